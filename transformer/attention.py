@@ -1,0 +1,136 @@
+"""Scaled dot-product attention in two forms, and multi-head attention around them (section 3.2).
+
+The explicit form is the lesson: every intermediate has a name and a tap may read or rewrite it. The fused form is one
+library call and is what training and plain translation take. Tests hold the two equal.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from transformer.masks import has_key
+from transformer.taps import Address, Tap, touches_attention
+
+Heads = Float[Tensor, "batch head query d_head"]
+Keys = Float[Tensor, "batch head key d_head"]
+
+
+@dataclass
+class KeyValueCache:
+    """Keys and values of one attention block that later decoding steps reuse."""
+
+    k: Tensor | None = None
+    v: Tensor | None = None
+
+    def append(self, k: Keys, v: Keys) -> tuple[Tensor, Tensor]:
+        """All keys and values up to now, the given ones last."""
+        self.k = k if self.k is None else torch.cat((self.k, k), dim=2)
+        self.v = v if self.v is None else torch.cat((self.v, v), dim=2)
+        return self.k, self.v
+
+    def rows(self, kept: Tensor) -> None:
+        """Keeps the given batch rows: a boolean mask or indices."""
+        if self.k is not None and self.v is not None:
+            self.k, self.v = self.k[kept], self.v[kept]
+
+
+def explicit_attention(
+    q: Heads,
+    k: Keys,
+    v: Keys,
+    mask: Bool[Tensor, "#batch 1 #query #key"],
+    *,
+    dropout: float = 0.0,
+    address: Address | None = None,
+    tap: Tap | None = None,
+) -> Heads:
+    """softmax(q k^T / sqrt(d_k)) v, each step open to the tap (section 3.2.1, eq. 1).
+
+    Scores are offered before the mask and the mask after them, so that a tap can unmask only by changing the mask. A
+    fully masked row gives weights and output of exactly 0.
+    """
+
+    def offer(name: str, tensor: Tensor) -> Tensor:
+        return tensor if address is None else address.offer(tap, name, tensor)
+
+    q, k, v = offer("q", q), offer("k", k), offer("v", v)
+    scores = offer("scores", q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)))
+    mask = offer("mask", mask.expand(scores.size(0), 1, scores.size(2), scores.size(3)))
+    weights = masked_softmax(scores, mask)
+    weights = offer("weights", weights)
+    return offer("heads", F.dropout(weights, dropout) @ v)
+
+
+def masked_softmax(
+    scores: Float[Tensor, "batch head query key"], mask: Bool[Tensor, "batch #head query key"]
+) -> Float[Tensor, "batch head query key"]:
+    """The softmax over allowed keys: exactly 0 at masked cells, and in a fully masked row everywhere."""
+    # The finite floor keeps a fully masked row's softmax and its gradient finite; the last step sets it to 0.
+    floor = torch.finfo(scores.dtype).min
+    return scores.masked_fill(~mask, floor).softmax(dim=-1).masked_fill(~mask, 0.0)
+
+
+def fused_attention(
+    q: Heads, k: Keys, v: Keys, mask: Bool[Tensor, "#batch 1 #query #key"], *, dropout: float = 0.0
+) -> Heads:
+    """The same as `explicit_attention` in one library call.
+
+    Backends disagree on a fully masked row (NaN, a mean, or zero), so such a row is let see everything and its output
+    is then set to 0.
+    """
+    seen = has_key(mask)
+    context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask | ~seen, dropout_p=dropout)
+    return context.masked_fill(~seen, 0.0)
+
+
+class MultiHeadAttention(nn.Module):
+    """h heads of attention side by side, then W_O (section 3.2.2).
+
+    W_Q, W_K, W_V and W_O are d_model x d_model with bias; head i owns columns i * d_head to (i + 1) * d_head - 1.
+    """
+
+    def __init__(self, d_model: int, n_heads: int, *, dropout: float, address: Address) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.dropout = dropout
+        self.address = address
+        self.query = nn.Linear(d_model, d_model)
+        self.key = nn.Linear(d_model, d_model)
+        self.value = nn.Linear(d_model, d_model)
+        self.output = nn.Linear(d_model, d_model)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch query d_model"],
+        memory: Float[Tensor, "batch key d_model"] | None,
+        mask: Bool[Tensor, "#batch 1 #query #key"],
+        *,
+        tap: Tap | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Float[Tensor, "batch query d_model"]:
+        """What each query gathered: `x` asks, `memory` answers (None: `x` itself, self-attention).
+
+        With a cache, self-attention appends the new keys and values; cross-attention computes them once.
+        """
+        q = self._split(self.query(x))
+        k, v = self._keys_values(x, memory, cache)
+        dropout = self.dropout if self.training else 0.0
+        if touches_attention(tap):
+            heads = explicit_attention(q, k, v, mask, dropout=dropout, address=self.address, tap=tap)
+        else:
+            heads = fused_attention(q, k, v, mask, dropout=dropout)
+        return self.output(heads.transpose(1, 2).flatten(2))  # [batch head query d_head] -> [batch query d_model]
+
+    def _keys_values(self, x: Tensor, memory: Tensor | None, cache: KeyValueCache | None) -> tuple[Tensor, Tensor]:
+        if memory is not None and cache is not None and cache.k is not None and cache.v is not None:
+            return cache.k, cache.v
+        asked = x if memory is None else memory
+        k, v = self._split(self.key(asked)), self._split(self.value(asked))
+        return (k, v) if cache is None else cache.append(k, v)
+
+    def _split(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch head length d_head"]:
+        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)

@@ -1,0 +1,211 @@
+"""What a model, a training run, a corpus and a decoding are made of: frozen settings, and the presets.
+
+Only plain values live here. Contradictions are refused when a config is built, so that nothing downstream has to check.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Activation = Literal["relu", "gelu", "swish"]
+NormPlacement = Literal["post", "pre"]
+PositionKind = Literal["sinusoidal", "learned", "none"]
+ScheduleKind = Literal["paper", "constant", "cosine"]
+TokenizerKind = Literal["auto", "words", "bpe", "unigram", "char"]
+Precision = Literal["auto", "float32", "bfloat16"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The architecture of one encoder-decoder Transformer (section 3); the defaults are the paper's base model."""
+
+    vocab_size: int = 37_000
+    """Entries of the joint source and target vocabulary."""
+    d_model: int = 512
+    """Width of every sublayer's input and output."""
+    n_heads: int = 8
+    """Attention heads; each has d_k = d_v = d_model / n_heads."""
+    d_ff: int = 2048
+    """Inner width of the feed-forward sublayer."""
+    n_encoder_layers: int = 6
+    """Encoder layers."""
+    n_decoder_layers: int = 6
+    """Decoder layers."""
+    activation: Activation = "relu"
+    """Non-linearity of the feed-forward sublayer; the paper's is relu."""
+    norm: NormPlacement = "post"
+    """Layer norm after the residual sum (post, the paper) or before each sublayer with one final norm a stack (pre)."""
+    positions: PositionKind = "sinusoidal"
+    """How token order enters: the paper's fixed sinusoids, a learned table, or not at all."""
+    max_length: int = 256
+    """Longest source or target in tokens; a learned table has this many rows."""
+    dropout: float = 0.1
+    """Dropout on each sublayer's output before the residual sum."""
+    embedding_dropout: float = 0.1
+    """Dropout on the sum of embedding and position."""
+    attention_dropout: float = 0.0
+    """Dropout on the attention weights."""
+    activation_dropout: float = 0.0
+    """Dropout after the feed-forward non-linearity."""
+    tie_embeddings: bool = True
+    """Source and target share one embedding."""
+    tie_output: bool = True
+    """The output projection is the target embedding (section 3.4)."""
+    norm_epsilon: float = 1e-5
+    """Added to the variance inside layer norm."""
+    pad_id: int = 0
+    """Token id that fills short rows of a batch."""
+    bos_id: int = 1
+    """Token id that starts every decoder input."""
+    eos_id: int = 2
+    """Token id that ends every source and target."""
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "d_model", "n_heads", "d_ff", "n_encoder_layers", "n_decoder_layers", "max_length"):
+            _require(getattr(self, name) >= 1, f"{name} ({getattr(self, name)}) must be at least 1")
+        _require(
+            self.d_model % self.n_heads == 0,
+            f"d_model ({self.d_model}) must be divisible by n_heads ({self.n_heads})",
+        )
+        _require(
+            self.positions != "sinusoidal" or self.d_model % 2 == 0,
+            f"d_model ({self.d_model}) must be even for sinusoidal positions: each frequency needs a sine and a cosine",
+        )
+        for name in ("dropout", "embedding_dropout", "attention_dropout", "activation_dropout"):
+            rate = getattr(self, name)
+            _require(0 <= rate < 1, f"{name} ({rate}) must lie in [0, 1)")
+        _one_of("activation", self.activation, Activation)
+        _one_of("norm", self.norm, NormPlacement)
+        _one_of("positions", self.positions, PositionKind)
+        _require(self.norm_epsilon > 0, f"norm_epsilon ({self.norm_epsilon}) must be above 0")
+        specials = (self.pad_id, self.bos_id, self.eos_id)
+        _require(
+            len(set(specials)) == 3 and all(0 <= i < self.vocab_size for i in specials),
+            f"pad, bos and eos ids {specials} must be three different ids below vocab_size ({self.vocab_size})",
+        )
+
+    @property
+    def d_head(self) -> int:
+        """Width of one head's queries, keys and values."""
+        return self.d_model // self.n_heads
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusConfig:
+    """Which parallel text a run learns from, and how it is cut into tokens."""
+
+    name: str = "reverse"
+    """A generated corpus (see `transformer.corpora.CORPORA`) or the path of a TSV, CSV or JSONL file."""
+    seed: int = 0
+    """Seed of generated text."""
+    tokenizer: TokenizerKind = "auto"
+    """Kind of token; auto takes what suits the corpus (whole words for generated sentences, bpe for files)."""
+    vocab_size: int | None = None
+    """Vocabulary of a bpe or unigram tokenizer; None takes 4,000 or the most that the text allows."""
+
+    def __post_init__(self) -> None:
+        _one_of("tokenizer", self.tokenizer, TokenizerKind)
+        _require(
+            self.vocab_size is None or self.vocab_size >= 8, f"vocab_size ({self.vocab_size}) must be at least 8"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """How a model is trained; section 5 of the paper, with sizes for two cores."""
+
+    max_steps: int = 1_000
+    """Optimiser steps after which training ends."""
+    max_seconds: float | None = None
+    """Seconds of training after which it ends; None for no limit."""
+    target_exact_match: float | None = None
+    """End as soon as validation exact match (0..1) reaches this; None for no such stop."""
+    patience: int | None = None
+    """End after this many evaluations without a lower validation loss; None for no such stop."""
+    batch_tokens: int = 1_536
+    """Tokens in a micro-batch, padding included, on the longer side."""
+    accumulate: int = 1
+    """Micro-batches summed into one optimiser step, normalised by their real tokens."""
+    schedule: ScheduleKind = "paper"
+    """Course of the learning rate: the paper's warm-up and inverse square root, constant, or cosine to zero."""
+    learning_rate: float = 2e-3
+    """Peak learning rate, reached at the end of the warm-up."""
+    warmup_steps: int = 100
+    """Steps of linear warm-up (every schedule)."""
+    label_smoothing: float = 0.1
+    """Probability mass spread over all classes (section 5.4)."""
+    beta1: float = 0.9
+    """Adam's decay of the mean gradient."""
+    beta2: float = 0.98
+    """Adam's decay of the mean squared gradient."""
+    epsilon: float = 1e-9
+    """Adam's epsilon."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay (AdamW) on matrices; the paper uses none."""
+    clip_norm: float = 1.0
+    """Gradient norm above which gradients are scaled down; 0 switches clipping off."""
+    evaluate_every: int = 50
+    """Steps between evaluations."""
+    evaluate_pairs: int = 200
+    """Validation pairs translated and scored at each evaluation."""
+    average_last: int = 1
+    """Weights of this many last evaluations are averaged into the final weights (section 6.1); 1 keeps the last."""
+    seed: int = 0
+    """Seed of initial weights, data order and dropout."""
+    device: str = "auto"
+    """cpu, cuda, cuda:N, mps, or auto for the best one present."""
+    precision: Precision = "auto"
+    """float32, bfloat16 autocast, or auto for what measures faster on the device."""
+    threads: int | None = None
+    """CPU threads; None leaves the choice to the trainer."""
+    compile: bool = False
+    """Compile the forward pass with torch.compile; pays on a GPU, not on two cores."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_steps", "batch_tokens", "accumulate", "evaluate_every", "evaluate_pairs", "average_last"):
+            _require(getattr(self, name) >= 1, f"{name} ({getattr(self, name)}) must be at least 1")
+        for name in ("warmup_steps", "weight_decay", "clip_norm"):
+            _require(getattr(self, name) >= 0, f"{name} ({getattr(self, name)}) must not be negative")
+        for name in ("max_seconds", "patience", "threads"):
+            value = getattr(self, name)
+            _require(value is None or value > 0, f"{name} ({value}) must be above 0, or left empty")
+        for name in ("learning_rate", "epsilon"):
+            _require(getattr(self, name) > 0, f"{name} ({getattr(self, name)}) must be above 0")
+        for name in ("beta1", "beta2", "label_smoothing"):
+            _require(0 <= getattr(self, name) < 1, f"{name} ({getattr(self, name)}) must lie in [0, 1)")
+        target = self.target_exact_match
+        _require(target is None or 0 < target <= 1, f"target_exact_match ({target}) must lie in (0, 1]")
+        _one_of("schedule", self.schedule, ScheduleKind)
+        _one_of("precision", self.precision, Precision)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeConfig:
+    """How a translation is chosen."""
+
+    max_length: int = 128
+    """Most tokens written, the end token included."""
+    cache: bool = True
+    """Keep keys and values between steps; switched off where an intervention would make them wrong."""
+
+    def __post_init__(self) -> None:
+        _require(self.max_length >= 1, f"max_length ({self.max_length}) must be at least 1")
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)
+
+
+def _one_of(name: str, value: str, choices: object) -> None:
+    allowed = choices.__args__  # type: ignore[attr-defined]
+    _require(value in allowed, f"{name} ({value!r}) must be one of: {', '.join(allowed)}")
+
+
+PRESETS: dict[str, ModelConfig] = {
+    "tiny": ModelConfig(d_model=64, n_heads=4, d_ff=256, n_encoder_layers=2, n_decoder_layers=2, max_length=64),
+    "small": ModelConfig(d_model=128, n_heads=4, d_ff=512, n_encoder_layers=2, n_decoder_layers=2, max_length=128),
+    "medium": ModelConfig(d_model=256, n_heads=8, d_ff=1024, n_encoder_layers=3, n_decoder_layers=3, max_length=128),
+    "paper-base": ModelConfig(),
+    "paper-big": ModelConfig(d_model=1024, n_heads=16, d_ff=4096, dropout=0.3, embedding_dropout=0.3),
+}
+"""Named sizes. The vocabulary of a preset is replaced by that of the tokenizer when a run is made."""

@@ -1,0 +1,287 @@
+"""The Transformer: embeddings, encoder, decoder, output projection (section 3), built from one ModelConfig."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from transformer.attention import MultiHeadAttention
+from transformer.config import ModelConfig
+from transformer.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward, LayerCache
+from transformer.masks import causal_mask, combine, key_mask, padding_mask
+from transformer.positions import build_positions
+from transformer.taps import ATTENTION_TENSORS, Address, Block, Site, Stack, Tap
+
+Ids = Int[Tensor, "batch length"]
+Real = Bool[Tensor, "batch length"]
+
+
+@dataclass
+class DecoderCache:
+    """Keys and values of every decoder layer for the target positions decoded so far, and which of them are real."""
+
+    layers: list[LayerCache]
+    real: Bool[Tensor, "batch key"] | None = None
+
+    @classmethod
+    def empty(cls, n_layers: int) -> "DecoderCache":
+        """A cache before the first step."""
+        return cls([LayerCache() for _ in range(n_layers)])
+
+    @property
+    def length(self) -> int:
+        """Target positions held."""
+        return 0 if self.real is None else self.real.size(1)
+
+    def extend(self, real: Real) -> Real:
+        """Notes new positions; returns which of all positions are real."""
+        self.real = real if self.real is None else torch.cat((self.real, real), dim=1)
+        return self.real
+
+
+class Embedding(nn.Module):
+    """Token vectors times sqrt(d_model), plus positions, then dropout (sections 3.4 and 3.5)."""
+
+    def __init__(self, tokens: nn.Embedding, positions: nn.Module | None, *, dropout: float, address: Address) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.positions = positions
+        self.dropout = nn.Dropout(dropout)
+        self.address = address
+        self.scale = math.sqrt(tokens.embedding_dim)
+
+    def forward(self, ids: Ids, *, start: int = 0, tap: Tap | None = None) -> Float[Tensor, "batch length d_model"]:
+        x = self.address.offer(tap, "embedding", self.tokens(ids) * self.scale)
+        if self.positions is not None:
+            rows = self.positions(start, ids.size(1))
+            x = x + self.address.offer(tap, "positions", rows.expand_as(x))
+        return self.dropout(x)
+
+
+class Encoder(nn.Module):
+    """A stack of encoder layers; in pre-norm it ends in a norm of its own."""
+
+    def __init__(self, embedding: Embedding, layers: list[EncoderLayer], norm: nn.Module | None) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.layers = nn.ModuleList(layers)
+        self.norm = norm
+
+    def forward(
+        self, source: Ids, mask: Bool[Tensor, "batch 1 1 key"], tap: Tap | None = None
+    ) -> Float[Tensor, "batch source d_model"]:
+        x = self.embedding(source, tap=tap)
+        for layer in self.layers:
+            x = layer(x, mask, tap)
+        return _final(self.norm, x, "encoder", tap)
+
+
+class Decoder(nn.Module):
+    """A stack of decoder layers; in pre-norm it ends in a norm of its own."""
+
+    def __init__(self, embedding: Embedding, layers: list[DecoderLayer], norm: nn.Module | None) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.layers = nn.ModuleList(layers)
+        self.norm = norm
+
+    def forward(
+        self,
+        target: Ids,
+        memory: Float[Tensor, "batch source d_model"],
+        self_mask: Bool[Tensor, "batch 1 query key"],
+        cross_mask: Bool[Tensor, "batch 1 1 source"],
+        *,
+        start: int = 0,
+        tap: Tap | None = None,
+        caches: list[LayerCache] | None = None,
+    ) -> Float[Tensor, "batch target d_model"]:
+        x = self.embedding(target, start=start, tap=tap)
+        for layer, cache in zip(self.layers, caches or [None] * len(self.layers), strict=True):
+            x = layer(x, memory, self_mask, cross_mask, tap=tap, cache=cache)
+        return _final(self.norm, x, "decoder", tap)
+
+
+class Transformer(nn.Module):
+    """The encoder-decoder of "Attention Is All You Need"; the only module that reads a ModelConfig."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        source = nn.Embedding(config.vocab_size, config.d_model)
+        target = source if config.tie_embeddings else nn.Embedding(config.vocab_size, config.d_model)
+        self.encoder = Encoder(
+            _embedding(config, source, "encoder"),
+            [_encoder_layer(config, i) for i in range(config.n_encoder_layers)],
+            _final_norm(config),
+        )
+        self.decoder = Decoder(
+            _embedding(config, target, "decoder"),
+            [_decoder_layer(config, i) for i in range(config.n_decoder_layers)],
+            _final_norm(config),
+        )
+        self.projection = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        self.apply(_initialise)
+        if config.tie_output:
+            self.projection.weight = target.weight
+
+    def forward(
+        self,
+        source: Ids,
+        target: Ids,
+        source_mask: Real | None = None,
+        target_mask: Real | None = None,
+        *,
+        tap: Tap | None = None,
+    ) -> Float[Tensor, "batch target vocab"]:
+        """Logits of the token after each target position; `target` begins with bos. A mask of None: all but pad_id."""
+        source_mask = self._real(source, source_mask)
+        memory = self.encode(source, source_mask, tap=tap)
+        states = self.decode(target, memory, source_mask, target_mask, tap=tap)
+        return self.project(states, tap=tap)
+
+    def encode(
+        self, source: Ids, source_mask: Real | None = None, *, tap: Tap | None = None
+    ) -> Float[Tensor, "batch source d_model"]:
+        """The encoder's memory of a source."""
+        self._check_length(source.size(1), "source")
+        return self.encoder(source, key_mask(self._real(source, source_mask)), tap)
+
+    def decode(
+        self,
+        target: Ids,
+        memory: Float[Tensor, "batch source d_model"],
+        source_mask: Real,
+        target_mask: Real | None = None,
+        *,
+        tap: Tap | None = None,
+        cache: DecoderCache | None = None,
+    ) -> Float[Tensor, "batch target d_model"]:
+        """The decoder's state at each target position. With a cache, `target` holds only the positions after it."""
+        start = 0 if cache is None else cache.length
+        self._check_length(start + target.size(1), "target")
+        real = self._real(target, target_mask)
+        real = real if cache is None else cache.extend(real)
+        causal = causal_mask(target.size(1), start + target.size(1), target.device)
+        return self.decoder(
+            target,
+            memory,
+            combine(key_mask(real), causal),
+            key_mask(source_mask),
+            start=start,
+            tap=tap,
+            caches=None if cache is None else cache.layers,
+        )
+
+    def project(
+        self, states: Float[Tensor, "*positions d_model"], *, tap: Tap | None = None
+    ) -> Float[Tensor, "*positions vocab"]:
+        """Logits over the vocabulary."""
+        return Address("decoder").offer(tap, "logits", self.projection(states))
+
+    def new_cache(self) -> DecoderCache:
+        """An empty key/value cache for decoding."""
+        return DecoderCache.empty(self.config.n_decoder_layers)
+
+    def sites(self) -> tuple[Site, ...]:
+        """Every address of a pass, in the order in which the pass comes by."""
+        c = self.config
+        sites = _embedding_sites("encoder", c)
+        for layer in range(c.n_encoder_layers):
+            sites += _block_sites("encoder", layer, "self", c) + _block_sites("encoder", layer, "ffn", c)
+        sites += _final_sites("encoder", c) + _embedding_sites("decoder", c)
+        for layer in range(c.n_decoder_layers):
+            for block in ("self", "cross", "ffn"):
+                sites += _block_sites("decoder", layer, block, c)
+        return tuple(sites + _final_sites("decoder", c) + [Site("decoder", None, None, "logits")])
+
+    def n_parameters(self) -> int:
+        """Trained numbers, shared ones counted once."""
+        return sum(p.numel() for p in self.parameters())
+
+    def _real(self, ids: Ids, mask: Real | None) -> Real:
+        return padding_mask(ids, self.config.pad_id) if mask is None else mask
+
+    def _check_length(self, length: int, name: str) -> None:
+        if length > self.config.max_length:
+            raise ValueError(
+                f"{name} has {length} tokens; this model takes at most {self.config.max_length} (max_length)"
+            )
+
+
+def _final(norm: nn.Module | None, x: Tensor, stack: Stack, tap: Tap | None) -> Tensor:
+    return x if norm is None else Address(stack, block="final").offer(tap, "normed", norm(x))
+
+
+def _embedding(config: ModelConfig, tokens: nn.Embedding, stack: Stack) -> Embedding:
+    positions = build_positions(config.positions, config.max_length, config.d_model)
+    return Embedding(tokens, positions, dropout=config.embedding_dropout, address=Address(stack))
+
+
+def _encoder_layer(config: ModelConfig, layer: int) -> EncoderLayer:
+    return EncoderLayer(
+        _attention(config, Address("encoder", layer, "self")),
+        _feed_forward(config),
+        add_norm_self=_add_norm(config, Address("encoder", layer, "self")),
+        add_norm_ffn=_add_norm(config, Address("encoder", layer, "ffn")),
+    )
+
+
+def _decoder_layer(config: ModelConfig, layer: int) -> DecoderLayer:
+    return DecoderLayer(
+        _attention(config, Address("decoder", layer, "self")),
+        _attention(config, Address("decoder", layer, "cross")),
+        _feed_forward(config),
+        add_norm_self=_add_norm(config, Address("decoder", layer, "self")),
+        add_norm_cross=_add_norm(config, Address("decoder", layer, "cross")),
+        add_norm_ffn=_add_norm(config, Address("decoder", layer, "ffn")),
+    )
+
+
+def _attention(config: ModelConfig, address: Address) -> MultiHeadAttention:
+    return MultiHeadAttention(config.d_model, config.n_heads, dropout=config.attention_dropout, address=address)
+
+
+def _feed_forward(config: ModelConfig) -> FeedForward:
+    return FeedForward(config.d_model, config.d_ff, activation=config.activation, dropout=config.activation_dropout)
+
+
+def _add_norm(config: ModelConfig, address: Address) -> AddNorm:
+    return AddNorm(
+        config.d_model, norm=config.norm, dropout=config.dropout, epsilon=config.norm_epsilon, address=address
+    )
+
+
+def _final_norm(config: ModelConfig) -> nn.Module | None:
+    return nn.LayerNorm(config.d_model, eps=config.norm_epsilon) if config.norm == "pre" else None
+
+
+def _initialise(module: nn.Module) -> None:
+    """Xavier-uniform matrices and zero biases (as in the authors' tensor2tensor); embeddings of variance 1 / d_model.
+
+    The embedding's scale makes embedding * sqrt(d_model) of unit variance, and the tied logits of order 1, so that
+    the first loss is near ln(vocab).
+    """
+    if isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+    elif isinstance(module, nn.Embedding):
+        nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
+
+
+def _embedding_sites(stack: Stack, config: ModelConfig) -> list[Site]:
+    names = ["embedding"] if config.positions == "none" else ["embedding", "positions"]
+    return [Site(stack, None, None, name) for name in names]
+
+
+def _block_sites(stack: Stack, layer: int, block: Block, config: ModelConfig) -> list[Site]:
+    inner = [] if block == "ffn" else list(ATTENTION_TENSORS)
+    order = ["input", *inner, "output", "normed"] if config.norm == "post" else ["input", "normed", *inner, "output"]
+    return [Site(stack, layer, block, name) for name in order]
+
+
+def _final_sites(stack: Stack, config: ModelConfig) -> list[Site]:
+    return [Site(stack, None, "final", "normed")] if config.norm == "pre" else []
