@@ -1,0 +1,274 @@
+"""The notebook's door, and the pages': load a model, translate, look at one real decoding, compare two.
+
+Everything here returns labelled NumPy arrays; every array is read from the passes that wrote the output beside it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from transformer.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
+from transformer.data import encode_sources
+from transformer.decoding import Step, greedy, needs_recomputation, teacher_forced_log_probs, translate_ids
+from transformer.interventions import Intervention, compile_interventions
+from transformer.model import Transformer
+from transformer.taps import Recording, Site, Stack
+from transformer.tokenizer import EOS, Tokenizer
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+AttentionKind = Literal["encoder_self", "decoder_self", "cross"]
+KIND_SITES: dict[AttentionKind, tuple[Stack, Literal["self", "cross"]]] = {
+    "encoder_self": ("encoder", "self"),
+    "decoder_self": ("decoder", "self"),
+    "cross": ("decoder", "cross"),
+}
+"""The stack and block that each kind of attention names."""
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The weights of one kind of attention in every layer and head, with what stands at its rows and columns."""
+
+    kind: AttentionKind
+    weights: Float[ndarray, "layer head query key"]
+    """After softmax; 0 where a key was masked or did not exist yet."""
+    mask: Bool[ndarray, "layer query key"]
+    """True where the pass allowed the query to see the key."""
+    queries: tuple[str, ...]
+    """One label a row: the token at which the query stands (decoder rows: the token read to write the next one)."""
+    keys: tuple[str, ...]
+    """One label a column."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """One sentence decoded with every attention recorded on the way. Read-only; safe to share."""
+
+    model_name: str
+    text: str
+    translation: str
+    source_tokens: tuple[str, ...]
+    """The encoder's input, its end mark included."""
+    target_tokens: tuple[str, ...]
+    """What the decoder wrote, its end mark included where it wrote one."""
+    source_ids: tuple[int, ...]
+    target_ids: tuple[int, ...]
+    encoder_self: Attention
+    decoder_self: Attention
+    cross: Attention
+    log_probs: Float[ndarray, "step vocab"]
+    """Natural log-probabilities of every token at each step."""
+    interventions: tuple[Intervention, ...]
+    cached: bool
+    """Whether each step reused keys and values. If not, `decoder_self` is the last step's whole pass, not the rows of
+    each step: earlier states were computed anew each time."""
+    ended: bool
+    """False where the output was cut off at the length limit before an end mark."""
+
+    def attention(self, kind: AttentionKind) -> Attention:
+        """The attention of this kind; ValueError for another word."""
+        if kind not in KIND_SITES:
+            raise ValueError(f"{kind!r} is not a kind of attention; choose one of: {', '.join(KIND_SITES)}")
+        return getattr(self, kind)
+
+    @cached_property
+    def probabilities(self) -> Float[ndarray, "step"]:
+        """The probability that each written token had."""
+        return np.exp(self.log_probs[np.arange(len(self.target_ids)), list(self.target_ids)])
+
+    @property
+    def decoder_inputs(self) -> tuple[str, ...]:
+        """The token that the decoder read at each step: the start mark, then what it had just written."""
+        return self.decoder_self.queries
+
+    def figure(self, kind: AttentionKind = "cross", layer: int = 0, head: int = 0) -> "Figure":
+        """One head as a heatmap; ValueError for a layer or head that the model lacks."""
+        from transformer.figures.attention import head_heatmap
+
+        attention = self.attention(kind)
+        n_layers, n_heads = attention.weights.shape[:2]
+        if not (0 <= layer < n_layers and 0 <= head < n_heads):
+            raise ValueError(
+                f"layer {layer}, head {head} does not exist: layers 0 to {n_layers - 1}, heads 0 to {n_heads - 1}"
+            )
+        return head_heatmap(
+            attention.weights[layer, head], attention.queries, attention.keys, kind=kind, mask=attention.mask[layer]
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same sentence before and after some switches: free-running outputs, and probabilities on equal prefixes."""
+
+    before: Inspection
+    after: Inspection
+    forced_before: Float[ndarray, "step"]
+    """Probability of each token of the original output, given the original output before it (teacher-forced)."""
+    forced_after: Float[ndarray, "step"]
+    """The same under the switches."""
+    kl_divergence: Float[ndarray, "step"]
+    """KL(before || after) in nats of the next-token distributions on those same prefixes."""
+
+    @property
+    def output_changed(self) -> bool:
+        """Whether the decoded tokens differ."""
+        return self.before.target_ids != self.after.target_ids
+
+    @cached_property
+    def marks(self) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+        """For each token of both outputs, whether it is changed, by the fewest edits."""
+        a, b = self.before.target_ids, self.after.target_ids
+        changed_a, changed_b = [False] * len(a), [False] * len(b)
+        for operation, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+            if operation != "equal":
+                changed_a[a0:a1] = [True] * (a1 - a0)
+                changed_b[b0:b1] = [True] * (b1 - b0)
+        return tuple(changed_a), tuple(changed_b)
+
+    @property
+    def largest_shift(self) -> tuple[int, float]:
+        """The step whose token's probability moved most, and by how much (after minus before)."""
+        shift = self.forced_after - self.forced_before
+        step = int(np.abs(shift).argmax())
+        return step, float(shift[step])
+
+
+class Lab:
+    """A loaded model with its tokenizer. Holds no state between calls, so one may serve many threads."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self.name: str = checkpoint.name
+        self.model: Transformer = checkpoint.model
+        self.tokenizer: Tokenizer = checkpoint.tokenizer
+
+    def translate(self, texts: Sequence[str]) -> list[str]:
+        """The greedy translation of each text; ValueError for an empty or overlong one."""
+        source, mask = encode_sources(texts, self.tokenizer, max_length=self.model.config.max_length)
+        outputs = translate_ids(self.model, source, mask, max_length=self.model.config.max_length)
+        return [self.tokenizer.decode(ids) for ids in outputs]
+
+    def unknown(self, text: str) -> list[str]:
+        """Words that hold something this model never saw."""
+        return self.tokenizer.unknown(text)
+
+    def inspect(self, text: str, interventions: Iterable[Intervention] = ()) -> Inspection:
+        """The text decoded under the given switches with all attention recorded; ValueError as `translate`."""
+        specs = tuple(dict.fromkeys(interventions))
+        tap = compile_interventions(specs, self.model)
+        config = self.model.config
+        source, mask = encode_sources([text], self.tokenizer, max_length=config.max_length)
+        steps = list(
+            greedy(self.model, source, mask, max_length=config.max_length, tap=tap, record=_attention_sites)
+        )
+        target = [int(step.tokens[0]) for step in steps]
+        source_ids = source[0].tolist()
+        names = [self.tokenizer.piece(token) for token in target]
+        source_tokens = tuple(self.tokenizer.piece(token) for token in source_ids)
+        inputs = (self.tokenizer.piece(config.bos_id), *names[:-1])
+        cached = not needs_recomputation(tap)
+        written = target[:-1] if target[-1] == EOS else target
+        return Inspection(
+            model_name=self.name,
+            text=text,
+            translation=self.tokenizer.decode(written),
+            source_tokens=source_tokens,
+            target_tokens=tuple(names),
+            source_ids=tuple(source_ids),
+            target_ids=tuple(target),
+            encoder_self=_whole_pass(steps[0], "encoder_self", config.n_encoder_layers, source_tokens, source_tokens),
+            decoder_self=(_rows_of_steps if cached else _last_pass)(
+                steps, "decoder_self", config.n_decoder_layers, inputs, inputs
+            ),
+            cross=_rows_of_steps(steps, "cross", config.n_decoder_layers, inputs, source_tokens),
+            log_probs=torch.cat([step.log_probs for step in steps]).numpy(),
+            interventions=specs,
+            cached=cached,
+            ended=target[-1] == EOS,
+        )
+
+    def compare(self, text: str, interventions: Iterable[Intervention]) -> Comparison:
+        """The text decoded without and with the switches, and their effect on the original output's probabilities."""
+        before, after = self.inspect(text), self.inspect(text, interventions)
+        return self.effect(before, after)
+
+    def effect(self, before: Inspection, after: Inspection) -> Comparison:
+        """The comparison of two inspections of one text by this model; the first is the reference."""
+        tap = compile_interventions(after.interventions, self.model)
+        base = compile_interventions(before.interventions, self.model)
+        source, target = torch.tensor([before.source_ids]), torch.tensor([before.target_ids])
+        p = teacher_forced_log_probs(self.model, source, target, tap=base)[0].double()
+        q = teacher_forced_log_probs(self.model, source, target, tap=tap)[0].double()
+        chosen = target[0][:, None]
+        return Comparison(
+            before=before,
+            after=after,
+            forced_before=p.gather(1, chosen)[:, 0].exp().numpy(),
+            forced_after=q.gather(1, chosen)[:, 0].exp().numpy(),
+            kl_divergence=(p.exp() * (p - q)).sum(dim=-1).clamp(min=0).numpy(),
+        )
+
+
+def load(name: str) -> Lab:
+    """The model of a shipped checkpoint's name, a run's id or a folder; CheckpointError if there is none."""
+    return Lab(load_checkpoint(find_checkpoint(name)))
+
+
+def _attention_sites(site: Site) -> bool:
+    return site.tensor in ("weights", "mask")
+
+
+def _site(kind: AttentionKind, layer: int, tensor: str) -> Site:
+    stack, block = KIND_SITES[kind]
+    return Site(stack, layer, block, tensor)
+
+
+def _recording(step: Step) -> Recording:
+    assert step.recording is not None, "inspection always records"
+    return step.recording
+
+
+def _whole_pass(
+    step: Step, kind: AttentionKind, n_layers: int, queries: tuple[str, ...], keys: tuple[str, ...]
+) -> Attention:
+    recording = _recording(step)
+    weights = [recording[_site(kind, layer, "weights")][0] for layer in range(n_layers)]
+    masks = [recording[_site(kind, layer, "mask")][0, 0] for layer in range(n_layers)]
+    return _read_only(Attention(kind, torch.stack(weights).numpy(), torch.stack(masks).numpy(), queries, keys))
+
+
+def _last_pass(
+    steps: Sequence[Step], kind: AttentionKind, n_layers: int, queries: tuple[str, ...], keys: tuple[str, ...]
+) -> Attention:
+    return _whole_pass(steps[-1], kind, n_layers, queries, keys)
+
+
+def _rows_of_steps(
+    steps: Sequence[Step], kind: AttentionKind, n_layers: int, queries: tuple[str, ...], keys: tuple[str, ...]
+) -> Attention:
+    """Row t is the newest query of step t; keys that did not exist at that step stay 0 and disallowed."""
+    n_heads = _recording(steps[0])[_site(kind, 0, "weights")].size(1)
+    weights = np.zeros((n_layers, n_heads, len(queries), len(keys)), dtype=np.float32)
+    mask = np.zeros((n_layers, len(queries), len(keys)), dtype=bool)
+    for row, step in enumerate(steps):
+        for layer in range(n_layers):
+            recorded = _recording(step)[_site(kind, layer, "weights")][0, :, -1]
+            allowed = _recording(step)[_site(kind, layer, "mask")][0, 0, -1]
+            weights[layer, :, row, : recorded.size(-1)] = recorded.numpy()
+            mask[layer, row, : allowed.size(-1)] = allowed.numpy()
+    return _read_only(Attention(kind, weights, mask, queries, keys))
+
+
+def _read_only(attention: Attention) -> Attention:
+    attention.weights.setflags(write=False)
+    attention.mask.setflags(write=False)
+    return attention
