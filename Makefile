@@ -1,0 +1,39 @@
+# make app   set up and open the app        make test   set up and run every test
+# make check format, lint and types         make bench  measured ratios
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+PORT ?= 8501
+
+.PHONY: app test check bench browser clean
+
+app: .venv/app-ready
+	$(BIN)/python -m streamlit run app.py --server.port $(PORT)
+
+test: .venv/test-ready browser
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m pytest
+
+check: .venv/test-ready
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m pyright
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Attention Lab needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/app-ready: requirements.txt | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+.venv/test-ready: requirements.txt requirements-dev.txt | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@ .venv/app-ready
+
+browser:
+	@sh tests/browser/install_chromium.sh
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis
