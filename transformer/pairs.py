@@ -1,12 +1,16 @@
-"""A pair of sentences, and the split into words that gold alignments count in.
+"""A pair of sentences, its split into words, and the rule that decides which pairs are held out.
 
-Here: `Pair`, and the only definition of a word in the project. Not here: vocabularies (tokenizer.py) and
+Here: `Pair`, the only definition of a word in the project, and `split_of`. Not here: vocabularies (tokenizer.py) and
 where pairs come from (tasks.py, pronouns.py, corpora.py).
 """
 
 import re
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
+
+Split = Literal["train", "validation", "random"]
 
 # Punctuation and symbols, each a word of its own. Everything else that is not white space belongs to words:
 # letters and digits of any script with their combining marks, which `\w` would tear off (Devanagari, Thai).
@@ -78,3 +82,18 @@ def join_words(tokens: Iterable[str]) -> str:
         else:
             glued = token in _NO_SPACE_AFTER or _ELISION.fullmatch(token) is not None
     return text
+
+
+def split_of(sentence: str) -> Split:
+    """Where pairs with this source sentence belong: 90 % train, 5 % validation, 5 % random (held out).
+
+    CRC-32 of the UTF-8 bytes, modulo 20: 0 is validation, 1 is random. So no sentence is ever in two splits, in any
+    process, at any seed, and a checkpoint can tell its held-out sentences without its corpus.
+    """
+    match zlib.crc32(sentence.encode()) % 20:
+        case 0:
+            return "validation"
+        case 1:
+            return "random"
+        case _:
+            return "train"
