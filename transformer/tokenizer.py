@@ -190,10 +190,16 @@ class SentencePieceTokenizer:
         return [self._processor.id_to_piece(token) for token in range(self.vocab_size)]
 
     def unknown(self, text: str) -> list[str]:
-        split = words(text)
-        owners = zip(self.encode(text), self.word_of_token(text), strict=True)
-        unseen = {word for token, word in owners if token == UNK or self._processor.is_byte(token)}
-        return list(dict.fromkeys(split[word] for word in sorted(unseen - {-1})))
+        text = _valid(text)
+        mapping = self._processor.encode(text, return_type="offset_mapping")
+        unseen = [
+            span
+            for token, span in zip(mapping["ids"], mapping["offsets"], strict=True)
+            if token == UNK or self._processor.is_byte(token)
+        ]
+        # A run of unseen characters is one span, which may cover several words.
+        found = [text[a:b] for a, b in word_spans(text) if any(a < end and start < b for start, end in unseen)]
+        return list(dict.fromkeys(found))
 
     def word_of_token(self, text: str) -> list[int]:
         offsets = self._processor.encode(_valid(text), return_type="offset_mapping")["offsets"]
