@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import sentencepiece
 from google.protobuf.message import DecodeError
@@ -283,7 +283,7 @@ def _train_subwords(
 
 
 def _train_sentencepiece(
-    kind: Literal["bpe", "unigram", "char"], sentences: list[str], vocab_size: int, **options: bool | float
+    kind: Literal["bpe", "unigram", "char"], sentences: list[str], vocab_size: int, **options: Any
 ) -> SentencePieceTokenizer:
     model = io.BytesIO()
     try:
@@ -337,13 +337,13 @@ def _too_large(vocab_size: int, ceiling: int, unit: str) -> TokenizerError:
 def _from_model(model: bytes) -> SentencePieceTokenizer:
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        model_type = sentencepiece_model_pb2.ModelProto.FromString(model).trainer_spec.model_type
+        proto = sentencepiece_model_pb2.ModelProto.FromString(model)  # pyright: ignore[reportAttributeAccessIssue]
     except (RuntimeError, DecodeError) as error:
         raise TokenizerError("it is not a sentencepiece model, or it is damaged") from error
     specials = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
     if specials != (PAD, BOS, EOS, UNK):
         raise TokenizerError(f"pad, bos, eos and unk have the ids {specials}, where {(PAD, BOS, EOS, UNK)} is needed")
-    match model_type:
+    match proto.trainer_spec.model_type:
         case 1:
             return SentencePieceTokenizer("unigram", model, processor)
         case 2:
@@ -351,7 +351,7 @@ def _from_model(model: bytes) -> SentencePieceTokenizer:
         case 4:
             return SentencePieceTokenizer("char", model, processor)
         case _:
-            raise TokenizerError(f"its sentencepiece model type ({model_type}) is none of unigram, bpe and char")
+            raise TokenizerError(f"its sentencepiece model type ({proto.trainer_spec.model_type}) is none of unigram, bpe and char")
 
 
 def _from_json(text: str) -> WordTokenizer:
