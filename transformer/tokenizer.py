@@ -351,7 +351,8 @@ def _from_model(model: bytes) -> SentencePieceTokenizer:
         case 4:
             return SentencePieceTokenizer("char", model, processor)
         case _:
-            raise TokenizerError(f"its sentencepiece model type ({proto.trainer_spec.model_type}) is none of unigram, bpe and char")
+            kind = proto.trainer_spec.model_type
+            raise TokenizerError(f"its sentencepiece model type ({kind}) is none of unigram, bpe and char")
 
 
 def _from_json(text: str) -> WordTokenizer:

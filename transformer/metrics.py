@@ -1,0 +1,120 @@
+"""Scores of translations, and of attention against gold alignments. Strings and NumPy arrays in, numbers out.
+
+Not here: perplexity, which needs a model (training.py).
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+Link = tuple[int, int]
+"""(source unit, target unit), as in `Pair.alignment`."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score of a whole corpus, 0..100, with the sacrebleu signature that says how it was computed."""
+
+    value: float
+    signature: str
+
+
+def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """The fraction, 0..1, of hypotheses equal to their reference; ValueError for none, or unequal numbers."""
+    _check_counts(hypotheses, references)
+    return sum(map(str.__eq__, hypotheses, references)) / len(references)
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """sacrebleu's BLEU (13a tokens, exponential smoothing), one reference each; ValueError as `exact_match`."""
+    return _scored(BLEU(), hypotheses, references)
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """sacrebleu's chrF2 (character 6-grams, no word n-grams), one reference each; ValueError as `exact_match`."""
+    return _scored(CHRF(), hypotheses, references)
+
+
+def attention_entropy(weights: Float[ndarray, "*rows key"]) -> Float[ndarray, "*rows"]:
+    """The entropy of each row in nats: 0 looks at one key, ln(keys) at all alike. NaN for a fully masked row.
+
+    Computed in float64; a row is read as a distribution, whatever it sums to.
+    """
+    weights = weights.astype(np.float64)
+    total = weights.sum(axis=-1, keepdims=True)
+    shares = np.divide(weights, total, out=np.full_like(weights, np.nan), where=total > 0)
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)  # 0 ln 0 = 0
+    return -(shares * logs).sum(axis=-1) + 0.0  # + 0.0 turns -0.0 into 0.0
+
+
+def merge_to_words(
+    weights: Float[ndarray, "*rows query key"], query_words: Sequence[int], key_words: Sequence[int]
+) -> Float[ndarray, "*rows query_word key_word"]:
+    """Attention between words: summed over the tokens of a key word, averaged over those of a query word.
+
+    `query_words` and `key_words` give each token its word (`Tokenizer.word_of_token`), -1 for one that belongs to none,
+    which is left out: what went to an end mark is then missing from the row.
+    """
+    queries, keys = _membership(query_words), _membership(key_words)
+    counts = np.maximum(queries.sum(axis=0), 1)
+    return np.swapaxes(queries / counts, 0, 1) @ weights.astype(np.float64) @ keys
+
+
+def strongest_links(weights: Float[ndarray, "target source"]) -> frozenset[Link]:
+    """The link from each target unit to the source unit it looks at most; none from a fully masked row."""
+    seen = np.flatnonzero(weights.sum(axis=-1) > 0)
+    return frozenset((int(weights[target].argmax()), int(target)) for target in seen)
+
+
+def alignment_error_rate(predicted: Collection[Link], gold: Collection[Link]) -> float:
+    """1 - 2 |predicted and gold| / (|predicted| + |gold|): 0 is perfect, 1 has no link right.
+
+    Och and Ney (2003), with every gold link sure. ValueError where there is no gold link.
+    """
+    if not gold:
+        raise ValueError("an alignment error rate needs gold links, and this pair has none")
+    found, right = set(predicted), set(gold)
+    return 1 - 2 * len(found & right) / (len(found) + len(right))
+
+
+def alignment_accuracy(weights: Float[ndarray, "target source"], gold: Collection[Link]) -> float:
+    """The fraction, 0..1, of aligned target units that look most at a source unit they are aligned with.
+
+    ValueError where there is no gold link, or one lies outside the weights.
+    """
+    if not gold:
+        raise ValueError("an alignment accuracy needs gold links, and this pair has none")
+    n_target, n_source = weights.shape
+    for source, target in gold:
+        if not (0 <= source < n_source and 0 <= target < n_target):
+            raise ValueError(
+                f"link ({source}, {target}) lies outside attention from {n_target} target to {n_source} source units"
+            )
+    aligned = {target for _, target in gold}
+    right = strongest_links(weights) & set(gold)
+    return len({target for _, target in right}) / len(aligned)
+
+
+def _scored(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    _check_counts(hypotheses, references)
+    result = metric.corpus_score(list(hypotheses), [list(references)])
+    return Score(result.score, str(metric.get_signature()))
+
+
+def _check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    if not references or len(hypotheses) != len(references):
+        raise ValueError(f"{len(hypotheses)} translations cannot be scored against {len(references)} references")
+
+
+def _membership(words: Sequence[int]) -> Float[ndarray, "token word"]:
+    """1 where a token belongs to a word."""
+    members = np.zeros((len(words), max(words, default=-1) + 1))
+    for token, word in enumerate(words):
+        if word >= 0:
+            members[token, word] = 1
+    return members
