@@ -3,8 +3,10 @@
 Only plain values live here. Contradictions are refused when a config is built, so that nothing downstream has to check.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+import math
+from dataclasses import dataclass, fields
+from types import NoneType
+from typing import Any, Literal, get_args
 
 Activation = Literal["relu", "gelu", "swish"]
 NormPlacement = Literal["post", "pre"]
@@ -60,6 +62,7 @@ class ModelConfig:
     """Token id that ends every source and target."""
 
     def __post_init__(self) -> None:
+        _check_types(self)
         for name in ("vocab_size", "d_model", "n_heads", "d_ff", "n_encoder_layers", "n_decoder_layers", "max_length"):
             _require(getattr(self, name) >= 1, f"{name} ({getattr(self, name)}) must be at least 1")
         _require(
@@ -103,6 +106,7 @@ class CorpusConfig:
     """Vocabulary of a bpe or unigram tokenizer; None takes 4,000 or the most that the text allows."""
 
     def __post_init__(self) -> None:
+        _check_types(self)
         _one_of("tokenizer", self.tokenizer, TokenizerKind)
         _require(
             self.vocab_size is None or self.vocab_size >= 8, f"vocab_size ({self.vocab_size}) must be at least 8"
@@ -161,6 +165,7 @@ class TrainConfig:
     """Compile the forward pass with torch.compile; pays on a GPU, not on two cores."""
 
     def __post_init__(self) -> None:
+        _check_types(self)
         for name in ("max_steps", "batch_tokens", "accumulate", "evaluate_every", "evaluate_pairs", "average_last"):
             _require(getattr(self, name) >= 1, f"{name} ({getattr(self, name)}) must be at least 1")
         for name in ("warmup_steps", "weight_decay", "clip_norm"):
@@ -188,12 +193,29 @@ class DecodeConfig:
     """Keep keys and values between steps; switched off where an intervention would make them wrong."""
 
     def __post_init__(self) -> None:
+        _check_types(self)
         _require(self.max_length >= 1, f"max_length ({self.max_length}) must be at least 1")
 
 
 def _require(holds: bool, otherwise: str) -> None:
     if not holds:
         raise ValueError(otherwise)
+
+
+def _check_types(config: Any) -> None:
+    """Refuses text, fractions and not-a-number where a number is due, as a hand-edited file may hold them."""
+    for field in fields(config):
+        value, kinds = getattr(config, field.name), get_args(field.type) or (field.type,)
+        said = f"{field.name} ({value!r}) must be"
+        if value is None and NoneType in kinds:
+            continue
+        if int in kinds:
+            _require(isinstance(value, int) and not isinstance(value, bool), f"{said} a whole number")
+        elif float in kinds:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            _require(number and math.isfinite(value), f"{said} a number")
+        elif bool in kinds or str in kinds:
+            _require(isinstance(value, kinds), f"{said} {'true or false' if bool in kinds else 'a text'}")
 
 
 def _one_of(name: str, value: str, choices: object) -> None:

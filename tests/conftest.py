@@ -1,0 +1,45 @@
+"""Set-up of all tests: shapes are checked, nothing asks the network, and every test starts from the same seed."""
+
+import os
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import settings
+from jaxtyping import install_import_hook
+from torch import Tensor
+
+os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1")
+
+# Before the library is imported: every public signature is then checked at each call. The app pays nothing for it.
+install_import_hook("transformer", "shape_checks.checked")
+
+torch.set_num_threads(1)  # the models are tiny, and pytest may run one process per core
+
+settings.register_profile("lab", max_examples=50, deadline=None, derandomize=True)
+settings.load_profile("lab")
+
+
+@pytest.fixture(autouse=True)
+def seed() -> int:
+    """The seed from which torch starts in every test."""
+    torch.manual_seed(0)
+    return 0
+
+
+@pytest.fixture
+def within(record_property: Callable[[str, object], None]) -> Callable[..., float]:
+    """Asserts that two tensors differ by at most a tolerance in every cell; the deviation goes into the report."""
+    largest = 0.0
+
+    def assert_within(actual: Tensor, expected: Tensor, tolerance: float) -> float:
+        nonlocal largest
+        assert actual.shape == expected.shape
+        assert torch.isfinite(actual).all() and torch.isfinite(expected).all()
+        deviation = (actual.double() - expected.double()).abs().max().item()
+        largest = max(largest, deviation)
+        record_property("max_deviation", largest)
+        assert deviation <= tolerance, f"deviates by {deviation:.3g}, more than {tolerance:.3g}"
+        return deviation
+
+    return assert_within
