@@ -5,7 +5,7 @@ A tap is an argument of one forward pass, never a state of the model: a server s
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -43,6 +43,7 @@ class Site:
         raise ValueError(f"{text!r} is not an address; one looks like decoder.0.cross.weights or encoder.embedding")
 
 
+@runtime_checkable
 class Tap(Protocol):
     """Sees every tensor of a pass at its site and returns the tensor that the pass goes on with."""
 
