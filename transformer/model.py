@@ -35,7 +35,7 @@ class DecoderCache:
         """Target positions held."""
         return 0 if self.real is None else self.real.size(1)
 
-    def extend(self, real: Real) -> Real:
+    def extend(self, real: Bool[Tensor, "batch new"]) -> Bool[Tensor, "batch key"]:
         """Notes new positions; returns which of all positions are real."""
         self.real = real if self.real is None else torch.cat((self.real, real), dim=1)
         return self.real
@@ -70,7 +70,7 @@ class Encoder(nn.Module):
         self.norm = norm
 
     def forward(
-        self, source: Ids, mask: Bool[Tensor, "batch 1 1 key"], tap: Tap | None = None
+        self, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch 1 1 source"], tap: Tap | None = None
     ) -> Float[Tensor, "batch source d_model"]:
         x = self.embedding(source, tap=tap)
         for layer in self.layers:
@@ -89,7 +89,7 @@ class Decoder(nn.Module):
 
     def forward(
         self,
-        target: Ids,
+        target: Int[Tensor, "batch target"],
         memory: Float[Tensor, "batch source d_model"],
         self_mask: Bool[Tensor, "batch 1 query key"],
         cross_mask: Bool[Tensor, "batch 1 1 source"],
@@ -129,10 +129,10 @@ class Transformer(nn.Module):
 
     def forward(
         self,
-        source: Ids,
-        target: Ids,
-        source_mask: Real | None = None,
-        target_mask: Real | None = None,
+        source: Int[Tensor, "batch source"],
+        target: Int[Tensor, "batch target"],
+        source_mask: Bool[Tensor, "batch source"] | None = None,
+        target_mask: Bool[Tensor, "batch target"] | None = None,
         *,
         tap: Tap | None = None,
     ) -> Float[Tensor, "batch target vocab"]:
@@ -143,7 +143,11 @@ class Transformer(nn.Module):
         return self.project(states, tap=tap)
 
     def encode(
-        self, source: Ids, source_mask: Real | None = None, *, tap: Tap | None = None
+        self,
+        source: Int[Tensor, "batch source"],
+        source_mask: Bool[Tensor, "batch source"] | None = None,
+        *,
+        tap: Tap | None = None,
     ) -> Float[Tensor, "batch source d_model"]:
         """The encoder's memory of a source."""
         self._check_length(source.size(1), "source")
@@ -151,10 +155,10 @@ class Transformer(nn.Module):
 
     def decode(
         self,
-        target: Ids,
+        target: Int[Tensor, "batch target"],
         memory: Float[Tensor, "batch source d_model"],
-        source_mask: Real,
-        target_mask: Real | None = None,
+        source_mask: Bool[Tensor, "batch source"],
+        target_mask: Bool[Tensor, "batch target"] | None = None,
         *,
         tap: Tap | None = None,
         cache: DecoderCache | None = None,
