@@ -14,7 +14,7 @@ from transformer.tasks import (
     GeneratedPairs,
     addition,
     dates,
-    distinct_pairs,
+    held_out_pairs,
 )
 
 WORD_TASKS = ("copy", "reverse", "sort")
@@ -113,15 +113,15 @@ def test_generated_pairs_are_pinned_for_checkpoints_already_trained():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_source_is_in_two_splits(name, seed):
     seen = {pair.source for pair in train(name, seed)[:5_000]}
-    validation, random = (distinct_pairs(TASKS[name], seed, split, 300) for split in ("validation", "random"))
-    assert len({pair.source for pair in validation}) == len({pair.source for pair in random}) == 300
+    validation, random = (held_out_pairs(TASKS[name], seed, split) for split in ("validation", "random"))
+    assert len({pair.source for pair in validation}) == len({pair.source for pair in random}) == len(random) == 1_000
     assert not seen & {pair.source for pair in validation} and not seen & {pair.source for pair in random}
     assert not {pair.source for pair in validation} & {pair.source for pair in random}
 
 
 def test_a_held_out_day_is_held_out_in_every_form():
     seen = {pair.target for pair in train("dates")[:5_000]}
-    assert not seen & {pair.target for pair in distinct_pairs(TASKS["dates"], 0, "random", 300)}
+    assert not seen & {pair.target for pair in held_out_pairs(TASKS["dates"], 0, "random")}
 
 
 @pytest.mark.parametrize("name", WORD_TASKS)
