@@ -1,0 +1,51 @@
+"""CARD.md: what a model is, the command that made it, and what it reaches."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from transformer.corpora import Corpus
+from transformer.settings import Settings
+
+
+def card(settings: Settings, corpus: Corpus, rows: Sequence[dict], n_parameters: int) -> str:
+    """The text of CARD.md from a run's settings and its rows of metrics."""
+    m, c, r = settings.model, settings.corpus, settings.resolved
+    steps = max((row["step"] for row in rows), default=0)
+    seconds = max((row["elapsed_s"] for row in rows), default=0.0)
+    where = "" if r is None else f" on {r.device} in {r.precision}, {r.threads} thread{'s' * (r.threads > 1)}"
+    command = f"\n```\n{settings.command}\n```\n" if settings.command else " the Train page, with the settings below.\n"
+    return f"""# {settings.name}
+
+{corpus.description}: {corpus.source_name} to {corpus.target_name}.
+
+An encoder-decoder Transformer of {n_parameters:,} parameters: {m.n_encoder_layers} + {m.n_decoder_layers} layers, \
+d_model {m.d_model}, {m.n_heads} heads, d_ff {m.d_ff}, {m.positions} positions, {m.norm}-norm, {m.vocab_size:,} tokens.
+
+Trained for {steps:,} steps in {seconds:.0f} s{where}, on corpus "{c.name}" with seed {c.seed}. The weights are the \
+{settings.train.final_weights} ones.
+
+Made by{command}
+## What it reaches
+
+{_table(rows)}
+## Settings
+
+```json
+{json.dumps({"model": asdict(m), "train": asdict(settings.train), "corpus": asdict(c)}, indent=2)}
+```
+"""
+
+
+def _table(rows: Sequence[dict]) -> str:
+    last = {row["split"]: row for row in rows if row["split"] != "train"}
+    if not last:
+        return "It was stopped before its first evaluation.\n"
+    columns = ["exact match", "perplexity"] + ["BLEU", "chrF"] * any(row["bleu"] is not None for row in last.values())
+    lines = [f"| split | pairs | {' | '.join(columns)} |", "|---" * (2 + len(columns)) + "|"]
+    for split, row in last.items():
+        values = [f"{row['exact_match']:.4f}", f"{row['perplexity']:.3f}"]
+        values += [f"{row[name]:.1f}" for name in ("bleu", "chrf") if row[name] is not None]
+        lines.append(f"| {split} (step {row['step']:,}) | {row['count']:,} | {' | '.join(values)} |")
+    note = "" if len(last) > 1 else "\nIt was stopped before it was scored on held-out pairs.\n"
+    return "\n".join(lines) + "\n\nPairs are translated greedily; perplexity is unsmoothed, per token.\n" + note

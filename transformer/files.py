@@ -1,0 +1,99 @@
+"""Files that are never seen half-written: atomic replacement, appended rows, and readers that forgive a broken tail."""
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary file beside `path` that takes its place when the block ends well, and vanishes when it does not."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder that becomes `folder` when the block ends well, and vanishes when it does not.
+
+    FileExistsError where `folder` is already there.
+    """
+    if folder.exists():
+        raise FileExistsError(f"{folder} is already there; choose another name or remove it first")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        temporary.rename(folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replaces the file by this text, atomically."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: object) -> None:
+    """Replaces the file by this value as JSON, atomically."""
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def read_json(path: Path) -> dict:
+    """The object in a JSON file; empty where there is none or it cannot be read as one."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def append_rows(path: Path, rows: Iterable[object]) -> None:
+    """Appends each row as one line of JSON, in one write; a half-written line from an earlier crash is closed first."""
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    with path.open("ab+") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(size - 1)
+            lines = lines if file.read(1) == b"\n" else "\n" + lines
+        file.write(lines.encode())
+
+
+def read_rows(path: Path) -> list[dict]:
+    """The rows of a JSON-lines file, in order; none where there is no file.
+
+    A last line without its newline is still being written and left out; so is a line that a crash cut short.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    lines = content[: content.rfind(b"\n") + 1].splitlines()
+    return [row for row in map(_parsed, lines) if isinstance(row, dict)]
+
+
+def last_of(rows: Iterable[dict], key: Callable[[dict], object]) -> list[dict]:
+    """The rows with only the last one of each key, at the place where the key first stood."""
+    return list({key(row): row for row in rows}.values())
+
+
+def _parsed(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None

@@ -1,0 +1,363 @@
+"""A run as a folder: create, start, pause, resume, stop, watch, list, delete.
+
+The trainer is a process of its own (worker.py). Everything here only reads its folder and drops requests into it, so a
+run outlives the page, the browser and the server that started it. No torch here: watching must be quick.
+"""
+
+import datetime
+import itertools
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.corpora import corpus_tokenizer, load_corpus
+from transformer.files import last_of, new_folder, read_json, read_rows, write_json
+from transformer.settings import (
+    METRICS_FILE,
+    SAMPLES_FILE,
+    SHIPPED_FOLDER,
+    WEIGHTS_FILE,
+    CheckpointError,
+    Settings,
+    is_name,
+    read_settings,
+    runs_folder,
+    write_settings,
+)
+from transformer.tokenizer import Tokenizer
+
+State = Literal["queued", "running", "paused", "stopped", "finished", "failed"]
+Request = Literal["pause", "stop"]
+
+STATUS_FILE = "status.json"
+REQUEST_FILE = "request.json"
+LOG_FILE = "log.txt"
+STATE_FILE = "state/state.safetensors"
+SNAPSHOTS = "snapshots"
+START_LIMIT_S = 60.0
+"""A run that is queued for longer without a process has failed to start."""
+
+_PACKAGES = ("torch", "numpy", "safetensors", "sentencepiece", "sacrebleu")
+
+
+class RunError(Exception):
+    """A run cannot be made, found or do what was asked; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """How a run is doing, as far as its folder and its process tell."""
+
+    state: State
+    step: int = 0
+    elapsed_s: float = 0.0
+    """Seconds of training, pauses not included."""
+    phase: str = ""
+    """What a queued or running trainer is at: "starting", "training", "scoring held-out pairs"."""
+    reason: str = ""
+    """Why it ended: a reason of training.Finished, or "asked"."""
+    error: str = ""
+    """One sentence where it failed."""
+    heartbeat: float = 0.0
+    """Unix time of the last sign of life."""
+    pid: int | None = None
+    create_time: float | None = None
+    """psutil's; a pid alone may by now be another process's."""
+
+    @property
+    def active(self) -> bool:
+        """Whether a trainer works on it, or has been started and is about to."""
+        return self.state == "running" or (self.state == "queued" and self.phase != "")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One row of the table of runs."""
+
+    id: str
+    folder: Path
+    settings: Settings
+    status: Status
+    loadable: bool
+    """Whether it has weights to look into."""
+    resumable: bool
+
+
+def create_run(
+    model: ModelConfig,
+    train: TrainConfig,
+    corpus: CorpusConfig,
+    *,
+    pinned: Sequence[str] | None = None,
+    name: str | None = None,
+    command: str = "",
+) -> str:
+    """The id of a new run, ready to start. Its tokenizer is trained here and the model takes its vocabulary size.
+
+    `pinned` sentences are translated at each evaluation; None takes the corpus's first examples. Raises RunError,
+    CorpusError, TokenizerError or ValueError for what cannot work; nothing is left behind then.
+    """
+    loaded = load_corpus(corpus)
+    tokenizer = corpus_tokenizer(loaded, corpus)
+    model = replace(model, vocab_size=tokenizer.vocab_size)
+    pinned = tuple(loaded.examples[:3] if pinned is None else dict.fromkeys(text.strip() for text in pinned))
+    _check_pinned(pinned, tokenizer, model.max_length)
+    root = runs_folder()
+    for run_id in _free_ids(root, name, corpus):
+        settings = Settings(
+            name=run_id,
+            model=model,
+            train=train,
+            corpus=corpus,
+            pinned=pinned,
+            command=command,
+            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            versions={"python": platform.python_version()} | {name: metadata.version(name) for name in _PACKAGES},
+        )
+        try:
+            with new_folder(root / run_id) as folder:
+                write_settings(folder, settings)
+                tokenizer.save(folder)
+                (folder / "corpus").mkdir()
+                write_json(folder / "corpus" / "generator.json", {"name": corpus.name, "seed": corpus.seed})
+                write_status(folder, Status(state="queued", heartbeat=time.time()))
+        except OSError as error:
+            if (root / run_id).exists():  # another process took the id in this moment
+                continue
+            raise RunError(f"the run cannot be written to {root}: {error.strerror or error}") from error
+        return run_id
+    raise AssertionError("ids do not run out")
+
+
+def start(run_id: str) -> None:
+    """Starts the trainer of a new run in a process of its own, or goes on with one that paused, stopped or failed.
+
+    Raises RunError for a run that is active or has finished.
+    """
+    folder = run_folder(run_id)
+    before, n_threads = claim(run_id)
+    environment = os.environ | {
+        "OMP_NUM_THREADS": str(n_threads),
+        # Two runs on two cores otherwise spin against each other and collapse to 0-1 steps/s.
+        "GOMP_SPINCOUNT": "1000",
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(SHIPPED_FOLDER.parent), os.environ.get("PYTHONPATH")))),
+        "ATTENTION_LAB_RUNS": str(runs_folder().resolve()),
+    }
+    with (folder / LOG_FILE).open("ab") as log:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "transformer.worker", str(folder.resolve())],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=environment,
+            )
+        except OSError as error:
+            write_status(folder, before)
+            raise RunError(f"the trainer of {run_id} could not be started: {error}") from error
+    # Reaped by a thread: a trainer that ended must not stay behind as a zombie of the server.
+    threading.Thread(target=process.wait, name=f"reaper of {run_id}", daemon=True).start()
+
+
+def claim(run_id: str) -> tuple[Status, int]:
+    """Marks a run as about to be trained; returns its status before and its number of threads. RunError as `start`."""
+    folder = run_folder(run_id)
+    before = status(run_id)
+    if before.active:
+        raise RunError(f"{run_id} is already {before.state}")
+    if before.state == "finished":
+        raise RunError(f"{run_id} has finished ({before.reason}); start a new run to train longer")
+    threads = _threads(run_id, read_settings(folder))
+    (folder / REQUEST_FILE).unlink(missing_ok=True)
+    queued = Status(
+        state="queued", phase="starting", heartbeat=time.time(), step=before.step, elapsed_s=before.elapsed_s
+    )
+    write_status(folder, queued)
+    return before, threads
+
+
+def pause(run_id: str) -> None:
+    """Asks the trainer to save where it is and end; `start` goes on from there. RunError where none is at work."""
+    _ask(run_id, "pause")
+
+
+def resume(run_id: str) -> None:
+    """Goes on with a run that paused, stopped or failed, from its last saved state; the same as `start`."""
+    start(run_id)
+
+
+def stop(run_id: str) -> None:
+    """Asks the trainer to end with the final weights and a card; a paused run ends where it is."""
+    folder, now = run_folder(run_id), status(run_id)
+    if now.state == "paused":
+        write_status(folder, replace(now, state="stopped", reason="asked"))
+    else:
+        _ask(run_id, "stop")
+
+
+def status(run_id: str) -> Status:
+    """How the run is doing, also where its process died without a word. RunError for no such run."""
+    folder = run_folder(run_id)
+    written = _read_status(folder)
+    if not written.active:
+        return written
+    if written.pid is not None:
+        if is_alive(written.pid, written.create_time):
+            return written
+        again = _read_status(folder)  # it may have ended well between the two looks
+        return replace(again, state="failed", error=_last_words(folder)) if again.active else again
+    if time.time() - written.heartbeat > START_LIMIT_S:
+        return replace(written, state="failed", error=f"the trainer did not start. {_last_words(folder)}")
+    return written
+
+
+def is_alive(pid: int, create_time: float | None) -> bool:
+    """Whether this very process still works: the same pid, born at the same time, and no zombie."""
+    try:
+        process = psutil.Process(pid)
+        same = create_time is None or abs(process.create_time() - create_time) < 0.1
+        return same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return True
+
+
+def metrics(run_id: str) -> list[dict[str, Any]]:
+    """The rows of metrics.jsonl by step, each (split, step) once: after a resume the later one holds.
+
+    A row has `step`, `split` and `elapsed_s`. Split "train": loss (smoothed), learning_rate, gradient_norm, tokens,
+    tokens_per_s. Split "validation", and at the end each held-out split: loss (unsmoothed), perplexity, exact_match
+    (0..1), bleu, chrf (0..100, or null), count.
+    """
+    rows = last_of(read_rows(run_folder(run_id) / METRICS_FILE), lambda row: (row.get("split"), row.get("step")))
+    return sorted(rows, key=lambda row: row.get("step", 0))
+
+
+def samples(run_id: str) -> list[dict[str, Any]]:
+    """The pinned sentences as translated at each evaluation: rows with `step`, `source`, `translation`, `elapsed_s`."""
+    rows = last_of(read_rows(run_folder(run_id) / SAMPLES_FILE), lambda row: (row.get("step"), row.get("source")))
+    return sorted(rows, key=lambda row: row.get("step", 0))
+
+
+def snapshots(run_id: str) -> dict[int, Path]:
+    """The weights kept on the way, by step."""
+    folder = run_folder(run_id) / SNAPSHOTS
+    found = {int(path.stem): path for path in folder.glob("*.safetensors") if path.stem.isdecimal()}
+    return dict(sorted(found.items()))
+
+
+def get_run(run_id: str) -> Run:
+    """A run's settings and status; RunError for no such run, CheckpointError for a config.json that cannot be read."""
+    folder = run_folder(run_id)
+    found = status(run_id)
+    resumable = found.state in ("paused", "stopped", "failed")
+    return Run(run_id, folder, read_settings(folder), found, (folder / WEIGHTS_FILE).is_file(), resumable)
+
+
+def list_runs() -> list[Run]:
+    """All runs that can be read, the newest first."""
+    runs = []
+    for run_id in _ids(runs_folder()):
+        try:
+            runs.append(get_run(run_id))
+        except (RunError, CheckpointError):  # deleted a moment ago, or damaged: loading it by name says how
+            continue
+    return sorted(runs, key=lambda run: (run.settings.created, run.id), reverse=True)
+
+
+def delete(run_id: str) -> None:
+    """Removes a run with all its files; RunError while a trainer works on it."""
+    if status(run_id).active:
+        raise RunError(f"{run_id} is still training; stop it first")
+    shutil.rmtree(run_folder(run_id))
+
+
+def run_folder(run_id: str) -> Path:
+    """The folder of a run; RunError listing the runs there are if it does not exist."""
+    folder = runs_folder() / run_id
+    if not is_name(run_id) or not (folder / STATUS_FILE).is_file():
+        raise RunError(f"there is no run {run_id!r}; the runs here are: {', '.join(_ids(runs_folder())) or 'none'}")
+    return folder
+
+
+def write_status(folder: Path, now: Status) -> None:
+    """Replaces status.json."""
+    write_json(folder / STATUS_FILE, asdict(now))
+
+
+def usable_cpus() -> int:
+    """CPUs that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _read_status(folder: Path) -> Status:
+    names = {item.name for item in fields(Status)}
+    try:
+        return Status(**{name: value for name, value in read_json(folder / STATUS_FILE).items() if name in names})
+    except TypeError:
+        return Status(state="failed", error=f"{STATUS_FILE} cannot be read")
+
+
+def _ask(run_id: str, request: Request) -> None:
+    now = status(run_id)
+    if not now.active:
+        raise RunError(f"{run_id} cannot {request}: it is {now.state}")
+    write_json(run_folder(run_id) / REQUEST_FILE, {"request": request})
+
+
+def _threads(run_id: str, settings: Settings) -> int:
+    """As resolved at the first start; else as asked; else all CPUs, or one where another run is at work."""
+    if settings.resolved is not None:
+        return settings.resolved.threads
+    others = any(run.status.active for run in list_runs() if run.id != run_id)
+    return settings.train.threads or (1 if others else usable_cpus())
+
+
+def _ids(root: Path) -> list[str]:
+    if not root.is_dir():
+        return []
+    return sorted(path.name for path in root.iterdir() if is_name(path.name) and (path / STATUS_FILE).is_file())
+
+
+def _free_ids(root: Path, name: str | None, corpus: CorpusConfig) -> Iterator[str]:
+    """Ids that no run and no shipped checkpoint has: the name, or the corpus with a number."""
+    base = re.sub(r"[^A-Za-z0-9._-]+", "-", name or Path(corpus.name).stem).strip("-._")[:60] or "run"
+    numbered = (f"{base}-{number}" for number in itertools.count(2 if name else 1))
+    for run_id in itertools.chain([base] if name else [], numbered):
+        if not (root / run_id).exists() and not (SHIPPED_FOLDER / run_id).exists():
+            yield run_id
+
+
+def _check_pinned(pinned: Sequence[str], tokenizer: Tokenizer, max_length: int) -> None:
+    for text in pinned:
+        length = len(tokenizer.encode(text)) + 1
+        if length == 1:
+            raise RunError("a pinned sentence is empty")
+        if length > max_length:
+            raise RunError(f"the pinned sentence {text[:40]!r} has {length} tokens; the model takes {max_length}")
+
+
+def _last_words(folder: Path) -> str:
+    """What is known of a trainer that could not say why it ended."""
+    try:
+        lines = (folder / LOG_FILE).read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        lines = []
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    said = f"; its log ends with: {last[:200]}" if last else ""
+    return f"the trainer ended without a word, as when it is killed or memory runs out{said}"

@@ -1,0 +1,212 @@
+"""One run in training: its parts in memory, its files, and the loop that writes down what happens."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from transformer.card import card
+from transformer.checkpoint import history, load_tensors, save_tensors
+from transformer.corpora import Corpus, load_corpus
+from transformer.data import encode_sources
+from transformer.decoding import translate_ids
+from transformer.devices import resolve_device
+from transformer.files import append_rows, write_text
+from transformer.journal import Journal
+from transformer.runs import SNAPSHOTS, STATE_FILE
+from transformer.settings import (
+    CARD_FILE,
+    SAMPLES_FILE,
+    WEIGHTS_FILE,
+    CheckpointError,
+    Resolved,
+    Settings,
+    read_settings,
+    write_settings,
+)
+from transformer.state import TrainState, new_state, restored_state, weights_of
+from transformer.tokenizer import Tokenizer, load_tokenizer
+from transformer.training import (
+    Evaluated,
+    Event,
+    Finished,
+    Reason,
+    StepDone,
+    as_event,
+    evaluate,
+    fitting,
+    measured_precision,
+    train_steps,
+    use_final_weights,
+)
+
+SAVE_S = 10.0
+"""The state is saved at evaluations, and when it is this old; less often where saving takes long."""
+SAVE_SHARE = 0.05
+"""At most about this share of the time goes into saving the state."""
+SNAPSHOT_LIMIT = 20_000_000
+"""Models with more parameters than this keep no snapshots: a dozen copies would fill the disk."""
+
+Outcome = Literal["pause", "stop"] | Reason
+
+
+def train(folder: Path, threads: int, journal: Journal, progress: Callable[[Event], None]) -> None:
+    """Trains the run in the folder from where it stands until it ends or is asked to; its status then says how."""
+    torch.set_num_threads(threads)
+    trainee = _prepare(folder, threads)
+    journal.say(phase="training", step=trainee.state.step, elapsed_s=trainee.state.elapsed_s)
+    outcome = _loop(trainee, journal, progress)
+    journal.flush()
+    trainee.save_state()
+    if outcome == "pause":
+        trainee.save_weights()
+        journal.say(state="paused", phase="")
+    else:
+        _finish(trainee, journal, outcome)
+
+
+@dataclass
+class Trainee:
+    """What a run in training consists of, and its files."""
+
+    folder: Path
+    settings: Settings
+    corpus: Corpus
+    tokenizer: Tokenizer
+    state: TrainState
+    saved_at: float = 0.0
+    saving_s: float = 0.0
+
+    def save_weights(self) -> None:
+        """Offers the weights of now as those to look into."""
+        self._save(self.folder / WEIGHTS_FILE)
+
+    def save_snapshot(self) -> None:
+        """Keeps the weights of now for the timeline, and offers them as `save_weights`."""
+        self.save_weights()
+        if self.state.model.n_parameters() <= SNAPSHOT_LIMIT:
+            self._save(self.folder / SNAPSHOTS / f"{self.state.step}.safetensors")
+
+    def save_state_if_due(self, journal: Journal, *, at_evaluation: bool) -> None:
+        """Saves the state at evaluations and every SAVE_S, unless that would take more than SAVE_SHARE of the time."""
+        age = time.monotonic() - self.saved_at
+        if (at_evaluation or age > SAVE_S) and age > self.saving_s / SAVE_SHARE:
+            journal.flush()
+            self.save_state()
+
+    def save_state(self) -> None:
+        """Replaces the resumable state."""
+        start = time.monotonic()
+        path = self.folder / STATE_FILE
+        path.parent.mkdir(exist_ok=True)
+        save_tensors(path, self.state.tensors(), {"facts": json.dumps(self.state.facts())})
+        self.saved_at = time.monotonic()
+        self.saving_s = self.saved_at - start
+
+    def write_samples(self, elapsed_s: float) -> None:
+        """Appends the pinned sentences as the model translates them now."""
+        pinned, model, device = self.settings.pinned, self.state.model, self.state.device
+        if not pinned:
+            return
+        source, mask = encode_sources(pinned, self.tokenizer, max_length=model.config.max_length)
+        # An untrained model never ends a sentence; twice the source is enough to see that.
+        limit = min(model.config.max_length, 2 * source.size(1) + 10)
+        model.eval()
+        outputs = translate_ids(model, source.to(device), mask.to(device), max_length=limit)
+        model.train()
+        translations = [self.tokenizer.decode(ids) for ids in outputs]
+        rows = [
+            {"step": self.state.step, "source": text, "translation": translation, "elapsed_s": elapsed_s}
+            for text, translation in zip(pinned, translations, strict=True)
+        ]
+        append_rows(self.folder / SAMPLES_FILE, rows)
+
+    def _save(self, path: Path) -> None:
+        path.parent.mkdir(exist_ok=True)
+        save_tensors(path, weights_of(self.state.model), {"step": str(self.state.step)})
+
+
+def _prepare(folder: Path, threads: int) -> Trainee:
+    settings = read_settings(folder)
+    corpus, tokenizer = load_corpus(settings.corpus), load_tokenizer(folder)
+    if settings.resolved is not None:
+        device = resolve_device(settings.resolved.device)
+        return Trainee(folder, settings, corpus, tokenizer, _last_state(folder, settings, device))
+    device = resolve_device(settings.train.device)
+    state = new_state(settings.model, settings.train, device)
+    precision = measured_precision(state, settings.train, corpus, tokenizer)
+    resolved = Resolved(device=str(device), precision=precision, threads=threads)
+    settings = replace(settings, resolved=resolved)
+    write_settings(folder, settings)
+    return Trainee(folder, settings, corpus, tokenizer, state)
+
+
+def _last_state(folder: Path, settings: Settings, device: torch.device) -> TrainState:
+    """The saved state, or the beginning where the trainer ended before it saved one."""
+    path = folder / STATE_FILE
+    if not path.is_file():
+        return new_state(settings.model, settings.train, device)
+    tensors, notes = load_tensors(path)
+    try:
+        return restored_state(settings.model, settings.train, device, tensors, json.loads(notes["facts"]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise CheckpointError(f"{path} does not belong to this run: {error}") from error
+
+
+def _loop(trainee: Trainee, journal: Journal, progress: Callable[[Event], None]) -> Outcome:
+    settings, state = trainee.settings, trainee.state
+    assert settings.resolved is not None, "_prepare resolves"
+    if state.step == 0:
+        trainee.save_snapshot()
+    for event in train_steps(
+        state, settings.train, trainee.corpus, trainee.tokenizer, precision=settings.resolved.precision
+    ):
+        _write(event, trainee, journal)
+        progress(event)
+        journal.beat(step=event.step, elapsed_s=event.elapsed_s)
+        if isinstance(event, Finished):
+            return event.reason
+        if event.step == state.step:
+            trainee.save_state_if_due(journal, at_evaluation=isinstance(event, Evaluated))
+            if (request := journal.request()) is not None:
+                return request
+    raise AssertionError("train_steps ends with Finished")
+
+
+def _write(event: Event, trainee: Trainee, journal: Journal) -> None:
+    match event:
+        case StepDone(step=step):
+            journal.add("train", asdict(event))
+            if step == trainee.state.step and step & (step - 1) == 0:
+                trainee.save_snapshot()
+        case Evaluated():
+            journal.add("validation", asdict(event))
+            trainee.save_weights()
+            trainee.write_samples(event.elapsed_s)
+
+
+def _finish(trainee: Trainee, journal: Journal, outcome: Outcome) -> None:
+    """Leaves the final weights and the card. A run that was asked to stop ends now: held-out pairs are not scored."""
+    state, asked = trainee.state, outcome == "stop"
+    if asked:
+        use_final_weights(state, trainee.settings.train)
+    trainee.save_weights()
+    if not asked:
+        journal.say(phase="scoring held-out pairs")
+        _score_held_out(trainee, journal)
+    rows = history(trainee.folder)
+    write_text(trainee.folder / CARD_FILE, card(trainee.settings, trainee.corpus, rows, state.model.n_parameters()))
+    journal.say(state="stopped" if asked else "finished", phase="", reason="asked" if asked else outcome)
+
+
+def _score_held_out(trainee: Trainee, journal: Journal) -> None:
+    state = trainee.state
+    for split, pairs in trainee.corpus.held_out.items():
+        chosen = fitting(pairs, trainee.tokenizer, state.model.config.max_length, trainee.settings.train.test_pairs)
+        found = evaluate(state.model, chosen, trainee.tokenizer, overlap_scores=trainee.corpus.primary_metric == "bleu")
+        row = asdict(as_event(found, state.step, state.elapsed_s))
+        journal.add(split, row)

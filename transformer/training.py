@@ -1,0 +1,423 @@
+"""Training as a generator of events, and evaluation. No files, threads or prints: who listens decides what to do."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from transformer import metrics
+from transformer.config import Precision, TrainConfig
+from transformer.corpora import Corpus
+from transformer.data import Batch, BatchStream, Position, fits, pair_batches
+from transformer.decoding import translate_ids
+from transformer.devices import autocast, faster_precision, generator_states, set_generator_states
+from transformer.loss import smoothed_cross_entropy
+from transformer.model import Transformer
+from transformer.pairs import Pair
+from transformer.schedule import learning_rate
+from transformer.state import TrainState, load_weights, mean_weights, weights_of
+from transformer.tokenizer import Tokenizer
+
+Reason = Literal["max_steps", "max_seconds", "target_exact_match", "patience"]
+READ_EVERY = 10
+"""Steps between readings of the loss on a GPU: each one waits for the device."""
+
+
+class TrainingError(Exception):
+    """Training cannot go on; the message says why and what to change."""
+
+
+@dataclass(frozen=True)
+class StepDone:
+    """One optimiser step."""
+
+    step: int
+    """1 for the first."""
+    loss: float
+    """Label-smoothed cross-entropy in nats per real target token."""
+    learning_rate: float
+    gradient_norm: float
+    """Before clipping."""
+    tokens: int
+    """Real target tokens in the step."""
+    tokens_per_s: float
+    elapsed_s: float
+    """Seconds of training, evaluations included, pauses not."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The model on validation pairs after a step."""
+
+    step: int
+    loss: float
+    """Cross-entropy in nats per real target token, without smoothing."""
+    perplexity: float
+    exact_match: float
+    """0..1."""
+    bleu: float | None
+    """0..100; None where the corpus is not scored by it."""
+    chrf: float | None
+    count: int
+    """Pairs scored."""
+    elapsed_s: float
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Training has ended by itself, and the model holds its final weights."""
+
+    reason: Reason
+    step: int
+    elapsed_s: float
+
+
+Event = StepDone | Evaluated | Finished
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of a model on pairs, and what it wrote."""
+
+    loss: float
+    """Cross-entropy in nats per real target token, without smoothing."""
+    perplexity: float
+    exact_match: float
+    bleu: metrics.Score | None
+    chrf: metrics.Score | None
+    count: int
+    translations: tuple[str, ...]
+    """In the order of the pairs."""
+
+
+def train_steps(
+    state: TrainState,
+    config: TrainConfig,
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    *,
+    precision: Precision = "float32",
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Event]:
+    """Trains from where the state stands until a limit of the config, yielding what happens.
+
+    At each event of a step, `state` is that moment, or on a GPU (which reads its losses in groups) up to READ_EVERY
+    steps later: save it where `event.step == state.step`. A caller who stops listening may go on later with the same
+    state or a restored one. Raises TrainingError when the loss is no longer finite.
+    """
+    trainer = _Trainer(state, config, tokenizer, precision, clock)
+    stream = BatchStream(
+        corpus.train,
+        tokenizer,
+        batch_tokens=config.batch_tokens,
+        seed=config.seed,
+        max_length=state.model.config.max_length,
+        position=state.position,
+    )
+    batches = iter(stream)
+    validation = fitting(corpus.validation, tokenizer, state.model.config.max_length, config.evaluate_pairs)
+    state.model.train()
+    while True:
+        if state.step and state.step % config.evaluate_every == 0 and state.evaluated_step != state.step:
+            yield trainer.evaluate(validation, corpus.primary_metric)
+        if (reason := _ended(state, config)) is not None:
+            break
+        trainer.step(batches)
+        if trainer.is_reading_due():
+            yield from trainer.read()
+    if state.evaluated_step != state.step:
+        yield trainer.evaluate(validation, corpus.primary_metric)
+    if use_final_weights(state, config):
+        yield trainer.evaluate(validation, corpus.primary_metric)
+    yield Finished(reason, state.step, state.elapsed_s)
+
+
+def use_final_weights(state: TrainState, config: TrainConfig) -> bool:
+    """Puts the weights that the config asks for into the model; False where they are the latest, which it has.
+
+    Averaged over the last evaluations (`average_last`, section 6.1), or those of the best one where training may end
+    past it (`patience`).
+    """
+    match config.final_weights:
+        case "averaged" if len(state.recent) > 1:
+            load_weights(state.model, mean_weights(state.recent))
+        case "best" if state.best and state.evaluations_without_gain:
+            load_weights(state.model, state.best)
+        case _:
+            return False
+    return True
+
+
+@torch.no_grad()
+def evaluate(
+    model: Transformer,
+    pairs: Sequence[Pair],
+    tokenizer: Tokenizer,
+    *,
+    overlap_scores: bool = False,
+    batch_tokens: int = 4_096,
+    max_length: int | None = None,
+) -> Evaluation:
+    """Scores of the model on these pairs, each translated greedily in float32.
+
+    `overlap_scores` adds BLEU and chrF. `max_length` is the most tokens written for a pair; None allows two more than
+    the longest reference of the batch, past which no output is an exact match, but BLEU is, in a poor model, flattered.
+    Leaves the model in the mode it was in. ValueError for no pairs, or one that is empty or too long for the model.
+    """
+    if not pairs:
+        raise ValueError("there are no pairs to evaluate on")
+    device = next(model.parameters()).device
+    was_training = model.training
+    model.eval()
+    total, tokens, translations = 0.0, 0, [""] * len(pairs)
+    for rows, batch in pair_batches(pairs, tokenizer, batch_tokens, max_length=model.config.max_length):
+        total += _summed_loss(_plain_logits(model), batch, device).item()
+        tokens += batch.n_tokens
+        limit = max_length or batch.target_out.size(1) + 2
+        outputs = translate_ids(
+            model,
+            batch.source.to(device),
+            batch.source_mask.to(device),
+            max_length=min(limit, model.config.max_length),
+        )
+        for row, ids in zip(rows, outputs, strict=True):
+            translations[row] = tokenizer.decode(ids)
+    model.train(was_training)
+    references = [pair.target for pair in pairs]
+    return Evaluation(
+        loss=total / tokens,
+        perplexity=math.exp(min(total / tokens, 700.0)),  # e^709 is the largest float
+        exact_match=metrics.exact_match(translations, references),
+        bleu=metrics.bleu(translations, references) if overlap_scores else None,
+        chrf=metrics.chrf(translations, references) if overlap_scores else None,
+        count=len(pairs),
+        translations=tuple(translations),
+    )
+
+
+def as_event(found: Evaluation, step: int, elapsed_s: float) -> Evaluated:
+    """What there is to say of an evaluation at a step."""
+    return Evaluated(
+        step=step,
+        loss=found.loss,
+        perplexity=found.perplexity,
+        exact_match=found.exact_match,
+        bleu=None if found.bleu is None else found.bleu.value,
+        chrf=None if found.chrf is None else found.chrf.value,
+        count=found.count,
+        elapsed_s=elapsed_s,
+    )
+
+
+def fitting(pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, count: int) -> list[Pair]:
+    """The first `count` pairs of which both sides fit into the model; ValueError where none does."""
+    found = list(islice((pair for pair in pairs if fits(pair, tokenizer, max_length)), count))
+    if not found:
+        raise ValueError(f"none of the {len(pairs)} pairs fits into max_length ({max_length}) tokens")
+    return found
+
+
+def measured_precision(state: TrainState, config: TrainConfig, corpus: Corpus, tokenizer: Tokenizer) -> Precision:
+    """The precision that `config.precision` means here; `auto` takes what is faster on this model and its first batch.
+
+    Leaves weights, optimiser, generators and data position as they are.
+    """
+    if config.precision != "auto":
+        return config.precision
+    stream = BatchStream(
+        corpus.train,
+        tokenizer,
+        batch_tokens=config.batch_tokens,
+        seed=config.seed,
+        max_length=state.model.config.max_length,
+    )
+    batch, _ = next(iter(stream))
+    before = generator_states(state.device)
+
+    def work(precision: Precision) -> None:
+        with autocast(state.device, precision):
+            loss = _summed_loss(_plain_logits(state.model), batch, state.device)
+        loss.backward()
+        state.model.zero_grad(set_to_none=True)
+
+    try:
+        return faster_precision(state.device, work)
+    finally:
+        set_generator_states(before, state.device)
+
+
+Logits = Callable[..., Float[Tensor, "position vocab"]]
+
+
+class _Trainer:
+    """The parts of one `train_steps` call that steps and evaluations share."""
+
+    def __init__(
+        self,
+        state: TrainState,
+        config: TrainConfig,
+        tokenizer: Tokenizer,
+        precision: Precision,
+        clock: Callable[[], float],
+    ) -> None:
+        self.state = state
+        self.config = config
+        self.tokenizer = tokenizer
+        self.precision: Precision = precision
+        self.clock = clock
+        self.started = clock() - state.elapsed_s
+        self.last_read = clock()
+        self.pending: list[_Pending] = []
+        plain = _plain_logits(state.model)
+        self.logits: Logits = torch.compile(plain, dynamic=True) if config.compile else plain
+
+    def step(self, batches: Iterator[tuple[Batch, Position]]) -> None:
+        """One optimiser step over `accumulate` micro-batches, normalised by their real tokens together."""
+        state, config = self.state, self.config
+        micro = [next(batches) for _ in range(config.accumulate)]
+        tokens = sum(batch.n_tokens for batch, _ in micro)
+        rate = self._rate(state.step + 1)
+        with state.own_generators():
+            loss = sum((self._backward(batch, tokens) for batch, _ in micro), torch.zeros((), device=state.device))
+        norm = _clip(state.model, config.clip_norm)
+        for group in state.optimizer.param_groups:
+            group["lr"] = rate
+        state.optimizer.step()
+        state.optimizer.zero_grad(set_to_none=True)
+        state.step += 1
+        state.position = micro[-1][1]
+        self.pending.append(_Pending(state.step, rate, tokens, torch.stack((loss, norm))))
+
+    def is_reading_due(self) -> bool:
+        """On a CPU always; on a GPU every READ_EVERY steps, at powers of two and before evaluations."""
+        step = self.state.step
+        return (
+            self.state.device.type == "cpu"
+            or step % READ_EVERY == 0
+            or step & (step - 1) == 0
+            or step % self.config.evaluate_every == 0
+            or step == self.config.max_steps
+        )
+
+    def read(self) -> list[StepDone]:
+        """The steps since the last reading; waits for the device."""
+        read = torch.stack([pending.loss_and_norm for pending in self.pending]).tolist()
+        now = self.clock()
+        self.state.elapsed_s = now - self.started
+        speed = sum(pending.tokens for pending in self.pending) / max(now - self.last_read, 1e-9)
+        events = [
+            StepDone(p.step, loss, p.rate, norm, p.tokens, speed, self.state.elapsed_s)
+            for p, (loss, norm) in zip(self.pending, read, strict=True)
+        ]
+        self.pending.clear()
+        self.last_read = now
+        for event in events:
+            _refuse_nonfinite(event)
+        return events
+
+    def evaluate(self, pairs: Sequence[Pair], primary: str) -> Evaluated:
+        """Scores the model, and notes in the state what stopping and final weights depend on."""
+        state = self.state
+        found = evaluate(state.model, pairs, self.tokenizer, overlap_scores=primary == "bleu")
+        if state.evaluated_step != state.step:
+            _note(state, self.config, found)
+        self.last_read = self.clock()
+        state.elapsed_s = self.last_read - self.started
+        return as_event(found, state.step, state.elapsed_s)
+
+    def _rate(self, step: int) -> float:
+        c = self.config
+        return learning_rate(
+            step, kind=c.schedule, peak=c.learning_rate, warmup_steps=c.warmup_steps, max_steps=c.max_steps
+        )
+
+    def _backward(self, batch: Batch, tokens: int) -> Float[Tensor, ""]:
+        with autocast(self.state.device, self.precision):
+            summed = _summed_loss(self.logits, batch, self.state.device, self.config.label_smoothing)
+        loss = summed / tokens
+        loss.backward()
+        return loss.detach()
+
+
+@dataclass(frozen=True)
+class _Pending:
+    step: int
+    rate: float
+    tokens: int
+    loss_and_norm: Tensor
+
+
+def _plain_logits(model: Transformer) -> Logits:
+    """The forward pass up to the logits of the wanted positions only: those of padding would be wasted work."""
+
+    def logits(
+        source: Int[Tensor, "batch source"],
+        target: Int[Tensor, "batch target"],
+        source_mask: Bool[Tensor, "batch source"],
+        target_mask: Bool[Tensor, "batch target"],
+        wanted: Int[Tensor, "position"],
+    ) -> Float[Tensor, "position vocab"]:
+        states = model.decode(target, model.encode(source, source_mask), source_mask, target_mask)
+        return model.project(states.flatten(0, 1)[wanted])  # [batch target d_model] -> [position d_model]
+
+    return logits
+
+
+def _summed_loss(logits: Logits, batch: Batch, device: torch.device, smoothing: float = 0.0) -> Float[Tensor, ""]:
+    # Real positions are found on the CPU, where the batch is made: on a GPU finding them would wait for the device.
+    wanted = batch.target_mask.flatten().nonzero()[:, 0]
+    targets = batch.target_out.flatten()[wanted]
+    inputs = (batch.source, batch.target_in, batch.source_mask, batch.target_mask, wanted)
+    computed = logits(*(tensor.to(device, non_blocking=True) for tensor in inputs))
+    return smoothed_cross_entropy(computed, targets.to(device, non_blocking=True), smoothing)
+
+
+def _clip(model: Transformer, limit: float) -> Float[Tensor, ""]:
+    """The norm of all gradients, which are then scaled down to the limit where they are above it (0: never)."""
+    parameters = [p for p in model.parameters() if p.grad is not None]
+    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    if limit > 0:
+        torch.nn.utils.clip_grads_with_norm_(parameters, limit, norm)
+    return norm
+
+
+def _note(state: TrainState, config: TrainConfig, found: Evaluation) -> None:
+    state.evaluated_step = state.step
+    state.last_exact_match = found.exact_match
+    if state.best_loss is None or found.loss < state.best_loss:
+        state.best_loss, state.evaluations_without_gain = found.loss, 0
+        state.best = weights_of(state.model) if config.final_weights == "best" else {}
+    else:
+        state.evaluations_without_gain += 1
+    if config.final_weights == "averaged":
+        state.recent.append(weights_of(state.model))
+        while len(state.recent) > config.average_last:
+            state.recent.popleft()
+
+
+def _ended(state: TrainState, config: TrainConfig) -> Reason | None:
+    target = config.target_exact_match
+    if target is not None and state.evaluated_step and state.last_exact_match >= target:
+        return "target_exact_match"
+    if config.patience is not None and state.evaluations_without_gain >= config.patience:
+        return "patience"
+    if state.step >= config.max_steps:
+        return "max_steps"
+    if config.max_seconds is not None and state.elapsed_s >= config.max_seconds:
+        return "max_seconds"
+    return None
+
+
+def _refuse_nonfinite(event: StepDone) -> None:
+    for name, value in (("loss", event.loss), ("gradient", event.gradient_norm)):
+        if not math.isfinite(value):
+            raise TrainingError(
+                f"the {name} is no longer a finite number at step {event.step}: "
+                "lower the learning rate, lengthen the warm-up or clip gradients harder"
+            )

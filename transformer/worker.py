@@ -1,0 +1,118 @@
+"""The trainer of one run: works on its folder until the run ends, pauses, is stopped or fails.
+
+`python -m transformer.worker FOLDER` is the detached process; `train_run` is the same in the foreground. Everything
+that watchers see is written by journal.py and trainee.py.
+"""
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from transformer import runs
+from transformer.files import read_json
+from transformer.journal import Journal
+from transformer.runs import Status
+
+if TYPE_CHECKING:
+    from transformer.training import Event
+
+Progress = Callable[["Event"], None]
+
+
+def train_run(run_id: str, progress: Progress | None = None) -> Status:
+    """Trains a run in this process, in the foreground; returns how it ended. RunError if a trainer is at work on it.
+
+    `progress` sees every event. Ctrl-C pauses: `runs.start`, or this function, goes on from there.
+    """
+    _, threads = runs.claim(run_id)
+    return _train(runs.run_folder(run_id), threads, progress)
+
+
+def main(arguments: list[str]) -> int:
+    """The detached process; the exit status is 0 unless the run failed."""
+    with contextlib.suppress(AttributeError, OSError):
+        os.nice(10)  # pages stay quick: p95 41 ms beside a niced trainer, 102 ms beside one in the server
+    return int(_train(Path(arguments[0]), int(os.environ["OMP_NUM_THREADS"]), None).state == "failed")
+
+
+def _train(folder: Path, threads: int, progress: Progress | None) -> Status:
+    before = read_json(folder / runs.STATUS_FILE)
+    status = Status(
+        state="running",
+        phase="starting",
+        step=before.get("step", 0),
+        elapsed_s=before.get("elapsed_s", 0.0),
+        pid=os.getpid(),
+        create_time=psutil.Process().create_time(),
+    )
+    journal = Journal(folder, status)
+    try:
+        with _pausing_on_signals(journal):
+            journal.say()
+            # Imports torch, which takes a second: watchers know by now that the trainer is there.
+            from transformer.trainee import train
+
+            train(folder, threads, journal, progress or _unheard)
+    except Exception as error:
+        _report_failure(journal, error)
+    return journal.status
+
+
+def _report_failure(journal: Journal, error: Exception) -> None:
+    traceback.print_exc()
+    # On a full disk neither may work; watchers then see that the process is gone, and read its log.
+    with contextlib.suppress(OSError):
+        journal.flush()
+    journal.status = replace(journal.status, state="failed", phase="", error=_sentence(error))
+    with contextlib.suppress(OSError):
+        journal.say()
+
+
+def _sentence(error: Exception) -> str:
+    kind = type(error).__name__
+    text = " ".join(str(error).split())[:300]
+    if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
+        return f"memory ran out: lower batch_tokens or the model's sizes ({text or kind})"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return "the disk is full: free some space, then resume from the last saved state"
+    if isinstance(error, OSError):
+        return f"a file could not be read or written: {text}"
+    if kind in ("TrainingError", "CorpusError", "TokenizerError", "CheckpointError", "RunError", "ValueError"):
+        return text
+    return f"the trainer broke off with {kind}: {text}; {runs.LOG_FILE} in its folder has the details"
+
+
+@contextlib.contextmanager
+def _pausing_on_signals(journal: Journal) -> Iterator[None]:
+    """A block in which an interrupt or a polite kill becomes a request to pause."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
+        yield
+        return
+
+    def ask(*_: object) -> None:
+        journal.asked = journal.asked or "pause"
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _unheard(event: "Event") -> None:
+    pass
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
