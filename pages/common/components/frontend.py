@@ -1,0 +1,44 @@
+"""What the components share: reading their files, describing tokens, and the colours by kind of attention."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformer.figures.labels import SPECIAL_TOKENS, WORD_START, readable
+from transformer.figures.theme import Kind, kind_colour
+
+_FOLDER = Path(__file__).parent
+
+
+def text_of(*names: str) -> str:
+    """The named files of this folder, one after the other."""
+    return "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in names)
+
+
+def describe_tokens(
+    tokens: Sequence[str], *, changed: Collection[int] = (), unseen: Collection[int] = ()
+) -> list[dict[str, Any]]:
+    """What the scripts need to draw each token."""
+    return [
+        {
+            "text": _without_mark(readable(token)),
+            "starts_word": _starts_word(token),
+            "special": token in SPECIAL_TOKENS,
+            "changed": index in changed,
+            "unseen": index in unseen,
+        }
+        for index, token in enumerate(tokens)
+    ]
+
+
+def colours_of(kind: Kind) -> dict[str, str]:
+    """The kind's colour on paper and in the dark."""
+    return {"light": kind_colour(kind), "dark": kind_colour(kind, dark=True)}
+
+
+def _starts_word(token: str) -> bool:
+    return token.startswith(WORD_START)
+
+
+def _without_mark(token: str) -> str:
+    return token[len(WORD_START) :] if _starts_word(token) else token

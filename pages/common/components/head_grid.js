@@ -1,0 +1,131 @@
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".root");
+  const focused = root._at && parentElement.activeElement ? root._at : null;
+  setKindColours(root, data.colours);
+  const [layers, heads, queries, keys] = data.shape;
+  const dark = isDark(root);
+  const scale = rampOf(data.scales[dark ? "dark" : "light"]);
+  const masked = channels(data.masked[dark ? "dark" : "light"]);
+  const weights = bytes(data.weights);
+  const mask = data.mask && bytes(data.mask);
+  const off = new Set(data.off.map(String));
+
+  const grid = document.createElement("div");
+  grid.className = "grid";
+  grid.setAttribute("role", "grid");
+  grid.setAttribute("aria-label", `${data.label}: layers and heads. Arrow keys move, Enter chooses.`);
+  grid.style.gridTemplateColumns = `max-content repeat(${heads}, minmax(1.75rem, 5.5rem))`;
+  grid.append(header());
+  const cells = Array.from({ length: layers }, (_, layer) => {
+    const row = document.createElement("div");
+    row.className = "row";
+    row.setAttribute("role", "row");
+    row.append(name(`layer ${layer}`, "rowheader"));
+    const buttons = Array.from({ length: heads }, (_, head) => row.appendChild(cell(layer, head)));
+    grid.append(row);
+    return buttons;
+  });
+  root.replaceChildren(grid);
+  select(...data.selected);
+  if (focused) cells[focused[0]]?.[focused[1]]?.focus();
+
+  function header() {
+    const row = document.createElement("div");
+    row.className = "row";
+    row.setAttribute("role", "row");
+    row.append(name("", "columnheader"));
+    for (let head = 0; head < heads; head++) row.append(name(heads > 8 ? `${head}` : `head ${head}`, "columnheader"));
+    return row;
+  }
+
+  function name(text, role) {
+    const element = document.createElement("div");
+    element.className = role === "columnheader" ? "name column" : "name";
+    element.setAttribute("role", role);
+    element.textContent = text;
+    return element;
+  }
+
+  function cell(layer, head) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.setAttribute("role", "gridcell");
+    const isOff = off.has(String([layer, head]));
+    button.classList.toggle("off", isOff);
+    button.setAttribute("aria-label", `layer ${layer}, head ${head}${isOff ? ", switched off" : ""}`);
+    button.append(thumbnail(layer, head));
+    button.onclick = () => {
+      root._at = [layer, head];
+      select(layer, head);
+      setTriggerValue("picked", [layer, head]);
+    };
+    button.onfocus = () => (root._at = [layer, head]);
+    button.onblur = () => (root._at = null);
+    button.onkeydown = (event) => move(event, layer, head);
+    return button;
+  }
+
+  function thumbnail(layer, head) {
+    const canvas = document.createElement("canvas");
+    canvas.width = keys;
+    canvas.height = queries;
+    canvas.style.aspectRatio = `${keys} / ${queries}`;
+    const context = canvas.getContext("2d");
+    const image = context.createImageData(keys, queries);
+    const size = queries * keys;
+    const start = (layer * heads + head) * size;
+    for (let index = 0; index < size; index++) {
+      const allowed = !mask || mask[layer * size + index];
+      const colour = allowed ? scale[weights[start + index]] : masked;
+      image.data.set([...colour, 255], index * 4);
+    }
+    context.putImageData(image, 0, 0);
+    return canvas;
+  }
+
+  function select(layer, head) {
+    cells.forEach((row, a) =>
+      row.forEach((button, b) => {
+        const chosen = a === layer && b === head;
+        button.setAttribute("aria-selected", String(chosen));
+        button.tabIndex = chosen ? 0 : -1;
+      }),
+    );
+  }
+
+  function move(event, layer, head) {
+    const goals = {
+      ArrowLeft: [layer, head - 1],
+      ArrowRight: [layer, head + 1],
+      ArrowUp: [layer - 1, head],
+      ArrowDown: [layer + 1, head],
+      Home: [layer, 0],
+      End: [layer, heads - 1],
+    };
+    const goal = goals[event.key];
+    if (!goal) return;
+    event.preventDefault();
+    cells[goal[0]]?.[goal[1]]?.focus();
+  }
+}
+
+function bytes(text) {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
+
+function channels(hex) {
+  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+}
+
+function rampOf(stops) {
+  const colours = stops.map(channels);
+  return Array.from({ length: 256 }, (_, level) => {
+    const at = (level / 255) * (colours.length - 1);
+    const low = Math.min(Math.floor(at), colours.length - 2);
+    return colours[low].map((value, index) => Math.round(value + (colours[low + 1][index] - value) * (at - low)));
+  });
+}
+
+function isDark(element) {
+  return getComputedStyle(element).colorScheme.includes("dark");
+}

@@ -1,0 +1,78 @@
+"""All layers and heads as small pictures, one of which can be chosen."""
+
+import base64
+from collections.abc import Collection
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from pages.common.components.frontend import colours_of, text_of
+from transformer.figures import theme
+from transformer.figures.theme import Kind
+
+_component = st.components.v2.component(
+    "attention_lab_head_grid",
+    html="<div class='root'></div>\n",
+    css=text_of("head_grid.css"),
+    js=text_of("tokens.js", "head_grid.js"),
+)
+
+
+def head_grid(
+    weights: Float[ndarray, "layer head query key"],
+    *,
+    kind: Kind,
+    selected: tuple[int, int],
+    off: Collection[tuple[int, int]] = (),
+    mask: Bool[ndarray, "layer query key"] | None = None,
+    relative: bool = False,
+    key: str,
+) -> tuple[int, int] | None:
+    """Draws a thumbnail for each head, rows being layers; the head just picked by click or Enter, once, else None.
+
+    `off` heads are struck out. `relative` shades each head up to its own largest weight instead of 1.
+    """
+    n_layers, n_heads = weights.shape[:2]
+    picked = _picked(st.session_state.get(key), n_layers, n_heads)
+    layer, head = picked or selected
+    _component(
+        key=key,
+        on_picked_change=lambda: None,
+        data={
+            "shape": list(weights.shape),
+            "weights": _base64(_levels(weights, relative)),
+            "mask": None if mask is None or mask.all() else _base64(mask.astype(np.uint8)),
+            "selected": [layer, head],
+            "off": sorted([int(a), int(b)] for a, b in off),
+            "colours": colours_of(kind),
+            "scales": {
+                "light": [colour for _, colour in theme.sequential()],
+                "dark": [colour for _, colour in theme.sequential(dark=True)],
+            },
+            "masked": {"light": theme.LIGHT.masked, "dark": theme.DARK.masked},
+            "label": theme.KIND_NAMES[kind],
+        },
+    )
+    return picked
+
+
+def _picked(state: object, n_layers: int, n_heads: int) -> tuple[int, int] | None:
+    """The pick that came with this rerun. None if it does not fit the model at hand (the picker may have changed)."""
+    value = state.get("picked") if isinstance(state, dict) else None
+    if not (isinstance(value, list) and len(value) == 2 and all(isinstance(index, int) for index in value)):
+        return None
+    layer, head = value
+    return (layer, head) if 0 <= layer < n_layers and 0 <= head < n_heads else None
+
+
+def _levels(weights: Float[ndarray, "layer head query key"], relative: bool) -> ndarray:
+    if relative:
+        largest = weights.max(axis=(2, 3), keepdims=True)
+        weights = weights / np.where(largest > 0, largest, 1)
+    return np.round(np.clip(weights, 0, 1) * 255).astype(np.uint8)
+
+
+def _base64(values: ndarray) -> str:
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

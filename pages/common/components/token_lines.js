@@ -1,0 +1,186 @@
+const SVG = "http://www.w3.org/2000/svg";
+const AT_REST = "Point at a token, or press Tab and the arrow keys, to see what it looks at.";
+
+export default function ({ data, parentElement }) {
+  const root = parentElement.querySelector(".root");
+  root._observer?.disconnect();
+  setKindColours(root, data.colours);
+
+  const lines = document.createElementNS(SVG, "svg");
+  lines.setAttribute("aria-hidden", "true");
+  const rows = { source: row("source"), target: row("target") };
+  const chips = { source: [...rows.source.children], target: [...rows.target.children] };
+  const readout = document.createElement("div");
+  readout.className = "readout";
+  const paths = data.weights.map((weights) =>
+    weights.map(() => lines.appendChild(document.createElementNS(SVG, "path"))),
+  );
+  root.replaceChildren(lines, label("source"), rows.source, rows.target, label("target"), readout);
+
+  let pinned = null;
+  let pointed = null;
+  show(null);
+  root._observer = new ResizeObserver(place);
+  root._observer.observe(root);
+  root.onmouseleave = () => point(null);
+  root.onfocusout = () => point(null);
+
+  function label(side) {
+    const element = document.createElement("div");
+    element.className = "label";
+    element.textContent = data.labels[side];
+    return element;
+  }
+
+  function row(side) {
+    const element = document.createElement("div");
+    element.className = `row ${side}`;
+    element.setAttribute("role", "toolbar");
+    element.setAttribute("aria-label", `${data.labels[side]} tokens`);
+    data[side].forEach((token, index) => {
+      const chip = document.createElement("button");
+      chip.type = "button";
+      chip.tabIndex = index === 0 ? 0 : -1;
+      fillToken(chip, token);
+      chip.setAttribute("aria-label", spokenWeights(side, index));
+      chip.onmouseenter = () => point([side, index]);
+      chip.onfocus = () => {
+        [...element.children].forEach((other) => (other.tabIndex = other === chip ? 0 : -1));
+        point([side, index]);
+      };
+      chip.onclick = () => {
+        pinned = same(pinned, [side, index]) ? null : [side, index];
+        show(pinned ?? pointed);
+      };
+      chip.onkeydown = (event) => move(event, side, index);
+      element.append(chip);
+    });
+    return element;
+  }
+
+  function move(event, side, index) {
+    const last = data[side].length - 1;
+    const other = side === "source" ? "target" : "source";
+    const goals = {
+      ArrowLeft: [side, Math.max(0, index - 1)],
+      ArrowRight: [side, Math.min(last, index + 1)],
+      Home: [side, 0],
+      End: [side, last],
+      ArrowUp: ["source", side === "source" ? index : strongest(side, index)[0]?.index],
+      ArrowDown: ["target", side === "target" ? index : strongest(side, index)[0]?.index],
+    };
+    if (event.key === "Escape") {
+      pinned = null;
+      show(pointed);
+    }
+    const goal = goals[event.key];
+    if (!goal || goal[1] === undefined) return;
+    event.preventDefault();
+    chips[goal[0]][goal[1]].focus();
+  }
+
+  function point(at) {
+    pointed = at;
+    show(pointed ?? pinned);
+  }
+
+  function weightOf(side, index, other) {
+    return side === "target" ? data.weights[index][other] : data.weights[other][index];
+  }
+
+  function exactOf(side, index, other) {
+    return side === "target" ? data.exact[index][other] : data.exact[other][index];
+  }
+
+  function strongest(side, index) {
+    const opposite = data[side === "target" ? "source" : "target"];
+    return opposite
+      .map((token, other) => ({ token, index: other, weight: weightOf(side, index, other) }))
+      .sort((a, b) => b.weight - a.weight)
+      .slice(0, 3);
+  }
+
+  function spokenWeights(side, index) {
+    const found = strongest(side, index)
+      .map(({ token, weight }) => `${token.text} ${short(weight)}`)
+      .join(", ");
+    const verb = side === "target" ? "looks at" : "is looked at by";
+    return `${spoken(data[side][index])}; ${verb} ${found}`;
+  }
+
+  function show(at) {
+    for (const side of ["source", "target"]) {
+      chips[side].forEach((chip, index) => {
+        const active = same(at, [side, index]);
+        chip.classList.toggle("active", active);
+        chip.setAttribute("aria-pressed", String(same(pinned, [side, index])));
+        const weight = at && at[0] !== side ? weightOf(at[0], at[1], index) : null;
+        chip.style.setProperty("--weight", weight ?? 0);
+        chip.querySelector(".weight")?.remove();
+        if (weight !== null && weight >= 0.005) {
+          const number = document.createElement("span");
+          number.className = "weight";
+          number.textContent = short(weight);
+          chip.append(number);
+        }
+      });
+    }
+    paths.forEach((row, target) =>
+      row.forEach((path, source) => {
+        const shown = !at || (at[0] === "target" ? at[1] === target : at[1] === source);
+        path.style.strokeOpacity = shown ? data.weights[target][source] : 0;
+      }),
+    );
+    say(at);
+  }
+
+  function say(at) {
+    if (!at) {
+      readout.textContent = AT_REST;
+      return;
+    }
+    const [side, index] = at;
+    const parts = [bold(data[side][index].text), side === "target" ? " looks at " : " is looked at by "];
+    strongest(side, index).forEach(({ token, index: other }, rank) => {
+      parts.push(rank ? " · " : "", bold(token.text), ` ${exactOf(side, index, other)}`);
+    });
+    readout.replaceChildren(...parts);
+  }
+
+  function place() {
+    const frame = root.getBoundingClientRect();
+    const ends = {
+      source: chips.source.map((chip) => middle(chip, frame, "bottom")),
+      target: chips.target.map((chip) => middle(chip, frame, "top")),
+    };
+    paths.forEach((row, target) =>
+      row.forEach((path, source) => {
+        const [x0, y0] = ends.source[source];
+        const [x1, y1] = ends.target[target];
+        const bend = (y1 - y0) / 2;
+        path.setAttribute("d", `M${x0},${y0}C${x0},${y0 + bend} ${x1},${y1 - bend} ${x1},${y1}`);
+      }),
+    );
+  }
+}
+
+function middle(chip, frame, edge) {
+  const box = chip.getBoundingClientRect();
+  return [box.left + box.width / 2 - frame.left, box[edge] - frame.top];
+}
+
+function same(a, b) {
+  return Boolean(a && b && a[0] === b[0] && a[1] === b[1]);
+}
+
+function bold(text) {
+  const element = document.createElement("b");
+  const isolated = document.createElement("bdi");
+  isolated.textContent = text;
+  element.append(isolated);
+  return element;
+}
+
+function short(weight) {
+  return weight.toFixed(2).replace(/^0/, "");
+}

@@ -1,0 +1,54 @@
+"""Source tokens above, target tokens below, and between them a line for every weight."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+from numpy import ndarray
+
+from pages.common.components.frontend import colours_of, describe_tokens, text_of
+from transformer.figures.labels import exact
+from transformer.figures.theme import Kind
+
+_component = st.components.v2.component(
+    "attention_lab_token_lines",
+    html="<div class='root'></div>\n",
+    css=text_of("tokens.css", "token_lines.css"),
+    js=text_of("tokens.js", "token_lines.js"),
+)
+
+
+def token_lines(
+    source: Sequence[str],
+    target: Sequence[str],
+    weights: Float[ndarray, "target source"],
+    *,
+    kind: Kind = "cross",
+    source_unseen: Collection[int] = (),
+    source_changed: Collection[int] = (),
+    target_changed: Collection[int] = (),
+    source_label: str = "source",
+    target_label: str = "target",
+    key: str,
+) -> None:
+    """Draws both lines of tokens and the weights between them, a line's opacity being its weight.
+
+    Pointing at a token, or moving to it with Tab and arrows, leaves only its lines, shades the tokens at their other
+    ends and writes the weights beside them; Enter or a click keeps it so. The indices count tokens.
+    """
+    if weights.shape != (len(target), len(source)):
+        raise ValueError(
+            f"weights of shape {weights.shape} do not fit {len(target)} target and {len(source)} source tokens"
+        )
+    _component(
+        key=key,
+        data={
+            "source": describe_tokens(source, changed=source_changed, unseen=source_unseen),
+            "target": describe_tokens(target, changed=target_changed),
+            "weights": weights.astype(float).tolist(),
+            "exact": [[exact(weight) for weight in row] for row in np.asarray(weights)],
+            "labels": {"source": source_label, "target": target_label},
+            "colours": colours_of(kind),
+        },
+    )

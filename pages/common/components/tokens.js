@@ -1,0 +1,44 @@
+// Shared by the components that draw tokens. Token text only ever becomes textContent.
+
+function fillToken(element, token) {
+  element.replaceChildren();
+  element.classList.add("token");
+  element.classList.toggle("special", token.special);
+  element.classList.toggle("changed", token.changed);
+  element.classList.toggle("unseen", token.unseen);
+  const word = document.createElement("span");
+  word.className = "word";
+  if (token.starts_word) {
+    const mark = document.createElement("span");
+    mark.className = "mark";
+    mark.textContent = "▁";
+    mark.setAttribute("aria-hidden", "true");
+    word.append(mark);
+  }
+  const text = document.createElement("bdi");
+  text.className = "text";
+  text.textContent = token.text;
+  word.append(text);
+  element.append(word);
+  const notes = notesOf(token);
+  if (notes.length) element.title = notes.join(" ");
+  else element.removeAttribute("title");
+}
+
+function notesOf(token) {
+  const notes = [];
+  if (token.unseen) notes.push("This model never saw this word while it was trained.");
+  if (token.changed) notes.push("Differs from the output it is compared with.");
+  return notes;
+}
+
+function spoken(token) {
+  return [token.text, token.unseen ? "never seen in training" : "", token.changed ? "changed" : ""]
+    .filter(Boolean)
+    .join(", ");
+}
+
+function setKindColours(element, colours) {
+  element.style.setProperty("--kind-light", colours.light);
+  element.style.setProperty("--kind-dark", colours.dark);
+}

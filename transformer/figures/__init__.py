@@ -1,0 +1,1 @@
+"""Plotly figures: arrays and labels in, `go.Figure` out. No torch and no Streamlit here."""

@@ -1,0 +1,67 @@
+"""How tokens and numbers are written: every character visible, every float32 exact, nothing taken for markup."""
+
+import unicodedata
+from collections.abc import Iterable
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+WORD_START = "▁"
+"""sentencepiece's mark for "a word begins here"."""
+SPECIAL_TOKENS = frozenset({"<pad>", "<s>", "</s>", "<unk>"})
+
+_INVISIBLE = {0x7F: "␡", 0x200B: "⟨ZWSP⟩", 0x200E: "⟨LRM⟩", 0x200F: "⟨RLM⟩", 0xFEFF: "⟨BOM⟩"}
+
+
+def readable(token: str) -> str:
+    """The token with control and direction characters drawn as signs, so that it cannot disturb its neighbours.
+
+    Joiners stay: emoji and several scripts are written with them.
+    """
+    return "".join(map(_visible, token)) or "⟨empty⟩"
+
+
+def axis_labels(tokens: Iterable[str], *, quiet: str) -> list[str]:
+    """One Plotly label a token: markup escaped; special tokens and the word-start mark in the quiet colour."""
+    return [_axis_label(readable(token), quiet) for token in tokens]
+
+
+def hover_label(token: str) -> str:
+    """The token for a Plotly hover box, markup escaped."""
+    return _escape(readable(token))
+
+
+def exact(value: Float[ndarray, ""] | np.float32) -> str:
+    """The shortest digits that read back as this very float32."""
+    return str(np.float32(value))
+
+
+def _visible(character: str) -> str:
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code in _INVISIBLE:
+        return _INVISIBLE[code]
+    if unicodedata.category(character) in ("Cc", "Co", "Cs", "Zl", "Zp") or unicodedata.bidirectional(character) in (
+        *("LRE", "RLE", "LRO", "RLO", "PDF"),
+        *("LRI", "RLI", "FSI", "PDI"),
+    ):
+        return f"⟨U+{code:04X}⟩"
+    return character
+
+
+def _axis_label(token: str, quiet: str) -> str:
+    if token in SPECIAL_TOKENS:
+        return _coloured(_escape(token), quiet)
+    if token.startswith(WORD_START):
+        return _coloured(WORD_START, quiet) + _escape(token[len(WORD_START) :])
+    return _escape(token)
+
+
+def _coloured(text: str, colour: str) -> str:
+    return f'<span style="color:{colour}">{text}</span>'
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,140 @@
+"""The look, defined once: what each colour means, the two scales, and the frame of every figure.
+
+`.streamlit/config.toml` repeats these colours because Streamlit reads no Python; tests/test_theme.py keeps them equal.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import plotly.graph_objects as go
+
+Kind = Literal["encoder_self", "decoder_self", "cross"]
+Scale = tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Palette:
+    """The colours of one theme."""
+
+    background: str
+    surface: str
+    """Sidebar and widgets."""
+    text: str
+    quiet: str
+    """Secondary text: axes, special tokens, word-start marks. Still 4.5 : 1 on the background."""
+    line: str
+    masked: str
+    """A cell that the pass was not allowed to use: no colour of the scale."""
+    accent: str
+    """Buttons and focus. Says nothing about attention."""
+    encoder_self: str
+    decoder_self: str
+    cross: str
+
+
+LIGHT = Palette(
+    background="#fdfdfc",
+    surface="#f4f4f1",
+    text="#1e1f25",
+    quiet="#686b73",
+    line="#dddcd7",
+    masked="#eae9e4",
+    accent="#314c7e",
+    encoder_self="#00736a",
+    decoder_self="#6737b7",
+    cross="#ba5702",
+)
+DARK = Palette(
+    background="#15171c",
+    surface="#1e2127",
+    text="#e8e7e3",
+    quiet="#989ba3",
+    line="#343841",
+    masked="#2a2c31",
+    accent="#98b8f2",
+    encoder_self="#50d7c3",
+    decoder_self="#b298f9",
+    cross="#fca34d",
+)
+
+ENCODER_SELF, DECODER_SELF, CROSS = LIGHT.encoder_self, LIGHT.decoder_self, LIGHT.cross
+KINDS: tuple[Kind, ...] = ("encoder_self", "decoder_self", "cross")
+KIND_COLOURS: dict[Kind, str] = {"encoder_self": ENCODER_SELF, "decoder_self": DECODER_SELF, "cross": CROSS}
+"""On paper; `kind_colour` knows the dark theme's too."""
+KIND_NAMES: dict[Kind, str] = {
+    "encoder_self": "Encoder self-attention",
+    "decoder_self": "Decoder self-attention",
+    "cross": "Cross-attention",
+}
+
+FONT = '"Source Sans", "Source Sans 3", "Helvetica Neue", Arial, sans-serif'
+MONOSPACE = '"Source Code Pro", "SFMono-Regular", Menlo, Consolas, monospace'
+
+# Steps of equal lightness in OKLab; the hue turns, so that neighbours differ for every kind of colour vision.
+_PAPER = (
+    *("#f3fcff", "#bde9fe", "#8ed3fb", "#6abbf1", "#51a1e3", "#4387cf"),
+    *("#3d6eb6", "#385697", "#324174", "#2a2e4f", "#1e1f25"),
+)
+_GLOW = (
+    *("#21212f", "#2b3254", "#314477", "#335a98", "#3171b5", "#308bcc"),
+    *("#3ca4de", "#40c4d3", "#83dbc3", "#c6eac3", "#f6f8e1"),
+)
+_PAPER_DIVERGING = (
+    *("#015ba6", "#3f7ab9", "#6b98cb", "#96b7dc", "#c3d5ea", "#f3f3f3"),
+    *("#f0cec1", "#e4aa94", "#d68768", "#c5633b", "#af4000"),
+)
+_GLOW_DIVERGING = (
+    *("#71bfff", "#5a9ed6", "#4c7ea8", "#3e607c", "#324251", "#262626"),
+    *("#52382d", "#7d4b35", "#a95f3d", "#d67546", "#fe8f5a"),
+)
+
+
+def palette(dark: bool = False) -> Palette:
+    """The colours of the light or the dark theme."""
+    return DARK if dark else LIGHT
+
+
+def kind_colour(kind: Kind, dark: bool = False) -> str:
+    """The colour that means this kind of attention."""
+    return getattr(palette(dark), kind)
+
+
+def sequential(dark: bool = False) -> Scale:
+    """The scale of weights, from 0: light on paper, glowing on dark."""
+    return _scale(_GLOW if dark else _PAPER)
+
+
+def diverging(dark: bool = False) -> Scale:
+    """The scale of differences and positions, around 0: blue below, vermilion above."""
+    return _scale(_GLOW_DIVERGING if dark else _PAPER_DIVERGING)
+
+
+def apply(fig: go.Figure, dark: bool = False) -> go.Figure:
+    """The same figure in the house's type and colours. Show it with `st.plotly_chart(fig, theme=None)`."""
+    colours = palette(dark)
+    axis = {
+        "showgrid": False,
+        "zeroline": False,
+        "linecolor": colours.line,
+        "tickcolor": colours.line,
+        "tickfont": {"color": colours.text},
+        "title": {"font": {"color": colours.quiet, "size": 13}},
+    }
+    fig.update_layout(
+        template="none",
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": FONT, "size": 14, "color": colours.text},
+        hoverlabel={
+            "bgcolor": colours.background,
+            "bordercolor": colours.line,
+            "font": {"family": FONT, "size": 13, "color": colours.text},
+        },
+    )
+    fig.update_xaxes(axis)
+    fig.update_yaxes(axis)
+    return fig
+
+
+def _scale(colours: tuple[str, ...]) -> Scale:
+    return tuple((index / (len(colours) - 1), colour) for index, colour in enumerate(colours))
