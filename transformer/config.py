@@ -108,9 +108,7 @@ class CorpusConfig:
     def __post_init__(self) -> None:
         _check_types(self)
         _one_of("tokenizer", self.tokenizer, TokenizerKind)
-        _require(
-            self.vocab_size is None or self.vocab_size >= 8, f"vocab_size ({self.vocab_size}) must be at least 8"
-        )
+        _require(self.vocab_size is None or self.vocab_size >= 8, f"vocab_size ({self.vocab_size}) must be at least 8")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +149,8 @@ class TrainConfig:
     """Steps between evaluations."""
     evaluate_pairs: int = 200
     """Validation pairs translated and scored at each evaluation."""
+    test_pairs: int = 1_000
+    """Pairs of each held-out split translated and scored at the end, for the card."""
     average_last: int = 1
     """Weights of this many last evaluations are averaged into the final weights (section 6.1); 1 keeps the last."""
     seed: int = 0
@@ -166,7 +166,15 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         _check_types(self)
-        for name in ("max_steps", "batch_tokens", "accumulate", "evaluate_every", "evaluate_pairs", "average_last"):
+        for name in (
+            "max_steps",
+            "batch_tokens",
+            "accumulate",
+            "evaluate_every",
+            "evaluate_pairs",
+            "test_pairs",
+            "average_last",
+        ):
             _require(getattr(self, name) >= 1, f"{name} ({getattr(self, name)}) must be at least 1")
         for name in ("warmup_steps", "weight_decay", "clip_norm"):
             _require(getattr(self, name) >= 0, f"{name} ({getattr(self, name)}) must not be negative")
@@ -181,6 +189,13 @@ class TrainConfig:
         _require(target is None or 0 < target <= 1, f"target_exact_match ({target}) must lie in (0, 1]")
         _one_of("schedule", self.schedule, ScheduleKind)
         _one_of("precision", self.precision, Precision)
+
+    @property
+    def final_weights(self) -> Literal["latest", "averaged", "best"]:
+        """Which weights a run ends with: averaged if `average_last` asks, else the best if `patience` may pass them."""
+        if self.average_last > 1:
+            return "averaged"
+        return "latest" if self.patience is None else "best"
 
 
 @dataclass(frozen=True, kw_only=True)
