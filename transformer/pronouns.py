@@ -5,20 +5,23 @@
 
 **What "it" refers to.** Every reason has exactly one reading, by this rule:
 1. An adjective that fits only one of the two nouns speaks of that noun: animals are tired, streets are wide.
-2. Where it fits both nouns, the main verb and its negation decide. Linguists call it implicit causality: one *avoids*
-   a thing for what the thing is, and *frightens* it by what oneself is; one does not catch what is too fast, because
-   one is too slow. The lexicon gives each verb, affirmed and denied, the reasons that lie with its subject and those
-   that lie with its object; no adjective is in both lists, and one that is in neither is not used. So "the dog
-   followed the car because it was slow" is about the car, "did not follow" about the dog.
+2. Where it fits both nouns, the main verb decides (linguists call it implicit causality). One *avoids* or *admires*
+   something for what it is: the reason is the object's. One *frightens* or *blocks* something by what one is oneself:
+   the reason is the subject's (so with block, frighten, disturb and reach). With catch and overtake, negation and
+   adjective decide together: the slow, the weak and the old are caught, and do not catch. "The cat caught the mouse
+   because it was slow" is about the mouse, "did not catch" about the cat.
+The lexicon gives each verb, affirmed and denied, the reasons of its subject and those of its object; no adjective is in
+both lists, and a reason that these rules do not settle is not in the language.
 
-**The index.** A sentence without its decoration (kinds and adjective, nouns, tense, order of clauses) is a number in mixed
-radix. A plain variant ("the", "too") stands beside a decorated one ("this dog", "the old dog", "very"), whose decoration
-is drawn by arithmetic from that number. Nothing is generated before it is asked for.
+**The index.** Verb, reason, nouns, tense and order of clauses are a number in mixed radix. Each of these sentences
+stands there twice: plain, and decorated ("this dog", "the old dog", "very") by arithmetic from the number. No pair
+is made before it is asked for.
 
-**The splits** share no English sentence. `held_out["combinations"]` holds every sentence in which "it was <adjective>" is
-said of a noun for which that adjective is reserved (by arithmetic: one noun in seven, couples of a masculine and a
-feminine noun together), and every sentence in which the animal crosses the street; training never says these, but
-uses each of their words. Of the others, every 61st is for validation and every 61st for `held_out["random"]`.
+**The splits** share no English sentence. `held_out["combinations"]` holds every sentence whose reason says an
+adjective of a noun for which it is reserved (by arithmetic: one noun in seven, a masculine and a feminine noun of a
+kind together), and every sentence in which the animal crosses the street, the classic one among them. Training never
+joins these words, but uses each of them. Of the other sentences, every 61st is for validation and every 61st is
+`held_out["random"]`.
 """
 
 import math
@@ -40,22 +43,33 @@ from transformer.pronouns_grammar import (
     sentence,
     verb_phrase,
 )
-from transformer.pronouns_lexicon import ADJECTIVES, NOUNS, VERBS, Adjective, Noun, Verb
+from transformer.pronouns_lexicon import (
+    ADJECTIVES,
+    EITHER,
+    NOUNS,
+    OBJECT,
+    SUBJECT,
+    VERBS,
+    Adjective,
+    Noun,
+    Reasons,
+    Verb,
+)
 
-N_PAIRS = 0
+N_PAIRS = 1_443_104
 """How many pairs there are: `len` of the two spaces together."""
 
 EXAMPLES = (
     "The animal did not cross the street because it was too tired.",
     "The animal did not cross the street because it was too wide.",
-    "Because it was too tired, the animal did not cross the street.",
+    "Because it was too wide, the animal did not cross the street.",
+    "The cat caught the mouse because it was slow.",
+    "The cat did not catch the mouse because it was slow.",
     "The cat did not catch the mouse because it was too fast.",
-    "The cat caught the mouse because it was too slow.",
-    "The dog followed the car because it was slow.",
-    "The dog did not follow the car because it was slow.",
-    "The hippopotamus will not push the wardrobe because it is too heavy.",
-    "Because it was very noisy, the old tractor frightened the goat.",
-    "The black horse crosses this bridge.",
+    "The tractor frightened the cow because it was too noisy.",
+    "The tractor will avoid the cow because it is too noisy.",
+    "Because it is too heavy, the hippopotamus does not carry the wardrobe.",
+    "The old hedgehog had not seen the beautiful bird.",
 )
 
 _STRIDE = 61  # prime, and no factor of the size of the space: every stride passes all tenses, orders and verbs
@@ -64,6 +78,7 @@ _CLASSIC = ("animal", "cross", "street")
 
 
 _VARIANTS = 4
+_OTHER_DEGREE = {"too": "very", "very": "too"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +90,8 @@ class Frame:
     reason: Adjective | None
     about_subject: bool
     """Whether the reason speaks of the subject; without a reason, False."""
+    degree: str
+    """The degree of the reason in the plain variant: "too" or "very"."""
     pairs: tuple[tuple[Noun, Noun], ...]
 
     def __len__(self) -> int:
@@ -89,13 +106,20 @@ def frames() -> Iterator[Frame]:
             for subjects in verb.subjects:
                 for objects in verb.objects:
                     pairs = _noun_pairs(subjects, objects)
-                    yield Frame(verb, denied, None, False, pairs)
-                    for name in reasons.subject:
-                        if subjects in ADJECTIVES[name].fits:
-                            yield Frame(verb, denied, ADJECTIVES[name], True, pairs)
-                    for name in reasons.object:
-                        if objects in ADJECTIVES[name].fits:
-                            yield Frame(verb, denied, ADJECTIVES[name], False, pairs)
+                    yield Frame(verb, denied, None, False, reasons.usually, pairs)
+                    for name in (*reasons.subject, *reasons.object):
+                        role = role_of(ADJECTIVES[name], reasons, subjects, objects)
+                        if role is not None:
+                            yield Frame(verb, denied, ADJECTIVES[name], role == SUBJECT, reasons.usually, pairs)
+
+
+def role_of(adjective: Adjective, reasons: Reasons, subjects: str, objects: str) -> str | None:
+    """SUBJECT or OBJECT: the noun this adjective speaks of, given the two kinds; None if the language avoids it."""
+    role = SUBJECT if adjective.english in reasons.subject else OBJECT
+    if (subjects if role == SUBJECT else objects) not in adjective.fits:
+        return None
+    fits_both = subjects in adjective.fits and objects in adjective.fits
+    return role if not fits_both or reasons.blames in (role, EITHER) else None
 
 
 @cache
@@ -188,11 +212,11 @@ def _pair(frame: Frame, number: int, draws: int) -> Pair:
         dresses = _dresses(subject, object, None, bool(variant & 1), bool(variant & 2), draws)
         return sentence(noun_phrase(subject, dresses[0]), verb, noun_phrase(object, dresses[1]))
     reason_first, decorated = divmod(variant, 2)
-    degree, choice = "too", 0
+    degree, choice = frame.degree, 0
     if decorated:
         draws, choice = divmod(draws, 3)  # the degree alone, the subject too, the object too
         draws, rank = divmod(draws, 4)
-        degree = ("very", "", "too", "too")[rank if choice else rank % 2]
+        degree = ("", _OTHER_DEGREE[frame.degree], frame.degree, frame.degree)[rank if choice else rank % 2]
     dresses = _dresses(subject, object, frame.reason, choice == 1, choice == 2, draws)
     referent = subject if frame.about_subject else object
     return sentence(

@@ -4,8 +4,8 @@ Here: articles and demonstratives, agreement, elision, adjective order, tense an
 `Phrase`. Not here: the words themselves (pronouns_lexicon.py) and which phrases meet (pronouns.py).
 
 Tenses: the simple past is the passé composé, the past perfect the plus-que-parfait, the present the présent and "will"
-the futur simple. A reason is in the imparfait ("was") after the two past tenses, in the présent ("is") after the present
-and the future.
+the futur simple. A reason is in the imparfait ("was") after the two past tenses, and in the présent ("is") after the
+present and the future.
 """
 
 from collections.abc import Iterable
@@ -16,6 +16,7 @@ from transformer.pairs import Pair, words
 from transformer.pronouns_lexicon import ASPIRATED, Adjective, Noun, Verb
 
 TENSES = ("past", "present", "future", "past perfect")
+PAST_TENSES = ("past", "past perfect")
 DEGREES = {"too": "trop", "very": "très", "": ""}
 
 PLAIN, THIS = "plain", "this"
@@ -65,7 +66,8 @@ def noun_phrase(noun: Noun, dress: Dress) -> Phrase:
         adjective = dress.before_vowel
     french = f"{adjective} {noun.french}" if dress.precedes else f"{noun.french} {adjective}"
     links = [(0, 0), (1, 1), (2, 2)] if dress.precedes else [(0, 0), (1, 2), (2, 1)]
-    return _phrase(f"the {dress.english} {noun.english}", _determined(french, noun.feminine, demonstrative=False), links)
+    french = _determined(french, noun.feminine, demonstrative=False)
+    return _phrase(f"the {dress.english} {noun.english}", french, links)
 
 
 def _determined(phrase: str, feminine: bool, *, demonstrative: bool) -> str:
@@ -114,7 +116,7 @@ def _between_ne_and_pas(form: str) -> str:
 @cache
 def reason_clause(adjective: Adjective, feminine: bool, tense: str, degree: str) -> Phrase:
     """ "because it was too wide" and "parce qu'elle était trop large": the pronoun is the second English word."""
-    is_past = tense in ("past", "past perfect")
+    is_past = tense in PAST_TENSES
     english = ["because", "it", "was" if is_past else "is", degree, adjective.english]
     french = ["elle" if feminine else "il", "était" if is_past else "est", DEGREES[degree], agreed(adjective, feminine)]
     links = [(0, 0), (0, 1), (1, 2), (2, 3), (3, 4), *([(4, 5)] if degree else [])]
