@@ -1,0 +1,31 @@
+"""The app's frame: its pages, its look, and the runs in progress in the sidebar. No logic."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from pages.common.sidebar import runs_in_progress
+
+HERE = Path(__file__).parent
+
+st.set_page_config(
+    page_title="Attention Lab", page_icon=str(HERE / "static" / "mark.svg"), layout="wide", initial_sidebar_state=220
+)
+st.html(HERE / "static" / "frame.css")
+st.logo(HERE / "static" / "logo.svg", size="large", icon_image=HERE / "static" / "mark.svg")
+
+pages = {
+    "Explore": [
+        st.Page("pages/home.py", title="Home", url_path="home", default=True),
+        st.Page("pages/attention.py", title="Attention", url_path="attention"),
+    ],
+    "Train": [
+        st.Page(f"pages/{name}.py", title=name.capitalize(), url_path=name)
+        for name in ("train", "runs")
+        if (HERE / "pages" / f"{name}.py").exists()
+    ],
+}
+page = st.navigation({section: found for section, found in pages.items() if found})
+with st.sidebar:
+    runs_in_progress()
+page.run()

@@ -1,0 +1,36 @@
+"""Attention: every layer and head of one decoding, one of them large, and what happens when parts are switched off."""
+
+import streamlit as st
+
+from pages.common import controls
+from pages.common.compare import show_output
+from pages.common.components.head_grid import head_grid
+from pages.common.explain import KIND_EXPLAINED, what_am_i_looking_at
+from pages.common.pictures import draw_head
+from pages.common.proofs import show_proofs
+from pages.common.state import GRID
+
+scene = controls.frame("Which token looks at which, and what becomes of the output when it cannot?")
+controls.choose_head(scene)
+show_output(scene)
+
+attention = scene.inspection.attention(scene.view.kind)
+overview, large = st.columns([1, 2], gap="large")
+with overview:
+    st.caption("All layers and heads")
+    head_grid(
+        attention.weights,
+        kind=scene.view.kind,
+        selected=(scene.layer, scene.head),
+        off=scene.heads_off,
+        mask=attention.mask,
+        key=GRID,
+    )
+with large:
+    draw_head(scene)
+
+left, right = st.columns(2, gap="large")
+with left:
+    what_am_i_looking_at(KIND_EXPLAINED[scene.view.kind])
+with right:
+    show_proofs(scene)

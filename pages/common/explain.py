@@ -1,0 +1,36 @@
+""" "What am I looking at?" under each figure: two to four sentences and the equation."""
+
+import streamlit as st
+
+from transformer.lab import AttentionKind
+
+EQUATION = r"A = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right), \qquad \mathrm{head} = A\,V"
+
+KIND_EXPLAINED: dict[AttentionKind, str] = {
+    "encoder_self": """
+Rows are queries, columns are keys, both tokens of the sentence. A row says how one token spread its attention over all
+tokens when the encoder computed its next state; it sums to 1. Nothing is masked: every token may see every other one.
+""",
+    "decoder_self": """
+Rows are the tokens that the decoder read, columns the same tokens as keys. Row *t* was computed at step *t* of the real
+decoding, when the tokens to its right did not exist yet: the causal mask *M* is −∞ there, so the upper triangle carries
+exactly no weight.
+""",
+    "cross": """
+Rows are the tokens that the decoder read, the start mark first; columns are the tokens of the sentence. The row of a
+token is where the decoder looked while it wrote the *next* one. Each row was recorded at its step of the real decoding
+and sums to 1.
+""",
+}
+LINES_EXPLAINED = """
+The translation is written one token at a time. While writing one, the decoder asks the sentence a question (the query
+*Q*); every token of the sentence answers with a key *K*, and softmax turns how well they match into weights that sum to
+1. The lines are these weights, recorded in the very pass that wrote the token.
+"""
+
+
+def what_am_i_looking_at(text: str) -> None:
+    """The explanation, closed until asked for."""
+    with st.expander("What am I looking at?"):
+        st.markdown(text)
+        st.latex(EQUATION)

@@ -1,0 +1,83 @@
+"""Invitations: one change to try, and links into the other pages that show something surprising."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import streamlit as st
+
+from pages.common import loading, wording
+from pages.common.controls import Scene, change_text
+from pages.common.view import merged
+from transformer.interventions import HeadsOff, MaskOff
+
+_CHANGES = (
+    ("tired", "wide"),
+    ("wide", "tired"),
+    ("fast", "slow"),
+    ("slow", "fast"),
+    ("followed", "did not follow"),
+    ("did not follow", "followed"),
+    ("heavy", "weak"),
+    ("black", "old"),
+)
+"""One word for another that turns the meaning of a sentence of the pronoun corpus."""
+_ARROW = ":material/arrow_forward:"
+_TRAIN = Path(__file__).parent.parent / "train.py"
+
+
+def try_a_change(scene: Scene) -> None:
+    """One change of the sentence that is worth seeing, as a button that does it."""
+    text = scene.view.text
+    padded = f" {text} ".replace(".", " .").replace(",", " ,")
+    for old, new in _CHANGES:
+        if f" {old} " in padded and not scene.lab.unknown(new):
+            changed = f" {text}".replace(f" {old}", f" {new}", 1).strip()
+            st.button(f"Change *{old}* to *{new}*", key="try", type="primary", on_click=change_text, args=(changed,))
+            return
+    if scene.lab.checkpoint.settings.corpus.name in ("reverse", "copy", "sort") and " " in text:
+        symbols = text.split()
+        changed = " ".join([*symbols[1:], symbols[0]])
+        st.button("Move the first symbol to the end", key="try", type="primary", on_click=change_text, args=(changed,))
+
+
+def look_further(scene: Scene) -> None:
+    """Links with everything filled in."""
+    st.markdown("###### Look further")
+    _which_heads(scene)
+    layer = scene.lab.model.config.n_decoder_layers - 1
+    everything = HeadsOff("decoder", layer, "cross", tuple(range(scene.lab.model.config.n_heads)))
+    _link(scene, (everything,), f"What is left without layer {layer}'s cross-attention? Switch off all its heads.")
+    _link(scene, (MaskOff("causal"),), "What if each word could see the words after it? Lift the causal mask.")
+    if _TRAIN.exists():
+        corpus = scene.lab.checkpoint.settings.corpus.name
+        st.page_link("pages/train.py", label="Train your own.", icon=_ARROW, query_params={"corpus": corpus})
+
+
+def _which_heads(scene: Scene) -> None:
+    """The two heads that matter most to the word worth asking about, measured now."""
+    tokens = [piece.strip("▁").lower() for piece in scene.inspection.target_tokens]
+    step = next((tokens.index(word) for word in ("il", "elle") if word in tokens), 0)
+    if scene.view.switches or not tokens:
+        return
+    strongest = loading.strongest_heads(scene.lab, scene.view.text, step)
+    specs = merged([effect.switch for effect in strongest])
+    word = wording.token(scene.inspection.target_tokens[step])
+    moved = " and ".join(wording.number(effect.shift, signed=True) for effect in strongest)
+    _link(
+        scene,
+        specs,
+        f"Which heads wrote {word}? Switch off the two that move its probability most ({moved}, one at a time).",
+    )
+
+
+def _link(scene: Scene, switches: tuple, label: str) -> None:
+    kind = "cross"
+    head = layer = None
+    if isinstance(switches[0], HeadsOff):
+        first = switches[0]
+        kind = "cross" if first.block == "cross" else f"{first.stack}_self"
+        layer, head = first.layer, first.heads[0]
+    elif MaskOff("causal") in switches:
+        kind = "decoder_self"
+    view = replace(scene.view, kind=kind, layer=layer, head=head, picture="matrix", switches=switches)
+    st.page_link("pages/attention.py", label=label, icon=_ARROW, query_params=view.parameters())

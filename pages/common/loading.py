@@ -1,0 +1,122 @@
+"""Models and results, loaded once and shared. A model is known by its name and the age of its weights, so that what a
+training run writes later is seen."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from transformer.analysis.effects import HeadEffect, head_effects
+from transformer.analysis.proofs import Proof, prove
+from transformer.corpora import CorpusError, load_corpus
+from transformer.interventions import parse_intervention
+from transformer.lab import Comparison, Inspection, Lab, load
+from transformer.pairs import words
+from transformer.settings import WEIGHTS_FILE, CheckpointError, Found, find_checkpoint, list_checkpoints
+
+FIRST_CHOICE = "pronouns-en-fr"
+CLASSIC = "The animal did not cross the street because it was too tired."
+
+
+def models() -> tuple[Found, ...]:
+    """Every model that can be opened: shipped ones, then runs, the newest first."""
+    return list_checkpoints()
+
+
+def first_choice(found: Sequence[Found]) -> str:
+    """The model that a visitor meets first."""
+    names = [model.name for model in found]
+    return FIRST_CHOICE if FIRST_CHOICE in names else names[0]
+
+
+def get_lab(name: str) -> Lab:
+    """The model of this name (never a path); CheckpointError where there is none."""
+    return _lab(name, _age(find_checkpoint(name, folders=False)))
+
+
+def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Inspection:
+    """`lab.inspect`, remembered; ValueError for a text that the model cannot read."""
+    return _inspection(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)))
+
+
+def get_comparison(lab: Lab, text: str, switches: Sequence[object]) -> Comparison:
+    """`lab.compare`, remembered."""
+    return _comparison(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)))
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def get_examples(name: str, corpus: str, pinned: tuple[str, ...]) -> tuple[str, ...]:
+    """Sentences to offer for a model: its corpus's, then those pinned to its run."""
+    try:
+        offered = load_corpus(corpus).examples
+    except CorpusError:  # an uploaded file that is not here any more
+        offered = ()
+    first = (CLASSIC,) if CLASSIC in offered else ()
+    return tuple(dict.fromkeys((*first, *offered, *pinned)))
+
+
+def examples(lab: Lab) -> tuple[str, ...]:
+    """Sentences to offer for this model."""
+    settings = lab.checkpoint.settings
+    return get_examples(lab.name, settings.corpus.name, settings.pinned)
+
+
+def unseen_tokens(lab: Lab, text: str) -> frozenset[int]:
+    """The source tokens that belong to words with a part that was never seen in training."""
+    strange = set(lab.unknown(text))
+    if not strange:
+        return frozenset()
+    found = words(text)
+    owners = lab.tokenizer.word_of_token(text)
+    return frozenset(i for i, owner in enumerate(owners) if owner >= 0 and found[owner] in strange)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def get_head_effects(name: str, text: str, step: int, age: int) -> tuple[HeadEffect, ...]:
+    """`head_effects` of a sentence's own output, remembered."""
+    lab = get_lab(name)
+    inspection = get_inspection(lab, text)
+    return head_effects(lab.model, inspection.source_ids, inspection.target_ids, step)
+
+
+def strongest_heads(lab: Lab, text: str, step: int) -> tuple[HeadEffect, ...]:
+    """The two heads that move the probability of this step's token most when switched off one at a time."""
+    return get_head_effects(lab.name, text, step, _age(lab.checkpoint.folder))[:2]
+
+
+def get_proofs(lab: Lab, text: str, switches: Sequence[object]) -> tuple[Proof, ...]:
+    """The proofs for the decoding of a text under switches, run now and never remembered."""
+    shown = get_inspection(lab, text, switches)
+    kinds = (shown.encoder_self, shown.decoder_self, shown.cross)
+    return prove(
+        lab.model,
+        source=shown.source_ids,
+        target=shown.target_ids,
+        log_probs=shown.log_probs,
+        weights={attention.kind: attention.weights for attention in kinds},
+        masks={attention.kind: attention.mask for attention in kinds},
+        switches=shown.interventions,
+    )
+
+
+@st.cache_resource(max_entries=6, show_spinner="Opening the model")
+def _lab(name: str, age: int) -> Lab:
+    return load(name)
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def _inspection(name: str, age: int, text: str, switches: tuple[str, ...]) -> Inspection:
+    return get_lab(name).inspect(text, [parse_intervention(switch) for switch in switches])
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def _comparison(name: str, age: int, text: str, switches: tuple[str, ...]) -> Comparison:
+    lab = get_lab(name)
+    return lab.effect(get_inspection(lab, text), get_inspection(lab, text, switches))
+
+
+def _age(folder: Path) -> int:
+    try:
+        return (folder / WEIGHTS_FILE).stat().st_mtime_ns
+    except FileNotFoundError:
+        raise CheckpointError(f"the model in {folder.name} is gone; choose another one") from None

@@ -1,0 +1,87 @@
+"""The visitor's view between reruns and pages, kept equal to the URL.
+
+A URL with any of our parameters describes a view completely. A URL with none of them (a click in the navigation) leaves
+the visitor's view as it is.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import streamlit as st
+
+from pages.common.view import PARAMETERS, Place, Problem, View, read
+
+_KEY = "attention-lab"
+GRID = "head-grid"
+"""Key of the grid of heads."""
+
+
+@dataclass
+class Visit:
+    """What one visitor's session remembers."""
+
+    view: View = field(default_factory=View)
+    problems: tuple[Problem, ...] = ()
+    """Sentences about the last link or change; gone with the next change."""
+    draft: str | None = None
+    """What stands in the sentence field where it is not a sentence that can be shown."""
+    texts: dict[str, str] = field(default_factory=dict)
+    """The last sentence shown with each model."""
+    previous: dict[str, str] = field(default_factory=dict)
+    """The sentence shown before that one."""
+    written: dict[str, list[str]] | None = None
+    """The query parameters as this session last wrote them."""
+    touched: bool = False
+    """Whether a control was changed since the last run: its word then goes before that of a URL on its way."""
+    changes: int = 0
+    """Counts changes, so that a popover that was used can be drawn anew, closed."""
+
+
+def visit() -> Visit:
+    """This session's memory."""
+    if _KEY not in st.session_state:
+        st.session_state[_KEY] = Visit()
+    return st.session_state[_KEY]
+
+
+def choose(**changes: Any) -> None:
+    """Changes the view on behalf of the visitor; for callbacks."""
+    memory = visit()
+    memory.view = replace(memory.view, **changes)
+    memory.problems = ()
+    memory.touched = True
+    memory.changes += 1
+
+
+def follow_url() -> None:
+    """Takes over the URL's view where someone else than this session wrote it: a link, a reload, the back button."""
+    memory = visit()
+    _take_pick()
+    in_url = {name: st.query_params.get_all(name) for name in PARAMETERS if name in st.query_params}
+    if in_url and in_url != memory.written and not memory.touched:
+        memory.view, memory.problems = read(in_url)
+        memory.draft = None
+    memory.touched = False
+
+
+def _take_pick() -> None:
+    """The head that was just picked in the grid, which reports in the run itself and not through a callback."""
+    state = st.session_state.get(GRID)
+    picked = state.get("picked") if isinstance(state, dict) else None
+    if isinstance(picked, list) and len(picked) == 2 and all(isinstance(index, int) for index in picked):
+        choose(layer=picked[0], head=picked[1])
+
+
+def write_url() -> None:
+    """Puts the view into the URL."""
+    memory = visit()
+    parameters = memory.view.parameters()
+    memory.written = {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}
+    in_url = {name: st.query_params.get_all(name) for name in st.query_params}
+    if in_url != memory.written:
+        st.query_params.from_dict(parameters)
+
+
+def problems(*places: Place) -> tuple[str, ...]:
+    """The sentences that belong beside these controls."""
+    return tuple(problem.sentence for problem in visit().problems if problem.place in places)

@@ -1,0 +1,175 @@
+"""What a visitor chose, as one frozen value that a URL can carry. No Streamlit here: parsing, fitting, printing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+from transformer.interventions import HeadsOff, Intervention, parse_intervention
+from transformer.lab import KIND_SITES, AttentionKind, Lab
+
+Picture = Literal["matrix", "lines", "bertviz"]
+Place = Literal["model", "text", "kind", "layer", "head", "picture", "switch"]
+
+LONGEST_IN_URL = 1_000
+"""Characters of a sentence that still go into the URL."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A sentence about something that could not be used, and the control beside which it belongs."""
+
+    place: Place
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Everything chosen on the pages that look at one sentence. Empty values mean "what suits best"."""
+
+    model: str = ""
+    text: str = ""
+    kind: AttentionKind = "cross"
+    layer: int | None = None
+    """None: the last layer."""
+    head: int | None = None
+    """None: the average of the layer's heads where a page can show that, else head 0."""
+    picture: Picture = "matrix"
+    switches: tuple[Intervention, ...] = ()
+
+    def parameters(self) -> dict[str, str | list[str]]:
+        """The query parameters that `read` turns into this view again; defaults are left out."""
+        found: dict[str, str | list[str]] = {"model": self.model}
+        if len(self.text) <= LONGEST_IN_URL:
+            found["text"] = self.text
+        for name in ("kind", "layer", "head", "picture"):
+            if getattr(self, name) != getattr(_DEFAULT, name):
+                found[name] = str(getattr(self, name))
+        if self.switches:
+            found["switch"] = [str(spec) for spec in self.switches]
+        return found
+
+    def without(self, spec: Intervention) -> "View":
+        """The same with one switch taken back."""
+        return replace(self, switches=tuple(s for s in self.switches if s != spec))
+
+    def heads_off(self, stack: str, layer: int, block: str) -> frozenset[int]:
+        """The heads of one attention block that are off."""
+        return frozenset(
+            head
+            for spec in self.switches
+            if isinstance(spec, HeadsOff) and (spec.stack, spec.layer, spec.block) == (stack, layer, block)
+            for head in spec.heads
+        )
+
+
+_DEFAULT = View()
+PARAMETERS = ("model", "text", "kind", "layer", "head", "picture", "switch")
+
+
+@dataclass
+class _Reader:
+    parameters: Mapping[str, Sequence[str]]
+    problems: list[Problem] = field(default_factory=list)
+
+    def one(self, name: Place, parse: Callable[[str], object | None], expected: str) -> dict[str, object]:
+        values = self.parameters.get(name, ())
+        if not values:
+            return {}
+        value = parse(values[-1])
+        if value is None:
+            self.problems.append(Problem(name, f"The link asks for {name} “{_short(values[-1])}”; {expected}."))
+            return {}
+        return {name: value}
+
+
+def read(parameters: Mapping[str, Sequence[str]]) -> tuple[View, tuple[Problem, ...]]:
+    """The view that these query parameters describe, and a sentence for each that makes no sense."""
+    reader = _Reader(parameters)
+    kinds, pictures = get_args(AttentionKind), get_args(Picture)
+    found = (
+        reader.one("model", str, "")
+        | reader.one("text", str, "")
+        | reader.one("kind", lambda v: v if v in kinds else None, f"the kinds are {_listed(kinds)}")
+        | reader.one("layer", _number, "layers are numbered from 0")
+        | reader.one("head", _number, "heads are numbered from 0")
+        | reader.one("picture", lambda v: v if v in pictures else None, f"the pictures are {_listed(pictures)}")
+    )
+    switches: list[Intervention] = []
+    for text in parameters.get("switch", ()):
+        try:
+            switches.append(parse_intervention(text))
+        except ValueError:
+            sentence = (
+                f"The link has a switch “{_short(text)}” that cannot be read, so it is left out; "
+                "one looks like off:decoder.0.cross:1,3 or mask:causal."
+            )
+            reader.problems.append(Problem("switch", sentence))
+    return View(**found, switches=merged(switches)), tuple(reader.problems)  # type: ignore[arg-type]
+
+
+def fit(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
+    """The nearest view that this model can show, and a sentence for each thing that had to give way."""
+    problems: list[Problem] = []
+    config = lab.model.config
+    stack, _ = KIND_SITES[view.kind]
+    n_layers = config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
+    layer, head = view.layer, view.head
+    if layer is not None and layer >= n_layers:
+        layer = None
+        problems.append(
+            Problem(
+                "layer",
+                f"Layer {view.layer} does not exist: the {stack} of {lab.name} has layers 0 to {n_layers - 1}. "
+                f"Layer {n_layers - 1} is shown.",
+            )
+        )
+    if head is not None and head >= config.n_heads:
+        head = None
+        problems.append(
+            Problem(
+                "head",
+                f"Head {view.head} does not exist: {lab.name} has heads 0 to {config.n_heads - 1} in every layer.",
+            )
+        )
+    kept: list[Intervention] = []
+    for spec in view.switches:
+        try:
+            spec.sites(lab.model)
+            kept.append(spec)
+        except ValueError as error:
+            problems.append(Problem("switch", f"The switch {spec} is left out: {error}."))
+    return replace(view, layer=layer, head=head, switches=merged(kept)), tuple(problems)
+
+
+def merged(specs: Sequence[Intervention]) -> tuple[Intervention, ...]:
+    """The same switches, each once, with the heads of one block in one switch."""
+    blocks: dict[tuple[str, int, str], set[int]] = {}
+    others: list[Intervention] = []
+    for spec in specs:
+        if isinstance(spec, HeadsOff):
+            blocks.setdefault((spec.stack, spec.layer, spec.block), set()).update(spec.heads)
+        elif spec not in others:
+            others.append(spec)
+    heads = (HeadsOff(*where, tuple(sorted(off))) for where, off in sorted(blocks.items()) if off)  # type: ignore[arg-type]
+    return (*heads, *others)
+
+
+def with_heads(view: View, stack: str, layer: int, block: str, off: frozenset[int]) -> View:
+    """The same view with exactly these heads of one block off."""
+    where = (stack, layer, block)
+    others = [s for s in view.switches if not (isinstance(s, HeadsOff) and (s.stack, s.layer, s.block) == where)]
+    if off:
+        others.append(HeadsOff(stack, layer, block, tuple(sorted(off))))  # type: ignore[arg-type]
+    return replace(view, switches=merged(others))
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 6 else None
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:40]}…"

@@ -1,0 +1,137 @@
+"""Sentences and numbers as pages say them. Plain strings in and out; nothing is drawn here."""
+
+import re
+from collections.abc import Collection, Sequence
+
+from transformer.interventions import HeadsOff, Intervention, MaskOff
+from transformer.lab import Comparison, Inspection
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>$:])")
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+BLOCK_NAMES = {
+    ("encoder", "self"): "encoder self-attention",
+    ("decoder", "self"): "decoder self-attention",
+    ("decoder", "cross"): "cross-attention",
+}
+MASK_NAMES = {"causal": "causal mask", "padding": "padding mask", "cross": "cross-attention's padding mask"}
+
+NEGLIGIBLE = 1e-6
+"""A move of a probability that rounding alone can cause."""
+
+
+def plain(text: str) -> str:
+    """The text with everything that Markdown would take for a sign escaped."""
+    return _MARKDOWN.sub(r"\\\1", text.replace("\n", " "))
+
+
+def token(piece: str) -> str:
+    """A token as it stands in a sentence: in italics, its word-start mark left out."""
+    return f"*{plain(piece.strip('▁') or piece)}*"
+
+
+def number(value: float, *, signed: bool = False) -> str:
+    """Three significant digits: 0.998, −0.0141, 3.2 × 10⁻⁷, 0."""
+    if value == 0:
+        return "0"
+    sign = "−" if value < 0 else ("+" if signed else "")
+    size = abs(value)
+    if size >= 1e-3:
+        return f"{sign}{size:.3g}"
+    digits, exponent = f"{size:.2e}".split("e")
+    return f"{sign}{float(digits):.3g} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+
+
+def switch_label(spec: Intervention) -> str:
+    """What a switch does, for its chip."""
+    if isinstance(spec, MaskOff):
+        return f"{MASK_NAMES[spec.mask]} off"
+    heads = ", ".join(map(str, spec.heads))
+    return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · head{'s' * (len(spec.heads) > 1)} {heads} off"
+
+
+def head_label(spec: HeadsOff) -> str:
+    """A switch of heads as a noun: "head 2 of layer 1's cross-attention"."""
+    heads = " and ".join(map(str, spec.heads))
+    return f"head{'s' * (len(spec.heads) > 1)} {heads} of layer {spec.layer}'s {BLOCK_NAMES[spec.stack, spec.block]}"
+
+
+def unseen(words: Sequence[str]) -> str:
+    """What to say of words that the model never saw."""
+    if not words:
+        return ""
+    listed = ", ".join(f"*{plain(word[:30])}*" for word in words[:8]) + (" …" if len(words) > 8 else "")
+    verb = "was" if len(words) == 1 else "were"
+    return f"{listed} {verb} never seen in training: the model reads only that something unknown stands there."
+
+
+def effect(comparison: Comparison) -> tuple[str, ...]:
+    """What the switches did to the output, then the measured move on the original output's prefixes."""
+    before, after = comparison.before, comparison.after
+    if not comparison.output_changed:
+        said = "**The output did not change.**"
+    else:
+        count = sum(comparison.marks[1]) or sum(comparison.marks[0])
+        said = f"**The output changed** in {count} of {len(after.target_tokens)} tokens."
+        if not after.ended:
+            said += f" It never wrote an end mark and was cut off after {len(after.target_tokens)} tokens."
+    step, shift = comparison.largest_shift
+    kl = comparison.kl_divergence
+    written = token(before.target_tokens[step])
+    p, q = float(comparison.forced_before[step]), float(comparison.forced_after[step])
+    where = "Measured on the original output, teacher-forced, so that both see the same words before each step:"
+    if shift == 0 and kl.max() == 0:
+        return said, f"{where} no probability moved at all; the largest move is exactly 0."
+    if abs(shift) < NEGLIGIBLE:
+        return said, (
+            f"{where} no token of it moved by more than {number(abs(shift))}, which is rounding; "
+            f"KL at most {number(float(kl.max()))} nats."
+        )
+    return said, (
+        f"{where} the largest move is {written} at step {step}, from {number(p)} to {number(q)} "
+        f"({number(shift, signed=True)}). KL from before to after: {number(float(kl.max()))} nats at step "
+        f"{int(kl.argmax())}, {number(float(kl.mean()))} on average."
+    )
+
+
+def switch_notes(comparison: Comparison) -> tuple[str, ...]:
+    """What has to be known of particular switches to read the result."""
+    notes = []
+    masks = {spec.mask for spec in comparison.after.interventions if isinstance(spec, MaskOff)}
+    if "causal" in masks:
+        notes.append(
+            "Without the causal mask every position sees later ones, so what was computed at earlier steps is out of "
+            "date at each new token. The key/value cache is therefore not used: each step passes the whole prefix "
+            "again. The decoder self-attention shown is the last of these passes."
+        )
+    if padding := sorted(masks & {"padding", "cross"}):
+        step_shift = abs(comparison.largest_shift[1])
+        alone = len(comparison.after.interventions) == len(padding)
+        measured = f" Measured: the largest move of a probability is {number(step_shift)}." if alone else ""
+        notes.append(
+            "A padding mask hides the empty places that make sentences of a batch equally long. One sentence alone has "
+            f"none, so there is nothing for it to hide and nothing to change.{measured}"
+        )
+    return tuple(notes)
+
+
+def pronoun(inspection: Inspection) -> str:
+    """How "it" was translated, where the output settles that; else nothing."""
+    source = [piece.strip("▁").lower() for piece in inspection.source_tokens]
+    target = [piece.strip("▁").lower() for piece in inspection.target_tokens]
+    written = [word for word in ("il", "elle") if word in target]
+    if "it" not in source or len(written) != 1:
+        return ""
+    gender = {"il": "masculine", "elle": "feminine"}[written[0]]
+    step = target.index(written[0])
+    p = float(inspection.probabilities[step])
+    return f"*it* became **{written[0]}** ({gender}, probability {number(p)})."
+
+
+def change_of(before: Sequence[str], after: Sequence[str], lost: Collection[int], written: Collection[int]) -> str:
+    """The changed tokens of two outputs: "*il* *fatigué* became *elle* *large*"."""
+    if not lost and not written:
+        return "The translation stayed the same."
+    old = " ".join(token(before[i]) for i in sorted(lost)) or "nothing"
+    new = " ".join(token(after[i]) for i in sorted(written)) or "nothing"
+    return f"{old} became {new}."

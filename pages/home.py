@@ -1,0 +1,50 @@
+"""Home: a sentence in, its translation and its cross-attention out, and where to look further."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from pages.common import controls, wording
+from pages.common.components.token_lines import token_lines
+from pages.common.explain import LINES_EXPLAINED, what_am_i_looking_at
+from pages.common.links import look_further, try_a_change
+from transformer.analysis.effects import head_average
+
+scene = controls.frame("Type a sentence. See its translation, and which words each word looked at.")
+scene = replace(scene, view=replace(scene.view, kind="cross"))
+inspection = scene.inspection
+attention = inspection.cross
+chosen = scene.view.head
+weights = head_average(attention.weights, scene.layer) if chosen is None else attention.weights[scene.layer, chosen]
+change = controls.change(scene)
+
+controls.switch_chips(scene)
+token_lines(
+    inspection.source_tokens,
+    inspection.target_tokens,
+    weights,
+    kind="cross",
+    source_unseen=scene.unseen,
+    source_changed=change.source,
+    target_changed=change.target,
+    source_label="sentence",
+    target_label="translation",
+    key="home-lines",
+)
+whose = "the average of its heads" if chosen is None else f"head {chosen}"
+st.caption(f"Lines are cross-attention: layer {scene.layer}, {whose}, as it was while each word was being written.")
+st.markdown(f"#### {wording.plain(inspection.translation) or '*(nothing was written)*'}")
+with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+    st.markdown(" ".join(filter(None, (change.sentence, wording.pronoun(inspection)))), width="content")
+    try_a_change(scene)
+
+st.space("small")
+look_further(scene)
+
+st.space("small")
+left, right = st.columns(2, gap="large")
+with left:
+    what_am_i_looking_at(LINES_EXPLAINED)
+with right, st.expander("Another layer or head"):
+    controls.choose_layer_or_average(scene)
+controls.write_url()

@@ -1,0 +1,31 @@
+"""The app as a server runs it: imports done before the first visitor, and their objects kept out of garbage collection.
+
+    python -m streamlit run serve.py
+
+Streamlit collects garbage after every rerun, which with torch loaded took most of a rerun's time; frozen objects are
+not looked at. One thread a pass: the models are small, and trainers beside the server need the cores.
+"""
+
+import gc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+
+import streamlit as st
+
+_PRELOADED = ("pandas", "plotly.graph_objects", "transformer.lab", "transformer.figures.attention", "transformer.runs")
+
+
+@asynccontextmanager
+async def preloaded(app: st.App) -> AsyncIterator[None]:
+    """Loads what the pages need, then tells the collector to leave it alone."""
+    for module in _PRELOADED:
+        import_module(module)
+    import_module("torch").set_num_threads(1)
+    gc.collect()
+    gc.freeze()
+    yield
+
+
+app = st.App(Path(__file__).with_name("app.py"), lifespan=preloaded)

@@ -1,0 +1,125 @@
+"""Checks that a reader can ask for on the spot: that what a page shows is what the model computed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from numpy import ndarray
+from torch import Tensor
+
+from transformer.decoding import greedy, teacher_forced_log_probs
+from transformer.interventions import Intervention, compile_interventions
+from transformer.model import Transformer
+from transformer.taps import Site
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A claim about a result and the deviation from it that was just measured."""
+
+    claim: str
+    measured: float
+    tolerance: float
+    """Largest deviation that rounding explains."""
+    how: str
+    """What was run to measure it."""
+
+    @property
+    def holds(self) -> bool:
+        return self.measured <= self.tolerance
+
+
+def prove(
+    model: Transformer,
+    *,
+    source: Sequence[int],
+    target: Sequence[int],
+    log_probs: Float[ndarray, "step vocab"],
+    weights: Mapping[str, Float[ndarray, "layer head query key"]],
+    masks: Mapping[str, Bool[ndarray, "layer query key"]],
+    switches: Sequence[Intervention],
+) -> tuple[Proof, ...]:
+    """The proofs for one recorded decoding, given its ids, its log-probabilities and its attention by kind."""
+    return (
+        _rows_sum_to_one(weights, masks),
+        _masked_weights_are_zero(weights, masks),
+        *_same_output_unrecorded(model, source, target, log_probs, switches),
+        _fused_equals_explicit(model, source, target),
+    )
+
+
+def _rows_sum_to_one(weights: Mapping[str, ndarray], masks: Mapping[str, ndarray]) -> Proof:
+    deviations = [
+        float(np.abs(weights[kind].sum(axis=-1, dtype=np.float64) - masks[kind].any(axis=-1)[:, None]).max())
+        for kind in weights
+    ]
+    n_rows = sum(int(np.prod(array.shape[:-1])) for array in weights.values())
+    return Proof(
+        "Each row of attention weights sums to 1",
+        max(deviations),
+        1e-5,
+        f"all {n_rows:,} rows of the three kinds summed; largest distance from 1",
+    )
+
+
+def _masked_weights_are_zero(weights: Mapping[str, ndarray], masks: Mapping[str, ndarray]) -> Proof:
+    forbidden = [np.abs(weights[kind] * ~masks[kind][:, None]) for kind in weights]
+    count = sum(int((~masks[kind]).sum()) * weights[kind].shape[1] for kind in weights)
+    return Proof(
+        "Masked cells carry exactly no weight",
+        max(float(array.max()) for array in forbidden),
+        0.0,
+        f"{count:,} masked cells; largest weight",
+    )
+
+
+def _same_output_unrecorded(
+    model: Transformer,
+    source: Sequence[int],
+    target: Sequence[int],
+    log_probs: ndarray,
+    switches: Sequence[Intervention],
+) -> tuple[Proof, ...]:
+    tap = compile_interventions(switches, model)
+    limit = model.config.max_length
+    steps = list(greedy(model, torch.tensor([source]), max_length=limit, tap=tap))
+    again = [int(step.tokens[0]) for step in steps]
+    different = sum(a != b for a, b in zip(again, target, strict=False)) + abs(len(again) - len(target))
+    path = "the explicit path, with the same switches" if switches else "the fused path"
+    tokens = Proof(
+        "Recording does not change the output",
+        float(different),
+        0.0,
+        f"decoded again with nothing recorded, on {path}; tokens that differ",
+    )
+    if different:
+        return (tokens,)
+    fresh = torch.cat([step.log_probs for step in steps]).double().exp().numpy()
+    moved = float(np.abs(fresh - np.exp(log_probs.astype(np.float64))).max())
+    return (
+        tokens,
+        Proof(
+            "Recording does not change the probabilities",
+            moved,
+            1e-4,
+            f"the same run; largest difference of any of the {fresh.size:,} probabilities",
+        ),
+    )
+
+
+def _fused_equals_explicit(model: Transformer, source: Sequence[int], target: Sequence[int]) -> Proof:
+    ids, out = torch.tensor([source]), torch.tensor([target])
+    fused = teacher_forced_log_probs(model, ids, out).double().exp()
+    explicit = teacher_forced_log_probs(model, ids, out, tap=_identity).double().exp()
+    return Proof(
+        "PyTorch's fused attention and the written-out softmax(QKᵀ/√d)V agree",
+        float((fused - explicit).abs().max()),
+        1e-4,
+        "one teacher-forced pass each over this output, without switches; largest difference of any probability",
+    )
+
+
+def _identity(site: Site, tensor: Tensor) -> Tensor:
+    return tensor
