@@ -1,0 +1,45 @@
+"""A corpus, a tokenizer and settings so small that a training step takes two milliseconds."""
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import torch
+
+from transformer.config import ModelConfig, TrainConfig
+from transformer.corpora import Corpus, load_corpus
+from transformer.state import TrainState, new_state
+from transformer.tokenizer import Tokenizer, train_tokenizer
+from transformer.training import Event, train_steps
+
+CPU = torch.device("cpu")
+MODEL = ModelConfig(
+    vocab_size=24, d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, max_length=32, dropout=0.1
+)
+
+
+@cache
+def corpus() -> Corpus:
+    """Reversed strings, with a small validation split."""
+    loaded = load_corpus("reverse")
+    return replace(loaded, validation=loaded.validation[:20], held_out={"random": loaded.held_out["random"][:20]})
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    return train_tokenizer("words", corpus().vocabulary)
+
+
+def settings(**changes: Any) -> TrainConfig:
+    """Training settings of a few quick steps."""
+    defaults = dict(max_steps=20, batch_tokens=64, evaluate_every=10, evaluate_pairs=10, test_pairs=10, threads=1)
+    return TrainConfig(**{**defaults, "precision": "float32", "device": "cpu", "warmup_steps": 10, **changes})
+
+
+def state(config: TrainConfig, model: ModelConfig = MODEL) -> TrainState:
+    return new_state(model, config, CPU)
+
+
+def events(start: TrainState, config: TrainConfig, **options: Any) -> list[Event]:
+    """All that happens until training ends."""
+    return list(train_steps(start, config, corpus(), tokenizer(), **options))
