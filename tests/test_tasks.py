@@ -10,33 +10,33 @@ from transformer.tasks import (
     N_TRAIN,
     SYMBOLS,
     TASKS,
-    Draw,
     GeneratedPairs,
     addition,
     dates,
     held_out_pairs,
+    random_bits,
 )
 
 WORD_TASKS = ("copy", "reverse", "sort")
-draws = st.integers(0, 2**32).map(lambda key: Draw("test", key))
+all_bits = st.integers(0, 2**32).map(lambda key: random_bits("test", key))
 
 
 def train(name, seed=0):
     return GeneratedPairs(TASKS[name], seed, "train", N_TRAIN)
 
 
-@given(draws)
-def test_word_tasks_give_the_right_answer(draw):
+@given(all_bits)
+def test_word_tasks_give_the_right_answer(bits):
     for name, answer in (("copy", list), ("reverse", lambda s: s[::-1]), ("sort", sorted)):
-        pair = TASKS[name].generate(draw)
+        pair = TASKS[name].generate(bits)
         assert words(pair.target) == list(answer(words(pair.source)))
         assert 1 <= len(words(pair.source)) <= MAX_SYMBOLS
 
 
-@given(draws)
-def test_word_alignments_are_one_to_one_and_link_equal_symbols(draw):
+@given(all_bits)
+def test_word_alignments_are_one_to_one_and_link_equal_symbols(bits):
     for name in WORD_TASKS:
-        pair = TASKS[name].generate(draw)
+        pair = TASKS[name].generate(bits)
         source, target = words(pair.source), words(pair.target)
         assert all(source[i] == target[j] for i, j in pair.alignment)
         everything = list(range(len(source)))
@@ -51,9 +51,9 @@ def test_sorting_keeps_the_order_of_equal_symbols():
         assert all(origin[j] < origin[j + 1] for j in range(len(target) - 1) if target[j] == target[j + 1])
 
 
-@given(draws)
-def test_sums_are_right_and_each_digit_is_aligned_by_place(draw):
-    pair = addition(draw)
+@given(all_bits)
+def test_sums_are_right_and_each_digit_is_aligned_by_place(bits):
+    pair = addition(bits)
     left, _, right = words(pair.source)
     assert int(left) + int(right) == int(pair.target)
     for j in range(len(pair.target)):
@@ -68,9 +68,9 @@ def test_a_sum_is_aligned_as_on_paper():
     assert pair.alignment == ((0, 0), (0, 1), (1, 2), (5, 0), (5, 1), (6, 2))
 
 
-@given(draws)
-def test_dates_are_right_whatever_their_form(draw):
-    pair = dates(draw)
+@given(all_bits)
+def test_dates_are_right_whatever_their_form(bits):
+    pair = dates(bits)
     day = datetime.date.fromisoformat(pair.target)
     month = day.strftime("%B")
     suffix = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}.get(day.day, "th")

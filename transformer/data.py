@@ -161,7 +161,7 @@ def encode_sources(
     """
     if not texts:
         raise ValueError("there is no sentence to encode")
-    rows = [tokenizer.encode(text) for text in texts]
+    rows = [tokenizer.encode(text) if text.strip() else [] for text in texts]  # a char tokenizer would keep spaces
     for number, ids in enumerate(rows, start=1):
         _check_length(ids, max_length, "the sentence" if len(texts) == 1 else f"sentence {number}")
     check_ids((token for ids in rows for token in ids), vocab_size)

@@ -8,7 +8,7 @@ import datetime
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, overload
 
 from transformer.pairs import Pair, Split, split_of
@@ -25,29 +25,22 @@ _FIRST_DAY, _LAST_DAY = datetime.date(1900, 1, 1), datetime.date(2099, 12, 31)
 AlignmentUnit = Literal["word", "character"]
 
 
-class Draw:
-    """Uniform choices read off 512 hash bits: a few microseconds, less than seeding a generator takes.
+def random_bits(*key: object) -> int:
+    """512 random bits that depend on the key alone: a few microseconds, less than seeding a generator takes.
 
-    The bias of `below(n)` is under n / 2**(bits left), far below anything a test could see: a pair takes under 80 bits.
+    A task reads its choices off as digits, `bits, choice = divmod(bits, n)`. No pair needs more than 60 bits, so the
+    bias of a choice is under 2**-400.
     """
-
-    def __init__(self, *key: object) -> None:
-        digest = hashlib.blake2b(":".join(map(str, key)).encode(), digest_size=64).digest()
-        self._bits = int.from_bytes(digest)
-
-    def below(self, n: int) -> int:
-        """A whole number in 0..n-1."""
-        self._bits, choice = divmod(self._bits, n)
-        return choice
+    return int.from_bytes(hashlib.blake2b(":".join(map(str, key)).encode(), digest_size=64).digest())
 
 
 @dataclass(frozen=True)
 class Task:
-    """A generated task. `generate` makes one pair; `split_key` is the part of a pair that decides its split."""
+    """A generated task. `generate` makes a pair of random bits; `split_key` is what decides the pair's split."""
 
     name: str
     description: str
-    generate: Callable[[Draw], Pair]
+    generate: Callable[[int], Pair]
     split_key: Callable[[Pair], str]
     tokenizer: Literal["words", "char"]
     alignment_unit: AlignmentUnit
@@ -84,7 +77,7 @@ class GeneratedPairs(Sequence[Pair]):
     def _draw_until_in_split(self, index: int) -> Pair:
         attempt = 0
         while True:
-            pair = self.task.generate(Draw(self.task.name, self.seed, self.split, index, attempt))
+            pair = self.task.generate(random_bits(self.task.name, self.seed, self.split, index, attempt))
             if split_of(self.task.split_key(pair)) == self.split:
                 return pair
             attempt += 1
@@ -117,37 +110,40 @@ class DistinctPairs(Sequence[Pair]):
         raise AssertionError(f"{len(self.pairs)} pairs hold only {len(found)} different ones, not {self.size}")
 
 
+@cache
 def held_out_pairs(task: Task, seed: int, split: Split) -> DistinctPairs:
     """The N_HELD_OUT pairs of a split to evaluate on."""
     return DistinctPairs(GeneratedPairs(task, seed, split, 100 * N_HELD_OUT), N_HELD_OUT)
 
 
-def copy(draw: Draw) -> Pair:
+def copy(bits: int) -> Pair:
     """A string of symbols and itself."""
-    symbols = _symbols(draw)
+    symbols = _symbols(bits)
     return _rearranged(symbols, range(len(symbols)))
 
 
-def reverse(draw: Draw) -> Pair:
+def reverse(bits: int) -> Pair:
     """A string of symbols, and the same read from its end."""
-    symbols = _symbols(draw)
+    symbols = _symbols(bits)
     return _rearranged(symbols, range(len(symbols) - 1, -1, -1))
 
 
-def sort(draw: Draw) -> Pair:
+def sort(bits: int) -> Pair:
     """A string of symbols, and the same in alphabetical order; equal symbols keep their order."""
-    symbols = _symbols(draw)
+    symbols = _symbols(bits)
     return _rearranged(symbols, sorted(range(len(symbols)), key=symbols.__getitem__))
 
 
-def addition(draw: Draw) -> Pair:
+def addition(bits: int) -> Pair:
     """Two numbers of one to three digits each, and their sum, most significant digit first.
 
     Characters are aligned by place: a digit of the sum with the digits of that place in both numbers, and a digit
     that is nothing but a carry with the leading digits that it comes from.
     """
-    left, right = (str(_number(draw)) for _ in range(2))
-    source, target = f"{left} + {right}", str(int(left) + int(right))
+    bits, first = _number(bits)
+    _, second = _number(bits)
+    left, right, target = str(first), str(second), str(first + second)
+    source = f"{left} + {right}"
     links = set()
     for place in range(len(target)):
         seen = min(place, max(len(left), len(right)) - 1)
@@ -157,15 +153,16 @@ def addition(draw: Draw) -> Pair:
     return Pair(source, target, tuple(sorted(links)))
 
 
-def dates(draw: Draw) -> Pair:
+def dates(bits: int) -> Pair:
     """A day between 1900 and 2099 in one of four English forms, and in ISO 8601: "3 May 2021" -> "2021-05-03".
 
     Characters are aligned by field: year digits one by one, both month digits with every letter of the month's
     name, day digits one by one ("0" with the only digit there is).
     """
-    day = _FIRST_DAY + datetime.timedelta(draw.below((_LAST_DAY - _FIRST_DAY).days + 1))
+    bits, days = divmod(bits, (_LAST_DAY - _FIRST_DAY).days + 1)
+    day = _FIRST_DAY + datetime.timedelta(days)
     month = _MONTHS[day.month - 1]
-    match draw.below(4):
+    match bits % 4:
         case 0:
             source = f"{day.day} {month} {day.year}"
         case 1:
@@ -181,8 +178,13 @@ def dates(draw: Draw) -> Pair:
     return Pair(source, day.isoformat(), tuple(sorted(links)))
 
 
-def _symbols(draw: Draw) -> list[str]:
-    return [SYMBOLS[draw.below(len(SYMBOLS))] for _ in range(1 + draw.below(MAX_SYMBOLS))]
+def _symbols(bits: int) -> list[str]:
+    bits, extra = divmod(bits, MAX_SYMBOLS)
+    symbols = []
+    for _ in range(1 + extra):
+        bits, symbol = divmod(bits, len(SYMBOLS))
+        symbols.append(SYMBOLS[symbol])
+    return symbols
 
 
 def _rearranged(symbols: list[str], order: Sequence[int]) -> Pair:
@@ -191,10 +193,12 @@ def _rearranged(symbols: list[str], order: Sequence[int]) -> Pair:
     return Pair(" ".join(symbols), " ".join(symbols[i] for i in order), alignment)
 
 
-def _number(draw: Draw) -> int:
-    digits = 1 + draw.below(MAX_DIGITS)
-    least = 10 ** (digits - 1) if digits > 1 else 0
-    return least + draw.below(10**digits - least)
+def _number(bits: int) -> tuple[int, int]:
+    """The bits left, and a number of 1 to MAX_DIGITS digits, each count of digits as likely as another."""
+    bits, extra = divmod(bits, MAX_DIGITS)
+    least = 10**extra if extra else 0
+    bits, above = divmod(bits, 10 ** (extra + 1) - least)
+    return bits, least + above
 
 
 def _ordinal(day: int) -> str:
@@ -209,7 +213,7 @@ def _target(pair: Pair) -> str:
     return pair.target
 
 
-def _symbol_task(name: str, description: str, generate: Callable[[Draw], Pair], target_name: str) -> Task:
+def _symbol_task(name: str, description: str, generate: Callable[[int], Pair], target_name: str) -> Task:
     return Task(
         name=name,
         description=description,
