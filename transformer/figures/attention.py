@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.labels import axis_labels, exact, hover_label
+from transformer.figures.labels import axis_labels, exact, hover_label, label_width
 from transformer.figures.theme import Kind
 
 AXIS_TITLES: dict[Kind, tuple[str, str]] = {
@@ -20,8 +20,11 @@ AXIS_TITLES: dict[Kind, tuple[str, str]] = {
 
 _NUMBERED_CELLS = 10
 """Up to this many rows and columns the numbers stand in the cells."""
-_FULL_WIDTH = 560
-"""Pixels that the cells share when there are many; a page is at least this wide."""
+_LARGEST_CELL, _MATRIX_WIDTH, _LEGEND_HEIGHT = 46.0, 600.0, 36.0
+"""Pixels. Many cells share the matrix's width; a narrower page shrinks them all."""
+_BAR_WIDTH = 180
+_CHARACTER_WIDTH = 0.6
+"""Of the monospaced face, as a fraction of its size."""
 
 
 def head_heatmap(
@@ -43,15 +46,9 @@ def head_heatmap(
     """
     _check(weights, queries, keys, mask)
     hover = [[_weight_text(weights, mask, row, column) for column in range(len(keys))] for row in range(len(queries))]
-    trace = go.Heatmap(
-        z=weights,
-        zmin=0,
-        zmax=float(weights.max()) or 1.0 if relative and weights.size else 1.0,
-        colorscale=theme.sequential(dark),
-        colorbar=_colour_bar("weight", dark),
-        texttemplate="%{z:.2f}" if _numbered(weights) else None,
-    )
-    return _matrix(trace, hover, queries, keys, kind=kind, mask=mask, dark=dark, clickable=clickable)
+    top = float(weights.max(initial=0.0)) if relative else 1.0
+    trace = _heatmap(weights, (0.0, top or 1.0), theme.sequential(dark), ".2f", dark)
+    return _matrix(trace, "weight", hover, queries, keys, kind=kind, mask=mask, dark=dark, clickable=clickable)
 
 
 def difference_heatmap(
@@ -79,19 +76,32 @@ def difference_heatmap(
         ]
         for row in range(len(queries))
     ]
-    trace = go.Heatmap(
-        z=difference,
-        zmin=-reach,
-        zmax=reach,
-        colorscale=theme.diverging(dark),
-        colorbar=_colour_bar("change", dark),
-        texttemplate="%{z:+.2f}" if _numbered(difference) else None,
+    trace = _heatmap(difference, (-reach, reach), theme.diverging(dark), "+.2f", dark)
+    return _matrix(trace, "change", hover, queries, keys, kind=kind, mask=mask, dark=dark, clickable=clickable)
+
+
+def _heatmap(
+    values: Float[ndarray, "query key"],
+    limits: tuple[float, float],
+    scale: theme.Scale,
+    form: str,
+    dark: bool,
+) -> go.Heatmap:
+    numbered = max(values.shape, default=0) <= _NUMBERED_CELLS
+    return go.Heatmap(
+        z=values,
+        zmin=limits[0],
+        zmax=limits[1],
+        colorscale=scale,
+        colorbar=_colour_bar(limits, dark),
+        text=_cell_numbers(values, limits, scale, form) if numbered else None,
+        texttemplate="%{text}" if numbered else None,
     )
-    return _matrix(trace, hover, queries, keys, kind=kind, mask=mask, dark=dark, clickable=clickable)
 
 
 def _matrix(
     trace: go.Heatmap,
+    quantity: str,
     hover: list[list[str]],
     queries: Sequence[str],
     keys: Sequence[str],
@@ -101,63 +111,94 @@ def _matrix(
     dark: bool,
     clickable: bool,
 ) -> go.Figure:
-    colours = theme.palette(dark)
-    n_queries, n_keys = len(queries), len(keys)
-    cell = min(46.0, _FULL_WIDTH / max(n_keys, 1))
+    cell = min(_LARGEST_CELL, _MATRIX_WIDTH / max(len(keys), 1))
     gap = 1 if cell >= 12 else 0
     texts = [
         [
-            f"query <b>{hover_label(query)}</b> (row {row + 1})<br>"
-            f"key <b>{hover_label(key)}</b> (column {column + 1})<br>{hover[row][column]}"
+            f"query <b>{hover_label(query)}</b>, row {row}<br>key <b>{hover_label(key)}</b>, column {column}"
+            f"<br>{hover[row][column]}"
             for column, key in enumerate(keys)
         ]
         for row, query in enumerate(queries)
     ]
-    trace.update(
-        x=np.arange(n_keys), y=np.arange(n_queries), customdata=texts, hovertemplate="%{customdata}<extra></extra>"
-    )
-    trace.update(xgap=gap, ygap=gap, textfont={"size": 12})
+    trace.update(x=np.arange(len(keys)), y=np.arange(len(queries)), xgap=gap, ygap=gap, textfont={"size": 12})
+    trace.update(customdata=texts, hovertemplate="%{customdata}<extra></extra>")
     fig = theme.apply(go.Figure(trace), dark)
-    if mask is not None and not mask.all():
+    masked = mask is not None and not mask.all()
+    if masked:
         _strike_masked(fig, mask, gap, dark)
     if clickable:
         _add_click_targets(fig, texts, cell)
-    size = max(8.0, min(14.0, cell * 0.78))
-    labels = {"size": size, "family": theme.MONOSPACE}
-    key_labels, query_labels = axis_labels(keys, quiet=colours.quiet), axis_labels(queries, quiet=colours.quiet)
-    lies = n_keys and max(map(len, keys)) * size * 0.62 < cell - 4
-    row_title, column_title = AXIS_TITLES[kind]
-    shared = {"showline": False, "ticks": "", "title": {"font": {"color": theme.kind_colour(kind, dark)}}}
+    _draw_axes(fig, queries, keys, kind, cell, quantity, masked, dark)
+    return fig
+
+
+def _draw_axes(
+    fig: go.Figure,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    kind: Kind,
+    cell: float,
+    quantity: str,
+    masked: bool,
+    dark: bool,
+) -> None:
+    """Square cells from the upper left corner, a label for each, and room for exactly these labels."""
+    colours = theme.palette(dark)
+    size = max(8.0, min(14.0, cell * 0.8))
+    key_width, query_width = (label_width(labels) * size * _CHARACTER_WIDTH for labels in (keys, queries))
+    lies = key_width < cell - 4
+    key_height = size * 1.3 if lies else key_width
+    row_title, column_title = _titles(kind, len(queries) * cell, len(keys) * cell)
+    title_font = {"color": theme.kind_colour(kind, dark)}
+    shared = {
+        "showline": False,
+        "ticks": "",
+        "constrain": "domain",
+        "tickfont": {"size": size, "family": theme.MONOSPACE},
+    }
     fig.update_xaxes(
         **shared,
-        tickvals=np.arange(n_keys),
-        ticktext=key_labels,
-        tickfont=labels,
+        tickvals=np.arange(len(keys)),
+        ticktext=axis_labels(keys, quiet=colours.quiet, faint=colours.faint),
         tickangle=0 if lies else -90,
         side="top",
-        range=[-0.5, n_keys - 0.5],
-        constrain="domain",
+        range=[-0.5, len(keys) - 0.5],
         constraintoward="left",
-        title_text=column_title,
+        title={"text": column_title, "font": title_font, "standoff": 8},
     )
     fig.update_yaxes(
         **shared,
-        tickvals=np.arange(n_queries),
-        ticktext=query_labels,
-        tickfont=labels,
-        range=[n_queries - 0.5, -0.5],
+        tickvals=np.arange(len(queries)),
+        ticktext=axis_labels(queries, quiet=colours.quiet, faint=colours.faint),
+        range=[len(queries) - 0.5, -0.5],
         scaleanchor="x",
-        constrain="domain",
         constraintoward="top",
-        title_text=row_title,
+        title={"text": row_title, "font": title_font, "standoff": 8},
     )
-    head = 40 + (size * 1.4 if lies else max(map(len, keys), default=0) * size * 0.62)
+    top, left = _LEGEND_HEIGHT + 34 + key_height, 36 + query_width
     fig.update_layout(
-        height=round(head + n_queries * cell + 16), margin={"l": 8, "r": 8, "t": 8, "b": 8, "autoexpand": True}
+        height=round(top + len(queries) * cell + 12),
+        margin={"l": left, "r": 8, "t": top, "b": 12, "autoexpand": False},
+        meta={"smallest_width": round(left + len(keys) * min(cell, size * 1.15) + 8)},
     )
-    fig.update_xaxes(automargin=True)
-    fig.update_yaxes(automargin=True)
-    return fig
+    legend = f"{quantity}{'   ╱ masked' if masked else ''}"
+    fig.add_annotation(
+        text=legend,
+        **{"xref": "paper", "yref": "paper", "x": 0, "y": 1, "xshift": _BAR_WIDTH + 26, "yshift": top + 4},
+        **{"xanchor": "left", "yanchor": "top", "showarrow": False, "borderpad": 0},
+        font={"size": 12, "color": colours.quiet},
+    )
+
+
+def _titles(kind: Kind, height: float, width: float) -> tuple[str, str]:
+    """What the rows and the columns are; only "query" and "key" along a side too short for more."""
+    row_title, column_title = AXIS_TITLES[kind]
+    short = 190
+    return (
+        row_title if height > short else row_title.split(":")[0],
+        column_title if width > short else column_title.split(":")[0],
+    )
 
 
 def _strike_masked(fig: go.Figure, mask: Bool[ndarray, "query key"], gap: int, dark: bool) -> None:
@@ -197,22 +238,40 @@ def _add_click_targets(fig: go.Figure, texts: list[list[str]], cell: float) -> N
     )
 
 
-def _colour_bar(title: str, dark: bool) -> dict[str, object]:
+def _colour_bar(limits: tuple[float, float], dark: bool) -> dict[str, object]:
+    """A small bar above the matrix, where it stays whatever the page's width."""
     colours = theme.palette(dark)
+    ticks = sorted({limits[0], 0.0, limits[1]})
     return {
-        "title": {"text": title, "font": {"size": 12, "color": colours.quiet}},
         "tickfont": {"size": 12, "color": colours.quiet},
-        "thickness": 10,
-        "len": 0.6,
-        "lenmode": "fraction",
+        "tickvals": ticks,
+        "ticktext": [_typeset(f"{tick:+.3g}" if limits[0] < 0 < tick else f"{tick:.3g}") for tick in ticks],
+        "orientation": "h",
+        "thickness": 8,
+        "len": _BAR_WIDTH,
+        "lenmode": "pixels",
         "outlinewidth": 0,
-        "y": 1,
-        "yanchor": "top",
+        "ypad": 0,
+        "xpad": 0,
+        **{"x": 0, "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top"},
     }
 
 
-def _numbered(weights: Float[ndarray, "query key"]) -> bool:
-    return max(weights.shape) <= _NUMBERED_CELLS
+def _cell_numbers(
+    values: Float[ndarray, "query key"], limits: tuple[float, float], scale: theme.Scale, form: str
+) -> list[list[str]]:
+    """Two decimals for each cell, legible on its colour; what would round to nothing is a plain 0."""
+    low, high = limits
+
+    def number(value: float) -> str:
+        text = "0" if abs(value) < 0.005 else _typeset(format(value, form))
+        return f'<span style="color:{theme.ink_on(scale, (value - low) / (high - low))}">{text}</span>'
+
+    return [[number(value) for value in row] for row in values.tolist()]
+
+
+def _typeset(number: str) -> str:
+    return number.replace("-", "−")
 
 
 def _weight_text(

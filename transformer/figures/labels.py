@@ -11,6 +11,9 @@ WORD_START = "▁"
 """sentencepiece's mark for "a word begins here"."""
 SPECIAL_TOKENS = frozenset({"<pad>", "<s>", "</s>", "<unk>"})
 
+LONGEST_LABEL = 18
+"""Characters on an axis; hovering gives the whole token."""
+
 _INVISIBLE = {0x7F: "␡", 0x200B: "⟨ZWSP⟩", 0x200E: "⟨LRM⟩", 0x200F: "⟨RLM⟩", 0xFEFF: "⟨BOM⟩"}
 
 
@@ -22,9 +25,14 @@ def readable(token: str) -> str:
     return "".join(map(_visible, token)) or "⟨empty⟩"
 
 
-def axis_labels(tokens: Iterable[str], *, quiet: str) -> list[str]:
-    """One Plotly label a token: markup escaped; special tokens and the word-start mark in the quiet colour."""
-    return [_axis_label(readable(token), quiet) for token in tokens]
+def axis_labels(tokens: Iterable[str], *, quiet: str, faint: str) -> list[str]:
+    """One Plotly label a token: markup escaped, long ones cut; special tokens quiet, the word-start mark faint."""
+    return [_axis_label(_cut(readable(token)), quiet, faint) for token in tokens]
+
+
+def label_width(tokens: Iterable[str]) -> int:
+    """The characters of a monospaced face that the widest label takes; wide ones (emoji, ideographs) count two."""
+    return max((sum(map(_columns, _cut(readable(token)))) for token in tokens), default=0)
 
 
 def hover_label(token: str) -> str:
@@ -51,11 +59,21 @@ def _visible(character: str) -> str:
     return character
 
 
-def _axis_label(token: str, quiet: str) -> str:
+def _cut(label: str) -> str:
+    return label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _axis_label(token: str, quiet: str, faint: str) -> str:
     if token in SPECIAL_TOKENS:
         return _coloured(_escape(token), quiet)
     if token.startswith(WORD_START):
-        return _coloured(WORD_START, quiet) + _escape(token[len(WORD_START) :])
+        return _coloured(WORD_START, faint) + _escape(token[len(WORD_START) :])
     return _escape(token)
 
 

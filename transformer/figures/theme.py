@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
 
 Kind = Literal["encoder_self", "decoder_self", "cross"]
 Scale = tuple[tuple[float, str], ...]
@@ -22,6 +23,8 @@ class Palette:
     text: str
     quiet: str
     """Secondary text: axes, special tokens, word-start marks. Still 4.5 : 1 on the background."""
+    faint: str
+    """The word-start mark: to be overlooked."""
     line: str
     masked: str
     """A cell that the pass was not allowed to use: no colour of the scale."""
@@ -37,6 +40,7 @@ LIGHT = Palette(
     surface="#f4f4f1",
     text="#1e1f25",
     quiet="#686b73",
+    faint="#b9b8b4",
     line="#dddcd7",
     masked="#eae9e4",
     accent="#314c7e",
@@ -49,6 +53,7 @@ DARK = Palette(
     surface="#1e2127",
     text="#e8e7e3",
     quiet="#989ba3",
+    faint="#575b64",
     line="#343841",
     masked="#2a2c31",
     accent="#98b8f2",
@@ -107,6 +112,15 @@ def sequential(dark: bool = False) -> Scale:
 def diverging(dark: bool = False) -> Scale:
     """The scale of differences and positions, around 0: blue below, vermilion above."""
     return _scale(_GLOW_DIVERGING if dark else _PAPER_DIVERGING)
+
+
+def ink_on(scale: Scale, position: float) -> str:
+    """The text colour, nearly black or white, that stands out more on the scale at 0 <= position <= 1."""
+    red, green, blue = sample_colorscale(
+        [list(stop) for stop in scale], [min(1.0, max(0.0, position))], colortype="tuple"
+    )[0]
+    luminance = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
+    return LIGHT.text if luminance > 0.2 else "#ffffff"
 
 
 def apply(fig: go.Figure, dark: bool = False) -> go.Figure:

@@ -1,0 +1,15 @@
+"""A figure with a smallest width: in a narrower window it scrolls inside itself and its labels stay apart."""
+
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+
+def scrolling_figure(figure: go.Figure, *, key: str, **options: Any) -> Any:
+    """Draws a figure that is never narrower than its `layout.meta["smallest_width"]`; what `st.plotly_chart` returns."""
+    frame = f"{key}-scroll"
+    smallest = (figure.layout.meta or {}).get("smallest_width", 0)
+    with st.container(key=frame):
+        st.html(f"<style>.st-key-{frame} {{overflow-x: auto}} .st-key-{frame} > * {{min-width: {smallest}px}}</style>")
+        return st.plotly_chart(figure, key=key, theme=None, config={"displayModeBar": False}, **options)
