@@ -28,6 +28,9 @@ Reason = Literal["max_steps", "max_seconds", "target_exact_match", "patience"]
 READ_EVERY = 10
 """Steps between readings of the loss on a GPU: each one waits for the device."""
 
+TRIAL_FROM = 1_000_000
+"""Parameters from which bfloat16 is tried on a CPU: below, its casts cost more than its products save."""
+
 
 class TrainingError(Exception):
     """Training cannot go on; the message says why and what to change."""
@@ -226,10 +229,13 @@ def fitting(pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, count:
 def measured_precision(state: TrainState, config: TrainConfig, corpus: Corpus, tokenizer: Tokenizer) -> Precision:
     """The precision that `config.precision` means here; `auto` takes what is faster on this model and its first batch.
 
-    Leaves weights, optimiser, generators and data position as they are.
+    On a CPU a model below TRIAL_FROM parameters is not tried: float32 it is. Leaves weights, optimiser, generators and
+    data position as they are.
     """
     if config.precision != "auto":
         return config.precision
+    if state.device.type == "cpu" and state.model.n_parameters() < TRIAL_FROM:
+        return "float32"
     stream = BatchStream(
         corpus.train,
         tokenizer,
