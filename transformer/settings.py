@@ -153,7 +153,10 @@ def _parsed(content: dict[str, Any]) -> Settings:
         given[name] = kind(**_known(kind, given[name], name))
     if given.get("resolved") is not None:
         given["resolved"] = Resolved(**_known(Resolved, given["resolved"], "resolved"))
-    given["pinned"] = tuple(given.get("pinned", ()))
+    pinned = given.get("pinned", [])
+    if not isinstance(pinned, list) or not all(isinstance(text, str) for text in pinned):
+        raise ValueError("pinned must be a list of texts")
+    given["pinned"] = tuple(pinned)
     return Settings(**given)
 
 
