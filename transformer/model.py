@@ -126,6 +126,7 @@ class Transformer(nn.Module):
         self.apply(_initialise)
         if config.tie_output:
             self.projection.weight = target.weight
+            _quieten_copying(self.decoder.norm)
 
     def forward(
         self,
@@ -274,6 +275,16 @@ def _initialise(module: nn.Module) -> None:
             nn.init.zeros_(module.bias)
     elif isinstance(module, nn.Embedding):
         nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
+
+
+def _quieten_copying(norm: nn.Module | None) -> None:
+    """Lowers the gain of a pre-norm decoder's final norm to 4 / sqrt(d_model) to begin with.
+
+    The pre-norm stream still holds the embedding of the token just read, so that tied weights give this very token a
+    logit near sqrt(d_model), and the first loss is up to 3 above ln(vocab). Post-norm stays as the paper has it.
+    """
+    if isinstance(norm, nn.LayerNorm):
+        nn.init.constant_(norm.weight, min(1.0, 4 / math.sqrt(norm.normalized_shape[0])))
 
 
 def _embedding_sites(stack: Stack, config: ModelConfig) -> list[Site]:
