@@ -1,7 +1,7 @@
 """Set-up of all tests: shapes are checked, nothing asks the network, and every test starts from the same seed."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def seed() -> int:
 
 
 @pytest.fixture
-def within(record_property: Callable[[str, object], None]) -> Callable[..., float]:
+def within(request: pytest.FixtureRequest) -> Iterator[Callable[..., float]]:
     """Asserts that two tensors differ by at most a tolerance in every cell; the deviation goes into the report."""
     largest = 0.0
 
@@ -38,8 +38,8 @@ def within(record_property: Callable[[str, object], None]) -> Callable[..., floa
         assert torch.isfinite(actual).all() and torch.isfinite(expected).all()
         deviation = (actual.double() - expected.double()).abs().max().item()
         largest = max(largest, deviation)
-        record_property("max_deviation", largest)
         assert deviation <= tolerance, f"deviates by {deviation:.3g}, more than {tolerance:.3g}"
         return deviation
 
-    return assert_within
+    yield assert_within
+    request.node.user_properties.append(("max_deviation", largest))
