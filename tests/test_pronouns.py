@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from transformer.pairs import Pair, words
 from transformer.pronouns import EXAMPLES, N_PAIRS, PronounSplits, frames, is_reserved, pair, split
 from transformer.pronouns_grammar import TENSES, elides, noun_phrase, verb_phrase
-from transformer.pronouns_lexicon import ADJECTIVES, NOUNS, VERBS
+from transformer.pronouns_lexicon import ADJECTIVES, NOUNS
 from transformer.pronouns_reading import read
+from transformer.pronouns_verbs import VERBS
 
 GOLD = (
     # The classic sentence, its twin, and both with the reason first.
@@ -203,6 +204,15 @@ def test_every_pair_is_read_back_from_its_english_alone(index):
     assert read(pair(index).source) == pair(index)
 
 
+def test_reason_that_the_generator_does_not_use_is_still_read_by_the_rule():
+    only_one_fits = read("The horse pushed the red barrel because it was very shy.")
+    both_fit = read("The horse avoided the car because it was beautiful.")
+    assert (
+        only_one_fits and only_one_fits.target == "Le cheval a poussé le tonneau rouge parce qu'il était très timide."
+    )
+    assert both_fit and both_fit.target == "Le cheval a évité la voiture parce qu'elle était belle."
+
+
 @given(indices)
 def test_alignment_covers_every_word_of_both_sides_within_range(index):
     found = pair(index)
@@ -357,6 +367,7 @@ def test_examples_begin_with_the_classic_sentence_and_its_twin_and_are_all_in_th
         "The wall saw the dog.",
         "The dog saw the cat because it is small.",
         "The cat caught the mouse because it was wide.",
+        "The cat caught the mouse because it was beautiful.",
         "The dog climbed the wall because it was too.",
         "Because it was too tired the dog saw the cat.",
         "Because.",

@@ -7,11 +7,11 @@
 1. An adjective that fits only one of the two nouns speaks of that noun: animals are tired, streets are wide.
 2. Where it fits both nouns, the main verb decides (linguists call it implicit causality). One *avoids* or *admires*
    something for what it is: the reason is the object's. One *frightens* or *blocks* something by what one is oneself:
-   the reason is the subject's (so with block, frighten, disturb and reach). With catch and overtake, negation and
+   the reason is the subject's (so with block, frighten, disturb, overtake and reach). With catch alone, negation and
    adjective decide together: the slow, the weak and the old are caught, and do not catch. "The cat caught the mouse
    because it was slow" is about the mouse, "did not catch" about the cat.
-The lexicon gives each verb, affirmed and denied, the reasons of its subject and those of its object; no adjective is in
-both lists, and a reason that these rules do not settle is not in the language.
+The generator uses the reasons that make sense with a verb, affirmed or denied (pronouns_verbs.py lists them); the rule
+itself also reads other sentences (pronouns_reading.py). What it does not settle is not in the language.
 
 **The index.** Verb, reason, nouns, tense and order of clauses are a number in mixed radix. Each of these sentences
 stands there twice: plain, and decorated ("this dog", "the old dog", "very") by arithmetic from the number. No pair
@@ -43,20 +43,10 @@ from transformer.pronouns_grammar import (
     sentence,
     verb_phrase,
 )
-from transformer.pronouns_lexicon import (
-    ADJECTIVES,
-    EITHER,
-    NOUNS,
-    OBJECT,
-    SUBJECT,
-    VERBS,
-    Adjective,
-    Noun,
-    Reasons,
-    Verb,
-)
+from transformer.pronouns_lexicon import ADJECTIVES, NOUNS, Adjective, Noun
+from transformer.pronouns_verbs import EITHER, OBJECT, SUBJECT, VERBS, Reasons, Verb
 
-N_PAIRS = 1_443_104
+N_PAIRS = 1_419_808
 """How many pairs there are: `len` of the two spaces together."""
 
 EXAMPLES = (
@@ -107,19 +97,22 @@ def frames() -> Iterator[Frame]:
                 for objects in verb.objects:
                     pairs = _noun_pairs(subjects, objects)
                     yield Frame(verb, denied, None, False, reasons.usually, pairs)
-                    for name in (*reasons.subject, *reasons.object):
-                        role = role_of(ADJECTIVES[name], reasons, subjects, objects)
-                        if role is not None:
-                            yield Frame(verb, denied, ADJECTIVES[name], role == SUBJECT, reasons.usually, pairs)
+                    for role, names in ((SUBJECT, reasons.subject), (OBJECT, reasons.object)):
+                        for reason in map(ADJECTIVES.__getitem__, names):
+                            if role_of(reason, reasons, subjects, objects) == role:
+                                yield Frame(verb, denied, reason, role == SUBJECT, reasons.usually, pairs)
 
 
 def role_of(adjective: Adjective, reasons: Reasons, subjects: str, objects: str) -> str | None:
-    """SUBJECT or OBJECT: the noun this adjective speaks of, given the two kinds; None if the language avoids it."""
-    role = SUBJECT if adjective.english in reasons.subject else OBJECT
-    if (subjects if role == SUBJECT else objects) not in adjective.fits:
-        return None
-    fits_both = subjects in adjective.fits and objects in adjective.fits
-    return role if not fits_both or reasons.blames in (role, EITHER) else None
+    """SUBJECT or OBJECT: which noun the adjective speaks of, given their kinds; None where nothing settles it."""
+    fits_subject, fits_object = subjects in adjective.fits, objects in adjective.fits
+    if not (fits_subject and fits_object):
+        return SUBJECT if fits_subject else OBJECT if fits_object else None
+    if reasons.blames != EITHER:
+        return reasons.blames
+    if adjective.english in reasons.subject:
+        return SUBJECT
+    return OBJECT if adjective.english in reasons.object else None
 
 
 @cache

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from transformer.pairs import Pair, words
-from transformer.pronouns_lexicon import ASPIRATED, Adjective, Noun, Verb
+from transformer.pronouns_lexicon import ASPIRATED, Adjective, Noun
+from transformer.pronouns_verbs import Verb
 
 TENSES = ("past", "present", "future", "past perfect")
 PAST_TENSES = ("past", "past perfect")

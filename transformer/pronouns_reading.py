@@ -21,7 +21,8 @@ from transformer.pronouns_grammar import (
     sentence,
     verb_phrase,
 )
-from transformer.pronouns_lexicon import ADJECTIVES, NOUNS, SUBJECT, VERBS, Adjective, Noun, Verb
+from transformer.pronouns_lexicon import ADJECTIVES, NOUNS, Adjective, Noun
+from transformer.pronouns_verbs import SUBJECT, VERBS, Verb
 
 
 def read(english: str) -> Pair | None:
