@@ -207,9 +207,7 @@ def test_every_pair_is_read_back_from_its_english_alone(index):
 def test_reason_that_the_generator_does_not_use_is_still_read_by_the_rule():
     only_one_fits = read("The horse pushed the barrel because it was very shy.")
     both_fit = read("The horse avoided the car because it was beautiful.")
-    assert (
-        only_one_fits and only_one_fits.target == "Le cheval a poussé le tonneau parce qu'il était très timide."
-    )
+    assert only_one_fits and only_one_fits.target == "Le cheval a poussé le tonneau parce qu'il était très timide."
     assert both_fit and both_fit.target == "Le cheval a évité la voiture parce qu'elle était belle."
 
 
