@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from transformer.model import DecoderCache, Transformer
-from transformer.taps import Recorder, Recording, Site, Tap, chain
+from transformer.taps import Recorder, Recording, Site, Tap, chain, needs_recomputation
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,6 @@ class Step:
     """The wanted sites of this step's pass, interventions included; the first step also holds the encoder's pass."""
 
 
-def needs_recomputation(tap: Tap | None) -> bool:
-    """True when the tap lets earlier states depend on later tokens, so that cached keys and values would be stale."""
-    return bool(getattr(tap, "needs_recomputation", False))
-
-
-@torch.no_grad()
 def greedy(
     model: Transformer,
     source: Int[Tensor, "batch source"],
@@ -46,7 +40,7 @@ def greedy(
     record: Callable[[Site], bool] | None = None,
     cache: bool = True,
 ) -> Iterator[Step]:
-    """Yields the most probable next token of each row until all have written eos or max_length tokens are written.
+    """Yields the most probable next token of each row (never pad) until all have written eos, or max_length tokens.
 
     `record` says which sites each step keeps (None: nothing). The cache is left out where the tap would make it wrong;
     each step then passes the whole prefix again. Raises ValueError when max_length is past the model's.
@@ -56,13 +50,14 @@ def greedy(
     config = model.config
     source_mask = source != config.pad_id if source_mask is None else source_mask
     recorder = None if record is None else Recorder(record)
-    memory = model.encode(source, source_mask, tap=chain(tap, recorder))
+    with torch.no_grad():
+        memory = model.encode(source, source_mask, tap=chain(tap, recorder))
     kept = model.new_cache() if cache and not needs_recomputation(tap) else None
     prefix = source.new_full((source.size(0), 1), config.bos_id)
     finished = torch.zeros(source.size(0), dtype=torch.bool, device=source.device)
     for index in range(max_length):
         log_probs = _next_log_probs(model, prefix, memory, source_mask, chain(tap, recorder), kept)
-        tokens = log_probs.argmax(dim=-1).masked_fill(finished, config.pad_id)
+        tokens = _most_probable(log_probs, never=config.pad_id).masked_fill(finished, config.pad_id)
         finished = finished | (tokens == config.eos_id)
         yield Step(index, tokens, log_probs, finished, None if recorder is None else recorder.recording)
         if finished.all():
@@ -93,12 +88,13 @@ def teacher_forced_log_probs(
     *,
     tap: Tap | None = None,
 ) -> Float[Tensor, "batch target vocab"]:
-    """Log-probabilities of every token at each position of `target` (no bos), given the tokens of `target` before it."""
+    """Log-probabilities of every token at each position of `target` (no bos), given the tokens of `target` before."""
     bos = target.new_full((target.size(0), 1), model.config.bos_id)
     logits = model(source, torch.cat((bos, target[:, :-1]), dim=1), source_mask, tap=tap)
     return logits.log_softmax(dim=-1)
 
 
+@torch.no_grad()
 def _next_log_probs(
     model: Transformer,
     prefix: Int[Tensor, "batch prefix"],
@@ -110,6 +106,13 @@ def _next_log_probs(
     new = prefix if cache is None else prefix[:, -1:]
     states = model.decode(new, memory, source_mask, tap=tap, cache=cache)
     return model.project(states[:, -1], tap=tap).log_softmax(dim=-1)
+
+
+def _most_probable(log_probs: Float[Tensor, "batch vocab"], *, never: int) -> Int[Tensor, "batch"]:
+    """Padding is no token to write: later steps would not see it, and readers take it for the end."""
+    allowed = log_probs.clone()
+    allowed[:, never] = -torch.inf
+    return allowed.argmax(dim=-1)
 
 
 def _until(ids: list[int], ends: tuple[int, ...]) -> list[int]:

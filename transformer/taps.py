@@ -58,6 +58,14 @@ def touches_attention(tap: Tap | None) -> bool:
     return tap is not None and getattr(tap, "touches_attention", True)
 
 
+def needs_recomputation(tap: Tap | None) -> bool:
+    """True when the tap lets earlier states depend on later tokens, so that cached keys and values would be stale.
+
+    Such a tap says so by `needs_recomputation = True`; decoding then passes the whole prefix at each step.
+    """
+    return bool(getattr(tap, "needs_recomputation", False))
+
+
 class Recording(Mapping[Site, Tensor]):
     """What a Recorder saw: detached tensors by site; a site may also be given as it prints."""
 
@@ -109,6 +117,10 @@ class _Chain:
     @property
     def touches_attention(self) -> bool:
         return any(touches_attention(tap) for tap in self.taps)
+
+    @property
+    def needs_recomputation(self) -> bool:
+        return any(needs_recomputation(tap) for tap in self.taps)
 
     def __call__(self, site: Site, tensor: Tensor) -> Tensor:
         for tap in self.taps:
