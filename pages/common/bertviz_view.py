@@ -1,11 +1,15 @@
-"""bertviz's head view as one HTML document that needs no network. Show it with `st.iframe`."""
+"""bertviz's head view as one HTML document that needs no network. Show it with `st.iframe`.
 
-import re
+The drawing is bertviz's own script. Its Python half is not used: that asks a CDN for libraries, lets a token end the
+script it is written in, and takes an encoder and a decoder for equally deep.
+"""
+
+import json
 from collections.abc import Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-
-import torch
+from typing import Any
 
 from transformer.figures import theme
 from transformer.figures.labels import readable
@@ -15,79 +19,86 @@ MAX_TOKENS = 64
 """Rows and columns shown at most: the view draws a line for every weight of every head."""
 
 _STATIC = Path(__file__).parents[2] / "static"
-_SCRIPTS = ("jquery-2.2.4.min.js", "d3-5.16.0.min.js")
-_REQUIRE = re.compile(r'<script src="https://cdnjs[^"]+require[^"]+"></script>')
-_CDN_PATHS = re.compile(r"require\.config\(\{.*?\}\);", re.DOTALL)
-_RANDOM_ID = re.compile(r"bertviz-[0-9a-f]{32}")
-_TITLED_SELECT = re.compile(r'Layer: (<select id="layer"></select>)')
+_LIBRARIES = ("jquery-2.2.4.min.js", "d3-5.16.0.min.js")
+_KEYS = Path(__file__).with_name("bertviz_keys.js")
 # bertviz loads its libraries through require.js; here both are already on the page.
-_SHIM = "window.requirejs = (names, run) => run(window.jQuery, window.d3);"
-# bertviz writes the tokens into a script element, where "</script>" would end it. So "<" travels as a character that
-# `readable` lets no token hold, and is put back as JavaScript's own escape.
-_LESS_THAN = "\ue000"
+_SHIM = "window.require = { config() {} }; window.requirejs = (names, run) => run(window.jQuery, window.d3);"
+_COLUMN = "const BOXWIDTH = 110;"
 _CHARACTER_WIDTH = 9.2
+_LEGEND = (
+    "Queries left, keys right. Point at a token, or reach it with Tab and arrows, for its lines alone. A square is a "
+    "head: click or Space hides and shows it in this drawing, double-click or Enter shows it alone."
+)
 
 
-def head_view_html(inspection: Inspection, kind: AttentionKind, *, dark: bool = False) -> str:
-    """bertviz's head view of one kind of attention in every layer, queries left and keys right.
+def head_view_html(
+    inspection: Inspection, kind: AttentionKind, *, layer: int = 0, head: int | None = None, dark: bool = False
+) -> str:
+    """bertviz's head view of one kind of attention: every layer to choose from, at first `layer` with one head or all.
 
-    The same inspection gives the same text, so it can be cached. Weights are rounded to four decimals; sentences
-    are cut to `MAX_TOKENS`, and the document says so. Its height is `head_view_height`.
+    The same arguments give the same text. Weights are rounded to four decimals; sentences are cut to `MAX_TOKENS`,
+    and the document says so. It is `head_view_height` pixels high.
     """
-    from bertviz import head_view  # half a second, and only this page's visitors need it
-
     attention = inspection.attention(kind)
-    queries, keys = _labels(attention.queries), _labels(attention.keys)
-    weights = attention.weights[:, :, : len(queries), : len(keys)]
-    layers = [torch.tensor(layer)[None].double().round(decimals=4) for layer in weights]
-    options = {"html_action": "return", "prettify_tokens": False}
-    if kind == "cross":
-        view = head_view(cross_attention=layers, encoder_tokens=keys, decoder_tokens=queries, **options)
-    else:
-        view = head_view(attention=layers, tokens=keys, **options)
-    return _document(view.data, _cut_notice(attention), _column_width(queries + keys), dark)
+    queries, keys = ([readable(token) for token in tokens[:MAX_TOKENS]] for tokens in _sides(attention))
+    weights = attention.weights[:, :, : len(queries), : len(keys)].astype(float).round(4)
+    parameters = {
+        "attention": [{"name": None, "attn": weights.tolist(), "left_text": queries, "right_text": keys}],
+        "default_filter": "0",
+        "root_div_id": "bertviz",
+        "layer": layer,
+        "heads": None if head is None else [head],
+        "include_layers": list(range(len(weights))),
+    }
+    column = max(110, round(16 + _CHARACTER_WIDTH * max(map(len, queries + keys))))
+    return _document(_script(parameters, column), _notice(attention), dark)
 
 
 def head_view_height(inspection: Inspection, kind: AttentionKind) -> int:
     """The pixels that the document of `head_view_html` needs."""
-    attention = inspection.attention(kind)
-    rows = min(MAX_TOKENS, max(len(attention.queries), len(attention.keys)))
-    return 150 + 23 * rows
+    longest = max(map(len, _sides(inspection.attention(kind))))
+    return 190 + 23 * min(MAX_TOKENS, longest)
 
 
-def _labels(tokens: Sequence[str]) -> list[str]:
-    return [readable(token).replace("<", _LESS_THAN) for token in tokens[:MAX_TOKENS]]
+def _sides(attention: Attention) -> tuple[Sequence[str], Sequence[str]]:
+    return attention.queries, attention.keys
 
 
-def _column_width(labels: Sequence[str]) -> int:
-    """bertviz's columns are 110 pixels wide, and cut longer tokens off at the window's edge."""
-    return max(110, round(16 + _CHARACTER_WIDTH * max(map(len, labels))))
+def _notice(attention: Attention) -> str:
+    longest = max(map(len, _sides(attention)))
+    return f"Shown: the first {MAX_TOKENS} of {longest} tokens. " if longest > MAX_TOKENS else ""
 
 
-def _cut_notice(attention: Attention) -> str:
-    longest = max(len(attention.queries), len(attention.keys))
-    if longest <= MAX_TOKENS:
-        return ""
-    return f"<p>Shown: the first {MAX_TOKENS} of {longest} tokens.</p>"
+def _script(parameters: dict[str, Any], column: int) -> str:
+    """bertviz's script with its parameters; no token can end it, since every "<" is written as an escape."""
+    text = json.dumps(parameters, allow_nan=False).replace("<", "\\u003c")
+    return _drawing().replace("PYTHON_PARAMS;", f"{text};", 1).replace(_COLUMN, f"const BOXWIDTH = {column};", 1)
 
 
-def _document(view: str, notice: str, column_width: int, dark: bool) -> str:
-    view = _REQUIRE.sub("", view)
-    view = _CDN_PATHS.sub("", view)
-    view = _RANDOM_ID.sub("bertviz", view)
-    view = _TITLED_SELECT.sub(r"<label>Layer \1</label>", view)
-    view = view.replace("const BOXWIDTH = 110;", f"const BOXWIDTH = {column_width};")
-    view = view.replace("\\ue000", "\\u003c")
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>bertviz head view</title>'
-        f"<style>{_style(dark)}</style>{_libraries()}<body>{notice}{view}</body></html>"
-    )
+@cache
+def _drawing() -> str:
+    package = find_spec("bertviz")
+    assert package and package.origin, "bertviz is among the requirements"
+    script = Path(package.origin).with_name("head_view.js").read_text(encoding="utf-8")
+    assert "PYTHON_PARAMS;" in script and _COLUMN in script, "bertviz is pinned; this is another version of it"
+    addresses = script[script.index("require.config(") : script.index("requirejs(")]
+    return script.replace(addresses, "").replace("PYTHON_PARAMS is a template", "this is a template")
 
 
 @cache
 def _libraries() -> str:
-    texts = [(_STATIC / name).read_text(encoding="utf-8") for name in _SCRIPTS]
+    texts = ((_STATIC / name).read_text(encoding="utf-8") for name in _LIBRARIES)
     return "".join(f"<script>{text}</script>" for text in (*texts, _SHIM))
+
+
+def _document(script: str, notice: str, dark: bool) -> str:
+    keys = _KEYS.read_text(encoding="utf-8")
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>bertviz head view</title>'
+        f"<style>{_style(dark)}</style>{_libraries()}</head><body><p>{notice}{_LEGEND}</p>"
+        '<div id="bertviz"><label>Layer <select id="layer"></select></label><div id="vis"></div></div>'
+        f"<script>{script}</script><script>{keys}</script></body></html>"
+    )
 
 
 def _style(dark: bool) -> str:
@@ -95,11 +106,11 @@ def _style(dark: bool) -> str:
     return f"""
 :root {{ color-scheme: {"dark" if dark else "light"}; }}
 body {{ margin: 0; background: {colours.background}; color: {colours.text}; font: 14px {theme.FONT}; }}
-#bertviz {{ font-family: {theme.FONT} !important; }}
-#vis {{ margin-top: 16px; }}
-p {{ color: {colours.quiet}; }}
-svg text {{ fill: {colours.text}; font-family: {theme.MONOSPACE}; }}
-.background {{ fill: {colours.line}; }}
+p {{ margin: 0 0 12px; color: {colours.quiet}; font-size: 13px; }}
 select {{ font: inherit; }}
-select:focus-visible {{ outline: 2px solid {colours.accent}; }}
+#vis {{ margin-top: 12px; overflow-x: auto; }}
+svg {{ min-width: 480px; }}
+svg text {{ fill: {colours.text}; font-family: {theme.MONOSPACE}; }}
+svg .background {{ fill: {colours.line}; }}
+select:focus-visible, svg :focus-visible {{ outline: 2px solid {colours.accent}; }}
 """

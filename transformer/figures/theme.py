@@ -73,7 +73,7 @@ KIND_NAMES: dict[Kind, str] = {
 }
 
 FONT = '"Source Sans", "Source Sans 3", "Helvetica Neue", Arial, sans-serif'
-MONOSPACE = '"Source Code Pro", "SFMono-Regular", Menlo, Consolas, monospace'
+MONOSPACE = '"Source Code Pro", "SFMono-Regular", Menlo, Consolas, monospace, sans-serif'
 
 # Steps of equal lightness in OKLab; the hue turns, so that neighbours differ for every kind of colour vision.
 _PAPER = (

@@ -1,8 +1,12 @@
 """What the components share: reading their files, describing tokens, and the colours by kind of attention."""
 
+import base64
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy import ndarray
 
 from transformer.figures.labels import SPECIAL_TOKENS, WORD_START, readable
 from transformer.figures.theme import Kind, kind_colour
@@ -29,6 +33,11 @@ def describe_tokens(
         }
         for index, token in enumerate(tokens)
     ]
+
+
+def packed(values: ndarray) -> str:
+    """The array's bytes, row by row, as base64: lists of numbers would be many times as long."""
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")
 
 
 def colours_of(kind: Kind) -> dict[str, str]:

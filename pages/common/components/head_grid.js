@@ -14,7 +14,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   grid.className = "grid";
   grid.setAttribute("role", "grid");
   grid.setAttribute("aria-label", `${data.label}: layers and heads. Arrow keys move, Enter chooses.`);
-  grid.style.gridTemplateColumns = `max-content repeat(${heads}, minmax(1.75rem, 5.5rem))`;
+  grid.style.gridTemplateColumns = `max-content repeat(${heads}, minmax(1rem, 5.5rem))`;
   grid.append(header());
   const cells = Array.from({ length: layers }, (_, layer) => {
     const row = document.createElement("div");
@@ -33,14 +33,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const row = document.createElement("div");
     row.className = "row";
     row.setAttribute("role", "row");
-    row.append(name("", "columnheader"));
-    for (let head = 0; head < heads; head++) row.append(name(heads > 8 ? `${head}` : `head ${head}`, "columnheader"));
+    row.append(name("head", "columnheader", "corner"));
+    for (let head = 0; head < heads; head++) row.append(name(String(head), "columnheader", "column"));
     return row;
   }
 
-  function name(text, role) {
+  function name(text, role, place = "") {
     const element = document.createElement("div");
-    element.className = role === "columnheader" ? "name column" : "name";
+    element.className = `name ${place}`;
     element.setAttribute("role", role);
     element.textContent = text;
     return element;
@@ -53,7 +53,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const isOff = off.has(String([layer, head]));
     button.classList.toggle("off", isOff);
     button.setAttribute("aria-label", `layer ${layer}, head ${head}${isOff ? ", switched off" : ""}`);
+    button.title = `layer ${layer}, head ${head}${isOff ? ", switched off" : ""}`;
     button.append(thumbnail(layer, head));
+    if (isOff) {
+      const mark = document.createElement("span");
+      mark.textContent = "off";
+      mark.setAttribute("aria-hidden", "true");
+      button.append(mark);
+    }
     button.onclick = () => {
       root._at = [layer, head];
       select(layer, head);
@@ -107,10 +114,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
     event.preventDefault();
     cells[goal[0]]?.[goal[1]]?.focus();
   }
-}
-
-function bytes(text) {
-  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
 
 function channels(hex) {

@@ -1,6 +1,5 @@
 """All layers and heads as small pictures, one of which can be chosen."""
 
-import base64
 from collections.abc import Collection
 
 import numpy as np
@@ -8,7 +7,7 @@ import streamlit as st
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from pages.common.components.frontend import colours_of, text_of
+from pages.common.components.frontend import colours_of, packed, text_of
 from transformer.figures import theme
 from transformer.figures.theme import Kind
 
@@ -42,8 +41,8 @@ def head_grid(
         on_picked_change=lambda: None,
         data={
             "shape": list(weights.shape),
-            "weights": _base64(_levels(weights, relative)),
-            "mask": None if mask is None or mask.all() else _base64(mask.astype(np.uint8)),
+            "weights": packed(_levels(weights, relative)),
+            "mask": None if mask is None or mask.all() else packed(mask.astype(np.uint8)),
             "selected": [layer, head],
             "off": sorted([int(a), int(b)] for a, b in off),
             "colours": colours_of(kind),
@@ -72,7 +71,3 @@ def _levels(weights: Float[ndarray, "layer head query key"], relative: bool) -> 
         largest = weights.max(axis=(2, 3), keepdims=True)
         weights = weights / np.where(largest > 0, largest, 1)
     return np.round(np.clip(weights, 0, 1) * 255).astype(np.uint8)
-
-
-def _base64(values: ndarray) -> str:
-    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

@@ -7,7 +7,7 @@ import streamlit as st
 
 
 def scrolling_figure(figure: go.Figure, *, key: str, **options: Any) -> Any:
-    """Draws a figure that is never narrower than its `layout.meta["smallest_width"]`; what `st.plotly_chart` returns."""
+    """Draws a figure never narrower than its `layout.meta["smallest_width"]`; returns what `st.plotly_chart` does."""
     frame = f"{key}-scroll"
     smallest = (figure.layout.meta or {}).get("smallest_width", 0)
     with st.container(key=frame):

@@ -1,10 +1,12 @@
 const SVG = "http://www.w3.org/2000/svg";
+const FAINTEST = 1 / 512; // a line of less opacity would change no pixel
 const AT_REST = "Point at a token, or press Tab and the arrow keys, to see what it looks at.";
 
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root");
   root._observer?.disconnect();
   setKindColours(root, data.colours);
+  const weights = new Float32Array(bytes(data.weights).buffer);
 
   const lines = document.createElementNS(SVG, "svg");
   lines.setAttribute("aria-hidden", "true");
@@ -12,9 +14,13 @@ export default function ({ data, parentElement }) {
   const chips = { source: [...rows.source.children], target: [...rows.target.children] };
   const readout = document.createElement("div");
   readout.className = "readout";
-  const paths = data.weights.map((weights) =>
-    weights.map(() => lines.appendChild(document.createElementNS(SVG, "path"))),
-  );
+  const paths = [];
+  weights.forEach((weight, index) => {
+    if (weight < FAINTEST) return;
+    const path = lines.appendChild(document.createElementNS(SVG, "path"));
+    const width = data.source.length;
+    paths.push({ path, weight, source: index % width, target: Math.floor(index / width) });
+  });
   root.replaceChildren(lines, label("source"), rows.source, rows.target, label("target"), readout);
 
   let pinned = null;
@@ -85,11 +91,8 @@ export default function ({ data, parentElement }) {
   }
 
   function weightOf(side, index, other) {
-    return side === "target" ? data.weights[index][other] : data.weights[other][index];
-  }
-
-  function exactOf(side, index, other) {
-    return side === "target" ? data.exact[index][other] : data.exact[other][index];
+    const [target, source] = side === "target" ? [index, other] : [other, index];
+    return weights[target * data.source.length + source];
   }
 
   function strongest(side, index) {
@@ -125,12 +128,10 @@ export default function ({ data, parentElement }) {
         }
       });
     }
-    paths.forEach((row, target) =>
-      row.forEach((path, source) => {
-        const shown = !at || (at[0] === "target" ? at[1] === target : at[1] === source);
-        path.style.strokeOpacity = shown ? data.weights[target][source] : 0;
-      }),
-    );
+    for (const { path, weight, source, target } of paths) {
+      const shown = !at || (at[0] === "target" ? at[1] === target : at[1] === source);
+      path.style.strokeOpacity = shown ? weight : 0;
+    }
     say(at);
   }
 
@@ -141,8 +142,8 @@ export default function ({ data, parentElement }) {
     }
     const [side, index] = at;
     const parts = [bold(data[side][index].text), side === "target" ? " looks at " : " is looked at by "];
-    strongest(side, index).forEach(({ token, index: other }, rank) => {
-      parts.push(rank ? " · " : "", bold(token.text), ` ${exactOf(side, index, other)}`);
+    strongest(side, index).forEach(({ token, weight }, rank) => {
+      parts.push(rank ? " · " : "", bold(token.text), ` ${exact(weight)}`);
     });
     readout.replaceChildren(...parts);
   }
@@ -153,14 +154,12 @@ export default function ({ data, parentElement }) {
       source: chips.source.map((chip) => middle(chip, frame, "bottom")),
       target: chips.target.map((chip) => middle(chip, frame, "top")),
     };
-    paths.forEach((row, target) =>
-      row.forEach((path, source) => {
-        const [x0, y0] = ends.source[source];
-        const [x1, y1] = ends.target[target];
-        const bend = (y1 - y0) / 2;
-        path.setAttribute("d", `M${x0},${y0}C${x0},${y0 + bend} ${x1},${y1 - bend} ${x1},${y1}`);
-      }),
-    );
+    for (const { path, source, target } of paths) {
+      const [x0, y0] = ends.source[source];
+      const [x1, y1] = ends.target[target];
+      const bend = (y1 - y0) / 2;
+      path.setAttribute("d", `M${x0},${y0}C${x0},${y0 + bend} ${x1},${y1 - bend} ${x1},${y1}`);
+    }
   }
 }
 
@@ -183,4 +182,13 @@ function bold(text) {
 
 function short(weight) {
   return weight.toFixed(2).replace(/^0/, "");
+}
+
+// The shortest digits that read back as this very float32.
+function exact(weight) {
+  for (let digits = 1; digits < 9; digits++) {
+    const text = weight.toPrecision(digits);
+    if (Math.fround(Number(text)) === weight) return String(Number(text));
+  }
+  return String(Number(weight.toPrecision(9)));
 }

@@ -7,8 +7,7 @@ import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
 
-from pages.common.components.frontend import colours_of, describe_tokens, text_of
-from transformer.figures.labels import exact
+from pages.common.components.frontend import colours_of, describe_tokens, packed, text_of
 from transformer.figures.theme import Kind
 
 _component = st.components.v2.component(
@@ -46,8 +45,7 @@ def token_lines(
         data={
             "source": describe_tokens(source, changed=source_changed, unseen=source_unseen),
             "target": describe_tokens(target, changed=target_changed),
-            "weights": weights.astype(float).tolist(),
-            "exact": [[exact(weight) for weight in row] for row in np.asarray(weights)],
+            "weights": packed(weights.astype(np.float32)),
             "labels": {"source": source_label, "target": target_label},
             "colours": colours_of(kind),
         },

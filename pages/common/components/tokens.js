@@ -42,3 +42,7 @@ function setKindColours(element, colours) {
   element.style.setProperty("--kind-light", colours.light);
   element.style.setProperty("--kind-dark", colours.dark);
 }
+
+function bytes(text) {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
