@@ -8,9 +8,7 @@ from pages.common.sidebar import runs_in_progress
 
 HERE = Path(__file__).parent
 
-st.set_page_config(
-    page_title="Attention Lab", page_icon=str(HERE / "static" / "mark.svg"), layout="wide", initial_sidebar_state=220
-)
+st.set_page_config(page_title="Attention Lab", page_icon=str(HERE / "static" / "mark.svg"), layout="wide")
 st.html(HERE / "static" / "frame.css")
 st.logo(HERE / "static" / "logo.svg", size="large", icon_image=HERE / "static" / "mark.svg")
 

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 
 _PRELOADED = ("pandas", "plotly.graph_objects", "transformer.lab", "transformer.figures.attention", "transformer.runs")
 
@@ -23,6 +24,9 @@ async def preloaded(app: st.App) -> AsyncIterator[None]:
     for module in _PRELOADED:
         import_module(module)
     import_module("torch").set_num_threads(1)
+    # A folder named pages/ makes Streamlit guess the pages of the first visit, before app.py has named them: a link to
+    # /attention would then open without the app around it. There is no public switch for this.
+    PagesManager.uses_pages_directory = False
     gc.collect()
     gc.freeze()
     yield

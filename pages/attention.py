@@ -15,7 +15,8 @@ controls.choose_head(scene)
 show_output(scene)
 
 attention = scene.inspection.attention(scene.view.kind)
-overview, large = st.columns([1, 2], gap="large")
+with st.container(key="pictures"):
+    overview, large = st.columns([1, 2], gap="large")
 with overview:
     st.caption("All layers and heads")
     head_grid(
@@ -26,11 +27,7 @@ with overview:
         mask=attention.mask,
         key=GRID,
     )
+    what_am_i_looking_at(KIND_EXPLAINED[scene.view.kind])
+    show_proofs(scene)
 with large:
     draw_head(scene)
-
-left, right = st.columns(2, gap="large")
-with left:
-    what_am_i_looking_at(KIND_EXPLAINED[scene.view.kind])
-with right:
-    show_proofs(scene)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from pages.common import controls, wording
+from pages.common import controls, loading, wording
 from pages.common.components.token_lines import token_lines
 from pages.common.explain import LINES_EXPLAINED, what_am_i_looking_at
 from pages.common.links import look_further, try_a_change
@@ -17,6 +17,7 @@ attention = inspection.cross
 chosen = scene.view.head
 weights = head_average(attention.weights, scene.layer) if chosen is None else attention.weights[scene.layer, chosen]
 change = controls.change(scene)
+gold = loading.reference(scene.lab, scene.view.text)
 
 controls.switch_chips(scene)
 token_lines(
@@ -35,14 +36,15 @@ whose = "the average of its heads" if chosen is None else f"head {chosen}"
 st.caption(f"Lines are cross-attention: layer {scene.layer}, {whose}, as it was while each word was being written.")
 st.markdown(f"#### {wording.plain(inspection.translation) or '*(nothing was written)*'}")
 with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-    st.markdown(" ".join(filter(None, (change.sentence, wording.pronoun(inspection)))), width="content")
+    said = (change.sentence, wording.pronoun(inspection, gold), wording.verdict(inspection.translation, gold))
+    st.markdown(" ".join(filter(None, said)) or "Point at a word, or change one.", width="content")
     try_a_change(scene)
 
 st.space("small")
 look_further(scene)
 
 st.space("small")
-left, right = st.columns(2, gap="large")
+left, right = st.columns([3, 2], gap="medium")
 with left:
     what_am_i_looking_at(LINES_EXPLAINED)
 with right, st.expander("Another layer or head"):

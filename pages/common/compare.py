@@ -21,8 +21,20 @@ def show_output(scene: Scene) -> None:
         return
     comparison = loading.get_comparison(scene.lab, scene.view.text, scene.view.switches)
     marks = [{i for i, changed in enumerate(line) if changed} for line in comparison.marks]
-    token_chips(comparison.before.target_tokens, label="before", changed=marks[0], key="before")
-    token_chips(comparison.after.target_tokens, label="after", changed=marks[1], key="after")
-    st.markdown(" ".join(wording.effect(comparison)))
+    token_chips(
+        comparison.before.target_tokens,
+        label="before",
+        changed=marks[0],
+        probabilities=comparison.before.probabilities.tolist(),
+        key="before",
+    )
+    token_chips(
+        comparison.after.target_tokens,
+        label="after",
+        changed=marks[1],
+        probabilities=comparison.after.probabilities.tolist(),
+        key="after",
+    )
+    st.markdown("  \n".join(wording.effect(comparison)))
     for note in wording.switch_notes(comparison):
         st.caption(note)

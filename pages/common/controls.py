@@ -6,6 +6,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from typing import Literal
 
 import streamlit as st
 
@@ -20,9 +21,9 @@ from transformer.settings import CheckpointError
 _MODEL, _TEXT = "choose-model", "choose-text"
 AVERAGE = "average"
 _KIND_LABELS: dict[AttentionKind, str] = {
-    "encoder_self": "Encoder self",
-    "decoder_self": "Decoder self",
-    "cross": "Cross",
+    "encoder_self": ":green[Encoder self]",
+    "decoder_self": ":violet[Decoder self]",
+    "cross": ":orange[Cross]",
 }
 _PICTURES: dict[Picture, str] = {"matrix": "Matrix", "lines": "Lines", "bertviz": "bertviz"}
 _MASKS: dict[MaskKind, str] = {"causal": "Causal", "padding": "Padding", "cross": "Padding, in cross-attention"}
@@ -92,8 +93,8 @@ def frame(question: str) -> Scene:
 
 def say(*sentences: str) -> None:
     """A sentence for each thing that could not be done, where it belongs."""
-    for sentence in sentences:
-        st.markdown(f":red[:material/error: {wording.plain(sentence)}]")
+    if sentences:
+        st.markdown("  \n".join(f":red[:material/error: {wording.plain(sentence)}]" for sentence in sentences))
 
 
 def n_layers(config: ModelConfig, kind: AttentionKind) -> int:
@@ -103,14 +104,11 @@ def n_layers(config: ModelConfig, kind: AttentionKind) -> int:
 
 def choose_head(scene: Scene) -> None:
     """One row: kind, layer, head, and what to switch off."""
-    kind, layer, head, switches = st.columns([3.6, 0.9, 0.9, 4.6], vertical_alignment="bottom", gap="medium")
-    with kind:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         _segments("choose-kind", "Attention", list(_KIND_LABELS), scene.view.kind, "kind", _KIND_LABELS.__getitem__)
-    with layer:
-        choose_layer(scene)
-    with head:
-        _box("choose-head", "Head", list(range(scene.lab.model.config.n_heads)), scene.head, lambda h: choose(head=h))
-    with switches:
+        choose_layer(scene, width=80)
+        heads = list(range(scene.lab.model.config.n_heads))
+        _box("choose-head", "Head", heads, scene.head, lambda head: choose(head=head), width=80)
         _head_switches(scene)
     say(*problems("kind", "layer", "head"))
 
@@ -127,10 +125,10 @@ def choose_layer_or_average(scene: Scene) -> None:
     say(*problems("layer", "head"))
 
 
-def choose_layer(scene: Scene) -> None:
+def choose_layer(scene: Scene, *, width: int | Literal["stretch"] = "stretch") -> None:
     """A box with the layers of the stack."""
     layers = list(range(n_layers(scene.lab.model.config, scene.view.kind)))
-    _box("choose-layer", "Layer", layers, scene.layer, lambda layer: choose(layer=layer))
+    _box("choose-layer", "Layer", layers, scene.layer, lambda layer: choose(layer=layer), width=width)
 
 
 def choose_picture(scene: Scene) -> None:
@@ -149,8 +147,8 @@ def _head_switches(scene: Scene) -> None:
     def set_heads(heads: frozenset[int]) -> None:
         choose(switches=with_heads(visit().view, stack, layer, block, heads).switches)
 
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        _toggle("Head off", "switch-head", head in off, lambda on: set_heads(_flipped(off, head, on)))
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium", width="content"):
+        _toggle(f"Head {head} off", "switch-head", head in off, lambda on: set_heads(_flipped(off, head, on)))
         _toggle(
             f"All {n_heads} off",
             "switch-block",
@@ -207,6 +205,8 @@ def more_switches(scene: Scene) -> None:
 def switch_chips(scene: Scene) -> None:
     """A chip for each switch that is on; clicking it takes the switch back."""
     say(*problems("switch"))
+    if not scene.inspection.ended and not scene.view.switches:
+        st.caption(f"No end mark was written: the output was cut off at {len(scene.inspection.target_tokens)} tokens.")
     if not scene.view.switches:
         return
     with st.container(horizontal=True, gap="small"):
@@ -307,18 +307,17 @@ def _inspection(lab: Lab) -> Inspection:
 
 def _choices(names: list[str], shipped: dict[str, bool], lab: Lab) -> None:
     memory = visit()
-    model, sentence, examples, more = st.columns([2.6, 6.4, 1.4, 1.1], vertical_alignment="bottom", gap="small")
-    with model:
-        _box(_MODEL, "Model", names, lab.name, _change_model, lambda n: n if shipped.get(n) else f"{n} (your run)")
-    with sentence:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        label = "Model" if shipped[lab.name] else "Model · your run"
+        _box(_MODEL, label, names, lab.name, _change_model, width=200)
         st.session_state[_TEXT] = memory.view.text if memory.draft is None else memory.draft
-        st.text_input("Sentence", key=_TEXT, on_change=lambda: change_text(st.session_state[_TEXT]))
-    # A popover that was used is drawn anew, closed, over the new result.
-    with examples, st.popover("Examples", width="stretch", key=f"examples-{memory.changes}"):
-        for text in loading.examples(lab):
-            st.button(text, key=f"example-{text}", type="tertiary", on_click=change_text, args=(text,))
-    with more, st.popover("More", width="stretch"):
-        _about(lab)
+        st.text_input("Sentence", key=_TEXT, width="stretch", on_change=lambda: change_text(st.session_state[_TEXT]))
+        # A popover that was used is drawn anew, closed, over the new result.
+        with st.popover("Examples", key=f"examples-{memory.changes}"):
+            for text in loading.examples(lab):
+                st.button(text, key=f"example-{text}", type="tertiary", on_click=change_text, args=(text,))
+        with st.popover("More"):
+            _about(lab)
 
 
 def _about(lab: Lab) -> None:
@@ -366,9 +365,17 @@ def _box(
     value: object,
     apply: Callable,
     format_func: Callable[..., str] = str,
+    width: int | Literal["stretch"] = "stretch",
 ) -> None:
     st.session_state[key] = value
-    st.selectbox(label, options, key=key, format_func=format_func, on_change=lambda: apply(st.session_state[key]))
+    st.selectbox(
+        label,
+        options,
+        key=key,
+        format_func=format_func,
+        width=width,
+        on_change=lambda: apply(st.session_state[key]),
+    )
 
 
 def _segments(key: str, label: str, options: list, value: object, name: Place, format_func: Callable[..., str]) -> None:

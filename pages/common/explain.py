@@ -4,7 +4,12 @@ import streamlit as st
 
 from transformer.lab import AttentionKind
 
-EQUATION = r"A = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right), \qquad \mathrm{head} = A\,V"
+EQUATION = r"""
+\begin{aligned}
+A &= \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) \\
+\mathrm{head} &= A\,V
+\end{aligned}
+"""
 
 KIND_EXPLAINED: dict[AttentionKind, str] = {
     "encoder_self": """

@@ -32,12 +32,12 @@ def try_a_change(scene: Scene) -> None:
     for old, new in _CHANGES:
         if f" {old} " in padded and not scene.lab.unknown(new):
             changed = f" {text}".replace(f" {old}", f" {new}", 1).strip()
-            st.button(f"Change *{old}* to *{new}*", key="try", type="primary", on_click=change_text, args=(changed,))
+            st.button(f"Change *{old}* to *{new}*", key="try", on_click=change_text, args=(changed,))
             return
     if scene.lab.checkpoint.settings.corpus.name in ("reverse", "copy", "sort") and " " in text:
         symbols = text.split()
         changed = " ".join([*symbols[1:], symbols[0]])
-        st.button("Move the first symbol to the end", key="try", type="primary", on_click=change_text, args=(changed,))
+        st.button("Move the first symbol to the end", key="try", on_click=change_text, args=(changed,))
 
 
 def look_further(scene: Scene) -> None:
@@ -55,10 +55,9 @@ def look_further(scene: Scene) -> None:
 
 def _which_heads(scene: Scene) -> None:
     """The two heads that matter most to the word worth asking about, measured now."""
-    tokens = [piece.strip("▁").lower() for piece in scene.inspection.target_tokens]
-    step = next((tokens.index(word) for word in ("il", "elle") if word in tokens), 0)
-    if scene.view.switches or not tokens:
+    if scene.view.switches:
         return
+    step = wording.pronoun_step(scene.inspection) or 0
     strongest = loading.strongest_heads(scene.lab, scene.view.text, step)
     specs = merged([effect.switch for effect in strongest])
     word = wording.token(scene.inspection.target_tokens[step])
@@ -66,7 +65,7 @@ def _which_heads(scene: Scene) -> None:
     _link(
         scene,
         specs,
-        f"Which heads wrote {word}? Switch off the two that move its probability most ({moved}, one at a time).",
+        f"Which heads wrote {word}? Switch off the two that move its probability most: {moved}, each alone.",
     )
 
 

@@ -11,7 +11,8 @@ from transformer.analysis.proofs import Proof, prove
 from transformer.corpora import CorpusError, load_corpus
 from transformer.interventions import parse_intervention
 from transformer.lab import Comparison, Inspection, Lab, load
-from transformer.pairs import words
+from transformer.pairs import Pair, words
+from transformer.pronouns_reading import read as read_pronoun_sentence
 from transformer.settings import WEIGHTS_FILE, CheckpointError, Found, find_checkpoint, list_checkpoints
 
 FIRST_CHOICE = "pronouns-en-fr"
@@ -59,6 +60,11 @@ def examples(lab: Lab) -> tuple[str, ...]:
     """Sentences to offer for this model."""
     settings = lab.checkpoint.settings
     return get_examples(lab.name, settings.corpus.name, settings.pinned)
+
+
+def reference(lab: Lab, text: str) -> Pair | None:
+    """The right translation with its referent, where this model's corpus has a rule for it."""
+    return read_pronoun_sentence(text) if lab.checkpoint.settings.corpus.name == "pronouns-en-fr" else None
 
 
 def unseen_tokens(lab: Lab, text: str) -> frozenset[int]:

@@ -19,7 +19,8 @@ def draw_head(scene: Scene) -> None:
     attention = scene.inspection.attention(scene.view.kind)
     layer, head = scene.layer, scene.head
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        st.caption(f"{KIND_NAMES[scene.view.kind]} · layer {layer} · head {head}{_note(scene)}", width="content")
+        shown = "all layers and heads" if scene.view.picture == "bertviz" else f"layer {layer} · head {head}"
+        st.caption(f"{KIND_NAMES[scene.view.kind]} · {shown}{_note(scene)}", width="content")
         choose_picture(scene)
     match scene.view.picture:
         case "matrix":

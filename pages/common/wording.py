@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 
 from transformer.interventions import HeadsOff, Intervention, MaskOff
 from transformer.lab import Comparison, Inspection
+from transformer.pairs import Pair, words
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>$:])")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -37,7 +38,7 @@ def number(value: float, *, signed: bool = False) -> str:
     sign = "−" if value < 0 else ("+" if signed else "")
     size = abs(value)
     if size >= 1e-3:
-        return f"{sign}{size:.3g}"
+        return f"{sign}{size:#.3g}".rstrip(".")
     digits, exponent = f"{size:.2e}".split("e")
     return f"{sign}{float(digits):.3g} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
 
@@ -56,12 +57,12 @@ def head_label(spec: HeadsOff) -> str:
     return f"head{'s' * (len(spec.heads) > 1)} {heads} of layer {spec.layer}'s {BLOCK_NAMES[spec.stack, spec.block]}"
 
 
-def unseen(words: Sequence[str]) -> str:
+def unseen(strange: Sequence[str]) -> str:
     """What to say of words that the model never saw."""
-    if not words:
+    if not strange:
         return ""
-    listed = ", ".join(f"*{plain(word[:30])}*" for word in words[:8]) + (" …" if len(words) > 8 else "")
-    verb = "was" if len(words) == 1 else "were"
+    listed = ", ".join(f"*{plain(word[:30])}*" for word in strange[:8]) + (" …" if len(strange) > 8 else "")
+    verb = "was" if len(strange) == 1 else "were"
     return f"{listed} {verb} never seen in training: the model reads only that something unknown stands there."
 
 
@@ -104,28 +105,44 @@ def switch_notes(comparison: Comparison) -> tuple[str, ...]:
             "date at each new token. The key/value cache is therefore not used: each step passes the whole prefix "
             "again. The decoder self-attention shown is the last of these passes."
         )
-    if padding := sorted(masks & {"padding", "cross"}):
-        step_shift = abs(comparison.largest_shift[1])
-        alone = len(comparison.after.interventions) == len(padding)
-        measured = f" Measured: the largest move of a probability is {number(step_shift)}." if alone else ""
+    if masks & {"padding", "cross"}:
         notes.append(
             "A padding mask hides the empty places that make sentences of a batch equally long. One sentence alone has "
-            f"none, so there is nothing for it to hide and nothing to change.{measured}"
+            "none, so there is nothing for it to hide and nothing to change."
         )
     return tuple(notes)
 
 
-def pronoun(inspection: Inspection) -> str:
-    """How "it" was translated, where the output settles that; else nothing."""
-    source = [piece.strip("▁").lower() for piece in inspection.source_tokens]
-    target = [piece.strip("▁").lower() for piece in inspection.target_tokens]
-    written = [word for word in ("il", "elle") if word in target]
-    if "it" not in source or len(written) != 1:
+def pronoun(inspection: Inspection, gold: Pair | None) -> str:
+    """How "it" was translated and what it stands for, where sentence and output settle that; else nothing."""
+    step = pronoun_step(inspection)
+    if step is None or gold is None or gold.referent is None:
         return ""
-    gender = {"il": "masculine", "elle": "feminine"}[written[0]]
-    step = target.index(written[0])
-    p = float(inspection.probabilities[step])
-    return f"*it* became **{written[0]}** ({gender}, probability {number(p)})."
+    written = bare(inspection.target_tokens[step])
+    noun = words(gold.source)[gold.referent[1]]
+    p = number(float(inspection.probabilities[step]))
+    said = f"*it* became **{written}** (probability {p})"
+    if written in map(str.lower, words(gold.target)):
+        return f"{said}: *the {plain(noun)}*."
+    return f"{said}, although it means *the {plain(noun)}*."
+
+
+def pronoun_step(inspection: Inspection) -> int | None:
+    """The step at which the output's only il or elle was written, where the sentence has an "it"."""
+    steps = [step for step, piece in enumerate(inspection.target_tokens) if bare(piece) in ("il", "elle")]
+    return steps[0] if len(steps) == 1 and "it" in map(bare, inspection.source_tokens) else None
+
+
+def bare(piece: str) -> str:
+    """A token in small letters, without its word-start mark."""
+    return piece.strip("▁").lower()
+
+
+def verdict(translation: str, gold: Pair | None) -> str:
+    """Whether the translation is the reference's, where there is one."""
+    if gold is None or translation == gold.target:
+        return ""
+    return f"The reference translation is: *{plain(gold.target)}*"
 
 
 def change_of(before: Sequence[str], after: Sequence[str], lost: Collection[int], written: Collection[int]) -> str:
