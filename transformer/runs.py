@@ -229,7 +229,7 @@ def is_alive(pid: int, create_time: float | None) -> bool:
     """Whether this very process still works: the same pid, born at the same time, and no zombie."""
     try:
         process = psutil.Process(pid)
-        same = create_time is None or abs(process.create_time() - create_time) < 0.1
+        same = create_time is None or abs(process.create_time() - create_time) < 1.0
         return same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
     except psutil.NoSuchProcess:
         return False

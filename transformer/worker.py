@@ -69,12 +69,13 @@ def _train(folder: Path, threads: int, progress: Progress | None) -> Status:
 
 
 def _report_failure(journal: Journal, error: Exception) -> None:
-    traceback.print_exc()
-    # On a full disk neither may work; watchers then see that the process is gone, and read its log.
-    with contextlib.suppress(OSError):
+    # On a full disk, or without memory, each of these may fail too; watchers then see that the process is gone.
+    with contextlib.suppress(Exception), (journal.folder / runs.LOG_FILE).open("a") as log:
+        traceback.print_exception(error, file=log)
+    with contextlib.suppress(Exception):
         journal.flush()
     journal.status = replace(journal.status, state="failed", phase="", error=_sentence(error))
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(Exception):
         journal.say()
 
 

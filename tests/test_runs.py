@@ -1,0 +1,446 @@
+"""Runs: the folder tells the truth about the trainer, whatever happens to it, and nothing is lost but unsaved steps."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import psutil
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny_runs import MODEL, settings
+
+from transformer import corpora, journal, runs
+from transformer.checkpoint import find_checkpoint, load_checkpoint
+from transformer.config import CorpusConfig
+from transformer.corpora import CorpusError
+from transformer.files import read_rows
+from transformer.runs import RunError, Status, write_status
+from transformer.settings import read_settings, write_settings
+from transformer.tokenizer import TokenizerError
+from transformer.training import Evaluated, Finished, StepDone
+from transformer.worker import train_run
+
+PATIENCE_S = 120.0  # for a process of its own, on a busy machine
+
+
+@pytest.fixture(autouse=True)
+def room(tmp_path, monkeypatch):
+    """An empty folder of runs."""
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(corpora, "TOKENIZER_PAIRS_OF_TASK", 50)  # the task names its whole vocabulary anyhow
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def children():
+    """Ids of runs whose trainers are ended after the test, come what may."""
+    started = []
+    yield started
+    for run_id in started:
+        pid = runs.status(run_id).pid
+        if runs.status(run_id).active and pid is not None:
+            os.kill(pid, signal.SIGKILL)
+
+
+def create(**changes):
+    options = {key: changes.pop(key) for key in ("pinned", "name", "command") if key in changes}
+    return runs.create_run(MODEL, settings(**changes), CorpusConfig(name="reverse"), **options)
+
+
+def wait_until(holds, what):
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, f"waited in vain for: {what}"
+        time.sleep(0.05)
+
+
+def losses(run_id):
+    return [(row["split"], row["step"], row["loss"]) for row in runs.metrics(run_id)]
+
+
+# Creating
+
+
+def test_a_new_run_is_a_folder_that_waits_and_takes_the_tokenizers_vocabulary(room):
+    run_id = create(command="train it")
+    assert run_id == "reverse-1"
+    folder = room / run_id
+    assert {path.name for path in folder.iterdir()} == {"config.json", "tokenizer.json", "status.json", "corpus"}
+    made = read_settings(folder)
+    assert made.model.vocab_size == 24
+    assert (made.command, made.resolved, made.train.seed) == ("train it", None, 0)
+    assert made.versions["torch"] == torch.__version__ or made.versions["torch"] in torch.__version__
+    assert runs.status(run_id).state == "queued"
+    assert not runs.status(run_id).active
+    assert json.loads((folder / "corpus" / "generator.json").read_text()) == {"name": "reverse", "seed": 0}
+
+
+def test_names_become_ids_and_are_never_taken_twice():
+    assert [create(), create()] == ["reverse-1", "reverse-2"]
+    assert [create(name="Léa's run!"), create(name="Léa's run!")] == ["L-a-s-run", "L-a-s-run-2"]
+    assert create(name="../..") == "run"
+
+
+def test_a_shipped_checkpoints_name_is_not_given_to_a_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(runs, "SHIPPED_FOLDER", tmp_path / "checkpoints")
+    (tmp_path / "checkpoints" / "reverse").mkdir(parents=True)
+    assert create(name="reverse") == "reverse-2"
+
+
+def test_pinned_sentences_default_to_the_corpus_examples_and_are_checked(room):
+    assert len(read_settings(room / create()).pinned) == 3
+    assert read_settings(room / create(pinned=["a b", " a b ", "c"])).pinned == ("a b", "c")
+    with pytest.raises(RunError, match="a pinned sentence is empty"):
+        create(pinned=["  "])
+    with pytest.raises(RunError, match=r"the pinned sentence 'a a a .* has 41 tokens; the model takes 32"):
+        create(pinned=["a " * 40])
+
+
+@pytest.mark.parametrize(
+    ("corpus", "error"),
+    [
+        (CorpusConfig(name="nothing"), CorpusError),
+        (CorpusConfig(name="/nowhere/pairs.tsv"), CorpusError),
+        (CorpusConfig(name="reverse", tokenizer="bpe", vocab_size=50_000), TokenizerError),
+    ],
+)
+def test_what_cannot_work_is_refused_at_once_and_leaves_nothing(room, corpus, error):
+    with pytest.raises(error):
+        runs.create_run(MODEL, settings(), corpus)
+    assert not room.exists() or list(room.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "file" / "runs"))
+    with pytest.raises(RunError, match="the run cannot be written to"):
+        create()
+
+
+# Training in the foreground
+
+
+def test_a_run_writes_everything_that_a_watcher_reads(room):
+    run_id = create(pinned=["a b c"])
+    seen = []
+    ended = train_run(run_id, seen.append)
+    assert (ended.state, ended.reason, ended.step, ended.error) == ("finished", "max_steps", 20, "")
+    assert runs.status(run_id) == ended
+    assert [type(event) for event in seen[:1] + seen[-1:]] == [StepDone, Finished]
+
+    rows = runs.metrics(run_id)
+    assert [row["step"] for row in rows if row["split"] == "train"] == list(range(1, 21))
+    assert [row["step"] for row in rows if row["split"] == "validation"] == [10, 20]
+    assert [(row["step"], row["count"]) for row in rows if row["split"] == "random"] == [(20, 10)]
+    assert {"loss", "learning_rate", "gradient_norm", "tokens", "tokens_per_s", "elapsed_s"} <= rows[0].keys()
+    evaluated = next(row for row in rows if row["split"] == "validation")
+    assert {"loss", "perplexity", "exact_match", "bleu", "chrf", "count", "elapsed_s"} <= evaluated.keys()
+
+    assert [(row["step"], row["source"]) for row in runs.samples(run_id)] == [(10, "a b c"), (20, "a b c")]
+    assert list(runs.snapshots(run_id)) == [0, 1, 2, 4, 8, 16]
+    assert read_settings(room / run_id).resolved.threads == 1
+
+
+def test_a_finished_run_loads_like_a_checkpoint_and_so_do_its_snapshots():
+    run_id = create()
+    train_run(run_id)
+    loaded = load_checkpoint(find_checkpoint(run_id))
+    assert (loaded.name, loaded.step) == (run_id, 20)
+    assert len(loaded.history) == len(runs.metrics(run_id))
+    early = load_checkpoint(loaded.folder, weights=runs.snapshots(run_id)[4])
+    assert early.step == 4
+    assert not torch.equal(early.model.projection.weight, loaded.model.projection.weight)
+
+
+def test_the_card_says_how_it_was_made_and_what_it_reaches():
+    run_id = create(command="python -m transformer train --and so on")
+    train_run(run_id)
+    card = load_checkpoint(find_checkpoint(run_id)).card
+    assert card.startswith(f"# {run_id}\n")
+    assert "python -m transformer train --and so on" in card
+    random = next(row for row in runs.metrics(run_id) if row["split"] == "random")
+    assert f"| random (step 20) | 10 | {random['exact_match']:.4f} | {random['perplexity']:.3f} |" in card
+
+
+def test_the_model_can_be_looked_into_while_it_trains():
+    run_id, found = create(), []
+
+    def look(event):
+        if isinstance(event, StepDone) and event.step == 1:
+            found.append(load_checkpoint(find_checkpoint(run_id)).step)
+
+    train_run(run_id, look)
+    assert found == [1]
+
+
+# Pausing, stopping, resuming
+
+
+@pytest.mark.parametrize("at", [5, 10, 20])
+def test_pausing_and_resuming_changes_no_loss_by_a_bit(at):
+    whole, parted = create(max_steps=30), create(max_steps=30)
+    train_run(whole)
+
+    def pause(event):
+        if isinstance(event, StepDone) and event.step == at:
+            runs.pause(parted)
+
+    paused = train_run(parted, pause)
+    assert (paused.state, paused.step) == ("paused", at)
+    assert runs.get_run(parted).resumable
+    assert train_run(parted).state == "finished"
+    assert losses(parted) == losses(whole)
+    first, second = (load_file(runs.run_folder(run_id) / "weights.safetensors") for run_id in (whole, parted))
+    assert all(torch.equal(value, second[name]) for name, value in first.items())
+
+
+def test_stopping_leaves_usable_weights_and_a_card_and_can_be_taken_back():
+    run_id = create(max_steps=30)
+    stopped = train_run(run_id, lambda event: runs.stop(run_id) if event.step == 12 and _asks_once(run_id) else None)
+    assert (stopped.state, stopped.reason, stopped.step) == ("stopped", "asked", 12)
+    loaded = load_checkpoint(find_checkpoint(run_id))
+    assert loaded.step == 12
+    assert "stopped before it was scored on held-out pairs" in loaded.card
+    assert train_run(run_id).state == "finished"
+
+
+def _asks_once(run_id):
+    return not (runs.run_folder(run_id) / runs.REQUEST_FILE).exists()
+
+
+def test_a_paused_run_can_be_stopped_where_it_is():
+    run_id = create()
+    train_run(run_id, lambda event: runs.pause(run_id) if event.step == 3 else None)
+    runs.stop(run_id)
+    assert (runs.status(run_id).state, runs.status(run_id).step) == ("stopped", 3)
+
+
+def test_an_interrupt_pauses():
+    run_id = create()
+    ended = train_run(run_id, lambda event: signal.raise_signal(signal.SIGINT) if event.step == 4 else None)
+    assert (ended.state, ended.step) == ("paused", 4)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_run_that_has_ended_is_neither_started_nor_asked_again():
+    run_id = create()
+    train_run(run_id)
+    with pytest.raises(RunError, match=r"reverse-1 has finished \(max_steps\); start a new run to train longer"):
+        runs.start(run_id)
+    with pytest.raises(RunError, match="reverse-1 cannot pause: it is finished"):
+        runs.pause(run_id)
+
+
+# Failing
+
+
+def test_a_failure_is_one_sentence_and_its_traceback_goes_to_the_log(room, capfd):
+    def fail(event):
+        if event.step == 17:
+            raise KeyError("wires")
+
+    run_id = create(max_steps=30)
+    failed = train_run(run_id, fail)
+    assert (failed.state, failed.step) == ("failed", 16)
+    assert failed.error == "the trainer broke off with KeyError: 'wires'; log.txt in its folder has the details"
+    assert runs.status(run_id) == failed
+    assert "in fail" in (room / run_id / "log.txt").read_text()
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full: free some space, then resume"),
+        (MemoryError(), "memory ran out: lower batch_tokens or the model's sizes"),
+        (RuntimeError("CUDA out of memory. Tried to allocate"), "memory ran out: lower batch_tokens"),
+        (PermissionError(errno.EACCES, "Permission denied"), "a file could not be read or written:"),
+    ],
+)
+def test_what_the_machine_refuses_is_said_with_the_way_out(monkeypatch, error, sentence):
+    def refuse(*_):
+        raise error
+
+    run_id = create()
+    monkeypatch.setattr(journal, "append_rows", refuse)
+    ended = train_run(run_id)
+    assert ended.state == "failed"
+    assert sentence in ended.error
+    assert runs.get_run(run_id).resumable
+
+
+def test_a_failed_run_goes_on_from_its_last_state():
+    whole, broken = create(max_steps=30), create(max_steps=30)
+    train_run(whole)
+
+    def fail(event):
+        if isinstance(event, StepDone) and event.step == 17:
+            raise ConnectionError("no reason")
+
+    assert train_run(broken, fail).state == "failed"
+    assert train_run(broken).state == "finished"
+    assert losses(broken) == losses(whole)
+
+
+def test_a_corpus_that_vanished_fails_with_its_path(room):
+    run_id = create()
+    made = read_settings(room / run_id)
+    write_settings(room / run_id, replace(made, corpus=CorpusConfig(name="/gone/pairs.tsv")))
+    assert "there is no file /gone/pairs.tsv" in train_run(run_id).error
+
+
+def test_a_loss_that_is_not_finite_fails_with_advice(room):
+    run_id = create(learning_rate=1e30, clip_norm=0.0, max_steps=200)
+    ended = train_run(run_id)
+    assert ended.state == "failed"
+    assert "is no longer a finite number at step" in ended.error
+
+
+# A process of its own
+
+
+def test_a_detached_run_killed_without_warning_resumes_bit_equal(children):
+    whole, killed = create(max_steps=400), create(max_steps=400)
+    train_run(whole)
+    children.append(killed)
+    runs.start(killed)
+    with pytest.raises(RunError, match=r"is already (queued|running)"):
+        runs.start(killed)
+    with pytest.raises(RunError, match="is still training; stop it first"):
+        runs.delete(killed)
+    wait_until(lambda: runs.status(killed).step >= 20 and runs.status(killed).pid, "the first steps")
+    os.kill(runs.status(killed).pid, signal.SIGKILL)
+    wait_until(lambda: not runs.status(killed).active, "the end of the process")
+    dead = runs.status(killed)
+    assert dead.state == "failed"
+    assert "ended without a word, as when it is killed or memory runs out" in dead.error
+    runs.resume(killed)
+    wait_until(lambda: not runs.status(killed).active, "the end of training")
+    assert runs.status(killed).state == "finished"
+    assert losses(killed) == losses(whole)
+
+
+def test_a_detached_run_pauses_on_request_and_stops_later(children):
+    run_id = create(max_steps=100_000)
+    children.append(run_id)
+    runs.start(run_id)
+    wait_until(lambda: runs.metrics(run_id), "the first row")
+    assert runs.status(run_id).state == "running"
+    process = psutil.Process(runs.status(run_id).pid)
+    assert process.nice() == 10
+    assert os.getsid(process.pid) != os.getsid(0)
+    runs.pause(run_id)
+    wait_until(lambda: runs.status(run_id).state == "paused", "the pause")
+    steps = runs.status(run_id).step
+    runs.resume(run_id)
+    wait_until(lambda: runs.status(run_id).state == "running" and runs.status(run_id).step > steps, "further steps")
+    os.kill(runs.status(run_id).pid, signal.SIGTERM)
+    wait_until(lambda: runs.status(run_id).state == "paused", "the pause after a polite kill")
+    assert (runs.run_folder(run_id) / "log.txt").read_text() == ""
+
+
+# Watching
+
+
+def sleeper():
+    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+
+
+def test_a_process_is_known_by_its_birth_too_and_a_zombie_is_dead():
+    process = sleeper()
+    born = psutil.Process(process.pid).create_time()
+    assert runs.is_alive(process.pid, born)
+    assert not runs.is_alive(process.pid, born - 100)
+    process.kill()
+    wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE, "the zombie")
+    assert not runs.is_alive(process.pid, born)
+    process.wait()
+    assert not runs.is_alive(process.pid, born)
+
+
+def test_a_dead_trainers_last_words_are_passed_on(room):
+    run_id = create()
+    write_status(room / run_id, Status(state="running", step=7, pid=2**22 - 1, create_time=1.0))
+    (room / run_id / "log.txt").write_text("Fatal Python error: Segmentation fault\n\n")
+    assert runs.status(run_id).error.endswith("; its log ends with: Fatal Python error: Segmentation fault")
+    assert runs.status(run_id).step == 7
+
+
+def test_a_trainer_that_never_came_up_is_noticed(room):
+    run_id = create()
+    starting = Status(state="queued", phase="starting", heartbeat=time.time())
+    write_status(room / run_id, starting)
+    assert runs.status(run_id).active
+    write_status(room / run_id, replace(starting, heartbeat=time.time() - 100))
+    assert runs.status(run_id).state == "failed"
+    assert "the trainer did not start" in runs.status(run_id).error
+
+
+def test_a_half_written_row_is_left_out_and_a_repeated_step_counts_once(room):
+    run_id = create()
+    rows = ['{"split": "train", "step": 1, "loss": 3}', '{"split": "train", "step": 2, "loss": 2}']
+    rows += ['{"split": "validation", "step": 2, "loss": 9}', '{"split": "tra{"split": "train", "step": 3, "loss": 1}']
+    (room / run_id / "metrics.jsonl").write_text("\n".join([*rows, rows[0].replace("3}", "4}"), '{"split": "tr']))
+    assert losses(run_id) == [("train", 1, 4), ("train", 2, 2), ("validation", 2, 9)]
+
+
+def test_a_row_appended_after_a_crash_does_not_join_the_broken_line(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"step": 1}\n{"ste')
+    journal.append_rows(path, [{"step": 2}])
+    assert [row["step"] for row in read_rows(path)] == [1, 2]
+
+
+@pytest.mark.parametrize("run_id", ["nothing", "../runs", "", "a/b", ".."])
+def test_an_unknown_run_is_refused_with_those_that_exist(run_id):
+    create()
+    with pytest.raises(RunError, match=r"there is no run .*; the runs here are: reverse-1"):
+        runs.status(run_id)
+
+
+def test_runs_are_listed_newest_first_and_a_damaged_one_is_passed_over(room):
+    first, second = create(name="first"), create(name="second")
+    for run_id, year in ((first, "2024"), (second, "2025")):
+        write_settings(room / run_id, replace(read_settings(room / run_id), created=f"{year}-01-01T00:00:00+00:00"))
+    (room / create(name="third") / "config.json").write_text("{")
+    assert [run.id for run in runs.list_runs()] == ["second", "first"]
+    assert not runs.list_runs()[0].loadable
+
+
+def test_a_status_that_cannot_be_read_is_a_failure_and_no_crash(room):
+    run_id = create()
+    (room / run_id / "status.json").write_text('{"step": ')
+    assert runs.status(run_id).state == "failed"
+
+
+def test_a_deleted_run_is_gone():
+    run_id = create()
+    runs.delete(run_id)
+    assert runs.list_runs() == []
+
+
+def test_with_another_run_at_work_a_new_one_gets_one_thread(room):
+    first, second = create(threads=None), create(threads=None)
+    made = read_settings(room / second)
+    assert runs._threads(second, made) == runs.usable_cpus()
+    write_status(room / first, Status(state="running", pid=os.getpid()))
+    assert runs._threads(second, made) == 1
+    asked = replace(made, train=replace(made.train, threads=3))
+    assert runs._threads(second, asked) == 3
+
+
+def test_watching_does_not_import_torch():
+    code = "import sys; from transformer import runs; runs.list_runs(); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_evaluations_are_seen_by_progress():
+    seen = []
+    train_run(create(), seen.append)
+    assert [event.step for event in seen if isinstance(event, Evaluated)] == [10, 20]
