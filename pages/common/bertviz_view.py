@@ -113,4 +113,5 @@ svg {{ min-width: 480px; }}
 svg text {{ fill: {colours.text}; font-family: {theme.MONOSPACE}; }}
 svg .background {{ fill: {colours.line}; }}
 select:focus-visible, svg :focus-visible {{ outline: 2px solid {colours.accent}; }}
+svg rect:focus-visible {{ outline-offset: -3px; }}
 """

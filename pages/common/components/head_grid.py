@@ -43,7 +43,7 @@ def head_grid(
             "shape": list(weights.shape),
             "weights": packed(_levels(weights, relative)),
             "mask": None if mask is None or mask.all() else packed(mask.astype(np.uint8)),
-            "selected": [layer, head],
+            "selected": [int(layer), int(head)],
             "off": sorted([int(a), int(b)] for a, b in off),
             "colours": colours_of(kind),
             "scales": {

@@ -1,0 +1,111 @@
+"""The components as Streamlit mounts them: what reaches the browser is the array and the text that were passed."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy import ndarray
+from streamlit.testing.v1 import AppTest
+
+from pages.common.components import token_chips, token_lines
+from transformer.figures import theme
+
+
+def mounted(script: Callable[[], None]) -> list[dict[str, Any]]:
+    """The data of every component that the script draws."""
+    app = AppTest.from_function(script, default_timeout=30).run()
+    assert not app.exception
+    return [json.loads(element.proto.json) for element in app.get("bidi_component")]
+
+
+def unpacked(text: str, dtype: type, shape: tuple[int, ...]) -> ndarray:
+    return np.frombuffer(base64.b64decode(text), dtype=dtype).reshape(shape)
+
+
+def draw_lines() -> None:
+    import numpy as np
+
+    from pages.common.components import token_lines
+
+    weights = np.random.default_rng(0).random((2, 3), dtype=np.float32)
+    token_lines(
+        ["▁it", "</script>", "</s>"],
+        ["▁il", "\n"],
+        weights,
+        kind="cross",
+        source_unseen={1},
+        target_changed=[0],
+        key="lines",
+    )
+
+
+def test_lines_carry_exactly_the_weights() -> None:
+    (data,) = mounted(draw_lines)
+    expected = np.random.default_rng(0).random((2, 3), dtype=np.float32)
+    assert np.array_equal(unpacked(data["weights"], np.float32, (2, 3)), expected)
+    assert data["colours"] == {"light": theme.CROSS, "dark": theme.DARK.cross}
+
+
+def test_tokens_say_what_is_special_about_them() -> None:
+    (data,) = mounted(draw_lines)
+    it, markup, end = data["source"]
+    assert (it["text"], it["starts_word"], it["unseen"]) == ("it", True, False)
+    assert (markup["text"], markup["unseen"], markup["special"]) == ("</script>", True, False)
+    assert end["special"]
+    il, newline = data["target"]
+    assert il["changed"] and not newline["changed"]
+    assert newline["text"] == "␊"
+
+
+def draw_grid() -> None:
+    import numpy as np
+    import streamlit as st
+
+    from pages.common.components import head_grid
+
+    weights = np.linspace(0, 1, 2 * 3 * 2 * 4, dtype=np.float32).reshape(2, 3, 2, 4)
+    mask = np.array([[[True, False, True, True]] * 2] * 2)
+    picked = head_grid(weights, kind="cross", selected=(1, 2), off={(0, 1)}, mask=mask, key="grid")
+    head_grid(weights, kind="cross", selected=(0, 0), relative=True, key="relative")
+    st.text(picked)
+
+
+def test_the_grid_shades_each_cell_by_its_weight() -> None:
+    absolute, relative = mounted(draw_grid)
+    weights = np.linspace(0, 1, 2 * 3 * 2 * 4, dtype=np.float32).reshape(2, 3, 2, 4)
+    levels = unpacked(absolute["weights"], np.uint8, weights.shape)
+    assert np.abs(levels / 255 - weights).max() <= 0.5 / 255 + 1e-6
+    assert (unpacked(relative["weights"], np.uint8, weights.shape).max(axis=(2, 3)) == 255).all()
+    assert unpacked(absolute["mask"], np.uint8, (2, 2, 4)).tolist() == [[[1, 0, 1, 1]] * 2] * 2
+    assert relative["mask"] is None
+
+
+def test_the_grid_marks_the_chosen_head_and_those_that_are_off() -> None:
+    absolute, _ = mounted(draw_grid)
+    assert absolute["selected"] == [1, 2]
+    assert absolute["off"] == [[0, 1]]
+    app = AppTest.from_function(draw_grid, default_timeout=30).run()
+    assert app.text[0].value == "None"
+
+
+def draw_chips() -> None:
+    from pages.common.components import token_chips
+
+    token_chips(["▁il", "</s>"], label="after", changed=[0], probabilities=[0.25, 1.0], key="chips")
+
+
+def test_chips_carry_label_and_probabilities() -> None:
+    (data,) = mounted(draw_chips)
+    assert data["label"] == "after"
+    assert data["probabilities"] == [0.25, 1.0]
+    assert [token["changed"] for token in data["tokens"]] == [True, False]
+
+
+def test_what_does_not_fit_is_refused_with_both_numbers() -> None:
+    with pytest.raises(ValueError, match=r"weights of shape \(2, 2\) do not fit 1 target and 2 source tokens"):
+        token_lines(["a", "b"], ["c"], np.zeros((2, 2), np.float32), key="lines")
+    with pytest.raises(ValueError, match="2 tokens need as many probabilities, not 1"):
+        token_chips(["a", "b"], label="x", probabilities=[1.0], key="chips")
