@@ -124,8 +124,9 @@ def _matrix(
     trace.update(x=np.arange(len(keys)), y=np.arange(len(queries)), xgap=gap, ygap=gap, textfont={"size": 12})
     trace.update(customdata=texts, hovertemplate="%{customdata}<extra></extra>")
     fig = theme.apply(go.Figure(trace), dark)
-    masked = mask is not None and not mask.all()
-    if masked:
+    masked = False
+    if mask is not None and not mask.all():
+        masked = True
         _strike_masked(fig, mask, gap, dark)
     if clickable:
         _add_click_targets(fig, texts, cell)

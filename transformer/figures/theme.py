@@ -116,10 +116,8 @@ def diverging(dark: bool = False) -> Scale:
 
 def ink_on(scale: Scale, position: float) -> str:
     """The text colour, nearly black or white, that stands out more on the scale at 0 <= position <= 1."""
-    red, green, blue = sample_colorscale(
-        [list(stop) for stop in scale], [min(1.0, max(0.0, position))], colortype="tuple"
-    )[0]
-    luminance = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
+    colour = sample_colorscale([list(stop) for stop in scale], [min(1.0, max(0.0, position))], colortype="tuple")[0]
+    luminance = sum(share * float(part) ** 2.2 for share, part in zip((0.2126, 0.7152, 0.0722), colour, strict=True))
     return LIGHT.text if luminance > 0.2 else "#ffffff"
 
 

@@ -6,12 +6,13 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Bool, Float
 from numpy import ndarray
+from streamlit.components.v2 import component
 
 from pages.common.components.frontend import colours_of, packed, text_of
 from transformer.figures import theme
 from transformer.figures.theme import Kind
 
-_component = st.components.v2.component(
+_component = component(
     "attention_lab_head_grid",
     html="<div class='root'></div>\n",
     css=text_of("head_grid.css"),

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Sequence
 
-import streamlit as st
+from streamlit.components.v2 import component
 
 from pages.common.components.frontend import colours_of, describe_tokens, text_of
 from transformer.figures.theme import Kind
 
-_component = st.components.v2.component(
+_component = component(
     "attention_lab_token_chips",
     html="<div class='root'></div>\n",
     css=text_of("tokens.css", "token_chips.css"),

@@ -3,14 +3,14 @@
 from collections.abc import Collection, Sequence
 
 import numpy as np
-import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
+from streamlit.components.v2 import component
 
 from pages.common.components.frontend import colours_of, describe_tokens, packed, text_of
 from transformer.figures.theme import Kind
 
-_component = st.components.v2.component(
+_component = component(
     "attention_lab_token_lines",
     html="<div class='root'></div>\n",
     css=text_of("tokens.css", "token_lines.css"),
