@@ -9,7 +9,8 @@ import streamlit as st
 def scrolling_figure(figure: go.Figure, *, key: str, **options: Any) -> Any:
     """Draws a figure never narrower than its `layout.meta["smallest_width"]`; returns what `st.plotly_chart` does."""
     frame = f"{key}-scroll"
-    smallest = (figure["layout"]["meta"] or {}).get("smallest_width", 0)
+    layout: Any = figure.layout
+    smallest = (layout.meta or {}).get("smallest_width", 0)
     with st.container(key=frame):
         st.html(f"<style>.st-key-{frame} {{overflow-x: auto}} .st-key-{frame} > * {{min-width: {smallest}px}}</style>")
         return st.plotly_chart(figure, key=key, theme=None, config={"displayModeBar": False}, **options)
