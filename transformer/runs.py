@@ -23,7 +23,7 @@ from typing import Any, Literal
 import psutil
 
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
-from transformer.corpora import corpus_tokenizer, load_corpus
+from transformer.corpora import CORPORA, corpus_tokenizer, load_corpus
 from transformer.files import last_of, new_folder, read_json, read_rows, write_json
 from transformer.settings import (
     METRICS_FILE,
@@ -111,6 +111,8 @@ def create_run(
     CorpusError, TokenizerError or ValueError for what cannot work; nothing is left behind then.
     """
     loaded = load_corpus(corpus)
+    if corpus.name not in CORPORA:  # the trainer must find the file from wherever it is started
+        corpus = replace(corpus, name=str(Path(corpus.name).resolve()))
     tokenizer = corpus_tokenizer(loaded, corpus)
     model = replace(model, vocab_size=tokenizer.vocab_size)
     pinned = tuple(loaded.examples[:3] if pinned is None else dict.fromkeys(text.strip() for text in pinned))

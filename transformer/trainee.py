@@ -61,7 +61,8 @@ def train(folder: Path, threads: int, journal: Journal, progress: Callable[[Even
     journal.say(phase="training", step=trainee.state.step, elapsed_s=trainee.state.elapsed_s)
     outcome = _loop(trainee, journal, progress)
     journal.flush()
-    trainee.save_state()
+    if outcome in ("pause", "stop"):
+        trainee.save_state()
     if outcome == "pause":
         trainee.save_weights()
         journal.say(state="paused", phase="")

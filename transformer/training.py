@@ -379,9 +379,9 @@ def _summed_loss(logits: Logits, batch: Batch, device: torch.device, smoothing: 
     # Real positions are found on the CPU, where the batch is made: on a GPU finding them would wait for the device.
     wanted = batch.target_mask.flatten().nonzero()[:, 0]
     targets = batch.target_out.flatten()[wanted]
-    inputs = (batch.source, batch.target_in, batch.source_mask, batch.target_mask, wanted)
-    computed = logits(*(tensor.to(device, non_blocking=True) for tensor in inputs))
-    return smoothed_cross_entropy(computed, targets.to(device, non_blocking=True), smoothing)
+    moved = batch.to(device, non_blocking=True)
+    computed = logits(moved.source, moved.target_in, moved.source_mask, moved.target_mask, wanted.to(device))
+    return smoothed_cross_entropy(computed, targets.to(device), smoothing)
 
 
 def _clip(model: Transformer, limit: float) -> Float[Tensor, ""]:
