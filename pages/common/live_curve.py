@@ -1,0 +1,66 @@
+"""The curves of a run at work: drawn anew in place each second, which Plotly (remounted each time) is too slow for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from pages.common.live_frontend import text_of
+from transformer.figures.curves import Curve, run_colour, thinned
+
+_component = st.components.v2.component(
+    "attention_lab_live_curve",
+    html="<div class='root'></div>\n",
+    css=text_of("live_curve.css"),
+    js=text_of("live_curve.js"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One set of axes. The main curves are heavy, with a mark at each point; the noisy ones thin and quiet."""
+
+    title: str
+    """The y axis with its unit."""
+    thin: Sequence[Curve] = ()
+    main: Sequence[Curve] = ()
+    percent: bool = False
+    """Values are given as 0..1 and shown as 0..100 on a fixed axis."""
+    log: bool = True
+    """Whether the axis is logarithmic; else it begins at 0. Not with `percent`."""
+    height: int = 160
+    overlay: bool = False
+    """Whether the main curves are several runs, each in its own colour."""
+
+
+def live_curve(panels: Sequence[Panel], *, x_title: str, x_least: float, key: str) -> None:
+    """Draws the panels below each other over one x axis that reaches at least to `x_least`."""
+    data = {"x_title": x_title, "x_least": x_least, "panels": [_described(panel) for panel in panels]}
+    _component(key=key, data=data)
+
+
+def _described(panel: Panel) -> dict[str, Any]:
+    styled = [(curve, "thin") for curve in panel.thin] + [(curve, "main") for curve in panel.main]
+    colours = [None] * len(panel.thin) + [
+        {"light": run_colour(index), "dark": run_colour(index, dark=True)} if panel.overlay else None
+        for index in range(len(panel.main))
+    ]
+    return {
+        "title": panel.title,
+        "unit": " %" if panel.percent else "",
+        "log": panel.log and not panel.percent,
+        "range": [0, 100] if panel.percent else None,
+        "height": panel.height,
+        "series": [
+            {"name": curve.name, "style": style, "colour": colour}
+            | _points(thinned(curve), 100 if panel.percent else 1)
+            for (curve, style), colour in zip(styled, colours, strict=True)
+        ],
+    }
+
+
+def _points(curve: Curve, factor: float) -> dict[str, list[float]]:
+    kept = np.isfinite(curve.y)  # JSON has no word for anything else
+    return {"x": curve.x[kept].tolist(), "y": [float(f"{value * factor:.4g}") for value in curve.y[kept]]}

@@ -1,0 +1,129 @@
+"""What the folder of a run or checkpoint says, read for drawing: curves as arrays, sentences, the newest attention."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import streamlit as st
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+
+from transformer.checkpoint import history
+from transformer.config import CorpusConfig, ModelConfig
+from transformer.corpora import Corpus, corpus_tokenizer, load_corpus
+from transformer.figures.curves import Against, Curve
+from transformer.files import last_of, read_rows
+from transformer.lab import Inspection, load
+from transformer.model import Transformer
+from transformer.settings import METRICS_FILE, SAMPLES_FILE, WEIGHTS_FILE
+from transformer.tokenizer import Tokenizer
+
+Column = Float[ndarray, "row"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The rows of metrics.jsonl as columns, by split."""
+
+    train: dict[str, Column]
+    """step, elapsed_s, loss (smoothed), learning_rate, tokens_per_s."""
+    validation: dict[str, Column]
+    """step, elapsed_s, loss (not smoothed), exact_match."""
+    held_out: dict[str, dict[str, Any]]
+    """The last row of each held-out split, scored at the end."""
+
+    def curve(self, split: str, column: str, name: str, against: Against = "step") -> Curve:
+        """One column over steps or seconds."""
+        columns = self.train if split == "train" else self.validation
+        return Curve(name, columns[against], columns[column])
+
+    def last(self, split: str, column: str) -> float | None:
+        """The newest value of a column; None before the first."""
+        values = (self.train if split == "train" else self.validation)[column]
+        return float(values[-1]) if len(values) else None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A pinned sentence as it was translated at one step."""
+
+    step: int
+    translation: str
+
+
+@dataclass(frozen=True)
+class Look:
+    """The newest weights of a run at work on one sentence."""
+
+    step: int
+    inspection: Inspection
+
+
+def progress_of(folder: Path) -> Progress:
+    """The curves in a folder as they stand now."""
+    return _progress(str(folder), _stamp(folder / METRICS_FILE))
+
+
+def samples_of(folder: Path) -> dict[str, tuple[Sample, ...]]:
+    """The translations of each pinned sentence, the oldest first."""
+    rows = last_of(read_rows(folder / SAMPLES_FILE), lambda row: (row.get("step"), row.get("source")))
+    found: dict[str, list[Sample]] = {}
+    for row in sorted(rows, key=lambda row: row["step"]):
+        found.setdefault(row["source"], []).append(Sample(row["step"], row["translation"]))
+    return {source: tuple(samples) for source, samples in found.items()}
+
+
+def look_at(name: str, folder: Path, text: str) -> Look:
+    """The newest weights decoding this text. CheckpointError where there are none yet, ValueError for the text."""
+    return _look(name, _stamp(folder / WEIGHTS_FILE), text)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def corpus_of(name: str) -> tuple[Corpus, Tokenizer]:
+    """A generated corpus with its tokenizer: what a run of it will be made of."""
+    config = CorpusConfig(name=name)
+    corpus = load_corpus(config)
+    return corpus, corpus_tokenizer(corpus, config)
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def parameter_count(config: ModelConfig) -> int:
+    """Trained numbers of a model of these sizes; nothing is allocated."""
+    with torch.device("meta"):
+        return Transformer(config).n_parameters()
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _progress(folder: str, stamp: tuple[int, int]) -> Progress:
+    rows = sorted(history(Path(folder)), key=lambda row: row.get("step", 0))
+    by_split: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_split.setdefault(row.get("split", ""), []).append(row)
+    train, validation = by_split.pop("train", []), by_split.pop("validation", [])
+    return Progress(
+        train=_columns(train, ("step", "elapsed_s", "loss", "learning_rate", "tokens_per_s")),
+        validation=_columns(validation, ("step", "elapsed_s", "loss", "exact_match")),
+        held_out={split: found[-1] for split, found in by_split.items()},
+    )
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _look(name: str, stamp: tuple[int, int], text: str) -> Look:
+    lab = load(name)  # not the shared cache of models: a run at work would drive all others out of it
+    return Look(lab.checkpoint.step, lab.inspect(text))
+
+
+def _columns(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Column]:
+    return {name: np.array([row.get(name, np.nan) for row in rows], dtype=np.float64) for name in names}
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Changes whenever the file does."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size

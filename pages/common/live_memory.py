@@ -1,0 +1,93 @@
+"""What the Train page remembers of a visitor, kept equal to the URL. All its session keys live here."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import streamlit as st
+
+from pages.common import live_plan
+from pages.common.live_plan import FIRST_CORPUS, PARAMETERS, Plan, recommended
+from transformer.settings import is_name
+
+_KEY = "attention-lab-train"
+
+
+@dataclass
+class Memory:
+    """One visitor's plan, and the run that is on show."""
+
+    plan: Plan = field(default_factory=lambda: recommended(FIRST_CORPUS))
+    run: str = ""
+    problems: dict[str, str] = field(default_factory=dict)
+    """Sentences about a link, by field; gone with the next change."""
+    written: dict[str, list[str]] | None = None
+    """The query parameters as this session last wrote them."""
+    touched: bool = False
+    """Whether a field was changed since the last run: its word then goes before that of a URL on its way."""
+    asked: dict[str, str] = field(default_factory=dict)
+    """What each run was asked to do and has not done yet: "pause" or "stop"."""
+    refusal: str = ""
+    """Why the last press of a button came to nothing."""
+
+
+def memory() -> Memory:
+    """This session's memory."""
+    if _KEY not in st.session_state:
+        st.session_state[_KEY] = Memory()
+    return st.session_state[_KEY]
+
+
+def key_of(name: str) -> str:
+    """The session key of a field's widget."""
+    return f"train-{name}"
+
+
+def change(name: str) -> None:
+    """Takes over what now stands in a field; for callbacks."""
+    now = memory()
+    value: Any = st.session_state[key_of(name)]
+    match name:
+        case "corpus":
+            now.plan = recommended(value)
+        case "preset":
+            now.plan = now.plan.with_preset(value)
+        case "sentences":
+            now.plan = replace(now.plan, sentences=live_plan.lines_of(value))
+        case _:
+            now.plan = replace(now.plan, **{name: value})
+    now.problems, now.touched, now.refusal = {}, True, ""
+
+
+def reset() -> None:
+    """Puts every field back to what is recommended for the corpus; for callbacks."""
+    now = memory()
+    now.plan, now.problems, now.touched, now.refusal = recommended(now.plan.corpus), {}, True, ""
+
+
+def show_run(run_id: str) -> None:
+    """Puts a run on show; for callbacks too."""
+    now = memory()
+    now.run, now.touched, now.refusal = run_id, True, ""
+
+
+def follow_url() -> None:
+    """Takes over plan and run from the URL where someone else wrote it: a link, a reload, the back button."""
+    now = memory()
+    in_url = {name: st.query_params.get_all(name) for name in PARAMETERS if name in st.query_params}
+    if in_url and in_url != now.written and not now.touched:
+        now.plan, wrong = live_plan.read(in_url)
+        now.problems = dict(wrong)
+        now.run = in_url["run"][-1] if "run" in in_url else ""
+        if now.run and not is_name(now.run):
+            now.problems["run"] = f"The link asks for the run “{now.run[:40]}”, which cannot be a run's name."
+            now.run = ""
+    now.touched = False
+
+
+def write_url() -> None:
+    """Puts plan and run into the URL."""
+    now = memory()
+    parameters = ({"run": now.run} if now.run else {}) | now.plan.parameters()
+    now.written = {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}
+    if {name: st.query_params.get_all(name) for name in st.query_params} != now.written:
+        st.query_params.from_dict(parameters)

@@ -1,0 +1,28 @@
+"""A run in numbers: its state, how far it is, and a line of readings."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from pages.common.live_frontend import text_of
+
+_component = st.components.v2.component(
+    "attention_lab_live_readings",
+    html="""<div class='root'>
+<div class='line' aria-live='off'><span class='state'></span><span class='rest'></span></div>
+<div class='bar' role='progressbar' aria-label='Progress' aria-valuemin='0' aria-valuemax='100'><div></div></div>
+<dl></dl></div>
+""",
+    css=text_of("live_readings.css"),
+    js=text_of("live_readings.js"),
+)
+
+
+def live_readings(
+    *, state: str, tone: str, rest: str, share: float, readings: Sequence[tuple[str, str, str]], key: str
+) -> None:
+    """Draws the state in words, the share done (0..1) as a bar, and each reading's name, value and unit."""
+    _component(
+        key=key,
+        data={"state": state, "tone": tone, "rest": rest, "share": share, "readings": [list(r) for r in readings]},
+    )

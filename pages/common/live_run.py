@@ -1,0 +1,109 @@
+"""A run as both pages speak of it and act on it: its state in words, its buttons, the picker of runs."""
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from pages.common import live_estimate
+from pages.common.live_memory import memory
+from transformer import runs
+from transformer.runs import Run, RunError, Status
+
+REASONS = {
+    "max_steps": "all its steps are done",
+    "max_seconds": "its time is up",
+    "target_exact_match": "it reached the exact match that was asked for",
+    "patience": "its validation loss no longer fell",
+    "asked": "as asked",
+}
+ASKED = {"pause": "pausing", "stop": "stopping"}
+
+
+def state_word(run: Run) -> str:
+    """The state in a word or two: "training", "pausing", "paused", "scoring held-out pairs"."""
+    status = run.status
+    if status.active:
+        return ASKED.get(memory().asked.get(run.id, ""), status.phase or "training")
+    return "not started" if status.state == "queued" else status.state
+
+
+def state_rest(run: Run) -> str:
+    """What there is to say beside the state: the step, the time, the reason."""
+    status, train = run.status, run.settings.train
+    limit = "" if train.max_seconds is not None else f" of {train.max_steps:,}"
+    took = live_estimate.duration(status.elapsed_s)
+    said = [f"step {status.step:,}{limit}", f"{took} so far" if status.active else f"in {took}"]
+    if status.active and status.phase == "training":
+        left = live_estimate.time_left(train, step=status.step, elapsed_s=status.elapsed_s)
+        at_most = "at most " if train.target_exact_match is not None else ""
+        said += [] if left is None else [f"{at_most}about {live_estimate.duration(left)} left"]
+    elif status.reason and status.state != "failed":
+        said.append(REASONS.get(status.reason, status.reason))
+    return " · ".join(said)
+
+
+def share_done(run: Run) -> float:
+    """How far the run is, 0..1."""
+    if run.status.state == "finished":
+        return 1.0
+    return live_estimate.share_done(run.settings.train, step=run.status.step, elapsed_s=run.status.elapsed_s)
+
+
+def failure(status: Status) -> str:
+    """The sentence of a run that failed."""
+    text = (status.error or "the trainer ended without a word").strip().rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def act(run_id: str, request: str) -> None:
+    """Pauses, resumes or stops a run for a visitor, and remembers what was asked or why it cannot be; for callbacks."""
+    now = memory()
+    now.refusal = ""
+    try:
+        {"pause": runs.pause, "resume": runs.resume, "stop": runs.stop}[request](run_id)
+    except (RunError, OSError) as error:
+        now.refusal = f"{error}."
+    else:
+        now.asked[run_id] = request
+
+
+def forget_answered(run: Run) -> None:
+    """Forgets what the run was asked once it has done it."""
+    if not run.status.active:
+        memory().asked.pop(run.id, None)
+
+
+def actions(run: Run, *, key: str) -> None:
+    """The buttons that fit the run's state: pause or resume, stop. Draws into the container at hand."""
+    waiting = run.id in memory().asked and run.status.active
+    if run.status.active:
+        _button("Pause", "pause", run, key, disabled=waiting, icon=":material/pause:")
+    elif run.resumable:
+        _button("Resume", "resume", run, key, icon=":material/play_arrow:")
+    if run.status.active or run.status.state == "paused":
+        _button("Stop", "stop", run, key, disabled=waiting, icon=":material/stop:")
+
+
+def look_inside(run_id: str, text: str, *, key: str, layer: int | None = None, head: int | None = None) -> None:
+    """The button that opens the Attention page on this model."""
+    if st.button("Look inside", key=key, icon=":material/search:", icon_position="right"):
+        parameters = {"model": run_id, "layer": layer, "head": head} | ({"text": text} if text else {})
+        st.switch_page("pages/attention.py", query_params={k: str(v) for k, v in parameters.items() if v is not None})
+
+
+def choose_run(found: Sequence[Run], chosen: str, *, key: str, on_choice: Callable[[str], None]) -> None:
+    """The box to choose a run by name."""
+    if st.session_state.get(key) != chosen:
+        st.session_state[key] = chosen
+    st.selectbox(
+        "Run",
+        [run.id for run in found],
+        key=key,
+        label_visibility="collapsed",
+        width=300,
+        on_change=lambda: on_choice(st.session_state[key]),
+    )
+
+
+def _button(label: str, request: str, run: Run, key: str, *, icon: str, disabled: bool = False) -> None:
+    st.button(label, key=f"{key}-{request}", icon=icon, disabled=disabled, on_click=act, args=(run.id, request))

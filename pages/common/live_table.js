@@ -1,0 +1,60 @@
+// The table of runs. A tick lays a run's curve over the others; its name puts it in hand for the buttons below.
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".root");
+  const focused = parentElement.activeElement?.dataset?.of;
+  const table = element("table");
+  const head = element("tr");
+  head.append(element("th"));
+  for (const { title, number } of data.columns) {
+    const cell = element("th", number ? "number" : "", title);
+    cell.scope = "col";
+    head.append(cell);
+  }
+  const body = element("tbody");
+  for (const row of data.rows) body.append(drawRow(row, data.columns, setTriggerValue));
+  const thead = element("thead");
+  thead.append(head);
+  table.append(thead, body);
+  const left = root.querySelector(".scroll")?.scrollLeft ?? 0;
+  const scroll = element("div", "scroll");
+  scroll.append(table);
+  root.replaceChildren(scroll);
+  scroll.scrollLeft = left;
+  if (focused) root.querySelector(`[data-of="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function drawRow(row, columns, setTriggerValue) {
+  const line = element("tr", row.chosen ? "chosen" : "");
+  const tick = element("input");
+  tick.type = "checkbox";
+  tick.checked = row.shown;
+  tick.dataset.of = `tick ${row.id}`;
+  tick.setAttribute("aria-label", `Show the curve of ${row.id}`);
+  if (row.colour) tick.style.setProperty("--own", `light-dark(${row.colour.light}, ${row.colour.dark})`);
+  tick.onchange = () => setTriggerValue("ticked", [row.id, tick.checked]);
+  const first = element("td", "tick");
+  first.append(tick);
+  line.append(first);
+  columns.forEach(({ number }, index) => {
+    const cell = element(index ? "td" : "th", number ? "number" : "");
+    if (index) cell.textContent = row.cells[index];
+    else {
+      cell.scope = "row";
+      const name = element("button", "", row.cells[0]);
+      name.type = "button";
+      name.dataset.of = `name ${row.id}`;
+      name.setAttribute("aria-pressed", String(row.chosen));
+      name.onclick = () => setTriggerValue("chosen", row.id);
+      cell.append(name);
+    }
+    line.append(cell);
+  });
+  return line;
+}
+
+function element(name, className = "", text = "") {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text) made.textContent = text;
+  return made;
+}

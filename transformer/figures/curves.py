@@ -1,0 +1,158 @@
+"""How runs went: the loss and exact match of one over its steps, or one quantity of several in one picture."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from numpy import ndarray
+
+from transformer.figures import theme
+
+Against = Literal["step", "elapsed_s"]
+X_TITLES: dict[Against, str] = {"step": "step", "elapsed_s": "seconds of training"}
+LOSS_TITLE = "loss, nats per token"
+EXACT_MATCH_TITLE = "exact match, %"
+
+# Attention's colours mean attention and stay out of here. Told apart by lightness too; the dash helps after the sixth.
+RUN_COLOURS = ("#314c7e", "#b0306a", "#5d7c15", "#2f86c1", "#7d5a3c", "#1e1f25")
+RUN_COLOURS_DARK = ("#98b8f2", "#ff86b3", "#b7d65c", "#4fa9e0", "#caa079", "#e8e7e3")
+_DASHES = ("solid", "dash", "dot")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line: what it is called, and its points."""
+
+    name: str
+    x: Float[ndarray, "point"]
+    y: Float[ndarray, "point"]
+
+
+def run_figure(
+    training: Curve, validation: Curve, exact_match: Curve, *, against: Against = "step", dark: bool = False
+) -> go.Figure:
+    """Loss on a logarithmic axis above, exact match in per cent (given as 0..1) below, one x axis for both."""
+    colours = theme.palette(dark)
+    fig = theme.apply(go.Figure(), dark)
+    _line(fig, training, colours.quiet, hover="%{y:.3g}", width=1.25)
+    _line(fig, validation, colours.accent, hover="%{y:.3g}", width=2, markers=True)
+    _line(fig, _percent(exact_match), colours.accent, hover="%{y:.3g} %", width=2, markers=True, axis="y2")
+    fig.data[-1].showlegend = False  # alone on its axes, whose title names it
+    grid = {"showgrid": True, "gridcolor": colours.line, "gridwidth": 1, "showline": False, "ticks": ""}
+    fig.update_xaxes(
+        {
+            "title": {"text": X_TITLES[against]},
+            "showgrid": False,
+            "showline": True,
+            "anchor": "y2",
+            "rangemode": "tozero",
+        }
+    )
+    fig.update_layout(
+        yaxis=grid | {"domain": [0.42, 1], "title": {"text": LOSS_TITLE}} | _logarithmic(training, validation),
+        yaxis2=grid
+        | {
+            "domain": [0, 0.3],
+            "anchor": "x",
+            "range": [-3, 103],
+            "tickvals": [0, 50, 100],
+            "title": {"text": EXACT_MATCH_TITLE, "font": {"color": colours.quiet, "size": 13}},
+            "tickfont": {"color": colours.text},
+            "zeroline": False,
+        },
+    )
+    return _framed(fig, height=400)
+
+
+def overlay_figure(
+    curves: Sequence[Curve], *, title: str, against: Against = "step", log: bool = False, percent: bool = False,
+    dark: bool = False,
+) -> go.Figure:  # fmt: skip
+    """One line and one legend entry a run. `percent` takes 0..1 and shows 0..100; `log` leaves out values of 0."""
+    colours = theme.palette(dark)
+    fig = theme.apply(go.Figure(), dark)
+    for index, curve in enumerate(curves):
+        shown = _percent(curve) if percent else curve
+        hover = f"%{{y:.3g}}{' %' if percent else ''}"
+        _line(fig, shown, run_colour(index, dark), hover=hover, width=2, markers=len(curve.x) < 60)
+        fig.data[-1].line.dash = _DASHES[index // len(RUN_COLOURS) % len(_DASHES)]
+    fig.update_xaxes(title_text=X_TITLES[against], rangemode="tozero", showline=True)
+    fig.update_yaxes(title_text=title, showgrid=True, gridcolor=colours.line, showline=False, ticks="")
+    fig.update_layout(showlegend=True)
+    if log:
+        fig.update_yaxes(**_logarithmic(*curves))
+    elif percent:
+        fig.update_yaxes(range=[-3, 103])
+    else:
+        fig.update_yaxes(rangemode="tozero")
+    return _framed(fig, height=420)
+
+
+def run_colour(index: int, dark: bool = False) -> str:
+    """The colour of the run at this place in an overlay."""
+    colours = RUN_COLOURS_DARK if dark else RUN_COLOURS
+    return colours[index % len(colours)]
+
+
+def thinned(curve: Curve, most: int = 400) -> Curve:
+    """The same line through at most about this many points: of each stretch the lowest and the highest, so that no
+    spike is lost, and both ends."""
+    n = len(curve.x)
+    if n <= most:
+        return curve
+    kept = {0, n - 1}
+    for stretch in np.array_split(np.arange(n), max(1, most // 2)):
+        kept |= {int(stretch[np.argmin(curve.y[stretch])]), int(stretch[np.argmax(curve.y[stretch])])}
+    index = np.array(sorted(kept))
+    return Curve(curve.name, curve.x[index], curve.y[index])
+
+
+def _line(
+    fig: go.Figure, curve: Curve, colour: str, *, hover: str, width: float, markers: bool = False, axis: str = "y"
+) -> None:
+    fig.add_scatter(
+        x=curve.x,
+        y=curve.y,
+        name=curve.name,
+        mode="lines+markers" if markers else "lines",
+        line={"color": colour, "width": width},
+        marker={"color": colour, "size": 5},
+        hovertemplate=hover,
+        yaxis=axis,
+    )
+
+
+def _percent(curve: Curve) -> Curve:
+    return Curve(curve.name, curve.x, curve.y * 100)
+
+
+def _logarithmic(*curves: Curve) -> dict[str, object]:
+    """A logarithmic axis that is labelled at 1, 2 and 5 of each decade that the values touch."""
+    values = np.concatenate([curve.y for curve in curves]) if curves else np.ones(1)
+    values = values[np.isfinite(values) & (values > 0)]
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.1, 1.0)
+    ticks = [digit * 10.0**decade for decade in range(-9, 7) for digit in (1, 2, 5)]
+    low, high = low / 1.15, high * 1.15
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    if len(ticks) > 7:
+        ticks = [tick for tick in ticks if f"{tick:e}"[0] == "1"]
+    return {
+        "type": "log",
+        "range": [float(np.log10(low)), float(np.log10(high))],
+        "tickvals": ticks,
+        "ticktext": [f"{tick:g}" for tick in ticks],
+    }
+
+
+def _framed(fig: go.Figure, *, height: int) -> go.Figure:
+    fig.update_xaxes(automargin=True)
+    fig.update_yaxes(automargin=True)
+    return fig.update_layout(
+        height=height,
+        hovermode="x unified",
+        margin={"l": 8, "r": 8, "t": 36, "b": 8, "autoexpand": True},
+        legend={"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom", "title": {"text": ""}},
+    )
