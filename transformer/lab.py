@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from numpy import ndarray
+from torch import Tensor
 
 from transformer.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
 from transformer.data import encode_sources
@@ -153,7 +154,7 @@ class Lab:
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """The greedy translation of each text; ValueError for an empty or overlong one."""
-        source, mask = encode_sources(texts, self.tokenizer, max_length=self.model.config.max_length)
+        source, mask = self._encode(texts)
         outputs = translate_ids(self.model, source, mask, max_length=self.model.config.max_length)
         return [self.tokenizer.decode(ids) for ids in outputs]
 
@@ -166,7 +167,7 @@ class Lab:
         specs = tuple(dict.fromkeys(interventions))
         tap = compile_interventions(specs, self.model)
         config = self.model.config
-        source, mask = encode_sources([text], self.tokenizer, max_length=config.max_length)
+        source, mask = self._encode([text])
         steps = list(
             greedy(self.model, source, mask, max_length=config.max_length, tap=tap, record=_attention_sites)
         )
@@ -216,6 +217,10 @@ class Lab:
             forced_after=q.gather(1, chosen)[:, 0].exp().numpy(),
             kl_divergence=(p.exp() * (p - q)).sum(dim=-1).clamp(min=0).numpy(),
         )
+
+    def _encode(self, texts: Sequence[str]) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
+        config = self.model.config
+        return encode_sources(texts, self.tokenizer, max_length=config.max_length, vocab_size=config.vocab_size)
 
 
 def load(name: str) -> Lab:
