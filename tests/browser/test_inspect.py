@@ -1,0 +1,79 @@
+"""In a real browser: type a sentence, see attention, switch a head off."""
+
+import pytest
+from app_server import Server
+from page_models import CLASSIC, PRONOUNS, WIDE
+from playwright.sync_api import Page, expect
+
+from transformer.lab import load
+from transformer.settings import SHIPPED_FOLDER
+
+pytestmark = pytest.mark.browser
+
+MODEL = "pronouns-en-fr" if (SHIPPED_FOLDER / "pronouns-en-fr").exists() else PRONOUNS
+
+
+@pytest.fixture(autouse=True)
+def same_runs(server: Server, monkeypatch):
+    """Lets the tests load what the server loads."""
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(server.runs))
+
+
+def type_sentence(page: Page, text: str) -> None:
+    field = page.get_by_role("textbox", name="Sentence")
+    field.fill(text)
+    field.press("Enter")
+
+
+def test_a_link_opens_inside_the_app_on_the_very_first_visit(page: Page, server: Server):
+    page.goto(server.link("attention", model=MODEL, text=CLASSIC, kind="encoder_self", layer=0))
+    expect(page.get_by_text("Encoder self-attention · layer 0 · head 0")).to_be_visible()
+    expect(page.get_by_role("link", name="Home")).to_be_visible()
+    expect(page.get_by_role("link", name="Attention", exact=True)).to_be_visible()
+
+
+def test_type_a_sentence_see_attention_switch_a_head_off(page: Page, server: Server):
+    lab = load(MODEL)
+    page.goto(server.link(model=MODEL))
+    expect(page.get_by_text(lab.translate([CLASSIC])[0], exact=True)).to_be_visible()
+
+    type_sentence(page, WIDE)
+    expect(page.get_by_text(lab.translate([WIDE])[0], exact=True)).to_be_visible()
+    expect(page).to_have_url(server.link(model=MODEL, text=WIDE))
+    expect(page.locator(".st-key-home-lines path").first).to_be_attached()
+
+    page.get_by_role("link", name="Attention", exact=True).click()
+    expect(page.get_by_text("Cross-attention · layer 1 · head 0")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Sentence")).to_have_value(WIDE)
+    expect(page.locator(".js-plotly-plot")).to_be_visible()
+
+    page.get_by_text("Head 0 off", exact=True).click()
+    expect(page.get_by_role("button", name="cross-attention · layer 1 · head 0 off")).to_be_visible()
+    expect(page.get_by_text("Measured on the original output")).to_be_visible()
+    assert "switch=off%3Adecoder.1.cross%3A0" in page.url
+
+    page.get_by_role("button", name="cross-attention · layer 1 · head 0 off").click()
+    expect(page.get_by_text("Measured on the original output")).to_be_hidden()
+    assert "switch" not in page.url
+
+
+def test_a_head_is_picked_in_the_grid_and_the_back_button_undoes_it(page: Page, server: Server):
+    page.goto(server.link("attention", model=MODEL, text=CLASSIC))
+    expect(page.get_by_text("Cross-attention · layer 1 · head 0")).to_be_visible()
+    page.get_by_label("layer 0, head 2", exact=True).click()
+    expect(page.get_by_text("Cross-attention · layer 0 · head 2")).to_be_visible()
+    page.get_by_text("Head 2 off", exact=True).click()
+    expect(page.get_by_role("button", name="cross-attention · layer 0 · head 2 off")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("button", name="cross-attention · layer 0 · head 2 off")).to_be_hidden()
+
+
+def test_two_visitors_do_not_see_each_others_switches(browser, page: Page, server: Server):
+    page.goto(server.link("attention", model=MODEL, text=CLASSIC))
+    other = browser.new_page()
+    other.goto(server.link("attention", model=MODEL, text=CLASSIC, switch="mask:causal"))
+    expect(other.get_by_role("button", name="causal mask off")).to_be_visible()
+    type_sentence(page, WIDE)
+    expect(page).to_have_url(server.link("attention", model=MODEL, text=WIDE))
+    expect(page.get_by_role("button", name="causal mask off")).to_be_hidden()
+    other.close()

@@ -1,0 +1,76 @@
+"""Untrained models for the page tests, and the app opened on one of them. What pages say must hold for any weights."""
+
+from functools import cache
+from pathlib import Path
+
+import torch
+from random_models import randomise
+from streamlit.testing.v1 import AppTest
+
+from transformer.checkpoint import save_checkpoint
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.corpora import corpus_tokenizer, load_corpus
+from transformer.model import Transformer
+from transformer.settings import Settings
+from transformer.state import weights_of
+from transformer.tokenizer import Tokenizer
+
+APP = Path(__file__).parents[1] / "app.py"
+PRONOUNS, REVERSE = "untrained-pronouns", "untrained-reverse"
+CLASSIC = "The animal did not cross the street because it was too tired."
+WIDE = "The animal did not cross the street because it was too wide."
+WAIT_S = 60.0
+"""The first import of torch, plotly and the components takes seconds on a busy machine."""
+
+
+@cache
+def _tokenizer(corpus: str) -> Tokenizer:
+    return corpus_tokenizer(load_corpus(corpus), CorpusConfig(name=corpus))
+
+
+def save_untrained(runs: Path, seed: int = 0) -> None:
+    """Writes one model of English sentences (two layers) and one of symbols (one layer) into a folder of runs."""
+    _save(runs / PRONOUNS, "pronouns-en-fr", n_layers=2, seed=seed)
+    _save(runs / REVERSE, "reverse", n_layers=1, seed=seed + 1)
+
+
+def _save(folder: Path, corpus: str, *, n_layers: int, seed: int) -> None:
+    tokenizer = _tokenizer(corpus)
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size,
+        d_model=32,
+        n_heads=4,
+        d_ff=32,
+        n_encoder_layers=n_layers,
+        n_decoder_layers=n_layers,
+        max_length=20,
+    )
+    torch.manual_seed(seed)
+    model = Transformer(config)
+    randomise(model)
+    settings = Settings(name=folder.name, model=config, train=TrainConfig(), corpus=CorpusConfig(name=corpus))
+    save_checkpoint(folder, settings, tokenizer, weights_of(model))
+
+
+def open_page(page: str = "", **parameters: str | list[str]) -> AppTest:
+    """The app after its first run on a page, opened by a link with these query parameters; no exception is left."""
+    at = AppTest.from_file(str(APP), default_timeout=WAIT_S)
+    if page:
+        at.run()  # names the pages
+        at.switch_page(f"pages/{page}.py")
+        at.query_params.clear()
+    for name, value in parameters.items():
+        at.query_params[name] = value
+    return checked(at.run())
+
+
+def checked(at: AppTest) -> AppTest:
+    """The same, after asserting that the run raised nothing and warned of nothing."""
+    assert not at.exception, [element.value for element in at.exception]
+    assert not at.warning
+    return at
+
+
+def texts(at: AppTest) -> str:
+    """All that the page says, as one text."""
+    return "\n".join(element.value for element in (*at.markdown, *at.caption))

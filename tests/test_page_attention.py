@@ -1,0 +1,206 @@
+"""Attention: every control turned, every effect measured, every nonsense answered in a sentence."""
+
+import json
+
+import pytest
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
+
+from pages.common.view import View, fit, merged, read
+from pages.common.wording import effect, number, plain, switch_label
+from transformer.interventions import HeadsOff, MaskOff
+from transformer.lab import load
+
+
+@pytest.fixture(autouse=True)
+def models(tmp_path_factory, monkeypatch):
+    """A folder of runs with two untrained models."""
+    runs = tmp_path_factory.mktemp("runs")
+    save_untrained(runs)
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+    return runs
+
+
+def attention(**parameters):
+    return open_page("attention", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
+
+
+def removable(at):
+    """The switches that have a chip."""
+    return [
+        button.label for button in at.button if (button.key or "").startswith("remove-") and "all" not in button.key
+    ]
+
+
+def test_the_last_layers_cross_attention_is_shown_first():
+    at = attention()
+    assert "Cross-attention · layer 1 · head 0" in texts(at)
+    assert removable(at) == []
+    figure = json.loads(at.get("plotly_chart")[0].proto.spec)
+    assert any(trace["type"] == "heatmap" for trace in figure["data"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("encoder_self", "Encoder self-attention"),
+        ("decoder_self", "Decoder self-attention"),
+        ("cross", "Cross-attention"),
+    ],
+)
+def test_each_kind_layer_and_head_can_be_chosen_and_is_in_the_url(kind, name):
+    at = attention()
+    at = checked(at.segmented_control(key="choose-kind").set_value(kind).run())
+    at = checked(at.selectbox(key="choose-layer").set_value(0).run())
+    at = checked(at.selectbox(key="choose-head").set_value(3).run())
+    assert f"{name} · layer 0 · head 3" in texts(at)
+    assert read({key: [value] for key, value in at.query_params.items()})[0].layer == 0
+    assert at.query_params.get("kind", "cross") == kind
+    assert at.query_params["head"] == "3"
+
+
+@pytest.mark.parametrize("picture", ["matrix", "lines", "bertviz"])
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+def test_each_picture_of_each_kind_is_drawn(kind, picture):
+    at = attention(kind=kind, picture=picture)
+    assert len(at.get("plotly_chart")) == (picture == "matrix")
+    assert len(at.get("iframe")) == (picture == "bertviz")
+
+
+def test_the_shown_head_is_switched_off_and_on_again():
+    at = attention(layer="0", head="2")
+    at = checked(at.toggle(key="switch-head").set_value(True).run())
+    switch = HeadsOff("decoder", 0, "cross", (2,))
+    assert removable(at) == [switch_label(switch)]
+    assert at.query_params["switch"] == str(switch)
+    comparison = load(PRONOUNS).compare(CLASSIC, [switch])
+    for sentence in effect(comparison):
+        assert sentence in texts(at)
+    at = checked(at.button(key=f"remove-{switch}").click().run())
+    assert removable(at) == [] and not at.toggle(key="switch-head").value
+    assert "switch" not in at.query_params
+
+
+def test_all_heads_of_a_block_go_off_together():
+    at = attention(kind="encoder_self", layer="1")
+    at = checked(at.toggle(key="switch-block").set_value(True).run())
+    assert at.query_params["switch"] == "off:encoder.1.self:0,1,2,3"
+    at = checked(at.toggle(key="switch-head").set_value(False).run())
+    assert at.query_params["switch"] == "off:encoder.1.self:1,2,3"
+
+
+def test_heads_of_any_block_and_masks_combine_and_are_taken_back_at_once():
+    at = attention()
+    at = checked(at.multiselect(key="switch-heads").set_value([HeadsOff("encoder", 0, "self", (1,))]).run())
+    at = checked(at.button_group(key="switch-masks").set_value(["causal", "padding"]).run())
+    assert at.query_params["switch"] == ["off:encoder.0.self:1", "mask:causal", "mask:padding"]
+    assert len(removable(at)) == 3
+    at = checked(at.button(key="remove-all").click().run())
+    assert removable(at) == []
+
+
+def test_without_the_causal_mask_the_page_says_that_the_cache_is_not_used():
+    at = attention(kind="decoder_self", switch="mask:causal")
+    assert "cache is therefore not used" in texts(at)
+    assert "the last whole pass" in texts(at)
+
+
+def test_a_padding_mask_changes_nothing_for_one_sentence_and_the_page_says_so_with_a_number():
+    at = attention(switch="mask:padding")
+    assert "**The output did not change.**" in texts(at)
+    assert "nothing for it to hide" in texts(at)
+    comparison = load(PRONOUNS).compare(CLASSIC, [MaskOff("padding")])
+    assert comparison.largest_shift[1] == pytest.approx(0, abs=1e-6)
+    assert effect(comparison)[1] in texts(at)
+
+
+def test_the_numbers_are_checked_on_the_spot():
+    at = attention(switch="off:decoder.0.cross:0,1,2,3")
+    at.session_state["proofs"] = True
+    said = texts(checked(at.run()))
+    assert said.count(":material/check:") == 5, said
+    assert ":material/close:" not in said
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"layer": "99"}, "Layer 99 does not exist: the decoder of untrained-pronouns has layers 0 to 1."),
+        ({"layer": "-1"}, "The link asks for layer “-1”"),
+        ({"head": "12"}, "Head 12 does not exist: untrained-pronouns has heads 0 to 3 in every layer."),
+        ({"head": "٣"}, "The link asks for head “٣”"),
+        ({"kind": "<script>"}, "the kinds are encoder_self, decoder_self and cross"),
+        ({"picture": "oil"}, "the pictures are matrix, lines and bertviz"),
+        ({"switch": "nonsense"}, "The link has a switch “nonsense” that cannot be read"),
+        ({"switch": "off:decoder.9.cross:0"}, "this model has no attention block decoder.9.cross"),
+        ({"switch": "off:decoder.0.cross:7"}, "head 7 does not exist"),
+        ({"switch": ["mask:causal", "mask:everything"]}, "a switch “mask:everything”"),
+        ({"model": "nobody"}, "There is no model 'nobody'"),
+        ({"text": "word " * 300}, "301 tokens"),
+    ],
+)
+def test_nonsense_in_a_link_is_answered_in_a_sentence_and_the_page_goes_on(parameters, said):
+    at = attention(**parameters)
+    assert plain(said) in texts(at)
+    assert at.get("plotly_chart")
+    at = checked(at.selectbox(key="choose-head").set_value(1).run())
+    assert plain(said) not in texts(at)  # said once, until the next change
+
+
+def test_switches_that_a_model_lacks_are_left_out_with_a_sentence():
+    at = attention(switch=["off:decoder.1.cross:0", "off:decoder.0.cross:1"])
+    at = checked(at.selectbox(key="choose-model").set_value(REVERSE).run())
+    assert removable(at) == [switch_label(HeadsOff("decoder", 0, "cross", (1,)))]
+    assert plain("The switch off:decoder.1.cross:0 is left out") in texts(at)
+
+
+def test_the_view_stays_across_pages():
+    at = attention(kind="encoder_self", layer="0", head="1", switch="off:encoder.0.self:1")
+    at.query_params.clear()
+    at = checked(at.switch_page("pages/home.py").run())
+    assert "head 1" in texts(at) and len(removable(at)) == 1
+    at.query_params.clear()
+    at = checked(at.switch_page("pages/attention.py").run())
+    assert "Encoder self-attention · layer 0 · head 1" in texts(at)
+    assert at.query_params["switch"] == "off:encoder.0.self:1"
+
+
+def test_one_visitors_switches_never_reach_another():
+    first, second = attention(), attention()
+    before = texts(second)
+    first = checked(first.toggle(key="switch-block").set_value(True).run())
+    second = checked(second.run())
+    assert removable(first) and not removable(second)
+    assert texts(second) == before
+    assert load(PRONOUNS).inspect(CLASSIC).interventions == ()
+
+
+def test_a_view_survives_its_url():
+    view = View(
+        model="m",
+        text="a & b = c?",
+        kind="decoder_self",
+        layer=0,
+        head=3,
+        picture="lines",
+        switches=(HeadsOff("decoder", 0, "cross", (0, 2)), MaskOff("causal")),
+    )
+    parameters = {key: value if isinstance(value, list) else [value] for key, value in view.parameters().items()}
+    assert read(parameters) == (view, ())
+
+
+def test_heads_of_one_block_become_one_switch():
+    specs = [HeadsOff("decoder", 0, "cross", (2,)), MaskOff("causal"), HeadsOff("decoder", 0, "cross", (0,))]
+    assert merged(specs) == (HeadsOff("decoder", 0, "cross", (0, 2)), MaskOff("causal"))
+
+
+def test_a_view_that_fits_is_left_alone():
+    view = View(model=PRONOUNS, text=CLASSIC, layer=1, head=3, switches=(MaskOff("padding"),))
+    assert fit(view, load(PRONOUNS)) == (view, ())
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0.0, "0"), (0.98, "0.980"), (-0.01412, "−0.0141"), (3.2e-7, "3.2 × 10⁻⁷"), (1.0, "1.00"), (12.345, "12.3")],
+)
+def test_numbers_have_three_significant_digits(value, said):
+    assert number(value) == said

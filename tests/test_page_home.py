@@ -1,0 +1,135 @@
+"""Home: the sentence, its translation, and the controls that every page shares."""
+
+import pytest
+from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, save_untrained, texts
+
+from pages.common.wording import plain
+from transformer.lab import load
+from transformer.settings import SHIPPED_FOLDER
+
+
+@pytest.fixture(autouse=True)
+def models(tmp_path_factory, monkeypatch):
+    """A folder of runs with two untrained models."""
+    runs = tmp_path_factory.mktemp("runs")
+    save_untrained(runs)
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+    return runs
+
+
+def home(**parameters):
+    return open_page(**{"model": PRONOUNS, "text": CLASSIC, **parameters})
+
+
+def test_the_translation_on_the_page_is_the_models():
+    assert plain(load(PRONOUNS).translate([CLASSIC])[0]) in texts(home())
+
+
+def test_the_classic_sentence_is_there_on_first_paint(models):
+    (models / PRONOUNS).rename(models / "pronouns-en-fr")
+    at = open_page()
+    assert at.text_input(key="choose-text").value == CLASSIC
+    assert at.query_params["text"] == CLASSIC
+
+
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
+def test_the_shipped_model_turns_il_into_elle():
+    at = open_page()
+    assert at.selectbox(key="choose-model").value == "pronouns-en-fr"
+    assert "became **il**" in texts(at) and "*the animal*" in texts(at)
+    at = checked(at.button(key="try").click().run())
+    assert at.text_input(key="choose-text").value == WIDE
+    assert "became **elle**" in texts(at) and "*the street*" in texts(at)
+
+
+def test_the_invited_change_is_made_and_can_be_taken_back():
+    at = home()
+    assert at.button(key="try").label == "Change *tired* to *wide*"
+    at = checked(at.button(key="try").click().run())
+    assert at.text_input(key="choose-text").value == WIDE
+    assert at.query_params["text"] == WIDE
+    assert at.button(key="try").label == "Change *wide* to *tired*"
+
+
+def test_an_example_is_taken_by_its_button():
+    at = home()
+    example = next(button for button in at.button if (button.key or "").startswith("example-The cat"))
+    at = checked(example.click().run())
+    assert at.text_input(key="choose-text").value == example.label
+
+
+@pytest.mark.parametrize(("text", "said"), [("", "is empty"), ("word " * 2_000, "2,001 tokens")])
+def test_a_sentence_that_cannot_be_read_stays_in_the_field_with_a_reason(text, said):
+    at = home()
+    at = checked(at.text_input(key="choose-text").set_value(text).run())
+    assert said in texts(at)
+    assert at.text_input(key="choose-text").value == text.strip()
+    assert at.query_params["text"] == CLASSIC  # the last sentence is still what is shown
+    at = checked(at.text_input(key="choose-text").set_value(WIDE).run())
+    assert said not in texts(at)
+    assert at.query_params["text"] == WIDE
+
+
+def test_ten_thousand_letters_are_one_unknown_word():
+    at = home()
+    at = checked(at.text_input(key="choose-text").set_value("x" * 10_000).run())
+    assert "never seen in training" in texts(at)
+    assert "text" not in at.query_params
+
+
+def test_unknown_words_are_named():
+    at = home(text="The zebra crosses this bridge.")
+    assert "*zebra* was never seen in training" in texts(at)
+
+
+def test_another_model_brings_a_sentence_that_it_can_read_and_the_old_one_comes_back():
+    at = home(text=WIDE)
+    at = checked(at.selectbox(key="choose-model").set_value(REVERSE).run())
+    assert at.query_params["model"] == REVERSE
+    assert at.text_input(key="choose-text").value != WIDE
+    assert "never seen" not in texts(at)
+    at = checked(at.selectbox(key="choose-model").set_value(PRONOUNS).run())
+    assert at.text_input(key="choose-text").value == WIDE
+
+
+def test_one_head_or_the_average_can_be_chosen():
+    at = home()
+    assert "the average of its heads" in texts(at)
+    at = checked(at.selectbox(key="choose-head").set_value(2).run())
+    assert "head 2" in texts(at) and at.query_params["head"] == "2"
+    at = checked(at.selectbox(key="choose-layer").set_value(0).run())
+    assert "layer 0" in texts(at) and at.query_params["layer"] == "0"
+
+
+def test_the_vocabulary_can_be_searched():
+    at = home()
+    n_entries = load(PRONOUNS).tokenizer.vocab_size
+    assert f"{n_entries:,} of {n_entries:,} entries" in texts(at)
+    at = checked(at.text_input(key="search-vocabulary").set_value("street").run())
+    assert list(at.dataframe[0].value["token"]) == ["street"]
+
+
+def test_a_link_to_a_model_that_is_not_there_is_answered_in_a_sentence():
+    at = home(model="../../etc/passwd")
+    assert "There is no model" in texts(at) and "Shown instead" in texts(at)
+
+
+def test_a_damaged_model_is_named_and_another_one_shown(models):
+    (models / PRONOUNS / "config.json").write_text("{")
+    at = home()
+    assert "config\\.json cannot be read" in texts(at)
+    assert at.selectbox(key="choose-model").value != PRONOUNS
+
+
+def test_without_any_model_the_page_invites_to_train(models, monkeypatch):
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(models / "empty"))
+    monkeypatch.setattr("transformer.settings.SHIPPED_FOLDER", models / "none")
+    assert "There is no model here yet" in texts(open_page())
+
+
+def test_newer_weights_of_a_run_are_seen(models):
+    before = home()
+    save_untrained(models / "later", seed=7)
+    (models / "later" / PRONOUNS / "weights.safetensors").replace(models / PRONOUNS / "weights.safetensors")
+    assert plain(load(PRONOUNS).translate([CLASSIC])[0]) not in texts(before)
+    assert plain(load(PRONOUNS).translate([CLASSIC])[0]) in texts(home())
