@@ -1,0 +1,98 @@
+"""Proofs notice what is wrong, and effects are what a comparison measures."""
+
+import numpy as np
+import pytest
+import torch
+from random_models import random_ids, random_model
+
+from transformer.analysis.effects import head_average, head_effects
+from transformer.analysis.proofs import prove
+from transformer.decoding import greedy, teacher_forced_log_probs
+from transformer.interventions import HeadsOff, MaskOff, compile_interventions
+from transformer.taps import Recorder
+
+
+def decoded(model, switches=()):
+    """What a recorded decoding of one sentence hands to `prove`."""
+    source = random_ids(1, 6)
+    tap = compile_interventions(switches, model)
+    steps = list(greedy(model, source, max_length=10, tap=tap))
+    target = [int(step.tokens[0]) for step in steps]
+    recorder = Recorder(lambda site: site.tensor in ("weights", "mask"))
+    model.encode(source, tap=recorder)
+    layers = range(model.config.n_encoder_layers)
+    weights = torch.stack([recorder.recording[f"encoder.{layer}.self.weights"][0] for layer in layers]).numpy()
+    mask = torch.stack([recorder.recording[f"encoder.{layer}.self.mask"][0, 0] for layer in layers])
+    return dict(
+        source=source[0].tolist(),
+        target=target,
+        log_probs=torch.cat([step.log_probs for step in steps]).numpy(),
+        weights={"encoder_self": weights},
+        masks={"encoder_self": mask.expand(-1, 6, 6).numpy()},
+        switches=tuple(switches),
+    )
+
+
+@pytest.fixture
+def model():
+    return random_model(max_length=10)
+
+
+@pytest.mark.parametrize("switches", [(), (HeadsOff("decoder", 1, "cross", (0, 2)),), (MaskOff("causal"),)])
+def test_an_honest_decoding_passes_every_proof(model, switches):
+    proofs = prove(model, **decoded(model, switches))
+    assert len(proofs) == 5
+    assert all(proof.holds for proof in proofs), proofs
+
+
+def test_a_row_that_does_not_sum_to_one_is_found(model):
+    result = decoded(model)
+    result["weights"] = {"encoder_self": result["weights"]["encoder_self"] * np.float32(1.01)}
+    proof = prove(model, **result)[0]
+    assert not proof.holds and proof.measured == pytest.approx(0.01, abs=1e-5)
+
+
+def test_weight_in_a_masked_cell_is_found(model):
+    result = decoded(model)
+    mask = result["masks"]["encoder_self"].copy()
+    mask[0, 2, 3] = False
+    result["masks"] = {"encoder_self": mask}
+    assert not prove(model, **result)[1].holds
+
+
+def test_an_output_that_the_model_does_not_write_is_found(model):
+    result = decoded(model)
+    result["target"][0] = 4 if result["target"][0] != 4 else 5
+    proof = prove(model, **result)[2]
+    assert not proof.holds and proof.measured == 1
+
+
+def test_probabilities_of_another_pass_are_found(model):
+    result = decoded(model)
+    result["log_probs"] = result["log_probs"] + np.float32(0.1)
+    assert not prove(model, **result)[3].holds
+
+
+def test_a_heads_effect_is_the_shift_that_switching_it_off_makes(model):
+    source, target = random_ids(1, 6), random_ids(1, 4)
+    effects = head_effects(model, source[0].tolist(), target[0].tolist(), 2)
+    assert len(effects) == (2 + 3 + 3) * 4
+    assert [abs(e.shift) for e in effects] == sorted((abs(e.shift) for e in effects), reverse=True)
+    chosen = int(target[0, 2])
+    tap = compile_interventions([effects[0].switch], model)
+    before = teacher_forced_log_probs(model, source, target)[0, 2, chosen].double().exp()
+    after = teacher_forced_log_probs(model, source, target, tap=tap)[0, 2, chosen].double().exp()
+    assert effects[0].shift == pytest.approx(float(after - before), abs=1e-6)
+
+
+def test_a_step_that_does_not_exist_is_refused(model):
+    with pytest.raises(ValueError, match="step 9 does not exist: the output has steps 0 to 2"):
+        head_effects(model, [4, 5, 2], [4, 5, 2], 9)
+
+
+def test_the_average_of_heads_is_a_distribution():
+    weights = torch.rand(2, 4, 5, 6).softmax(dim=-1).numpy()
+    average = head_average(weights, 1)
+    assert average.dtype == np.float32
+    np.testing.assert_allclose(average, weights[1].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(average.sum(axis=-1), 1, atol=1e-6)
