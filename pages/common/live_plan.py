@@ -60,6 +60,8 @@ LABELS: dict[str, str] = {
     "threads": "CPU threads",
     "sentences": "Sentences to follow",
 }
+NOUNS = {"steps": "The number of steps", "seconds": "The number of seconds", "target_percent": "Exact match"}
+"""What a sentence calls a field where that is not its label."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "corpus": tuple(CORPORA),
     "preset": (RECIPE, *PRESETS, OWN),
@@ -151,7 +153,7 @@ class Plan:
     def faults(self) -> dict[str, str]:
         """For each field that cannot work, a sentence with what is wrong and the way out."""
         found = {
-            name: f"This field is empty; the recommended value is {_shown(getattr(recommended(self.corpus), name))}."
+            name: f"This field is empty; the recipe has {_shown(getattr(recommended(self.corpus), name))}."
             for name in _NUMBERS
             if getattr(self, name) is None and name not in MAY_BE_EMPTY
         }
@@ -216,12 +218,13 @@ class Plan:
                 if name == "d_model":  # the other half of a pair must not be the reason for a refusal
                     changes |= {"n_heads": 1, "positions": self.positions}
                 elif name == "n_heads":
-                    changes |= {"d_model": 2 * value}
+                    changes |= {"d_model": 2 * max(1, value)}
                 try:
                     replace(config, **changes)
                 except ValueError as error:
                     field = _FIELD_OF.get(name, name)
-                    found[field] = f"{_capital(str(error))}; the recommended value is {self._recommended(field)}."
+                    said = str(error).replace(f"{name} ({value!r})", f"{NOUNS.get(field, LABELS[field])} ({value:g})")
+                    found[field] = f"{said.rstrip('.')}; the recipe has {self._recommended(field)}."
         return found
 
     def _recommended(self, name: str) -> str:
@@ -323,11 +326,6 @@ def _multiples(d_model: int, heads: int) -> str:
 
 def _shown(value: object) -> str:
     return "an empty field" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _capital(text: str) -> str:
-    text = text.strip().rstrip(".")
-    return text[:1].upper() + text[1:] if not text.startswith(("d_", "n_")) else text
 
 
 def _short(text: str) -> str:

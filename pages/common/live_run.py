@@ -100,7 +100,7 @@ def choose_run(found: Sequence[Run], chosen: str, *, key: str, on_choice: Callab
         [run.id for run in found],
         key=key,
         label_visibility="collapsed",
-        width=300,
+        width=180,
         on_change=lambda: on_choice(st.session_state[key]),
     )
 
