@@ -166,12 +166,14 @@ def evaluate(
     overlap_scores: bool = False,
     batch_tokens: int = 4_096,
     max_length: int | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> Evaluation:
     """Scores of the model on these pairs, each translated greedily in float32.
 
     `overlap_scores` adds BLEU and chrF. `max_length` is the most tokens written for a pair; None allows two more than
     the longest reference of the batch, past which no output is an exact match, but BLEU is, in a poor model, flattered.
-    Leaves the model in the mode it was in. ValueError for no pairs, or one that is empty or too long for the model.
+    `progress` is told how many pairs each batch held. Leaves the model in the mode it was in. ValueError for no pairs,
+    or one that is empty or too long for the model.
     """
     if not pairs:
         raise ValueError("there are no pairs to evaluate on")
@@ -191,6 +193,8 @@ def evaluate(
         )
         for row, ids in zip(rows, outputs, strict=True):
             translations[row] = tokenizer.decode(ids)
+        if progress is not None:
+            progress(len(rows))
     model.train(was_training)
     references = [pair.target for pair in pairs]
     return Evaluation(

@@ -1,0 +1,115 @@
+"""The command line: each command on a model that was trained by it a moment ago."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from transformer.__main__ import main
+
+TINY = ["--model.d-model", "32", "--model.d-ff", "64", "--model.n-encoder-layers", "1", "--model.n-decoder-layers", "1"]
+BRIEF = [
+    "--train.max-steps",
+    "6",
+    "--train.evaluate-every",
+    "3",
+    "--train.evaluate-pairs",
+    "5",
+    "--train.test-pairs",
+    "5",
+]
+SAFE = ["--train.precision", "float32", "--train.threads", "1"]
+
+
+@pytest.fixture(scope="module")
+def runs_folder(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("runs")
+        patch.setenv("ATTENTION_LAB_RUNS", str(folder))
+        assert main(["train", "reverse", "--name", "mine", *TINY, *BRIEF, *SAFE]) == 0
+        yield folder
+
+
+def test_train_leaves_a_finished_run_with_its_command_in_the_card(runs_folder):
+    assert json.loads((runs_folder / "mine" / "status.json").read_text())["state"] == "finished"
+    assert "transformer" in (runs_folder / "mine" / "CARD.md").read_text()
+
+
+def test_translate_prints_one_line_for_each_text(runs_folder, capsys):
+    assert main(["translate", "--model", "mine", "a b c", "d"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_evaluate_prints_one_json_object_with_signatures(runs_folder, capsys):
+    assert main(["evaluate", "--model", "mine", "--limit", "7"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert 0 <= found["exact_match"] <= 1
+    assert found["count"] == 7
+    assert found["perplexity"] > 1
+    for score in ("bleu", "chrf"):
+        assert 0 <= found[score] <= 100
+        assert "version:" in found[f"{score}_signature"]
+
+
+def test_evaluate_scores_a_file_of_pairs(runs_folder, tmp_path, capsys):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("a b\tb a\nc\tc\n", encoding="utf-8")
+    assert main(["evaluate", "--model", "mine", "--pairs", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["count"] == 2
+
+
+def test_inspect_prints_every_attention_with_its_axes(runs_folder, capsys):
+    assert main(["inspect", "--model", "mine", "a b", "--switch", "off:decoder.0.cross:1"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    cross = found["attention"]["cross"]
+    assert len(cross["weights"][0][0]) == len(cross["queries"]) == len(found["target_tokens"])
+    assert cross["keys"] == ["a", "b", "</s>"]
+    assert found["switches"] == ["off:decoder.0.cross:1"]
+
+
+def test_runs_lists_shows_and_deletes(runs_folder, capsys):
+    assert main(["train", "copy", "--name", "short-lived", *TINY, *BRIEF, *SAFE]) == 0
+    assert main(["runs"]) == 0
+    listed = capsys.readouterr().out
+    assert "mine: finished at step 6" in listed
+    assert "short-lived: finished" in listed
+    assert main(["runs", "delete", "short-lived"]) == 0
+    assert not (runs_folder / "short-lived").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["translate", "--model", "nope", "a"], "there is no model 'nope'"),
+        (["translate", "--model", "mine", ""], "sentence"),
+        (["translate", "--model", "mine", "a " * 5_000], "5001 tokens"),
+        (["inspect", "--model", "mine", "a", "--switch", "off:decoder.0.cross:9"], "heads 0 to 3"),
+        (["inspect", "--model", "mine", "a", "--switch", "rubbish"], "is not a switch"),
+        (["evaluate", "--model", "mine", "--split", "nope"], "no split 'nope'"),
+        (["runs", "pause", "mine"], "mine"),
+        (["runs", "stop"], "which run?"),
+        (["train", "no-such-corpus"], "there is no corpus 'no-such-corpus'"),
+        (["train", "reverse", "--preset", "huge"], "there is no preset 'huge'"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_status_2(runs_folder, capsys, arguments, sentence):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert len(error.splitlines()) == 1
+    assert sentence in error.replace(",", "")
+
+
+def test_contradicting_options_are_refused_with_both_numbers(runs_folder, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(["train", "reverse", "--model.n-heads", "7"])
+    assert exit_.value.code == 2
+    assert "d_model (64) must be divisible" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_the_module_runs_as_a_program():
+    done = subprocess.run(
+        [sys.executable, "-m", "transformer", "runs", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "pause" in done.stdout

@@ -1,0 +1,78 @@
+"""The command line: `python -m transformer train | translate | evaluate | inspect | runs`.
+
+Options come from the config dataclasses. A mistake is one sentence on the error stream and exit status 2.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import tyro
+
+from transformer import commands
+from transformer.config import PRESETS, CorpusConfig, ModelConfig
+from transformer.recipes import recipe_for
+
+
+@dataclass
+class _Choice:
+    """What the defaults of `train` depend on."""
+
+    corpus: CorpusConfig = field(default_factory=CorpusConfig)
+    preset: str | None = None
+
+
+def main(arguments: list[str]) -> int:
+    """Runs one command; returns the exit status."""
+    if arguments[:1] == ["train"]:
+        arguments = ["train", *_named_corpus(arguments[1:])]
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            _commands(arguments),
+            prog="python -m transformer",
+            description="Train a Transformer, translate with it, score it, look inside it.",
+            args=arguments,
+        )
+    except commands.EXPECTED_ERRORS as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
+    choice = _peek(arguments[1:]) if arguments[:1] == ["train"] else _Choice()
+    recipe = recipe_for(choice.corpus.name)
+    model = recipe.model if choice.preset is None else _preset(choice.preset)
+    return {
+        "train": commands.train_command(choice.corpus, model, recipe.train),
+        "translate": commands.translate,
+        "evaluate": commands.evaluate,
+        "inspect": commands.inspect,
+        "runs": commands.runs,
+    }
+
+
+def _preset(name: str) -> ModelConfig:
+    if name not in PRESETS:
+        raise ValueError(f"there is no preset {name!r}; choose one of: {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def _named_corpus(arguments: list[str]) -> list[str]:
+    """`train reverse ...` as `train --corpus.name reverse ...`."""
+    if arguments and not arguments[0].startswith("-"):
+        return ["--corpus.name", *arguments]
+    return arguments
+
+
+def _peek(arguments: list[str]) -> _Choice:
+    """The corpus and preset among the options of `train`, before the rest can be read."""
+    kept = [argument for argument in arguments if argument not in ("-h", "--help")]
+    choice, _ = tyro.cli(_Choice, args=kept, return_unknown_args=True)
+    return choice
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

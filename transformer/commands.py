@@ -1,0 +1,197 @@
+"""What each command of `python -m transformer` does. The only place in the library that prints."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from tqdm import tqdm
+
+from transformer import runs as run_folders
+from transformer.checkpoint import CheckpointError
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.corpora import CorpusError, clean_pairs, load_corpus, read_rows
+from transformer.interventions import parse_intervention
+from transformer.lab import Lab, load
+from transformer.pairs import Pair
+from transformer.runs import Run, RunError, Status
+from transformer.tokenizer import TokenizerError
+from transformer.training import Evaluated, Event, TrainingError
+from transformer.training import evaluate as evaluate_pairs
+
+EXPECTED_ERRORS = (CheckpointError, CorpusError, RunError, TokenizerError, TrainingError, ValueError, OSError)
+"""What a wrong argument, file or setting raises; shown as one sentence."""
+
+ModelName = Annotated[str, tyro.conf.arg(help="A shipped checkpoint's name, a run's id, or a folder.")]
+
+
+def translate(text: tyro.conf.Positional[tuple[str, ...]] = (), *, model: ModelName) -> None:
+    """Translate each TEXT, one line each; without TEXT, each line of standard input."""
+    lab = load(model)
+    for line in text or filter(None, map(str.strip, sys.stdin)):
+        print(lab.translate([line])[0], flush=True)
+
+
+def evaluate(*, model: ModelName, pairs: Path | None = None, split: str = "random", limit: int | None = None) -> None:
+    """Score a model on sentence pairs and print one JSON object.
+
+    Args:
+        pairs: A TSV, CSV or JSONL file of source and target; without it, the model's own held-out split.
+        split: Which of the model's own splits: validation, random, or combinations where the corpus has it.
+        limit: Score at most this many pairs, the first ones.
+    """
+    lab = load(model)
+    chosen = clean_pairs(read_rows(pairs))[0] if pairs is not None else _own_split(lab, split)
+    chosen = chosen[:limit] if limit is not None else chosen
+    with tqdm(total=len(chosen), unit=" pairs", disable=None) as bar:
+        found = evaluate_pairs(lab.model, chosen, lab.tokenizer, overlap_scores=True, progress=bar.update)
+    assert found.bleu is not None and found.chrf is not None, "overlap scores were asked for"
+    _print_json(
+        {
+            "model": lab.name,
+            "pairs": str(pairs) if pairs is not None else split,
+            "count": found.count,
+            "exact_match": found.exact_match,
+            "bleu": found.bleu.value,
+            "bleu_signature": found.bleu.signature,
+            "chrf": found.chrf.value,
+            "chrf_signature": found.chrf.signature,
+            "perplexity": found.perplexity,
+        }
+    )
+
+
+def inspect(
+    text: tyro.conf.Positional[str],
+    *,
+    model: ModelName,
+    switch: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SWITCH ...")] = (),
+) -> None:
+    """Print the attention of every layer and head behind one translation, as JSON.
+
+    Args:
+        switch: Parts to switch off first, such as off:decoder.0.cross:1,3 or mask:causal.
+    """
+    seen = load(model).inspect(text, tuple(parse_intervention(item) for item in switch))
+    kinds = (seen.encoder_self, seen.decoder_self, seen.cross)
+    _print_json(
+        {
+            "model": seen.model_name,
+            "text": seen.text,
+            "translation": seen.translation,
+            "source_tokens": seen.source_tokens,
+            "target_tokens": seen.target_tokens,
+            "probabilities": seen.probabilities.tolist(),
+            "switches": [str(spec) for spec in seen.interventions],
+            "cached": seen.cached,
+            "attention": {
+                attention.kind: {
+                    "axes": ["layer", "head", "query", "key"],
+                    "queries": attention.queries,
+                    "keys": attention.keys,
+                    "weights": attention.weights.tolist(),
+                    "mask": attention.mask.tolist(),
+                }
+                for attention in kinds
+            },
+        }
+    )
+
+
+def runs(
+    action: tyro.conf.Positional[Literal["list", "show", "pause", "resume", "stop", "delete"]] = "list",
+    run: tyro.conf.Positional[str | None] = None,
+) -> None:
+    """List the runs, or show, pause, resume, stop or delete one."""
+    if action == "list":
+        _print_runs(run_folders.list_runs())
+        return
+    if run is None:
+        raise RunError(f"which run? say: runs {action} RUN")
+    match action:
+        case "pause":
+            run_folders.pause(run)
+        case "resume":
+            run_folders.resume(run)
+        case "stop":
+            run_folders.stop(run)
+        case "delete":
+            run_folders.delete(run)
+            print(f"{run} is deleted")
+            return
+    print(_described(run, run_folders.status(run)))
+
+
+def train_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfig) -> Callable[..., None]:
+    """The train command with these defaults, which depend on the corpus and the preset that are asked for."""
+
+    def train(
+        *,
+        corpus: CorpusConfig = corpus,
+        preset: str | None = None,
+        model: ModelConfig = model,
+        train: TrainConfig = settings,
+        name: str | None = None,
+        sentence: tuple[str, ...] = (),
+        detach: bool = False,
+    ) -> None:
+        """Train a model; `train CORPUS` is short for `train --corpus.name CORPUS`.
+
+        Args:
+            preset: A named size to start from; without it, what suits the corpus.
+            name: The run's id; without it, one is made from the corpus and a number.
+            sentence: Sentences whose translation is followed; without them, the corpus's examples.
+            detach: Leave the trainer in the background and return at once.
+        """
+        command = "python -m transformer " + shlex.join(sys.argv[1:])
+        run = run_folders.create_run(model, train, corpus, pinned=sentence or None, name=name, command=command)
+        if detach:
+            run_folders.start(run)
+            print(run)
+        else:
+            _train_here(run, train)
+
+    return train
+
+
+def _train_here(run: str, train: TrainConfig) -> None:
+    from transformer.worker import train_run
+
+    with tqdm(total=train.max_steps, unit=" steps", disable=None) as bar:
+
+        def show(event: Event) -> None:
+            bar.update(event.step - bar.n)
+            if isinstance(event, Evaluated):
+                bar.set_postfix_str(f"validation loss {event.loss:.3f}, exact match {event.exact_match:.3f}")
+
+        status = train_run(run, show)
+    if status.state == "failed":
+        raise RunError(f"{run} failed at step {status.step}: {status.error}")
+    print(_described(run, status))
+
+
+def _own_split(lab: Lab, split: str) -> Sequence[Pair]:
+    corpus = load_corpus(lab.checkpoint.corpus_config)
+    splits = {"validation": corpus.validation, **corpus.held_out}
+    if split not in splits:
+        raise ValueError(f"{lab.name} has no split {split!r}; choose one of: {', '.join(splits)}")
+    return splits[split]
+
+
+def _described(run: str, status: Status) -> str:
+    why = status.error or status.reason
+    return f"{run}: {status.state} at step {status.step:,} after {status.elapsed_s:.1f} s{f' ({why})' if why else ''}"
+
+
+def _print_runs(found: Sequence[Run]) -> None:
+    if not found:
+        print("No runs yet. Train one: python -m transformer train reverse")
+    for run in found:
+        print(_described(run.id, run.status))
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False))
