@@ -25,7 +25,18 @@ ROOMS = [
 """The library's modules from the foundations up: a module may import from its own room and from those before it."""
 
 FLOOR = {name: floor for floor, names in enumerate(ROOMS) for name in names.split()}
-MODEL_BUILDERS = {"config", "model", "settings", "checkpoint", "state", "training", "runs", "commands", "__main__"}
+MODEL_BUILDERS = {
+    "config",
+    "model",
+    "settings",
+    "recipes",
+    "checkpoint",
+    "state",
+    "training",
+    "runs",
+    "commands",
+    "__main__",
+}
 """The only library modules that may name ModelConfig: it is read in model.py, elsewhere only passed on or stored."""
 SPEAKING = {"transformer.__main__", "transformer.commands"}
 """The command line, which alone may print."""

@@ -12,9 +12,12 @@ import torch.nn.functional as F
 from tiny_runs import CPU, MODEL, corpus, events, settings, state, tokenizer
 
 from transformer import training
+from transformer.corpora import load_corpus
 from transformer.data import make_batch
 from transformer.decoding import translate_ids
-from transformer.state import build_optimizer, mean_weights, restored_state, weights_of
+from transformer.recipes import RECIPES
+from transformer.state import build_optimizer, mean_weights, new_state, restored_state, weights_of
+from transformer.tokenizer import train_tokenizer
 from transformer.training import (
     Evaluated,
     Evaluation,
@@ -219,6 +222,35 @@ def test_a_loss_that_is_not_finite_ends_training_with_advice():
         events(now, settings())
 
 
+def test_compiling_is_asked_for_with_changing_shapes_and_changes_no_loss(monkeypatch):
+    asked = []
+    monkeypatch.setattr(torch, "compile", lambda function, **options: asked.append(options) or function)
+    expected = losses(events(state(settings()), settings()))
+    assert losses(events(state(settings()), settings(compile=True))) == expected
+    assert asked == [{"dynamic": True}]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_same_code_trains_on_a_gpu_and_resumes_there(precision):
+    config = settings(max_steps=60, device="cuda", precision=precision)
+    cuda = torch.device("cuda")
+    whole, now = new_state(MODEL, config, cuda), new_state(MODEL, config, cuda)
+    expected = list(train_steps(whole, config, corpus(), tokenizer(), precision=precision))
+    taken = []
+    for event in train_steps(now, config, corpus(), tokenizer(), precision=precision):
+        taken.append(event)
+        if event.step == now.step == 30:
+            break
+    now = restored_state(MODEL, config, cuda, now.tensors(), now.facts())
+    taken += train_steps(now, config, corpus(), tokenizer(), precision=precision)
+    assert [event.step for event in taken] == [event.step for event in expected]
+    for (*_, loss), (*_, wanted) in zip(losses(taken), losses(expected), strict=True):
+        assert loss == pytest.approx(wanted, abs=1e-3)  # CUDA's sums need not come in the same order twice
+    assert expected[-2].loss < expected[0].loss
+
+
 # Events and limits
 
 
@@ -337,3 +369,20 @@ def test_evaluating_on_nothing_is_refused():
 def test_pairs_that_the_model_cannot_hold_are_left_out():
     short = fitting(corpus().validation, tokenizer(), 5, 100)
     assert short and all(len(tokenizer().encode(pair.source)) < 5 for pair in short)
+
+
+# Learning
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["copy", "reverse"])
+def test_a_task_is_learned_to_99_percent_in_under_a_thousand_steps(name):
+    recipe, task = RECIPES[name], load_corpus(name)
+    words = train_tokenizer("words", task.vocabulary)
+    model = replace(recipe.model, vocab_size=words.vocab_size)
+    assert (model.n_encoder_layers, model.n_decoder_layers, model.d_model, model.n_heads) == (2, 2, 64, 4)
+    config = replace(recipe.train, precision="float32", device="cpu")
+    now = state(config, model)
+    *_, last = train_steps(now, config, task, words)
+    assert last.step < 1_000
+    assert evaluate(now.model, task.held_out["random"], words).exact_match >= 0.99

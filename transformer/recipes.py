@@ -36,7 +36,7 @@ RECIPES: dict[str, Recipe] = {
     "pronouns-en-fr": Recipe(
         preset="small",
         model=_SMALL,
-        train=replace(_TASK, max_steps=1_000, learning_rate=2e-3, batch_tokens=2_048, evaluate_every=100),
+        train=replace(_TASK, max_steps=700, learning_rate=2e-3, batch_tokens=2_048),
     ),
 }
 """By name of a generated corpus."""
