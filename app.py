@@ -18,12 +18,11 @@ pages = {
         st.Page("pages/attention.py", title="Attention", url_path="attention"),
     ],
     "Train": [
-        st.Page(f"pages/{name}.py", title=name.capitalize(), url_path=name)
-        for name in ("train", "runs")
-        if (HERE / "pages" / f"{name}.py").exists()
+        st.Page("pages/train.py", title="Train", url_path="train"),
+        st.Page("pages/runs.py", title="Runs", url_path="runs"),
     ],
 }
-page = st.navigation({section: found for section, found in pages.items() if found})
+page = st.navigation(pages)
 with st.sidebar:
     runs_in_progress()
 page.run()

@@ -37,7 +37,7 @@ st.caption(f"Lines are cross-attention: layer {scene.layer}, {whose}, as it was 
 st.markdown(f"#### {wording.plain(inspection.translation) or '*(nothing was written)*'}")
 with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
     said = (change.sentence, wording.pronoun(inspection, gold), wording.verdict(inspection.translation, gold))
-    st.markdown(" ".join(filter(None, said)) or "Point at a word, or change one.", width="content")
+    st.markdown(" ".join(filter(None, said)) or "Try a change:", width="content")
     try_a_change(scene)
 
 st.space("small")

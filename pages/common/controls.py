@@ -200,6 +200,7 @@ def more_switches(scene: Scene) -> None:
         on_change=lambda: set_heads(st.session_state["switch-heads"]),
         placeholder="Choose heads",
     )
+    st.caption("A switch changes the forward pass itself, for you alone.")
 
 
 def switch_chips(scene: Scene) -> None:

@@ -1,13 +1,13 @@
 """Invitations: one change to try, and links into the other pages that show something surprising."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import streamlit as st
 
 from pages.common import loading, wording
 from pages.common.controls import Scene, change_text
 from pages.common.view import merged
+from transformer.corpora import CORPORA
 from transformer.interventions import HeadsOff, MaskOff
 
 _CHANGES = (
@@ -22,7 +22,6 @@ _CHANGES = (
 )
 """One word for another that turns the meaning of a sentence of the pronoun corpus."""
 _ARROW = ":material/arrow_forward:"
-_TRAIN = Path(__file__).parent.parent / "train.py"
 
 
 def try_a_change(scene: Scene) -> None:
@@ -48,9 +47,15 @@ def look_further(scene: Scene) -> None:
     everything = HeadsOff("decoder", layer, "cross", tuple(range(scene.lab.model.config.n_heads)))
     _link(scene, (everything,), f"What is left without layer {layer}'s cross-attention? Switch off all its heads.")
     _link(scene, (MaskOff("causal"),), "What if each word could see the words after it? Lift the causal mask.")
-    if _TRAIN.exists():
-        corpus = scene.lab.checkpoint.settings.corpus.name
-        st.page_link("pages/train.py", label="Train your own.", icon=_ARROW, query_params={"corpus": corpus})
+    _train_your_own(scene)
+
+
+def _train_your_own(scene: Scene) -> None:
+    """The Train page with this model's corpus and this sentence filled in."""
+    corpus = scene.lab.checkpoint.settings.corpus.name
+    label = "Train your own and watch it learn this sentence."
+    filled = {"corpus": corpus, "sentence": scene.view.text} if corpus in CORPORA else None
+    st.page_link("pages/train.py", label=label, icon=_ARROW, query_params=filled)
 
 
 def _which_heads(scene: Scene) -> None:

@@ -51,10 +51,10 @@ def prove(
 
 
 def _rows_sum_to_one(weights: Mapping[str, ndarray], masks: Mapping[str, ndarray]) -> Proof:
-    deviations = [
-        float(np.abs(weights[kind].sum(axis=-1, dtype=np.float64) - masks[kind].any(axis=-1)[:, None]).max())
-        for kind in weights
-    ]
+    deviations = []
+    for kind, array in weights.items():
+        seen = np.any(masks[kind], axis=-1, keepdims=True)[:, None, :, 0]  # -> [layer 1 query]
+        deviations.append(float(np.abs(array.sum(axis=-1, dtype=np.float64) - seen).max()))
     n_rows = sum(int(np.prod(array.shape[:-1])) for array in weights.values())
     return Proof(
         "Each row of attention weights sums to 1",

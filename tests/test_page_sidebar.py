@@ -1,0 +1,31 @@
+"""The sidebar shows what is training now, and nothing where nothing is."""
+
+from dataclasses import replace
+
+import pytest
+from page_models import PRONOUNS, open_page, save_untrained
+from tiny_runs import MODEL, settings
+
+from transformer import runs
+from transformer.config import CorpusConfig
+from transformer.runs import Status
+
+
+@pytest.fixture(autouse=True)
+def models(tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("runs")
+    save_untrained(folder)
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(folder))
+    return folder
+
+
+def test_a_run_in_progress_has_a_bar_with_its_step(monkeypatch):
+    run_id = runs.create_run(MODEL, settings(max_steps=200), CorpusConfig(name="reverse"))
+    training = replace(runs.get_run(run_id), status=Status(state="running", step=50))
+    monkeypatch.setattr("pages.common.sidebar.list_runs", lambda: [training])
+    bars = open_page(model=PRONOUNS).get("progress")
+    assert [(bar.proto.text, bar.proto.value) for bar in bars] == [(f"{run_id} · step 50 of 200", 25)]
+
+
+def test_nothing_is_drawn_where_nothing_trains():
+    assert not open_page(model=PRONOUNS).get("progress")
