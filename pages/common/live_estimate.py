@@ -8,8 +8,8 @@ from transformer.runs import Run
 
 LEAST_STEPS = 20
 """A run of fewer steps says more about its start than about its speed."""
-MEMORY_PER_PARAMETER = 16
-"""Bytes in training: the weight, its gradient and Adam's two means, in float32. Activations come on top."""
+FARTHEST = 4.0
+"""A step is scaled from another only where it is at most this many times its work: small steps are mostly overhead."""
 
 
 @dataclass(frozen=True)
@@ -26,16 +26,16 @@ class Estimate:
 
 
 def step_estimate(model: ModelConfig, train: TrainConfig, runs: Sequence[Run]) -> Estimate | None:
-    """Seconds a step as the newest like run took, else scaled from the newest run of any size; None without any."""
+    """Seconds a step as the newest like run took, else scaled from the newest run of about its size; None without."""
     busy = any(run.status.active for run in runs)
     measured = [run for run in runs if run.status.step >= LEAST_STEPS]
     for run in measured:
         if _kind(run.settings.model, run.settings.train) == _kind(model, train):
             return Estimate(run.status.elapsed_s / run.status.step, run.id, same=True, busy=busy)
     for run in measured:
-        done = _work(run.settings.model, run.settings.train)
-        scaled = run.status.elapsed_s / run.status.step * _work(model, train) / done
-        return Estimate(scaled, run.id, same=False, busy=busy)
+        times = _work(model, train) / _work(run.settings.model, run.settings.train)
+        if 1 / FARTHEST <= times <= FARTHEST:
+            return Estimate(run.status.elapsed_s / run.status.step * times, run.id, same=False, busy=busy)
     return None
 
 
@@ -56,7 +56,7 @@ def said(train: TrainConfig, estimate: Estimate | None) -> str:
     if train.max_seconds is not None:
         return f"ends after {duration(train.max_seconds)}"
     if estimate is None:
-        return "time not measured here yet: the first run will tell"
+        return "time not measured here yet: a first run will tell"
     at_most = "at most " if train.target_exact_match is not None else ""
     whence = "at the speed of" if estimate.same else "scaled from the speed of"
     longer = "; more while another run shares the cores" if estimate.busy else ""

@@ -87,12 +87,7 @@ def _head(run: Run, progress: Progress) -> None:
         readings=_readings(progress),
         key="readings",
     )
-    if run.status.state == "failed":
-        say(live_run.failure(run.status))
-        if run.resumable:
-            st.caption(
-                "Resume goes on from its last saved state with the same settings; other settings need a new run."
-            )
+    run_note(run)
 
 
 def run_note(run: Run) -> None:

@@ -1,0 +1,164 @@
+"""Runs: every run is in the table, any of them can be laid over each other, and nothing is deleted by one click."""
+
+import json
+import os
+
+import psutil
+import pytest
+from page_models import checked, open_page, texts
+from page_runs import PINNED, made_run, put_status, trained_run
+
+from pages.common.live_table import COLUMNS
+from pages.common.wording import plain
+from transformer import corpora, runs
+
+
+@pytest.fixture(autouse=True)
+def room(tmp_path, monkeypatch):
+    """An empty folder of runs, and no shipped models."""
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(corpora, "TOKENIZER_PAIRS_OF_TASK", 50)
+    monkeypatch.setattr("transformer.settings.SHIPPED_FOLDER", tmp_path / "shipped")
+    return tmp_path / "runs"
+
+
+def table(at):
+    """The rows that the table was given: cells by column title."""
+    found = [json.loads(element.proto.json) for element in at.get("bidi_component") if element.proto.json]
+    data = next(data for data in found if isinstance(data, dict) and "rows" in data)
+    return {
+        row["id"]: row | dict(zip([title for title, _ in COLUMNS], row["cells"], strict=True)) for row in data["rows"]
+    }
+
+
+def curves(at):
+    return json.loads(at.get("plotly_chart")[0].proto.spec)
+
+
+def button(at, label):
+    return next(button for button in at.button if button.label == label)
+
+
+def test_without_runs_the_page_invites_to_train():
+    at = open_page("runs")
+    assert "No runs yet" in texts(at) and not at.get("plotly_chart")
+
+
+def test_the_table_tells_what_each_run_is_and_reached():
+    run_id, waiting = trained_run(), made_run()
+    rows = table(open_page("runs"))
+    assert list(rows) == [waiting, run_id] or list(rows) == [run_id, waiting]
+    row = rows[run_id]
+    last = [r for r in runs.metrics(run_id) if r["split"] == "validation"][-1]
+    assert (row["corpus"], row["state"], row["step"], row["positions"]) == ("reverse", "finished", "20", "sinusoidal")
+    assert float(row["exact match, %"]) == pytest.approx(100 * last["exact_match"], abs=0.05)
+    assert float(row["validation loss"]) == pytest.approx(last["loss"], rel=5e-3)
+    assert rows[waiting]["state"] == "not started" and rows[waiting]["validation loss"] == "–"
+
+
+def test_a_damaged_run_does_not_hide_the_others(room):
+    run_id = trained_run()
+    (room / made_run() / "config.json").write_text("{")
+    assert list(table(open_page("runs"))) == [run_id]
+
+
+def test_shipped_models_stand_beside_the_runs(room, monkeypatch):
+    run_id = trained_run("mine")
+    shipped = trained_run("theirs")
+    (room.parent / "shipped").mkdir()
+    (room / shipped).rename(room.parent / "shipped" / shipped)
+    rows = table(open_page("runs"))
+    assert {name: row["state"] for name, row in rows.items()} == {run_id: "finished", shipped: "shipped"}
+
+
+def test_the_curves_of_the_shown_runs_are_laid_over_each_other():
+    first, second, third = trained_run(), trained_run(seed=1), trained_run(seed=2)
+    at = open_page("runs", show=[third, first])
+    assert [line["name"] for line in curves(at)["data"]] == [third, first]
+    assert [name for name, row in table(at).items() if row["shown"]] != [second]
+    assert at.query_params["show"] == [third, first]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "axis", "title"),
+    [
+        ("quantity", "exact match", "yaxis", "exact match, %"),
+        ("quantity", "training loss", "yaxis", "loss, nats per token"),
+        ("against", "seconds", "xaxis", "seconds of training"),
+        ("scale", "linear", "yaxis", "loss, nats per token"),
+    ],
+)
+def test_quantity_axis_and_scale_can_be_chosen(key, value, axis, title):
+    trained_run()
+    at = open_page("runs")
+    control = next(element for element in at.segmented_control if element.key == key)
+    at = checked(control.set_value(value).run())
+    layout = curves(at)["layout"]
+    assert layout[axis]["title"]["text"] == title
+    assert layout["yaxis"].get("type") == (None if value in ("linear", "exact match") else "log")
+
+
+def test_smoothed_training_loss_is_named_as_such():
+    trained_run()
+    at = open_page("runs")
+    at = checked(next(e for e in at.segmented_control if e.key == "quantity").set_value("training loss").run())
+    assert "label-smoothed" in texts(at)
+
+
+def test_deleting_is_asked_twice():
+    run_id, other = trained_run(), trained_run()
+    at = open_page("runs", run=run_id)
+    at = checked(button(at, "Delete").click().run())
+    assert "cannot be undone" in texts(at) and runs.run_folder(run_id).exists()
+    at = checked(button(at, "Keep it").click().run())
+    assert "cannot be undone" not in texts(at)
+    at = checked(button(at, "Delete").click().run())
+    at = checked(button(at, "Delete for good").click().run())
+    assert list(table(at)) == [other]
+
+
+def test_deleting_the_last_run_leaves_the_invitation():
+    at = open_page("runs", run=trained_run())
+    at = checked(button(at, "Delete").click().run())
+    assert "No runs yet" in texts(checked(button(at, "Delete for good").click().run()))
+
+
+def test_look_inside_opens_the_attention_page_on_the_run_in_hand():
+    run_id = trained_run()
+    at = checked(button(open_page("runs", run=run_id), "Look inside").click().run())
+    assert at.selectbox(key="choose-model").value == run_id
+    assert at.text_input(key="choose-text").value == PINNED[0]
+
+
+def test_a_run_at_work_can_be_paused_and_stopped_but_not_deleted():
+    run_id = trained_run()
+    me = psutil.Process(os.getpid())
+    put_status(run_id, state="running", phase="training", pid=me.pid, create_time=me.create_time())
+    at = open_page("runs", run=run_id)
+    assert table(at)[run_id]["state"] == "training"
+    assert "Delete" not in [button.label for button in at.button]
+    at = checked(button(at, "Stop").click().run())
+    assert json.loads((runs.run_folder(run_id) / runs.REQUEST_FILE).read_text()) == {"request": "stop"}
+    assert table(at)[run_id]["state"] == "stopping"
+
+
+def test_a_paused_run_is_resumed(monkeypatch):
+    started = []
+    monkeypatch.setattr(runs, "resume", started.append)
+    run_id = trained_run()
+    put_status(run_id, state="paused", reason="")
+    checked(button(open_page("runs", run=run_id), "Resume").click().run())
+    assert started == [run_id]
+
+
+def test_a_failed_run_says_its_sentence():
+    run_id = made_run()
+    put_status(run_id, state="failed", error="the disk is full")
+    assert "The disk is full" in texts(open_page("runs", run=run_id))
+
+
+def test_a_link_to_runs_that_are_gone_says_so():
+    run_id = trained_run()
+    at = open_page("runs", show=["gone-1", run_id], run="gone-2")
+    assert plain("“gone-1”, “gone-2”") in texts(at)
+    assert [line["name"] for line in curves(at)["data"]] == [run_id]
