@@ -7,7 +7,7 @@ PORT ?= 8501
 .PHONY: app test check bench browser clean
 
 app: .venv/app-ready
-	$(BIN)/python -m streamlit run app.py --server.port $(PORT)
+	$(BIN)/python -m streamlit run serve.py --server.port $(PORT)
 
 test: .venv/test-ready browser
 	$(BIN)/python -m ruff check .
