@@ -18,7 +18,7 @@ attention = scene.inspection.attention(scene.view.kind)
 with st.container(key="pictures"):
     overview, large = st.columns([1, 2], gap="large")
 with overview:
-    st.caption("All layers and heads")
+    st.caption("All layers and heads" + " · with the switches on" * bool(scene.view.switches))
     head_grid(
         attention.weights,
         kind=scene.view.kind,

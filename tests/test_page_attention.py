@@ -6,7 +6,7 @@ import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
 
 from pages.common.view import View, fit, merged, read
-from pages.common.wording import effect, number, plain, switch_label
+from pages.common.wording import effect, number, plain, pronoun_effect, switch_label
 from transformer.interventions import HeadsOff, MaskOff
 from transformer.lab import load
 
@@ -78,6 +78,15 @@ def test_the_shown_head_is_switched_off_and_on_again():
     at = checked(at.button(key=f"remove-{switch}").click().run())
     assert removable(at) == [] and not at.toggle(key="switch-head").value
     assert "switch" not in at.query_params
+
+
+def test_the_pronouns_own_move_is_told(monkeypatch):
+    comparison = load(PRONOUNS).compare(CLASSIC, [HeadsOff("decoder", 1, "cross", (0, 1, 2, 3))])
+    step = (comparison.largest_shift[0] + 1) % len(comparison.before.target_ids)
+    monkeypatch.setattr("pages.common.wording.pronoun_step", lambda inspection: step)
+    p, q = comparison.forced_before[step], comparison.forced_after[step]
+    (said,) = pronoun_effect(comparison)
+    assert f"from {number(p)} to {number(q)}" in said
 
 
 def test_all_heads_of_a_block_go_off_together():

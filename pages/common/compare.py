@@ -35,6 +35,6 @@ def show_output(scene: Scene) -> None:
         probabilities=comparison.after.probabilities.tolist(),
         key="after",
     )
-    st.markdown("  \n".join(wording.effect(comparison)))
+    st.markdown("  \n".join((*wording.effect(comparison), *wording.pronoun_effect(comparison))))
     for note in wording.switch_notes(comparison):
         st.caption(note)

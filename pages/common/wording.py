@@ -95,6 +95,16 @@ def effect(comparison: Comparison) -> tuple[str, ...]:
     )
 
 
+def pronoun_effect(comparison: Comparison) -> tuple[str, ...]:
+    """What the switches did to il or elle, where that is not what `effect` speaks of already."""
+    step = pronoun_step(comparison.before)
+    if step is None or step == comparison.largest_shift[0]:
+        return ()
+    p, q = float(comparison.forced_before[step]), float(comparison.forced_after[step])
+    word = token(comparison.before.target_tokens[step])
+    return (f"The pronoun {word} at step {step}: from {number(p)} to {number(q)} ({number(q - p, signed=True)}).",)
+
+
 def switch_notes(comparison: Comparison) -> tuple[str, ...]:
     """What has to be known of particular switches to read the result."""
     notes = []
