@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = [
     """config masks positions taps files settings devices
        data loss schedule tokenizer corpora tasks metrics pairs recipes
-       pronouns pronouns_grammar pronouns_lexicon pronouns_reading pronouns_verbs figures""",
+       pronouns figures""",
     "attention",
     "layers",
     "model",

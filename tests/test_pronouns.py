@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.pairs import Pair, words
-from transformer.pronouns import EXAMPLES, N_PAIRS, PronounSplits, frames, is_reserved, pair, split
-from transformer.pronouns_grammar import TENSES, elides, noun_phrase, verb_phrase
-from transformer.pronouns_lexicon import ADJECTIVES, NOUNS
-from transformer.pronouns_reading import read
-from transformer.pronouns_verbs import VERBS
+from transformer.pronouns.corpus import EXAMPLES, N_PAIRS, PronounSplits, frames, is_reserved, pair, split
+from transformer.pronouns.grammar import TENSES, elides, noun_phrase, verb_phrase
+from transformer.pronouns.lexicon import ADJECTIVES, NOUNS
+from transformer.pronouns.reading import read
+from transformer.pronouns.verbs import VERBS
 
 GOLD = (
     # The classic sentence, its twin, and both with the reason first.
@@ -145,7 +145,7 @@ def test_number_of_pairs_is_as_stated_and_above_300_000(parts):
 # In an interpreter of its own, where no type checker looks at each of six million calls.
 COUNT = """
 import json, sys
-from transformer.pronouns import split
+from transformer.pronouns.corpus import split
 parts = split()
 taken = [parts.train[:300_000], parts.validation, parts.held_out["random"], parts.held_out["combinations"]]
 french = {found.source: found.target for found in taken[-1]}

@@ -1,6 +1,6 @@
 """Parallel text to learn from: generated tasks, the pronoun corpus, and files of one's own, cleaned and split.
 
-Not here: how a generated pair is made (tasks.py, pronouns.py), and how pairs become batches (data.py).
+Not here: how a generated pair is made (tasks.py, pronouns/), and how pairs become batches (data.py).
 """
 
 import csv

@@ -168,9 +168,7 @@ class Lab:
         tap = compile_interventions(specs, self.model)
         config = self.model.config
         source, mask = self._encode([text])
-        steps = list(
-            greedy(self.model, source, mask, max_length=config.max_length, tap=tap, record=_attention_sites)
-        )
+        steps = list(greedy(self.model, source, mask, max_length=config.max_length, tap=tap, record=_attention_sites))
         target = [int(step.tokens[0]) for step in steps]
         source_ids = source[0].tolist()
         names = [self.tokenizer.piece(token) for token in target]

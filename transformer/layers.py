@@ -54,9 +54,7 @@ class AddNorm(nn.Module):
     x + Dropout(Sublayer(LayerNorm(x))), the later variant that trains without warm-up; its stacks end in one more norm.
     """
 
-    def __init__(
-        self, d_model: int, *, norm: NormPlacement, dropout: float, epsilon: float, address: Address
-    ) -> None:
+    def __init__(self, d_model: int, *, norm: NormPlacement, dropout: float, epsilon: float, address: Address) -> None:
         super().__init__()
         self.placement = norm
         self.address = address

@@ -1,7 +1,7 @@
 """A pair of sentences, its split into words, and the rule that decides which pairs are held out.
 
 Here: `Pair`, the only definition of a word in the project, and `split_of`. Not here: vocabularies (tokenizer.py) and
-where pairs come from (tasks.py, pronouns.py, corpora.py).
+where pairs come from (tasks.py, pronouns/, corpora.py).
 """
 
 import re

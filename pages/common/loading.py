@@ -12,7 +12,7 @@ from transformer.corpora import CorpusError, load_corpus
 from transformer.interventions import parse_intervention
 from transformer.lab import Comparison, Inspection, Lab, load
 from transformer.pairs import Pair, words
-from transformer.pronouns_reading import read as read_pronoun_sentence
+from transformer.pronouns.reading import read as read_pronoun_sentence
 from transformer.settings import WEIGHTS_FILE, CheckpointError, Found, find_checkpoint, list_checkpoints
 
 FIRST_CHOICE = "pronouns-en-fr"

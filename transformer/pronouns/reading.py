@@ -1,15 +1,15 @@
 """The gold French of any English sentence of the pronoun grammar, for sentences that a visitor types.
 
 Here: an English sentence read back into nouns, verb and reason. Since its French is a function of what was read, no
-English sentence has two translations. Not here: the numbered corpus (pronouns.py), which draws only some decorations.
+English sentence has two translations. Not here: the numbered corpus (corpus.py), which draws only some decorations.
 """
 
 from collections.abc import Sequence
 from functools import cache
 
 from transformer.pairs import Pair, words
-from transformer.pronouns import role_of
-from transformer.pronouns_grammar import (
+from transformer.pronouns.corpus import role_of
+from transformer.pronouns.grammar import (
     DEGREES,
     PAST_TENSES,
     PLAIN,
@@ -21,8 +21,8 @@ from transformer.pronouns_grammar import (
     sentence,
     verb_phrase,
 )
-from transformer.pronouns_lexicon import ADJECTIVES, NOUNS, Adjective, Noun
-from transformer.pronouns_verbs import SUBJECT, VERBS, Verb
+from transformer.pronouns.lexicon import ADJECTIVES, NOUNS, Adjective, Noun
+from transformer.pronouns.verbs import SUBJECT, VERBS, Verb
 
 
 def read(english: str) -> Pair | None:

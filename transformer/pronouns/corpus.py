@@ -10,8 +10,8 @@
    the reason is the subject's (so with block, frighten, disturb, overtake and reach). With catch alone, negation and
    adjective decide together: the slow, the weak and the old are caught, and do not catch. "The cat caught the mouse
    because it was slow" is about the mouse, "did not catch" about the cat.
-The generator uses the reasons that make sense with a verb, affirmed or denied (pronouns_verbs.py lists them); the rule
-itself also reads other sentences (pronouns_reading.py). What it does not settle is not in the language.
+The generator uses the reasons that make sense with a verb, affirmed or denied (verbs.py lists them); the rule
+itself also reads other sentences (reading.py). What it does not settle is not in the language.
 
 **The index.** Verb, reason, nouns, tense and order of clauses are a number in mixed radix. Each of these sentences
 stands there twice: plain, and decorated ("this dog", "the old dog", "very") by arithmetic from the number. No pair
@@ -33,7 +33,7 @@ from itertools import accumulate
 from typing import overload
 
 from transformer.pairs import Pair
-from transformer.pronouns_grammar import (
+from transformer.pronouns.grammar import (
     PLAIN,
     TENSES,
     THIS,
@@ -43,8 +43,8 @@ from transformer.pronouns_grammar import (
     sentence,
     verb_phrase,
 )
-from transformer.pronouns_lexicon import ADJECTIVES, NOUNS, Adjective, Noun
-from transformer.pronouns_verbs import EITHER, OBJECT, SUBJECT, VERBS, Reasons, Verb
+from transformer.pronouns.lexicon import ADJECTIVES, NOUNS, Adjective, Noun
+from transformer.pronouns.verbs import EITHER, OBJECT, SUBJECT, VERBS, Reasons, Verb
 
 N_PAIRS = 1_419_808
 """How many pairs there are: `len` of the two spaces together."""

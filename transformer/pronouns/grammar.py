@@ -1,7 +1,7 @@
 """English and French phrases of the pronoun corpus, side by side with their word alignment.
 
 Here: articles and demonstratives, agreement, elision, adjective order, tense and negation. Each function returns a
-`Phrase`. Not here: the words themselves (pronouns_lexicon.py) and which phrases meet (pronouns.py).
+`Phrase`. Not here: the words themselves (lexicon.py) and which phrases meet (corpus.py).
 
 Tenses: the simple past is the passé composé, the past perfect the plus-que-parfait, the present the présent and "will"
 the futur simple. A reason is in the imparfait ("was") after the two past tenses, and in the présent ("is") after the
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from transformer.pairs import Pair, words
-from transformer.pronouns_lexicon import ASPIRATED, Adjective, Noun
-from transformer.pronouns_verbs import Verb
+from transformer.pronouns.lexicon import ASPIRATED, Adjective, Noun
+from transformer.pronouns.verbs import Verb
 
 TENSES = ("past", "present", "future", "past perfect")
 PAST_TENSES = ("past", "past perfect")

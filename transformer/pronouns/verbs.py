@@ -1,11 +1,11 @@
 """The verbs of the pronoun corpus as data: their forms, the kinds of noun they join, and whose fault each reason is.
 
-Not here: the rule that makes one referent of two lists of reasons (pronouns.py, `role_of`).
+Not here: the rule that makes one referent of two lists of reasons (corpus.py, `role_of`).
 """
 
 from dataclasses import dataclass
 
-from transformer.pronouns_lexicon import ANIMAL, EVERY_KIND, HEIGHT, LAND, MOVERS, SOLIDS, THING, VEHICLE, WAY
+from transformer.pronouns.lexicon import ANIMAL, EVERY_KIND, HEIGHT, LAND, MOVERS, SOLIDS, THING, VEHICLE, WAY
 
 SUBJECT, OBJECT, EITHER = "subject", "object", "either"
 

@@ -1,7 +1,7 @@
 """The nouns and adjectives of the pronoun corpus as data: genders, forms, and which kinds of noun an adjective fits.
 
-Not here: the verbs and their reasons (pronouns_verbs.py), agreement (pronouns_grammar.py), and how sentences are
-numbered and split (pronouns.py). In every kind the masculine and feminine nouns stand in couples, as many of one gender
+Not here: the verbs and their reasons (verbs.py), agreement (grammar.py), and how sentences are
+numbered and split (corpus.py). In every kind the masculine and feminine nouns stand in couples, as many of one gender
 as of the other, so that no kind gives a gender away.
 """
 
