@@ -36,7 +36,16 @@ RECIPES: dict[str, Recipe] = {
     "pronouns-en-fr": Recipe(
         preset="small",
         model=_SMALL,
-        train=replace(_TASK, max_steps=700, learning_rate=2e-3, batch_tokens=2_048),
+        # 700 steps are too few: 98.8 % on random pairs, 98.7 % on combinations.
+        train=replace(
+            _TASK,
+            max_steps=1_000,
+            learning_rate=2e-3,
+            warmup_steps=100,
+            beta2=0.98,
+            batch_tokens=2_048,
+            evaluate_every=100,
+        ),
     ),
 }
 """By name of a generated corpus."""
