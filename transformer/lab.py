@@ -45,7 +45,8 @@ class Attention:
     mask: Bool[ndarray, "layer query key"]
     """True where the pass allowed the query to see the key."""
     queries: tuple[str, ...]
-    """One label a row: the token at which the query stands (decoder rows: the token read to write the next one)."""
+    """One label a row: the token at which the query stands. A decoder position reads one token to write the next:
+    `decoder_self` names what it reads, as its keys do, and `cross` what it writes, as an alignment does."""
     keys: tuple[str, ...]
     """One label a column."""
 
@@ -188,7 +189,7 @@ class Lab:
             decoder_self=(_rows_of_steps if cached else _last_pass)(
                 steps, "decoder_self", config.n_decoder_layers, inputs, inputs
             ),
-            cross=_rows_of_steps(steps, "cross", config.n_decoder_layers, inputs, source_tokens),
+            cross=_rows_of_steps(steps, "cross", config.n_decoder_layers, tuple(names), source_tokens),
             log_probs=torch.cat([step.log_probs for step in steps]).numpy(),
             interventions=specs,
             cached=cached,

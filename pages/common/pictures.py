@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.common.bertviz_view import head_view_height, head_view_html
+from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_lines import token_lines
 from pages.common.controls import Scene, choose_picture
 from transformer.figures.attention import head_heatmap
@@ -32,7 +33,7 @@ def draw_head(scene: Scene) -> None:
                 mask=attention.mask[layer],
                 dark=is_dark(),
             )
-            st.plotly_chart(figure, key="head", width="stretch", config={"displayModeBar": False})
+            scrolling_figure(figure, key="head")
         case "lines":
             token_lines(
                 attention.keys,
