@@ -308,3 +308,19 @@ def test_every_field_has_a_label():
     at = open_page("train")
     labels = {element.label for kind in (at.number_input, at.selectbox, at.text_area) for element in kind}
     assert set(LABELS.values()) - {"End after"} <= labels
+
+
+def test_a_rerun_that_left_before_the_url_changed_takes_nothing_back(started):
+    at = open_page("train", seed="3")
+    at = checked(field(at, "sentences").set_value("a b").run())
+    del at.query_params["sentence"]  # as the browser still has it
+    press_train(at)
+    assert runs.get_run(started[0]).settings.pinned == ("a b",)
+
+
+def test_the_back_button_brings_the_plan_before_back(monkeypatch):
+    at = open_page("train", seed="3")
+    at = checked(field(at, "seed").set_value(4).run())
+    monkeypatch.setattr("pages.common.live_memory._ON_ITS_WAY_S", 0.0)
+    at.query_params["seed"] = "3"
+    assert field(checked(at.run()), "seed").value == 3

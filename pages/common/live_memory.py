@@ -1,5 +1,6 @@
 """What the Train page remembers of a visitor, kept equal to the URL. All its session keys live here."""
 
+import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +11,8 @@ from pages.common.live_plan import FIRST_CORPUS, PARAMETERS, Plan, recommended
 from transformer.settings import is_name
 
 _KEY = "attention-lab-train"
+_ON_ITS_WAY_S = 3.0
+"""For so long after a change of the URL the one before may still arrive. Later it is the back button."""
 
 
 @dataclass
@@ -22,6 +25,8 @@ class Memory:
     """Sentences about a link, by field; gone with the next change."""
     written: dict[str, list[str]] | None = None
     """The query parameters as this session last wrote them."""
+    replaced: list[tuple[float, dict[str, list[str]]]] = field(default_factory=list)
+    """What stood in the URL before that, and when it was replaced: a rerun sent just before still carries it."""
     touched: bool = False
     """Whether a field was changed since the last run: its word then goes before that of a URL on its way."""
     asked: dict[str, str] = field(default_factory=dict)
@@ -74,8 +79,11 @@ def follow_url() -> None:
     """Takes over plan and run from the URL where someone else wrote it: a link, a reload, the back button."""
     now = memory()
     in_url = {name: st.query_params.get_all(name) for name in PARAMETERS if name in st.query_params}
-    if in_url and in_url != now.written and not now.touched:
+    now.replaced = [(when, url) for when, url in now.replaced if time.monotonic() - when < _ON_ITS_WAY_S]
+    late = any(url == in_url for _, url in now.replaced)
+    if in_url and in_url != now.written and not now.touched and not late:
         now.plan, wrong = live_plan.read(in_url)
+        now.written = in_url
         now.problems = dict(wrong)
         now.run = in_url["run"][-1] if "run" in in_url else ""
         if now.run and not is_name(now.run):
@@ -88,6 +96,9 @@ def write_url() -> None:
     """Puts plan and run into the URL."""
     now = memory()
     parameters = ({"run": now.run} if now.run else {}) | now.plan.parameters()
+    before = now.written
     now.written = {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}
+    if before is not None and before != now.written:
+        now.replaced.append((time.monotonic(), before))
     if {name: st.query_params.get_all(name) for name in st.query_params} != now.written:
         st.query_params.from_dict(parameters)

@@ -17,6 +17,7 @@ REASONS = {
     "asked": "as asked",
 }
 ASKED = {"pause": "pausing", "stop": "stopping"}
+"""What a run at work does between being asked and having done it."""
 
 
 def state_word(run: Run) -> str:
@@ -64,7 +65,7 @@ def act(run_id: str, request: str) -> None:
     except (RunError, OSError) as error:
         now.refusal = f"{error}."
     else:
-        now.asked[run_id] = request
+        now.asked |= {run_id: request} if request in ASKED else {}
 
 
 def forget_answered(run: Run) -> None:

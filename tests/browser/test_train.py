@@ -1,0 +1,124 @@
+"""In a real browser: train reverse for 100 steps, then look inside it; pause and resume; compare; reload."""
+
+import re
+
+import pytest
+from app_server import Server
+from playwright.sync_api import Page, expect
+
+from transformer.lab import load
+
+pytestmark = pytest.mark.browser
+
+TRAINING_MS = 180_000
+"""For a hundred steps of the smallest sizes on a busy machine."""
+SMALL = {"d_model": 32, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 1, "n_decoder_layers": 1, "threads": 1}
+
+
+@pytest.fixture(autouse=True)
+def same_runs(server: Server, monkeypatch):
+    """Lets the tests load what the server loads."""
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(server.runs))
+
+
+def open_small(page: Page, server: Server, **changes: object) -> None:
+    """The Train page with the smallest sizes filled in."""
+    page.goto(server.link("train", **{**SMALL, "batch_tokens": 256, "precision": "float32", **changes}))
+    expect(page.get_by_role("button", name="Train", exact=True)).to_be_enabled()
+
+
+def train(page: Page, server: Server) -> str:
+    """Presses the button; the new run's id, once it is in the URL."""
+    before = [path.name for path in server.runs.iterdir()]
+    page.get_by_role("button", name="Train", exact=True).click()
+    page.wait_for_function(
+        "before => {"
+        " const run = new URLSearchParams(location.search).get('run'); return run && !before.includes(run) }",
+        arg=before,
+    )
+    return page.evaluate("new URLSearchParams(location.search).get('run')")
+
+
+def state(page: Page, word: str, timeout: float = TRAINING_MS) -> None:
+    expect(page.locator(".st-key-readings .state")).to_have_text(word, timeout=timeout)
+
+
+def test_train_reverse_for_100_steps_then_look_inside_it(page: Page, server: Server):
+    open_small(page, server, evaluate_every=25)
+    steps = page.get_by_role("spinbutton", name="End after")
+    steps.fill("100")
+    steps.press("Enter")
+    page.wait_for_url("**steps=100**")
+    sentences = page.get_by_role("textbox", name="Sentences to follow")
+    sentences.fill("a b c d\nt s r")
+    sentences.press("Control+Enter")
+
+    run = train(page, server)
+    state(page, "Finished")
+    expect(page.locator(".st-key-readings .rest")).to_contain_text("step 100 of 100")
+    translation = load(run).translate(["a b c d"])[0]
+    expect(page.locator(".st-key-sentences .latest bdi").first).to_have_text(translation)
+    expect(page.locator(".st-key-curves .js-plotly-plot")).to_be_visible()
+    expect(page.get_by_text("Step 100:")).to_be_visible()
+
+    page.reload()
+    state(page, "Finished")
+
+    page.get_by_role("button", name="Look inside").click()
+    page.wait_for_url("**/attention?**")
+    expect(page.get_by_role("textbox", name="Sentence")).to_have_value("a b c d")
+    assert f"model={run}" in page.url
+    expect(page.locator(".js-plotly-plot").first).to_be_visible()
+
+
+def test_a_run_is_seen_growing_pauses_resumes_and_stops(page: Page, server: Server):
+    open_small(page, server, steps=100_000, evaluate_every=50)
+    train(page, server)
+    state(page, "Training")
+    curve = page.locator(".st-key-curve path.line").first
+    expect(curve).to_have_attribute("d", re.compile("^M"), timeout=TRAINING_MS)
+
+    # The keyboard reads the curve.
+    page.locator(".st-key-curve .root").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".st-key-curve .entry b").first).not_to_be_empty()
+
+    # It goes on while the visitor is elsewhere, and one can look inside meanwhile.
+    page.get_by_role("button", name="Look inside").click()
+    page.wait_for_url("**/attention?**")
+    expect(page.locator(".js-plotly-plot").first).to_be_visible()
+    page.get_by_role("link", name="Train", exact=True).click()
+    state(page, "Training")
+
+    page.get_by_role("button", name="Pause").click()
+    state(page, "Paused")
+    page.get_by_role("button", name="Resume").click()
+    state(page, "Training")
+    page.get_by_role("button", name="Stop").click()
+    state(page, "Stopped")
+
+
+def test_runs_are_ticked_and_taken_in_hand_with_the_keyboard(page: Page, server: Server):
+    open_small(page, server, steps=20, evaluate_every=10)
+    run = train(page, server)
+    state(page, "Finished")
+    page.get_by_role("link", name="Runs", exact=True).click()
+    tick = page.get_by_label(f"Show the curve of {run}", exact=True)
+    expect(tick).to_be_checked()
+    tick.focus()
+    page.keyboard.press("Space")
+    expect(tick).not_to_be_checked()
+    page.get_by_role("button", name=run, exact=True).focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**run={run}**")
+    expect(page.get_by_role("button", name="Delete")).to_be_visible()
+
+
+def test_a_bad_setting_is_refused_at_its_field(page: Page, server: Server):
+    open_small(page, server)
+    width = page.get_by_role("spinbutton", name="d_model")
+    width.fill("131")
+    width.press("Enter")
+    expect(page.get_by_text("must be divisible by the number of heads (2)")).to_be_visible()
+    expect(page.get_by_role("button", name="Train", exact=True)).to_be_disabled()
+    expect(width).to_have_value("131")
