@@ -149,12 +149,13 @@ def _draw_axes(
     size = max(8.0, min(14.0, cell * 0.8))
     key_width, query_width = (label_width(labels) * size * _CHARACTER_WIDTH for labels in (keys, queries))
     lies = key_width < cell - 4
-    key_height = size * 1.3 if lies else key_width + 10
+    key_height = size * 1.3 if lies else key_width + 6
     row_title, column_title = _titles(kind, len(queries) * cell, len(keys) * cell)
     title_font = {"color": theme.kind_colour(kind, dark)}
     shared = {
         "showline": False,
         "ticks": "",
+        "ticklabelstandoff": 6,
         "constrain": "domain",
         "tickfont": {"size": size, "family": theme.MONOSPACE},
     }
@@ -166,7 +167,7 @@ def _draw_axes(
         side="top",
         range=[-0.5, len(keys) - 0.5],
         constraintoward="left",
-        title={"text": column_title, "font": title_font, "standoff": 14},
+        title={"text": column_title, "font": title_font, "standoff": 8},
     )
     fig.update_yaxes(
         **shared,
@@ -177,7 +178,7 @@ def _draw_axes(
         constraintoward="top",
         title={"text": row_title, "font": title_font, "standoff": 8},
     )
-    top, left = _LEGEND_HEIGHT + 40 + key_height, 36 + query_width
+    top, left = _LEGEND_HEIGHT + 40 + key_height, 42 + query_width
     fig.update_layout(
         height=round(top + len(queries) * cell + 12),
         margin={"l": left, "r": 8, "t": top, "b": 12, "autoexpand": False},
