@@ -12,6 +12,9 @@ if not found:
     st.page_link("pages/train.py", label="Train", icon=":material/play_arrow:")
     st.stop()
 
+if not any(entry.run for entry in found):
+    st.page_link("pages/train.py", label="None of these is yours yet: train one", icon=":material/play_arrow:")
+
 follow_url(found)
 panel(active=any(entry.active for entry in found))
 write_url()

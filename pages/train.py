@@ -5,6 +5,7 @@ import streamlit as st
 from pages.common.controls import say
 from pages.common.live_form import fields, text_field
 from pages.common.live_memory import follow_url, memory, reset, show_run, write_url
+from pages.common.live_plan import LABELS
 from pages.common.live_start import EXPECTED, described, forecast, sentence_faults, sentence_notes, sentences_of, start
 from pages.common.live_view import invite, run_panel
 from transformer.runs import list_runs
@@ -36,7 +37,7 @@ with recipe:
     st.caption(described(plan.corpus))
     text_field("\n".join(sentences_of(plan)), shown, notes)
     pressed = st.button("Train", type="primary", width="stretch", disabled=bool(faults), icon=":material/play_arrow:")
-    st.caption("Something below or above has to be put right first." if faults else forecast(plan))
+    st.caption(f"To be put right first: {', '.join(LABELS[name] for name in faults)}." if faults else forecast(plan))
     fields(("preset", "positions"), shown, notes)
     fields(("n_encoder_layers", "n_decoder_layers"), shown, notes)
     fields(("d_model", "n_heads", "d_ff"), shown, notes)

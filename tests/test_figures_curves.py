@@ -53,6 +53,13 @@ def test_loss_is_on_a_logarithmic_axis_that_shows_every_value_and_says_plain_num
     np.testing.assert_allclose(axis.tickvals, [0.5, 1, 2])
 
 
+@pytest.mark.parametrize("y", [(3.85, 3.9), (1e-6, 1e4), (2.0, 2.0)])
+def test_a_logarithmic_axis_always_has_a_few_ticks(y):
+    axis = overlay_figure([curve(y=y)], title="loss", log=True).layout.yaxis
+    assert 2 <= len(axis.tickvals) <= 11
+    assert all(axis.range[0] <= np.log10(tick) <= axis.range[1] for tick in axis.tickvals)
+
+
 def test_a_run_without_an_evaluation_can_be_drawn():
     empty = curve("validation loss", ())
     fig = run_figure(curve(), empty, curve("validation exact match", ()))

@@ -145,3 +145,9 @@ def test_the_time_left_is_at_the_runs_own_speed():
     timed = replace(train, max_seconds=30.0)
     assert live_estimate.time_left(timed, step=100, elapsed_s=10.0) == 20
     assert live_estimate.share_done(timed, step=100, elapsed_s=15.0) == 0.5
+
+
+def test_where_nothing_was_measured_here_the_shipped_models_time_is_told_as_such():
+    _, train, _ = recommended("reverse").configs()
+    said = live_estimate.said(train, None, shipped_s=61.3)
+    assert "not measured here yet" in said and "the shipped model took 61 s" in said

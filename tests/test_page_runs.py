@@ -162,3 +162,12 @@ def test_a_link_to_runs_that_are_gone_says_so():
     at = open_page("runs", show=["gone-1", run_id], run="gone-2")
     assert plain("“gone-1”, “gone-2”") in texts(at)
     assert [line["name"] for line in curves(at)["data"]] == [run_id]
+
+
+def test_with_shipped_models_alone_the_page_still_invites(room):
+    shipped = trained_run("theirs")
+    (room.parent / "shipped").mkdir()
+    (room / shipped).rename(room.parent / "shipped" / shipped)
+    at = open_page("runs")
+    assert list(table(at)) == [shipped]
+    assert next(link.proto.label for link in at.get("page_link")).startswith("None of these is yours yet")

@@ -39,6 +39,11 @@ def step_estimate(model: ModelConfig, train: TrainConfig, runs: Sequence[Run]) -
     return None
 
 
+def is_same_work(model: ModelConfig, train: TrainConfig, other: ModelConfig, other_train: TrainConfig) -> bool:
+    """Whether two runs compute the same number of the same steps, on whatever machine and threads."""
+    return _sizes(model, train) == _sizes(other, other_train) and train.max_steps == other_train.max_steps
+
+
 def duration(seconds: float) -> str:
     """Seconds as said in a sentence: "8 s", "2 min 10 s", "1 h 5 min"."""
     seconds = max(0, round(seconds))
@@ -51,12 +56,16 @@ def duration(seconds: float) -> str:
     return f"{hours} h" + (f" {minutes} min" if minutes else "")
 
 
-def said(train: TrainConfig, estimate: Estimate | None) -> str:
-    """The estimate as a clause: "about 25 s here, at the speed of reverse-3"."""
+def said(train: TrainConfig, estimate: Estimate | None, *, shipped_s: float | None = None) -> str:
+    """The estimate as a clause: "about 25 s, at the speed of reverse-3".
+
+    `shipped_s` is what a shipped model of the same settings took, on the machine where it was trained.
+    """
     if train.max_seconds is not None:
         return f"ends after {duration(train.max_seconds)}"
     if estimate is None:
-        return "time not measured here yet: a first run will tell"
+        elsewhere = f"; the shipped model took {duration(shipped_s)} on two cores" if shipped_s is not None else ""
+        return f"time not measured here yet{elsewhere}"
     at_most = "at most " if train.target_exact_match is not None else ""
     whence = "at the speed of" if estimate.same else "scaled from the speed of"
     longer = "; more while another run shares the cores" if estimate.busy else ""
@@ -78,8 +87,12 @@ def share_done(train: TrainConfig, *, step: int, elapsed_s: float) -> float:
 
 
 def _kind(model: ModelConfig, train: TrainConfig) -> tuple[object, ...]:
+    return *_sizes(model, train), train.precision, train.threads
+
+
+def _sizes(model: ModelConfig, train: TrainConfig) -> tuple[object, ...]:
     sizes = (model.n_encoder_layers, model.n_decoder_layers, model.d_model, model.n_heads, model.d_ff, model.norm)
-    return *sizes, train.batch_tokens, train.accumulate, train.precision, train.threads
+    return *sizes, train.batch_tokens, train.accumulate
 
 
 def _work(model: ModelConfig, train: TrainConfig) -> float:

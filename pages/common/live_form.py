@@ -46,7 +46,7 @@ def text_field(value: str, faults: Mapping[str, str], notes: Mapping[str, str]) 
     st.text_area(
         LABELS["sentences"],
         key=key_of("sentences"),
-        height=104,
+        height=128,
         help=HELP["sentences"],
         on_change=change,
         args=("sentences",),

@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 from pages.common import live_estimate, wording
-from pages.common.live_data import corpus_of, parameter_count
+from pages.common.live_data import corpus_of, parameter_count, progress_of
 from pages.common.live_plan import Plan
 from transformer import runs
+from transformer.config import ModelConfig, TrainConfig
 from transformer.corpora import CORPORA, CorpusError
 from transformer.recipes import RECIPES
 from transformer.runs import RunError
+from transformer.settings import CheckpointError, list_checkpoints, read_settings
 from transformer.tokenizer import Tokenizer, TokenizerError
 
 EXPECTED = (RunError, CorpusError, TokenizerError, ValueError, OSError)
@@ -52,7 +54,7 @@ def sentence_notes(plan: Plan) -> dict[str, str]:
         " …" if len(strange) > 8 else ""
     )
     verb, them = ("is", "it") if len(strange) == 1 else ("are", "them")
-    return {"sentences": f":orange[{listed} {verb} not in this corpus: the model will never have seen {them}.]"}
+    return {"sentences": f"{listed} {verb} not in this corpus: the model will never have seen {them}."}
 
 
 def forecast(plan: Plan) -> str:
@@ -61,7 +63,7 @@ def forecast(plan: Plan) -> str:
     vocab_size = corpus_of(plan.corpus)[1].vocab_size
     count = parameter_count(replace(model, vocab_size=vocab_size))
     estimate = live_estimate.step_estimate(model, train, runs.list_runs())
-    return f"{count:,} parameters · {live_estimate.said(train, estimate)}"
+    return f"{count:,} parameters · {live_estimate.said(train, estimate, shipped_s=_shipped_s(model, train, plan))}"
 
 
 def start(plan: Plan) -> str:
@@ -70,3 +72,18 @@ def start(plan: Plan) -> str:
     run_id = runs.create_run(model, train, corpus, pinned=sentences_of(plan))
     runs.start(run_id)
     return run_id
+
+
+def _shipped_s(model: ModelConfig, train: TrainConfig, plan: Plan) -> float | None:
+    """Seconds that a shipped model of these very settings took where it was trained; None where there is none."""
+    for found in list_checkpoints():
+        if not found.shipped:
+            continue
+        try:
+            settings = read_settings(found.folder)
+        except CheckpointError:  # says so where it is opened
+            continue
+        same = live_estimate.is_same_work(settings.model, settings.train, model, train)
+        if same and settings.corpus.name == plan.corpus:
+            return progress_of(found.folder).last("train", "elapsed_s")
+    return None

@@ -15,11 +15,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const thead = element("thead");
   thead.append(head);
   table.append(thead, body);
-  const left = root.querySelector(".scroll")?.scrollLeft ?? 0;
+  const { scrollLeft = 0, scrollTop = 0 } = root.querySelector(".scroll") ?? {};
   const scroll = element("div", "scroll");
   scroll.append(table);
   root.replaceChildren(scroll);
-  scroll.scrollLeft = left;
+  scroll.scrollTo(scrollLeft, scrollTop);
   if (focused) root.querySelector(`[data-of="${CSS.escape(focused)}"]`)?.focus();
 }
 

@@ -18,17 +18,19 @@ from transformer import runs
 from transformer.checkpoint import CheckpointError
 from transformer.figures.attention import head_heatmap
 from transformer.figures.curves import EXACT_MATCH_TITLE, LOSS_TITLE, X_TITLES, Curve, run_figure
-from transformer.runs import Run, RunError
+from transformer.runs import Run, RunError, Status
 from transformer.settings import Settings, list_checkpoints, read_settings
 
 EVERY_S = 1.0
+WHILE_STARTING_S = 0.4
 _PICKED = key_of("picked")
 
 
 def run_panel(run_id: str) -> None:
     """The run, redrawn every second while a trainer works on it. The others can be chosen above it."""
-    active = runs.status(run_id).active
-    st.fragment(_panel, run_every=EVERY_S if active else None)(run_id, active)
+    before = runs.status(run_id)
+    every = (EVERY_S if before.phase == "training" else WHILE_STARTING_S) if before.active else None
+    st.fragment(_panel, run_every=every)(run_id, before)
 
 
 def invite(corpus: str) -> None:
@@ -50,17 +52,18 @@ def corpus_name(folder: Path) -> str:
         return ""
 
 
-def _panel(run_id: str, was_active: bool) -> None:
+def _panel(run_id: str, before: Status) -> None:
     try:
         run = runs.get_run(run_id)
     except (RunError, CheckpointError) as error:
-        if was_active:  # deleted by someone else meanwhile
+        if before.active:  # deleted by someone else meanwhile
             st.rerun()
         say(f"{error}.")
         return
     live_run.forget_answered(run)
-    if run.status.active != was_active or memory().run != run_id:
-        st.rerun()
+    now = run.status
+    if (now.active, now.phase) != (before.active, before.phase) or memory().run != run_id:
+        st.rerun()  # how often this is redrawn is settled by a full run alone
     progress = progress_of(run.folder)
     _head(run, progress)
     _curves(run, progress)

@@ -137,7 +137,9 @@ def _logarithmic(*curves: Curve) -> dict[str, object]:
     ticks = [digit * 10.0**decade for decade in range(-9, 7) for digit in (1, 2, 5)]
     low, high = low / 1.15, high * 1.15
     ticks = [tick for tick in ticks if low <= tick <= high]
-    if len(ticks) > 7:
+    if len(ticks) < 2:
+        ticks = [float(f"{tick:.2g}") for tick in np.geomspace(low * 1.1, high / 1.1, 3)]
+    elif len(ticks) > 7:
         ticks = [tick for tick in ticks if f"{tick:e}"[0] == "1"]
     return {
         "type": "log",
