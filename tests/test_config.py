@@ -57,6 +57,36 @@ REFUSALS = [
     ),
     (CorpusConfig, dict(vocab_size=7), "vocab_size (7) must be at least 8"),
     (DecodeConfig, dict(max_length=0), "max_length (0) must be at least 1"),
+    (DecodeConfig, dict(method="best"), "method ('best') must be one of: greedy, beam, sample"),
+    (DecodeConfig, dict(min_length=-1), "min_length (-1) must not be negative"),
+    (DecodeConfig, dict(min_length=9, max_length=8), "min_length (9) must not be above max_length (8)"),
+    (DecodeConfig, dict(no_repeat_ngram=-1), "no_repeat_ngram (-1) must not be negative"),
+    (DecodeConfig, dict(method="beam", beam=0), "beam (0) must lie between 1 and 256"),
+    (DecodeConfig, dict(method="beam", beam=10_000), "beam (10000) must lie between 1 and 256"),
+    (DecodeConfig, dict(method="beam", alpha=float("nan")), "alpha (nan) must be a number"),
+    (DecodeConfig, dict(method="beam", alpha=-1.0), "alpha (-1.0) must lie between 0 (no length norm) and 10"),
+    (DecodeConfig, dict(method="beam", length_norm="none"), "length_norm ('none') must be one of: paper, length"),
+    (DecodeConfig, dict(method="beam", n_best=5), "n_best (5) must lie between 1 and 4: the beam holds 4"),
+    (DecodeConfig, dict(n_best=2), "n_best (2) must lie between 1 and 1: greedy has one output"),
+    (
+        DecodeConfig,
+        dict(method="sample", temperature=0.0),
+        "temperature (0.0) must lie between 0.01 and 100; for the most probable token each time: greedy",
+    ),
+    (
+        DecodeConfig,
+        dict(method="sample", top_p=1.5),
+        "top_p (1.5) must lie above 0 and up to 1; 1 draws from all tokens",
+    ),
+    (DecodeConfig, dict(method="sample", top_k=-2), "top_k (-2) must not be negative; 0 draws from all tokens"),
+    (DecodeConfig, dict(method="sample", min_p=2.0), "min_p (2.0) must lie between 0 and 1; 0 draws from all tokens"),
+    (DecodeConfig, dict(method="sample", seed=-1), "seed (-1) must lie between 0 and 2 ** 63 - 1"),
+    (DecodeConfig, dict(beam=8), "beam (8) is for the method beam and would do nothing: the method is greedy"),
+    (
+        DecodeConfig,
+        dict(method="beam", top_k=3),
+        "top_k (3) is for the method sample and would do nothing: the method is beam",
+    ),
 ]
 
 

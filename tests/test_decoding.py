@@ -3,7 +3,7 @@ import torch
 from random_models import TINY, half_trained_model, ragged_batch, random_model, reversals
 from torch.nn import functional as F
 
-from transformer.decoding import greedy, teacher_forced_log_probs, translate_ids
+from transformer.decoding import Constraints, greedy, teacher_forced_log_probs, translate_ids
 from transformer.interventions import HeadsOff, MaskOff, compile_interventions
 from transformer.taps import Recorder, chain
 
@@ -173,6 +173,61 @@ def test_decoding_neither_keeps_gradients_nor_switches_them_off_outside():
         assert torch.is_grad_enabled()
         assert not step.log_probs.requires_grad
     assert not any(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_a_forced_token_is_written_and_what_follows_is_decoded_from_it(within):
+    model, (source, _) = half_trained_model(torch.float64), reversals(8)
+    _, free, _ = decode(model, source)
+    steps, tokens, log_probs = decode(model, source, constraints=Constraints(forced={0: 9, 2: 4}))
+    assert (tokens[:, 0] == 9).all() and (tokens[:, 2] == 4).all()
+    assert not torch.equal(free[:, :2], tokens[:, :2])
+    real = tokens != 0
+    within(log_probs[real], teacher_forced_log_probs(model, source, tokens)[real], 1e-12)
+    for step in (1, 3):
+        assert torch.equal(log_probs[:, step].argmax(-1)[real[:, step]], tokens[:, step][real[:, step]])
+    assert steps[0].offered.isneginf().sum(-1).eq(model.config.vocab_size - 1).all()
+
+
+def test_an_output_has_its_least_length_and_repeats_no_ngram():
+    model, (source, _) = random_model(), ragged_batch()
+    _, tokens, _ = decode(model, source, max_length=30, constraints=Constraints(min_length=20, no_repeat_ngram=3))
+    for row in tokens.tolist():
+        triples = list(zip(row, row[1:], row[2:], strict=False))[:18]
+        assert len(set(triples)) == len(triples) and 2 not in row[:19]
+    _, free, _ = decode(model, source, max_length=30)
+    assert not torch.equal(free, tokens)
+
+
+def test_an_output_may_end_where_every_other_token_is_forbidden():
+    rules = Constraints(no_repeat_ngram=1)
+    steps, tokens, _ = decode(
+        random_model(vocab_size=8), reversals(2)[0] % 8, max_length=20, constraints=rules, tap=force(5)
+    )
+    assert len(steps) <= 7 and (tokens[:, -1] != 5).all() and steps[-1].finished.all()
+
+
+@pytest.mark.parametrize(
+    ("rules", "sentence"),
+    [
+        (dict(forced={0: 23}), "the forced token 23 is not in the vocabulary of 23"),
+        (dict(forced={0: -1}), "the forced token -1 is not in the vocabulary of 23"),
+        (dict(forced={0: 0}), "the forced token 0 fills or starts sentences and cannot be written"),
+        (dict(forced={12: 5}), "a token is forced at step 12, but there are only steps 0 to 11"),
+        (dict(min_length=13), "min_length (13) must lie between 0 and max_length (12)"),
+        (dict(no_repeat_ngram=-1), "no_repeat_ngram (-1) must not be negative"),
+    ],
+)
+def test_constraints_that_cannot_be_met_are_refused(rules, sentence):
+    with pytest.raises(ValueError) as refusal:
+        decode(random_model(), ragged_batch()[0], constraints=Constraints(**rules))
+    assert str(refusal.value) == sentence
+
+
+def test_every_step_says_what_it_computed_and_what_it_reused():
+    model, (source, _) = half_trained_model(), reversals(4)
+    for cache in (True, False):
+        for step in decode(model, source, cache=cache)[0]:
+            assert (step.computed, step.reused) == ((1, step.index) if cache else (step.index + 1, 0))
 
 
 @pytest.mark.parametrize("chained", [False, True])

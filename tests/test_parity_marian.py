@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
 from transformer.attention import MultiHeadAttention
-from transformer.decoding import greedy, translate_ids
+from transformer.beam import beam_search
+from transformer.decoding import Constraints, greedy, translate_ids
 from transformer.model import Transformer
 from transformer.taps import Recorder
 
@@ -147,3 +148,41 @@ def test_greedy_decoding_writes_what_marian_generates(within, cache):
     assert len({tuple(row) for row in tokens.tolist()}) > len(source) / 2
     for row, ids in zip(tokens.tolist(), translate_ids(ours, source, max_length=19), strict=True):
         assert ids == (row[: row.index(2)] if 2 in row else row)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("early_stopping", [True, False])
+@pytest.mark.parametrize("ngram", [0, 2])
+def test_beam_search_writes_what_marian_generates(within, alpha, early_stopping, ngram):
+    """Their `length_penalty` is our alpha with the norm "length"; their "never" is our early_stopping=False."""
+    ours = half_trained_model(torch.float64)
+    source, _ = reversals(12)
+    generated = marian(ours).generate(
+        source,
+        attention_mask=(source != 0).long(),
+        num_beams=4,
+        num_return_sequences=4,
+        do_sample=False,
+        max_length=13,
+        length_penalty=alpha,
+        early_stopping=True if early_stopping else "never",
+        no_repeat_ngram_size=ngram,
+        output_scores=True,
+        return_dict_in_generate=True,
+    )
+    *_, last = beam_search(
+        ours,
+        source,
+        size=4,
+        max_length=12,
+        alpha=alpha,
+        norm="length",
+        early_stopping=early_stopping,
+        constraints=Constraints(no_repeat_ngram=ngram),
+    )
+    rows = generated.sequences[:, 1:].tolist()
+    theirs = [row[: row.index(2) + 1] if 2 in row else row for row in rows]  # they fill up with eos
+    mine = [list(hypothesis.ids) for result in last.finished for hypothesis in result]
+    assert mine == theirs
+    scores = torch.tensor([hypothesis.score for result in last.finished for hypothesis in result])
+    within(scores, generated.sequences_scores, 1e-5)  # generate() scores in float32

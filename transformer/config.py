@@ -14,6 +14,11 @@ PositionKind = Literal["sinusoidal", "learned", "none"]
 ScheduleKind = Literal["paper", "constant", "cosine"]
 TokenizerKind = Literal["auto", "words", "bpe", "unigram", "char"]
 Precision = Literal["auto", "float32", "bfloat16"]
+DecodeMethod = Literal["greedy", "beam", "sample"]
+LengthNorm = Literal["paper", "length"]
+
+WIDEST_BEAM = 256
+"""Hypotheses a sentence: time and memory grow with it, translations stop getting better long before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,14 +207,88 @@ class TrainConfig:
 class DecodeConfig:
     """How a translation is chosen."""
 
-    max_length: int = 128
-    """Most tokens written, the end token included."""
+    method: DecodeMethod = "greedy"
+    """The most probable token each time, a beam of hypotheses, or tokens drawn by lot."""
+    max_length: int | None = None
+    """Most tokens written, the end token included; None: as many as the model can."""
+    min_length: int = 0
+    """At least this many tokens, the end token included."""
+    no_repeat_ngram: int = 0
+    """No n tokens in a row are written twice; 0 allows it."""
+    n_best: int = 1
+    """Outputs for each text: the best of the beam, or as many samples."""
+    beam: int = 4
+    """Hypotheses kept for each sentence (method beam)."""
+    alpha: float = 0.6
+    """Strength of the length norm by which a hypothesis's log-probability is divided (method beam)."""
+    length_norm: LengthNorm = "paper"
+    """paper: ((5 + length) / 6) ** alpha. length: length ** alpha, as in fairseq and transformers (method beam)."""
+    early_stopping: bool = True
+    """Stop when as many hypotheses as the beam is wide have ended, or only when none can be overtaken (method beam)."""
+    temperature: float = 1.0
+    """Log-probabilities are divided by it: below 1 sharpens, above 1 flattens (method sample)."""
+    top_k: int = 0
+    """Draw from the k most probable tokens; 0 from all (method sample)."""
+    top_p: float = 1.0
+    """Draw from the fewest tokens that together have this probability (method sample)."""
+    min_p: float = 0.0
+    """Draw from tokens at least this fraction as probable as the most probable one (method sample)."""
+    seed: int = 0
+    """Of the draws (method sample)."""
     cache: bool = True
     """Keep keys and values between steps; switched off where an intervention would make them wrong."""
 
     def __post_init__(self) -> None:
         _check_types(self)
-        _require(self.max_length >= 1, f"max_length ({self.max_length}) must be at least 1")
+        _one_of("method", self.method, DecodeMethod)
+        longest = self.max_length
+        _require(longest is None or longest >= 1, f"max_length ({longest}) must be at least 1")
+        for name in ("min_length", "no_repeat_ngram"):
+            _require(getattr(self, name) >= 0, f"{name} ({getattr(self, name)}) must not be negative")
+        _require(
+            longest is None or self.min_length <= longest,
+            f"min_length ({self.min_length}) must not be above max_length ({longest})",
+        )
+        check_beam(self.beam, self.alpha, self.length_norm)
+        check_sampling(self.temperature, self.top_k, self.top_p, self.min_p)
+        _require(0 <= self.seed < 2**63, f"seed ({self.seed}) must lie between 0 and 2 ** 63 - 1")
+        self._check_n_best()
+        for field in fields(self):
+            meant = _METHOD_OF.get(field.name, self.method)
+            value = getattr(self, field.name)
+            _require(
+                meant == self.method or value == field.default,
+                f"{field.name} ({value}) is for the method {meant} and would do nothing: the method is {self.method}",
+            )
+
+    def _check_n_best(self) -> None:
+        most = {"greedy": 1, "beam": self.beam, "sample": 1_000}[self.method]
+        why = {"greedy": "greedy has one output", "beam": f"the beam holds {most}", "sample": f"at most {most:,}"}
+        _require(1 <= self.n_best <= most, f"n_best ({self.n_best}) must lie between 1 and {most}: {why[self.method]}")
+
+
+_METHOD_OF: dict[str, DecodeMethod] = {
+    **dict.fromkeys(("beam", "alpha", "length_norm", "early_stopping"), "beam"),
+    **dict.fromkeys(("temperature", "top_k", "top_p", "min_p", "seed"), "sample"),
+}
+
+
+def check_beam(size: int, alpha: float, norm: str) -> None:
+    """Refuses a beam that cannot be searched, in a sentence."""
+    _require(1 <= size <= WIDEST_BEAM, f"beam ({size}) must lie between 1 and {WIDEST_BEAM}")
+    _require(0 <= alpha <= 10, f"alpha ({alpha}) must lie between 0 (no length norm) and 10")
+    _one_of("length_norm", norm, LengthNorm)
+
+
+def check_sampling(temperature: float, top_k: int, top_p: float, min_p: float) -> None:
+    """Refuses what no distribution can be made of, in a sentence."""
+    _require(
+        0.01 <= temperature <= 100,
+        f"temperature ({temperature}) must lie between 0.01 and 100; for the most probable token each time: greedy",
+    )
+    _require(top_k >= 0, f"top_k ({top_k}) must not be negative; 0 draws from all tokens")
+    _require(0 < top_p <= 1, f"top_p ({top_p}) must lie above 0 and up to 1; 1 draws from all tokens")
+    _require(0 <= min_p <= 1, f"min_p ({min_p}) must lie between 0 and 1; 0 draws from all tokens")
 
 
 def _require(holds: bool, otherwise: str) -> None:

@@ -1,10 +1,12 @@
-"""Choosing a translation token by token: greedy decoding as a generator of steps, with a key/value cache.
+"""Choosing a translation token by token: what every method shares, and greedy decoding; each is a generator of steps.
 
-Each step may be recorded; recording never changes the output beyond the rounding between the two attention paths.
+Constraints hold for every method: forced tokens, a least length, no repeated n-gram. The key/value cache is used where
+it is right. Each step may be recorded; recording never changes the output beyond the rounding between the two attention
+paths. Not here: sampling.py, beam.py.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -12,6 +14,71 @@ from torch import Tensor
 
 from transformer.model import DecoderCache, Transformer
 from transformer.taps import Recorder, Recording, Site, Tap, chain, needs_recomputation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraints:
+    """What may not be written, or must be, whatever the model says. The same for every row of a batch."""
+
+    forced: Mapping[int, int] = field(default_factory=dict)
+    """The token that must stand at a step, by step; 0 is the first after bos. Goes before every other constraint."""
+    min_length: int = 0
+    """At least this many tokens, the end token included."""
+    no_repeat_ngram: int = 0
+    """No n tokens in a row are written twice; 0 allows it."""
+
+    def check(self, model: Transformer, max_length: int) -> None:
+        """Refuses what this model cannot write within `max_length` tokens."""
+        longest, config = model.config.max_length, model.config
+        if not 1 <= max_length <= longest:
+            raise ValueError(f"max_length ({max_length}) must lie between 1 and the model's {longest}")
+        if not 0 <= self.min_length <= max_length:
+            raise ValueError(f"min_length ({self.min_length}) must lie between 0 and max_length ({max_length})")
+        if self.no_repeat_ngram < 0:
+            raise ValueError(f"no_repeat_ngram ({self.no_repeat_ngram}) must not be negative")
+        for step, token in self.forced.items():
+            if not 0 <= step < max_length:
+                raise ValueError(f"a token is forced at step {step}, but there are only steps 0 to {max_length - 1}")
+            if not 0 <= token < config.vocab_size:
+                raise ValueError(f"the forced token {token} is not in the vocabulary of {config.vocab_size:,}")
+            if token in (config.pad_id, config.bos_id):
+                raise ValueError(f"the forced token {token} fills or starts sentences and cannot be written")
+
+    def allowed(
+        self,
+        log_probs: Float[Tensor, "batch vocab"],
+        written: Int[Tensor, "batch length"],
+        *,
+        pad_id: int,
+        eos_id: int,
+    ) -> Float[Tensor, "batch vocab"]:
+        """The log-probabilities of the next token after `written` (no bos), -inf where it may not stand.
+
+        Padding is no token to write: later steps would not see it, and readers take it for the end. A row in which
+        nothing is left may end.
+        """
+        index = written.size(1)
+        allowed = log_probs.clone()
+        if index in self.forced:
+            allowed[:] = -torch.inf
+            allowed[:, self.forced[index]] = log_probs[:, self.forced[index]]
+            return allowed
+        allowed[:, pad_id] = -torch.inf
+        if index + 1 < self.min_length:
+            allowed[:, eos_id] = -torch.inf
+        if 0 < self.no_repeat_ngram <= index:
+            windows = written.unfold(1, self.no_repeat_ngram, 1)  # -> [batch window n]
+            tail = written[:, index - self.no_repeat_ngram + 1 :]
+            seen = (windows[:, :, :-1] == tail[:, None]).all(dim=-1)
+            banned = torch.zeros_like(log_probs).scatter_add(1, windows[:, :, -1], seen.to(log_probs.dtype)) > 0
+            allowed[banned] = -torch.inf
+        stuck = allowed.isneginf().all(dim=-1)
+        allowed[stuck, eos_id] = log_probs[stuck, eos_id]
+        return allowed
+
+
+FREE = Constraints()
+"""Nothing is forced or forbidden but padding."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +90,16 @@ class Step:
     tokens: Int[Tensor, "batch"]
     """The chosen ids; pad in rows that had ended before."""
     log_probs: Float[Tensor, "batch vocab"]
-    """Natural log of the probability of every token."""
+    """Natural log of the probability of every token, as the model gave it."""
+    offered: Float[Tensor, "batch vocab"]
+    """What the token was chosen from: `log_probs`, -inf where a constraint forbids; in sampling, the log-probabilities
+    of the very distribution that was drawn from."""
     finished: Bool[Tensor, "batch"]
     """Rows that have written eos, this step included."""
+    computed: int
+    """Target positions that this step's pass went through the decoder with."""
+    reused: int
+    """Earlier target positions whose keys and values came from the cache."""
     recording: Recording | None
     """The wanted sites of this step's pass, interventions included; the first step also holds the encoder's pass."""
 
@@ -36,34 +110,113 @@ def greedy(
     source_mask: Bool[Tensor, "batch source"] | None = None,
     *,
     max_length: int,
+    constraints: Constraints = FREE,
     tap: Tap | None = None,
     record: Callable[[Site], bool] | None = None,
     cache: bool = True,
 ) -> Iterator[Step]:
-    """Yields the most probable next token of each row (never pad) until all have written eos, or max_length tokens.
+    """Yields the most probable allowed token of each row until all have written eos, or max_length tokens.
 
     `record` says which sites each step keeps (None: nothing). The cache is left out where the tap would make it wrong;
-    each step then passes the whole prefix again. Raises ValueError when max_length is past the model's.
+    each step then passes the whole prefix again. Raises ValueError for a max_length past the model's or constraints
+    that it cannot meet.
     """
-    if not 1 <= max_length <= model.config.max_length:
-        raise ValueError(f"max_length ({max_length}) must lie between 1 and the model's {model.config.max_length}")
+
+    def choose(allowed: Tensor) -> tuple[Tensor, Tensor]:
+        return allowed, allowed.argmax(dim=-1)
+
+    return token_by_token(
+        model,
+        source,
+        source_mask,
+        choose,
+        max_length=max_length,
+        constraints=constraints,
+        tap=tap,
+        record=record,
+        cache=cache,
+    )
+
+
+def token_by_token(
+    model: Transformer,
+    source: Int[Tensor, "batch source"],
+    source_mask: Bool[Tensor, "batch source"] | None,
+    choose: Callable[[Tensor], tuple[Tensor, Tensor]],
+    *,
+    max_length: int,
+    constraints: Constraints,
+    tap: Tap | None,
+    record: Callable[[Site], bool] | None,
+    cache: bool,
+) -> Iterator[Step]:
+    """The steps of a method that keeps one output a row.
+
+    `choose` turns allowed log-probabilities [batch vocab] into what it chose from and the tokens it chose.
+    """
+    constraints.check(model, max_length)
     config = model.config
-    source_mask = source != config.pad_id if source_mask is None else source_mask
-    recorder = None if record is None else Recorder(record)
-    with torch.no_grad():
-        memory = model.encode(source, source_mask, tap=chain(tap, recorder))
-    kept = model.new_cache() if cache and not needs_recomputation(tap) else None
+    search = NextToken(model, source, source_mask, tap=tap, record=record, cache=cache)
     prefix = source.new_full((source.size(0), 1), config.bos_id)
     finished = torch.zeros(source.size(0), dtype=torch.bool, device=source.device)
     for index in range(max_length):
-        log_probs = _next_log_probs(model, prefix, memory, source_mask, chain(tap, recorder), kept)
-        tokens = _most_probable(log_probs, never=config.pad_id).masked_fill(finished, config.pad_id)
+        reused = search.reusable
+        log_probs, recording = search.log_probs(prefix)
+        allowed = constraints.allowed(log_probs, prefix[:, 1:], pad_id=config.pad_id, eos_id=config.eos_id)
+        offered, tokens = choose(allowed)
+        tokens = tokens.masked_fill(finished, config.pad_id)
         finished = finished | (tokens == config.eos_id)
-        yield Step(index, tokens, log_probs, finished, None if recorder is None else recorder.recording)
+        yield Step(index, tokens, log_probs, offered, finished, prefix.size(1) - reused, reused, recording)
         if finished.all():
             return
-        recorder = None if record is None else Recorder(record)
         prefix = torch.cat((prefix, tokens[:, None]), dim=1)
+
+
+class NextToken:
+    """The model asked again and again for the token after a prefix: encodes once, caches where that is right, records.
+
+    Rows may be reordered, dropped and repeated between two questions.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        source: Int[Tensor, "batch source"],
+        source_mask: Bool[Tensor, "batch source"] | None,
+        *,
+        tap: Tap | None,
+        record: Callable[[Site], bool] | None,
+        cache: bool,
+    ) -> None:
+        self._model, self._tap, self._record = model, tap, record
+        self._recorder = None if record is None else Recorder(record)
+        self._source_mask = source != model.config.pad_id if source_mask is None else source_mask
+        with torch.no_grad():
+            self._memory = model.encode(source, self._source_mask, tap=chain(tap, self._recorder))
+        self._cache: DecoderCache | None = model.new_cache() if cache and not needs_recomputation(tap) else None
+
+    @property
+    def reusable(self) -> int:
+        """Target positions in the cache."""
+        return 0 if self._cache is None else self._cache.length
+
+    @torch.no_grad()
+    def log_probs(self, prefix: Int[Tensor, "batch prefix"]) -> tuple[Float[Tensor, "batch vocab"], Recording | None]:
+        """Log-probabilities after each prefix (bos included), and what was recorded since the last question."""
+        new = prefix[:, self.reusable :]
+        tap = chain(self._tap, self._recorder)
+        states = self._model.decode(new, self._memory, self._source_mask, tap=tap, cache=self._cache)
+        found = self._model.project(states[:, -1], tap=tap).log_softmax(dim=-1)
+        recording = None if self._recorder is None else self._recorder.recording
+        self._recorder = None if self._record is None else Recorder(self._record)
+        return found, recording
+
+    def rows(self, kept: Int[Tensor, "row"], *, same_sources: bool = False) -> None:
+        """Goes on with these rows. `same_sources`: each stands where another of the same source stood."""
+        if self._cache is not None:
+            self._cache.rows(kept, same_sources=same_sources)
+        if not same_sources:
+            self._memory, self._source_mask = self._memory[kept], self._source_mask[kept]
 
 
 def translate_ids(
@@ -74,9 +227,13 @@ def translate_ids(
     max_length: int,
 ) -> list[list[int]]:
     """The greedy output of each row, without eos and padding."""
-    steps = [step.tokens for step in greedy(model, source, source_mask, max_length=max_length)]
+    return outputs(model, greedy(model, source, source_mask, max_length=max_length))
+
+
+def outputs(model: Transformer, steps: Iterator[Step]) -> list[list[int]]:
+    """What each row wrote, without eos and padding."""
     ends = (model.config.eos_id, model.config.pad_id)
-    return [_until(row, ends) for row in torch.stack(steps, dim=1).tolist()]
+    return [_until(row, ends) for row in torch.stack([step.tokens for step in steps], dim=1).tolist()]
 
 
 @torch.no_grad()
@@ -92,27 +249,6 @@ def teacher_forced_log_probs(
     bos = target.new_full((target.size(0), 1), model.config.bos_id)
     logits = model(source, torch.cat((bos, target[:, :-1]), dim=1), source_mask, tap=tap)
     return logits.log_softmax(dim=-1)
-
-
-@torch.no_grad()
-def _next_log_probs(
-    model: Transformer,
-    prefix: Int[Tensor, "batch prefix"],
-    memory: Float[Tensor, "batch source d_model"],
-    source_mask: Bool[Tensor, "batch source"],
-    tap: Tap | None,
-    cache: DecoderCache | None,
-) -> Float[Tensor, "batch vocab"]:
-    new = prefix if cache is None else prefix[:, -1:]
-    states = model.decode(new, memory, source_mask, tap=tap, cache=cache)
-    return model.project(states[:, -1], tap=tap).log_softmax(dim=-1)
-
-
-def _most_probable(log_probs: Float[Tensor, "batch vocab"], *, never: int) -> Int[Tensor, "batch"]:
-    """Padding is no token to write: later steps would not see it, and readers take it for the end."""
-    allowed = log_probs.clone()
-    allowed[:, never] = -torch.inf
-    return allowed.argmax(dim=-1)
 
 
 def _until(ids: list[int], ends: tuple[int, ...]) -> list[int]:

@@ -40,6 +40,15 @@ class DecoderCache:
         self.real = real if self.real is None else torch.cat((self.real, real), dim=1)
         return self.real
 
+    def rows(self, kept: Int[Tensor, "row"], *, same_sources: bool = False) -> None:
+        """Goes on with these batch rows. `same_sources` spares the source's keys and values where none would change."""
+        if self.real is not None:
+            self.real = self.real[kept]
+        for layer in self.layers:
+            layer.self_attention.rows(kept)
+            if not same_sources:
+                layer.cross_attention.rows(kept)
+
 
 class Embedding(nn.Module):
     """Token vectors times sqrt(d_model), plus positions, then dropout (sections 3.4 and 3.5)."""
