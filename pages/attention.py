@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.common import controls
+from pages.common.cell_panel import choose_cell, show_cell
 from pages.common.compare import show_output
 from pages.common.components.head_grid import head_grid
 from pages.common.explain import KIND_EXPLAINED, what_am_i_looking_at
@@ -31,3 +32,5 @@ with overview:
     show_proofs(scene)
 with large:
     draw_head(scene)
+    choose_cell(scene)
+show_cell(scene)

@@ -116,6 +116,12 @@ def test_click_targets_name_query_and_key_by_position() -> None:
     assert points.marker.opacity == points.selected.marker.opacity == points.unselected.marker.opacity == 0
 
 
+def test_a_chosen_cell_is_framed() -> None:
+    fig = head_heatmap(softmax_rows(3, 4), QUERIES, KEYS, kind="cross", chosen=(2, 1))
+    (frame,) = fig.layout.shapes
+    assert (frame.x0, frame.x1, frame.y0, frame.y1) == (0.5, 1.5, 1.5, 2.5)
+
+
 def test_markup_in_a_token_stays_text() -> None:
     nasty = ["<b>x</b>", "</script>", "a & b"]
     fig = head_heatmap(softmax_rows(3, 3), nasty, nasty, kind="cross")

@@ -5,6 +5,7 @@ import json
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
 
+from pages.common.cell_panel import equation
 from pages.common.view import View, fit, merged, read
 from pages.common.wording import effect, number, plain, pronoun_effect, switch_label
 from transformer.interventions import HeadsOff, MaskOff
@@ -191,6 +192,7 @@ def test_a_view_survives_its_url():
         layer=0,
         head=3,
         picture="lines",
+        cell=(3, 0),
         switches=(HeadsOff("decoder", 0, "cross", (0, 2)), MaskOff("causal")),
     )
     parameters = {key: value if isinstance(value, list) else [value] for key, value in view.parameters().items()}
@@ -213,3 +215,48 @@ def test_a_view_that_fits_is_left_alone():
 )
 def test_numbers_have_three_significant_digits(value, said):
     assert number(value) == said
+
+
+def test_a_cell_is_taken_apart_by_the_boxes_and_by_a_link():
+    at = attention(layer="1", head="2")
+    assert not at.latex[:-1] or "looked at" not in texts(at)
+    at = checked(at.selectbox(key="choose-query").set_value(1).run())
+    weights = load(PRONOUNS).inspect(CLASSIC).cross.weights[1, 2, 1]
+    assert at.query_params["cell"] == f"1,{weights.argmax()}"
+    at = checked(at.selectbox(key="choose-key").set_value(3).run())
+    assert at.query_params["cell"] == "1,3"
+    lab = load(PRONOUNS)
+    cell = lab.cell(lab.inspect(CLASSIC), "cross", 1, 2, 1, 3)
+    assert equation(cell) in [latex.value.strip("$\n") for latex in at.latex]
+    assert "the very float32 of the picture" in texts(at)
+    shown = at.dataframe[-1].value
+    assert shown["weight"].tolist() == [str(weight) for weight in cell.weights]
+    at = checked(at.button(key="close-cell").click().run())
+    assert "cell" not in at.query_params and "the very float32" not in texts(at)
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+@pytest.mark.parametrize("switch", ["off:decoder.1.cross:0", "mask:causal"])
+def test_a_cell_of_each_kind_is_taken_apart_under_switches(kind, switch):
+    at = attention(kind=kind, cell="2,1", switch=switch)
+    assert "the very float32 of the picture" in texts(at)
+    off = kind == "cross" and switch.startswith("off")
+    assert ("nothing of this cell reached the output" in texts(at)) == off
+
+
+def test_a_key_that_did_not_exist_yet_is_said_to():
+    assert "did not exist yet" in texts(attention(kind="decoder_self", cell="1,3"))
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [("99,0", "There is no cell 99,0: this picture has rows 0 to"), ("a,b", "a cell is its row and its column")],
+)
+def test_a_link_to_a_cell_that_does_not_exist_is_answered_in_a_sentence(cell, said):
+    assert plain(said) in texts(attention(cell=cell))
+
+
+def test_another_sentence_closes_the_cell():
+    at = attention(cell="1,1")
+    at = checked(at.text_input(key="choose-text").set_value("The cat slept.").run())
+    assert "cell" not in at.query_params

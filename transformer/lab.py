@@ -15,12 +15,13 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
+from transformer.analysis.cell import Cell, look_into
 from transformer.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
 from transformer.data import encode_sources
 from transformer.decoding import Step, greedy, needs_recomputation, teacher_forced_log_probs, translate_ids
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model import Transformer
-from transformer.taps import Recording, Site, Stack
+from transformer.taps import Address, Recording, Site, Stack
 from transformer.tokenizer import EOS, Tokenizer
 
 if TYPE_CHECKING:
@@ -225,6 +226,19 @@ class Lab:
 def load(name: str) -> Lab:
     """The model of a shipped checkpoint's name, a run's id or a folder; CheckpointError if there is none."""
     return Lab(load_checkpoint(find_checkpoint(name)))
+
+    def cell(self, seen: Inspection, kind: AttentionKind, layer: int, head: int, query: int, key: int) -> Cell:
+        """One cell of an inspection of this model taken apart; ValueError for a cell that does not exist."""
+        stack, block = KIND_SITES[kind]
+        return look_into(
+            self.model,
+            seen.source_ids,
+            seen.interventions,
+            address=Address(stack, layer, block),
+            head=head,
+            query=query,
+            key=key,
+        )
 
 
 def _attention_sites(site: Site) -> bool:

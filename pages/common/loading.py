@@ -6,11 +6,12 @@ from pathlib import Path
 
 import streamlit as st
 
+from transformer.analysis.cell import Cell
 from transformer.analysis.effects import HeadEffect, head_effects
 from transformer.analysis.proofs import Proof, prove
 from transformer.corpora import CorpusError, load_corpus
 from transformer.interventions import parse_intervention
-from transformer.lab import Comparison, Inspection, Lab, load
+from transformer.lab import AttentionKind, Comparison, Inspection, Lab, load
 from transformer.pairs import Pair, words
 from transformer.pronouns.reading import read as read_pronoun_sentence
 from transformer.settings import WEIGHTS_FILE, CheckpointError, Found, find_checkpoint, list_checkpoints
@@ -90,6 +91,12 @@ def strongest_heads(lab: Lab, text: str, step: int) -> tuple[HeadEffect, ...]:
     return get_head_effects(lab.name, text, step, _age(lab.checkpoint.folder))[:2]
 
 
+def get_cell(lab: Lab, seen: Inspection, kind: AttentionKind, layer: int, head: int, query: int, key: int) -> Cell:
+    """`lab.cell`, remembered; ValueError for a cell that does not exist."""
+    switches = tuple(map(str, seen.interventions))
+    return _cell(lab.name, _age(lab.checkpoint.folder), seen.text, switches, (kind, layer, head, query, key))
+
+
 def get_proofs(lab: Lab, text: str, switches: Sequence[object]) -> tuple[Proof, ...]:
     """The proofs for the decoding of a text under switches, run now and never remembered."""
     shown = get_inspection(lab, text, switches)
@@ -113,6 +120,12 @@ def _lab(name: str, age: int) -> Lab:
 @st.cache_data(max_entries=128, show_spinner=False)
 def _inspection(name: str, age: int, text: str, switches: tuple[str, ...]) -> Inspection:
     return get_lab(name).inspect(text, [parse_intervention(switch) for switch in switches])
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def _cell(name: str, age: int, text: str, switches: tuple[str, ...], where: tuple) -> Cell:
+    lab = get_lab(name)
+    return lab.cell(get_inspection(lab, text, switches), *where)
 
 
 @st.cache_data(max_entries=128, show_spinner=False)

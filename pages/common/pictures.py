@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.common.bertviz_view import head_view_height, head_view_html
+from pages.common.cell_panel import CELLS, chosen_cell, take_clicked_cell
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_lines import token_lines
 from pages.common.controls import Scene, choose_picture
@@ -32,8 +33,10 @@ def draw_head(scene: Scene) -> None:
                 kind=scene.view.kind,
                 mask=attention.mask[layer],
                 dark=is_dark(),
+                clickable=True,
+                chosen=chosen_cell(scene),
             )
-            scrolling_figure(figure, key="head")
+            scrolling_figure(figure, key=CELLS, on_select=take_clicked_cell, selection_mode="points")
         case "lines":
             token_lines(
                 attention.keys,

@@ -50,6 +50,8 @@ def choose(**changes: Any) -> None:
     memory.view = replace(memory.view, **changes)
     memory.problems = ()
     memory.touched = True
+    if {"model", "text", "kind"} & changes.keys():
+        changes = {"cell": None, **changes}  # it would be a cell between other tokens
     memory.changes += 1
 
 

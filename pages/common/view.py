@@ -8,7 +8,7 @@ from transformer.interventions import HeadsOff, Intervention, parse_intervention
 from transformer.lab import KIND_SITES, AttentionKind, Lab
 
 Picture = Literal["matrix", "lines", "bertviz"]
-Place = Literal["model", "text", "kind", "layer", "head", "picture", "switch"]
+Place = Literal["model", "text", "kind", "layer", "head", "picture", "cell", "switch"]
 
 LONGEST_IN_URL = 1_000
 """Characters of a sentence that still go into the URL."""
@@ -34,6 +34,8 @@ class View:
     head: int | None = None
     """None: the average of the layer's heads where a page can show that, else head 0."""
     picture: Picture = "matrix"
+    cell: tuple[int, int] | None = None
+    """The query and the key whose cell is taken apart; None: no cell."""
     switches: tuple[Intervention, ...] = ()
 
     def parameters(self) -> dict[str, str | list[str]]:
@@ -44,6 +46,8 @@ class View:
         for name in ("kind", "layer", "head", "picture"):
             if getattr(self, name) != getattr(_DEFAULT, name):
                 found[name] = str(getattr(self, name))
+        if self.cell is not None:
+            found["cell"] = f"{self.cell[0]},{self.cell[1]}"
         if self.switches:
             found["switch"] = [str(spec) for spec in self.switches]
         return found
@@ -63,7 +67,7 @@ class View:
 
 
 _DEFAULT = View()
-PARAMETERS = ("model", "text", "kind", "layer", "head", "picture", "switch")
+PARAMETERS = ("model", "text", "kind", "layer", "head", "picture", "cell", "switch")
 
 
 @dataclass
@@ -93,6 +97,7 @@ def read(parameters: Mapping[str, Sequence[str]]) -> tuple[View, tuple[Problem, 
         | reader.one("layer", _number, "layers are numbered from 0")
         | reader.one("head", _number, "heads are numbered from 0")
         | reader.one("picture", lambda v: v if v in pictures else None, f"the pictures are {_listed(pictures)}")
+        | reader.one("cell", _cell, "a cell is its row and its column, like 2,5")
     )
     switches: list[Intervention] = []
     for text in parameters.get("switch", ()):
@@ -165,6 +170,11 @@ def with_heads(view: View, stack: str, layer: int, block: str, off: frozenset[in
 
 def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 6 else None
+
+
+def _cell(text: str) -> tuple[int, int] | None:
+    numbers = [_number(part) for part in text.split(",")]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 and None not in numbers else None  # type: ignore[return-value]
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -37,18 +37,20 @@ def head_heatmap(
     dark: bool = False,
     clickable: bool = False,
     relative: bool = False,
+    chosen: tuple[int, int] | None = None,
 ) -> go.Figure:
     """One head's weights as a matrix of square cells; hovering names query and key and gives the exact float32.
 
     Masked cells (`mask` False) are struck through in a colour outside the scale. `relative` shades up to the head's
     largest weight instead of 1. `clickable` adds the invisible points that `st.plotly_chart(on_select=...)` needs:
-    a selected point's x is the key's index, its y the query's.
+    a selected point's x is the key's index, its y the query's. `chosen` frames the cell of that query and key.
     """
     _check(weights, queries, keys, mask)
     hover = [[_weight_text(weights, mask, row, column) for column in range(len(keys))] for row in range(len(queries))]
     top = float(weights.max(initial=0.0)) if relative else 1.0
     trace = _heatmap(weights, (0.0, top or 1.0), theme.sequential(dark), ".2f", dark)
-    return _matrix(trace, "weight", hover, queries, keys, kind=kind, mask=mask, dark=dark, clickable=clickable)
+    fig = _matrix(trace, "weight", hover, queries, keys, kind=kind, mask=mask, dark=dark, clickable=clickable)
+    return fig if chosen is None else _frame(fig, chosen, theme.kind_colour(kind, dark))
 
 
 def difference_heatmap(
@@ -78,6 +80,12 @@ def difference_heatmap(
     ]
     trace = _heatmap(difference, (-reach, reach), theme.diverging(dark), "+.2f", dark)
     return _matrix(trace, "change", hover, queries, keys, kind=kind, mask=mask, dark=dark, clickable=clickable)
+
+
+def _frame(fig: go.Figure, cell: tuple[int, int], colour: str) -> go.Figure:
+    row, column = cell
+    corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
+    return fig.add_shape(type="rect", **corners, line={"color": colour, "width": 2.5})
 
 
 def _heatmap(

@@ -1,0 +1,217 @@
+"""One cell of the chosen head taken apart: chosen by a click or in two boxes, shown as the sum with its numbers."""
+
+import numpy as np
+import streamlit as st
+
+from pages.common import loading, wording
+from pages.common.components.scrolling_figure import scrolling_figure
+from pages.common.controls import Scene, say
+from pages.common.state import choose, problems
+from transformer.analysis.cell import Cell
+from transformer.figures.cell import products_figure, shares_figure
+from transformer.figures.labels import exact
+from transformer.figures.theme import KIND_NAMES
+
+CELLS = "head"
+"""Key of the matrix whose cells can be clicked."""
+_QUERY, _KEY = "choose-query", "choose-key"
+_TERMS = 4
+"""Products that an equation writes out; the rest are summed up."""
+
+
+def take_clicked_cell() -> None:
+    """Takes over the cell that was just clicked; for the matrix's callback."""
+    points = st.session_state[CELLS].selection.points
+    if points:
+        choose(cell=(int(points[-1]["y"]), int(points[-1]["x"])))
+
+
+def chosen_cell(scene: Scene) -> tuple[int, int] | None:
+    """The chosen query and key, where this picture has such a cell."""
+    attention, cell = scene.inspection.attention(scene.view.kind), scene.view.cell
+    if cell is None or cell[0] >= len(attention.queries) or cell[1] >= len(attention.keys):
+        return None
+    return cell
+
+
+def choose_cell(scene: Scene) -> None:
+    """Two boxes that do what a click on a cell does."""
+    attention = scene.inspection.attention(scene.view.kind)
+    query, key = chosen_cell(scene) or (None, None)
+
+    def take() -> None:
+        row, column = st.session_state[_QUERY], st.session_state[_KEY]
+        if (
+            (row is None and column is None)
+            or (row is None and query is not None)
+            or (column is None and key is not None)
+        ):
+            choose(cell=None)
+        else:
+            row = 0 if row is None else row
+            weights = attention.weights[scene.layer, scene.head, row]
+            choose(cell=(row, int(weights.argmax()) if column is None else column))
+
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        for name, label, value, tokens in (
+            (_QUERY, "Query", query, attention.queries),
+            (_KEY, "Key", key, attention.keys),
+        ):
+            st.session_state[name] = value
+            st.selectbox(
+                label,
+                range(len(tokens)),
+                key=name,
+                index=None,
+                width=170,
+                placeholder="click a cell",
+                format_func=lambda i, tokens=tokens: f"{i} · {tokens[i]}",
+                on_change=take,
+            )
+    say(*problems("cell"))
+    if scene.view.cell is not None and chosen_cell(scene) is None:
+        row, column = scene.view.cell
+        say(
+            f"There is no cell {row},{column}: this picture has rows 0 to {len(attention.queries) - 1} "
+            f"and columns 0 to {len(attention.keys) - 1}."
+        )
+
+
+def show_cell(scene: Scene) -> None:
+    """The chosen cell's whole sum; nothing where none is chosen."""
+    where = chosen_cell(scene)
+    if where is None:
+        return
+    attention = scene.inspection.attention(scene.view.kind)
+    query, key = where
+    st.divider()
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        names = wording.token(attention.queries[query]), wording.token(attention.keys[key])
+        st.markdown(f"##### How {names[0]} (row {query}) looked at {names[1]} (column {key})", width="content")
+        st.button("Close", key="close-cell", type="tertiary", on_click=lambda: choose(cell=None))
+    try:
+        cell = loading.get_cell(scene.lab, scene.inspection, scene.view.kind, scene.layer, scene.head, query, key)
+    except ValueError:
+        st.markdown(
+            f"When row {query} was computed, this key **did not exist yet**: the decoder had read only {query + 1} "
+            "tokens. There is no product to show; its weight is exactly 0, which is what the causal mask would make it."
+        )
+        return
+    _sum(scene, cell)
+    left, right = st.columns([5, 4], gap="medium")
+    with left:
+        _row(scene, cell)
+    with right:
+        _shares(scene, cell)
+    _same_number(cell, float(attention.weights[scene.layer, scene.head, query, key]))
+
+
+def _sum(scene: Scene, cell: Cell) -> None:
+    figure = products_figure(cell.q, cell.k, kind=scene.view.kind, dark=_is_dark())
+    scrolling_figure(figure, key="cell-products")
+    st.latex(equation(cell))
+    if not np.isclose(cell.scores[cell.key], cell.scaled, rtol=1e-4, atol=1e-4):
+        st.caption(f":orange[A switch overwrote this score: the pass went on with {exact(cell.scores[cell.key])}.]")
+    if not np.isclose(cell.weights[cell.key], cell.softmax, atol=1e-4):
+        st.caption(f":orange[A switch overwrote this weight: the pass went on with {exact(cell.weights[cell.key])}.]")
+
+
+def equation(cell: Cell) -> str:
+    """The whole sum of a cell with its numbers, as LaTeX."""
+    largest = np.argsort(-np.abs(cell.products))[:_TERMS]
+    written = " ".join(f"{_signed(cell.products[i])}" for i in largest)
+    rest = cell.dot - float(cell.products[largest].sum())
+    others = len(cell.products) - len(largest)
+    if others:
+        written += rf" \;\underbrace{{{_signed(rest)}}}_{{{others}\ \text{{smaller ones}}}}"
+    lines = [
+        rf"q \cdot k &= \textstyle\sum_i q_i k_i = {written.removeprefix('+')} = {_plain(cell.dot)}",
+        rf"s &= q \cdot k \,/ \sqrt{{d_k}} = {_plain(cell.dot)} / \sqrt{{{len(cell.q)}}} = {_plain(cell.scaled)}",
+    ]
+    if cell.allowed[cell.key]:
+        top = float(cell.scores[cell.allowed].max())
+        lines.append(
+            rf"\alpha &= \frac{{e^{{s - s_{{\max}}}}}}{{\sum_j e^{{s_j - s_{{\max}}}}}} = "
+            rf"\frac{{e^{{{_plain(cell.scores[cell.key] - top)}}}}}{{{_plain(cell.numerators.sum())}}} = "
+            rf"\frac{{{_plain(cell.numerators[cell.key])}}}{{{_plain(cell.numerators.sum())}}} = {_plain(cell.softmax)}"
+        )
+    else:
+        lines.append(r"\alpha &= 0 \quad\text{the mask forbids this key: } s + (-\infty)")
+    length, projected = float(cell.output @ cell.output), float(cell.contribution @ cell.output)
+    alpha = _plain(cell.weights[cell.key])
+    lines.append(
+        rf"c &= \alpha\, v W_O = {alpha}\, v W_O,\quad \lVert c \rVert = "
+        rf"{_plain(np.linalg.norm(cell.contribution))},\quad \lVert o \rVert = {_plain(np.sqrt(length))}"
+    )
+    if length:
+        lines.append(
+            rf"\text{{share}} &= \frac{{c \cdot o}}{{o \cdot o}} = \frac{{{_plain(projected)}}}{{{_plain(length)}}} = "
+            rf"{_plain(cell.share)}"
+        )
+    return r"\begin{aligned} " + r" \\ ".join(lines) + r" \end{aligned}"
+
+
+def _row(scene: Scene, cell: Cell) -> None:
+    keys = scene.inspection.attention(scene.view.kind).keys[: len(cell.weights)]
+    st.caption("The whole row: score, mask, softmax, and each value's share of the block's output")
+    st.dataframe(
+        {
+            "key": [f"{i} · {token}" + "  ◂" * (i == cell.key) for i, token in enumerate(keys)],
+            "score": [exact(score) for score in cell.scores],
+            "mask": ["allowed" if allowed else "masked" for allowed in cell.allowed],
+            "exp(s − max)": [f"{value:.4g}" for value in cell.numerators],
+            "weight": [exact(weight) for weight in cell.weights],
+            "share": [f"{share:+.4f}".replace("-", "−") for share in cell.shares[cell.head]],
+        },
+        hide_index=True,
+        width="stretch",
+        height=min(420, 36 * (len(keys) + 1)),
+    )
+
+
+def _shares(scene: Scene, cell: Cell) -> None:
+    head = float(cell.shares[cell.head].sum())
+    terms = {
+        "this cell": cell.share,
+        "other keys of this head": head - cell.share,
+        "other heads": float(cell.shares.sum()) - head,
+        "bias of W_O": cell.bias_share,
+    }
+    if abs(cell.rest_share) > 1e-4:
+        terms["put there by a switch"] = cell.rest_share
+    kind = KIND_NAMES[scene.view.kind].lower()
+    st.caption(f"The output of layer {scene.layer}'s {kind} at this query")
+    scrolling_figure(
+        shares_figure(list(terms), list(terms.values()), kind=scene.view.kind, dark=_is_dark()), key="cell-shares"
+    )
+    if not cell.reached:
+        st.caption("A switch replaced this head's context, so nothing of this cell reached the output.")
+    if not cell.output.any():
+        st.caption("The block's output is exactly 0 here, so there is nothing to have a share of.")
+
+
+def _same_number(cell: Cell, shown: float) -> None:
+    deviation = abs(cell.softmax - float(cell.weights[cell.key]))
+    same = "the very float32" if shown == float(cell.weights[cell.key]) else "not the number"
+    st.caption(
+        f"All of it was recorded while this output was written; the weight is {same} of the picture. Softmax, computed "
+        f"again here in double precision, differs from it by {wording.number(deviation)}. The share is the "
+        "contribution projected on the output: negative where a value pulls the other way."
+    )
+
+
+def _is_dark() -> bool:
+    return st.context.theme.type == "dark"
+
+
+def _plain(value: float) -> str:
+    """Four significant digits as LaTeX writes them."""
+    text = f"{float(value):.4g}"
+    if "e" not in text:
+        return text
+    digits, exponent = text.split("e")
+    return rf"{digits} \cdot 10^{{{int(exponent)}}}"
+
+
+def _signed(value: float) -> str:
+    return f"{'-' if value < 0 else '+'}{_plain(abs(value))}"
