@@ -16,7 +16,7 @@ ROOMS = [
     "attention",
     "layers",
     "model",
-    "decoding beam sampling interventions checkpoint state",
+    "decoding beam sampling methods interventions checkpoint state",
     "training analysis",
     "runs journal card trainee worker lab",
     "commands",

@@ -41,6 +41,20 @@ def test_translate_prints_one_line_for_each_text(runs_folder, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
+def test_translate_takes_every_method_of_decoding(runs_folder, capsys):
+    def lines(*options):
+        assert main(["translate", "--model", "mine", "a b c", *options]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    greedy, beam = lines(), lines("--method", "beam", "--beam", "3", "--n-best", "3", "--max-length", "9")
+    assert lines("--method", "beam", "--beam", "1") == greedy
+    scores = [float(line.split("\t")[0]) for line in beam]
+    assert len(scores) == 3 and scores == sorted(scores, reverse=True)
+    drawn = ["--method", "sample", "--n-best", "4", "--temperature", "1.5", "--top-k", "6"]
+    assert lines(*drawn, "--seed", "3") == lines(*drawn, "--seed", "3") != lines(*drawn, "--seed", "4")
+    assert lines("--method", "sample", "--top-k", "1") == greedy
+
+
 def test_evaluate_prints_one_json_object_with_signatures(runs_folder, capsys):
     assert main(["evaluate", "--model", "mine", "--limit", "7"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -84,6 +98,10 @@ def test_runs_lists_shows_and_deletes(runs_folder, capsys):
         (["translate", "--model", "nope", "a"], "there is no model 'nope'"),
         (["translate", "--model", "mine", ""], "sentence"),
         (["translate", "--model", "mine", "a " * 5_000], "5001 tokens"),
+        (["translate", "--model", "mine", "a", "--max-length", "999"], "max_length (999) must lie between 1 and"),
+        (["translate", "--model", "mine", "a", "--method", "beam", "--beam", "10000"], "beam (10000) must lie between"),
+        (["translate", "--model", "mine", "a", "--method", "sample", "--temperature", "0"], "temperature (0.0) must"),
+        (["translate", "--model", "mine", "a", "--beam", "2"], "beam (2) is for the method beam"),
         (["inspect", "--model", "mine", "a", "--switch", "off:decoder.0.cross:9"], "heads 0 to 3"),
         (["inspect", "--model", "mine", "a", "--switch", "rubbish"], "is not a switch"),
         (["evaluate", "--model", "mine", "--split", "nope"], "no split 'nope'"),

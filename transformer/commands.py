@@ -12,10 +12,10 @@ from tqdm import tqdm
 
 from transformer import runs as run_folders
 from transformer.checkpoint import CheckpointError
-from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.config import CorpusConfig, DecodeConfig, ModelConfig, TrainConfig
 from transformer.corpora import CorpusError, clean_pairs, load_corpus, read_rows
 from transformer.interventions import parse_intervention
-from transformer.lab import Lab, load
+from transformer.lab import GREEDY, Lab, load
 from transformer.pairs import Pair
 from transformer.runs import Run, RunError, Status
 from transformer.tokenizer import TokenizerError
@@ -28,11 +28,20 @@ EXPECTED_ERRORS = (CheckpointError, CorpusError, RunError, TokenizerError, Train
 ModelName = Annotated[str, tyro.conf.arg(help="A shipped checkpoint's name, a run's id, or a folder.")]
 
 
-def translate(text: tyro.conf.Positional[tuple[str, ...]] = (), *, model: ModelName) -> None:
-    """Translate each TEXT, one line each; without TEXT, each line of standard input."""
+def translate(
+    text: tyro.conf.Positional[tuple[str, ...]] = (),
+    *,
+    model: ModelName,
+    settings: Annotated[DecodeConfig, tyro.conf.arg(name="")] = GREEDY,
+) -> None:
+    """Translate each TEXT, one line each; without TEXT, each line of standard input.
+
+    With --n-best above 1, each text gets that many lines: score, tab, translation.
+    """
     lab = load(model)
     for line in text or filter(None, map(str.strip, sys.stdin)):
-        print(lab.translate([line])[0], flush=True)
+        for found in lab.translations([line], settings)[0]:
+            print(found.text if settings.n_best == 1 else f"{found.score:.4f}\t{found.text}", flush=True)
 
 
 def evaluate(*, model: ModelName, pairs: Path | None = None, split: str = "random", limit: int | None = None) -> None:

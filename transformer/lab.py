@@ -17,9 +17,11 @@ from torch import Tensor
 
 from transformer.analysis.cell import Cell, look_into
 from transformer.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
+from transformer.config import DecodeConfig
 from transformer.data import encode_sources
-from transformer.decoding import Step, greedy, needs_recomputation, teacher_forced_log_probs, translate_ids
+from transformer.decoding import Step, greedy, needs_recomputation, teacher_forced_log_probs
 from transformer.interventions import Intervention, compile_interventions
+from transformer.methods import decode
 from transformer.model import Transformer
 from transformer.taps import Address, Recording, Site, Stack
 from transformer.tokenizer import EOS, Tokenizer
@@ -34,6 +36,7 @@ KIND_SITES: dict[AttentionKind, tuple[Stack, Literal["self", "cross"]]] = {
     "cross": ("decoder", "cross"),
 }
 """The stack and block that each kind of attention names."""
+GREEDY = DecodeConfig()
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,19 @@ class Comparison:
         return step, float(shift[step])
 
 
+@dataclass(frozen=True)
+class Translation:
+    """One output and how good the model finds it."""
+
+    text: str
+    log_prob: float
+    """Natural log of its probability, the end mark's included."""
+    score: float
+    """The same divided by the length norm of a beam search; elsewhere the same."""
+    ended: bool
+    """False where it was cut off at the length limit before an end mark."""
+
+
 class Lab:
     """A loaded model with its tokenizer. Holds no state between calls, so one may serve many threads."""
 
@@ -154,11 +170,25 @@ class Lab:
         self.model: Transformer = checkpoint.model
         self.tokenizer: Tokenizer = checkpoint.tokenizer
 
-    def translate(self, texts: Sequence[str]) -> list[str]:
-        """The greedy translation of each text; ValueError for an empty or overlong one."""
+    def translate(self, texts: Sequence[str], settings: DecodeConfig = GREEDY) -> list[str]:
+        """The best translation of each text (the first sample); ValueError for an empty or overlong one."""
+        return [found[0].text for found in self.translations(texts, settings)]
+
+    def translations(self, texts: Sequence[str], settings: DecodeConfig = GREEDY) -> list[tuple[Translation, ...]]:
+        """The `n_best` translations of each text with their scores; ValueError as `translate`."""
         source, mask = self._encode(texts)
-        outputs = translate_ids(self.model, source, mask, max_length=self.model.config.max_length)
-        return [self.tokenizer.decode(ids) for ids in outputs]
+        return [
+            tuple(
+                Translation(
+                    self.tokenizer.decode(output.ids[:-1] if output.ended else output.ids),
+                    output.log_prob,
+                    output.score,
+                    output.ended,
+                )
+                for output in found
+            )
+            for found in decode(self.model, source, mask, settings)
+        ]
 
     def unknown(self, text: str) -> list[str]:
         """Words that hold something this model never saw."""
