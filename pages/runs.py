@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from pages.common.live_compare import entries
-from pages.common.live_ledger import follow_url, panel, write_url
+from pages.common.training.compare import entries
+from pages.common.training.ledger import follow_url, panel, write_url
 
 found = entries()
 st.markdown("#### Which settings learn faster, and how far do they get? Compare your runs.")

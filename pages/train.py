@@ -3,11 +3,19 @@
 import streamlit as st
 
 from pages.common.controls import say
-from pages.common.live_form import fields, text_field
-from pages.common.live_memory import follow_url, memory, reset, show_run, write_url
-from pages.common.live_plan import LABELS
-from pages.common.live_start import EXPECTED, described, forecast, sentence_faults, sentence_notes, sentences_of, start
-from pages.common.live_view import invite, run_panel
+from pages.common.training.form import fields, text_field
+from pages.common.training.memory import follow_url, memory, reset, show_run, write_url
+from pages.common.training.plans import LABELS
+from pages.common.training.start import (
+    EXPECTED,
+    described,
+    forecast,
+    sentence_faults,
+    sentence_notes,
+    sentences_of,
+    start,
+)
+from pages.common.training.view import invite, run_panel
 from transformer.runs import list_runs
 
 MORE_ROWS = (

@@ -8,7 +8,7 @@ import pytest
 from page_models import checked, open_page, texts
 from page_runs import PINNED, made_run, put_status, trained_run
 
-from pages.common.live_table import COLUMNS
+from pages.common.components.run_table import COLUMNS
 from pages.common.wording import plain
 from transformer import corpora, runs
 

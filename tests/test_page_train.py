@@ -8,7 +8,7 @@ import pytest
 from page_models import checked, open_page, texts
 from page_runs import PINNED, made_run, put_status, trained_run
 
-from pages.common.live_plan import CHOICES, LABELS, recommended
+from pages.common.training.plans import CHOICES, LABELS, recommended
 from pages.common.wording import plain
 from transformer import corpora, runs
 
@@ -321,6 +321,6 @@ def test_a_rerun_that_left_before_the_url_changed_takes_nothing_back(started):
 def test_the_back_button_brings_the_plan_before_back(monkeypatch):
     at = open_page("train", seed="3")
     at = checked(field(at, "seed").set_value(4).run())
-    monkeypatch.setattr("pages.common.live_memory._ON_ITS_WAY_S", 0.0)
+    monkeypatch.setattr("pages.common.training.memory._ON_ITS_WAY_S", 0.0)
     at.query_params["seed"] = "3"
     assert field(checked(at.run()), "seed").value == 3

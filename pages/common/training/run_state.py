@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from pages.common import live_estimate
-from pages.common.live_memory import memory
+from pages.common.training import timing
+from pages.common.training.memory import memory
 from transformer import runs
 from transformer.runs import Run, RunError, Status
 
@@ -32,12 +32,12 @@ def state_rest(run: Run) -> str:
     """What there is to say beside the state: the step, the time, the reason."""
     status, train = run.status, run.settings.train
     limit = "" if train.max_seconds is not None else f" of {train.max_steps:,}"
-    took = live_estimate.duration(status.elapsed_s)
+    took = timing.duration(status.elapsed_s)
     said = [f"step {status.step:,}{limit}", f"{took} so far" if status.active else f"in {took}"]
     if status.active and status.phase == "training":
-        left = live_estimate.time_left(train, step=status.step, elapsed_s=status.elapsed_s)
+        left = timing.time_left(train, step=status.step, elapsed_s=status.elapsed_s)
         at_most = "at most " if train.target_exact_match is not None else ""
-        said += [] if left is None else [f"{at_most}about {live_estimate.duration(left)} left"]
+        said += [] if left is None else [f"{at_most}about {timing.duration(left)} left"]
     elif status.reason and status.state != "failed":
         said.append(REASONS.get(status.reason, status.reason))
     return " · ".join(said)
@@ -47,7 +47,7 @@ def share_done(run: Run) -> float:
     """How far the run is, 0..1."""
     if run.status.state == "finished":
         return 1.0
-    return live_estimate.share_done(run.settings.train, step=run.status.step, elapsed_s=run.status.elapsed_s)
+    return timing.share_done(run.settings.train, step=run.status.step, elapsed_s=run.status.elapsed_s)
 
 
 def failure(status: Status) -> str:

@@ -4,21 +4,21 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.common.live_frontend import text_of
+from pages.common.components.frontend import text_of
 
 _component = st.components.v2.component(
-    "attention_lab_live_readings",
+    "attention_lab_run_readings",
     html="""<div class='root'>
 <div class='line' aria-live='off'><span class='state'></span><span class='rest'></span></div>
 <div class='bar' role='progressbar' aria-label='Progress' aria-valuemin='0' aria-valuemax='100'><div></div></div>
 <dl></dl></div>
 """,
-    css=text_of("live_readings.css"),
-    js=text_of("live_readings.js"),
+    css=text_of("run_readings.css"),
+    js=text_of("run_readings.js"),
 )
 
 
-def live_readings(
+def run_readings(
     *, state: str, tone: str, rest: str, share: float, readings: Sequence[tuple[str, str, str]], key: str
 ) -> None:
     """Draws the state in words, the share done (0..1) as a bar, and each reading's name, value and unit."""

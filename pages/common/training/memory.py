@@ -6,8 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from pages.common import live_plan
-from pages.common.live_plan import FIRST_CORPUS, PARAMETERS, Plan, recommended
+from pages.common.training import plans
+from pages.common.training.plans import FIRST_CORPUS, PARAMETERS, Plan, recommended
 from transformer.settings import is_name
 
 _KEY = "attention-lab-train"
@@ -57,7 +57,7 @@ def change(name: str) -> None:
         case "preset":
             now.plan = now.plan.with_preset(value)
         case "sentences":
-            now.plan = replace(now.plan, sentences=live_plan.lines_of(value))
+            now.plan = replace(now.plan, sentences=plans.lines_of(value))
         case _:
             now.plan = replace(now.plan, **{name: value})
     now.problems, now.touched, now.refusal = {}, True, ""
@@ -82,7 +82,7 @@ def follow_url() -> None:
     now.replaced = [(when, url) for when, url in now.replaced if time.monotonic() - when < _ON_ITS_WAY_S]
     late = any(url == in_url for _, url in now.replaced)
     if in_url and in_url != now.written and not now.touched and not late:
-        now.plan, wrong = live_plan.read(in_url)
+        now.plan, wrong = plans.read(in_url)
         now.written = in_url
         now.problems = dict(wrong)
         now.run = in_url["run"][-1] if "run" in in_url else ""

@@ -4,15 +4,16 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.common import live_run
 from pages.common.components.head_grid import head_grid
+from pages.common.components.run_curve import Panel, run_curve
+from pages.common.components.run_readings import run_readings
+from pages.common.components.run_sentences import run_sentences
+from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import say
-from pages.common.live_curve import Panel, live_curve
-from pages.common.live_data import Progress, look_at, progress_of, samples_of
-from pages.common.live_memory import key_of, memory, show_run
-from pages.common.live_readings import live_readings
-from pages.common.live_sentences import live_sentences
 from pages.common.pictures import is_dark
+from pages.common.training import run_state
+from pages.common.training.data import Progress, look_at, progress_of, samples_of
+from pages.common.training.memory import key_of, memory, show_run
 from pages.common.wording import number
 from transformer import runs
 from transformer.checkpoint import CheckpointError
@@ -60,7 +61,7 @@ def _panel(run_id: str, before: Status) -> None:
             st.rerun()
         say(f"{error}.")
         return
-    live_run.forget_answered(run)
+    run_state.forget_answered(run)
     now = run.status
     if (now.active, now.phase) != (before.active, before.phase) or memory().run != run_id:
         st.rerun()  # how often this is redrawn is settled by a full run alone
@@ -75,18 +76,18 @@ def _head(run: Run, progress: Progress) -> None:
     pinned, others = run.settings.pinned, runs.list_runs()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if len(others) > 1:
-            live_run.choose_run(others, run.id, key="run-on-show", on_choice=show_run)
+            run_state.choose_run(others, run.id, key="run-on-show", on_choice=show_run)
         else:
             st.markdown(f"##### {run.id}", width="content")
-        live_run.actions(run, key="run")
+        run_state.actions(run, key="run")
         if run.loadable:
             chosen = _chosen_head(run)
-            live_run.look_inside(run.id, pinned[0] if pinned else "", key="run-look", layer=chosen[0], head=chosen[1])
-    live_readings(
-        state=live_run.state_word(run).capitalize(),
+            run_state.look_inside(run.id, pinned[0] if pinned else "", key="run-look", layer=chosen[0], head=chosen[1])
+    run_readings(
+        state=run_state.state_word(run).capitalize(),
         tone=run.status.state,
-        rest=live_run.state_rest(run),
-        share=live_run.share_done(run),
+        rest=run_state.state_rest(run),
+        share=run_state.share_done(run),
         readings=_readings(progress),
         key="readings",
     )
@@ -98,7 +99,7 @@ def run_note(run: Run) -> None:
     if memory().refusal:
         say(memory().refusal)
     if run.status.state == "failed":
-        say(live_run.failure(run.status))
+        say(run_state.failure(run.status))
         if run.resumable:
             st.caption(
                 "Resume goes on from its last saved state with the same settings; other settings need a new run."
@@ -130,7 +131,7 @@ def _curves(run: Run, progress: Progress) -> None:
         return
     if run.status.active:
         limit = run.settings.train.max_steps if run.settings.train.max_seconds is None else 1
-        live_curve(
+        run_curve(
             [
                 Panel(title=LOSS_TITLE, thin=[training], main=[validation], height=190),
                 Panel(title=EXACT_MATCH_TITLE, main=[exact], percent=True, height=90),
@@ -157,7 +158,7 @@ def curves_of(settings: Settings, progress: Progress) -> tuple[Curve, Curve, Cur
 def _sentences(run: Run) -> None:
     if run.settings.pinned:
         st.markdown("##### The sentences you follow")
-        live_sentences(run.settings.pinned, samples_of(run.folder), key="sentences")
+        run_sentences(run.settings.pinned, samples_of(run.folder), key="sentences")
 
 
 def _look(run: Run) -> None:
@@ -187,7 +188,7 @@ def _look(run: Run) -> None:
         figure = head_heatmap(
             cross.weights[layer, head], cross.queries, cross.keys, kind="cross", mask=cross.mask[layer], dark=is_dark()
         )
-        st.plotly_chart(figure, key="live-head", theme=None, width="stretch", config={"displayModeBar": False})
+        scrolling_figure(figure, key="live-head")
 
 
 def _chosen_head(run: Run) -> tuple[int, int]:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import streamlit as st
 
 from pages.common.controls import say
-from pages.common.live_memory import change, key_of, memory
-from pages.common.live_plan import CHOICES, LABELS, MAY_BE_EMPTY, WHOLE
+from pages.common.training.memory import change, key_of, memory
+from pages.common.training.plans import CHOICES, LABELS, MAY_BE_EMPTY, WHOLE
 
 NAMES = {
     "post": "post (paper)",

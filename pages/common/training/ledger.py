@@ -5,12 +5,21 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from pages.common import live_run
+from pages.common.components.run_table import run_table
 from pages.common.controls import say
-from pages.common.live_compare import AGAINST, QUANTITIES, SCALES, SHOWN_AT_FIRST, Entry, draw_curves, entries, row_of
-from pages.common.live_memory import memory
-from pages.common.live_table import live_table
-from pages.common.live_view import run_note
+from pages.common.training import run_state
+from pages.common.training.compare import (
+    AGAINST,
+    QUANTITIES,
+    SCALES,
+    SHOWN_AT_FIRST,
+    Entry,
+    draw_curves,
+    entries,
+    row_of,
+)
+from pages.common.training.memory import memory
+from pages.common.training.view import run_note
 from transformer import runs
 from transformer.runs import RunError
 
@@ -75,7 +84,7 @@ def _panel(was_active: bool) -> None:
     for sentence in now.problems:
         say(sentence)
     shown = [name for name in now.shown or [] if name in names]
-    picks = live_table([row_of(entry) for entry in found], shown=shown, chosen=now.chosen, key="runs-table")
+    picks = run_table([row_of(entry) for entry in found], shown=shown, chosen=now.chosen, key="runs-table")
     if picks.ticked is not None:
         name, wanted = picks.ticked
         now.shown = [*(other for other in shown if other != name), *([name] if wanted else [])]
@@ -93,17 +102,17 @@ def _in_hand(entry: Entry) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{entry.name}**", width="content")
         if entry.run is not None:
-            live_run.forget_answered(entry.run)
-            live_run.actions(entry.run, key="ledger")
+            run_state.forget_answered(entry.run)
+            run_state.actions(entry.run, key="ledger")
         if entry.run is None or entry.run.loadable:
             text = entry.settings.pinned[0] if entry.settings.pinned else ""
-            live_run.look_inside(entry.name, text, key="ledger-look")
+            run_state.look_inside(entry.name, text, key="ledger-look")
         if entry.run is not None:
             st.page_link("pages/train.py", label="Watch it", query_params={"run": entry.name})
             if not entry.active:
                 st.button("Delete", key="ledger-delete", type="tertiary", on_click=_ask_delete, args=(entry.name,))
     if entry.run is not None:
-        st.caption(f"{live_run.state_word(entry.run).capitalize()} · {live_run.state_rest(entry.run)}")
+        st.caption(f"{run_state.state_word(entry.run).capitalize()} · {run_state.state_rest(entry.run)}")
         run_note(entry.run)
     if ledger().deleting == entry.name:
         _confirm(entry.name)

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.common.live_frontend import text_of
+from pages.common.components.frontend import text_of
 from transformer.figures.curves import Curve, run_colour, thinned
 
 _component = st.components.v2.component(
-    "attention_lab_live_curve",
+    "attention_lab_run_curve",
     html="<div class='root'></div>\n",
-    css=text_of("live_curve.css"),
-    js=text_of("live_curve.js"),
+    css=text_of("run_curve.css"),
+    js=text_of("run_curve.js"),
 )
 
 
@@ -35,7 +35,7 @@ class Panel:
     """Whether the main curves are several runs, each in its own colour."""
 
 
-def live_curve(panels: Sequence[Panel], *, x_title: str, x_least: float, key: str) -> None:
+def run_curve(panels: Sequence[Panel], *, x_title: str, x_least: float, key: str) -> None:
     """Draws the panels below each other over one x axis that reaches at least to `x_least`."""
     data = {"x_title": x_title, "x_least": x_least, "panels": [_described(panel) for panel in panels]}
     _component(key=key, data=data)

@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from pages.common.live_data import Sample
-from pages.common.live_frontend import text_of
+from pages.common.components.frontend import text_of
+from pages.common.training.data import Sample
 
 _component = st.components.v2.component(
-    "attention_lab_live_sentences",
+    "attention_lab_run_sentences",
     html="<div class='root'></div>\n",
-    css=text_of("live_sentences.css"),
-    js=text_of("live_sentences.js"),
+    css=text_of("run_sentences.css"),
+    js=text_of("run_sentences.js"),
 )
 
 
-def live_sentences(sources: Sequence[str], samples: Mapping[str, Sequence[Sample]], *, key: str) -> None:
+def run_sentences(sources: Sequence[str], samples: Mapping[str, Sequence[Sample]], *, key: str) -> None:
     """Draws each source with its newest translation large and the earlier ones as a small history."""
     sentences = [
         {

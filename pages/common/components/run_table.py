@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.common.live_frontend import text_of
+from pages.common.components.frontend import text_of
 from transformer.figures.curves import run_colour
 
 COLUMNS = (
@@ -15,10 +15,10 @@ COLUMNS = (
 """The title of each column, and whether it holds numbers."""
 
 _component = st.components.v2.component(
-    "attention_lab_live_table",
+    "attention_lab_run_table",
     html="<div class='root'></div>\n",
-    css=text_of("live_table.css"),
-    js=text_of("live_table.js"),
+    css=text_of("run_table.css"),
+    js=text_of("run_table.js"),
 )
 
 
@@ -32,7 +32,7 @@ class Picks:
     """The row taken in hand."""
 
 
-def live_table(rows: Sequence[tuple[str, Sequence[str]]], *, shown: Sequence[str], chosen: str, key: str) -> Picks:
+def run_table(rows: Sequence[tuple[str, Sequence[str]]], *, shown: Sequence[str], chosen: str, key: str) -> Picks:
     """Draws each row's cells under COLUMNS; the ticks of `shown` have the colours of their curves, in that order."""
     colours = {name: {"light": run_colour(i), "dark": run_colour(i, dark=True)} for i, name in enumerate(shown)}
     state = _component(

@@ -7,10 +7,10 @@ from typing import Literal, get_args
 
 import streamlit as st
 
-from pages.common import live_estimate, live_run
-from pages.common.live_curve import Panel, live_curve
-from pages.common.live_data import parameter_count, progress_of
+from pages.common.components.run_curve import Panel, run_curve
 from pages.common.pictures import is_dark
+from pages.common.training import run_state, timing
+from pages.common.training.data import parameter_count, progress_of
 from pages.common.wording import number
 from transformer import runs
 from transformer.figures.curves import EXACT_MATCH_TITLE, LOSS_TITLE, X_TITLES, Against, Curve, overlay_figure
@@ -60,13 +60,13 @@ def row_of(entry: Entry) -> tuple[str, tuple[str, ...]]:
     return entry.name, (
         entry.name,
         settings.corpus.name,
-        live_run.state_word(entry.run) if entry.run else "shipped",
+        run_state.state_word(entry.run) if entry.run else "shipped",
         f"{step or 0:,.0f}",
         "–" if exact is None else f"{100 * exact:.3g}",
         "–" if loss is None else number(loss),
         f"{parameter_count(settings.model):,}",
         settings.model.positions,
-        live_estimate.duration(seconds or 0.0),
+        timing.duration(seconds or 0.0),
         settings.created[:16].replace("T", " "),
     )
 
@@ -78,7 +78,7 @@ def draw_curves(shown: Sequence[Entry], *, quantity: str, against: str, log: boo
     title = EXACT_MATCH_TITLE if percent else LOSS_TITLE
     if any(entry.active for entry in shown):
         panel = Panel(title=title, main=curves, percent=percent, log=log, height=320, overlay=True)
-        live_curve([panel], x_title=X_TITLES[AGAINST[against]], x_least=1, key=f"{key}-live")
+        run_curve([panel], x_title=X_TITLES[AGAINST[against]], x_least=1, key=f"{key}-live")
     else:
         figure = overlay_figure(
             curves, title=title, against=AGAINST[against], log=log and not percent, percent=percent, dark=is_dark()

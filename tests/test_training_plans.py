@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pages.common import live_estimate
-from pages.common.live_plan import CHOICES, LABELS, OWN, RECIPE, Plan, lines_of, read, recommended
+from pages.common.training import timing
+from pages.common.training.plans import CHOICES, LABELS, OWN, RECIPE, Plan, lines_of, read, recommended
 from transformer.config import PRESETS
 from transformer.corpora import CORPORA
 from transformer.recipes import RECIPES
@@ -130,24 +130,24 @@ def test_each_line_is_a_sentence_once():
     ("seconds", "said"), [(0.4, "0 s"), (25, "25 s"), (130, "2 min 10 s"), (1200, "20 min"), (3900, "1 h 5 min")]
 )
 def test_durations_are_said_in_words(seconds, said):
-    assert live_estimate.duration(seconds) == said
+    assert timing.duration(seconds) == said
 
 
 def test_without_a_run_no_time_is_invented():
     _, train, _ = recommended("reverse").configs()
-    assert "not measured" in live_estimate.said(train, None)
-    assert live_estimate.time_left(train, step=0, elapsed_s=0.0) is None
+    assert "not measured" in timing.said(train, None)
+    assert timing.time_left(train, step=0, elapsed_s=0.0) is None
 
 
 def test_the_time_left_is_at_the_runs_own_speed():
     _, train, _ = recommended("reverse").configs()
-    assert live_estimate.time_left(train, step=100, elapsed_s=10.0) == pytest.approx((train.max_steps - 100) / 10)
+    assert timing.time_left(train, step=100, elapsed_s=10.0) == pytest.approx((train.max_steps - 100) / 10)
     timed = replace(train, max_seconds=30.0)
-    assert live_estimate.time_left(timed, step=100, elapsed_s=10.0) == 20
-    assert live_estimate.share_done(timed, step=100, elapsed_s=15.0) == 0.5
+    assert timing.time_left(timed, step=100, elapsed_s=10.0) == 20
+    assert timing.share_done(timed, step=100, elapsed_s=15.0) == 0.5
 
 
 def test_where_nothing_was_measured_here_the_shipped_models_time_is_told_as_such():
     _, train, _ = recommended("reverse").configs()
-    said = live_estimate.said(train, None, shipped_s=61.3)
+    said = timing.said(train, None, shipped_s=61.3)
     assert "not measured here yet" in said and "the shipped model took 61 s" in said

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from pages.common import live_estimate, wording
-from pages.common.live_data import corpus_of, parameter_count, progress_of
-from pages.common.live_plan import Plan
+from pages.common import wording
+from pages.common.training import timing
+from pages.common.training.data import corpus_of, parameter_count, progress_of
+from pages.common.training.plans import Plan
 from transformer import runs
 from transformer.config import ModelConfig, TrainConfig
 from transformer.corpora import CORPORA, CorpusError
@@ -62,8 +63,8 @@ def forecast(plan: Plan) -> str:
     model, train, _ = plan.configs()
     vocab_size = corpus_of(plan.corpus)[1].vocab_size
     count = parameter_count(replace(model, vocab_size=vocab_size))
-    estimate = live_estimate.step_estimate(model, train, runs.list_runs())
-    return f"{count:,} parameters · {live_estimate.said(train, estimate, shipped_s=_shipped_s(model, train, plan))}"
+    estimate = timing.step_estimate(model, train, runs.list_runs())
+    return f"{count:,} parameters · {timing.said(train, estimate, shipped_s=_shipped_s(model, train, plan))}"
 
 
 def start(plan: Plan) -> str:
@@ -83,7 +84,7 @@ def _shipped_s(model: ModelConfig, train: TrainConfig, plan: Plan) -> float | No
             settings = read_settings(found.folder)
         except CheckpointError:  # says so where it is opened
             continue
-        same = live_estimate.is_same_work(settings.model, settings.train, model, train)
+        same = timing.is_same_work(settings.model, settings.train, model, train)
         if same and settings.corpus.name == plan.corpus:
             return progress_of(found.folder).last("train", "elapsed_s")
     return None
