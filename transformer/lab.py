@@ -227,6 +227,19 @@ class Lab:
             ended=target[-1] == EOS,
         )
 
+    def cell(self, seen: Inspection, kind: AttentionKind, layer: int, head: int, query: int, key: int) -> Cell:
+        """One cell of an inspection of this model taken apart; ValueError for a cell that does not exist."""
+        stack, block = KIND_SITES[kind]
+        return look_into(
+            self.model,
+            seen.source_ids,
+            seen.interventions,
+            address=Address(stack, layer, block),
+            head=head,
+            query=query,
+            key=key,
+        )
+
     def compare(self, text: str, interventions: Iterable[Intervention]) -> Comparison:
         """The text decoded without and with the switches, and their effect on the original output's probabilities."""
         before, after = self.inspect(text), self.inspect(text, interventions)
@@ -256,19 +269,6 @@ class Lab:
 def load(name: str) -> Lab:
     """The model of a shipped checkpoint's name, a run's id or a folder; CheckpointError if there is none."""
     return Lab(load_checkpoint(find_checkpoint(name)))
-
-    def cell(self, seen: Inspection, kind: AttentionKind, layer: int, head: int, query: int, key: int) -> Cell:
-        """One cell of an inspection of this model taken apart; ValueError for a cell that does not exist."""
-        stack, block = KIND_SITES[kind]
-        return look_into(
-            self.model,
-            seen.source_ids,
-            seen.interventions,
-            address=Address(stack, layer, block),
-            head=head,
-            query=query,
-            key=key,
-        )
 
 
 def _attention_sites(site: Site) -> bool:
