@@ -16,6 +16,7 @@ pages = {
     "Explore": [
         st.Page("pages/home.py", title="Home", url_path="home", default=True),
         st.Page("pages/attention.py", title="Attention", url_path="attention"),
+        st.Page("pages/positions.py", title="Positions", url_path="positions"),
     ],
     "Train": [
         st.Page("pages/train.py", title="Train", url_path="train"),

@@ -3,7 +3,7 @@
 `frame` draws the head of a page and returns what the visitor is looking at. What was chosen lives in state.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Literal
@@ -66,11 +66,12 @@ class Scene:
         return frozenset((layer, head) for layer in layers for head in self.view.heads_off(stack, layer, block))
 
 
-def frame(question: str) -> Scene:
+def frame(question: str, own: Mapping[str, str] | None = None) -> Scene:
     """Draws the head of a page (what can be found out here, model, sentence, examples) and returns the scene.
 
-    Ends the page where there is nothing to look at yet.
+    `own` are query parameters of this page alone. Ends the page where there is nothing to look at yet.
     """
+    visit().own = dict(own or {})
     follow_url()
     st.markdown(f"#### {question}")
     found = loading.models()

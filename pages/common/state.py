@@ -4,6 +4,7 @@ A URL with any of our parameters describes a view completely. A URL with none of
 the visitor's view as it is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,8 +30,10 @@ class Visit:
     """The last sentence shown with each model."""
     previous: dict[str, str] = field(default_factory=dict)
     """The sentence shown before that one."""
+    own: dict[str, str] = field(default_factory=dict)
+    """Query parameters that belong to the page being shown alone."""
     written: dict[str, list[str]] | None = None
-    """The query parameters as this session last wrote them."""
+    """The query parameters of the view as this session last wrote them."""
     touched: bool = False
     """Whether a control was changed since the last run: its word then goes before that of a URL on its way."""
     changes: int = 0
@@ -47,11 +50,11 @@ def visit() -> Visit:
 def choose(**changes: Any) -> None:
     """Changes the view on behalf of the visitor; for callbacks."""
     memory = visit()
+    if {"model", "text", "kind"} & changes.keys():
+        changes = {"cell": None, **changes}  # it would be a cell between other tokens
     memory.view = replace(memory.view, **changes)
     memory.problems = ()
     memory.touched = True
-    if {"model", "text", "kind"} & changes.keys():
-        changes = {"cell": None, **changes}  # it would be a cell between other tokens
     memory.changes += 1
 
 
@@ -75,15 +78,19 @@ def _take_pick() -> None:
 
 
 def write_url() -> None:
-    """Puts the view into the URL."""
+    """Puts the view, and what the page being shown adds to it, into the URL."""
     memory = visit()
     parameters = memory.view.parameters()
-    memory.written = {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}
+    memory.written = _as_lists(parameters)
     in_url = {name: st.query_params.get_all(name) for name in st.query_params}
-    if in_url != memory.written:
-        st.query_params.from_dict(parameters)
+    if in_url != _as_lists(parameters | memory.own):
+        st.query_params.from_dict(parameters | memory.own)
 
 
 def problems(*places: Place) -> tuple[str, ...]:
     """The sentences that belong beside these controls."""
     return tuple(problem.sentence for problem in visit().problems if problem.place in places)
+
+
+def _as_lists(parameters: Mapping[str, str | list[str]]) -> dict[str, list[str]]:
+    return {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}

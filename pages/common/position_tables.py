@@ -1,0 +1,155 @@
+"""The two tables that the Positions page sets side by side, loaded and remembered."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+
+from pages.common import loading
+from pages.common.controls import Scene
+from pages.common.position_choices import LONGEST, Choices
+from transformer.analysis.positions import initial_model, model_table, sinusoids, untouched_rows
+from transformer.analysis.score_split import ScoreSplit, split_scores
+from transformer.checkpoint import load_tensors
+from transformer.interventions import compile_interventions
+from transformer.runs import RunError, snapshots
+from transformer.settings import WEIGHTS_FILE, CheckpointError, read_settings
+from transformer.taps import Stack
+
+Table = Float[ndarray, "position d_model"]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A learned table at one moment of its training."""
+
+    model: str
+    rows: Table
+    trained: int
+    """Rows before the first one that training never reached."""
+    steps: tuple[int, ...]
+    """Steps at which snapshots were kept."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What is set side by side: a sinusoidal table of any size, and a learned one where there is any."""
+
+    choices: Choices
+    learned: Learned | None
+    models: tuple[str, ...]
+    """Models with a learned table."""
+    d_model: int
+    length: int
+    """Rows of the sinusoidal table."""
+
+    @property
+    def sinusoidal(self) -> Table:
+        """The paper's table in the chosen size."""
+        return sinusoids(self.length, self.d_model, self.choices.base)
+
+    @property
+    def cut(self) -> Table:
+        """The learned table's rows up to the chosen length."""
+        assert self.learned is not None, "callers draw it only where there is one"
+        return self.learned.rows[: self.length]
+
+    @property
+    def learned_name(self) -> str:
+        """What stands above the learned table."""
+        assert self.learned is not None, "callers draw it only where there is one"
+        when = {"trained": "trained", "start": "before training"}.get(
+            self.choices.moment, f"step {self.choices.moment}"
+        )
+        return f"learned: {self.learned.model}, {self.choices.stack}, {when}"
+
+    @property
+    def sinusoidal_name(self) -> str:
+        """What stands above the sinusoidal table."""
+        return f"sinusoidal: {self.length} × {self.d_model}, base {self.choices.base:,}"
+
+
+def tables(scene: Scene, choices: Choices) -> Tables:
+    """The tables that suit the chosen model and sizes."""
+    models = learned_models()
+    learned = _learned(_partner(scene, choices, models), choices) if models else None
+    rows, width = scene.lab.model.config.max_length, scene.lab.model.config.d_model
+    if learned is not None:
+        rows, width = learned.rows.shape
+    return Tables(
+        choices,
+        learned,
+        models,
+        d_model=choices.d_model or min(width - width % 2, LONGEST),
+        length=choices.length or min(rows, LONGEST),
+    )
+
+
+def learned_models() -> tuple[str, ...]:
+    """Names of all models whose positions are learned."""
+    found = []
+    for model in loading.models():
+        try:
+            if read_settings(model.folder).model.positions == "learned":
+                found.append(model.name)
+        except CheckpointError:
+            continue
+    return tuple(found)
+
+
+def get_split(scene: Scene, stack: Stack) -> ScoreSplit:
+    """The split of the sentence's first-layer scores under the view's switches; ValueError without such positions."""
+    lab, shown = scene.lab, scene.inspection
+    decoder_input = [lab.model.config.bos_id, *shown.target_ids[:-1]]
+    tap = compile_interventions(shown.interventions, lab.model)
+    return split_scores(lab.model, torch.tensor([shown.source_ids]), torch.tensor([decoder_input]), stack, tap=tap)
+
+
+def _partner(scene: Scene, choices: Choices, models: tuple[str, ...]) -> str:
+    for name in (choices.table, scene.lab.name, f"{scene.lab.name}-learned"):
+        if name in models:
+            return name
+    return models[0]
+
+
+def _learned(name: str, choices: Choices) -> Learned | None:
+    try:
+        lab = loading.get_lab(name)
+        age = (lab.checkpoint.folder / WEIGHTS_FILE).stat().st_mtime_ns
+    except (CheckpointError, FileNotFoundError):
+        return None
+    end = model_table(lab.model, choices.stack)
+    start = _start(name, choices.stack, age)
+    assert end is not None and start is not None, "the model's positions are learned"
+    fresh = untouched_rows(end, start)
+    steps = _snapshots(name)
+    rows = start if choices.moment == "start" else end
+    if choices.moment.isdecimal() and int(choices.moment) in steps:
+        rows = _snapshot(steps[int(choices.moment)], choices.stack, end)
+    return Learned(name, rows, int(fresh[0]) if len(fresh) else len(end), tuple(steps))
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _start(name: str, stack: Stack, age: int) -> np.ndarray | None:
+    """The table before training, made again from the seed."""
+    lab = loading.get_lab(name)
+    return model_table(initial_model(lab.model, lab.checkpoint.settings.train.seed), stack)
+
+
+def _snapshots(name: str) -> dict[int, Path]:
+    try:
+        return snapshots(name)
+    except RunError:  # a shipped model, which keeps none
+        return {}
+
+
+def _snapshot(path: Path, stack: Stack, otherwise: np.ndarray) -> np.ndarray:
+    try:
+        weights, _ = load_tensors(path)
+    except CheckpointError:
+        return otherwise
+    return weights[f"{stack}.embedding.positions.table"].float().numpy()

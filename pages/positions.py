@@ -1,0 +1,22 @@
+"""Positions: the sinusoids of section 3.5 and a learned table, seen, compared, shifted, found again in the scores."""
+
+from pages.common import controls
+from pages.common.position_choices import SECTIONS, choices, segments
+from pages.common.position_tables import tables
+from pages.common.position_views import draw_distances, draw_scores, draw_shifts, draw_table
+
+chosen = choices()
+scene = controls.frame(
+    "How does it know the order of the words? What the sinusoids are, and what a learned table becomes.",
+    own=chosen.parameters(),
+)
+segments("section", "Look at", SECTIONS, chosen.section)
+match chosen.section:
+    case "table":
+        draw_table(tables(scene, chosen))
+    case "distances":
+        draw_distances(tables(scene, chosen))
+    case "shifts":
+        draw_shifts(tables(scene, chosen))
+    case "scores":
+        draw_scores(scene, chosen)

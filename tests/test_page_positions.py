@@ -1,0 +1,125 @@
+"""Positions: every section drawn, every control turned, every number the model's own."""
+
+import json
+
+import numpy as np
+import pytest
+from page_models import CLASSIC, PRONOUNS, checked, open_page, save_untrained, texts
+
+from pages.common.position_choices import Choices, read
+from pages.common.wording import number
+from transformer.analysis.positions import rotation, shift_error, sinusoids
+
+
+@pytest.fixture(autouse=True)
+def models(tmp_path_factory, monkeypatch):
+    """A folder of runs with two untrained models."""
+    runs = tmp_path_factory.mktemp("runs")
+    save_untrained(runs)
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+
+
+def positions(**parameters):
+    return open_page("positions", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
+
+
+def figure(at, index=0):
+    return json.loads(at.get("plotly_chart")[index].proto.spec)
+
+
+def shapes(at, index=0):
+    return [tuple(map(int, trace["z"]["shape"].split(","))) for trace in figure(at, index)["data"]]
+
+
+def test_both_tables_stand_side_by_side_first():
+    at = positions(table="reverse-learned")
+    assert shapes(at) == [(64, 64), (64, 64)]
+    assert "The learned table has 64 rows and ends there." in texts(at)
+    assert "Training reached only positions 0 to 10: from 11 on" in texts(at)
+    assert len(figure(at, 1)["data"]) == 4
+
+
+def test_size_and_base_are_adjustable_live_and_in_the_url():
+    at = positions(table="reverse-learned")
+    at = checked(at.slider(key="positions-d_model").set_value(48).run())
+    at = checked(at.slider(key="positions-length").set_value(30).run())
+    at = checked(at.select_slider(key="positions-base").set_value(100).run())
+    assert shapes(at) == [(30, 48), (30, 64)]
+    assert {"d_model": "48", "length": "30", "base": "100"}.items() <= dict(at.query_params).items()
+    assert "100 × 2π = 628.32" in texts(at)
+    again = positions(table="reverse-learned", d_model="48", length="30", base="100")
+    assert figure(again)["data"] == figure(at)["data"]
+
+
+def test_a_pair_of_dimensions_is_named_with_its_wavelength():
+    at = positions(table="reverse-learned", frequency="0")
+    assert "Dimensions 0 and 1 repeat every **6.28** positions" in texts(at)
+    at = checked(at.slider(key="positions-frequency").set_value(31).run())
+    assert "Dimensions 62 and 63 repeat every **47,117** positions" in texts(at)
+
+
+def test_layout_stack_moment_and_table_can_be_chosen():
+    at = positions(table="reverse-learned")
+    before = figure(at)["data"]
+    at = checked(at.button_group(key="positions-layout").set_value("concatenated").run())
+    assert figure(at)["data"][0] != before[0] and figure(at)["data"][1] == before[1]
+    at = checked(at.button_group(key="positions-stack").set_value("decoder").run())
+    decoder = figure(at)["data"][1]
+    assert decoder != before[1]
+    at = checked(at.selectbox(key="positions-moment").set_value("start").run())
+    assert figure(at)["data"][1] != decoder
+    at = checked(at.selectbox(key="positions-table").set_value("pronouns-en-fr-learned").run())
+    assert shapes(at)[1] == (128, 128)
+
+
+@pytest.mark.parametrize("likeness", ["cosine", "dot"])
+def test_distances_are_drawn_for_both_kinds(likeness):
+    at = positions(table="reverse-learned", section="distances", likeness=likeness)
+    assert shapes(at) == [(64, 64), (64, 64)]
+    assert "only the distance counts" in texts(at)
+    assert len(figure(at, 1)["data"]) == 4
+
+
+def test_a_shift_is_the_rotation_and_its_error_is_measured():
+    at = positions(table="reverse-learned", section="shifts", k="2")
+    error = shift_error(sinusoids(64, 64), rotation(64, 2), 2).max()
+    assert error < 1e-6
+    assert f"to within {number(float(error))} in the float32 table" in texts(at)
+    assert shapes(at) == [(64, 64), (64, 64)]
+    at = checked(at.slider(key="positions-k").set_value(3).run())
+    assert "PE(pos + 3)" in texts(at) and at.query_params["k"] == "3"
+    assert at.dataframe[1].value["pairs fitted"].tolist() == [4, 4]
+
+
+def test_too_short_a_table_for_a_map_is_answered_in_a_sentence():
+    at = positions(table="reverse-learned", section="shifts", length="5")
+    assert "A map needs at least 8 pairs of positions; the shorter table has 5 rows to use." in texts(at)
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_scores_are_taken_apart_for_each_head(stack):
+    at = positions(section="scores", stack=stack)
+    at = checked(at.selectbox(key="positions-head").set_value(2).run())
+    assert f"Layer 0, head 2 of the {stack}'s self-attention." in texts(at)
+    assert len(figure(at)["data"]) == 5
+    assert "The parts sum to the recorded score to within" in texts(at)
+
+
+def test_sections_change_and_stay_over_a_page_change():
+    at = positions()
+    at = checked(at.button_group(key="positions-section").set_value("distances").run())
+    assert at.query_params["section"] == "distances"
+    at.query_params.clear()
+    at = checked(at.switch_page("pages/attention.py").run())
+    assert "section" not in at.query_params
+    at.query_params.clear()
+    at = checked(at.switch_page("pages/positions.py").run())
+    assert at.query_params["section"] == "distances"
+
+
+def test_nonsense_in_a_link_is_left_at_its_default():
+    assert read({"section": "x", "d_model": "9999", "length": "-1", "base": "7", "k": "²", "moment": "y"}) == Choices()
+    assert read({"d_model": "33"}).d_model == 32
+    chosen = Choices(section="shifts", table="m", stack="decoder", moment="start", d_model=16, length=9, base=100, k=4)
+    assert read(chosen.parameters()) == chosen
+    assert np.array_equal(shapes(positions(d_model="0", length="many")), shapes(positions()))
