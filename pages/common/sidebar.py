@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from pages.common.training.run_state import share_done
 from transformer.runs import Run, list_runs
 
 _EVERY_S = 2.0
@@ -16,8 +17,9 @@ def runs_in_progress() -> None:
 def _bars() -> None:
     for run in list_runs():
         if run.status.active:
-            st.progress(_share(run), text=f"{run.id} · step {run.status.step:,} of {run.settings.train.max_steps:,}")
+            st.progress(share_done(run), text=f"{run.id} · step {run.status.step:,}{_limit(run)}")
 
 
-def _share(run: Run) -> float:
-    return min(1.0, run.status.step / run.settings.train.max_steps)
+def _limit(run: Run) -> str:
+    """The last step; nothing where the run ends by the clock."""
+    return "" if run.settings.train.max_seconds is not None else f" of {run.settings.train.max_steps:,}"
