@@ -28,7 +28,11 @@ REFUSALS = [
     (CorpusConfig, dict(name=3), "name (3) must be a text"),
     (ModelConfig, dict(activation="tanh"), "activation ('tanh') must be one of: relu, gelu, swish"),
     (ModelConfig, dict(norm="middle"), "norm ('middle') must be one of: post, pre"),
-    (ModelConfig, dict(positions="rotary"), "positions ('rotary') must be one of: sinusoidal, learned, none"),
+    (
+        ModelConfig,
+        dict(positions="spiral"),
+        "positions ('spiral') must be one of: sinusoidal, learned, none, rotary, alibi",
+    ),
     (ModelConfig, dict(norm_epsilon=0), "norm_epsilon (0) must be above 0"),
     (
         ModelConfig,

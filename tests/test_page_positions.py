@@ -17,6 +17,7 @@ def models(tmp_path_factory, monkeypatch):
     runs = tmp_path_factory.mktemp("runs")
     save_untrained(runs)
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+    return runs
 
 
 def positions(**parameters):
@@ -103,6 +104,19 @@ def test_scores_are_taken_apart_for_each_head(stack):
     assert f"Layer 0, head 2 of the {stack}'s self-attention." in texts(at)
     assert len(figure(at)["data"]) == 5
     assert "The parts sum to the recorded score to within" in texts(at)
+
+
+@pytest.mark.parametrize("kind", ["none", "rotary", "alibi"])
+def test_a_model_without_added_positions_is_shown_and_its_scores_explained(models, kind):
+    path = models / PRONOUNS / "config.json"
+    path.write_text(path.read_text().replace('"positions": "sinusoidal"', f'"positions": "{kind}"'))
+    at = positions(section="scores")
+    assert f"{kind} positions are not added to the embeddings" in texts(at)
+    assert {"none": "no positions at all", "rotary": "turns queries and keys", "alibi": "mirror image"}[kind] in texts(
+        at
+    )
+    at = checked(at.switch_page("pages/attention.py").run())
+    assert "Cross-attention" in texts(at)
 
 
 def test_sections_change_and_stay_over_a_page_change():

@@ -62,7 +62,7 @@ def test_the_sinusoidal_table_is_neither_trained_nor_saved():
     assert source.table is not target.table
 
 
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "none"])
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "none", "rotary", "alibi"])
 def test_a_sequence_past_the_model_s_length_is_refused_with_both_numbers(positions):
     model = random_model(positions=positions, max_length=8)
     assert model(random_ids(1, 8), random_ids(1, 8)).shape == (1, 8, 23)
@@ -72,7 +72,7 @@ def test_a_sequence_past_the_model_s_length_is_refused_with_both_numbers(positio
         model(random_ids(1, 8), random_ids(1, 9))
 
 
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "none"])
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "none", "rotary", "alibi"])
 def test_cached_decoding_past_the_length_is_refused_too(positions):
     model = random_model(positions=positions, max_length=4)
     source = random_ids(1, 3)
@@ -83,7 +83,10 @@ def test_cached_decoding_past_the_length_is_refused_too(positions):
         model.decode(random_ids(1, 1), memory, real, cache=cache)
 
 
-@pytest.mark.parametrize(("positions", "moves"), [("none", False), ("learned", True), ("sinusoidal", True)])
+@pytest.mark.parametrize(
+    ("positions", "moves"),
+    [("none", False), ("learned", True), ("sinusoidal", True), ("rotary", True), ("alibi", True)],
+)
 def test_without_positions_the_encoder_cannot_tell_word_order(positions, moves):
     model = random_model(torch.float64, positions=positions)
     source = random_ids(2, 10)

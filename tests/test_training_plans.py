@@ -47,7 +47,7 @@ def test_what_the_recipe_says_anyway_stays_out_of_the_url():
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("d_model", "wide"), ("positions", "rotary"), ("learning_rate", "nan"), ("steps", "1e99"), ("corpus", "klingon")],
+    [("d_model", "wide"), ("positions", "spiral"), ("learning_rate", "nan"), ("steps", "1e99"), ("corpus", "klingon")],
 )
 def test_a_link_that_makes_no_sense_leaves_the_recipe_and_says_so(name, text):
     plan, wrong = read({name: [text]})
@@ -105,6 +105,7 @@ def test_an_odd_width_is_only_wrong_with_sinusoids():
 def test_a_warm_up_longer_than_the_run_is_noted_and_allowed():
     plan = replace(recommended("reverse"), steps=50, warmup_steps=100)
     assert "never reaches its peak" in plan.notes()["warmup_steps"]
+    assert "mirror image" in replace(plan, positions="alibi").notes()["positions"]
     assert not plan.faults()
 
 

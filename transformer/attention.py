@@ -13,10 +13,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from transformer.masks import has_key
+from transformer.positions import AlibiPositions, RotaryPositions
 from transformer.taps import Address, Tap, touches_attention
 
 Heads = Float[Tensor, "batch head query d_head"]
 Keys = Float[Tensor, "batch head key d_head"]
+Bias = Float[Tensor, "1 head query key"]
 
 
 @dataclass
@@ -44,11 +46,12 @@ def explicit_attention(
     v: Keys,
     mask: Bool[Tensor, "#batch 1 #query #key"],
     *,
+    bias: Bias | None = None,
     dropout: float = 0.0,
     address: Address | None = None,
     tap: Tap | None = None,
 ) -> Heads:
-    """softmax(q k^T / sqrt(d_k)) v, each step open to the tap (section 3.2.1, eq. 1).
+    """softmax(q k^T / sqrt(d_k) + bias) v, each step open to the tap (section 3.2.1, eq. 1; the paper has no bias).
 
     Scores are offered before the mask and the mask after them, so that a tap can unmask only by changing the mask. A
     fully masked row gives weights and output of exactly 0.
@@ -58,7 +61,8 @@ def explicit_attention(
         return tensor if address is None else address.offer(tap, name, tensor)
 
     q, k, v = offer("q", q), offer("k", k), offer("v", v)
-    scores = offer("scores", q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)))
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    scores = offer("scores", scores if bias is None else scores + bias)
     mask = offer("mask", mask.expand(scores.size(0), 1, scores.size(2), scores.size(3)))
     weights = masked_softmax(scores, mask)
     weights = offer("weights", weights)
@@ -75,7 +79,13 @@ def masked_softmax(
 
 
 def fused_attention(
-    q: Heads, k: Keys, v: Keys, mask: Bool[Tensor, "#batch 1 #query #key"], *, dropout: float = 0.0
+    q: Heads,
+    k: Keys,
+    v: Keys,
+    mask: Bool[Tensor, "#batch 1 #query #key"],
+    *,
+    bias: Bias | None = None,
+    dropout: float = 0.0,
 ) -> Heads:
     """The same as `explicit_attention` in one library call.
 
@@ -83,7 +93,9 @@ def fused_attention(
     is then set to 0.
     """
     seen = has_key(mask)
-    context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask | ~seen, dropout_p=dropout)
+    allowed = mask | ~seen
+    attn_mask = allowed if bias is None else bias.to(q.dtype).masked_fill(~allowed, -torch.inf)
+    context = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout)
     return context.masked_fill(~seen, 0.0)
 
 
@@ -91,13 +103,24 @@ class MultiHeadAttention(nn.Module):
     """h heads of attention side by side, then W_O (section 3.2.2).
 
     W_Q, W_K, W_V and W_O are d_model x d_model with bias; head i owns columns i * d_head to (i + 1) * d_head - 1.
+    Self-attention may be given `relative` positions: queries and keys are then turned before they are offered to a tap
+    or kept, or scores lowered before they are offered.
     """
 
-    def __init__(self, d_model: int, n_heads: int, *, dropout: float, address: Address) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        dropout: float,
+        address: Address,
+        relative: RotaryPositions | AlibiPositions | None = None,
+    ) -> None:
         super().__init__()
         self.n_heads = n_heads
         self.dropout = dropout
         self.address = address
+        self.relative = relative
         self.query = nn.Linear(d_model, d_model)
         self.key = nn.Linear(d_model, d_model)
         self.value = nn.Linear(d_model, d_model)
@@ -116,21 +139,28 @@ class MultiHeadAttention(nn.Module):
 
         With a cache, self-attention appends the new keys and values; cross-attention computes them once.
         """
-        q = self._split(self.query(x))
+        q = self._turned(self._split(self.query(x)), cache)
         k, v = self._keys_values(x, memory, cache)
+        bias = self.relative(q.size(2), k.size(2)) if isinstance(self.relative, AlibiPositions) else None
         dropout = self.dropout if self.training else 0.0
         if touches_attention(tap):
-            heads = explicit_attention(q, k, v, mask, dropout=dropout, address=self.address, tap=tap)
+            heads = explicit_attention(q, k, v, mask, bias=bias, dropout=dropout, address=self.address, tap=tap)
         else:
-            heads = fused_attention(q, k, v, mask, dropout=dropout)
+            heads = fused_attention(q, k, v, mask, bias=bias, dropout=dropout)
         return self.output(heads.transpose(1, 2).flatten(2))  # [batch head query d_head] -> [batch query d_model]
 
     def _keys_values(self, x: Tensor, memory: Tensor | None, cache: KeyValueCache | None) -> tuple[Tensor, Tensor]:
         if memory is not None and cache is not None and cache.k is not None and cache.v is not None:
             return cache.k, cache.v
         asked = x if memory is None else memory
-        k, v = self._split(self.key(asked)), self._split(self.value(asked))
+        k, v = self._turned(self._split(self.key(asked)), cache), self._split(self.value(asked))
         return (k, v) if cache is None else cache.append(k, v)
+
+    def _turned(self, x: Heads, cache: KeyValueCache | None) -> Heads:
+        """Queries or keys of self-attention as rotary positions turn them; others as they are."""
+        if not isinstance(self.relative, RotaryPositions):
+            return x
+        return self.relative(x, 0 if cache is None or cache.k is None else cache.k.size(2))
 
     def _split(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch head length d_head"]:
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)

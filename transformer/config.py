@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 Activation = Literal["relu", "gelu", "swish"]
 NormPlacement = Literal["post", "pre"]
-PositionKind = Literal["sinusoidal", "learned", "none"]
+PositionKind = Literal["sinusoidal", "learned", "none", "rotary", "alibi"]
 ScheduleKind = Literal["paper", "constant", "cosine"]
 TokenizerKind = Literal["auto", "words", "bpe", "unigram", "char"]
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -42,7 +42,8 @@ class ModelConfig:
     norm: NormPlacement = "post"
     """Layer norm after the residual sum (post, the paper) or before each sublayer with one final norm a stack (pre)."""
     positions: PositionKind = "sinusoidal"
-    """How token order enters: the paper's fixed sinusoids, a learned table, or not at all."""
+    """How token order enters: the paper's fixed sinusoids, a learned table, not at all, or inside self-attention alone:
+    queries and keys turned by their position (rotary), or scores lowered with distance (alibi)."""
     max_length: int = 256
     """Longest source or target in tokens; a learned table has this many rows."""
     dropout: float = 0.1
@@ -77,6 +78,10 @@ class ModelConfig:
         _require(
             self.positions != "sinusoidal" or self.d_model % 2 == 0,
             f"d_model ({self.d_model}) must be even for sinusoidal positions: each frequency needs a sine and a cosine",
+        )
+        _require(
+            self.positions != "rotary" or self.d_head % 2 == 0,
+            f"d_model / n_heads ({self.d_head}) must be even for rotary positions: dimensions are turned in pairs",
         )
         for name in ("dropout", "embedding_dropout", "attention_dropout", "activation_dropout"):
             rate = getattr(self, name)

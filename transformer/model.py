@@ -11,7 +11,7 @@ from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward, LayerCache
 from transformer.masks import causal_mask, combine, key_mask, padding_mask
-from transformer.positions import build_positions
+from transformer.positions import build_positions, build_relative_positions
 from transformer.taps import ATTENTION_TENSORS, Address, Block, Site, Stack, Tap
 
 Ids = Int[Tensor, "batch length"]
@@ -255,7 +255,15 @@ def _decoder_layer(config: ModelConfig, layer: int) -> DecoderLayer:
 
 
 def _attention(config: ModelConfig, address: Address) -> MultiHeadAttention:
-    return MultiHeadAttention(config.d_model, config.n_heads, dropout=config.attention_dropout, address=address)
+    # Source and target have no common ruler: cross-attention carries no positions of its own.
+    positions = config.positions if address.block == "self" else "none"
+    return MultiHeadAttention(
+        config.d_model,
+        config.n_heads,
+        dropout=config.attention_dropout,
+        address=address,
+        relative=build_relative_positions(positions, config.max_length, config.n_heads, config.d_head),
+    )
 
 
 def _feed_forward(config: ModelConfig) -> FeedForward:
@@ -297,7 +305,7 @@ def _quieten_copying(norm: nn.Module | None) -> None:
 
 
 def _embedding_sites(stack: Stack, config: ModelConfig) -> list[Site]:
-    names = ["embedding"] if config.positions == "none" else ["embedding", "positions"]
+    names = ["embedding", "positions"] if config.positions in ("sinusoidal", "learned") else ["embedding"]
     return [Site(stack, None, None, name) for name in names]
 
 

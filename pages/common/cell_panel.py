@@ -111,7 +111,9 @@ def _sum(scene: Scene, cell: Cell) -> None:
     scrolling_figure(figure, key="cell-products")
     st.latex(equation(cell))
     if not np.isclose(cell.scores[cell.key], cell.scaled, rtol=1e-4, atol=1e-4):
-        st.caption(f":orange[A switch overwrote this score: the pass went on with {exact(cell.scores[cell.key])}.]")
+        alibi = scene.lab.model.config.positions == "alibi" and scene.view.kind != "cross"
+        cause = "ALiBi adds its penalty on distance" if alibi else "A switch overwrote this score"
+        st.caption(f":orange[{cause}: the pass went on with {exact(cell.scores[cell.key])}.]")
     if not np.isclose(cell.weights[cell.key], cell.softmax, atol=1e-4):
         st.caption(f":orange[A switch overwrote this weight: the pass went on with {exact(cell.weights[cell.key])}.]")
 

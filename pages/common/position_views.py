@@ -46,6 +46,15 @@ _SHIFT = r"""
 \begin{pmatrix} \cos\omega k & \sin\omega k \\ -\sin\omega k & \cos\omega k \end{pmatrix}
 \begin{pmatrix} \sin(\omega\,pos) \\ \cos(\omega\,pos) \end{pmatrix}
 """
+_OTHER_KINDS = {
+    "none": "It has no positions at all: its encoder cannot tell one order of the words from another.",
+    "rotary": "Its self-attention turns queries and keys by their position instead, so that a score depends on the "
+    "distance between the two words. Cross-attention carries no positions.",
+    "alibi": "Its self-attention lowers each score with the distance between the two words instead, alike in both "
+    "directions in the encoder, which so cannot tell a sentence from its mirror image. Cross-attention carries no "
+    "positions.",
+}
+"""What a model does that adds no positions to its embeddings."""
 _SPLIT = r"""
 \frac{q_i \cdot k_j}{\sqrt{d_k}} = \frac{(q^c_i + q^p_i)\cdot(k^c_j + k^p_j)}{\sqrt{d_k}}
 """
@@ -198,6 +207,7 @@ def draw_scores(scene: Scene, chosen: Choices) -> None:
         split = get_split(scene, chosen.stack)
     except ValueError as error:
         st.markdown(f"**{scene.lab.name}** cannot be taken apart this way: {wording.plain(str(error))}.")
+        st.markdown(_OTHER_KINDS.get(scene.lab.model.config.positions, ""))
         return
     inspection = scene.inspection
     tokens = inspection.source_tokens if chosen.stack == "encoder" else inspection.decoder_inputs

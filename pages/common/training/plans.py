@@ -175,6 +175,11 @@ class Plan:
             )
         if self.positions == "none":
             found["positions"] = "Without positions the encoder cannot tell one order of words from another."
+        if self.positions == "alibi":
+            found["positions"] = (
+                "ALiBi counts distance alike in both directions, so that the encoder cannot tell a sentence from its "
+                "mirror image: copy and reverse cannot be learned with it."
+            )
         return found
 
     def _misfits(self) -> dict[str, str]:
