@@ -3,7 +3,7 @@
 Everything here returns labelled NumPy arrays; every array is read from the passes that wrote the output beside it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -19,7 +19,7 @@ from transformer.analysis.cell import Cell, look_into
 from transformer.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
 from transformer.config import DecodeConfig
 from transformer.data import encode_sources
-from transformer.decoding import Step, greedy, needs_recomputation, teacher_forced_log_probs
+from transformer.decoding import Constraints, Step, greedy, needs_recomputation, teacher_forced_log_probs
 from transformer.interventions import Intervention, compile_interventions
 from transformer.methods import decode
 from transformer.model import Transformer
@@ -79,6 +79,12 @@ class Inspection:
     each step: earlier states were computed anew each time."""
     ended: bool
     """False where the output was cut off at the length limit before an end mark."""
+    forced: tuple[tuple[int, int], ...] = ()
+    """Steps at which a token was forced, each with its id; the model chose at all others."""
+    computed: tuple[int, ...] = ()
+    """Target positions that went through the decoder at each step."""
+    reused: tuple[int, ...] = ()
+    """Target positions whose keys and values each step took from the cache."""
 
     def attention(self, kind: AttentionKind) -> Attention:
         """The attention of this kind; ValueError for another word."""
@@ -194,13 +200,28 @@ class Lab:
         """Words that hold something this model never saw."""
         return self.tokenizer.unknown(text)
 
-    def inspect(self, text: str, interventions: Iterable[Intervention] = ()) -> Inspection:
-        """The text decoded under the given switches with all attention recorded; ValueError as `translate`."""
+    def inspect(
+        self, text: str, interventions: Iterable[Intervention] = (), forced: Mapping[int, int] | None = None
+    ) -> Inspection:
+        """The text decoded greedily under the given switches with all attention recorded; ValueError as `translate`.
+
+        `forced` holds the token ids that must stand at some steps; what follows is decoded from them.
+        """
         specs = tuple(dict.fromkeys(interventions))
         tap = compile_interventions(specs, self.model)
         config = self.model.config
         source, mask = self._encode([text])
-        steps = list(greedy(self.model, source, mask, max_length=config.max_length, tap=tap, record=_attention_sites))
+        steps = list(
+            greedy(
+                self.model,
+                source,
+                mask,
+                max_length=config.max_length,
+                constraints=Constraints(forced=forced or {}),
+                tap=tap,
+                record=_attention_sites,
+            )
+        )
         target = [int(step.tokens[0]) for step in steps]
         source_ids = source[0].tolist()
         names = [self.tokenizer.piece(token) for token in target]
@@ -225,7 +246,15 @@ class Lab:
             interventions=specs,
             cached=cached,
             ended=target[-1] == EOS,
+            forced=tuple(sorted((forced or {}).items())),
+            computed=tuple(step.computed for step in steps),
+            reused=tuple(step.reused for step in steps),
         )
+
+    def without_switches(self, seen: Inspection) -> Float[ndarray, "step vocab"]:
+        """What an inspection's output would have got without its switches: log-probabilities, teacher-forced."""
+        source, target = torch.tensor([seen.source_ids]), torch.tensor([seen.target_ids])
+        return teacher_forced_log_probs(self.model, source, target)[0].numpy()
 
     def cell(self, seen: Inspection, kind: AttentionKind, layer: int, head: int, query: int, key: int) -> Cell:
         """One cell of an inspection of this model taken apart; ValueError for a cell that does not exist."""

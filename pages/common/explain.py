@@ -32,6 +32,12 @@ The translation is written one token at a time. While writing one, the decoder a
 *Q*); every token of the sentence answers with a key *K*, and softmax turns how well they match into weights that sum to
 1. The lines are these weights, recorded in the very pass that wrote the token.
 """
+STEPS_EXPLAINED = """
+At each step the decoder reads what it has written, looks at the sentence and at its own words, and gives every token of
+its vocabulary a probability. It writes the most probable one, unless another is forced. Both rows of attention were
+recorded in the pass that made this choice. Keys and values of earlier positions do not change, because no position sees
+later ones; so they are kept (the cache), and each step computes one new position only.
+"""
 
 
 def what_am_i_looking_at(text: str) -> None:

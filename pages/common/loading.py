@@ -41,6 +41,11 @@ def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Insp
     return _inspection(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)))
 
 
+def get_road(lab: Lab, text: str, switches: Sequence[object], forced: Sequence[tuple[int, int]]) -> Inspection:
+    """`lab.inspect` with tokens forced at some steps, remembered; ValueError for a token that cannot be written."""
+    return _road(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)), tuple(forced))
+
+
 def get_comparison(lab: Lab, text: str, switches: Sequence[object]) -> Comparison:
     """`lab.compare`, remembered."""
     return _comparison(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)))
@@ -126,6 +131,11 @@ def _inspection(name: str, age: int, text: str, switches: tuple[str, ...]) -> In
 def _cell(name: str, age: int, text: str, switches: tuple[str, ...], where: tuple) -> Cell:
     lab = get_lab(name)
     return lab.cell(get_inspection(lab, text, switches), *where)
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def _road(name: str, age: int, text: str, switches: tuple[str, ...], forced: tuple[tuple[int, int], ...]) -> Inspection:
+    return get_lab(name).inspect(text, [parse_intervention(switch) for switch in switches], dict(forced))
 
 
 @st.cache_data(max_entries=128, show_spinner=False)

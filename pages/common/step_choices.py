@@ -1,0 +1,115 @@
+"""What is chosen on the Decoder steps page alone: the roads, the one that is walked, the step; in the URL too."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import streamlit as st
+
+from pages.common.controls import Scene
+from pages.common.state import choose, visit, write_url
+
+Road = tuple[tuple[int, int], ...]
+"""The tokens that were forced, each as (step, id); empty: the model's own way."""
+MOST_ROADS = 5
+"""Forced roads kept beside the model's own."""
+
+_KEY, _OWNER = "steps-page", "steps-page-sentence"
+_NAMES = ("step", "road", "roads", "scale", "reference")
+_PROBLEM = "steps-page-problem"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """Where the visitor stands."""
+
+    step: int = 0
+    road: int = 0
+    """0 for the model's own way, then the forced ones."""
+    roads: tuple[Road, ...] = ()
+    scale: str = "linear"
+    reference: str = ""
+
+    def parameters(self) -> dict[str, str]:
+        """The query parameters that `read` turns into this again; defaults are left out."""
+        found = {"step": str(self.step), "road": str(self.road), "scale": self.scale, "reference": self.reference}
+        found["roads"] = ";".join(",".join(f"{step}:{token}" for step, token in road) for road in self.roads)
+        usual = {"step": "0", "road": "0", "scale": "linear"}
+        return {name: text for name, text in found.items() if text != usual.get(name, "")}
+
+
+def read(parameters: Mapping[str, str]) -> Choices:
+    """The choices in these query parameters; what makes no sense is left at its default."""
+    roads: list[Road] = []
+    for text in parameters.get("roads", "").split(";")[:MOST_ROADS]:
+        if re.fullmatch(r"\d{1,4}:\d{1,7}(,\d{1,4}:\d{1,7})*", text, re.ASCII):
+            pairs = (pair.split(":") for pair in text.split(","))
+            roads.append(tuple(sorted({int(step): int(token) for step, token in pairs}.items())))
+    road = _number(parameters.get("road", ""))
+    return Choices(
+        step=_number(parameters.get("step", "")),
+        road=road if road <= len(roads) else 0,
+        roads=tuple(dict.fromkeys(roads)),
+        scale="log" if parameters.get("scale") == "log" else "linear",
+        reference=parameters.get("reference", "")[:1_000],
+    )
+
+
+def choices() -> Choices:
+    """What is chosen now: the URL's word where someone else than this session wrote it, else what was chosen before."""
+    in_url = {name: st.query_params[name] for name in _NAMES if name in st.query_params}
+    kept: Choices = st.session_state.setdefault(_KEY, Choices())
+    if in_url and in_url != kept.parameters() and not visit().touched:
+        st.session_state[_KEY] = kept = read(in_url)
+    return kept
+
+
+def settled(scene: Scene) -> Choices:
+    """The choices as they fit the sentence on the screen: another sentence or model begins with its own way."""
+    owner = (scene.view.model, scene.view.text)
+    if st.session_state.setdefault(_OWNER, owner) != owner:
+        st.session_state[_OWNER] = owner
+        st.session_state[_KEY] = replace(st.session_state[_KEY], step=0, road=0, roads=(), reference="")
+        visit().own = st.session_state[_KEY].parameters()
+        write_url()
+    return st.session_state[_KEY]
+
+
+def change(**changes: Any) -> None:
+    """Changes something on behalf of the visitor; for callbacks."""
+    st.session_state[_KEY] = replace(st.session_state[_KEY], **changes)
+    st.session_state.pop(_PROBLEM, None)
+    choose()
+
+
+def drop(roads: set[Road]) -> None:
+    """Takes roads out that cannot be gone."""
+    now: Choices = st.session_state[_KEY]
+    st.session_state[_KEY] = replace(now, roads=tuple(road for road in now.roads if road not in roads), road=0)
+    visit().own = st.session_state[_KEY].parameters()
+    write_url()
+
+
+def complain(sentence: str) -> None:
+    """Remembers a sentence for the field where a road is chosen, until the next change."""
+    st.session_state[_PROBLEM] = sentence
+
+
+def complaint() -> str:
+    """That sentence, if there is one."""
+    return st.session_state.get(_PROBLEM, "")
+
+
+def take_road(road: Road, step: int) -> None:
+    """Goes this road from now on, beside those that are kept; the oldest makes room."""
+    now: Choices = st.session_state[_KEY]
+    if not road:
+        change(road=0, step=step)
+        return
+    roads = now.roads if road in now.roads else (*now.roads, road)[-MOST_ROADS:]
+    change(roads=roads, road=roads.index(road) + 1, step=step)
+
+
+def _number(text: str) -> int:
+    return int(text) if re.fullmatch(r"\d{1,4}", text, re.ASCII) else 0

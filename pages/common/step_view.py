@@ -1,0 +1,187 @@
+"""One step of decoding: what could have been written, where it looked, what was computed and what was at hand."""
+
+import math
+
+import streamlit as st
+from jaxtyping import Float
+from numpy import ndarray
+
+from pages.common import loading, wording
+from pages.common.components.scrolling_figure import scrolling_figure
+from pages.common.components.token_chips import token_chips
+from pages.common.controls import Scene, say
+from pages.common.pictures import is_dark
+from pages.common.step_choices import Choices, change
+from pages.common.step_roads import Walk, go_on_with
+from transformer.analysis.candidates import Candidates, candidates, rank
+from transformer.analysis.effects import head_average
+from transformer.figures.candidates import candidate_bars, row_bars
+from transformer.lab import Attention, Inspection
+
+N_CANDIDATES = 10
+"""Tokens in the picture."""
+N_OFFERED = 500
+"""Tokens in the box of other roads; any beginning can be typed."""
+
+
+def offered(walk: Walk) -> tuple[int, ...]:
+    """The tokens that may stand here instead, the most probable first."""
+    found = candidates(walk.road.log_probs[walk.step], N_OFFERED).ids
+    return tuple(token for token in found if token != walk.written)
+
+
+def show_step(scene: Scene, walk: Walk, chosen: Choices) -> None:
+    """The three pictures of a step, with what is to be said of each."""
+    road, step = walk.road, walk.step
+    token_chips(road.decoder_inputs[: step + 1], label="read so far", key="so-far")
+    left, middle, right = st.columns([5, 4, 4], gap="small")
+    with left:
+        _show_candidates(scene, walk, chosen)
+    with middle:
+        st.caption("Cross-attention · onto the sentence")
+        _show_row(scene, road.cross, step, key="step-cross")
+    with right:
+        st.caption("Self-attention · onto its own words")
+        _show_row(scene, road.decoder_self, step, key="step-self", n_keys=step + 1)
+        if not road.cached:
+            st.caption("Of the last whole pass, because the causal mask is off.")
+    st.markdown(_cache_line(scene, road, step))
+
+
+def choose_scale(chosen: Choices) -> None:
+    """Linear or logarithmic bars."""
+    st.session_state["scale"] = chosen.scale == "log"
+    st.toggle(
+        "Log scale", key="scale", on_change=lambda: change(scale="log" if st.session_state["scale"] else "linear")
+    )
+
+
+def choose_reference(scene: Scene, walk: Walk, chosen: Choices) -> None:
+    """A field for a reference translation, and how its next token fares at this step."""
+    gold = loading.reference(scene.lab, scene.view.text)
+    st.session_state["reference"] = chosen.reference
+    st.text_input(
+        "Reference translation",
+        key="reference",
+        placeholder=gold.target if gold else "how it should read, to see where its token ranks",
+        on_change=lambda: change(reference=st.session_state["reference"].strip()),
+    )
+    text = _reference_text(scene, chosen)
+    if not text:
+        return
+    strange = scene.lab.unknown(text)
+    if strange:
+        say(f"This reference cannot be followed: {wording.unseen(strange)}")
+        return
+    ids = _reference_ids(scene, chosen)
+    token = _next_of_reference(ids, walk)
+    if token is None:
+        written = walk.road.target_ids
+        left = next(
+            (i for i, (a, b) in enumerate(zip(ids, written, strict=False)) if a != b), min(len(ids), len(written))
+        )
+        st.caption(f"This road left the reference at step {left}, so its next token says nothing here.")
+        return
+    row = walk.road.log_probs[walk.step]
+    p, place, word = _probability(row, token), rank(row, token), wording.token(scene.lab.tokenizer.piece(token))
+    st.caption(f"The reference goes on with {word}: rank {place:,} of {len(row):,}, probability {wording.number(p)}.")
+
+
+def _show_candidates(scene: Scene, walk: Walk, chosen: Choices) -> None:
+    row, written = walk.road.log_probs[walk.step], walk.written
+    reference = _next_of_reference(_reference_ids(scene, chosen), walk)
+    found = candidates(row, N_CANDIDATES, {written} if reference is None else {written, reference})
+    st.caption(f"Step {walk.step} could write · click a bar to force it")
+    before = None
+    if scene.view.switches:
+        usual = scene.lab.without_switches(walk.road)[walk.step]
+        before = [_probability(usual, token) for token in found.ids]
+    figure = candidate_bars(
+        [scene.lab.tokenizer.piece(token) for token in found.ids],
+        found.probabilities,
+        written=found.ids.index(written),
+        reference=None if reference is None else found.ids.index(reference),
+        before=before,
+        logarithmic=chosen.scale == "log",
+        dark=is_dark(),
+    )
+    key = f"candidates-{walk.index}-{walk.step}-{len(walk.roads)}"
+
+    def take_clicked() -> None:
+        points = st.session_state[key].selection.points
+        if points:
+            go_on_with(scene, walk, found.ids[int(points[-1]["y"])])
+
+    scrolling_figure(figure, key=key, on_select=take_clicked, selection_mode="points")
+    st.markdown(_said(scene, walk, found))
+    if before is not None:
+        st.caption("Bars: with the switches. Marks: without them, after the same words (teacher-forced).")
+
+
+def _said(scene: Scene, walk: Walk, found: Candidates) -> str:
+    """The written token, how it came to be written, the rest and the entropy."""
+    word, row = wording.token(scene.lab.tokenizer.piece(walk.written)), walk.road.log_probs[walk.step]
+    p, place = wording.number(_probability(row, walk.written)), rank(row, walk.written)
+    forced = walk.step in dict(walk.road.forced)
+    how = (
+        f"{word} was forced here: rank {place:,}, probability {p}."
+        if forced
+        else f"{word} was written: probability {p}."
+    )
+    return (
+        f"{how} Entropy {wording.number(found.entropy)} nats. "
+        f"The other {found.n_rest:,} tokens: {wording.number(found.rest)} together."
+    )
+
+
+def _show_row(scene: Scene, attention: Attention, step: int, *, key: str, n_keys: int | None = None) -> None:
+    head = scene.view.head
+    weights = head_average(attention.weights, scene.layer) if head is None else attention.weights[scene.layer, head]
+    keys = attention.keys[:n_keys]
+    scrolling_figure(row_bars(weights[step, : len(keys)], keys, kind=attention.kind, dark=is_dark()), key=key)
+
+
+def _cache_line(scene: Scene, road: Inspection, step: int) -> str:
+    """What this step computed and what it found in the cache, counted in the real pass."""
+    config, n_source = scene.lab.model.config, len(road.source_ids)
+    computed, reused = road.computed[step], road.reused[step]
+    each = 2 * config.d_model * config.n_decoder_layers
+    positions = f"{computed} position{'s' * (computed > 1)}"
+    if not road.cached:
+        return (
+            f"**Cache**: not used, because later tokens may change earlier states; all {positions} went through the "
+            f"decoder again."
+        )
+    source = (
+        f"The source's {n_source} keys and values a layer were computed in this step."
+        if step == 0
+        else f"The source's {n_source * each:,} numbers were there since step 0."
+    )
+    earlier = f"{reused} earlier position{'s' * (reused != 1)}"
+    return (
+        f"**Cache**: {positions} went through the {config.n_decoder_layers} decoder layers and left "
+        f"{computed * each:,} numbers of keys and values; those of {earlier} ({reused * each:,} numbers) were reused. "
+        f"{source}"
+    )
+
+
+def _reference_text(scene: Scene, chosen: Choices) -> str:
+    gold = loading.reference(scene.lab, scene.view.text)
+    return chosen.reference or (gold.target if gold else "")
+
+
+def _reference_ids(scene: Scene, chosen: Choices) -> tuple[int, ...]:
+    text = _reference_text(scene, chosen)
+    if not text or scene.lab.unknown(text):
+        return ()
+    return (*scene.lab.tokenizer.encode(text), scene.lab.model.config.eos_id)
+
+
+def _next_of_reference(ids: tuple[int, ...], walk: Walk) -> int | None:
+    """The reference's token at this step, where all tokens before are those of the road."""
+    same = ids[: walk.step] == walk.road.target_ids[: walk.step]
+    return ids[walk.step] if same and walk.step < len(ids) else None
+
+
+def _probability(log_probs: Float[ndarray, "vocab"], token: int) -> float:
+    return math.exp(log_probs[token])

@@ -1,0 +1,35 @@
+"""Decoder steps: one translation token by token, what each step considered, and what if it had written another."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from pages.common import controls
+from pages.common.explain import STEPS_EXPLAINED, what_am_i_looking_at
+from pages.common.step_choices import choices, settled
+from pages.common.step_roads import show_roads, step_to, take_another_road, walk_of
+from pages.common.step_view import choose_reference, choose_scale, offered, show_step
+
+scene = controls.frame(
+    "What did it consider at each token, and what if it had written another?", own=choices().parameters()
+)
+chosen = settled(scene)
+scene = replace(scene, view=replace(scene.view, kind="cross"))
+walk = walk_of(scene, chosen)
+
+controls.switch_chips(scene)
+show_roads(scene, walk)
+step_to(walk)
+show_step(scene, walk, chosen)
+take_another_road(scene, walk, offered(walk))
+
+left, right = st.columns([3, 2], gap="medium")
+with left:
+    choose_reference(scene, walk, chosen)
+    what_am_i_looking_at(STEPS_EXPLAINED)
+with right:
+    controls.choose_layer_or_average(scene)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        choose_scale(chosen)
+        with st.popover("Switches"):
+            controls.more_switches(scene)

@@ -1,0 +1,163 @@
+"""Decoder steps: every control turned, every number from the decoding, every nonsense answered in a sentence."""
+
+import json
+
+import numpy as np
+import pytest
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
+
+from pages.common.step_choices import Choices, read
+from pages.common.wording import number
+from transformer.analysis.candidates import candidates, rank
+from transformer.lab import load
+
+
+@pytest.fixture(autouse=True)
+def models(tmp_path_factory, monkeypatch):
+    """A folder of runs with two untrained models."""
+    runs = tmp_path_factory.mktemp("runs")
+    save_untrained(runs)
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+    return runs
+
+
+def steps(**parameters):
+    return open_page("decoder_steps", **{"model": REVERSE, "text": "a b c d", **parameters})
+
+
+def figures(at):
+    return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
+
+
+def another(seen, step, place=3):
+    """A token that could have been written at a step."""
+    return next(t for t in candidates(seen.log_probs[step], 9).ids[place:] if t not in (0, 1, 2, seen.target_ids[step]))
+    return token
+
+
+def test_the_first_step_is_shown_with_the_numbers_of_the_decoding():
+    at, seen = steps(), load(REVERSE).inspect("a b c d")
+    found = candidates(seen.log_probs[0], 10)
+    bars, cross, own = figures(at)
+    assert bars["data"][0]["text"][0].startswith(f"{found.probabilities[0]:#.3g}")
+    assert f"Entropy {number(found.entropy)} nats" in texts(at)
+    assert f"probability {number(float(seen.probabilities[0]))}" in texts(at)
+    assert "1 position went through the 1 decoder layers and left 64 numbers" in texts(at)
+    assert "those of 0 earlier positions (0 numbers)" in texts(at)
+    assert cross["layout"]["height"] > own["layout"]["height"]
+
+
+def test_the_stepper_walks_and_the_cache_is_counted():
+    at = steps()
+    at = checked(at.slider(key="step").set_value(4).run())
+    assert at.query_params["step"] == "4"
+    assert "those of 4 earlier positions (256 numbers) were reused" in texts(at)
+    at = checked(at.button(key="step-on").click().run())
+    assert at.slider(key="step").value == 5
+    at = checked(at.button(key="step-back").click().run())
+    at = checked(at.button(key="step-back").click().run())
+    assert at.slider(key="step").value == 3
+
+
+def test_another_token_is_forced_and_both_roads_stand_side_by_side():
+    seen = load(REVERSE).inspect("a b c d")
+    token = another(seen, 2)
+    at = steps(step="2")
+    at = checked(at.selectbox(key="force").set_value(token).run())
+    assert at.query_params["roads"] == f"2:{token}" and at.query_params["road"] == "1"
+    road = load(REVERSE).inspect("a b c d", forced={2: token})
+    assert road.target_ids[:3] == (*seen.target_ids[:2], token)
+    p = float(np.exp(road.log_probs[2, token]))
+    assert f"was forced here: rank {rank(road.log_probs[2], token)}, probability {number(p)}" in texts(at)
+    assert "road 1: log-probability" in texts(at)
+    at = checked(at.button_group(key="walk-road").set_value(0).run())
+    assert "road" not in at.query_params and "was written" in texts(at)
+    at = checked(at.button(key="forget").click().run())
+    assert "roads" not in at.query_params
+
+
+def test_a_road_may_leave_a_road():
+    seen = load(REVERSE).inspect("a b c d")
+    first = another(seen, 1)
+    at = steps(roads=f"1:{first}", road="1", step="3")
+    road = load(REVERSE).inspect("a b c d", forced={1: first})
+    second = another(road, 3)
+    at = checked(at.selectbox(key="force").set_value(second).run())
+    assert at.query_params["roads"] == f"1:{first};1:{first},3:{second}"
+    assert at.query_params["road"] == "2"
+
+
+def test_a_beginning_is_forced():
+    at = steps()
+    at = checked(at.text_input(key="begin").set_value("d c").run())
+    tokenizer = load(REVERSE).tokenizer
+    forced = tokenizer.encode("d c")
+    assert at.query_params["roads"] == ",".join(f"{i}:{token}" for i, token in enumerate(forced))
+    assert at.slider(key="step").value == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("force", 0, "cannot be written"),
+        ("begin", "zebra", "never seen in training"),
+        ("begin", "a " * 25, "That beginning has 25 tokens"),
+        ("reference", "zebra", "This reference cannot be followed"),
+    ],
+)
+def test_what_cannot_be_is_said_at_the_field(key, value, sentence):
+    at = steps()
+    field = at.selectbox(key=key) if key == "force" else at.text_input(key=key)
+    at = checked(field.set_value(value).run())
+    assert sentence in texts(at).replace("\\", "")
+    at = checked(at.slider(key="step").set_value(1).run())
+    if key != "reference":
+        assert sentence not in texts(at).replace("\\", "")
+
+
+@pytest.mark.parametrize("roads", ["0:99999", "400:5", "x", "1:2:3", ";;;"])
+def test_a_link_with_roads_that_cannot_be_gone_still_opens(roads):
+    at = steps(roads=roads, road="7", step="9999")
+    assert "log-probability" not in texts(at)
+    if roads in ("0:99999", "400:5"):
+        assert "A road is left out" in texts(at)
+
+
+def test_the_reference_token_is_ranked_while_the_road_follows_it():
+    seen = load(REVERSE).inspect("a b c d")
+    tokenizer = load(REVERSE).tokenizer
+    wanted = tokenizer.encode("d c b a")[0]
+    at = checked(steps().text_input(key="reference").set_value("d c b a").run())
+    assert f"rank {rank(seen.log_probs[0], wanted)} of {tokenizer.vocab_size}" in texts(at)
+    at = checked(at.slider(key="step").set_value(5).run())
+    assert "left the reference at step" in texts(at)
+
+
+def test_the_log_scale_the_head_and_the_switches_act_on_the_pictures():
+    at = steps(step="1")
+    assert figures(at)[0]["layout"]["xaxis"].get("type") != "log"
+    at = checked(at.toggle(key="scale").set_value(True).run())
+    assert figures(at)[0]["layout"]["xaxis"]["type"] == "log" and at.query_params["scale"] == "log"
+    average = figures(at)[1]["data"][0]["customdata"]
+    at = checked(at.selectbox(key="choose-head").set_value(1).run())
+    assert figures(at)[1]["data"][0]["customdata"] != average
+    at = steps(step="1", switch="mask:causal")
+    assert "**Cache**: not used" in texts(at) and "2 positions went through" in texts(at)
+    assert len(figures(at)[0]["data"]) == 2, "marks for the probabilities without the switches"
+
+
+def test_another_sentence_begins_with_its_own_way():
+    at = steps(step="3", roads="1:5", road="1")
+    at = checked(at.text_input(key="choose-text").set_value("d a").run())
+    assert "roads" not in at.query_params and at.slider(key="step").value == 0
+
+
+def test_the_gold_translation_is_the_reference_of_the_pronoun_corpus():
+    at = open_page("decoder_steps", model=PRONOUNS, text=CLASSIC)
+    assert "The reference goes on with" in texts(at)
+
+
+def test_choices_are_read_back_from_their_parameters():
+    choices = Choices(step=3, road=2, roads=(((1, 5),), ((1, 5), (3, 7))), scale="log", reference="c b a")
+    assert read(choices.parameters()) == choices
+    assert read({"step": "-1", "road": "99", "scale": "x"}) == Choices()

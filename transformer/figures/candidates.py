@@ -1,0 +1,134 @@
+"""One step of decoding as lying bars: what could be written, and where the step looked."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from numpy import ndarray
+
+from transformer.figures import theme
+from transformer.figures.labels import axis_labels, exact, hover_label, label_width
+from transformer.figures.theme import Kind
+
+_ROW, _TOP = 24, 44
+"""Pixels: a bar with its share of the gap; above the bars."""
+_LEAST = 1e-9
+"""Where a logarithmic axis ends at the latest."""
+
+
+def candidate_bars(
+    tokens: Sequence[str],
+    probabilities: Sequence[float],
+    *,
+    written: int | None,
+    reference: int | None = None,
+    before: Sequence[float] | None = None,
+    logarithmic: bool = False,
+    dark: bool = False,
+) -> go.Figure:
+    """A bar for each candidate, the most probable on top; `written` and `reference` are rows.
+
+    `before`: the same tokens' probabilities without the switches, as hollow marks. A clicked bar's y is its row.
+    """
+    if len(tokens) != len(probabilities) or (before is not None and len(before) != len(tokens)):
+        raise ValueError(f"{len(tokens)} tokens need as many probabilities")
+    colours = theme.palette(dark)
+    rows = list(range(len(tokens)))
+    low = _floor([*probabilities, *(before or ())]) if logarithmic else 0.0
+    notes = [_digits(p) + " ref" * (row == reference) for row, p in zip(rows, probabilities, strict=True)]
+    fig = theme.apply(go.Figure(), dark)
+    fig.add_bar(
+        x=[max(p, low) for p in probabilities],
+        y=rows,
+        orientation="h",
+        marker={"color": [colours.accent if row == written else colours.faint for row in rows]},
+        text=notes,
+        textposition="outside",
+        textfont={"size": 12, "color": colours.text},
+        cliponaxis=False,
+        customdata=[
+            f"<b>{hover_label(t)}</b><br>probability {p!r}" for t, p in zip(tokens, probabilities, strict=True)
+        ],
+        hovertemplate="%{customdata}<extra></extra>",
+        selected={"marker": {"opacity": 1}},
+        unselected={"marker": {"opacity": 1}},
+        showlegend=False,
+    )
+    if before is not None:
+        fig.add_scatter(
+            x=[max(p, low) for p in before],
+            y=rows,
+            mode="markers",
+            marker={"symbol": "line-ns-open", "size": 16, "line": {"width": 2}, "color": colours.text},
+            customdata=[f"without the switches: {p!r}" for p in before],
+            hovertemplate="%{customdata}<extra></extra>",
+            showlegend=False,
+        )
+    # The space on the right is for the numbers beside the longest bar.
+    span = (np.log10(low), 0.0) if logarithmic else (0.0, 1.0)
+    if logarithmic:
+        powers = range(round(span[0]), 1, 1 if span[0] >= -4 else 2)
+        axis: dict[str, Any] = {"type": "log", "exponentformat": "power", "tickvals": [10.0**power for power in powers]}
+    else:
+        axis = {"tickvals": [0, 0.5, 1]}
+    axis["range"] = [span[0], span[1] + 0.45 * (span[1] - span[0])]
+    return _frame(fig, tokens, axis, "probability, logarithmic" if logarithmic else "probability", colours)
+
+
+def row_bars(weights: Float[ndarray, "key"], keys: Sequence[str], *, kind: Kind, dark: bool = False) -> go.Figure:
+    """One query's weights over its keys, in their order; hovering gives the exact float32."""
+    if len(weights) != len(keys):
+        raise ValueError(f"{len(keys)} keys do not fit {len(weights)} weights")
+    colours = theme.palette(dark)
+    fig = theme.apply(go.Figure(), dark)
+    fig.add_bar(
+        x=weights,
+        y=np.arange(len(keys)),
+        orientation="h",
+        marker={"color": theme.kind_colour(kind, dark)},
+        text=[f"{w:.2f}" if w >= 0.005 else "" for w in weights.tolist()],
+        textposition="outside",
+        textfont={"size": 12, "color": colours.text},
+        cliponaxis=False,
+        customdata=[f"<b>{hover_label(k)}</b><br>weight {exact(w)}" for k, w in zip(keys, weights, strict=True)],
+        hovertemplate="%{customdata}<extra></extra>",
+        showlegend=False,
+    )
+    axis = {"range": [0, 1.35], "tickvals": [0, 0.5, 1]}
+    return _frame(fig, keys, axis, "weight", colours)
+
+
+def _frame(
+    fig: go.Figure, labels: Sequence[str], axis: dict[str, Any], title: str, colours: theme.Palette
+) -> go.Figure:
+    left = label_width(labels) * 13 * 0.6 + 20
+    grid = {"showgrid": True, "gridcolor": colours.line, "showline": False, "ticks": "", "side": "top"}
+    fig.update_xaxes(grid | axis | {"title": {"text": title, "standoff": 6}, "tickfont": {"size": 12}})
+    fig.update_yaxes(
+        tickvals=list(range(len(labels))),
+        ticktext=axis_labels(labels, quiet=colours.quiet, faint=colours.faint),
+        tickfont={"size": 13, "family": theme.MONOSPACE},
+        range=[len(labels) - 0.5, -0.5],
+        showline=False,
+        ticks="",
+        fixedrange=True,
+    )
+    fig.update_xaxes(fixedrange=True)
+    return fig.update_layout(
+        height=round(_TOP + 24 + max(len(labels), 2) * _ROW),
+        margin={"l": left, "r": 8, "t": _TOP + 12, "b": 8, "autoexpand": False},
+        bargap=0.3,
+        dragmode=False,
+        meta={"smallest_width": round(left + 120)},
+    )
+
+
+def _floor(probabilities: Sequence[float]) -> float:
+    smallest = min((p for p in probabilities if p > 0), default=0.1)
+    return 10.0 ** np.floor(np.log10(min(max(smallest, _LEAST), 0.1)))
+
+
+def _digits(p: float) -> str:
+    return f"{p:#.3g}" if p >= 1e-4 else f"{p:.0e}".replace("e-0", "e−").replace("e-", "e−") if p else "0"
