@@ -1,7 +1,9 @@
 """Untrained models for the page tests, and the app opened on one of them. What pages say must hold for any weights."""
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from random_models import randomise
@@ -69,6 +71,12 @@ def checked(at: AppTest) -> AppTest:
     assert not at.exception, [element.value for element in at.exception]
     assert not at.warning
     return at
+
+
+def field(fields: Iterable[Any], label: str) -> Any:
+    """The one control with this label, whatever its key is by now."""
+    (found,) = (field for field in fields if field.label == label)
+    return found
 
 
 def texts(at: AppTest) -> str:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, open_page, save_untrained, texts
 
 from pages.common.cell_panel import equation
 from pages.common.view import View, fit, merged, read
@@ -100,8 +100,10 @@ def test_all_heads_of_a_block_go_off_together():
 
 def test_heads_of_any_block_and_masks_combine_and_are_taken_back_at_once():
     at = attention()
-    at = checked(at.multiselect(key="switch-heads").set_value([HeadsOff("encoder", 0, "self", (1,))]).run())
-    at = checked(at.button_group(key="switch-masks").set_value(["causal", "padding"]).run())
+    at = checked(
+        field(at.multiselect, "Heads off, in any block").set_value([HeadsOff("encoder", 0, "self", (1,))]).run()
+    )
+    at = checked(field(at.button_group, "Masks off").set_value(["causal", "padding"]).run())
     assert at.query_params["switch"] == ["off:encoder.0.self:1", "mask:causal", "mask:padding"]
     assert len(removable(at)) == 3
     at = checked(at.button(key="remove-all").click().run())

@@ -106,12 +106,17 @@ def n_layers(config: ModelConfig, kind: AttentionKind) -> int:
 def choose_head(scene: Scene) -> None:
     """One row: kind, layer, head, and what to switch off."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        _segments("choose-kind", "Attention", list(_KIND_LABELS), scene.view.kind, "kind", _KIND_LABELS.__getitem__)
+        choose_kind(scene)
         choose_layer(scene, width=80)
         heads = list(range(scene.lab.model.config.n_heads))
         _box("choose-head", "Head", heads, scene.head, lambda head: choose(head=head), width=80)
         _head_switches(scene)
     say(*problems("kind", "layer", "head"))
+
+
+def choose_kind(scene: Scene) -> None:
+    """Which of the three attentions."""
+    _segments("choose-kind", "Attention", list(_KIND_LABELS), scene.view.kind, "kind", _KIND_LABELS.__getitem__)
 
 
 def choose_layer_or_average(scene: Scene) -> None:
@@ -176,29 +181,34 @@ def more_switches(scene: Scene) -> None:
     ]
     masks = [spec.mask for spec in scene.view.switches if isinstance(spec, MaskOff)]
 
-    def set_heads(specs: list[HeadsOff]) -> None:
-        choose(switches=merged([*specs, *(s for s in visit().view.switches if isinstance(s, MaskOff))]))
+    memory = visit()
+    if memory.in_popover != scene.view.switches:
+        memory.in_popover = scene.view.switches
+        memory.popovers += 1
+    heads_key, masks_key = f"switch-heads-{memory.popovers}", f"switch-masks-{memory.popovers}"
+    st.session_state.setdefault(heads_key, chosen)
+    st.session_state.setdefault(masks_key, masks)
 
-    def set_masks(names: list[MaskKind]) -> None:
-        heads = [s for s in visit().view.switches if isinstance(s, HeadsOff)]
-        choose(switches=merged([*heads, *map(MaskOff, names)]))
+    def take() -> None:
+        names: list[MaskKind] = st.session_state[masks_key]
+        others = [spec for spec in memory.view.switches if not isinstance(spec, HeadsOff | MaskOff)]
+        choose(switches=merged([*st.session_state[heads_key], *map(MaskOff, names), *others]))
+        memory.in_popover = memory.view.switches
 
-    st.session_state["switch-masks"] = masks
     st.pills(
         "Masks off",
         list(_MASKS),
-        key="switch-masks",
+        key=masks_key,
         selection_mode="multi",
         format_func=_MASKS.__getitem__,
-        on_change=lambda: set_masks(st.session_state["switch-masks"]),
+        on_change=take,
     )
-    st.session_state["switch-heads"] = chosen
     st.multiselect(
         "Heads off, in any block",
         options,
-        key="switch-heads",
+        key=heads_key,
         format_func=_head_option,
-        on_change=lambda: set_heads(st.session_state["switch-heads"]),
+        on_change=take,
         placeholder="Choose heads",
     )
     st.caption("A switch changes the forward pass itself, for you alone.")

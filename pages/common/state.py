@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from pages.common.view import PARAMETERS, Place, Problem, View, read
+from transformer.interventions import Intervention
 
 _KEY = "attention-lab"
 GRID = "head-grid"
@@ -38,6 +39,11 @@ class Visit:
     """Whether a control was changed since the last run: its word then goes before that of a URL on its way."""
     changes: int = 0
     """Counts changes, so that a popover that was used can be drawn anew, closed."""
+    in_popover: tuple[Intervention, ...] = ()
+    """The switches as the fields of the popover have them."""
+    popovers: int = 0
+    """Counts how often switches were changed elsewhere. A closed popover's fields are not in the page and go on telling
+    their old value, so they must then be others."""
 
 
 def visit() -> Visit:

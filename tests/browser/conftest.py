@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from app_server import Server, running_app
 from page_models import save_untrained
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 PATIENCE_MS = 30_000
 """For one outcome on a page, on a busy machine."""
@@ -39,6 +39,7 @@ def browser() -> Iterator[Browser]:
     found = next(filter(None, map(shutil.which, _CHROMIUM)), None)
     if found is None:
         pytest.skip("no Chromium here: install Debian's package chromium to run the browser tests")
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=list(_FLAGS))
         yield browser

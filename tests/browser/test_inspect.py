@@ -77,3 +77,25 @@ def test_two_visitors_do_not_see_each_others_switches(browser, page: Page, serve
     expect(page).to_have_url(server.link("attention", model=MODEL, text=WIDE))
     expect(page.get_by_role("button", name="causal mask off")).to_be_hidden()
     other.close()
+
+
+def test_a_popover_that_was_opened_once_takes_no_later_switch_back(page: Page, server: Server):
+    """The fields of a closed popover are not in the page, and the browser goes on sending what they held."""
+    page.goto(server.link("attention", model=MODEL, text=CLASSIC))
+    chip = page.get_by_role("button", name="cross-attention · layer 1 · head 0 off")
+    causal = page.get_by_role("button", name="causal mask off")
+    page.get_by_role("button", name="More switches").click()
+    page.get_by_role("button", name="Causal", exact=False).first.click()
+    expect(causal).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_text("Head 0 off", exact=True).click()
+    expect(chip).to_be_visible()
+    causal.click()
+    expect(causal).to_be_hidden()
+    page.get_by_text("Lines", exact=True).click()
+    expect(page.locator(".st-key-head-lines")).to_be_visible()
+    page.get_by_text("Matrix", exact=True).click()
+    expect(page.locator(".js-plotly-plot").first).to_be_visible()
+    expect(chip).to_be_visible()
+    expect(causal).to_be_hidden()
+    assert page.url.count("switch=") == 1
