@@ -39,7 +39,7 @@ st.markdown("#### How does it learn? Train one, and follow your own sentences fr
 recipe, result = st.columns([2, 3], gap="medium")
 
 with recipe:
-    faults = plan.faults() or sentence_faults(plan)
+    faults = sentence_faults(plan) | plan.faults()
     shown, notes = now.problems | faults, plan.notes() | sentence_notes(plan)
     fields(("corpus",), shown, notes)
     st.caption(described(plan.corpus))

@@ -96,6 +96,33 @@ def test_two_faults_are_both_said():
     assert set(plan.faults()) == {"steps", "learning_rate"}
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"d_model": 130, "learning_rate": -1.0, "steps": 0},
+        {"learning_rate": None, "seed": 1.5, "n_decoder_layers": 99, "dropout": 1.5, "sentences": tuple("abcdef")},
+        {"d_model": None, "n_heads": 2.5, "batch_tokens": 0, "target_percent": 120.0},
+        {"until": "seconds", "seconds": 0.0, "schedule": "cosine", "threads": 0},
+    ],
+)
+def test_every_bad_field_has_its_sentence_whatever_is_wrong_elsewhere(changes):
+    plan = replace(recommended("reverse"), **changes)
+    assert set(plan.faults()) == set(changes) - {"until"}
+
+
+def test_the_limit_that_does_not_count_cannot_be_wrong():
+    plan = replace(recommended("reverse"), until="seconds", schedule="paper", steps=None)
+    assert not plan.faults() and plan.configs()
+    assert not replace(recommended("reverse"), seconds=-1.0).faults()
+
+
+def test_rotary_positions_need_heads_of_even_width():
+    plan = replace(recommended("reverse"), d_model=66, n_heads=2, positions="rotary")
+    assert "odd part (33)" in plan.faults()["d_model"] and "64 or 68" in plan.faults()["d_model"]
+    assert "odd part (7)" in replace(plan, d_model=7, n_heads=1).faults()["d_model"]
+    assert not replace(plan, d_model=68).faults()
+
+
 def test_an_odd_width_is_only_wrong_with_sinusoids():
     plan = replace(recommended("reverse"), d_model=63, n_heads=1)
     assert "even" in plan.faults()["d_model"]

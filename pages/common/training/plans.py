@@ -3,7 +3,7 @@
 A plan may be wrong: it holds what was typed, and `faults` says, field by field, what cannot work and the way out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
@@ -161,8 +161,9 @@ class Plan:
             value = getattr(self, name)
             if isinstance(value, float) and not value.is_integer():
                 found[name] = f"{LABELS[name]} ({value:g}) must be a whole number: take {round(value)}."
-        found |= self._misfits() if not found else {}
-        found |= {name: said for name, said in self._refused().items() if name not in found} if not found else {}
+        found = self._misfits(found) | found
+        found |= self._refused(found)
+        found.pop("steps" if self.until == "seconds" else "seconds", None)  # the limit that does not count
         return {name: found[name] for name in LABELS if name in found}
 
     def notes(self) -> dict[str, str]:
@@ -182,20 +183,15 @@ class Plan:
             )
         return found
 
-    def _misfits(self) -> dict[str, str]:
+    def _misfits(self, known: Container[str]) -> dict[str, str]:
         """Faults that concern two fields, or a field that is not a setting by the same name."""
         found = {
             name: f"{LABELS[name]} ({getattr(self, name):,}) is more than this page trains with: take at most {most:,}."
             for name, most in MOST.items()
-            if getattr(self, name) is not None and getattr(self, name) > most
+            if name not in known and getattr(self, name) is not None and getattr(self, name) > most
         }
-        d_model, heads = self.d_model, self.n_heads
-        assert d_model is not None and heads is not None, "empty fields are reported first"
-        if d_model >= 1 and heads >= 1 and d_model % heads:
-            found["d_model"] = (
-                f"d_model ({d_model}) must be divisible by the number of heads ({heads}): each gets an equal "
-                f"part. Take {_multiples(int(d_model), int(heads))}, or another number of heads."
-            )
+        if "d_model" not in known and "n_heads" not in known:
+            found |= self._uneven_heads()
         if self.until == "seconds" and self.schedule == "cosine":
             found["schedule"] = (
                 "A cosine schedule falls to 0 at the last step, and a run that the clock ends has no known last step: "
@@ -213,21 +209,43 @@ class Plan:
             )
         return found
 
-    def _refused(self) -> dict[str, str]:
-        """What the configs themselves refuse, each field tried on its own with the recommended rest."""
+    def _uneven_heads(self) -> dict[str, str]:
+        """Where the width cannot be shared out among the heads."""
+        d_model, heads = self.d_model, self.n_heads
+        assert d_model is not None and heads is not None, "empty fields are reported first"
+        if d_model < 1 or heads < 1:
+            return {}
+        if d_model % heads:
+            said = (
+                f"d_model ({d_model}) must be divisible by the number of heads ({heads}): each gets an equal "
+                f"part. Take {_multiples(int(d_model), int(heads))}, or another number of heads."
+            )
+            return {"d_model": said}
+        if self.positions == "rotary" and d_model // heads % 2:
+            said = (
+                f"d_model ({d_model}) gives each of the {heads} heads an odd part ({d_model // heads}), and rotary "
+                f"positions turn dimensions in pairs. Take {_multiples(int(d_model), 2 * int(heads))}."
+            )
+            return {"d_model": said}
+        return {}
+
+    def _refused(self, known: Container[str]) -> dict[str, str]:
+        """What the configs themselves refuse, each other field tried on its own with the recommended rest."""
         recipe = RECIPES[self.corpus]
         found: dict[str, str] = {}
         for config, values in ((recipe.model, self._model_values()), (recipe.train, self._train_values())):
             for name, value in values.items():
+                field = _FIELD_OF.get(name, name)
+                if field in known:
+                    continue
                 changes = {name: value}
                 if name == "d_model":  # the other half of a pair must not be the reason for a refusal
-                    changes |= {"n_heads": 1, "positions": self.positions}
+                    changes |= {"n_heads": 1, "positions": "none" if self.positions == "rotary" else self.positions}
                 elif name == "n_heads":
                     changes |= {"d_model": 2 * max(1, value)}
                 try:
                     replace(config, **changes)
                 except ValueError as error:
-                    field = _FIELD_OF.get(name, name)
                     said = str(error).replace(f"{name} ({value!r})", f"{NOUNS.get(field, LABELS[field])} ({value:g})")
                     found[field] = f"{said.rstrip('.')}; the recipe has {self._recommended(field)}."
         return found
