@@ -55,6 +55,11 @@ def test_translate_takes_every_method_of_decoding(runs_folder, capsys):
     assert lines("--method", "sample", "--top-k", "1") == greedy
 
 
+def test_translate_names_what_the_model_never_saw(runs_folder, capsys):
+    assert main(["translate", "--model", "mine", "a zebra"]) == 0
+    assert "note: mine never saw zebra" in capsys.readouterr().err
+
+
 def test_evaluate_prints_one_json_object_with_signatures(runs_folder, capsys):
     assert main(["evaluate", "--model", "mine", "--limit", "7"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -123,7 +128,9 @@ def test_contradicting_options_are_refused_with_both_numbers(runs_folder, capsys
     with pytest.raises(SystemExit) as exit_:
         main(["train", "reverse", "--model.n-heads", "7"])
     assert exit_.value.code == 2
-    assert "d_model (64) must be divisible" in capsys.readouterr().err.replace("\n", " ")
+    error = capsys.readouterr().err
+    assert "d_model (64) must be divisible" in error.replace("\n", " ")
+    assert "tyro" not in error
 
 
 def test_the_module_runs_as_a_program():

@@ -27,18 +27,22 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["train"]:
         arguments = ["train", *_named_corpus(arguments[1:])]
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            _commands(arguments),
-            prog="python -m transformer",
-            description="Train a Transformer, translate with it, score it, look inside it.",
-            args=arguments,
-        )
+        _run(_commands(arguments), arguments)
     except commands.EXPECTED_ERRORS as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _run(commands: dict[str, Callable[..., None]], arguments: list[str]) -> None:
+    prog = "python -m transformer"
+    if arguments and arguments[0] in commands:
+        tyro.cli(commands[arguments[0]], prog=f"{prog} {arguments[0]}", args=arguments[1:])
+    else:  # help, or a word that is no command
+        description = "Train a Transformer, translate with it, score it, look inside it."
+        tyro.extras.subcommand_cli_from_dict(commands, prog=prog, description=description, args=arguments)
 
 
 def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:

@@ -40,6 +40,8 @@ def translate(
     """
     lab = load(model)
     for line in text or filter(None, map(str.strip, sys.stdin)):
+        if unseen := lab.unknown(line):
+            print(f"note: {lab.name} never saw {', '.join(unseen)}", file=sys.stderr)
         for found in lab.translations([line], settings)[0]:
             print(found.text if settings.n_best == 1 else f"{found.score:.4f}\t{found.text}", flush=True)
 
