@@ -16,11 +16,12 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.analysis.cell import Cell, look_into
+from transformer.analysis.leaks import EmptyRow, Forcing, Leak, is_forcing_honest, measure_leak, see_empty_row
 from transformer.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
 from transformer.config import DecodeConfig
 from transformer.data import encode_sources
 from transformer.decoding import Constraints, Step, greedy, needs_recomputation, teacher_forced_log_probs
-from transformer.interventions import Intervention, compile_interventions
+from transformer.interventions import Intervention, MaskOff, compile_interventions
 from transformer.methods import decode
 from transformer.model import Transformer
 from transformer.taps import Address, Recording, Site, Stack
@@ -268,6 +269,18 @@ class Lab:
             query=query,
             key=key,
         )
+
+    def leak(self, texts: Sequence[str], off: Sequence[MaskOff]) -> Leak:
+        """The texts as one batch, with all masks and without the given ones; ValueError as `translate`."""
+        return measure_leak(self.model, self._encode(texts)[0], off)
+
+    def forcing(self, text: str) -> Forcing:
+        """Whether teacher forcing on this text's output sees what it predicts; ValueError as `translate`."""
+        return is_forcing_honest(self.model, self._encode([text])[0][0].tolist())
+
+    def empty_row(self, text: str) -> EmptyRow:
+        """What attention makes of this text if all of it is padding; ValueError as `translate`."""
+        return see_empty_row(self.model, self._encode([text])[0][0].tolist())
 
     def compare(self, text: str, interventions: Iterable[Intervention]) -> Comparison:
         """The text decoded without and with the switches, and their effect on the original output's probabilities."""

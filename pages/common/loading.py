@@ -8,9 +8,10 @@ import streamlit as st
 
 from transformer.analysis.cell import Cell
 from transformer.analysis.effects import HeadEffect, head_effects
+from transformer.analysis.leaks import EmptyRow, Forcing, Leak
 from transformer.analysis.proofs import Proof, prove
 from transformer.corpora import CorpusError, load_corpus
-from transformer.interventions import parse_intervention
+from transformer.interventions import MaskOff, parse_intervention
 from transformer.lab import AttentionKind, Comparison, Inspection, Lab, load
 from transformer.pairs import Pair, words
 from transformer.pronouns.reading import read as read_pronoun_sentence
@@ -102,6 +103,21 @@ def get_cell(lab: Lab, seen: Inspection, kind: AttentionKind, layer: int, head: 
     return _cell(lab.name, _age(lab.checkpoint.folder), seen.text, switches, (kind, layer, head, query, key))
 
 
+def get_leak(lab: Lab, texts: Sequence[str], off: Sequence[MaskOff]) -> Leak:
+    """`lab.leak`, remembered; ValueError for a text that the model cannot read."""
+    return _leak(lab.name, _age(lab.checkpoint.folder), tuple(texts), tuple(map(str, off)))
+
+
+def get_forcing(lab: Lab, text: str) -> Forcing:
+    """`lab.forcing`, remembered."""
+    return _forcing(lab.name, _age(lab.checkpoint.folder), text)
+
+
+def get_empty_row(lab: Lab, text: str) -> EmptyRow:
+    """`lab.empty_row`; a single pass."""
+    return lab.empty_row(text)
+
+
 def get_proofs(lab: Lab, text: str, switches: Sequence[object]) -> tuple[Proof, ...]:
     """The proofs for the decoding of a text under switches, run now and never remembered."""
     shown = get_inspection(lab, text, switches)
@@ -136,6 +152,16 @@ def _cell(name: str, age: int, text: str, switches: tuple[str, ...], where: tupl
 @st.cache_data(max_entries=128, show_spinner=False)
 def _road(name: str, age: int, text: str, switches: tuple[str, ...], forced: tuple[tuple[int, int], ...]) -> Inspection:
     return get_lab(name).inspect(text, [parse_intervention(switch) for switch in switches], dict(forced))
+
+
+@st.cache_data(max_entries=32, show_spinner="Reading the batch with and without the masks")
+def _leak(name: str, age: int, texts: tuple[str, ...], off: tuple[str, ...]) -> Leak:
+    return get_lab(name).leak(texts, [spec for text in off if isinstance(spec := parse_intervention(text), MaskOff)])
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _forcing(name: str, age: int, text: str) -> Forcing:
+    return get_lab(name).forcing(text)
 
 
 @st.cache_data(max_entries=128, show_spinner=False)

@@ -1,0 +1,244 @@
+"""The Masks page's parts: a batch of the visitor's sentences, the masks over it, and what leaks when one is off."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import streamlit as st
+
+from pages.common import loading, wording
+from pages.common.components.scrolling_figure import scrolling_figure
+from pages.common.controls import Scene, say
+from pages.common.pictures import is_dark
+from pages.common.state import choose, visit
+from pages.common.view import merged
+from transformer.analysis.leaks import Leak, causal_part, real_part
+from transformer.figures.masks import Part, batch_figure, masks_figure
+from transformer.figures.theme import KIND_NAMES
+from transformer.interventions import MaskKind, MaskOff
+
+MOST_SENTENCES = 6
+_KEY = "masks-page"
+_TOGGLES: dict[MaskKind, str] = {
+    "padding": "Padding mask, self-attention",
+    "cross": "Padding mask, cross-attention",
+    "causal": "Causal mask",
+}
+_LOSS_HELP = "Nats per token of the output with all masks, teacher-forced, over the whole batch."
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The sentences that share the batch with the page's own, one a line, and which of all is looked at."""
+
+    text: str = ""
+    row: int = 0
+
+    def parameters(self) -> dict[str, str]:
+        """The query parameters; defaults are left out."""
+        found = {"beside": self.text, "row": str(self.row or "")}
+        return {name: value for name, value in found.items() if value}
+
+
+def beside() -> Beside:
+    """What is chosen now: the URL's word where someone else than this session wrote it, else what was chosen before."""
+    in_url = {name: st.query_params[name] for name in ("beside", "row") if name in st.query_params}
+    kept: Beside = st.session_state.setdefault(_KEY, Beside())
+    if in_url and in_url != kept.parameters() and not visit().touched:
+        row = in_url.get("row", "0")
+        kept = Beside(
+            in_url.get("beside", "")[:1000], int(row) if row.isascii() and row.isdecimal() and len(row) < 4 else 0
+        )
+        st.session_state[_KEY] = kept
+    return kept
+
+
+def choose_batch(scene: Scene, chosen: Beside) -> tuple[tuple[str, ...], Leak] | None:
+    """The field for the other sentences; the batch as read by the model, or None where it cannot be read."""
+    lines = [line.strip() for line in chosen.text.splitlines() if line.strip()]
+    offered = [text for text in loading.examples(scene.lab) if text != scene.view.text]
+    offered.sort(key=lambda text: len(text.split()))
+    others = lines or [offered[0], offered[len(offered) // 2]] if offered else lines
+    texts = (scene.view.text, *others[: MOST_SENTENCES - 1])
+    st.session_state["masks-beside"] = "\n".join(others)
+    st.text_area(
+        "Other sentences of the batch, one a line",
+        key="masks-beside",
+        height=80,
+        max_chars=1000,
+        on_change=lambda: _change(text=st.session_state["masks-beside"], row=0),
+    )
+    if len(others) > MOST_SENTENCES - 1:
+        st.caption(f"A batch here has at most {MOST_SENTENCES} sentences; {len(others) + 1} are asked for.")
+    try:
+        return texts, loading.get_leak(scene.lab, texts, _masks_off(scene))
+    except ValueError as error:
+        say(f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        return None
+
+
+def switch_masks(scene: Scene) -> None:
+    """A toggle for each mask; off is a switch like all others and travels to the other pages."""
+    off = {spec.mask for spec in _masks_off(scene)}
+    with st.container(horizontal=True, gap="large"):
+        for mask, label in _TOGGLES.items():
+            key = f"mask-on-{mask}"
+            st.session_state[key] = mask not in off
+            st.toggle(label, key=key, on_change=_flip, args=(mask, key))
+
+
+def draw_batch(scene: Scene, leak: Leak) -> None:
+    """The batch as it goes into the encoder."""
+    pad = scene.lab.model.config.pad_id
+    rows = [[scene.lab.tokenizer.piece(token) for token in row] for row in leak.source.tolist()]
+    scrolling_figure(batch_figure(rows, leak.source != pad, is_dark()), key="batch")
+    empty = int((leak.source == pad).sum())
+    st.caption(
+        f"{leak.source.size} places, {empty} of them empty ({wording.number(100 * empty / leak.source.size)} %): "
+        "a batch is a rectangle, sentences are not. The padding mask hides the `<pad>` ones from every query."
+    )
+
+
+def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside) -> None:
+    """The masks of one sentence that combine into what the pass applied."""
+    row = min(chosen.row, len(texts) - 1)
+    st.session_state["masks-row"] = row
+    st.selectbox(
+        "Sentence",
+        range(len(texts)),
+        key="masks-row",
+        format_func=lambda i: f"{i} · {texts[i]}",
+        on_change=lambda: _change(row=st.session_state["masks-row"]),
+    )
+    kind, pad = scene.view.kind, scene.lab.model.config.pad_id
+    ids = {"encoder_self": (leak.source, leak.source), "decoder_self": (leak.target, leak.target)}
+    asking, asked = (side[row] for side in ids.get(kind, (leak.target, leak.source)))
+    off = {spec.mask for spec in _masks_off(scene)}
+    padding_off = ("cross" if kind == "cross" else "padding") in off
+    every = np.ones((len(asking), len(asked)), dtype=bool)
+    padding = every if padding_off else real_part(asked, pad, len(asking)).copy()
+    parts = [Part("padding" + " (off)" * padding_off, padding, "padding: no token stands here")]
+    if kind == "decoder_self":
+        causal = every if "causal" in off else causal_part(len(asking))
+        parts.append(Part("causal" + " (off)" * ("causal" in off), causal, "later than the query"))
+    labels = [[scene.lab.tokenizer.piece(int(token)) for token in side] for side in (asking, asked)]
+    scrolling_figure(masks_figure(parts, labels[0], labels[1], kind=kind, dark=is_dark()), key="masks")
+    applied = leak.lifted.masks[kind][row]
+    combined = np.logical_and.reduce([part.mask for part in parts])
+    same = (
+        "exactly the mask that the recorded pass applied"
+        if np.array_equal(applied, combined)
+        else ("**not** the mask that the pass applied")
+    )
+    causal_said = (
+        "" if kind == "decoder_self" else f" {KIND_NAMES[kind]} has no causal mask: all keys are there already."
+    )
+    st.caption(f"Coloured cells may attend, struck ones may not. The combination is {same}.{causal_said}")
+
+
+def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
+    """What the masks that are off let through, in numbers."""
+    off = _masks_off(scene)
+    st.markdown("##### What leaks")
+    if not off:
+        st.markdown(
+            "All masks are on: nothing leaks. Attention on padding is "
+            f"{wording.number(max(leak.intact.on_padding.values()))}, on later tokens "
+            f"{wording.number(leak.intact.on_future)}. Switch one off above."
+        )
+    before, after = leak.intact, leak.lifted
+    rows = [
+        ("loss, teacher-forced (nats per token)", before.losses.mean(), after.losses.mean()),
+        *(
+            (f"attention on padding, {KIND_NAMES[kind].lower()}", before.on_padding[kind], after.on_padding[kind])
+            for kind in ("encoder_self", "cross", "decoder_self")
+        ),
+        ("attention on later tokens, decoder self-attention", before.on_future, after.on_future),
+    ]
+    st.dataframe(
+        {
+            "": [name for name, _, _ in rows],
+            "all masks on": [wording.number(float(value)) for _, value, _ in rows],
+            "as switched": [wording.number(float(value)) for _, _, value in rows],
+        },
+        hide_index=True,
+        width="stretch",
+    )
+    st.caption(f"{_LOSS_HELP} Attention: mean share of a real query's attention, over all layers and heads.")
+    if not off:
+        return
+    if not leak.changed:
+        moved = float(np.abs(after.losses - before.losses).max())
+        st.markdown(
+            f"**No output changed.** Free-running, all {len(texts)} sentences come out as before; the loss moved by at "
+            f"most {wording.number(moved)} nats per token."
+        )
+    decode = scene.lab.tokenizer.decode
+    for i in leak.changed:
+        was, became = (wording.plain(decode(_written(out.outputs[i], scene))) for out in (before, after))
+        st.markdown(f"Sentence {i}, free-running: *{was}* became *{became or '(nothing)'}*.")
+
+
+def tell_forcing(scene: Scene) -> None:
+    """Why teacher forcing under a causal mask is not cheating, measured on the page's own sentence."""
+    measured = loading.get_forcing(scene.lab, scene.view.text)
+    with st.expander("Why teacher forcing under a causal mask is not cheating"):
+        st.markdown(
+            f"""
+In training the decoder gets the whole right answer at once and predicts every token of it in one pass. That looks like
+cheating, but position *t* may only see positions up to *t*, and those hold the tokens **before** the one it predicts.
+
+- One teacher-forced pass and decoding step by step give the same probabilities: the largest difference is
+  **{wording.number(measured.from_steps)}**.
+- With another last input token, the earlier logits move by **{wording.number(measured.masked_change)}**.
+- Without the causal mask they move by **{wording.number(measured.unmasked_change)}**: now each position sees what it is
+  to predict. A model trained so would learn to copy it, and could do nothing when the next token does not exist yet.
+
+This model was trained with its masks, so lifting one usually makes it worse, not better: it meets states that it has
+never seen.
+"""
+        )
+
+
+def tell_empty_row(scene: Scene) -> None:
+    """What becomes of a row that may attend to nothing."""
+    row = loading.get_empty_row(scene.lab, scene.view.text)
+    with st.expander("A row that may attend to nothing"):
+        st.markdown(
+            "If every key is forbidden, softmax has nothing to share out. Here is the first row of the first encoder "
+            "layer, in a pass where every token of your sentence is taken for padding:"
+        )
+        st.dataframe(
+            {
+                "softmax with −∞ for forbidden keys": [str(value) for value in row.plain],
+                "with the lowest finite number instead": [str(value) for value in row.floored],
+                "in this project": [str(value) for value in row.here],
+            },
+            width="stretch",
+            height=180,
+        )
+        st.markdown(
+            f"""
+The first is 0 / 0: one such row turns the whole loss into NaN. The second spreads attention evenly over exactly what
+it was forbidden to see. So here the row is **defined as zero**: nothing was found, nothing is passed on. The block's
+output is then W_O's bias (measured distance: {wording.number(row.from_bias)}), and no gradient comes back through the
+row (largest: {wording.number(row.gradient)}), so that it teaches nothing and breaks nothing.
+"""
+        )
+
+
+def _masks_off(scene: Scene) -> tuple[MaskOff, ...]:
+    return tuple(spec for spec in scene.view.switches if isinstance(spec, MaskOff))
+
+
+def _flip(mask: MaskKind, key: str) -> None:
+    kept = [spec for spec in visit().view.switches if spec != MaskOff(mask)]
+    choose(switches=merged(kept if st.session_state[key] else [*kept, MaskOff(mask)]))
+
+
+def _change(**changes: object) -> None:
+    st.session_state[_KEY] = replace(st.session_state[_KEY], **changes)
+    choose()
+
+
+def _written(ids: tuple[int, ...], scene: Scene) -> list[int]:
+    return [token for token in ids if token != scene.lab.model.config.eos_id]

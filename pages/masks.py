@@ -1,0 +1,26 @@
+"""Masks: what padding and causal masks hide in a batch of the visitor's sentences, and what leaks without them."""
+
+from pages.common import controls
+from pages.common.mask_study import (
+    beside,
+    choose_batch,
+    draw_batch,
+    draw_masks,
+    switch_masks,
+    tell_empty_row,
+    tell_forcing,
+    tell_leak,
+)
+
+chosen = beside()
+scene = controls.frame("What must attention not see, and what leaks when it does?", own=chosen.parameters())
+batch = choose_batch(scene, chosen)
+if batch is not None:
+    texts, leak = batch
+    draw_batch(scene, leak)
+    switch_masks(scene)
+    controls.choose_kind(scene)
+    draw_masks(scene, leak, texts, chosen)
+    tell_leak(scene, leak, texts)
+    tell_forcing(scene)
+    tell_empty_row(scene)

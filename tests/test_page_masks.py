@@ -1,0 +1,89 @@
+"""Masks: the batch, each mask's switch, and what the page says of the leak."""
+
+import json
+
+import pytest
+from page_models import CLASSIC, PRONOUNS, checked, open_page, save_untrained, texts
+
+from pages.common.wording import number, plain
+from transformer.interventions import MaskOff
+from transformer.lab import load
+
+SHORT = "The cat slept."
+
+
+@pytest.fixture(autouse=True)
+def models(tmp_path_factory, monkeypatch):
+    """A folder of runs with two untrained models."""
+    runs = tmp_path_factory.mktemp("runs")
+    save_untrained(runs)
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+
+
+def masks(**parameters):
+    return open_page("masks", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
+
+
+def figures(at):
+    return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
+
+
+def test_the_batch_has_padding_and_nothing_leaks_at_first():
+    at = masks()
+    assert "nothing leaks" in texts(at)
+    assert "exactly the mask that the recorded pass applied" in texts(at)
+    assert at.text_area(key="masks-beside").value
+
+
+def test_own_sentences_are_the_batch_and_are_in_the_url():
+    at = masks()
+    at = checked(at.text_area(key="masks-beside").set_value(SHORT).run())
+    assert at.query_params["beside"] == SHORT
+    assert len(figures(at)[0]["layout"]["yaxis"]["tickvals"]) == 2
+    at = checked(at.selectbox(key="masks-row").set_value(1).run())
+    assert at.query_params["row"] == "1"
+
+
+@pytest.mark.parametrize(("kind", "n_matrices"), [("encoder_self", 2), ("decoder_self", 3), ("cross", 2)])
+def test_each_attentions_masks_combine(kind, n_matrices):
+    at = masks(kind=kind, row="1", beside=SHORT)
+    assert len([t for t in figures(at)[1]["data"] if t["type"] == "heatmap"]) == n_matrices
+    assert "exactly the mask that the recorded pass applied" in texts(at)
+    assert ("has no causal mask" in texts(at)) == (kind != "decoder_self")
+
+
+@pytest.mark.parametrize("mask", ["padding", "cross", "causal"])
+def test_a_mask_is_switched_off_and_on_again_and_the_leak_is_measured(mask):
+    at = masks(kind="decoder_self", beside=SHORT)
+    at = checked(at.toggle(key=f"mask-on-{mask}").set_value(False).run())
+    assert at.query_params["switch"] == f"mask:{mask}"
+    assert "exactly the mask that the recorded pass applied" in texts(at)
+    leak = load(PRONOUNS).leak((CLASSIC, SHORT), [MaskOff(mask)])
+    shown = next(t.value for t in at.dataframe if "as switched" in t.value)["as switched"].tolist()
+    assert shown[0] == number(float(leak.lifted.losses.mean()))
+    assert shown[4] == number(leak.lifted.on_future)
+    assert ("No output changed" in texts(at)) == (not leak.changed)
+    at = checked(at.toggle(key=f"mask-on-{mask}").set_value(True).run())
+    assert "switch" not in at.query_params and "nothing leaks" in texts(at)
+
+
+def test_forcing_and_the_empty_row_are_told_with_measured_numbers():
+    said = texts(masks())
+    forcing = load(PRONOUNS).forcing(CLASSIC)
+    assert number(forcing.unmasked_change) in said and "move by **0**" in said
+    assert "defined as zero" in said
+
+
+def test_a_sentence_that_cannot_be_read_is_answered_in_a_sentence():
+    at = masks(beside="word " * 90)
+    assert "Sentence 2 has" in texts(at) or "entence 2" in texts(at)
+
+
+@pytest.mark.parametrize("row", ["99", "x", "-1"])
+def test_a_row_that_does_not_exist_shows_one_that_does(row):
+    at = masks(beside=SHORT, row=row)
+    assert at.selectbox(key="masks-row").value in (0, 1)
+
+
+def test_tokens_are_never_markup():
+    assert plain("<b>") not in json.dumps(figures(masks(beside="<b>x</b> & <script>")))
