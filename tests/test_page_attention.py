@@ -7,9 +7,10 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, open_page, s
 
 from pages.common.cell_panel import equation
 from pages.common.view import View, fit, merged, read
-from pages.common.wording import effect, number, plain, pronoun_effect, switch_label
+from pages.common.wording import effect, number, plain, pronoun_effect, switch_label, token
 from transformer.interventions import HeadsOff, MaskOff
 from transformer.lab import load
+from transformer.settings import SHIPPED_FOLDER
 
 
 @pytest.fixture(autouse=True)
@@ -79,6 +80,26 @@ def test_the_shown_head_is_switched_off_and_on_again():
     at = checked(at.button(key=f"remove-{switch}").click().run())
     assert removable(at) == [] and not at.toggle(key="switch-head").value
     assert "switch" not in at.query_params
+
+
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
+def test_half_a_sentence_lost_is_not_called_one_changed_token():
+    comparison = load("pronouns-en-fr").compare(CLASSIC, [HeadsOff("decoder", 1, "cross", (0, 3))])
+    lost, new = map(sum, comparison.marks)
+    assert lost > 5 > new > 0
+    said, measures = effect(comparison)
+    assert f"{lost} of {len(comparison.before.target_ids)} tokens lost or changed, {new} new." in said
+    assert "teacher-forced" not in said and "KL divergence" in measures
+
+
+def test_the_plain_sentence_names_the_token_that_moved_most():
+    comparison = load(PRONOUNS).compare(CLASSIC, [HeadsOff("decoder", 1, "cross", (0, 1, 2, 3))])
+    step, shift = comparison.largest_shift
+    said, measures = effect(comparison)
+    p, q = number(float(comparison.forced_before[step])), number(float(comparison.forced_after[step]))
+    name = token(comparison.before.target_tokens[step])
+    assert said.endswith(f"{name} moves most: its probability {'falls' if shift < 0 else 'rises'} from {p} to {q}.")
+    assert f"at step {step}" in measures
 
 
 def test_the_pronouns_own_move_is_told(monkeypatch):

@@ -35,6 +35,8 @@ def show_output(scene: Scene) -> None:
         probabilities=comparison.after.probabilities.tolist(),
         key="after",
     )
-    st.markdown("  \n".join((*wording.effect(comparison), *wording.pronoun_effect(comparison))))
+    result, measures = wording.effect(comparison)
+    st.markdown(result)
+    st.caption(" ".join((measures, *wording.pronoun_effect(comparison))), help=wording.KL_EXPLAINED)
     for note in wording.switch_notes(comparison):
         st.caption(note)

@@ -17,6 +17,11 @@ BLOCK_NAMES = {
 }
 MASK_NAMES = {"causal": "causal mask", "padding": "padding mask", "cross": "cross-attention's padding mask"}
 
+KL_EXPLAINED = (
+    "KL divergence says how far the model's whole distribution over the next token moved, in nats: 0 where the switch "
+    "changes nothing, 0.7 about where something that was certain becomes an even chance, large where what was "
+    "expected is hardly expected any more."
+)
 NEGLIGIBLE = 1e-6
 """A move of a probability that rounding alone can cause."""
 
@@ -66,33 +71,41 @@ def unseen(strange: Sequence[str]) -> str:
     return f"{listed} {verb} never seen in training: the model reads only that something unknown stands there."
 
 
-def effect(comparison: Comparison) -> tuple[str, ...]:
-    """What the switches did to the output, then the measured move on the original output's prefixes."""
-    before, after = comparison.before, comparison.after
-    if not comparison.output_changed:
-        said = "**The output did not change.**"
-    else:
-        count = sum(comparison.marks[1]) or sum(comparison.marks[0])
-        said = f"**The output changed** in {count} of {len(after.target_tokens)} tokens."
-        if not after.ended:
-            said += f" It never wrote an end mark and was cut off after {len(after.target_tokens)} tokens."
+def effect(comparison: Comparison) -> tuple[str, str]:
+    """What the switches did to the output, in one plain sentence; then how that was measured."""
+    after = comparison.after
+    said = f"**The output {'changed' if comparison.output_changed else 'did not change'}.**"
+    if comparison.output_changed:
+        said = f"{said} {_lost_and_new(comparison)}"
+    if comparison.output_changed and not after.ended:
+        said += f" It never wrote an end mark and was cut off after {len(after.target_tokens)} tokens."
     step, shift = comparison.largest_shift
     kl = comparison.kl_divergence
-    written = token(before.target_tokens[step])
-    p, q = float(comparison.forced_before[step]), float(comparison.forced_after[step])
-    where = "Measured on the original output, teacher-forced, so that both see the same words before each step:"
+    where = "Measured on the original output, with the same words before each step (teacher-forced):"
     if shift == 0 and kl.max() == 0:
-        return said, f"{where} no probability moved at all; the largest move is exactly 0."
+        return f"{said} No probability moved at all.", f"{where} the largest move is exactly 0."
     if abs(shift) < NEGLIGIBLE:
-        return said, (
-            f"{where} no token of it moved by more than {number(abs(shift))}, which is rounding; "
-            f"KL at most {number(float(kl.max()))} nats."
+        return f"{said} No probability moved, but for rounding.", (
+            f"{where} no token of it moved by more than {number(abs(shift))}; "
+            f"KL divergence at most {number(float(kl.max()))} nats."
         )
+    p, q = number(float(comparison.forced_before[step])), number(float(comparison.forced_after[step]))
+    verb = "falls" if shift < 0 else "rises"
+    said += f" {token(comparison.before.target_tokens[step])} moves most: its probability {verb} from {p} to {q}."
     return said, (
-        f"{where} the largest move is {written} at step {step}, from {number(p)} to {number(q)} "
-        f"({number(shift, signed=True)}). KL from before to after: {number(float(kl.max()))} nats at step "
+        f"{where} {number(shift, signed=True)} at step {step}. KL divergence {number(float(kl.max()))} nats at step "
         f"{int(kl.argmax())}, {number(float(kl.mean()))} on average."
     )
+
+
+def _lost_and_new(comparison: Comparison) -> str:
+    lost, new = (sum(line) for line in comparison.marks)
+    total = len(comparison.before.target_tokens)
+    if not lost:
+        return f"All {total} tokens are still there, {new} {'is' if new == 1 else 'are'} new."
+    if not new:
+        return f"{lost} of {total} tokens {'was' if lost == 1 else 'were'} lost, none is new."
+    return f"{lost} of {total} tokens lost or changed, {new} new."
 
 
 def pronoun_effect(comparison: Comparison) -> tuple[str, ...]:
