@@ -6,7 +6,8 @@ import streamlit as st
 
 from pages.common import controls
 from pages.common.explain import STEPS_EXPLAINED, what_am_i_looking_at
-from pages.common.step_choices import choices, settled
+from pages.common.step_beam import choose_beam, show_beam
+from pages.common.step_choices import choices, choose_look, settled
 from pages.common.step_roads import show_roads, step_to, take_another_road, walk_of
 from pages.common.step_view import choose_reference, choose_scale, offered, show_step
 
@@ -15,21 +16,25 @@ scene = controls.frame(
 )
 chosen = settled(scene)
 scene = replace(scene, view=replace(scene.view, kind="cross"))
-walk = walk_of(scene, chosen)
 
 controls.switch_chips(scene)
-show_roads(scene, walk)
-step_to(walk)
-show_step(scene, walk, chosen)
-take_another_road(scene, walk, offered(walk))
-
-left, right = st.columns([3, 2], gap="medium")
-with left:
-    choose_reference(scene, walk, chosen)
-    what_am_i_looking_at(STEPS_EXPLAINED)
-with right:
-    controls.choose_layer_or_average(scene)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        choose_scale(chosen)
-        with st.popover("Switches"):
-            controls.more_switches(scene)
+choose_look(chosen)
+if chosen.look == "beam":
+    choose_beam(chosen)
+    show_beam(scene, chosen)
+else:
+    walk = walk_of(scene, chosen)
+    show_roads(scene, walk)
+    step_to(walk)
+    show_step(scene, walk, chosen)
+    take_another_road(scene, walk, offered(walk))
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        choose_reference(scene, walk, chosen)
+        what_am_i_looking_at(STEPS_EXPLAINED)
+    with right:
+        controls.choose_layer_or_average(scene)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            choose_scale(chosen)
+            with st.popover("Switches"):
+                controls.more_switches(scene)

@@ -9,6 +9,7 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_unt
 from pages.common.step_choices import Choices, read
 from pages.common.wording import number
 from transformer.analysis.candidates import candidates, rank
+from transformer.analysis.search_tree import search_tree
 from transformer.lab import load
 
 
@@ -157,7 +158,37 @@ def test_the_gold_translation_is_the_reference_of_the_pronoun_corpus():
     assert "The reference goes on with" in texts(at)
 
 
+def test_the_beam_is_a_tree_with_its_results():
+    at = steps(look="beam")
+    lab = load(REVERSE)
+    tree = search_tree(lab.model, lab.inspect("a b c d").source_ids, size=4, alpha=0.6, norm="paper")
+    (figure,) = figures(at)
+    assert sum(len(trace["x"]) for trace in figure["data"] if "name" in trace) == len(tree.nodes)
+    assert f"score {number(tree.results[0].score)} = {number(tree.results[0].log_prob)} nats" in texts(at)
+    at = checked(at.slider(key="beam-beam").set_value(2).run())
+    assert len(figures(at)[0]["data"]) and "**3.**" not in texts(at) and at.query_params["beam"] == "2"
+    at = checked(at.slider(key="beam-alpha").set_value(0.0).run())
+    at = checked(at.selectbox(key="beam-norm").set_value("length").run())
+    at = checked(at.toggle(key="beam-stop").set_value(False).run())
+    wanted = search_tree(
+        lab.model, lab.inspect("a b c d").source_ids, size=2, alpha=0, norm="length", early_stopping=False
+    )
+    assert f"score {number(wanted.results[0].log_prob)} =" in texts(at)
+    assert (at.query_params["alpha"], at.query_params["norm"], at.query_params["stop"]) == ("0", "length", "late")
+
+
+def test_a_result_of_the_beam_is_walked_as_a_road():
+    at = checked(steps(look="beam").button(key="walk-result-2").click().run())
+    lab = load(REVERSE)
+    tree = search_tree(lab.model, lab.inspect("a b c d").source_ids, size=4, alpha=0.6, norm="paper")
+    assert "look" not in at.query_params
+    forced = dict(tuple(map(int, pair.split(":"))) for pair in at.query_params["roads"].split(","))
+    assert lab.inspect("a b c d", forced=forced).target_ids[: len(tree.results[1].ids)] == tree.results[1].ids
+
+
 def test_choices_are_read_back_from_their_parameters():
-    choices = Choices(step=3, road=2, roads=(((1, 5),), ((1, 5), (3, 7))), scale="log", reference="c b a")
+    choices = Choices(step=3, road=2, roads=(((1, 5),), ((1, 5), (3, 7))), scale="log", reference="c b a",
+                      look="beam", beam=7, alpha=1.2, norm="length", stop="late")  # fmt: skip
     assert read(choices.parameters()) == choices
-    assert read({"step": "-1", "road": "99", "scale": "x"}) == Choices()
+    assert read({"step": "-1", "road": "99", "scale": "x", "alpha": "nan"}) == Choices()
+    assert read({"beam": "0"}).beam == 1 and read({"beam": "9999", "alpha": "99"}) == Choices(beam=10, alpha=2.0)

@@ -260,11 +260,11 @@ def change(scene: Scene) -> Change:
     except ValueError:
         return Change()
     now = scene.inspection
-    gone, new = edit_marks(before.source_tokens, now.source_tokens)
-    if 2 * len(new) > len(now.source_tokens) or 2 * len(gone) > len(before.source_tokens):
+    _, new = edit_marks(before.source_tokens, now.source_tokens)
+    if len(new) > len(now.source_tokens) / 2:
         return Change()
-    _, written = edit_marks(before.target_tokens, now.target_tokens)
-    return Change(new, written, wording.change_of(before.target_tokens, now.target_tokens))
+    lost, written = edit_marks(before.target_tokens, now.target_tokens)
+    return Change(new, written, wording.change_of(before.target_tokens, now.target_tokens, lost, written))
 
 
 def edit_marks(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[frozenset[int], frozenset[int]]:

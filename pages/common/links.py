@@ -24,24 +24,19 @@ _CHANGES = (
 _ARROW = ":material/arrow_forward:"
 
 
-def change_to_try(scene: Scene) -> tuple[str, str] | None:
-    """One change of the sentence that is worth seeing: what it is and the sentence it makes; None where none is."""
+def try_a_change(scene: Scene) -> None:
+    """One change of the sentence that is worth seeing, as a button that does it."""
     text = scene.view.text
     padded = f" {text} ".replace(".", " .").replace(",", " ,")
     for old, new in _CHANGES:
         if f" {old} " in padded and not scene.lab.unknown(new):
             changed = f" {text}".replace(f" {old}", f" {new}", 1).strip()
-            return f"Change *{old}* to *{new}*", changed
+            st.button(f"Change *{old}* to *{new}*", key="try", on_click=change_text, args=(changed,))
+            return
     if scene.lab.checkpoint.settings.corpus.name in ("reverse", "copy", "sort") and " " in text:
         symbols = text.split()
-        return "Move the first symbol to the end", " ".join([*symbols[1:], symbols[0]])
-    return None
-
-
-def try_a_change(offered: tuple[str, str]) -> None:
-    """A button that makes this change."""
-    label, changed = offered
-    st.button(label, key="try", on_click=change_text, args=(changed,))
+        changed = " ".join([*symbols[1:], symbols[0]])
+        st.button("Move the first symbol to the end", key="try", on_click=change_text, args=(changed,))
 
 
 def look_further(scene: Scene) -> None:

@@ -10,6 +10,8 @@ from transformer.analysis.cell import Cell
 from transformer.analysis.effects import HeadEffect, head_effects
 from transformer.analysis.leaks import EmptyRow, Forcing, Leak
 from transformer.analysis.proofs import Proof, prove
+from transformer.analysis.search_tree import SearchTree, search_tree
+from transformer.config import LengthNorm
 from transformer.corpora import CorpusError, load_corpus
 from transformer.interventions import MaskOff, parse_intervention
 from transformer.lab import AttentionKind, Comparison, Inspection, Lab, load
@@ -40,6 +42,21 @@ def get_lab(name: str) -> Lab:
 def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Inspection:
     """`lab.inspect`, remembered; ValueError for a text that the model cannot read."""
     return _inspection(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)))
+
+
+def get_search(
+    lab: Lab,
+    text: str,
+    switches: Sequence[object],
+    *,
+    size: int,
+    alpha: float,
+    norm: LengthNorm,
+    early_stopping: bool,
+) -> SearchTree:
+    """`search_tree` of a text, remembered."""
+    names = tuple(map(str, switches))
+    return _search(lab.name, _age(lab.checkpoint.folder), text, names, size, alpha, norm, early_stopping)
 
 
 def get_road(lab: Lab, text: str, switches: Sequence[object], forced: Sequence[tuple[int, int]]) -> Inspection:
@@ -147,6 +164,22 @@ def _inspection(name: str, age: int, text: str, switches: tuple[str, ...]) -> In
 def _cell(name: str, age: int, text: str, switches: tuple[str, ...], where: tuple) -> Cell:
     lab = get_lab(name)
     return lab.cell(get_inspection(lab, text, switches), *where)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _search(
+    name: str,
+    age: int,
+    text: str,
+    switches: tuple[str, ...],
+    size: int,
+    alpha: float,
+    norm: LengthNorm,
+    early_stopping: bool,
+) -> SearchTree:
+    lab, specs = get_lab(name), [parse_intervention(switch) for switch in switches]
+    source = get_inspection(lab, text).source_ids
+    return search_tree(lab.model, source, specs, size=size, alpha=alpha, norm=norm, early_stopping=early_stopping)
 
 
 @st.cache_data(max_entries=128, show_spinner=False)

@@ -9,14 +9,17 @@ import streamlit as st
 
 from pages.common.controls import Scene
 from pages.common.state import choose, visit, write_url
+from transformer.config import LengthNorm
 
 Road = tuple[tuple[int, int], ...]
 """The tokens that were forced, each as (step, id); empty: the model's own way."""
 MOST_ROADS = 5
 """Forced roads kept beside the model's own."""
+WIDEST_TREE, HIGHEST_ALPHA = 10, 2.0
+"""What still makes a readable tree, and where a length norm has long outweighed everything else."""
 
 _KEY, _OWNER = "steps-page", "steps-page-sentence"
-_NAMES = ("step", "road", "roads", "scale", "reference")
+_NAMES = ("step", "road", "roads", "scale", "reference", "look", "beam", "alpha", "norm", "stop")
 _PROBLEM = "steps-page-problem"
 
 
@@ -30,12 +33,22 @@ class Choices:
     roads: tuple[Road, ...] = ()
     scale: str = "linear"
     reference: str = ""
+    look: str = "steps"
+    """steps, or the beam's tree."""
+    beam: int = 4
+    alpha: float = 0.6
+    norm: LengthNorm = "paper"
+    stop: str = "early"
+    """early, or late: only when no hypothesis can be overtaken."""
 
     def parameters(self) -> dict[str, str]:
         """The query parameters that `read` turns into this again; defaults are left out."""
         found = {"step": str(self.step), "road": str(self.road), "scale": self.scale, "reference": self.reference}
         found["roads"] = ";".join(",".join(f"{step}:{token}" for step, token in road) for road in self.roads)
-        usual = {"step": "0", "road": "0", "scale": "linear"}
+        found |= {"look": self.look, "beam": str(self.beam), "norm": self.norm, "stop": self.stop}
+        found["alpha"] = f"{self.alpha:g}"
+        usual = {"step": "0", "road": "0", "scale": "linear", "look": "steps", "stop": "early"}
+        usual |= {"beam": "4", "alpha": "0.6", "norm": "paper"}
         return {name: text for name, text in found.items() if text != usual.get(name, "")}
 
 
@@ -53,6 +66,11 @@ def read(parameters: Mapping[str, str]) -> Choices:
         roads=tuple(dict.fromkeys(roads)),
         scale="log" if parameters.get("scale") == "log" else "linear",
         reference=parameters.get("reference", "")[:1_000],
+        look="beam" if parameters.get("look") == "beam" else "steps",
+        beam=min(max(_number(parameters.get("beam", "4")), 1), WIDEST_TREE),
+        alpha=_alpha(parameters.get("alpha", "")),
+        norm="length" if parameters.get("norm") == "length" else "paper",
+        stop="late" if parameters.get("stop") == "late" else "early",
     )
 
 
@@ -81,6 +99,21 @@ def change(**changes: Any) -> None:
     st.session_state[_KEY] = replace(st.session_state[_KEY], **changes)
     st.session_state.pop(_PROBLEM, None)
     choose()
+
+
+def choose_look(chosen: Choices) -> None:
+    """Greedy decoding step by step, or the beam."""
+    names = {"steps": "Step by step", "beam": "Beam"}
+    st.session_state["look"] = chosen.look
+    st.segmented_control(
+        "Look at",
+        list(names),
+        key="look",
+        required=True,
+        format_func=names.__getitem__,
+        label_visibility="collapsed",
+        on_change=lambda: change(look=st.session_state["look"]),
+    )
 
 
 def drop(roads: set[Road]) -> None:
@@ -113,3 +146,7 @@ def take_road(road: Road, step: int) -> None:
 
 def _number(text: str) -> int:
     return int(text) if re.fullmatch(r"\d{1,4}", text, re.ASCII) else 0
+
+
+def _alpha(text: str) -> float:
+    return min(float(text), HIGHEST_ALPHA) if re.fullmatch(r"\d{1,3}(\.\d{1,6})?", text, re.ASCII) else 0.6

@@ -38,10 +38,10 @@ def show_step(scene: Scene, walk: Walk, chosen: Choices) -> None:
     with left:
         _show_candidates(scene, walk, chosen)
     with middle:
-        st.caption("Cross-attention · onto the sentence")
+        st.caption("Cross-attention")
         _show_row(scene, road.cross, step, key="step-cross")
     with right:
-        st.caption("Self-attention · onto its own words")
+        st.caption("Decoder self-attention")
         _show_row(scene, road.decoder_self, step, key="step-self", n_keys=step + 1)
         if not road.cached:
             st.caption("Of the last whole pass, because the causal mask is off.")
@@ -91,7 +91,7 @@ def _show_candidates(scene: Scene, walk: Walk, chosen: Choices) -> None:
     row, written = walk.road.log_probs[walk.step], walk.written
     reference = _next_of_reference(_reference_ids(scene, chosen), walk)
     found = candidates(row, N_CANDIDATES, {written} if reference is None else {written, reference})
-    st.caption(f"Step {walk.step} could write · click a bar to force it")
+    st.caption("Candidates · click one to force it")
     before = None
     if scene.view.switches:
         usual = scene.lab.without_switches(walk.road)[walk.step]

@@ -1,8 +1,7 @@
 """Sentences and numbers as pages say them. Plain strings in and out; nothing is drawn here."""
 
 import re
-from collections.abc import Sequence
-from difflib import SequenceMatcher
+from collections.abc import Collection, Sequence
 
 from transformer.interventions import HeadsOff, Intervention, MaskOff
 from transformer.lab import Comparison, Inspection
@@ -23,8 +22,6 @@ KL_EXPLAINED = (
     "changes nothing, 0.7 about where something that was certain becomes an even chance, large where what was "
     "expected is hardly expected any more."
 )
-MOST_NAMED = 4
-"""Changed tokens that are still named one by one."""
 NEGLIGIBLE = 1e-6
 """A move of a probability that rounding alone can cause."""
 
@@ -171,22 +168,10 @@ def verdict(translation: str, gold: Pair | None) -> str:
     return f"The reference translation is: *{plain(gold.target)}*"
 
 
-def change_of(before: Sequence[str], after: Sequence[str]) -> str:
-    """What became of two outputs: "*il* became *elle*, *fatigué* became *large*".
-
-    Said so only where a few tokens gave way to as many others; a small change of another shape is counted, and of
-    outputs that have little in common nothing is said.
-    """
-    edits = [edit for edit in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if edit[0] != "equal"]
-    if not edits:
+def change_of(before: Sequence[str], after: Sequence[str], lost: Collection[int], written: Collection[int]) -> str:
+    """The changed tokens of two outputs: "*il* *fatigué* became *elle* *large*"."""
+    if not lost and not written:
         return "The translation stayed the same."
-    lost, new = sum(a1 - a0 for _, a0, a1, _, _ in edits), sum(b1 - b0 for _, _, _, b0, b1 in edits)
-    if 2 * lost > len(before) or 2 * new > len(after):
-        return ""
-    if max(lost, new) > MOST_NAMED or any(a1 - a0 != b1 - b0 for _, a0, a1, b0, b1 in edits):
-        return f"{lost} of {len(before)} tokens of the translation lost or changed, {new} new."
-    named = (
-        f"{' '.join(map(token, before[a0:a1]))} became {' '.join(map(token, after[b0:b1]))}"
-        for _, a0, a1, b0, b1 in edits
-    )
-    return f"{', '.join(named)}."
+    old = " ".join(token(before[i]) for i in sorted(lost)) or "nothing"
+    new = " ".join(token(after[i]) for i in sorted(written)) or "nothing"
+    return f"{old} became {new}."

@@ -46,7 +46,7 @@ def candidate_bars(
         marker={"color": [colours.accent if row == written else colours.faint for row in rows]},
         text=notes,
         textposition="outside",
-        textfont={"size": 12, "color": colours.text},
+        textfont={"size": 12, "color": [colours.accent if row == written else colours.text for row in rows]},
         cliponaxis=False,
         customdata=[
             f"<b>{hover_label(t)}</b><br>probability {p!r}" for t, p in zip(tokens, probabilities, strict=True)
