@@ -1,6 +1,7 @@
 """Positions: the sinusoids of section 3.5 and a learned table, seen, compared, shifted, found again in the scores."""
 
 from pages.common import controls
+from pages.common.position_break import draw_break
 from pages.common.position_choices import SECTIONS, choices, segments
 from pages.common.position_tables import tables
 from pages.common.position_views import draw_distances, draw_scores, draw_shifts, draw_table
@@ -20,3 +21,5 @@ match chosen.section:
         draw_shifts(tables(scene, chosen))
     case "scores":
         draw_scores(scene, chosen)
+    case "break":
+        draw_break(scene, chosen)

@@ -11,13 +11,14 @@ from pages.common.state import choose, visit
 from transformer.analysis.positions import Likeness
 from transformer.taps import Stack
 
-Section = Literal["table", "distances", "shifts", "scores"]
+Section = Literal["table", "distances", "shifts", "scores", "break"]
 Layout = Literal["interleaved", "concatenated"]
 SECTIONS: dict[Section, str] = {
     "table": "The table",
     "distances": "Distances",
     "shifts": "Relative shifts",
     "scores": "What attention does with them",
+    "break": "Break it",
 }
 LONGEST = 512
 """Positions and dimensions up to which tables are drawn."""

@@ -29,9 +29,10 @@ from transformer.figures.positions import (
     tables_figure,
 )
 
-_STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
+STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
 _LAYOUTS = {"interleaved": "Interleaved", "concatenated": "Concatenated"}
 _LIKENESSES = {"cosine": "Cosine", "dot": "Dot product"}
+_QUIET = {"displayModeBar": False}
 _FIT_PAIRS = 8
 """Pairs of positions that a map is fitted to and tested on, at the least."""
 
@@ -46,7 +47,7 @@ _SHIFT = r"""
 \begin{pmatrix} \cos\omega k & \sin\omega k \\ -\sin\omega k & \cos\omega k \end{pmatrix}
 \begin{pmatrix} \sin(\omega\,pos) \\ \cos(\omega\,pos) \end{pmatrix}
 """
-_OTHER_KINDS = {
+OTHER_KINDS = {
     "none": "It has no positions at all: its encoder cannot tell one order of the words from another.",
     "rotary": "Its self-attention turns queries and keys by their position instead, so that a score depends on the "
     "distance between the two words. Cross-attention carries no positions.",
@@ -86,7 +87,7 @@ def draw_table(shown: Tables) -> None:
     if shown.learned is not None and 2 * i + 1 < shown.cut.shape[1]:
         curves += [shown.cut[:, 2 * i], shown.cut[:, 2 * i + 1]]
         labels += [f"learned, dimension {2 * i}", f"learned, dimension {2 * i + 1}"]
-    st.plotly_chart(dimensions_figure(curves, labels, dark=is_dark()), key="dimensions", theme=None)
+    st.plotly_chart(dimensions_figure(curves, labels, dark=is_dark()), key="dimensions", theme=None, config=_QUIET)
     st.markdown(
         f"Dimensions {2 * i} and {2 * i + 1} repeat every **{_length(lengths[i])}** positions. Wavelengths run "
         f"from {_length(lengths[0])} (2π) to {_length(lengths[-1])} here; as d_model grows, the last one approaches "
@@ -122,7 +123,7 @@ def draw_distances(shown: Tables) -> None:
         quantity=_LIKENESSES[kind].lower(),
         dark=is_dark(),
     )
-    st.plotly_chart(figure, key="offsets", theme=None)
+    st.plotly_chart(figure, key="offsets", theme=None, config=_QUIET)
     spread = [float((o.high - o.low).max()) for o in offsets]
     said = (
         "The line is the mean over all pairs of positions this far apart; the band runs from lowest to highest. "
@@ -164,7 +165,7 @@ def draw_shifts(shown: Tables) -> None:
         ["sinusoidal, rotation", *(f"{name}, fitted map, held out" for name in ("sinusoidal", "learned")[: len(fits)])],
         dark=is_dark(),
     )
-    st.plotly_chart(figure, key="errors", theme=None)
+    st.plotly_chart(figure, key="errors", theme=None, config=_QUIET)
     st.markdown(
         "A map fitted by least squares to every second position, and measured on those between. Of the variance of "
         f"PE(pos + {k}) it leaves unexplained:"
@@ -199,7 +200,7 @@ def draw_scores(scene: Scene, chosen: Choices) -> None:
     """The first layer's scores of the sentence, as a sum of four parts."""
     left, right = st.columns([2, 1], gap="medium")
     with left:
-        segments("stack", "Stack", _STACKS, chosen.stack)
+        segments("stack", "Stack", STACKS, chosen.stack)
     with right:
         head = _choose_head(scene)
     switch_chips(scene)
@@ -207,7 +208,7 @@ def draw_scores(scene: Scene, chosen: Choices) -> None:
         split = get_split(scene, chosen.stack)
     except ValueError as error:
         st.markdown(f"**{scene.lab.name}** cannot be taken apart this way: {wording.plain(str(error))}.")
-        st.markdown(_OTHER_KINDS.get(scene.lab.model.config.positions, ""))
+        st.markdown(OTHER_KINDS.get(scene.lab.model.config.positions, ""))
         return
     inspection = scene.inspection
     tokens = inspection.source_tokens if chosen.stack == "encoder" else inspection.decoder_inputs
@@ -254,7 +255,7 @@ def _sizes(shown: Tables) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         box("table", "Learned table of", shown.models, shown.learned.model)
-        segments("stack", "Stack", _STACKS, chosen.stack)
+        segments("stack", "Stack", STACKS, chosen.stack)
         steps = [str(step) for step in shown.learned.steps]
         moments = ["start", *steps, "trained"]
         now = chosen.moment if chosen.moment in moments else "trained"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from transformer.interventions import HeadsOff, Intervention, parse_intervention
+from transformer.interventions import HeadsOff, Intervention, PositionsChanged, parse_intervention
 from transformer.lab import KIND_SITES, AttentionKind, Lab
 
 Picture = Literal["matrix", "lines", "bertviz"]
@@ -106,7 +106,7 @@ def read(parameters: Mapping[str, Sequence[str]]) -> tuple[View, tuple[Problem, 
         except ValueError:
             sentence = (
                 f"The link has a switch “{_short(text)}” that cannot be read, so it is left out; "
-                "one looks like off:decoder.0.cross:1,3 or mask:causal."
+                "one looks like off:decoder.0.cross:1,3 or mask:causal or positions:encoder:remove."
             )
             reader.problems.append(Problem("switch", sentence))
     return View(**found, switches=merged(switches)), tuple(reader.problems)  # type: ignore[arg-type]
@@ -140,6 +140,7 @@ def fit(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
     for spec in view.switches:
         try:
             spec.sites(lab.model)
+            _check_tokens(spec, view.text, lab)
             kept.append(spec)
         except ValueError as error:
             problems.append(Problem("switch", f"The switch {spec} is left out: {error}."))
@@ -147,13 +148,17 @@ def fit(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
 
 
 def merged(specs: Sequence[Intervention]) -> tuple[Intervention, ...]:
-    """The same switches, each once, with the heads of one block in one switch."""
+    """The same switches, each once, with the heads of one block in one switch.
+
+    Of two switches for the positions of one stack the last one counts.
+    """
     blocks: dict[tuple[str, int, str], set[int]] = {}
     others: list[Intervention] = []
+    last = {spec.stack: spec for spec in specs if isinstance(spec, PositionsChanged)}
     for spec in specs:
         if isinstance(spec, HeadsOff):
             blocks.setdefault((spec.stack, spec.layer, spec.block), set()).update(spec.heads)
-        elif spec not in others:
+        elif spec not in others and (not isinstance(spec, PositionsChanged) or last[spec.stack] == spec):
             others.append(spec)
     heads = (HeadsOff(*where, tuple(sorted(off))) for where, off in sorted(blocks.items()) if off)  # type: ignore[arg-type]
     return (*heads, *others)
@@ -166,6 +171,14 @@ def with_heads(view: View, stack: str, layer: int, block: str, off: frozenset[in
     if off:
         others.append(HeadsOff(stack, layer, block, tuple(sorted(off))))  # type: ignore[arg-type]
     return replace(view, switches=merged(others))
+
+
+def _check_tokens(spec: Intervention, text: str, lab: Lab) -> None:
+    """ValueError where a switch names tokens that the sentence lacks."""
+    if isinstance(spec, PositionsChanged) and spec.edit == "same" and spec.stack == "encoder":
+        last = len(lab.tokenizer.encode(text)) if text else -1  # after the words stands the end mark
+        if max(spec.tokens) > last:
+            raise ValueError(f"the sentence has tokens 0 to {last}" if text else "it needs a sentence beside it")
 
 
 def _number(text: str) -> int | None:

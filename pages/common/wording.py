@@ -3,7 +3,9 @@
 import re
 from collections.abc import Collection, Sequence
 
-from transformer.interventions import HeadsOff, Intervention, MaskOff
+from transformer.analysis.effects import OutputEffect
+from transformer.attention_edits import AttentionEdit, BlockOff, CellOff, RowSet
+from transformer.interventions import HeadsOff, Intervention, MaskOff, PositionsChanged
 from transformer.lab import Comparison, Inspection
 from transformer.pairs import Pair, words
 
@@ -57,9 +59,40 @@ def switch_label(spec: Intervention) -> str:
 
 
 def head_label(spec: HeadsOff) -> str:
+    if isinstance(spec, BlockOff | CellOff | RowSet):
+        return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · {_edit(spec)}"
+    if isinstance(spec, PositionsChanged):
+        return f"{spec.stack} positions · {position_edit(spec)}"
     """A switch of heads as a noun: "head 2 of layer 1's cross-attention"."""
     heads = " and ".join(map(str, spec.heads))
     return f"head{'s' * (len(spec.heads) > 1)} {heads} of layer {spec.layer}'s {BLOCK_NAMES[spec.stack, spec.block]}"
+
+def position_edit(spec: PositionsChanged) -> str:
+    """What is done to the positions of a stack."""
+    match spec.edit:
+        case "remove":
+            return "removed"
+        case "shuffle":
+            return f"shuffled, order {spec.value:g}"
+        case "shift":
+            return f"shifted by {spec.value:g}"
+        case "scale":
+            return f"times {spec.value:g}"
+        case "same":
+            return f"token {spec.tokens[1]} stands where token {spec.tokens[0]} does"
+
+
+def _edit(spec: AttentionEdit) -> str:
+    match spec:
+        case BlockOff():
+            return "output zero, bias included"
+        case CellOff():
+            return f"query {spec.query} may not see key {spec.key}"
+        case RowSet(to="uniform"):
+            return f"head {spec.head} · row {spec.query} spread evenly"
+        case RowSet():
+            return f"head {spec.head} · row {spec.query} all on key {spec.to}"
+
 
 
 def unseen(strange: Sequence[str]) -> str:
@@ -157,6 +190,17 @@ def pronoun_step(inspection: Inspection) -> int | None:
 
 
 def bare(piece: str) -> str:
+    moved = [spec for spec in comparison.after.interventions if isinstance(spec, PositionsChanged)]
+    if any(spec.needs_recomputation for spec in moved):
+        notes.append(
+            "What is added to a decoder token depends on its place here, so each step passes the whole prefix again, "
+            "without the key/value cache. The decoder self-attention shown is the last of these passes."
+        )
+    if any(spec.edit == "shift" for spec in moved):
+        notes.append(
+            "Shifted sinusoids follow their formula to any position. A learned table ends: what would stand past its "
+            "end takes its last row."
+        )
     """A token in small letters, without its word-start mark."""
     return piece.strip("▁").lower()
 

@@ -1,0 +1,49 @@
+"""In a real browser: see the tables, change their size, break the positions, see the output change."""
+
+import re
+
+import pytest
+from app_server import Server
+from page_models import PRONOUNS
+from playwright.sync_api import Page, expect
+
+from pages.common.wording import effect
+from transformer.interventions import parse_intervention
+from transformer.lab import load
+from transformer.settings import SHIPPED_FOLDER
+
+pytestmark = pytest.mark.browser
+
+MODEL, TEXT = ("reverse", "a b c d") if (SHIPPED_FOLDER / "reverse").exists() else (PRONOUNS, "The dog.")
+
+
+@pytest.fixture(autouse=True)
+def same_runs(server: Server, monkeypatch):
+    """Lets the tests load what the server loads."""
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(server.runs))
+
+
+def test_change_the_size_break_the_positions_see_the_output_change(page: Page, server: Server):
+    page.goto(server.link("positions", model=MODEL, text=TEXT))
+    expect(page.locator(".js-plotly-plot")).to_have_count(2)
+    slider = page.get_by_role("slider", name="d_model")
+    slider.focus()
+    slider.press("ArrowRight")
+    expect(page).to_have_url(re.compile(r"[?&]d_model=\d+(&|$)"))
+
+    page.get_by_text("Break it", exact=True).click()
+    page.get_by_text("Remove", exact=True).click()
+    expect(page.get_by_role("button", name="encoder positions · removed")).to_be_visible()
+    comparison = load(MODEL).compare(TEXT, [parse_intervention("positions:encoder:remove")])
+    expect(page.get_by_text(effect(comparison)[0].split("**")[1])).to_be_visible()
+    page.get_by_role("button", name="encoder positions · removed").click()
+    expect(page.get_by_text("Measured on the original output")).to_be_hidden()
+
+
+def test_a_link_with_broken_positions_opens_on_them(page: Page, server: Server):
+    page.goto(server.link("positions", model=MODEL, text=TEXT, section="break", switch="positions:encoder:shuffle:1"))
+    expect(page.get_by_role("button", name="encoder positions · shuffled, order 1")).to_be_visible()
+    page.get_by_role("button", name="Another order").click()
+    expect(page.get_by_role("button", name="encoder positions · shuffled, order 2")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("button", name="encoder positions · shuffled, order 1")).to_be_visible()
