@@ -1,0 +1,39 @@
+"""Decoder steps in a real browser: a clicked bar is forced, the arrow keys step, a result of the beam is walked."""
+
+import re
+
+import pytest
+from app_server import Server
+from page_models import REVERSE
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+BARS = ".js-plotly-plot .barlayer .point path"
+
+
+def parameter(page: Page, name: str, value: str) -> None:
+    """Waits until the URL holds this parameter; the value is a pattern."""
+    expect(page).to_have_url(re.compile(rf"[?&]{name}={value}(&|$)"))
+
+
+def test_a_clicked_candidate_is_forced_and_stepped_through(server: Server, page: Page) -> None:
+    page.goto(server.link("decoder-steps", model=REVERSE, text="a b c d", step=2))
+    page.locator(BARS).nth(3).click(force=True)
+    parameter(page, "roads", r"2%3A\d+")
+    expect(page.get_by_text("was forced here")).to_be_visible()
+    page.get_by_text("Candidates · click one").click()  # out of every field
+    page.keyboard.press("ArrowRight")
+    parameter(page, "step", "3")
+    page.keyboard.press("ArrowLeft")
+    parameter(page, "step", "2")
+
+
+def test_the_beam_grows_a_tree_and_a_result_is_walked(server: Server, page: Page) -> None:
+    page.goto(server.link("decoder-steps", model=REVERSE, text="a b c d", look="beam"))
+    points = page.locator(".js-plotly-plot .scatterlayer .point")
+    expect(points.first).to_be_visible()
+    assert points.count() > 20
+    page.get_by_role("button", name="Walk").nth(1).click()
+    parameter(page, "road", "1")
+    expect(page.get_by_text("was forced here")).to_be_visible()
