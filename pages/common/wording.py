@@ -3,8 +3,6 @@
 import re
 from collections.abc import Collection, Sequence
 
-from transformer.analysis.effects import OutputEffect
-from transformer.attention_edits import AttentionEdit, BlockOff, CellOff, RowSet
 from transformer.interventions import HeadsOff, Intervention, MaskOff, PositionsChanged
 from transformer.lab import Comparison, Inspection
 from transformer.pairs import Pair, words
@@ -59,8 +57,6 @@ def switch_label(spec: Intervention) -> str:
 
 
 def head_label(spec: HeadsOff) -> str:
-    if isinstance(spec, BlockOff | CellOff | RowSet):
-        return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · {_edit(spec)}"
     if isinstance(spec, PositionsChanged):
         return f"{spec.stack} positions · {position_edit(spec)}"
     """A switch of heads as a noun: "head 2 of layer 1's cross-attention"."""
@@ -80,18 +76,6 @@ def position_edit(spec: PositionsChanged) -> str:
             return f"times {spec.value:g}"
         case "same":
             return f"token {spec.tokens[1]} stands where token {spec.tokens[0]} does"
-
-
-def _edit(spec: AttentionEdit) -> str:
-    match spec:
-        case BlockOff():
-            return "output zero, bias included"
-        case CellOff():
-            return f"query {spec.query} may not see key {spec.key}"
-        case RowSet(to="uniform"):
-            return f"head {spec.head} · row {spec.query} spread evenly"
-        case RowSet():
-            return f"head {spec.head} · row {spec.query} all on key {spec.to}"
 
 
 

@@ -32,7 +32,7 @@ def test_change_the_size_break_the_positions_see_the_output_change(page: Page, s
     expect(page).to_have_url(re.compile(r"[?&]d_model=\d+(&|$)"))
 
     page.get_by_text("Break it", exact=True).click()
-    page.get_by_text("Remove", exact=True).click()
+    page.get_by_role("radio", name="Remove").click()
     expect(page.get_by_role("button", name="encoder positions · removed")).to_be_visible()
     comparison = load(MODEL).compare(TEXT, [parse_intervention("positions:encoder:remove")])
     expect(page.get_by_text(effect(comparison)[0].split("**")[1])).to_be_visible()
