@@ -16,7 +16,7 @@ ROOMS = [
     "attention",
     "layers",
     "model",
-    "decoding beam sampling methods interventions checkpoint state",
+    "decoding beam sampling methods attention_edits interventions checkpoint state",
     "training analysis",
     "runs journal card trainee worker lab",
     "commands",

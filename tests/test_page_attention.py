@@ -8,6 +8,7 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, open_page, s
 from pages.common.cell_panel import equation
 from pages.common.view import View, fit, merged, read
 from pages.common.wording import effect, number, plain, pronoun_effect, switch_label, token
+from transformer.attention_edits import BlockOff
 from transformer.interventions import HeadsOff, MaskOff
 from transformer.lab import load
 from transformer.settings import SHIPPED_FOLDER
@@ -283,3 +284,34 @@ def test_another_sentence_closes_the_cell():
     at = attention(cell="1,1")
     at = checked(at.text_input(key="choose-text").set_value("The cat slept.").run())
     assert "cell" not in at.query_params
+
+
+@pytest.mark.parametrize(
+    ("label", "switch"),
+    [
+        ("Forbid this cell", "forbid:decoder.1.cross:2,3"),
+        ("Spread this row evenly", "row:decoder.1.cross.1:2:uniform"),
+        ("All of this row on this key", "row:decoder.1.cross.1:2:3"),
+    ],
+)
+def test_a_cell_is_changed_by_its_buttons(label, switch):
+    at = attention(head="1", cell="2,3")
+    at = checked(at.button(key=f"edit-{label}").click().run())
+    assert at.query_params["switch"] == switch and at.query_params["cell"] == "2,3"
+    assert len(removable(at)) == 1 and "without the key/value cache" in texts(at)
+    at = checked(at.button(key=f"remove-{switch}").click().run())
+    assert "switch" not in at.query_params
+
+
+def test_whole_blocks_go_off_and_any_switch_can_be_typed():
+    at = attention()
+    blocks = next(box for box in at.multiselect if box.key.startswith("switch-blocks"))
+    at = checked(blocks.set_value([BlockOff("decoder", 0, "ffn")]).run())
+    assert at.query_params["switch"] == "block:decoder.0.ffn"
+    assert "output zero, bias included" in removable(at)[0]
+    field = next(field for field in at.text_input if field.key.startswith("switch-typed"))
+    at = checked(field.set_value("forbid:encoder.0.self:1,2").run())
+    assert at.query_params["switch"] == ["block:decoder.0.ffn", "forbid:encoder.0.self:1,2"]
+    field = next(field for field in at.text_input if field.key.startswith("switch-typed"))
+    at = checked(field.set_value("forbid:encoder.9.self:1,2").run())
+    assert plain("This model has no block encoder.9.self") in texts(at)

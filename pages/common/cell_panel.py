@@ -6,11 +6,14 @@ import streamlit as st
 from pages.common import loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, say
-from pages.common.state import choose, problems
+from pages.common.state import choose, problems, visit
+from pages.common.view import merged
 from transformer.analysis.cell import Cell
+from transformer.attention_edits import AttentionEdit, CellOff, RowSet
 from transformer.figures.cell import products_figure, shares_figure
 from transformer.figures.labels import exact
 from transformer.figures.theme import KIND_NAMES
+from transformer.lab import KIND_SITES
 
 CELLS = "head"
 """Key of the matrix whose cells can be clicked."""
@@ -97,6 +100,7 @@ def show_cell(scene: Scene) -> None:
             "tokens. There is no product to show; its weight is exactly 0, which is what the causal mask would make it."
         )
         return
+    _change_it(scene, query, key)
     _sum(scene, cell)
     left, right = st.columns([5, 4], gap="medium")
     with left:
@@ -104,6 +108,26 @@ def show_cell(scene: Scene) -> None:
     with right:
         _shares(scene, cell)
     _same_number(cell, float(attention.weights[scene.layer, scene.head, query, key]))
+
+
+def _change_it(scene: Scene, query: int, key: int) -> None:
+    """What can be switched at this cell."""
+    stack, block = KIND_SITES[scene.view.kind]
+    where = (stack, scene.layer, block)
+    offered: dict[str, AttentionEdit] = {
+        "Forbid this cell": CellOff(*where, query, key),
+        "Spread this row evenly": RowSet(*where, scene.head, query, "uniform"),
+        "All of this row on this key": RowSet(*where, scene.head, query, key),
+    }
+    with st.container(horizontal=True, gap="small"):
+        for label, spec in offered.items():
+            st.button(
+                label,
+                key=f"edit-{label}",
+                disabled=spec in scene.view.switches,
+                help="In all heads of this layer" if isinstance(spec, CellOff) else "In this head alone",
+                on_click=lambda spec=spec: choose(switches=merged([*visit().view.switches, spec])),
+            )
 
 
 def _sum(scene: Scene, cell: Cell) -> None:

@@ -13,8 +13,9 @@ import streamlit as st
 from pages.common import loading, wording
 from pages.common.state import choose, follow_url, problems, visit, write_url
 from pages.common.view import Picture, Place, Problem, View, fit, merged, with_heads
+from transformer.attention_edits import BlockOff
 from transformer.config import ModelConfig
-from transformer.interventions import HeadsOff, MaskKind, MaskOff
+from transformer.interventions import HeadsOff, MaskKind, MaskOff, parse_intervention
 from transformer.lab import KIND_SITES, AttentionKind, Inspection, Lab
 from transformer.settings import CheckpointError
 
@@ -211,7 +212,52 @@ def more_switches(scene: Scene) -> None:
         on_change=take,
         placeholder="Choose heads",
     )
+    _block_switches(scene)
     st.caption("A switch changes the forward pass itself, for you alone.")
+
+
+def _block_switches(scene: Scene) -> None:
+    """Whole blocks, and any switch by its name."""
+    memory = visit()
+    blocks = [
+        BlockOff(site.stack, site.layer, site.block)  # type: ignore[arg-type]
+        for site in scene.lab.model.sites()
+        if site.tensor == "output"
+    ]
+    blocks_key, typed_key = f"switch-blocks-{memory.popovers}", f"switch-typed-{memory.popovers}"
+    st.session_state.setdefault(blocks_key, [spec for spec in scene.view.switches if isinstance(spec, BlockOff)])
+
+    def take() -> None:
+        others = [spec for spec in memory.view.switches if not isinstance(spec, BlockOff)]
+        choose(switches=merged([*others, *st.session_state[blocks_key]]))
+        memory.in_popover = memory.view.switches
+
+    def take_typed() -> None:
+        try:
+            spec = parse_intervention(st.session_state[typed_key].strip())
+            spec.sites(scene.lab.model)
+        except ValueError as error:
+            memory.touched = True
+            memory.problems = (Problem("switch", _sentence(str(error))),)
+        else:
+            choose(switches=merged([*memory.view.switches, spec]))
+
+    st.multiselect(
+        "Whole blocks off: output zero, bias included",
+        blocks,
+        key=blocks_key,
+        format_func=lambda spec: f"{spec.stack} {spec.layer} {spec.block}",
+        on_change=take,
+        placeholder="Choose blocks",
+    )
+    st.text_input(
+        "Or type a switch",
+        key=typed_key,
+        placeholder="forbid:decoder.0.cross:3,5",
+        help="block:decoder.1.ffn · forbid:decoder.0.cross:3,5 (query, key) · row:decoder.0.cross.2:3:uniform · "
+        "row:decoder.0.cross.2:3:5 (head 2, row 3, all on key 5)",
+        on_change=take_typed,
+    )
 
 
 def switch_chips(scene: Scene) -> None:
