@@ -7,7 +7,7 @@ import streamlit as st
 from pages.common import controls, loading, wording
 from pages.common.components.token_lines import token_lines
 from pages.common.explain import LINES_EXPLAINED, what_am_i_looking_at
-from pages.common.links import look_further, try_a_change
+from pages.common.links import change_to_try, look_further, try_a_change
 from transformer.analysis.effects import head_average
 
 scene = controls.frame("Type a sentence. See its translation, and which words each word looked at.")
@@ -35,10 +35,13 @@ token_lines(
 whose = "the average of its heads" if chosen is None else f"head {chosen}"
 st.caption(f"Lines are cross-attention: layer {scene.layer}, {whose}, as it was while each word was being written.")
 st.markdown(f"#### {wording.plain(inspection.translation) or '*(nothing was written)*'}")
-with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-    said = (change.sentence, wording.pronoun(inspection, gold), wording.verdict(inspection.translation, gold))
-    st.markdown(" ".join(filter(None, said)) or "Try a change:", width="content")
-    try_a_change(scene)
+said = (change.sentence, wording.pronoun(inspection, gold), wording.verdict(inspection.translation, gold))
+offered = change_to_try(scene)
+if offered or any(said):
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.markdown(" ".join(filter(None, said)) or "Try a change:", width="content")
+        if offered:
+            try_a_change(offered)
 
 st.space("small")
 look_further(scene)

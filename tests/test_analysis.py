@@ -5,7 +5,7 @@ import pytest
 import torch
 from random_models import random_ids, random_model
 
-from transformer.analysis.effects import head_average, head_effects
+from transformer.analysis.effects import head_average, head_effects, output_effects
 from transformer.analysis.proofs import prove
 from transformer.decoding import greedy, teacher_forced_log_probs
 from transformer.interventions import HeadsOff, MaskOff, compile_interventions
@@ -88,6 +88,26 @@ def test_a_heads_effect_is_the_shift_that_switching_it_off_makes(model):
 def test_a_step_that_does_not_exist_is_refused(model):
     with pytest.raises(ValueError, match="step 9 does not exist: the output has steps 0 to 2"):
         head_effects(model, [4, 5, 2], [4, 5, 2], 9)
+
+
+def test_what_a_head_is_needed_for_is_what_greedy_decoding_without_it_writes(model):
+    source = random_ids(1, 6)
+
+    def written(*switches):
+        steps = greedy(model, source, max_length=10, tap=compile_interventions(switches, model))
+        return [int(step.tokens[0]) for step in steps]
+
+    target = written()
+    effects = output_effects(model, source[0].tolist(), target)
+    assert len(effects) == (2 + 3 + 3) * 4
+    assert [e.instead is None for e in effects] == sorted(e.instead is None for e in effects)
+    for effect in effects:
+        without = written(effect.switch)
+        if effect.instead is None:
+            assert without == target
+        else:
+            assert without[: effect.step] == target[: effect.step]
+            assert without[effect.step] == effect.instead != target[effect.step]
 
 
 def test_the_average_of_heads_is_a_distribution():

@@ -1,9 +1,12 @@
 """Home: the sentence, its translation, and the controls that every page shares."""
 
+from urllib.parse import parse_qs
+
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, save_untrained, texts
 
-from pages.common.wording import plain
+from pages.common.view import read
+from pages.common.wording import change_of, head_label, plain
 from transformer.lab import load
 from transformer.settings import SHIPPED_FOLDER
 
@@ -49,6 +52,40 @@ def test_the_invited_change_is_made_and_can_be_taken_back():
     assert at.text_input(key="choose-text").value == WIDE
     assert at.query_params["text"] == WIDE
     assert at.button(key="try").label == "Change *wide* to *tired*"
+
+
+def test_became_is_only_said_of_a_small_aligned_change():
+    before = ("L'", "animal", "a", "suivi", "le", "chat", "parce", "qu'", "il", "était", "fatigué", ".")
+    after = ("L'", "animal", "a", "suivi", "le", "chat", "parce", "qu'", "elle", "était", "large", ".")
+    assert change_of(before, after) == "*il* became *elle*, *fatigué* became *large*."
+    assert change_of(before, before) == "The translation stayed the same."
+    assert change_of(before, (*before[:2], "n'", "a", "pas", *before[3:])) == (
+        "0 of 12 tokens of the translation lost or changed, 2 new."
+    )
+    assert change_of(before, ("Le", "cheval", "dépassé", ".")) == ""
+
+
+def test_an_unrelated_sentence_is_not_called_a_change():
+    at = home()
+    at = checked(at.text_input(key="choose-text").set_value("horse horse red").run())
+    assert "became" not in texts(at) and "tokens of the translation" not in texts(at)
+
+
+def test_no_change_is_announced_where_none_is_on_offer():
+    assert "Try a change:" in texts(home(text="The street was wide."))
+    at = home(text="</script><script>alert(1)</script>")
+    assert "Try a change" not in texts(at)
+    assert not [button for button in at.button if button.key == "try"]
+
+
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
+def test_the_first_link_switches_off_a_head_that_is_seen_to_matter():
+    at = open_page(model="pronouns-en-fr", text=CLASSIC)
+    label, query = next((link.proto.label, link.proto.query_string) for link in at.get("page_link"))
+    (switch,) = read(parse_qs(query))[0].switches
+    comparison = load("pronouns-en-fr").compare(CLASSIC, [switch])
+    assert comparison.output_changed and len(switch.heads) == 1
+    assert head_label(switch) in label
 
 
 def test_an_example_is_taken_by_its_button():

@@ -306,11 +306,11 @@ def change(scene: Scene) -> Change:
     except ValueError:
         return Change()
     now = scene.inspection
-    _, new = edit_marks(before.source_tokens, now.source_tokens)
-    if len(new) > len(now.source_tokens) / 2:
+    gone, new = edit_marks(before.source_tokens, now.source_tokens)
+    if 2 * len(new) > len(now.source_tokens) or 2 * len(gone) > len(before.source_tokens):
         return Change()
-    lost, written = edit_marks(before.target_tokens, now.target_tokens)
-    return Change(new, written, wording.change_of(before.target_tokens, now.target_tokens, lost, written))
+    _, written = edit_marks(before.target_tokens, now.target_tokens)
+    return Change(new, written, wording.change_of(before.target_tokens, now.target_tokens))
 
 
 def edit_marks(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[frozenset[int], frozenset[int]]:

@@ -21,27 +21,35 @@ _CHANGES = (
     ("black", "old"),
 )
 """One word for another that turns the meaning of a sentence of the pronoun corpus."""
+SEEN = 0.05
+"""A move of a probability that a visitor is sent to see."""
 _ARROW = ":material/arrow_forward:"
 
 
-def try_a_change(scene: Scene) -> None:
-    """One change of the sentence that is worth seeing, as a button that does it."""
+def change_to_try(scene: Scene) -> tuple[str, str] | None:
+    """One change of the sentence that is worth seeing: what it is and the sentence it makes; None where none is."""
     text = scene.view.text
     padded = f" {text} ".replace(".", " .").replace(",", " ,")
     for old, new in _CHANGES:
         if f" {old} " in padded and not scene.lab.unknown(new):
             changed = f" {text}".replace(f" {old}", f" {new}", 1).strip()
-            st.button(f"Change *{old}* to *{new}*", key="try", on_click=change_text, args=(changed,))
-            return
+            return f"Change *{old}* to *{new}*", changed
     if scene.lab.checkpoint.settings.corpus.name in ("reverse", "copy", "sort") and " " in text:
         symbols = text.split()
-        changed = " ".join([*symbols[1:], symbols[0]])
-        st.button("Move the first symbol to the end", key="try", on_click=change_text, args=(changed,))
+        return "Move the first symbol to the end", " ".join([*symbols[1:], symbols[0]])
+    return None
+
+
+def try_a_change(offered: tuple[str, str]) -> None:
+    """A button that makes this change."""
+    label, changed = offered
+    st.button(label, key="try", on_click=change_text, args=(changed,))
 
 
 def look_further(scene: Scene) -> None:
     """Links with everything filled in."""
     st.markdown("###### Look further")
+    _most_needed_head(scene)
     _which_heads(scene)
     layer = scene.lab.model.config.n_decoder_layers - 1
     everything = HeadsOff("decoder", layer, "cross", tuple(range(scene.lab.model.config.n_heads)))
@@ -58,12 +66,25 @@ def _train_your_own(scene: Scene) -> None:
     st.page_link("pages/train.py", label=label, icon=_ARROW, query_params=filled)
 
 
-def _which_heads(scene: Scene) -> None:
-    """The two heads that matter most to the word worth asking about, measured now."""
+def _most_needed_head(scene: Scene) -> None:
+    """The one head without which the output changes most, measured now."""
     if scene.view.switches:
         return
-    step = wording.pronoun_step(scene.inspection) or 0
+    effects = loading.heads_by_effect(scene.lab, scene.view.text)
+    piece = scene.lab.tokenizer.piece
+    written = scene.inspection.target_tokens[effects[0].step]
+    instead = None if effects[0].instead is None else piece(effects[0].instead)
+    _link(scene, (effects[0].switch,), wording.most_needed(effects[0], len(effects), written, instead))
+
+
+def _which_heads(scene: Scene) -> None:
+    """The two heads that matter most to the pronoun, measured now, where one of them moves it enough to be seen."""
+    step = wording.pronoun_step(scene.inspection)
+    if scene.view.switches or step is None:
+        return
     strongest = loading.strongest_heads(scene.lab, scene.view.text, step)
+    if abs(strongest[0].shift) < SEEN:
+        return
     specs = merged([effect.switch for effect in strongest])
     word = wording.token(scene.inspection.target_tokens[step])
     moved = " and ".join(wording.number(effect.shift, signed=True) for effect in strongest)

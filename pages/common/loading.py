@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from transformer.analysis.cell import Cell
-from transformer.analysis.effects import HeadEffect, head_effects
+from transformer.analysis.effects import HeadEffect, OutputEffect, head_effects, output_effects
 from transformer.analysis.leaks import EmptyRow, Forcing, Leak
 from transformer.analysis.proofs import Proof, prove
 from transformer.analysis.search_tree import SearchTree, search_tree
@@ -112,6 +112,19 @@ def get_head_effects(name: str, text: str, step: int, age: int) -> tuple[HeadEff
 def strongest_heads(lab: Lab, text: str, step: int) -> tuple[HeadEffect, ...]:
     """The two heads that move the probability of this step's token most when switched off one at a time."""
     return get_head_effects(lab.name, text, step, _age(lab.checkpoint.folder))[:2]
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def get_output_effects(name: str, text: str, age: int) -> tuple[OutputEffect, ...]:
+    """`output_effects` of a sentence's own output, remembered."""
+    lab = get_lab(name)
+    inspection = get_inspection(lab, text)
+    return output_effects(lab.model, inspection.source_ids, inspection.target_ids)
+
+
+def heads_by_effect(lab: Lab, text: str) -> tuple[OutputEffect, ...]:
+    """Every head alone, the one whose absence changes the output most first."""
+    return get_output_effects(lab.name, text, _age(lab.checkpoint.folder))
 
 
 def get_cell(lab: Lab, seen: Inspection, kind: AttentionKind, layer: int, head: int, query: int, key: int) -> Cell:

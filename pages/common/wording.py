@@ -1,9 +1,10 @@
 """Sentences and numbers as pages say them. Plain strings in and out; nothing is drawn here."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from difflib import SequenceMatcher
 
-from transformer.attention_edits import AttentionEdit, BlockOff, CellOff, RowSet
+from transformer.analysis.effects import OutputEffect
 from transformer.interventions import HeadsOff, Intervention, MaskOff, PositionsChanged
 from transformer.lab import Comparison, Inspection
 from transformer.pairs import Pair, words
@@ -15,8 +16,6 @@ BLOCK_NAMES = {
     ("encoder", "self"): "encoder self-attention",
     ("decoder", "self"): "decoder self-attention",
     ("decoder", "cross"): "cross-attention",
-    ("encoder", "ffn"): "encoder feed-forward",
-    ("decoder", "ffn"): "decoder feed-forward",
 }
 MASK_NAMES = {"causal": "causal mask", "padding": "padding mask", "cross": "cross-attention's padding mask"}
 
@@ -25,6 +24,8 @@ KL_EXPLAINED = (
     "changes nothing, 0.7 about where something that was certain becomes an even chance, large where what was "
     "expected is hardly expected any more."
 )
+MOST_NAMED = 4
+"""Changed tokens that are still named one by one."""
 NEGLIGIBLE = 1e-6
 """A move of a probability that rounding alone can cause."""
 
@@ -55,30 +56,10 @@ def switch_label(spec: Intervention) -> str:
     """What a switch does, for its chip."""
     if isinstance(spec, MaskOff):
         return f"{MASK_NAMES[spec.mask]} off"
-    if isinstance(spec, BlockOff | CellOff | RowSet):
-        return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · {_edit(spec)}"
     if isinstance(spec, PositionsChanged):
         return f"{spec.stack} positions · {position_edit(spec)}"
     heads = ", ".join(map(str, spec.heads))
     return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · head{'s' * (len(spec.heads) > 1)} {heads} off"
-
-
-def _edit(spec: AttentionEdit) -> str:
-    match spec:
-        case BlockOff():
-            return "output zero, bias included"
-        case CellOff():
-            return f"query {spec.query} may not see key {spec.key}"
-        case RowSet(to="uniform"):
-            return f"head {spec.head} · row {spec.query} spread evenly"
-        case RowSet():
-            return f"head {spec.head} · row {spec.query} all on key {spec.to}"
-
-
-def head_label(spec: HeadsOff) -> str:
-    """A switch of heads as a noun: "head 2 of layer 1's cross-attention"."""
-    heads = " and ".join(map(str, spec.heads))
-    return f"head{'s' * (len(spec.heads) > 1)} {heads} of layer {spec.layer}'s {BLOCK_NAMES[spec.stack, spec.block]}"
 
 
 def position_edit(spec: PositionsChanged) -> str:
@@ -94,6 +75,25 @@ def position_edit(spec: PositionsChanged) -> str:
             return f"times {spec.value:g}"
         case "same":
             return f"token {spec.tokens[1]} stands where token {spec.tokens[0]} does"
+
+
+def head_label(spec: HeadsOff) -> str:
+    """A switch of heads as a noun: "head 2 of layer 1's cross-attention"."""
+    heads = " and ".join(map(str, spec.heads))
+    return f"head{'s' * (len(spec.heads) > 1)} {heads} of layer {spec.layer}'s {BLOCK_NAMES[spec.stack, spec.block]}"
+
+
+def most_needed(effect: OutputEffect, n_heads: int, written: str, instead: str | None) -> str:
+    """The invitation to switch off the head that the output needs most, with what was measured."""
+    moves = f"{number(effect.before)} to {number(effect.after)}"
+    if instead is None:
+        found = f"Every token stays the most probable; {token(written)} moves from {moves}."
+    else:
+        found = f"Then {token(instead)} is written in place of {token(written)}, whose probability goes from {moves}."
+    return (
+        f"Switch off one head and see: of all {n_heads}, each tried alone, {head_label(effect.switch)} changes this "
+        f"output most. {found}"
+    )
 
 
 def unseen(strange: Sequence[str]) -> str:
@@ -162,16 +162,21 @@ def switch_notes(comparison: Comparison) -> tuple[str, ...]:
             "date at each new token. The key/value cache is therefore not used: each step passes the whole prefix "
             "again. The decoder self-attention shown is the last of these passes."
         )
-    edits = [spec for spec in comparison.after.interventions if isinstance(spec, CellOff | RowSet)]
-    if any(spec.needs_recomputation for spec in edits):
-        notes.append(
-            "A cached step of cross-attention does not show at which position its query stands, so each step passes "
-            "the whole prefix again, without the key/value cache. The decoder self-attention shown is the last pass."
-        )
     if masks & {"padding", "cross"}:
         notes.append(
             "A padding mask hides the empty places that make sentences of a batch equally long. One sentence alone has "
             "none, so there is nothing for it to hide and nothing to change."
+        )
+    moved = [spec for spec in comparison.after.interventions if isinstance(spec, PositionsChanged)]
+    if any(spec.needs_recomputation for spec in moved):
+        notes.append(
+            "What is added to a decoder token depends on its place here, so each step passes the whole prefix again, "
+            "without the key/value cache. The decoder self-attention shown is the last of these passes."
+        )
+    if any(spec.edit == "shift" for spec in moved):
+        notes.append(
+            "Shifted sinusoids follow their formula to any position. A learned table ends: what would stand past its "
+            "end takes its last row."
         )
     return tuple(notes)
 
@@ -197,17 +202,6 @@ def pronoun_step(inspection: Inspection) -> int | None:
 
 
 def bare(piece: str) -> str:
-    moved = [spec for spec in comparison.after.interventions if isinstance(spec, PositionsChanged)]
-    if any(spec.needs_recomputation for spec in moved):
-        notes.append(
-            "What is added to a decoder token depends on its place here, so each step passes the whole prefix again, "
-            "without the key/value cache. The decoder self-attention shown is the last of these passes."
-        )
-    if any(spec.edit == "shift" for spec in moved):
-        notes.append(
-            "Shifted sinusoids follow their formula to any position. A learned table ends: what would stand past its "
-            "end takes its last row."
-        )
     """A token in small letters, without its word-start mark."""
     return piece.strip("▁").lower()
 
@@ -219,10 +213,22 @@ def verdict(translation: str, gold: Pair | None) -> str:
     return f"The reference translation is: *{plain(gold.target)}*"
 
 
-def change_of(before: Sequence[str], after: Sequence[str], lost: Collection[int], written: Collection[int]) -> str:
-    """The changed tokens of two outputs: "*il* *fatigué* became *elle* *large*"."""
-    if not lost and not written:
+def change_of(before: Sequence[str], after: Sequence[str]) -> str:
+    """What became of two outputs: "*il* became *elle*, *fatigué* became *large*".
+
+    Said so only where a few tokens gave way to as many others; a small change of another shape is counted, and of
+    outputs that have little in common nothing is said.
+    """
+    edits = [edit for edit in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if edit[0] != "equal"]
+    if not edits:
         return "The translation stayed the same."
-    old = " ".join(token(before[i]) for i in sorted(lost)) or "nothing"
-    new = " ".join(token(after[i]) for i in sorted(written)) or "nothing"
-    return f"{old} became {new}."
+    lost, new = sum(a1 - a0 for _, a0, a1, _, _ in edits), sum(b1 - b0 for _, _, _, b0, b1 in edits)
+    if 2 * lost > len(before) or 2 * new > len(after):
+        return ""
+    if max(lost, new) > MOST_NAMED or any(a1 - a0 != b1 - b0 for _, a0, a1, b0, b1 in edits):
+        return f"{lost} of {len(before)} tokens of the translation lost or changed, {new} new."
+    named = (
+        f"{' '.join(map(token, before[a0:a1]))} became {' '.join(map(token, after[b0:b1]))}"
+        for _, a0, a1, b0, b1 in edits
+    )
+    return f"{', '.join(named)}."
