@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from transformer.analysis.effects import OutputEffect
+from transformer.attention_edits import AttentionEdit, BlockOff, CellOff, RowSet
 from transformer.interventions import HeadsOff, Intervention, MaskOff, PositionsChanged
 from transformer.lab import Comparison, Inspection
 from transformer.pairs import Pair, words
@@ -16,6 +17,8 @@ BLOCK_NAMES = {
     ("encoder", "self"): "encoder self-attention",
     ("decoder", "self"): "decoder self-attention",
     ("decoder", "cross"): "cross-attention",
+    ("encoder", "ffn"): "encoder feed-forward",
+    ("decoder", "ffn"): "decoder feed-forward",
 }
 MASK_NAMES = {"causal": "causal mask", "padding": "padding mask", "cross": "cross-attention's padding mask"}
 
@@ -56,6 +59,8 @@ def switch_label(spec: Intervention) -> str:
     """What a switch does, for its chip."""
     if isinstance(spec, MaskOff):
         return f"{MASK_NAMES[spec.mask]} off"
+    if isinstance(spec, BlockOff | CellOff | RowSet):
+        return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · {_edit(spec)}"
     if isinstance(spec, PositionsChanged):
         return f"{spec.stack} positions · {position_edit(spec)}"
     heads = ", ".join(map(str, spec.heads))
@@ -75,6 +80,18 @@ def position_edit(spec: PositionsChanged) -> str:
             return f"times {spec.value:g}"
         case "same":
             return f"token {spec.tokens[1]} stands where token {spec.tokens[0]} does"
+
+
+def _edit(spec: AttentionEdit) -> str:
+    match spec:
+        case BlockOff():
+            return "output zero, bias included"
+        case CellOff():
+            return f"query {spec.query} may not see key {spec.key}"
+        case RowSet(to="uniform"):
+            return f"head {spec.head} · row {spec.query} spread evenly"
+        case RowSet():
+            return f"head {spec.head} · row {spec.query} all on key {spec.to}"
 
 
 def head_label(spec: HeadsOff) -> str:
@@ -161,6 +178,12 @@ def switch_notes(comparison: Comparison) -> tuple[str, ...]:
             "Without the causal mask every position sees later ones, so what was computed at earlier steps is out of "
             "date at each new token. The key/value cache is therefore not used: each step passes the whole prefix "
             "again. The decoder self-attention shown is the last of these passes."
+        )
+    edits = [spec for spec in comparison.after.interventions if isinstance(spec, CellOff | RowSet)]
+    if any(spec.needs_recomputation for spec in edits):
+        notes.append(
+            "A cached step of cross-attention does not show at which position its query stands, so each step passes "
+            "the whole prefix again, without the key/value cache. The decoder self-attention shown is the last pass."
         )
     if masks & {"padding", "cross"}:
         notes.append(
