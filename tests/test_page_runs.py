@@ -56,6 +56,14 @@ def test_the_table_tells_what_each_run_is_and_reached():
     assert rows[waiting]["state"] == "not started" and rows[waiting]["validation loss"] == "–"
 
 
+def test_the_table_and_the_line_below_it_tell_the_same_step_and_time():
+    run_id = trained_run()
+    put_status(run_id, state="stopped", reason="asked", step=19, elapsed_s=42.0)  # resumed from before the last metrics
+    at = open_page("runs", run=run_id)
+    assert (table(at)[run_id]["step"], table(at)[run_id]["time"]) == ("19", "42 s")
+    assert "step 19 of 20 · in 42 s" in texts(at)
+
+
 def test_a_damaged_run_does_not_hide_the_others(room):
     run_id = trained_run()
     (room / made_run() / "config.json").write_text("{")

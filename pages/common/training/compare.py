@@ -56,17 +56,20 @@ def row_of(entry: Entry) -> tuple[str, tuple[str, ...]]:
     """The entry's name and its cells in the order of the table's columns."""
     settings, progress = entry.settings, progress_of(entry.folder)
     exact, loss = progress.last("validation", "exact_match"), progress.last("validation", "loss")
-    step, seconds = progress.last("train", "step"), progress.last("train", "elapsed_s")
+    if entry.run is not None:  # after a resume the metrics may reach past the step the run stands at
+        step, seconds = entry.run.status.step, entry.run.status.elapsed_s
+    else:
+        step, seconds = progress.last("train", "step") or 0, progress.last("train", "elapsed_s") or 0.0
     return entry.name, (
         entry.name,
         settings.corpus.name,
         run_state.state_word(entry.run) if entry.run else "shipped",
-        f"{step or 0:,.0f}",
+        f"{step:,.0f}",
         "–" if exact is None else f"{100 * exact:.3g}",
         "–" if loss is None else number(loss),
         f"{parameter_count(settings.model):,}",
         settings.model.positions,
-        timing.duration(seconds or 0.0),
+        timing.duration(seconds),
         settings.created[:16].replace("T", " "),
     )
 
