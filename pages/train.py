@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.common.controls import say
 from pages.common.training.form import fields, text_field
-from pages.common.training.memory import follow_url, memory, reset, show_run, write_url
+from pages.common.training.memory import follow_url, memory, reset, settle_run, show_run, write_url
 from pages.common.training.plans import LABELS
 from pages.common.training.start import (
     EXPECTED,
@@ -29,11 +29,8 @@ MORE = frozenset(name for row in MORE_ROWS for name in row)
 
 follow_url()
 now, plan = memory(), memory().plan
-runs = {run.id: run for run in list_runs()}
-if now.run not in runs:
-    if now.run:
-        now.problems["run"] = f"There is no run {now.run} here any more."
-    now.run = next((run.id for run in runs.values() if run.status.active), next(iter(runs), ""))
+found = list_runs()
+settle_run(found)
 
 st.markdown("#### How does it learn? Train one, and follow your own sentences from babble to right.")
 recipe, result = st.columns([2, 3], gap="medium")
@@ -70,6 +67,6 @@ with result:
     if now.run:
         run_panel(now.run)
     else:
-        invite(plan.corpus)
+        invite(plan.corpus, others=bool(found))
 
 write_url()

@@ -294,6 +294,22 @@ def test_the_newest_run_is_shown_and_another_can_be_chosen():
     assert at.query_params["run"] == first and bars(at)["state"] == "Finished"
 
 
+def test_a_link_that_names_a_corpus_shows_a_run_of_it_and_no_other():
+    run_id = trained_run()
+    other = open_page("train", corpus="copy", sentence="a b")
+    assert "run" not in other.query_params and "No run of *copy* yet" in texts(other)
+    other = checked(field(other, "seed").set_value(5).run())
+    assert "run" not in other.query_params
+    assert open_page("train", corpus="reverse", sentence="a b").query_params["run"] == run_id
+    assert open_page("train").query_params["run"] == run_id
+
+
+def test_without_a_run_of_the_corpus_its_shipped_model_is_shown():
+    trained_run()
+    at = open_page("train", corpus="pronouns-en-fr")
+    assert "learned this corpus" in texts(at) and len(at.get("plotly_chart")) == 1
+
+
 def test_plan_and_run_survive_a_page_change():
     run_id = trained_run()
     made_run()

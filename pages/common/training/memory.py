@@ -1,6 +1,7 @@
 """What the Train page remembers of a visitor, kept equal to the URL. All its session keys live here."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,6 +9,7 @@ import streamlit as st
 
 from pages.common.training import plans
 from pages.common.training.plans import FIRST_CORPUS, PARAMETERS, Plan, recommended
+from transformer.runs import Run
 from transformer.settings import is_name
 
 _KEY = "attention-lab-train"
@@ -21,6 +23,8 @@ class Memory:
 
     plan: Plan = field(default_factory=lambda: recommended(FIRST_CORPUS))
     run: str = ""
+    named: bool = False
+    """Whether a link or the visitor named the corpus: a run of another then does not come up beside it unasked."""
     problems: dict[str, str] = field(default_factory=dict)
     """Sentences about a link, by field; gone with the next change."""
     written: dict[str, list[str]] | None = None
@@ -53,7 +57,7 @@ def change(name: str) -> None:
     value: Any = st.session_state[key_of(name)]
     match name:
         case "corpus":
-            now.plan = recommended(value)
+            now.plan, now.named = recommended(value), True
         case "preset":
             now.plan = now.plan.with_preset(value)
         case "sentences":
@@ -75,6 +79,17 @@ def show_run(run_id: str) -> None:
     now.run, now.touched, now.refusal = run_id, True, ""
 
 
+def settle_run(found: Sequence[Run]) -> None:
+    """Keeps the run on show if it is here; else one at work or the newest, of the corpus where one is named."""
+    now = memory()
+    if any(run.id == now.run for run in found):
+        return
+    if now.run:
+        now.problems["run"] = f"There is no run {now.run} here any more."
+    fitting = [run for run in found if not now.named or run.settings.corpus.name == now.plan.corpus]
+    now.run = next((run.id for run in [*(run for run in fitting if run.status.active), *fitting]), "")
+
+
 def follow_url() -> None:
     """Takes over plan and run from the URL where someone else wrote it: a link, a reload, the back button."""
     now = memory()
@@ -84,7 +99,7 @@ def follow_url() -> None:
     if in_url and in_url != now.written and not now.touched and not late:
         now.plan, wrong = plans.read(in_url)
         now.written = in_url
-        now.problems = dict(wrong)
+        now.problems, now.named = dict(wrong), "corpus" in in_url
         now.run = in_url["run"][-1] if "run" in in_url else ""
         if now.run and not is_name(now.run):
             now.problems["run"] = f"The link asks for the run “{now.run[:40]}”, which cannot be a run's name."

@@ -34,9 +34,15 @@ def run_panel(run_id: str) -> None:
     st.fragment(_panel, run_every=every)(run_id, before)
 
 
-def invite(corpus: str) -> None:
-    """What there is to see before the first run: how the shipped model of this corpus learned, where there is one."""
-    st.markdown("No runs yet. **Train** starts one with what is filled in; it shows up here at once.")
+def invite(corpus: str, *, others: bool) -> None:
+    """What there is to see before the first run: how the shipped model of this corpus learned, where there is one.
+
+    `others` says whether there are runs of other corpora.
+    """
+    none = f"No run of *{corpus}* yet" if others else "No runs yet"
+    st.markdown(f"{none}. **Train** starts one with what is filled in; it shows up here at once.")
+    if others:
+        st.page_link("pages/runs.py", label="Your runs of other corpora", icon=":material/arrow_forward:")
     shipped = next((f for f in list_checkpoints() if f.shipped and corpus_name(f.folder) == corpus), None)
     if shipped is not None:
         settings, progress = read_settings(shipped.folder), progress_of(shipped.folder)
