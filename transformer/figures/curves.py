@@ -1,5 +1,6 @@
 """How runs went: the loss and exact match of one over its steps, or one quantity of several in one picture."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -19,6 +20,8 @@ EXACT_MATCH_TITLE = "exact match, %"
 # Attention's colours mean attention and stay out of here. Told apart by lightness too; the dash helps after the sixth.
 RUN_COLOURS = ("#314c7e", "#b0306a", "#5d7c15", "#2f86c1", "#7d5a3c", "#1e1f25")
 RUN_COLOURS_DARK = ("#98b8f2", "#ff86b3", "#b7d65c", "#4fa9e0", "#caa079", "#e8e7e3")
+_FEWEST_TICKS = 3
+"""Labelled, on a logarithmic axis: with fewer its scale cannot be read."""
 _DASHES = ("solid", "dash", "dot")
 
 
@@ -137,16 +140,27 @@ def _logarithmic(*curves: Curve) -> dict[str, object]:
     ticks = [digit * 10.0**decade for decade in range(-9, 7) for digit in (1, 2, 5)]
     low, high = low / 1.15, high * 1.15
     ticks = [tick for tick in ticks if low <= tick <= high]
-    if len(ticks) < 2:
-        ticks = [float(f"{tick:.2g}") for tick in np.geomspace(low * 1.1, high / 1.1, 3)]
-    elif len(ticks) > 7:
-        ticks = [tick for tick in ticks if f"{tick:e}"[0] == "1"]
+    decades = [tick for tick in ticks if f"{tick:e}"[0] == "1"]
+    if len(ticks) < _FEWEST_TICKS:
+        ticks = _even_ticks(low, high)
+    elif len(ticks) > 7 and len(decades) >= _FEWEST_TICKS:
+        ticks = decades
     return {
         "type": "log",
         "range": [float(np.log10(low)), float(np.log10(high))],
         "tickvals": ticks,
         "ticktext": [f"{tick:g}" for tick in ticks],
     }
+
+
+def _even_ticks(low: float, high: float) -> list[float]:
+    """The fewest round numbers at even distances, at least three of them, between the two."""
+    power = math.floor(math.log10(high - low))
+    for step in (digit * 10.0**decade for decade in (power, power - 1) for digit in (5, 2, 1)):
+        ticks = [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        if len(ticks) >= _FEWEST_TICKS:
+            return ticks
+    raise AssertionError("ten steps of a tenth of the distance lie between")
 
 
 def _framed(fig: go.Figure, *, height: int) -> go.Figure:

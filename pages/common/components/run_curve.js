@@ -116,8 +116,9 @@ function scaleOf(panel) {
   const every = [];
   for (let decade = -9; decade < 7; decade++) for (const digit of [1, 2, 5]) every.push(digit * 10 ** decade);
   let ticks = every.filter((tick) => tick >= low && tick <= high);
-  if (ticks.length < 3) ticks = evenTicks(low, high, 4);
-  if (ticks.length > 6) ticks = ticks.filter((tick) => Number.isInteger(Math.round(Math.log10(tick) * 1e6) / 1e6));
+  for (let most = 4; ticks.length < 3; most *= 2) ticks = evenTicks(low, high, most);
+  const decades = ticks.filter((tick) => Number.isInteger(Math.round(Math.log10(tick) * 1e6) / 1e6));
+  if (ticks.length > 6 && decades.length >= 3) ticks = decades;
   return { at, ticks, text: (tick) => String(Number(tick.toPrecision(3))), shows };
 }
 
