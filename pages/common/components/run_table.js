@@ -18,9 +18,22 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const { scrollLeft = 0, scrollTop = 0 } = root.querySelector(".scroll") ?? {};
   const scroll = element("div", "scroll");
   scroll.append(table);
-  root.replaceChildren(scroll);
+  const frame = element("div", "frame");
+  frame.append(scroll);
+  root.replaceChildren(frame);
   scroll.scrollTo(scrollLeft, scrollTop);
+  showWhetherMore(root, frame, scroll);
   if (focused) root.querySelector(`[data-of="${CSS.escape(focused)}"]`)?.focus();
+}
+
+// The right edge fades while there are columns beyond it.
+function showWhetherMore(root, frame, scroll) {
+  const look = () => frame.classList.toggle("more", scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 2);
+  scroll.onscroll = look;
+  root._observer?.disconnect();
+  root._observer = new ResizeObserver(look);
+  root._observer.observe(scroll);
+  look();
 }
 
 function drawRow(row, columns, setTriggerValue) {
