@@ -145,6 +145,22 @@ def test_invisible_characters_are_drawn_and_visible_ones_kept(token: str, shown:
     assert readable(token) == shown
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_legend_has_room_beside_its_bar_at_the_smallest_width(masked: bool) -> None:
+    mask = np.array([[True, not masked]])
+    fig = head_heatmap(np.array([[1, 0]], dtype=np.float32), ["a"], ["b", "c"], kind="cross", mask=mask)
+    (legend,) = fig.layout.annotations
+    needed = legend.xshift + 0.55 * legend.font.size * len(legend.text)
+    assert legend.xshift > fig.data[0].colorbar.len
+    assert fig.layout.margin.l + needed <= fig.layout.meta["smallest_width"]
+
+
+def test_numbers_in_cells_stay_apart_at_the_smallest_width() -> None:
+    fig = head_heatmap(softmax_rows(10, 10), list("abcdefghij"), list("abcdefghij"), kind="cross")
+    inside = fig.layout.meta["smallest_width"] - fig.layout.margin.l - fig.layout.margin.r
+    assert inside / 10 >= 4 * fig.data[0].textfont.size * 0.6
+
+
 @pytest.mark.parametrize("n", [1, 2, 40, 64])
 def test_labels_have_room_at_the_smallest_width(n: int) -> None:
     tokens = [f"▁token{index}" for index in range(n)]

@@ -22,7 +22,11 @@ _NUMBERED_CELLS = 10
 """Up to this many rows and columns the numbers stand in the cells."""
 _LARGEST_CELL, _MATRIX_WIDTH, _LEGEND_HEIGHT = 46.0, 600.0, 36.0
 """Pixels. Many cells share the matrix's width; a narrower page shrinks them all."""
-_BAR_WIDTH = 180
+_BAR_WIDTH, _BAR_GAP = 120, 26
+_NUMBER_WIDTH = 30
+"""Of a cell's number, with room around it."""
+_LETTER_WIDTH = 7
+"""Of the legend's, on average and a little over."""
 _CHARACTER_WIDTH = 0.6
 """Of the monospaced face, as a fraction of its size."""
 
@@ -190,12 +194,15 @@ def _draw_axes(
     fig.update_layout(
         height=round(top + len(queries) * cell + 12),
         margin={"l": left, "r": 8, "t": top, "b": 12, "autoexpand": False},
-        meta={"smallest_width": round(left + len(keys) * min(cell, size * 1.15) + 8)},
     )
     legend = f"{quantity}{'   ╱ masked' if masked else ''}"
+    numbered = max(len(queries), len(keys)) <= _NUMBERED_CELLS
+    matrix_width = len(keys) * min(cell, max(size * 1.15, _NUMBER_WIDTH * numbered))
+    legend_width = _BAR_WIDTH + _BAR_GAP + len(legend) * _LETTER_WIDTH
+    fig.update_layout(meta={"smallest_width": round(left + max(matrix_width, legend_width) + 8)})
     fig.add_annotation(
         text=legend,
-        **{"xref": "paper", "yref": "paper", "x": 0, "y": 1, "xshift": _BAR_WIDTH + 26, "yshift": top + 4},
+        **{"xref": "paper", "yref": "paper", "x": 0, "y": 1, "xshift": _BAR_WIDTH + _BAR_GAP, "yshift": top + 4},
         **{"xanchor": "left", "yanchor": "top", "showarrow": False, "borderpad": 0},
         font={"size": 12, "color": colours.quiet},
     )
