@@ -42,6 +42,8 @@ if offered or any(said):
         st.markdown(" ".join(filter(None, said)) or "Try a change:", width="content")
         if offered:
             try_a_change(offered)
+if wording.pronoun(inspection, gold):
+    st.caption(wording.smoothed(scene.lab.checkpoint.settings.train.label_smoothing))
 
 st.space("small")
 look_further(scene)

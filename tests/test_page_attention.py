@@ -7,8 +7,9 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, open_page, s
 
 from pages.common.cell_panel import equation
 from pages.common.view import View, fit, merged, read
-from pages.common.wording import effect, number, plain, pronoun_effect, switch_label, token
+from pages.common.wording import effect, number, plain, pronoun_effect, smoothed, switch_label, token
 from transformer.attention_edits import BlockOff
+from transformer.figures.theme import greys, sequential
 from transformer.interventions import HeadsOff, MaskOff
 from transformer.lab import load
 from transformer.settings import SHIPPED_FOLDER
@@ -110,6 +111,20 @@ def test_the_pronouns_own_move_is_told(monkeypatch):
     p, q = comparison.forced_before[step], comparison.forced_after[step]
     (said,) = pronoun_effect(comparison)
     assert f"from {number(p)} to {number(q)}" in said
+
+
+def test_a_head_that_is_off_is_drawn_grey_and_called_off():
+    on, off = attention(head="0"), attention(head="0", switch="off:decoder.1.cross:0")
+    assert "head 0 · **off**" in texts(off) and "its output is set to zero" in texts(off)
+    assert "This head is off" not in texts(on)
+    scales = [json.loads(at.get("plotly_chart")[0].proto.spec)["data"][0]["colorscale"] for at in (on, off)]
+    assert [scale[-1][1] for scale in scales] == [sequential()[-1][1], greys()[-1][1]]
+
+
+def test_where_probabilities_stand_the_page_says_why_none_is_1():
+    smoothing = load(PRONOUNS).checkpoint.settings.train.label_smoothing
+    assert smoothing > 0 and f"label smoothing {smoothing:g}" in texts(attention())
+    assert smoothed(0.0) == ""
 
 
 def test_all_heads_of_a_block_go_off_together():

@@ -16,7 +16,9 @@ def show_output(scene: Scene) -> None:
             shown.target_tokens, label="output", probabilities=list(map(float, shown.probabilities)), key="output"
         )
         st.caption(
-            "Under each token: its probability when it was written. Switch a head off to decode again beside it."
+            "Under each token: its probability when it was written. "
+            f"{wording.smoothed(scene.lab.checkpoint.settings.train.label_smoothing)} "
+            "Switch a head off to decode again beside it."
         )
         return
     comparison = loading.get_comparison(scene.lab, scene.view.text, scene.view.switches)

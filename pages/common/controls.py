@@ -88,7 +88,7 @@ def frame(question: str, own: Mapping[str, str] | None = None) -> Scene:
     say(*problems("model", "text"))
     unseen_words = lab.unknown(memory.view.text)
     if unseen_words:
-        st.caption(f":orange[{wording.unseen(unseen_words)}]")
+        st.markdown(wording.unseen(unseen_words))
     write_url()
     return Scene(memory.view, lab, inspection, loading.unseen_tokens(lab, memory.view.text))
 

@@ -7,6 +7,7 @@ from pages.common.cell_panel import CELLS, chosen_cell, take_clicked_cell
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_lines import token_lines
 from pages.common.controls import Scene, choose_picture
+from transformer.figures import theme
 from transformer.figures.attention import head_heatmap
 from transformer.figures.theme import KIND_NAMES
 
@@ -20,10 +21,20 @@ def draw_head(scene: Scene) -> None:
     """The picture that the visitor chose, with a line saying what it shows."""
     attention = scene.inspection.attention(scene.view.kind)
     layer, head = scene.layer, scene.head
+    is_off = (layer, head) in scene.heads_off and scene.view.picture != "bertviz"
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        shown = "all layers and heads" if scene.view.picture == "bertviz" else f"layer {layer} · head {head}"
+        shown = (
+            "all layers and heads"
+            if scene.view.picture == "bertviz"
+            else f"layer {layer} · head {head}{' · **off**' * is_off}"
+        )
         st.caption(f"{KIND_NAMES[scene.view.kind]} · {shown}{_note(scene)}", width="content")
         choose_picture(scene)
+    if is_off:
+        st.caption(
+            "This head is off: its weights are still computed, as drawn in grey, but its output is set to zero, so "
+            "nothing of what it looks at goes any further."
+        )
     match scene.view.picture:
         case "matrix":
             figure = head_heatmap(
@@ -36,6 +47,8 @@ def draw_head(scene: Scene) -> None:
                 clickable=True,
                 chosen=chosen_cell(scene),
             )
+            if is_off:
+                figure.update_traces(colorscale=theme.greys(is_dark()), selector={"showscale": None, "type": "heatmap"})
             scrolling_figure(figure, key=CELLS, on_select=take_clicked_cell, selection_mode="points")
         case "lines":
             token_lines(

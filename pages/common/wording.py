@@ -113,13 +113,23 @@ def most_needed(effect: OutputEffect, n_heads: int, written: str, instead: str |
     )
 
 
+def smoothed(label_smoothing: float) -> str:
+    """Why even a sure token's probability is not 1, where the model was trained so; else nothing."""
+    if label_smoothing == 0:
+        return ""
+    return (
+        f"A sure token has about {1 - label_smoothing:.3g}, not 1: trained with label smoothing {label_smoothing:g}, "
+        "the model was taught to leave that much to all other tokens."
+    )
+
+
 def unseen(strange: Sequence[str]) -> str:
     """What to say of words that the model never saw."""
     if not strange:
         return ""
     listed = ", ".join(f"*{plain(word[:30])}*" for word in strange[:8]) + (" …" if len(strange) > 8 else "")
     verb = "was" if len(strange) == 1 else "were"
-    return f"{listed} {verb} never seen in training: the model reads only that something unknown stands there."
+    return f"{listed} {verb} never seen in training: the model reads `<unk>` there, something unknown."
 
 
 def effect(comparison: Comparison) -> tuple[str, str]:

@@ -114,6 +114,12 @@ def diverging(dark: bool = False) -> Scale:
     return _scale(_GLOW_DIVERGING if dark else _PAPER_DIVERGING)
 
 
+def greys(dark: bool = False) -> Scale:
+    """The scale of weights that are computed and not used."""
+    colours = palette(dark)
+    return _scale((colours.background, colours.line, colours.quiet))
+
+
 def ink_on(scale: Scale, position: float) -> str:
     """The text colour, nearly black or white, that stands out more on the scale at 0 <= position <= 1."""
     colour = sample_colorscale([list(stop) for stop in scale], [min(1.0, max(0.0, position))], colortype="tuple")[0]
