@@ -9,6 +9,7 @@ from pages.common.explain import STEPS_EXPLAINED, what_am_i_looking_at
 from pages.common.step_beam import choose_beam, show_beam
 from pages.common.step_choices import choices, choose_look, settled
 from pages.common.step_roads import show_roads, step_to, take_another_road, walk_of
+from pages.common.step_samples import choose_draw, show_samples
 from pages.common.step_view import choose_reference, choose_scale, offered, show_step
 
 scene = controls.frame(
@@ -22,6 +23,9 @@ choose_look(chosen)
 if chosen.look == "beam":
     choose_beam(chosen)
     show_beam(scene, chosen)
+elif chosen.look == "samples":
+    choose_draw(chosen)
+    show_samples(scene, chosen)
 else:
     walk = walk_of(scene, chosen)
     show_roads(scene, walk)

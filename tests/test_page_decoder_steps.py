@@ -9,6 +9,7 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_unt
 from pages.common.step_choices import Choices, read
 from pages.common.wording import number
 from transformer.analysis.candidates import candidates, rank
+from transformer.analysis.draws import Draw, draws
 from transformer.analysis.search_tree import search_tree
 from transformer.lab import load
 
@@ -186,9 +187,31 @@ def test_a_result_of_the_beam_is_walked_as_a_road():
     assert lab.inspect("a b c d", forced=forced).target_ids[: len(tree.results[1].ids)] == tree.results[1].ids
 
 
+def test_samples_follow_their_settings_and_are_counted():
+    at = steps(look="samples", step="1")
+    lab = load(REVERSE)
+    seen = lab.inspect("a b c d")
+    size = lab.tokenizer.vocab_size
+    found = draws(lab.model, seen.source_ids, (), Draw(), n=100, seed=0)
+    assert f"{len(found)} different output" in texts(at) and f"**{found[0].count} ×**" in texts(at)
+    at = checked(at.slider(key="draw-top_k").set_value(1).run())
+    assert "**100 ×**" in texts(at) and "greedy's" in texts(at) and f"1 of {size} tokens can be drawn" in texts(at)
+    at = checked(at.slider(key="draw-top_k").set_value(0).run())
+    for name, value in (("temperature", 2.0), ("top_p", 0.9), ("min_p", 0.05), ("seed", 3)):
+        at = checked(at.slider(key=f"draw-{name}").set_value(value).run())
+        assert float(at.query_params[name]) == value
+    draw = Draw(temperature=2.0, top_p=0.9, min_p=0.05)
+    found = draws(lab.model, seen.source_ids, (), draw, n=100, seed=3)
+    assert f"with seed 3: {len(found)} different output" in texts(at)
+    left = int(np.isfinite(draw.of(seen.log_probs[1], never=0)).sum())
+    assert f"{left} of {size} tokens can be drawn" in texts(at)
+
+
 def test_choices_are_read_back_from_their_parameters():
-    choices = Choices(step=3, road=2, roads=(((1, 5),), ((1, 5), (3, 7))), scale="log", reference="c b a",
-                      look="beam", beam=7, alpha=1.2, norm="length", stop="late")  # fmt: skip
+    choices = Choices(step=3, road=2, roads=(((1, 5),), ((1, 5), (3, 7))), scale="log", reference="c b a")
+    beam = Choices(look="beam", beam=7, alpha=1.2, norm="length", stop="late")
+    drawn = Choices(look="samples", temperature=0.7, top_k=5, top_p=0.9, min_p=0.1, seed=4)
+    assert read(beam.parameters()) == beam and read(drawn.parameters()) == drawn
     assert read(choices.parameters()) == choices
     assert read({"step": "-1", "road": "99", "scale": "x", "alpha": "nan"}) == Choices()
     assert read({"beam": "0"}).beam == 1 and read({"beam": "9999", "alpha": "99"}) == Choices(beam=10, alpha=2.0)

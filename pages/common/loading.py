@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from transformer.analysis.cell import Cell
+from transformer.analysis.draws import Draw, Drawn, draws
 from transformer.analysis.effects import HeadEffect, OutputEffect, head_effects, output_effects
 from transformer.analysis.leaks import EmptyRow, Forcing, Leak
 from transformer.analysis.proofs import Proof, prove
@@ -42,6 +43,11 @@ def get_lab(name: str) -> Lab:
 def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Inspection:
     """`lab.inspect`, remembered; ValueError for a text that the model cannot read."""
     return _inspection(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)))
+
+
+def get_draws(lab: Lab, text: str, switches: Sequence[object], draw: Draw, *, n: int, seed: int) -> tuple[Drawn, ...]:
+    """`draws` of a text, remembered."""
+    return _draws(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)), draw, n, seed)
 
 
 def get_search(
@@ -177,6 +183,14 @@ def _inspection(name: str, age: int, text: str, switches: tuple[str, ...]) -> In
 def _cell(name: str, age: int, text: str, switches: tuple[str, ...], where: tuple) -> Cell:
     lab = get_lab(name)
     return lab.cell(get_inspection(lab, text, switches), *where)
+
+
+@st.cache_data(max_entries=64, show_spinner="Drawing samples")
+def _draws(
+    name: str, age: int, text: str, switches: tuple[str, ...], draw: Draw, n: int, seed: int
+) -> tuple[Drawn, ...]:
+    lab, specs = get_lab(name), [parse_intervention(switch) for switch in switches]
+    return draws(lab.model, get_inspection(lab, text).source_ids, specs, draw, n=n, seed=seed)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

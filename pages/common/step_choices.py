@@ -19,7 +19,9 @@ WIDEST_TREE, HIGHEST_ALPHA = 10, 2.0
 """What still makes a readable tree, and where a length norm has long outweighed everything else."""
 
 _KEY, _OWNER = "steps-page", "steps-page-sentence"
-_NAMES = ("step", "road", "roads", "scale", "reference", "look", "beam", "alpha", "norm", "stop")
+_DRAW = {"temperature": (0.1, 5.0), "top_k": (0, 50), "top_p": (0.05, 1.0), "min_p": (0.0, 1.0), "seed": (0, 100)}
+"""The settings of sampling, each with its least and its greatest value."""
+_NAMES = ("step", "road", "roads", "scale", "reference", "look", "beam", "alpha", "norm", "stop", *_DRAW)
 _PROBLEM = "steps-page-problem"
 
 
@@ -34,12 +36,17 @@ class Choices:
     scale: str = "linear"
     reference: str = ""
     look: str = "steps"
-    """steps, or the beam's tree."""
+    """steps, the beam's tree, or samples."""
     beam: int = 4
     alpha: float = 0.6
     norm: LengthNorm = "paper"
     stop: str = "early"
     """early, or late: only when no hypothesis can be overtaken."""
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int = 0
 
     def parameters(self) -> dict[str, str]:
         """The query parameters that `read` turns into this again; defaults are left out."""
@@ -49,6 +56,8 @@ class Choices:
         found["alpha"] = f"{self.alpha:g}"
         usual = {"step": "0", "road": "0", "scale": "linear", "look": "steps", "stop": "early"}
         usual |= {"beam": "4", "alpha": "0.6", "norm": "paper"}
+        found |= {name: f"{getattr(self, name):g}" for name in _DRAW}
+        usual |= {"temperature": "1", "top_k": "0", "top_p": "1", "min_p": "0", "seed": "0"}
         return {name: text for name, text in found.items() if text != usual.get(name, "")}
 
 
@@ -66,11 +75,12 @@ def read(parameters: Mapping[str, str]) -> Choices:
         roads=tuple(dict.fromkeys(roads)),
         scale="log" if parameters.get("scale") == "log" else "linear",
         reference=parameters.get("reference", "")[:1_000],
-        look="beam" if parameters.get("look") == "beam" else "steps",
+        look=look if (look := parameters.get("look", "")) in ("beam", "samples") else "steps",
         beam=min(max(_number(parameters.get("beam", "4")), 1), WIDEST_TREE),
-        alpha=_alpha(parameters.get("alpha", "")),
+        alpha=_decimal(parameters.get("alpha", ""), 0.6, 0.0, HIGHEST_ALPHA),
         norm="length" if parameters.get("norm") == "length" else "paper",
         stop="late" if parameters.get("stop") == "late" else "early",
+        **{name: _drawn(parameters.get(name, ""), name) for name in _DRAW},  # type: ignore[arg-type]
     )
 
 
@@ -102,8 +112,8 @@ def change(**changes: Any) -> None:
 
 
 def choose_look(chosen: Choices) -> None:
-    """Greedy decoding step by step, or the beam."""
-    names = {"steps": "Step by step", "beam": "Beam"}
+    """Greedy decoding step by step, the beam, or samples."""
+    names = {"steps": "Step by step", "beam": "Beam", "samples": "Sampling"}
     st.session_state["look"] = chosen.look
     st.segmented_control(
         "Look at",
@@ -148,5 +158,11 @@ def _number(text: str) -> int:
     return int(text) if re.fullmatch(r"\d{1,4}", text, re.ASCII) else 0
 
 
-def _alpha(text: str) -> float:
-    return min(float(text), HIGHEST_ALPHA) if re.fullmatch(r"\d{1,3}(\.\d{1,6})?", text, re.ASCII) else 0.6
+def _decimal(text: str, usual: float, low: float, high: float) -> float:
+    return min(max(float(text), low), high) if re.fullmatch(r"\d{1,3}(\.\d{1,6})?", text, re.ASCII) else usual
+
+
+def _drawn(text: str, name: str) -> float | int:
+    low, high = _DRAW[name]
+    value = _decimal(text, getattr(Choices, name), low, high)
+    return int(value) if isinstance(low, int) else value

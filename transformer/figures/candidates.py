@@ -27,10 +27,11 @@ def candidate_bars(
     before: Sequence[float] | None = None,
     logarithmic: bool = False,
     dark: bool = False,
+    before_name: str = "without the switches",
 ) -> go.Figure:
     """A bar for each candidate, the most probable on top; `written` and `reference` are rows.
 
-    `before`: the same tokens' probabilities without the switches, as hollow marks. A clicked bar's y is its row.
+    `before`: the same tokens' probabilities in another state (`before_name`), as marks. A clicked bar's y is its row.
     """
     if len(tokens) != len(probabilities) or (before is not None and len(before) != len(tokens)):
         raise ValueError(f"{len(tokens)} tokens need as many probabilities")
@@ -62,7 +63,7 @@ def candidate_bars(
             y=rows,
             mode="markers",
             marker={"symbol": "line-ns-open", "size": 16, "line": {"width": 2}, "color": colours.text},
-            customdata=[f"without the switches: {p!r}" for p in before],
+            customdata=[f"{before_name}: {p!r}" for p in before],
             hovertemplate="%{customdata}<extra></extra>",
             showlegend=False,
         )

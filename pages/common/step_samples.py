@@ -1,0 +1,92 @@
+"""Sampling on the Decoder steps page: what the settings make of a step's distribution, and what is drawn with them."""
+
+import numpy as np
+import streamlit as st
+
+from pages.common import loading, wording
+from pages.common.components.scrolling_figure import scrolling_figure
+from pages.common.controls import Scene
+from pages.common.pictures import is_dark
+from pages.common.step_choices import Choices, change
+from pages.common.step_roads import step_to, walk_of
+from transformer.analysis.candidates import candidates
+from transformer.analysis.draws import Draw
+from transformer.figures.candidates import candidate_bars
+
+N_SAMPLES = 100
+_SHOWN = 12
+"""Different outputs that are listed."""
+
+
+def choose_draw(chosen: Choices) -> None:
+    """Temperature, top-k, top-p, min-p and the seed; each acts at once."""
+    for column, (name, label, low, high, step) in zip(
+        st.columns(5),
+        (
+            ("temperature", "Temperature", 0.1, 5.0, 0.1),
+            ("top_k", "Top-k (0: all)", 0, 50, 1),
+            ("top_p", "Top-p", 0.05, 1.0, 0.05),
+            ("min_p", "Min-p", 0.0, 1.0, 0.05),
+            ("seed", "Seed", 0, 100, 1),
+        ),
+        strict=True,
+    ):
+        key = f"draw-{name}"
+        st.session_state[key] = min(max(getattr(chosen, name), low), high)
+        column.slider(
+            label,
+            low,
+            high,
+            step=step,
+            key=key,
+            on_change=lambda name=name, key=key: change(**{name: st.session_state[key]}),
+        )
+
+
+def show_samples(scene: Scene, chosen: Choices) -> None:
+    """The reshaped distribution of a step beside the outputs of many draws."""
+    walk = walk_of(scene, chosen)
+    draw = Draw(temperature=chosen.temperature, top_k=chosen.top_k, top_p=chosen.top_p, min_p=chosen.min_p)
+    step_to(walk)
+    left, right = st.columns([5, 6], gap="medium")
+    with left:
+        _show_distribution(scene, walk.road.log_probs[walk.step], walk.step, draw)
+    with right:
+        _show_outputs(scene, chosen, draw)
+
+
+def _show_distribution(scene: Scene, log_probs: np.ndarray, step: int, draw: Draw) -> None:
+    drawn = draw.of(log_probs, never=scene.lab.model.config.pad_id)
+    found = candidates(log_probs, 10)
+    figure = candidate_bars(
+        [scene.lab.tokenizer.piece(token) for token in found.ids],
+        np.exp(drawn[list(found.ids)]).tolist(),
+        written=None,
+        before=found.probabilities,
+        dark=is_dark(),
+        before_name="the model's own",
+    )
+    st.caption(f"Step {step}: bars are what is drawn from, marks what the model says")
+    scrolling_figure(figure, key="draw-bars")
+    left = int(np.isfinite(drawn).sum())
+    st.markdown(
+        f"{left:,} of {len(drawn):,} tokens can be drawn; entropy {wording.number(candidates(drawn, 1).entropy)} nats."
+    )
+
+
+def _show_outputs(scene: Scene, chosen: Choices, draw: Draw) -> None:
+    found = loading.get_draws(scene.lab, scene.view.text, scene.view.switches, draw, n=N_SAMPLES, seed=chosen.seed)
+    greedy, eos = scene.inspection.target_ids, scene.lab.model.config.eos_id
+    st.caption(f"{N_SAMPLES} samples with seed {chosen.seed}: {len(found)} different output{'s' * (len(found) != 1)}")
+    lines = []
+    for drawn in found[:_SHOWN]:
+        text = scene.lab.tokenizer.decode([token for token in drawn.ids if token != eos])
+        notes = " · greedy's" * (drawn.ids == greedy)
+        lines.append(
+            f"**{drawn.count} ×** {wording.plain(text) or '*(nothing was written)*'}  \n"
+            f":gray[{wording.number(drawn.log_prob)} nats{notes}]"
+        )
+    if len(found) > _SHOWN:
+        rest = sum(drawn.count for drawn in found[_SHOWN:])
+        lines.append(f":gray[and {len(found) - _SHOWN} others, {rest} samples]")
+    st.markdown("\n\n".join(lines))
