@@ -131,3 +131,10 @@ def test_apply_changes_the_frame_and_never_the_data() -> None:
     assert theme.apply(fig, dark=True) is fig
     assert fig.layout.font.color == theme.DARK.text
     assert fig.data[0].y == (1.5,)
+
+
+def test_the_primary_button_is_legible_on_both_accents():
+    rule = re.search(r"stBaseButton-primary.*light-dark\((#\w+), (#\w+)\)", (ROOT / "static" / "frame.css").read_text())
+    assert rule is not None
+    for ink, dark in zip(rule.groups(), (False, True), strict=True):
+        assert contrast(ink, theme.palette(dark).accent) >= 4.5

@@ -180,7 +180,8 @@ def _look(run: Run) -> None:
     layer, head = _chosen_head(run)
     config = run.settings.model
     cross = look.inspection.cross
-    large, overview = st.columns([3, 2], gap="large")
+    with st.container(key="live-look"):
+        large, overview = st.columns([3, 2], gap="large")
     with overview:
         left, right = st.columns(2)
         left.selectbox("Layer", range(config.n_decoder_layers), key=key_of("layer"))
