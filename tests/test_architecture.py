@@ -17,6 +17,7 @@ ROOMS = [
     "layers",
     "model",
     "decoding beam sampling methods attention_edits interventions checkpoint state",
+    "evaluation",
     "training analysis",
     "runs journal card trainee worker lab",
     "commands",

@@ -15,6 +15,7 @@ from transformer import training
 from transformer.corpora import load_corpus
 from transformer.data import make_batch
 from transformer.decoding import translate_ids
+from transformer.evaluation import evaluate, fitting
 from transformer.recipes import RECIPES
 from transformer.state import build_optimizer, mean_weights, new_state, restored_state, weights_of
 from transformer.tokenizer import train_tokenizer
@@ -24,8 +25,6 @@ from transformer.training import (
     Finished,
     StepDone,
     TrainingError,
-    evaluate,
-    fitting,
     measured_precision,
     train_steps,
 )

@@ -14,13 +14,13 @@ from transformer import runs as run_folders
 from transformer.checkpoint import CheckpointError
 from transformer.config import CorpusConfig, DecodeConfig, ModelConfig, TrainConfig
 from transformer.corpora import CorpusError, clean_pairs, load_corpus, read_rows
+from transformer.evaluation import evaluate as evaluate_pairs
 from transformer.interventions import parse_intervention
 from transformer.lab import GREEDY, Lab, load
 from transformer.pairs import Pair
 from transformer.runs import Run, RunError, Status
 from transformer.tokenizer import TokenizerError
 from transformer.training import Evaluated, Event, TrainingError
-from transformer.training import evaluate as evaluate_pairs
 
 EXPECTED_ERRORS = (CheckpointError, CorpusError, RunError, TokenizerError, TrainingError, ValueError, OSError)
 """What a wrong argument, file or setting raises; shown as one sentence."""

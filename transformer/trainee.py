@@ -15,6 +15,7 @@ from transformer.corpora import Corpus, load_corpus
 from transformer.data import encode_sources
 from transformer.decoding import translate_ids
 from transformer.devices import resolve_device
+from transformer.evaluation import evaluate, fitting
 from transformer.files import append_rows, write_text
 from transformer.journal import Journal
 from transformer.runs import SNAPSHOTS, STATE_FILE
@@ -37,8 +38,6 @@ from transformer.training import (
     Reason,
     StepDone,
     as_event,
-    evaluate,
-    fitting,
     measured_precision,
     train_steps,
     use_final_weights,

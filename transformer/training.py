@@ -1,23 +1,20 @@
-"""Training as a generator of events, and evaluation. No files, threads or prints: who listens decides what to do."""
+"""Training as a generator of events. No files, threads or prints: who listens decides what to do."""
 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from transformer import metrics
 from transformer.config import Precision, TrainConfig
 from transformer.corpora import Corpus
-from transformer.data import Batch, BatchStream, Position, fits, pair_batches
-from transformer.decoding import translate_ids
+from transformer.data import Batch, BatchStream, Position
 from transformer.devices import autocast, faster_precision, generator_states, set_generator_states
-from transformer.loss import smoothed_cross_entropy
+from transformer.evaluation import Evaluation, Logits, evaluate, fitting, plain_logits, summed_loss
 from transformer.model import Transformer
 from transformer.pairs import Pair
 from transformer.schedule import learning_rate
@@ -84,21 +81,6 @@ class Finished:
 Event = StepDone | Evaluated | Finished
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Scores of a model on pairs, and what it wrote."""
-
-    loss: float
-    """Cross-entropy in nats per real target token, without smoothing."""
-    perplexity: float
-    exact_match: float
-    bleu: metrics.Score | None
-    chrf: metrics.Score | None
-    count: int
-    translations: tuple[str, ...]
-    """In the order of the pairs."""
-
-
 def train_steps(
     state: TrainState,
     config: TrainConfig,
@@ -157,57 +139,6 @@ def use_final_weights(state: TrainState, config: TrainConfig) -> bool:
     return True
 
 
-@torch.no_grad()
-def evaluate(
-    model: Transformer,
-    pairs: Sequence[Pair],
-    tokenizer: Tokenizer,
-    *,
-    overlap_scores: bool = False,
-    batch_tokens: int = 4_096,
-    max_length: int | None = None,
-    progress: Callable[[int], object] | None = None,
-) -> Evaluation:
-    """Scores of the model on these pairs, each translated greedily in float32.
-
-    `overlap_scores` adds BLEU and chrF. `max_length` is the most tokens written for a pair; None allows two more than
-    the longest reference of the batch, past which no output is an exact match, but BLEU is, in a poor model, flattered.
-    `progress` is told how many pairs each batch held. Leaves the model in the mode it was in. ValueError for no pairs,
-    or one that is empty or too long for the model.
-    """
-    if not pairs:
-        raise ValueError("there are no pairs to evaluate on")
-    device = next(model.parameters()).device
-    was_training = model.training
-    model.eval()
-    total, tokens, translations = 0.0, 0, [""] * len(pairs)
-    for rows, batch in pair_batches(pairs, tokenizer, batch_tokens, max_length=model.config.max_length):
-        total += _summed_loss(_plain_logits(model), batch, device).item()
-        tokens += batch.n_tokens
-        limit = max_length or batch.target_out.size(1) + 2
-        outputs = translate_ids(
-            model,
-            batch.source.to(device),
-            batch.source_mask.to(device),
-            max_length=min(limit, model.config.max_length),
-        )
-        for row, ids in zip(rows, outputs, strict=True):
-            translations[row] = tokenizer.decode(ids)
-        if progress is not None:
-            progress(len(rows))
-    model.train(was_training)
-    references = [pair.target for pair in pairs]
-    return Evaluation(
-        loss=total / tokens,
-        perplexity=math.exp(min(total / tokens, 700.0)),  # e^709 is the largest float
-        exact_match=metrics.exact_match(translations, references),
-        bleu=metrics.bleu(translations, references) if overlap_scores else None,
-        chrf=metrics.chrf(translations, references) if overlap_scores else None,
-        count=len(pairs),
-        translations=tuple(translations),
-    )
-
-
 def as_event(found: Evaluation, step: int, elapsed_s: float) -> Evaluated:
     """What there is to say of an evaluation at a step."""
     return Evaluated(
@@ -220,14 +151,6 @@ def as_event(found: Evaluation, step: int, elapsed_s: float) -> Evaluated:
         count=found.count,
         elapsed_s=elapsed_s,
     )
-
-
-def fitting(pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, count: int) -> list[Pair]:
-    """The first `count` pairs of which both sides fit into the model; ValueError where none does."""
-    found = list(islice((pair for pair in pairs if fits(pair, tokenizer, max_length)), count))
-    if not found:
-        raise ValueError(f"none of the {len(pairs)} pairs fits into max_length ({max_length}) tokens")
-    return found
 
 
 def measured_precision(state: TrainState, config: TrainConfig, corpus: Corpus, tokenizer: Tokenizer) -> Precision:
@@ -252,7 +175,7 @@ def measured_precision(state: TrainState, config: TrainConfig, corpus: Corpus, t
 
     def work(precision: Precision) -> None:
         with autocast(state.device, precision):
-            loss = _summed_loss(_plain_logits(state.model), batch, state.device)
+            loss = summed_loss(plain_logits(state.model), batch, state.device)
         loss.backward()
         state.model.zero_grad(set_to_none=True)
 
@@ -260,9 +183,6 @@ def measured_precision(state: TrainState, config: TrainConfig, corpus: Corpus, t
         return faster_precision(state.device, work)
     finally:
         set_generator_states(before, state.device)
-
-
-Logits = Callable[..., Float[Tensor, "position vocab"]]
 
 
 class _Trainer:
@@ -284,7 +204,7 @@ class _Trainer:
         self.started = clock() - state.elapsed_s
         self.last_read = clock()
         self.pending: list[_Pending] = []
-        plain = _plain_logits(state.model)
+        plain = plain_logits(state.model)
         self.logits: Logits = torch.compile(plain, dynamic=True) if config.compile else plain
 
     def step(self, batches: Iterator[tuple[Batch, Position]]) -> None:
@@ -349,7 +269,7 @@ class _Trainer:
 
     def _backward(self, batch: Batch, tokens: int) -> Float[Tensor, ""]:
         with autocast(self.state.device, self.precision):
-            summed = _summed_loss(self.logits, batch, self.state.device, self.config.label_smoothing)
+            summed = summed_loss(self.logits, batch, self.state.device, self.config.label_smoothing)
         loss = summed / tokens
         loss.backward()
         return loss.detach()
@@ -361,31 +281,6 @@ class _Pending:
     rate: float
     tokens: int
     loss_and_norm: Tensor
-
-
-def _plain_logits(model: Transformer) -> Logits:
-    """The forward pass up to the logits of the wanted positions only: those of padding would be wasted work."""
-
-    def logits(
-        source: Int[Tensor, "batch source"],
-        target: Int[Tensor, "batch target"],
-        source_mask: Bool[Tensor, "batch source"],
-        target_mask: Bool[Tensor, "batch target"],
-        wanted: Int[Tensor, "position"],
-    ) -> Float[Tensor, "position vocab"]:
-        states = model.decode(target, model.encode(source, source_mask), source_mask, target_mask)
-        return model.project(states.flatten(0, 1)[wanted])  # [batch target d_model] -> [position d_model]
-
-    return logits
-
-
-def _summed_loss(logits: Logits, batch: Batch, device: torch.device, smoothing: float = 0.0) -> Float[Tensor, ""]:
-    # Real positions are found on the CPU, where the batch is made: on a GPU finding them would wait for the device.
-    wanted = batch.target_mask.flatten().nonzero()[:, 0]
-    targets = batch.target_out.flatten()[wanted]
-    moved = batch.to(device, non_blocking=True)
-    computed = logits(moved.source, moved.target_in, moved.source_mask, moved.target_mask, wanted.to(device))
-    return smoothed_cross_entropy(computed, targets.to(device), smoothing)
 
 
 def _clip(model: Transformer, limit: float) -> Float[Tensor, ""]:
