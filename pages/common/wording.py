@@ -129,7 +129,7 @@ def unseen(strange: Sequence[str]) -> str:
         return ""
     listed = ", ".join(f"*{plain(word[:30])}*" for word in strange[:8]) + (" …" if len(strange) > 8 else "")
     verb = "was" if len(strange) == 1 else "were"
-    return f"{listed} {verb} never seen in training: the model reads `<unk>` there, something unknown."
+    return f"{listed} {verb} never seen in training: the model reads {plain('<unk>')} there, something unknown."
 
 
 def effect(comparison: Comparison) -> tuple[str, str]:
