@@ -151,8 +151,8 @@ export default function ({ data, parentElement }) {
   function place() {
     const frame = root.getBoundingClientRect();
     const ends = {
-      source: chips.source.map((chip) => middle(chip, frame, "bottom")),
-      target: chips.target.map((chip) => middle(chip, frame, "top")),
+      source: chips.source.map((chip) => middle(chip, frame, "bottom", root.scrollLeft)),
+      target: chips.target.map((chip) => middle(chip, frame, "top", root.scrollLeft)),
     };
     for (const { path, source, target } of paths) {
       const [x0, y0] = ends.source[source];
@@ -163,9 +163,9 @@ export default function ({ data, parentElement }) {
   }
 }
 
-function middle(chip, frame, edge) {
+function middle(chip, frame, edge, scrolled) {
   const box = chip.getBoundingClientRect();
-  return [box.left + box.width / 2 - frame.left, box[edge] - frame.top];
+  return [box.left + box.width / 2 - frame.left + scrolled, box[edge] - frame.top];
 }
 
 function same(a, b) {
