@@ -11,6 +11,7 @@ from numpy import ndarray
 from streamlit.testing.v1 import AppTest
 
 from pages.common.components import token_chips, token_lines
+from pages.common.components.frontend import describe_tokens
 from transformer.figures import theme
 
 
@@ -36,10 +37,16 @@ def draw_lines() -> None:
         ["▁il", "\n"],
         weights,
         kind="cross",
-        source_unseen={1},
+        source_unseen={1: "</script>"},
         target_changed=[0],
         key="lines",
     )
+
+
+def test_an_unseen_word_stands_as_it_was_typed_and_says_what_is_read() -> None:
+    zebra, animal = describe_tokens(["<unk>", "animal"], unseen={0: "zebra"})
+    assert (zebra["text"], zebra["unseen"], zebra["read_as"], zebra["special"]) == ("zebra", True, "<unk>", False)
+    assert (animal["text"], animal["unseen"], animal["read_as"]) == ("animal", False, "")
 
 
 def test_lines_carry_exactly_the_weights() -> None:

@@ -46,7 +46,7 @@ class Scene:
     view: View
     lab: Lab
     inspection: Inspection
-    unseen: frozenset[int]
+    unseen: Mapping[int, str]
     """Source tokens that stand for something the model never saw."""
 
     @property

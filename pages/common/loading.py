@@ -97,14 +97,14 @@ def reference(lab: Lab, text: str) -> Pair | None:
     return read_pronoun_sentence(text) if lab.checkpoint.settings.corpus.name == "pronouns-en-fr" else None
 
 
-def unseen_tokens(lab: Lab, text: str) -> frozenset[int]:
-    """The source tokens that belong to words with a part that was never seen in training."""
+def unseen_tokens(lab: Lab, text: str) -> dict[int, str]:
+    """The words with a part that was never seen in training, by the source tokens that belong to them."""
     strange = set(lab.unknown(text))
     if not strange:
-        return frozenset()
+        return {}
     found = words(text)
     owners = lab.tokenizer.word_of_token(text)
-    return frozenset(i for i, owner in enumerate(owners) if owner >= 0 and found[owner] in strange)
+    return {i: found[owner] for i, owner in enumerate(owners) if owner >= 0 and found[owner] in strange}
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

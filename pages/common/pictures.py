@@ -56,7 +56,7 @@ def draw_head(scene: Scene) -> None:
                 attention.queries,
                 attention.weights[layer, head],
                 kind=scene.view.kind,
-                source_unseen=scene.unseen if scene.view.kind != "decoder_self" else (),
+                source_unseen=scene.unseen if scene.view.kind != "decoder_self" else {},
                 source_label="keys",
                 target_label="queries",
                 key="head-lines",

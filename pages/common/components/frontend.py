@@ -1,8 +1,9 @@
 """What the components share: reading their files, describing tokens, and the colours by kind of attention."""
 
 import base64
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ from numpy import ndarray
 
 from transformer.figures.labels import SPECIAL_TOKENS, WORD_START, readable
 from transformer.figures.theme import Kind, kind_colour
+from transformer.tokenizer import SPECIALS, UNK
+
+NONE_UNSEEN: Mapping[int, str] = MappingProxyType({})
 
 _FOLDER = Path(__file__).parent
 
@@ -20,14 +24,15 @@ def text_of(*names: str) -> str:
 
 
 def describe_tokens(
-    tokens: Sequence[str], *, changed: Collection[int] = (), unseen: Collection[int] = ()
+    tokens: Sequence[str], *, changed: Collection[int] = (), unseen: Mapping[int, str] = NONE_UNSEEN
 ) -> list[dict[str, Any]]:
-    """What the scripts need to draw each token."""
+    """What the scripts need to draw each token; an unseen one shows the word that was typed, and says what is read."""
     return [
         {
-            "text": _without_mark(readable(token)),
+            "text": readable(unseen[index]) if _hidden(index, token, unseen) else _without_mark(readable(token)),
             "starts_word": _starts_word(token),
-            "special": token in SPECIAL_TOKENS,
+            "special": token in SPECIAL_TOKENS and not _hidden(index, token, unseen),
+            "read_as": token if _hidden(index, token, unseen) else "",
             "changed": index in changed,
             "unseen": index in unseen,
         }
@@ -43,6 +48,11 @@ def packed(values: ndarray) -> str:
 def colours_of(kind: Kind) -> dict[str, str]:
     """The kind's colour on paper and in the dark."""
     return {"light": kind_colour(kind), "dark": kind_colour(kind, dark=True)}
+
+
+def _hidden(index: int, token: str, unseen: Mapping[int, str]) -> bool:
+    """Whether the token says nothing of the word that stands there."""
+    return token == SPECIALS[UNK] and index in unseen
 
 
 def _starts_word(token: str) -> bool:

@@ -1,10 +1,10 @@
 """A line of tokens, each with its probability where one is given."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from streamlit.components.v2 import component
 
-from pages.common.components.frontend import colours_of, describe_tokens, text_of
+from pages.common.components.frontend import NONE_UNSEEN, colours_of, describe_tokens, text_of
 from transformer.figures.theme import Kind
 
 _component = component(
@@ -20,12 +20,13 @@ def token_chips(
     *,
     label: str,
     changed: Collection[int] = (),
-    unseen: Collection[int] = (),
+    unseen: Mapping[int, str] = NONE_UNSEEN,
     probabilities: Sequence[float] | None = None,
     kind: Kind = "cross",
     key: str,
 ) -> None:
-    """Draws the tokens as a labelled line of chips that wraps; `changed` and `unseen` hold indices."""
+    """Draws the tokens as a labelled line of chips that wraps; `changed` holds indices, `unseen` the words at
+    indices that the model never saw."""
     if probabilities is not None and len(probabilities) != len(tokens):
         raise ValueError(f"{len(tokens)} tokens need as many probabilities, not {len(probabilities)}")
     _component(

@@ -1,13 +1,13 @@
 """Source tokens above, target tokens below, and between them a line for every weight."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 from streamlit.components.v2 import component
 
-from pages.common.components.frontend import colours_of, describe_tokens, packed, text_of
+from pages.common.components.frontend import NONE_UNSEEN, colours_of, describe_tokens, packed, text_of
 from transformer.figures.theme import Kind
 
 _component = component(
@@ -24,7 +24,7 @@ def token_lines(
     weights: Float[ndarray, "target source"],
     *,
     kind: Kind = "cross",
-    source_unseen: Collection[int] = (),
+    source_unseen: Mapping[int, str] = NONE_UNSEEN,
     source_changed: Collection[int] = (),
     target_changed: Collection[int] = (),
     source_label: str = "source",
@@ -34,7 +34,8 @@ def token_lines(
     """Draws both lines of tokens and the weights between them, a line's opacity being its weight.
 
     Pointing at a token, or moving to it with Tab and arrows, leaves only its lines, shades the tokens at their other
-    ends and writes the weights beside them; Enter or a click keeps it so. The indices count tokens.
+    ends and writes the weights beside them; Enter or a click keeps it so. The indices count tokens; `source_unseen`
+    gives the words that were typed where the model never saw them.
     """
     if weights.shape != (len(target), len(source)):
         raise ValueError(

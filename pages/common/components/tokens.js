@@ -28,12 +28,13 @@ function fillToken(element, token) {
 function notesOf(token) {
   const notes = [];
   if (token.unseen) notes.push("This model never saw this word while it was trained.");
+  if (token.read_as) notes.push(`It reads ${token.read_as} instead.`);
   if (token.changed) notes.push("Differs from the output it is compared with.");
   return notes;
 }
 
 function spoken(token) {
-  return [token.text, token.unseen ? "never seen in training" : "", token.changed ? "changed" : ""]
+  return [token.text, token.unseen ? "never seen in training" : "", token.read_as ? `read as ${token.read_as}` : "", token.changed ? "changed" : ""]
     .filter(Boolean)
     .join(", ");
 }
