@@ -31,11 +31,12 @@ class Beside:
     """The sentences that share the batch with the page's own, one a line, and which of all is looked at."""
 
     text: str = ""
-    row: int = 0
+    row: int = 1
+    """The first of the others at first: it is the shortest that is offered, so its padding is seen."""
 
     def parameters(self) -> dict[str, str]:
         """The query parameters; defaults are left out."""
-        found = {"beside": self.text, "row": str(self.row or "")}
+        found = {"beside": self.text, "row": "" if self.row == Beside.row else str(self.row)}
         return {name: value for name, value in found.items() if value}
 
 
@@ -44,9 +45,10 @@ def beside() -> Beside:
     in_url = {name: st.query_params[name] for name in ("beside", "row") if name in st.query_params}
     kept: Beside = st.session_state.setdefault(_KEY, Beside())
     if in_url and in_url != kept.parameters() and not visit().touched:
-        row = in_url.get("row", "0")
+        row = in_url.get("row", "")
         kept = Beside(
-            in_url.get("beside", "")[:1000], int(row) if row.isascii() and row.isdecimal() and len(row) < 4 else 0
+            in_url.get("beside", "")[:1000],
+            int(row) if row.isascii() and row.isdecimal() and len(row) < 4 else Beside.row,
         )
         st.session_state[_KEY] = kept
     return kept
@@ -65,7 +67,7 @@ def choose_batch(scene: Scene, chosen: Beside) -> tuple[tuple[str, ...], Leak] |
         key="masks-beside",
         height=80,
         max_chars=1000,
-        on_change=lambda: _change(text=st.session_state["masks-beside"], row=0),
+        on_change=lambda: _change(text=st.session_state["masks-beside"], row=Beside.row),
     )
     if len(others) > MOST_SENTENCES - 1:
         st.caption(f"A batch here has at most {MOST_SENTENCES} sentences; {len(others) + 1} are asked for.")

@@ -114,6 +114,7 @@ def _frame(
         range=[len(labels) - 0.5, -0.5],
         showline=False,
         ticks="",
+        ticklabelstandoff=5,
         fixedrange=True,
     )
     fig.update_xaxes(fixedrange=True)

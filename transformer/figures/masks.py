@@ -48,7 +48,14 @@ def masks_figure(
         left = index * (width + _GAP)
         _draw(fig, part, index + 1, queries, keys, kind, dark)
         number = "" if index == 0 else str(index + 1)
-        shared = {"showline": False, "ticks": "", "constrain": "domain", "showgrid": False, "zeroline": False}
+        shared = {
+            "showline": False,
+            "ticks": "",
+            "ticklabelstandoff": 5,
+            "constrain": "domain",
+            "showgrid": False,
+            "zeroline": False,
+        }
         fig.update_layout(
             {
                 f"xaxis{number}": {
@@ -118,6 +125,7 @@ def batch_figure(
     fig.update_yaxes(
         showline=False,
         ticks="",
+        ticklabelstandoff=5,
         tickvals=list(range(len(rows))),
         tickfont={"color": colours.quiet},
         range=[len(rows) - 0.5, -0.5],
