@@ -27,6 +27,8 @@ class Server:
 
     url: str
     runs: Path
+    pid: int
+    """Of the server, which leads a process group of its own."""
 
     def link(self, page: str = "", **parameters: object) -> str:
         """The address of a page with query parameters."""
@@ -50,7 +52,7 @@ def running_app(runs: Path, log: Path) -> Iterator[Server]:
         )
     try:
         _wait_until_healthy(process, f"http://127.0.0.1:{port}", log)
-        yield Server(f"http://127.0.0.1:{port}", runs)
+        yield Server(f"http://127.0.0.1:{port}", runs, process.pid)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -68,6 +68,13 @@ def test_a_head_is_picked_in_the_grid_and_the_back_button_undoes_it(page: Page, 
     expect(page.get_by_role("button", name="cross-attention · layer 0 · head 2 off")).to_be_hidden()
 
 
+def test_bertviz_draws_with_no_network(page: Page, server: Server):
+    page.goto(server.link("attention", model=MODEL, text=CLASSIC, kind="encoder_self", picture="bertviz"))
+    drawn = page.frame_locator("iframe")
+    expect(drawn.get_by_text("animal", exact=True).first).to_be_visible()
+    expect(drawn.locator("svg line").first).to_be_attached()
+
+
 def test_two_visitors_do_not_see_each_others_switches(browser, page: Page, server: Server):
     page.goto(server.link("attention", model=MODEL, text=CLASSIC))
     other = browser.new_page()

@@ -1,11 +1,15 @@
 """In a real browser: train reverse for 100 steps, then look inside it; pause and resume; compare; reload."""
 
+import os
 import re
+import signal
+from pathlib import Path
 
 import pytest
-from app_server import Server
+from app_server import Server, running_app
 from playwright.sync_api import Page, expect
 
+from transformer import runs
 from transformer.lab import load
 
 pytestmark = pytest.mark.browser
@@ -96,6 +100,23 @@ def test_a_run_is_seen_growing_pauses_resumes_and_stops(page: Page, server: Serv
     state(page, "Training")
     page.get_by_role("button", name="Stop").click()
     state(page, "Stopped")
+
+
+def test_a_run_goes_on_while_the_server_is_killed_and_started_again(page: Page, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
+    with running_app(tmp_path, tmp_path / "log.txt") as first:
+        open_small(page, first, steps=100_000, evaluate_every=50)
+        run = train(page, first)
+        state(page, "Training")
+        os.killpg(first.pid, signal.SIGKILL)
+        with running_app(tmp_path, tmp_path / "second-log.txt") as second:
+            page.goto(second.link("train", run=run))
+            state(page, "Training")
+            seen = runs.status(run).step
+            page.wait_for_timeout(1_500)
+            assert runs.status(run).step > seen
+            page.get_by_role("button", name="Stop").click()
+            state(page, "Stopped")
 
 
 def test_runs_are_ticked_and_taken_in_hand_with_the_keyboard(page: Page, server: Server):
