@@ -35,7 +35,8 @@ check: .venv/test-ready
 browser:
 	@sh tests/browser/install_chromium.sh
 
-# Trains the shipped models with the commands in their cards; about six minutes on two quiet cores.
+# Trains the shipped models with the commands in their cards, into build/runs/NAME-2 (a run never takes a shipped name);
+# about seven minutes on two quiet cores.
 checkpoints: .venv/app-ready
 	rm -rf build/runs
 	$(TRAIN) reverse --name reverse
