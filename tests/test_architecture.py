@@ -19,7 +19,7 @@ ROOMS = [
     "decoding beam sampling methods attention_edits interventions checkpoint state",
     "evaluation",
     "training analysis",
-    "runs journal card trainee worker lab",
+    "run_status runs journal card trainee worker lab",
     "commands",
     "__main__",
 ]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.files import append_rows, read_json
-from transformer.runs import REQUEST_FILE, Request, Status, write_status
+from transformer.run_status import REQUEST_FILE, Request, Status, write_status
 from transformer.settings import METRICS_FILE
 
 FLUSH_S = 0.2

@@ -15,16 +15,30 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
-
-import psutil
+from typing import Any
 
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.corpora import CORPORA, corpus_tokenizer, load_corpus
-from transformer.files import last_of, new_folder, read_json, read_rows, write_json
+from transformer.files import last_of, new_folder, read_rows, write_json
+from transformer.run_status import (
+    LOG_FILE,
+    REQUEST_FILE,
+    SNAPSHOTS,
+    STATE_FILE,
+    STATUS_FILE,
+    Request,
+    RunError,
+    State,
+    Status,
+    is_alive,
+    run_folder,
+    run_ids,
+    status,
+    write_status,
+)
 from transformer.settings import (
     METRICS_FILE,
     SAMPLES_FILE,
@@ -32,55 +46,42 @@ from transformer.settings import (
     WEIGHTS_FILE,
     CheckpointError,
     Settings,
-    is_name,
     read_settings,
     runs_folder,
     write_settings,
 )
 from transformer.tokenizer import Tokenizer
 
-State = Literal["queued", "running", "paused", "stopped", "finished", "failed"]
-Request = Literal["pause", "stop"]
-
-STATUS_FILE = "status.json"
-REQUEST_FILE = "request.json"
-LOG_FILE = "log.txt"
-STATE_FILE = "state/state.safetensors"
-SNAPSHOTS = "snapshots"
-START_LIMIT_S = 60.0
-"""A run that is queued for longer without a process has failed to start."""
+__all__ = [
+    "LOG_FILE",
+    "REQUEST_FILE",
+    "SNAPSHOTS",
+    "STATE_FILE",
+    "STATUS_FILE",
+    "Run",
+    "RunError",
+    "State",
+    "Status",
+    "claim",
+    "create_run",
+    "delete",
+    "get_run",
+    "is_alive",
+    "list_runs",
+    "metrics",
+    "pause",
+    "resume",
+    "run_folder",
+    "samples",
+    "snapshots",
+    "start",
+    "status",
+    "stop",
+    "usable_cpus",
+    "write_status",
+]
 
 _PACKAGES = ("torch", "numpy", "safetensors", "sentencepiece", "sacrebleu")
-
-
-class RunError(Exception):
-    """A run cannot be made, found or do what was asked; the message says why."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Status:
-    """How a run is doing, as far as its folder and its process tell."""
-
-    state: State
-    step: int = 0
-    elapsed_s: float = 0.0
-    """Seconds of training, pauses not included."""
-    phase: str = ""
-    """What a queued or running trainer is at: "starting", "training", "scoring held-out pairs"."""
-    reason: str = ""
-    """Why it ended: a reason of training.Finished, or "asked"."""
-    error: str = ""
-    """One sentence where it failed."""
-    heartbeat: float = 0.0
-    """Unix time of the last sign of life."""
-    pid: int | None = None
-    create_time: float | None = None
-    """psutil's; a pid alone may by now be another process's."""
-
-    @property
-    def active(self) -> bool:
-        """Whether a trainer works on it, or has been started and is about to."""
-        return self.state == "running" or (self.state == "queued" and self.phase != "")
 
 
 @dataclass(frozen=True)
@@ -211,34 +212,6 @@ def stop(run_id: str) -> None:
         _ask(run_id, "stop")
 
 
-def status(run_id: str) -> Status:
-    """How the run is doing, also where its process died without a word. RunError for no such run."""
-    folder = run_folder(run_id)
-    written = _read_status(folder)
-    if not written.active:
-        return written
-    if written.pid is not None:
-        if is_alive(written.pid, written.create_time):
-            return written
-        again = _read_status(folder)  # it may have ended well between the two looks
-        return replace(again, state="failed", error=_last_words(folder)) if again.active else again
-    if time.time() - written.heartbeat > START_LIMIT_S:
-        return replace(written, state="failed", error=f"the trainer did not start. {_last_words(folder)}")
-    return written
-
-
-def is_alive(pid: int, create_time: float | None) -> bool:
-    """Whether this very process still works: the same pid, born at the same time, and no zombie."""
-    try:
-        process = psutil.Process(pid)
-        same = create_time is None or abs(process.create_time() - create_time) < 1.0
-        return same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
-    except psutil.NoSuchProcess:
-        return False
-    except psutil.AccessDenied:
-        return True
-
-
 def metrics(run_id: str) -> list[dict[str, Any]]:
     """The rows of metrics.jsonl by step, each (split, step) once: after a resume the later one holds.
 
@@ -274,7 +247,7 @@ def get_run(run_id: str) -> Run:
 def list_runs() -> list[Run]:
     """All runs that can be read, the newest first."""
     runs = []
-    for run_id in _ids(runs_folder()):
+    for run_id in run_ids(runs_folder()):
         try:
             runs.append(get_run(run_id))
         except (RunError, CheckpointError):  # deleted a moment ago, or damaged: loading it by name says how
@@ -289,30 +262,9 @@ def delete(run_id: str) -> None:
     shutil.rmtree(run_folder(run_id))
 
 
-def run_folder(run_id: str) -> Path:
-    """The folder of a run; RunError listing the runs there are if it does not exist."""
-    folder = runs_folder() / run_id
-    if not is_name(run_id) or not (folder / STATUS_FILE).is_file():
-        raise RunError(f"there is no run {run_id!r}; the runs here are: {', '.join(_ids(runs_folder())) or 'none'}")
-    return folder
-
-
-def write_status(folder: Path, now: Status) -> None:
-    """Replaces status.json."""
-    write_json(folder / STATUS_FILE, asdict(now))
-
-
 def usable_cpus() -> int:
     """CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _read_status(folder: Path) -> Status:
-    names = {item.name for item in fields(Status)}
-    try:
-        return Status(**{name: value for name, value in read_json(folder / STATUS_FILE).items() if name in names})
-    except TypeError:
-        return Status(state="failed", error=f"{STATUS_FILE} cannot be read")
 
 
 def _ask(run_id: str, request: Request) -> None:
@@ -328,12 +280,6 @@ def _threads(run_id: str, settings: Settings) -> int:
         return settings.resolved.threads
     others = any(run.status.active for run in list_runs() if run.id != run_id)
     return settings.train.threads or (1 if others else usable_cpus())
-
-
-def _ids(root: Path) -> list[str]:
-    if not root.is_dir():
-        return []
-    return sorted(path.name for path in root.iterdir() if is_name(path.name) and (path / STATUS_FILE).is_file())
 
 
 def _free_ids(root: Path, name: str | None, corpus: CorpusConfig) -> Iterator[str]:
@@ -352,14 +298,3 @@ def _check_pinned(pinned: Sequence[str], tokenizer: Tokenizer, max_length: int) 
             raise RunError("a pinned sentence is empty")
         if length > max_length:
             raise RunError(f"the pinned sentence {text[:40]!r} has {length} tokens; the model takes {max_length}")
-
-
-def _last_words(folder: Path) -> str:
-    """What is known of a trainer that could not say why it ended."""
-    try:
-        lines = (folder / LOG_FILE).read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        lines = []
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    said = f"; its log ends with: {last[:200]}" if last else ""
-    return f"the trainer ended without a word, as when it is killed or memory runs out{said}"

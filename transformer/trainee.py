@@ -18,7 +18,7 @@ from transformer.devices import resolve_device
 from transformer.evaluation import evaluate, fitting
 from transformer.files import append_rows, write_text
 from transformer.journal import Journal
-from transformer.runs import SNAPSHOTS, STATE_FILE
+from transformer.run_status import SNAPSHOTS, STATE_FILE
 from transformer.settings import (
     CARD_FILE,
     SAMPLES_FILE,
