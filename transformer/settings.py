@@ -3,10 +3,11 @@
 No torch here: listing runs must be quick. Loading weights is checkpoint.py's.
 """
 
+import itertools
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ WEIGHTS_FILE = "weights.safetensors"
 METRICS_FILE = "metrics.jsonl"
 SAMPLES_FILE = "samples.jsonl"
 CARD_FILE = "CARD.md"
+START_FILE = "start.safetensors"
+"""The weights that a run began with, where it continues another one."""
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "checkpoints"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -41,6 +44,16 @@ class Resolved:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Parent:
+    """The model whose weights a run began with."""
+
+    run: str
+    """Its name at that time."""
+    step: int
+    """The step at which its weights stood."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Everything that made a model, as config.json keeps it."""
 
@@ -55,6 +68,8 @@ class Settings:
     """The command that makes it again."""
     created: str = ""
     """ISO 8601, UTC."""
+    parent: Parent | None = None
+    """None for a run that began with weights drawn by lot."""
     resolved: Resolved | None = None
     """None until the run has started."""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -108,6 +123,14 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
+def free_names(wanted: str) -> Iterator[str]:
+    """Names that no run and no shipped checkpoint has: the one that is wanted, then the same with a number."""
+    base = re.sub(r"[^A-Za-z0-9._-]+", "-", wanted).strip("-._")[:60] or "model"
+    for name in itertools.chain([base], (f"{base}-{number}" for number in itertools.count(2))):
+        if not any(os.path.lexists(root / name) for root in (SHIPPED_FOLDER, runs_folder())):
+            yield name
+
+
 @dataclass(frozen=True)
 class Found:
     """A checkpoint that can be loaded."""
@@ -153,11 +176,30 @@ def _parsed(content: dict[str, Any]) -> Settings:
         given[name] = kind(**_known(kind, given[name], name))
     if given.get("resolved") is not None:
         given["resolved"] = Resolved(**_known(Resolved, given["resolved"], "resolved"))
+    if given.get("parent") is not None:
+        given["parent"] = Parent(**_known(Parent, given["parent"], "parent"))
     pinned = given.get("pinned", [])
     if not isinstance(pinned, list) or not all(isinstance(text, str) for text in pinned):
         raise ValueError("pinned must be a list of texts")
     given["pinned"] = tuple(pinned)
-    return Settings(**given)
+    settings = Settings(**given)
+    _check_texts(settings)
+    return settings
+
+
+def _check_texts(settings: Settings) -> None:
+    """Refuses numbers and lists where a text is due, as a foreign or hand-edited file may hold them."""
+    for name in ("name", "command", "created"):
+        if not isinstance(getattr(settings, name), str):
+            raise ValueError(f"{name} ({getattr(settings, name)!r}) must be a text")
+    if not isinstance(settings.versions, Mapping) or not all(isinstance(v, str) for v in settings.versions.values()):
+        raise ValueError("versions must be texts by name")
+    for part, name, kind in (
+        *((settings.resolved, name, kind) for name, kind in (("device", str), ("precision", str), ("threads", int))),
+        *((settings.parent, name, kind) for name, kind in (("run", str), ("step", int))),
+    ):
+        if part is not None and type(value := getattr(part, name)) is not kind:
+            raise ValueError(f"{name} ({value!r}) must be a {'whole number' if kind is int else 'text'}")
 
 
 def _known(kind: type, content: object, place: str) -> dict[str, Any]:
