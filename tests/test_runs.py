@@ -143,7 +143,7 @@ def test_a_run_writes_everything_that_a_watcher_reads(room):
     assert {"loss", "perplexity", "exact_match", "bleu", "chrf", "count", "elapsed_s"} <= evaluated.keys()
 
     assert [(row["step"], row["source"]) for row in runs.samples(run_id)] == [(10, "a b c"), (20, "a b c")]
-    assert list(runs.snapshots(run_id)) == [0, 1, 2, 4, 8, 16]
+    assert list(runs.snapshots(run_id)) == [0, 1, 2, 4, 8, 16, 19]
     assert read_settings(room / run_id).resolved.threads == 1
 
 

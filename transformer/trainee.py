@@ -1,9 +1,11 @@
 """One run in training: its parts in memory, its files, and the loop that writes down what happens."""
 
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +24,7 @@ from transformer.run_status import SNAPSHOTS, STATE_FILE
 from transformer.settings import (
     CARD_FILE,
     SAMPLES_FILE,
+    START_FILE,
     WEIGHTS_FILE,
     CheckpointError,
     Resolved,
@@ -49,6 +52,11 @@ SAVE_SHARE = 0.05
 """At most about this share of the time goes into saving the state."""
 SNAPSHOT_LIMIT = 20_000_000
 """Models with more parameters than this keep no snapshots: a dozen copies would fill the disk."""
+SNAPSHOTS_AN_OCTAVE = (4, 2, 1)
+"""Snapshots to each doubling of the step, past DENSE_FROM; the most that stay within SNAPSHOT_BYTES are taken."""
+DENSE_FROM = 16
+"""Up to this step, where no head has formed yet, powers of two are enough."""
+SNAPSHOT_BYTES = 128_000_000
 
 Outcome = Literal["pause", "stop"] | Reason
 
@@ -91,6 +99,11 @@ class Trainee:
         if self.state.model.n_parameters() <= SNAPSHOT_LIMIT:
             self._save(self.folder / SNAPSHOTS / f"{self.state.step}.safetensors")
 
+    @cached_property
+    def snapshots_an_octave(self) -> int:
+        """How densely the timeline of this run is kept."""
+        return snapshots_an_octave(self.state.model.n_parameters(), self.settings.train.max_steps)
+
     def save_state_if_due(self, journal: Journal, *, at_evaluation: bool) -> None:
         """Saves the state at evaluations and every SAVE_S, unless that would take more than SAVE_SHARE of the time."""
         age = time.monotonic() - self.saved_at
@@ -130,6 +143,24 @@ class Trainee:
         save_tensors(path, weights_of(self.state.model), {"step": str(self.state.step)})
 
 
+def snapshots_an_octave(n_parameters: int, max_steps: int) -> int:
+    """The most of SNAPSHOTS_AN_OCTAVE with which a run of this length, or its first 10,000 steps, keeps to the limit."""
+    octaves = max(0.0, math.log2(min(max_steps, 10_000) / DENSE_FROM))
+    most = SNAPSHOT_BYTES / (4 * n_parameters)  # float32
+    first = DENSE_FROM.bit_length() + 1
+    return next((n for n in SNAPSHOTS_AN_OCTAVE if first + n * octaves <= most), SNAPSHOTS_AN_OCTAVE[-1])
+
+
+def is_snapshot_step(step: int, an_octave: int) -> bool:
+    """Whether the timeline keeps this step: the powers of two, and past DENSE_FROM as many even steps between them
+    on a logarithmic scale as make `an_octave`."""
+    if step < 1:
+        return step == 0
+    power = 1 << (step.bit_length() - 1)
+    parts = an_octave if power >= DENSE_FROM else 1
+    return any(step == round(power * 2 ** (part / parts)) for part in range(parts))
+
+
 def _prepare(folder: Path, threads: int) -> Trainee:
     settings = read_settings(folder)
     corpus, tokenizer = load_corpus(settings.corpus), load_tokenizer(folder)
@@ -137,7 +168,7 @@ def _prepare(folder: Path, threads: int) -> Trainee:
         device = resolve_device(settings.resolved.device)
         return Trainee(folder, settings, corpus, tokenizer, _last_state(folder, settings, device))
     device = resolve_device(settings.train.device)
-    state = new_state(settings.model, settings.train, device)
+    state = _first_state(folder, settings, device)
     precision = measured_precision(state, settings.train, corpus, tokenizer)
     resolved = Resolved(device=str(device), precision=precision, threads=threads)
     settings = replace(settings, resolved=resolved)
@@ -149,12 +180,23 @@ def _last_state(folder: Path, settings: Settings, device: torch.device) -> Train
     """The saved state, or the beginning where the trainer ended before it saved one."""
     path = folder / STATE_FILE
     if not path.is_file():
-        return new_state(settings.model, settings.train, device)
+        return _first_state(folder, settings, device)
     tensors, notes = load_tensors(path)
     try:
         return restored_state(settings.model, settings.train, device, tensors, json.loads(notes["facts"]))
     except (KeyError, ValueError, TypeError) as error:
         raise CheckpointError(f"{path} does not belong to this run: {error}") from error
+
+
+def _first_state(folder: Path, settings: Settings, device: torch.device) -> TrainState:
+    """The state before the first step, with the weights of the run that this one continues, if it does."""
+    if settings.parent is None:
+        return new_state(settings.model, settings.train, device)
+    weights, _ = load_tensors(folder / START_FILE)
+    try:
+        return new_state(settings.model, settings.train, device, weights)
+    except ValueError as error:
+        raise CheckpointError(f"the weights of {settings.parent.run} do not fit this run's model: {error}") from error
 
 
 def _loop(trainee: Trainee, journal: Journal, progress: Callable[[Event], None]) -> Outcome:
@@ -181,7 +223,7 @@ def _write(event: Event, trainee: Trainee, journal: Journal) -> None:
     match event:
         case StepDone(step=step):
             journal.add("train", asdict(event))
-            if step == trainee.state.step and step & (step - 1) == 0:
+            if step == trainee.state.step and is_snapshot_step(step, trainee.snapshots_an_octave):
                 trainee.save_snapshot()
         case Evaluated():
             journal.add("validation", asdict(event))
