@@ -4,7 +4,7 @@ import pytest
 import torch
 from random_models import random_model
 
-from transformer.config import PRESETS, CorpusConfig, DecodeConfig, ModelConfig, TrainConfig
+from transformer.config import PRESETS, CorpusConfig, DecodeConfig, ModelConfig, TrainConfig, missing_parts
 from transformer.model import Transformer
 
 REFUSALS = [
@@ -25,9 +25,12 @@ REFUSALS = [
     (ModelConfig, dict(embedding_dropout=float("nan")), "embedding_dropout (nan) must be a number"),
     (ModelConfig, dict(activation_dropout="much"), "activation_dropout ('much') must be a number"),
     (ModelConfig, dict(tie_output="no"), "tie_output ('no') must be true or false"),
+    (ModelConfig, dict(causal_mask="off"), "causal_mask ('off') must be true or false"),
+    (ModelConfig, dict(scale_scores=1), "scale_scores (1) must be true or false"),
+    (ModelConfig, dict(residual=0.0), "residual (0.0) must be true or false"),
     (CorpusConfig, dict(name=3), "name (3) must be a text"),
     (ModelConfig, dict(activation="tanh"), "activation ('tanh') must be one of: relu, gelu, swish"),
-    (ModelConfig, dict(norm="middle"), "norm ('middle') must be one of: post, pre"),
+    (ModelConfig, dict(norm="middle"), "norm ('middle') must be one of: post, pre, none"),
     (
         ModelConfig,
         dict(positions="spiral"),
@@ -120,6 +123,7 @@ def test_the_defaults_are_the_paper_s_base_model():
     assert (base.n_encoder_layers, base.n_decoder_layers, base.dropout) == (6, 6, 0.1)
     assert (base.norm, base.activation, base.positions) == ("post", "relu", "sinusoidal")
     assert base.tie_embeddings and base.tie_output
+    assert base.causal_mask and base.scale_scores and base.residual
 
 
 def test_the_base_model_has_63_082_496_parameters():
@@ -139,6 +143,21 @@ def test_the_big_model_has_as_many_parameters_as_its_sizes_say():
 def test_every_preset_builds_with_a_small_vocabulary_too(name):
     with torch.device("meta"):
         assert Transformer(replace(PRESETS[name], vocab_size=40)).n_parameters() > 0
+
+
+def test_the_paper_s_model_and_training_miss_nothing_and_every_missing_part_is_named():
+    assert missing_parts(ModelConfig(), TrainConfig()) == ()
+    bare = ModelConfig(causal_mask=False, positions="none", scale_scores=False, residual=False, norm="none")
+    assert missing_parts(bare, TrainConfig(label_smoothing=0, warmup_steps=0)) == (
+        "no causal mask",
+        "no positions",
+        "no scaling of scores by 1/√d_k",
+        "no residual connections",
+        "no layer norm",
+        "no label smoothing",
+        "no warm-up",
+    )
+    assert missing_parts(ModelConfig(residual=False), TrainConfig()) == ("no residual connections",)
 
 
 def test_a_whole_number_may_stand_for_a_rate():

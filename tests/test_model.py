@@ -273,7 +273,7 @@ def test_attention_dropout_falls_on_the_weights_of_every_block():
 def test_attention_dropout_reaches_the_fused_path_in_training_only(monkeypatch):
     rates = []
 
-    def spy(*qkv, attn_mask, dropout_p):
+    def spy(*qkv, attn_mask, dropout_p, **options):
         rates.append(dropout_p)
         return qkv[2] if qkv[0].shape == qkv[2].shape else qkv[0]
 

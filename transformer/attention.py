@@ -47,12 +47,14 @@ def explicit_attention(
     mask: Bool[Tensor, "#batch 1 #query #key"],
     *,
     bias: Bias | None = None,
+    scale: float | None = None,
     dropout: float = 0.0,
     address: Address | None = None,
     tap: Tap | None = None,
 ) -> Heads:
     """softmax(q k^T / sqrt(d_k) + bias) v, each step open to the tap (section 3.2.1, eq. 1; the paper has no bias).
 
+    `scale` is what q k^T is multiplied by where that is not the paper's 1 / sqrt(d_k).
     Scores are offered before the mask and the mask after them, so that a tap can unmask only by changing the mask. A
     fully masked row gives weights and output of exactly 0.
     """
@@ -61,7 +63,8 @@ def explicit_attention(
         return tensor if address is None else address.offer(tap, name, tensor)
 
     q, k, v = offer("q", q), offer("k", k), offer("v", v)
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    products = q @ k.transpose(-2, -1)
+    scores = products / math.sqrt(q.size(-1)) if scale is None else products * scale
     scores = offer("scores", scores if bias is None else scores + bias)
     mask = offer("mask", mask.expand(scores.size(0), 1, scores.size(2), scores.size(3)))
     weights = masked_softmax(scores, mask)
@@ -85,6 +88,7 @@ def fused_attention(
     mask: Bool[Tensor, "#batch 1 #query #key"],
     *,
     bias: Bias | None = None,
+    scale: float | None = None,
     dropout: float = 0.0,
 ) -> Heads:
     """The same as `explicit_attention` in one library call.
@@ -95,7 +99,7 @@ def fused_attention(
     seen = has_key(mask)
     allowed = mask | ~seen
     attn_mask = allowed if bias is None else bias.to(q.dtype).masked_fill(~allowed, -torch.inf)
-    context = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout)
+    context = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout, scale=scale)
     return context.masked_fill(~seen, 0.0)
 
 
@@ -104,7 +108,7 @@ class MultiHeadAttention(nn.Module):
 
     W_Q, W_K, W_V and W_O are d_model x d_model with bias; head i owns columns i * d_head to (i + 1) * d_head - 1.
     Self-attention may be given `relative` positions: queries and keys are then turned before they are offered to a tap
-    or kept, or scores lowered before they are offered.
+    or kept, or scores lowered before they are offered. Scores that are not `scaled` are q k^T as it is.
     """
 
     def __init__(
@@ -114,10 +118,12 @@ class MultiHeadAttention(nn.Module):
         *,
         dropout: float,
         address: Address,
+        scaled: bool = True,
         relative: RotaryPositions | AlibiPositions | None = None,
     ) -> None:
         super().__init__()
         self.n_heads = n_heads
+        self.scale = None if scaled else 1.0  # None: the paper's 1 / sqrt(d_k)
         self.dropout = dropout
         self.address = address
         self.relative = relative
@@ -144,9 +150,11 @@ class MultiHeadAttention(nn.Module):
         bias = self.relative(q.size(2), k.size(2)) if isinstance(self.relative, AlibiPositions) else None
         dropout = self.dropout if self.training else 0.0
         if touches_attention(tap):
-            heads = explicit_attention(q, k, v, mask, bias=bias, dropout=dropout, address=self.address, tap=tap)
+            heads = explicit_attention(
+                q, k, v, mask, bias=bias, scale=self.scale, dropout=dropout, address=self.address, tap=tap
+            )
         else:
-            heads = fused_attention(q, k, v, mask, bias=bias, dropout=dropout)
+            heads = fused_attention(q, k, v, mask, bias=bias, scale=self.scale, dropout=dropout)
         return self.output(heads.transpose(1, 2).flatten(2))  # [batch head query d_head] -> [batch query d_model]
 
     def _keys_values(self, x: Tensor, memory: Tensor | None, cache: KeyValueCache | None) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Any, Literal, get_args
 
 Activation = Literal["relu", "gelu", "swish"]
-NormPlacement = Literal["post", "pre"]
+NormPlacement = Literal["post", "pre", "none"]
 PositionKind = Literal["sinusoidal", "learned", "none", "rotary", "alibi"]
 ScheduleKind = Literal["paper", "constant", "cosine"]
 TokenizerKind = Literal["auto", "words", "bpe", "unigram", "char"]
@@ -17,6 +17,8 @@ Precision = Literal["auto", "float32", "bfloat16"]
 DecodeMethod = Literal["greedy", "beam", "sample"]
 LengthNorm = Literal["paper", "length"]
 
+MOST_SYMBOLS = 64
+"""Longest strings that copy, reverse and sort can be asked for."""
 WIDEST_BEAM = 256
 """Hypotheses a sentence: time and memory grow with it, translations stop getting better long before."""
 
@@ -40,7 +42,8 @@ class ModelConfig:
     activation: Activation = "relu"
     """Non-linearity of the feed-forward sublayer; the paper's is relu."""
     norm: NormPlacement = "post"
-    """Layer norm after the residual sum (post, the paper) or before each sublayer with one final norm a stack (pre)."""
+    """Layer norm after the residual sum (post, the paper), before each sublayer with one final norm a stack (pre), or
+    none at all."""
     positions: PositionKind = "sinusoidal"
     """How token order enters: the paper's fixed sinusoids, a learned table, not at all, or inside self-attention alone:
     queries and keys turned by their position (rotary), or scores lowered with distance (alibi)."""
@@ -54,6 +57,13 @@ class ModelConfig:
     """Dropout on the attention weights."""
     activation_dropout: float = 0.0
     """Dropout after the feed-forward non-linearity."""
+    causal_mask: bool = True
+    """The decoder's self-attention hides later tokens (section 3.2.3). Without it a decoder trained with the right
+    answer as its input reads the token that it is to predict; it then decodes without a key/value cache."""
+    scale_scores: bool = True
+    """Attention scores are divided by sqrt(d_k) (section 3.2.1)."""
+    residual: bool = True
+    """Each sublayer's input is added to its output (section 3.1)."""
     tie_embeddings: bool = True
     """Source and target share one embedding."""
     tie_output: bool = True
@@ -110,6 +120,8 @@ class CorpusConfig:
     """A generated corpus (see `transformer.corpora.CORPORA`) or the path of a TSV, CSV or JSONL file."""
     seed: int = 0
     """Seed of generated text."""
+    longest: int | None = None
+    """Most symbols in a string of copy, reverse or sort; None for the 10 that they have by themselves."""
     tokenizer: TokenizerKind = "auto"
     """Kind of token; auto takes what suits the corpus (whole words for generated sentences, bpe for files)."""
     vocab_size: int | None = None
@@ -118,6 +130,11 @@ class CorpusConfig:
     def __post_init__(self) -> None:
         _check_types(self)
         _one_of("tokenizer", self.tokenizer, TokenizerKind)
+        longest = self.longest
+        _require(
+            longest is None or 1 <= longest <= MOST_SYMBOLS,
+            f"longest ({longest}) must lie between 1 and {MOST_SYMBOLS}, or be left empty",
+        )
         _require(self.vocab_size is None or self.vocab_size >= 8, f"vocab_size ({self.vocab_size}) must be at least 8")
 
 
@@ -206,6 +223,20 @@ class TrainConfig:
         if self.average_last > 1:
             return "averaged"
         return "latest" if self.patience is None else "best"
+
+
+def missing_parts(model: ModelConfig, train: TrainConfig) -> tuple[str, ...]:
+    """The parts of the paper's model and training that these settings leave out, each as a phrase."""
+    left_out = {
+        "no causal mask": not model.causal_mask,
+        "no positions": model.positions == "none",
+        "no scaling of scores by 1/√d_k": not model.scale_scores,
+        "no residual connections": not model.residual,
+        "no layer norm": model.norm == "none",
+        "no label smoothing": train.label_smoothing == 0,
+        "no warm-up": train.warmup_steps == 0,
+    }
+    return tuple(phrase for phrase, missing in left_out.items() if missing)
 
 
 @dataclass(frozen=True, kw_only=True)

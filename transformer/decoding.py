@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from transformer.model import DecoderCache, Transformer
-from transformer.taps import Recorder, Recording, Site, Tap, chain, needs_recomputation
+from transformer.taps import Recorder, Recording, Site, Tap, chain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ def greedy(
 ) -> Iterator[Step]:
     """Yields the most probable allowed token of each row until all have written eos, or max_length tokens.
 
-    `record` says which sites each step keeps (None: nothing). The cache is left out where the tap would make it wrong;
+    `record` says which sites each step keeps (None: nothing). The cache is left out where model or tap make it wrong;
     each step then passes the whole prefix again. Raises ValueError for a max_length past the model's or constraints
     that it cannot meet.
     """
@@ -193,7 +193,7 @@ class NextToken:
         self._source_mask = source != model.config.pad_id if source_mask is None else source_mask
         with torch.no_grad():
             self._memory = model.encode(source, self._source_mask, tap=chain(tap, self._recorder))
-        self._cache: DecoderCache | None = model.new_cache() if cache and not needs_recomputation(tap) else None
+        self._cache: DecoderCache | None = model.new_cache() if cache and not model.needs_recomputation(tap) else None
 
     @property
     def reusable(self) -> int:

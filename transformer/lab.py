@@ -20,7 +20,7 @@ from transformer.analysis.leaks import EmptyRow, Forcing, Leak, is_forcing_hones
 from transformer.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
 from transformer.config import DecodeConfig
 from transformer.data import encode_sources
-from transformer.decoding import Constraints, Step, greedy, needs_recomputation, teacher_forced_log_probs
+from transformer.decoding import Constraints, Step, greedy, teacher_forced_log_probs
 from transformer.interventions import Intervention, MaskOff, compile_interventions
 from transformer.methods import decode
 from transformer.model import Transformer
@@ -228,7 +228,7 @@ class Lab:
         names = [self.tokenizer.piece(token) for token in target]
         source_tokens = tuple(self.tokenizer.piece(token) for token in source_ids)
         inputs = (self.tokenizer.piece(config.bos_id), *names[:-1])
-        cached = not needs_recomputation(tap)
+        cached = not self.model.needs_recomputation(tap)
         written = target[:-1] if target[-1] == EOS else target
         return Inspection(
             model_name=self.name,

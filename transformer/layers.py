@@ -52,22 +52,37 @@ class AddNorm(nn.Module):
 
     Post-norm (the paper, section 3.1): LayerNorm(x + Dropout(Sublayer(x))). Pre-norm:
     x + Dropout(Sublayer(LayerNorm(x))), the later variant that trains without warm-up; its stacks end in one more norm.
+    Either part may be missing: without a norm there is no site `normed`, without the residual none of that name.
     """
 
-    def __init__(self, d_model: int, *, norm: NormPlacement, dropout: float, epsilon: float, address: Address) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        *,
+        norm: NormPlacement,
+        residual: bool = True,
+        dropout: float,
+        epsilon: float,
+        address: Address,
+    ) -> None:
         super().__init__()
         self.placement = norm
+        self.residual = residual
         self.address = address
-        self.norm = nn.LayerNorm(d_model, eps=epsilon)
+        self.norm = None if norm == "none" else nn.LayerNorm(d_model, eps=epsilon)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Hidden, sublayer: Callable[[Tensor], Tensor], tap: Tap | None) -> Hidden:
         x = self.address.offer(tap, "input", x)
-        if self.placement == "pre":
-            normed = self.address.offer(tap, "normed", self.norm(x))
-            return x + self.dropout(self.address.offer(tap, "output", sublayer(normed)))
-        output = self.address.offer(tap, "output", sublayer(x))
-        return self.address.offer(tap, "normed", self.norm(x + self.dropout(output)))
+        residual = self.address.offer(tap, "residual", x) if self.residual else None
+        x = self._normed(x, tap) if self.placement == "pre" else x
+        x = self.dropout(self.address.offer(tap, "output", sublayer(x)))
+        x = x if residual is None else residual + x
+        return self._normed(x, tap) if self.placement == "post" else x
+
+    def _normed(self, x: Hidden, tap: Tap | None) -> Hidden:
+        assert self.norm is not None, "only a placement of none has no norm"
+        return self.address.offer(tap, "normed", self.norm(x))
 
 
 class EncoderLayer(nn.Module):

@@ -12,7 +12,7 @@ from transformer.config import ModelConfig
 from transformer.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward, LayerCache
 from transformer.masks import causal_mask, combine, key_mask, padding_mask
 from transformer.positions import build_positions, build_relative_positions
-from transformer.taps import ATTENTION_TENSORS, Address, Block, Site, Stack, Tap
+from transformer.taps import ATTENTION_TENSORS, Address, Block, Site, Stack, Tap, needs_recomputation
 
 Ids = Int[Tensor, "batch length"]
 Real = Bool[Tensor, "batch length"]
@@ -100,7 +100,7 @@ class Decoder(nn.Module):
         self,
         target: Int[Tensor, "batch target"],
         memory: Float[Tensor, "batch source d_model"],
-        self_mask: Bool[Tensor, "batch 1 query key"],
+        self_mask: Bool[Tensor, "batch 1 #query key"],
         cross_mask: Bool[Tensor, "batch 1 1 source"],
         *,
         start: int = 0,
@@ -135,6 +135,7 @@ class Transformer(nn.Module):
         self.apply(_initialise)
         if config.tie_output:
             self.projection.weight = target.weight
+        if config.tie_output and config.residual:
             _quieten_copying(self.decoder.norm)
 
     def forward(
@@ -173,16 +174,20 @@ class Transformer(nn.Module):
         tap: Tap | None = None,
         cache: DecoderCache | None = None,
     ) -> Float[Tensor, "batch target d_model"]:
-        """The decoder's state at each target position. With a cache, `target` holds only the positions after it."""
+        """The decoder's state at each target position. With a cache, `target` holds only the positions after it.
+
+        ValueError for a cache in a model without a causal mask, whose earlier states depend on later tokens.
+        """
+        if cache is not None and not self.config.causal_mask:
+            raise ValueError("a model without a causal mask cannot reuse keys and values: decode with cache=False")
         start = 0 if cache is None else cache.length
         self._check_length(start + target.size(1), "target")
         real = self._real(target, target_mask)
         real = real if cache is None else cache.extend(real)
-        causal = causal_mask(target.size(1), start + target.size(1), target.device)
         return self.decoder(
             target,
             memory,
-            combine(key_mask(real), causal),
+            self._target_mask(real, target.size(1)),
             key_mask(source_mask),
             start=start,
             tap=tap,
@@ -194,6 +199,11 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "*positions vocab"]:
         """Logits over the vocabulary."""
         return Address("decoder").offer(tap, "logits", self.projection(states))
+
+    def needs_recomputation(self, tap: Tap | None = None) -> bool:
+        """True where earlier target states depend on later tokens, so that a key/value cache would be stale: without a
+        causal mask, or under a tap that says so."""
+        return not self.config.causal_mask or needs_recomputation(tap)
 
     def new_cache(self) -> DecoderCache:
         """An empty key/value cache for decoding."""
@@ -217,6 +227,11 @@ class Transformer(nn.Module):
 
     def _real(self, ids: Ids, mask: Real | None) -> Real:
         return padding_mask(ids, self.config.pad_id) if mask is None else mask
+
+    def _target_mask(self, real: Bool[Tensor, "batch key"], n_query: int) -> Bool[Tensor, "batch 1 #query key"]:
+        if not self.config.causal_mask:
+            return key_mask(real)
+        return combine(key_mask(real), causal_mask(n_query, real.size(1), real.device))
 
     def _check_length(self, length: int, name: str) -> None:
         if length > self.config.max_length:
@@ -262,6 +277,7 @@ def _attention(config: ModelConfig, address: Address) -> MultiHeadAttention:
         config.n_heads,
         dropout=config.attention_dropout,
         address=address,
+        scaled=config.scale_scores,
         relative=build_relative_positions(positions, config.max_length, config.n_heads, config.d_head),
     )
 
@@ -272,7 +288,12 @@ def _feed_forward(config: ModelConfig) -> FeedForward:
 
 def _add_norm(config: ModelConfig, address: Address) -> AddNorm:
     return AddNorm(
-        config.d_model, norm=config.norm, dropout=config.dropout, epsilon=config.norm_epsilon, address=address
+        config.d_model,
+        norm=config.norm,
+        residual=config.residual,
+        dropout=config.dropout,
+        epsilon=config.norm_epsilon,
+        address=address,
     )
 
 
@@ -311,7 +332,14 @@ def _embedding_sites(stack: Stack, config: ModelConfig) -> list[Site]:
 
 def _block_sites(stack: Stack, layer: int, block: Block, config: ModelConfig) -> list[Site]:
     inner = [] if block == "ffn" else list(ATTENTION_TENSORS)
-    order = ["input", *inner, "output", "normed"] if config.norm == "post" else ["input", "normed", *inner, "output"]
+    order = [
+        *["input"],
+        *["residual"] * config.residual,
+        *["normed"] * (config.norm == "pre"),
+        *inner,
+        *["output"],
+        *["normed"] * (config.norm == "post"),
+    ]
     return [Site(stack, layer, block, name) for name in order]
 
 

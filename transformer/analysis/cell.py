@@ -15,7 +15,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.attention import MultiHeadAttention
-from transformer.decoding import greedy, needs_recomputation
+from transformer.decoding import greedy
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model import Transformer
 from transformer.taps import ATTENTION_TENSORS, Address, Recording
@@ -152,7 +152,7 @@ def _record(
         model, torch.tensor([source]), max_length=model.config.max_length, tap=tap, record=wanted.__contains__
     )
     # Without a cache the decoder's self-attention is that of the last pass, which holds all rows.
-    in_last_pass = address.stack == "decoder" and address.block == "self" and needs_recomputation(tap)
+    in_last_pass = address.stack == "decoder" and address.block == "self" and model.needs_recomputation(tap)
     in_one_pass = address.stack == "encoder" or in_last_pass
     needed = None if in_last_pass else 1 if in_one_pass else max(query, 0) + 1
     passes = list(islice(steps, needed))
