@@ -144,7 +144,7 @@ class Trainee:
 
 
 def snapshots_an_octave(n_parameters: int, max_steps: int) -> int:
-    """The most of SNAPSHOTS_AN_OCTAVE with which a run of this length, or its first 10,000 steps, keeps to the limit."""
+    """The most of SNAPSHOTS_AN_OCTAVE with which a run of this length (10,000 steps at most) keeps to the limit."""
     octaves = max(0.0, math.log2(min(max_steps, 10_000) / DENSE_FROM))
     most = SNAPSHOT_BYTES / (4 * n_parameters)  # float32
     first = DENSE_FROM.bit_length() + 1
