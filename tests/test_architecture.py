@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 ROOMS = [
     """config masks positions taps files settings devices
-       data loss schedule tokenizer corpora tasks metrics pairs recipes
+       data loss schedule tokenizer cleaning corpora uploads emoji_names corpus_stats tasks metrics pairs recipes
        pronouns figures""",
     "attention",
     "layers",
@@ -19,7 +19,7 @@ ROOMS = [
     "decoding beam sampling methods attention_edits interventions checkpoint state",
     "evaluation",
     "training analysis",
-    "run_status runs journal card trainee worker lab",
+    "continuing run_status runs journal card trainee worker lab",
     "commands",
     "__main__",
 ]
@@ -35,6 +35,7 @@ MODEL_BUILDERS = {
     "state",
     "training",
     "runs",
+    "continuing",
     "commands",
     "__main__",
 }

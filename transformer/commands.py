@@ -12,8 +12,9 @@ from tqdm import tqdm
 
 from transformer import runs as run_folders
 from transformer.checkpoint import CheckpointError
+from transformer.cleaning import clean_pairs, read_rows
 from transformer.config import CorpusConfig, DecodeConfig, ModelConfig, TrainConfig
-from transformer.corpora import CorpusError, clean_pairs, load_corpus, read_rows
+from transformer.corpora import CorpusError, load_corpus
 from transformer.evaluation import evaluate as evaluate_pairs
 from transformer.interventions import parse_intervention
 from transformer.lab import GREEDY, Lab, load
