@@ -22,6 +22,7 @@ def card(settings: Settings, corpus: Corpus, rows: Sequence[dict], n_parameters:
 An encoder-decoder Transformer of {n_parameters:,} parameters: {m.n_encoder_layers} + {m.n_decoder_layers} layers, \
 d_model {m.d_model}, {m.n_heads} heads, d_ff {m.d_ff}, {m.positions} positions, {m.norm}-norm, {m.vocab_size:,} tokens.
 
+{_beginning(settings)}\
 Trained for {steps:,} steps in {seconds:.0f} s{where}, on corpus "{c.name}" with seed {c.seed}. The weights are the \
 {settings.train.final_weights} ones.
 
@@ -35,6 +36,16 @@ Made by{command}
 {json.dumps({"model": asdict(m), "train": asdict(settings.train), "corpus": asdict(c)}, indent=2)}
 ```
 """
+
+
+def _beginning(settings: Settings) -> str:
+    """Whose weights it began with; nothing where they were drawn by lot."""
+    if settings.parent is None:
+        return ""
+    return (
+        f'It continues "{settings.parent.run}", whose weights stood at step {settings.parent.step:,}, with a new '
+        "optimiser and a schedule of its own.\n\n"
+    )
 
 
 def _table(rows: Sequence[dict]) -> str:

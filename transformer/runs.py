@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.continuing import Start, check_start, start_of
 from transformer.corpora import CORPORA, corpus_tokenizer, load_corpus
 from transformer.files import last_of, new_folder, read_rows, write_json
 from transformer.run_status import (
@@ -105,12 +106,15 @@ def create_run(
     pinned: Sequence[str] | None = None,
     name: str | None = None,
     command: str = "",
+    start_from: str | Start | None = None,
 ) -> str:
     """The id of a new run, ready to start. Its tokenizer is trained here and the model takes its vocabulary size.
 
-    `pinned` sentences are translated at each evaluation; None takes the corpus's first examples. Raises RunError,
-    CorpusError, TokenizerError or ValueError for what cannot work; nothing is left behind then.
+    `pinned` sentences are translated at each evaluation; None takes the corpus's first examples. `start_from` names the
+    run or shipped model whose weights it begins with. Raises RunError, CorpusError, TokenizerError or ValueError for
+    what cannot work; nothing is left behind then.
     """
+    begin = start_of(start_from) if isinstance(start_from, str) else start_from
     loaded = load_corpus(corpus)
     if corpus.name not in CORPORA:  # the trainer must find the file from wherever it is started
         corpus = replace(corpus, name=str(Path(corpus.name).resolve()))
@@ -118,6 +122,8 @@ def create_run(
     model = replace(model, vocab_size=tokenizer.vocab_size)
     pinned = tuple(loaded.examples[:3] if pinned is None else dict.fromkeys(text.strip() for text in pinned))
     _check_pinned(pinned, tokenizer, model.max_length)
+    if begin is not None:
+        check_start(begin, model, tokenizer)
     root = runs_folder()
     for run_id in _free_ids(root, name, corpus):
         settings = Settings(
@@ -132,7 +138,8 @@ def create_run(
         )
         try:
             with new_folder(root / run_id) as folder:
-                write_settings(folder, settings)
+                parent = None if begin is None else begin.copy_to(folder)
+                write_settings(folder, replace(settings, parent=parent))
                 tokenizer.save(folder)
                 (folder / "corpus").mkdir()
                 write_json(folder / "corpus" / "generator.json", {"name": corpus.name, "seed": corpus.seed})

@@ -78,14 +78,19 @@ class TrainState:
 _COUNTERS = ("step", "elapsed_s", "evaluated_step", "last_exact_match", "best_loss", "evaluations_without_gain")
 
 
-def new_state(model_config: ModelConfig, config: TrainConfig, device: torch.device) -> TrainState:
-    """A run before its first step; weights, dropout and data order follow from `config.seed`.
+def new_state(
+    model_config: ModelConfig, config: TrainConfig, device: torch.device, weights: Weights | None = None
+) -> TrainState:
+    """A run before its first step; weights (unless given), dropout and data order follow from `config.seed`.
 
-    Weights are drawn on the CPU, so that a seed gives the same ones on every device.
+    Weights are drawn on the CPU, so that a seed gives the same ones on every device. ValueError for given ones that do
+    not fit.
     """
     with seeded(config.seed, device):
         model = Transformer(model_config).to(device)
         generators = generator_states(device)
+    if weights is not None:
+        load_weights(model, weights)
     return TrainState(model, build_optimizer(model, config), device, generators, Position())
 
 
