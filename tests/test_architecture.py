@@ -16,11 +16,12 @@ ROOMS = [
     "attention",
     "layers",
     "model",
-    "decoding beam sampling methods attention_edits interventions checkpoint state",
+    "position_extension decoding beam sampling methods attention_edits interventions checkpoint state",
     "evaluation",
     "training analysis",
     "continuing run_status runs journal card trainee worker lab",
-    "commands",
+    "study study_verdict study_work",
+    "commands study_command",
     "__main__",
 ]
 """The library's modules from the foundations up: a module may import from its own room and from those before it."""
@@ -36,11 +37,12 @@ MODEL_BUILDERS = {
     "training",
     "runs",
     "continuing",
+    "study",
     "commands",
     "__main__",
 }
 """The only library modules that may name ModelConfig: it is read in model.py, elsewhere only passed on or stored."""
-SPEAKING = {"transformer.__main__", "transformer.commands"}
+SPEAKING = {"transformer.__main__", "transformer.commands", "transformer.study_command"}
 """The command line, which alone may print."""
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 FORBIDDEN_CALLS = {"torch.load", "torch.save", "torch.jit.load", "torch.package"}

@@ -1,4 +1,4 @@
-"""The command line: `python -m transformer train | translate | evaluate | inspect | runs`.
+"""The command line: `python -m transformer train | translate | evaluate | inspect | runs | study`.
 
 Options come from the config dataclasses. A mistake is one sentence on the error stream and exit status 2.
 """
@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 import tyro
 
-from transformer import commands
+from transformer import commands, study_command
 from transformer.config import PRESETS, CorpusConfig, ModelConfig
 from transformer.recipes import recipe_for
+from transformer.study import StudyError
 
 
 @dataclass
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
         arguments = ["train", *_named_corpus(arguments[1:])]
     try:
         _run(_commands(arguments), arguments)
-    except commands.EXPECTED_ERRORS as error:
+    except (*commands.EXPECTED_ERRORS, StudyError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -55,6 +56,7 @@ def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
         "evaluate": commands.evaluate,
         "inspect": commands.inspect,
         "runs": commands.runs,
+        "study": study_command.study,
     }
 
 

@@ -13,7 +13,7 @@ from transformer import pronouns
 from transformer.cleaning import CleaningReport, CorpusError, Row, clean_pairs, kinds_of_files, read_rows
 from transformer.config import CorpusConfig
 from transformer.pairs import Pair, Split, split_of, words
-from transformer.tasks import N_TRAIN, TASKS, AlignmentUnit, GeneratedPairs, Task, held_out_pairs
+from transformer.tasks import N_TRAIN, TASKS, AlignmentUnit, GeneratedPairs, Task, held_out_pairs, symbol_task
 from transformer.tokenizer import Tokenizer, TokenizerKind, train_tokenizer
 
 TOKENIZER_PAIRS_OF_TASK, TOKENIZER_PAIRS_OF_FILE = 10_000, 100_000
@@ -37,7 +37,8 @@ class Corpus:
     """May be lazy: pair i is made when it is asked for."""
     validation: Sequence[Pair]
     held_out: Mapping[str, Sequence[Pair]]
-    """Always "random"; "combinations" where known words meet in ways that training never shows."""
+    """Always "random"; "combinations" where known words meet in ways that training never shows; "seen words" and
+    "unseen words" where it matters whether training shows every word of a source."""
     tokenizer: TokenizerKind
     """The kind of tokenizer that suits this text."""
     examples: tuple[str, ...]
@@ -46,11 +47,14 @@ class Corpus:
     target_name: str
     task: bool
     """Whether pairs are generated, so that a right answer is known for each."""
-    primary_metric: Literal["exact_match", "bleu"]
+    primary_metric: Literal["exact_match", "bleu", "chrf"]
+    """What it is judged by first; BLEU and chrF are computed where it is one of them."""
     alignment_unit: AlignmentUnit = "word"
     """What `Pair.alignment` counts in: `words(text)`, or characters of the text."""
     vocabulary: tuple[str, ...] = ()
     """Texts whose words a sample of the training pairs might miss."""
+    credit: str = ""
+    """Whom the text comes from and under which licence, where that must be said."""
     report: CleaningReport | None = None
     """What cleaning a file dropped."""
 
@@ -59,6 +63,11 @@ def load_corpus(config: CorpusConfig | str) -> Corpus:
     """The corpus of this name or path; CorpusError where there is none, or the file cannot be used."""
     if isinstance(config, str):
         config = CorpusConfig(name=config)
+    if config.longest is not None:
+        try:
+            return _task_corpus(symbol_task(config.name, config.longest), config.seed)
+        except ValueError as error:
+            raise CorpusError(str(error)) from error
     if config.name in TASKS:
         return _task_corpus(TASKS[config.name], config.seed)
     if config.name == PRONOUNS:

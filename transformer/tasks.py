@@ -7,8 +7,8 @@ process sees the same pairs. Not here: what training makes of them (corpora.py, 
 import datetime
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 from typing import Literal, overload
 
 from transformer.pairs import Pair, Split, split_of
@@ -28,8 +28,8 @@ AlignmentUnit = Literal["word", "character"]
 def random_bits(*key: object) -> int:
     """512 random bits that depend on the key alone: a few microseconds, less than seeding a generator takes.
 
-    A task reads its choices off as digits, `bits, choice = divmod(bits, n)`. No pair needs more than 60 bits, so the
-    bias of a choice is under 2**-400.
+    A task reads its choices off as digits, `bits, choice = divmod(bits, n)`. No pair needs more than 300 bits, so
+    the bias of a choice is under 2**-200.
     """
     return int.from_bytes(hashlib.blake2b(":".join(map(str, key)).encode(), digest_size=64).digest())
 
@@ -116,21 +116,21 @@ def held_out_pairs(task: Task, seed: int, split: Split) -> DistinctPairs:
     return DistinctPairs(GeneratedPairs(task, seed, split, 100 * N_HELD_OUT), N_HELD_OUT)
 
 
-def copy(bits: int) -> Pair:
+def copy(bits: int, longest: int = MAX_SYMBOLS) -> Pair:
     """A string of symbols and itself."""
-    symbols = _symbols(bits)
+    symbols = _symbols(bits, longest)
     return _rearranged(symbols, range(len(symbols)))
 
 
-def reverse(bits: int) -> Pair:
+def reverse(bits: int, longest: int = MAX_SYMBOLS) -> Pair:
     """A string of symbols, and the same read from its end."""
-    symbols = _symbols(bits)
+    symbols = _symbols(bits, longest)
     return _rearranged(symbols, range(len(symbols) - 1, -1, -1))
 
 
-def sort(bits: int) -> Pair:
+def sort(bits: int, longest: int = MAX_SYMBOLS) -> Pair:
     """A string of symbols, and the same in alphabetical order; equal symbols keep their order."""
-    symbols = _symbols(bits)
+    symbols = _symbols(bits, longest)
     return _rearranged(symbols, sorted(range(len(symbols)), key=symbols.__getitem__))
 
 
@@ -178,8 +178,39 @@ def dates(bits: int) -> Pair:
     return Pair(source, day.isoformat(), tuple(sorted(links)))
 
 
-def _symbols(bits: int) -> list[str]:
-    bits, extra = divmod(bits, MAX_SYMBOLS)
+@cache
+def symbol_task(name: str, longest: int) -> Task:
+    """Copy, reverse or sort with strings of 1 to `longest` symbols; ValueError for another task."""
+    if name not in _REARRANGING:
+        raise ValueError(f"longest ({longest}) is for {', '.join(_REARRANGING)}; {name} has no such length")
+    task = TASKS[name]
+    if longest == MAX_SYMBOLS:
+        return task
+    said = task.description.replace(f"1 to {MAX_SYMBOLS} ", f"1 to {longest} ")
+    return replace(task, description=said, generate=partial(_REARRANGING[name], longest=longest))
+
+
+@cache
+def pairs_of_length(name: str, length: int, count: int) -> tuple[Pair, ...]:
+    """Up to `count` different held-out pairs of copy, reverse or sort, each of exactly `length` symbols.
+
+    They are drawn from the split "random", in which no training pair of any seed or longest string is. There are fewer
+    where the split has no more: of 20 strings of one symbol, about one is held out.
+    """
+    rearranged = _REARRANGING[name]
+    found: dict[str, Pair] = {}
+    for index in range(100 * count):
+        bits = random_bits(name, "length", length, index)
+        pair = rearranged(bits * length + length - 1, longest=length)
+        if split_of(pair.source) == "random":
+            found.setdefault(pair.source, pair)
+        if len(found) == count:
+            break
+    return tuple(found.values())
+
+
+def _symbols(bits: int, longest: int) -> list[str]:
+    bits, extra = divmod(bits, longest)
     symbols = []
     for _ in range(1 + extra):
         bits, symbol = divmod(bits, len(SYMBOLS))
@@ -228,6 +259,7 @@ def _symbol_task(name: str, description: str, generate: Callable[[int], Pair], t
     )
 
 
+_REARRANGING: dict[str, Callable[..., Pair]] = {"copy": copy, "reverse": reverse, "sort": sort}
 TASKS: dict[str, Task] = {
     "copy": _symbol_task("copy", "1 to 10 symbols, written again", copy, "copied"),
     "reverse": _symbol_task("reverse", "1 to 10 symbols, written from the last to the first", reverse, "reversed"),
