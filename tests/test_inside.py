@@ -1,4 +1,4 @@
-"""Inside one step: the readings end in the model's own prediction, and contributions sum to the difference of logits."""
+"""Inside one step: the last reading is the model's prediction, and contributions sum to the difference of logits."""
 
 import pytest
 import torch

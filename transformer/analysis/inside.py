@@ -107,8 +107,8 @@ class _Pass:
         for layer in range(len(self._model.decoder.layers)):
             for block in ("self", "cross", "ffn"):
                 self._go_through(layer, block)
-        if self._model.decoder.norm is not None:
-            self._norm(self._model.decoder.norm, self._output_of(len(self._model.decoder.layers) - 1), "final.normed")
+        if self._final_norm is not None:
+            self._norm(self._final_norm, self._output_of(len(self._model.decoder.layers) - 1), "final.normed")
         parts, written = [*self._parts, Part("biases")], [*self._written, self._biases]
         changed = self._edit("logits")
         if self._switches.any() or changed is not None:
@@ -175,7 +175,7 @@ class _Pass:
         embedded = self._seen("embedding")
         embedded = embedded + self._seen("positions") if self._is_there("positions") else embedded
         stream = torch.stack([embedded, *map(self._output_of, range(len(self._model.decoder.layers)))])
-        norm, projection = self._model.decoder.norm, self._model.projection
+        norm, projection = self._final_norm, self._model.projection
         if norm is not None:
             stream = nn.functional.layer_norm(
                 stream, norm.normalized_shape, _double(norm.weight), _double(norm.bias), norm.eps
@@ -227,6 +227,12 @@ class _Pass:
 
     def _is_there(self, name: str) -> bool:
         return Site.parse(f"decoder.{name}") in self._after
+
+    @property
+    def _final_norm(self) -> nn.LayerNorm | None:
+        found = self._model.decoder.norm
+        assert found is None or isinstance(found, nn.LayerNorm)
+        return found
 
     def _layer(self, layer: int) -> DecoderLayer:
         found = self._model.decoder.layers[layer]
