@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1]
 
 ROOMS = [
     """config masks positions taps files settings devices
-       data loss schedule tokenizer cleaning corpora uploads emoji_names corpus_stats tasks metrics pairs recipes
-       pronouns figures""",
+       data loss schedule tokenizer cleaning corpora own_copy uploads corpus_stats tasks metrics pairs recipes
+       emoji_names pronouns figures""",
     "attention",
     "layers",
     "model",

@@ -4,7 +4,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from transformer.config import missing_parts
 from transformer.corpora import Corpus
+from transformer.own_copy import SPLIT_RULE, is_own_copy
 from transformer.settings import Settings
 
 
@@ -18,9 +20,11 @@ def card(settings: Settings, corpus: Corpus, rows: Sequence[dict], n_parameters:
     return f"""# {settings.name}
 
 {corpus.description}: {corpus.source_name} to {corpus.target_name}.
-
+{_credit(settings, corpus)}
 An encoder-decoder Transformer of {n_parameters:,} parameters: {m.n_encoder_layers} + {m.n_decoder_layers} layers, \
-d_model {m.d_model}, {m.n_heads} heads, d_ff {m.d_ff}, {m.positions} positions, {m.norm}-norm, {m.vocab_size:,} tokens.
+d_model {m.d_model}, {m.n_heads} heads, d_ff {m.d_ff}, \
+{"no" if m.positions == "none" else m.positions} positions, \
+{"no layer norm" if m.norm == "none" else f"{m.norm}-norm"}, {m.vocab_size:,} tokens.{_missing(settings)}
 
 {_beginning(settings)}\
 Trained for {steps:,} steps in {seconds:.0f} s{where}, on corpus "{c.name}" with seed {c.seed}. The weights are the \
@@ -36,6 +40,28 @@ Made by{command}
 {json.dumps({"model": asdict(m), "train": asdict(settings.train), "corpus": asdict(c)}, indent=2)}
 ```
 """
+
+
+def _missing(settings: Settings) -> str:
+    """What of the paper was left out; nothing where all is there."""
+    missing = missing_parts(settings.model, settings.train)
+    if not missing:
+        return ""
+    said = f"\n\nTrained with parts of the paper missing: {', '.join(missing)}."
+    if not settings.model.causal_mask:
+        said += (
+            " Without the causal mask the decoder reads the very token that it is to predict: loss and perplexity say "
+            "nothing of what it writes by itself, exact match does."
+        )
+    return said
+
+
+def _credit(settings: Settings, corpus: Corpus) -> str:
+    """Whom the sentences come from, and how a file was split; nothing for what the lab generates."""
+    said = [f"The sentences: {credit}\n" for credit in (corpus.credit, settings.credit) if credit]
+    if is_own_copy(settings.corpus):
+        said.append(f"Which of them it was trained on is decided by the source sentence: {SPLIT_RULE}.\n")
+    return "".join(f"\n{line}" for line in said)
 
 
 def _beginning(settings: Settings) -> str:

@@ -135,7 +135,7 @@ def clean_pairs(rows: Iterable[Row]) -> tuple[list[Pair], CleaningReport]:
         counts[reason] += 1
         if len(shown := examples.setdefault(reason, [])) < EXAMPLES_SHOWN:
             shown.append(_shortened(row))
-    frozen = {reason: tuple(shown) for reason, shown in examples.items()}
+    frozen: dict[Reason, tuple[str, ...]] = {reason: tuple(shown) for reason, shown in examples.items()}
     return list(kept.values()), CleaningReport(read, len(kept), **counts, examples=frozen)
 
 
@@ -230,7 +230,7 @@ def _check_directory(name: str, content: bytes) -> None:
         raise CorpusError(f"{name} holds too many files: bring the one with the pairs")
 
 
-def _bounded(name: str, stream: IO[bytes], packed: int, limit: int) -> bytes:
+def _bounded(name: str, stream: IO[bytes] | gzip.GzipFile, packed: int, limit: int) -> bytes:
     """All of a stream that unpacks, read in pieces so that a bomb is noticed early."""
     pieces, total = [], 0
     while piece := stream.read(_CHUNK):

@@ -5,7 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import tyro
 from tqdm import tqdm
@@ -14,11 +14,12 @@ from transformer import runs as run_folders
 from transformer.checkpoint import CheckpointError
 from transformer.cleaning import clean_pairs, read_rows
 from transformer.config import CorpusConfig, DecodeConfig, ModelConfig, TrainConfig
-from transformer.corpora import CorpusError, load_corpus
+from transformer.corpora import CorpusError
 from transformer.evaluation import evaluate as evaluate_pairs
 from transformer.interventions import parse_intervention
 from transformer.lab import GREEDY, Lab, load
-from transformer.pairs import Pair
+from transformer.own_copy import AbsentCorpus, load_own
+from transformer.pairs import Pair, Split, split_of, words
 from transformer.runs import Run, RunError, Status
 from transformer.tokenizer import TokenizerError
 from transformer.training import Evaluated, Event, TrainingError
@@ -47,16 +48,28 @@ def translate(
             print(found.text if settings.n_best == 1 else f"{found.score:.4f}\t{found.text}", flush=True)
 
 
-def evaluate(*, model: ModelName, pairs: Path | None = None, split: str = "random", limit: int | None = None) -> None:
+def evaluate(
+    *,
+    model: ModelName,
+    pairs: Path | None = None,
+    split: str | None = None,
+    longest_words: int | None = None,
+    limit: int | None = None,
+) -> None:
     """Score a model on sentence pairs and print one JSON object.
 
     Args:
-        pairs: A TSV, CSV or JSONL file of source and target; without it, the model's own held-out split.
-        split: Which of the model's own splits: validation, random, or combinations where the corpus has it.
+        pairs: A TSV, CSV or JSONL file of source and target; without it, the model's own held-out pairs.
+        split: Which pairs: validation, random (held out; the default), or what else the corpus holds out, such as
+            combinations. Of a file all pairs are taken unless train, validation or random is named: those that a run
+            on any file would train on or hold out.
+        longest_words: Only pairs with at most this many words of source, punctuation not counted.
         limit: Score at most this many pairs, the first ones.
     """
     lab = load(model)
-    chosen = clean_pairs(read_rows(pairs))[0] if pairs is not None else _own_split(lab, split)
+    chosen = _own_split(lab, split or "random") if pairs is None else _of_split(clean_pairs(read_rows(pairs))[0], split)
+    if longest_words is not None:
+        chosen = [pair for pair in chosen if _n_words(pair.source) <= longest_words]
     chosen = chosen[:limit] if limit is not None else chosen
     with tqdm(total=len(chosen), unit=" pairs", disable=None) as bar:
         found = evaluate_pairs(lab.model, chosen, lab.tokenizer, overlap_scores=True, progress=bar.update)
@@ -64,7 +77,9 @@ def evaluate(*, model: ModelName, pairs: Path | None = None, split: str = "rando
     _print_json(
         {
             "model": lab.name,
-            "pairs": str(pairs) if pairs is not None else split,
+            "pairs": str(pairs) if pairs is not None else None,
+            "split": split if pairs is not None else split or "random",
+            "longest_words": longest_words,
             "count": found.count,
             "exact_match": found.exact_match,
             "bleu": found.bleu.value,
@@ -148,6 +163,7 @@ def train_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfi
         train: TrainConfig = settings,
         name: str | None = None,
         sentence: tuple[str, ...] = (),
+        credit: str = "",
         detach: bool = False,
     ) -> None:
         """Train a model; `train CORPUS` is short for `train --corpus.name CORPUS`.
@@ -156,10 +172,13 @@ def train_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfi
             preset: A named size to start from; without it, what suits the corpus.
             name: The run's id; without it, one is made from the corpus and a number.
             sentence: Sentences whose translation is followed; without them, the corpus's examples.
+            credit: Whom the sentences of a file come from and under which licence; it goes into the card.
             detach: Leave the trainer in the background and return at once.
         """
         command = "python -m transformer " + shlex.join(sys.argv[1:])
-        run = run_folders.create_run(model, train, corpus, pinned=sentence or None, name=name, command=command)
+        run = run_folders.create_run(
+            model, train, corpus, pinned=sentence or None, name=name, command=command, credit=credit
+        )
         if detach:
             run_folders.start(run)
             print(run)
@@ -186,11 +205,25 @@ def _train_here(run: str, train: TrainConfig) -> None:
 
 
 def _own_split(lab: Lab, split: str) -> Sequence[Pair]:
-    corpus = load_corpus(lab.checkpoint.corpus_config)
+    try:
+        corpus = load_own(lab.checkpoint.corpus_config, lab.checkpoint.folder)
+    except AbsentCorpus as error:
+        raise AbsentCorpus(f"{error}; name a file of pairs with --pairs") from None
     splits = {"validation": corpus.validation, **corpus.held_out}
     if split not in splits:
         raise ValueError(f"{lab.name} has no split {split!r}; choose one of: {', '.join(splits)}")
     return splits[split]
+
+
+def _n_words(text: str) -> int:
+    """Words without punctuation."""
+    return sum(any(map(str.isalnum, word)) for word in words(text))
+
+
+def _of_split(pairs: Sequence[Pair], split: str | None) -> Sequence[Pair]:
+    if split not in (None, *get_args(Split)):
+        raise ValueError(f"a file has no split {split!r}; choose one of: {', '.join(get_args(Split))}")
+    return [pair for pair in pairs if split is None or split_of(pair.source) == split]
 
 
 def _described(run: str, status: Status) -> str:

@@ -22,8 +22,9 @@ from typing import Any
 
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.continuing import Start, check_start, start_of
-from transformer.corpora import CORPORA, corpus_tokenizer, load_corpus
+from transformer.corpora import corpus_tokenizer, load_corpus
 from transformer.files import last_of, new_folder, read_rows, write_json
+from transformer.own_copy import keep_corpus
 from transformer.run_status import (
     LOG_FILE,
     REQUEST_FILE,
@@ -106,18 +107,18 @@ def create_run(
     pinned: Sequence[str] | None = None,
     name: str | None = None,
     command: str = "",
+    credit: str = "",
     start_from: str | Start | None = None,
 ) -> str:
     """The id of a new run, ready to start. Its tokenizer is trained here and the model takes its vocabulary size.
 
-    `pinned` sentences are translated at each evaluation; None takes the corpus's first examples. `start_from` names the
+    A file to learn from is copied into the run's folder. `pinned` sentences are translated at each evaluation; None
+    takes the corpus's first examples. `credit` says in the card whom the sentences come from. `start_from` names the
     run or shipped model whose weights it begins with. Raises RunError, CorpusError, TokenizerError or ValueError for
     what cannot work; nothing is left behind then.
     """
     begin = start_of(start_from) if isinstance(start_from, str) else start_from
     loaded = load_corpus(corpus)
-    if corpus.name not in CORPORA:  # the trainer must find the file from wherever it is started
-        corpus = replace(corpus, name=str(Path(corpus.name).resolve()))
     tokenizer = corpus_tokenizer(loaded, corpus)
     model = replace(model, vocab_size=tokenizer.vocab_size)
     pinned = tuple(loaded.examples[:3] if pinned is None else dict.fromkeys(text.strip() for text in pinned))
@@ -133,16 +134,15 @@ def create_run(
             corpus=corpus,
             pinned=pinned,
             command=command,
+            credit=credit,
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             versions={"python": platform.python_version()} | {name: metadata.version(name) for name in _PACKAGES},
         )
         try:
             with new_folder(root / run_id) as folder:
                 parent = None if begin is None else begin.copy_to(folder)
-                write_settings(folder, replace(settings, parent=parent))
+                write_settings(folder, replace(settings, parent=parent, corpus=keep_corpus(corpus, folder)))
                 tokenizer.save(folder)
-                (folder / "corpus").mkdir()
-                write_json(folder / "corpus" / "generator.json", {"name": corpus.name, "seed": corpus.seed})
                 write_status(folder, Status(state="queued", heartbeat=time.time()))
         except OSError as error:
             if (root / run_id).exists():  # another process took the id in this moment

@@ -66,6 +66,8 @@ class Settings:
     """Sentences translated at each evaluation."""
     command: str = ""
     """The command that makes it again."""
+    credit: str = ""
+    """Whom the sentences come from and under which licence, where the corpus does not say it itself."""
     created: str = ""
     """ISO 8601, UTC."""
     parent: Parent | None = None
@@ -189,7 +191,7 @@ def _parsed(content: dict[str, Any]) -> Settings:
 
 def _check_texts(settings: Settings) -> None:
     """Refuses numbers and lists where a text is due, as a foreign or hand-edited file may hold them."""
-    for name in ("name", "command", "created"):
+    for name in ("name", "command", "credit", "created"):
         if not isinstance(getattr(settings, name), str):
             raise ValueError(f"{name} ({getattr(settings, name)!r}) must be a text")
     if not isinstance(settings.versions, Mapping) or not all(isinstance(v, str) for v in settings.versions.values()):

@@ -13,13 +13,14 @@ import torch
 
 from transformer.card import card
 from transformer.checkpoint import history, load_tensors, save_tensors
-from transformer.corpora import Corpus, load_corpus
+from transformer.corpora import Corpus
 from transformer.data import encode_sources
 from transformer.decoding import translate_ids
 from transformer.devices import resolve_device
 from transformer.evaluation import evaluate, fitting
 from transformer.files import append_rows, write_text
 from transformer.journal import Journal
+from transformer.own_copy import load_own
 from transformer.run_status import SNAPSHOTS, STATE_FILE
 from transformer.settings import (
     CARD_FILE,
@@ -163,7 +164,7 @@ def is_snapshot_step(step: int, an_octave: int) -> bool:
 
 def _prepare(folder: Path, threads: int) -> Trainee:
     settings = read_settings(folder)
-    corpus, tokenizer = load_corpus(settings.corpus), load_tokenizer(folder)
+    corpus, tokenizer = load_own(settings.corpus, folder), load_tokenizer(folder)
     if settings.resolved is not None:
         device = resolve_device(settings.resolved.device)
         return Trainee(folder, settings, corpus, tokenizer, _last_state(folder, settings, device))
@@ -249,6 +250,7 @@ def _score_held_out(trainee: Trainee, journal: Journal) -> None:
     state = trainee.state
     for split, pairs in trainee.corpus.held_out.items():
         chosen = fitting(pairs, trainee.tokenizer, state.model.config.max_length, trainee.settings.train.test_pairs)
-        found = evaluate(state.model, chosen, trainee.tokenizer, overlap_scores=trainee.corpus.primary_metric == "bleu")
+        overlap = trainee.corpus.primary_metric != "exact_match"
+        found = evaluate(state.model, chosen, trainee.tokenizer, overlap_scores=overlap)
         row = asdict(as_event(found, state.step, state.elapsed_s))
         journal.add(split, row)
