@@ -157,6 +157,11 @@ class MultiHeadAttention(nn.Module):
             heads = fused_attention(q, k, v, mask, bias=bias, scale=self.scale, dropout=dropout)
         return self.output(heads.transpose(1, 2).flatten(2))  # [batch head query d_head] -> [batch query d_model]
 
+    @property
+    def divisor(self) -> float:
+        """What q k^T is divided by: sqrt(d_head), or 1 where scores are not scaled."""
+        return math.sqrt(self.query.out_features / self.n_heads) if self.scale is None else 1 / self.scale
+
     def _keys_values(self, x: Tensor, memory: Tensor | None, cache: KeyValueCache | None) -> tuple[Tensor, Tensor]:
         if memory is not None and cache is not None and cache.k is not None and cache.v is not None:
             return cache.k, cache.v

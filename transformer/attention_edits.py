@@ -100,7 +100,8 @@ class RowSet:
         if self.head >= model.config.n_heads:
             raise ValueError(f"head {self.head} does not exist: this model has heads 0 to {model.config.n_heads - 1}")
         _check_positions(model, self.query, 0 if self.to == "uniform" else self.to)
-        if self.to != "uniform" and (self.stack, self.block) == ("decoder", "self") and self.to > self.query:
+        looks_back = (self.stack, self.block) == ("decoder", "self") and model.config.causal_mask
+        if self.to != "uniform" and looks_back and self.to > self.query:
             raise ValueError(f"key {self.to} comes after row {self.query}: it does not exist yet")
         return (site,)
 

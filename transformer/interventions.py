@@ -4,7 +4,7 @@ A spec says what is changed, never how the model is stored; the model itself sta
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -82,7 +82,7 @@ class MaskOff:
         return self.mask == "causal"
 
     def sites(self, model: Transformer) -> tuple[Site, ...]:
-        """Where the spec acts; ValueError for an unknown mask."""
+        """Where the spec acts; ValueError for an unknown mask, or a causal one that the model does not have."""
         blocks: dict[str, tuple[tuple[str, str], ...]] = {
             "padding": (("encoder", "self"), ("decoder", "self")),
             "causal": (("decoder", "self"),),
@@ -90,16 +90,52 @@ class MaskOff:
         }
         if self.mask not in blocks:
             raise ValueError(f"{self.mask!r} is not a mask; choose one of: {', '.join(blocks)}")
+        if self.mask == "causal" and not model.config.causal_mask:
+            raise ValueError("this model was trained without a causal mask, so there is none to lift")
         return tuple(s for s in model.sites() if s.tensor == "mask" and (s.stack, s.block) in blocks[self.mask])
 
+    def bound(self, model: Transformer) -> "Applied":
+        """The spec for this model, in which the mask that stays may be none at all."""
+        return self if model.config.causal_mask else _EverythingSeen()
+
     def apply(self, site: Site, mask: Tensor) -> Tensor:
-        """The mask [batch 1 query key] with this restriction lifted, the others kept."""
+        """The mask [batch 1 query key] of a model with a causal mask, this restriction lifted, the others kept."""
         if self.mask == "causal":
             # The last query sees every key that any query may see: what is left is the padding mask.
             return mask.any(dim=-2, keepdim=True).expand_as(mask)
         if (site.stack, site.block) == ("decoder", "self"):
             return causal_mask(mask.size(-2), mask.size(-1), mask.device).expand_as(mask)
         return torch.ones_like(mask)
+
+
+@dataclass(frozen=True)
+class ResidualOff:
+    """Adds nothing of a block's input to its output; prints `residual:off:decoder.0.ffn`.
+
+    The block's input still goes into the block itself: what is lost is the way around it (section 3.1).
+    """
+
+    stack: Stack
+    layer: int
+    block: Block
+
+    needs_recomputation = False
+
+    def __str__(self) -> str:
+        return f"residual:off:{self.stack}.{self.layer}.{self.block}"
+
+    def sites(self, model: Transformer) -> tuple[Site, ...]:
+        """Where the spec acts; ValueError where the model has no such block or no residual around it."""
+        site = Site(self.stack, self.layer, self.block, "residual")
+        if not model.config.residual:
+            raise ValueError("this model was trained without residual connections, so there is none to switch off")
+        if site not in model.sites():
+            raise ValueError(f"this model has no block {self.stack}.{self.layer}.{self.block} with a residual")
+        return (site,)
+
+    def apply(self, site: Site, residual: Tensor) -> Tensor:
+        """Zeros in place of what is added to the block's output [batch query d_model]."""
+        return torch.zeros_like(residual)
 
 
 @dataclass(frozen=True)
@@ -182,7 +218,7 @@ def shuffled(length: int, seed: int) -> list[int]:
     return order if order != sorted(order) else order[1:] + order[:1]
 
 
-Intervention = HeadsOff | MaskOff | PositionsChanged | AttentionEdit
+Intervention = HeadsOff | MaskOff | ResidualOff | PositionsChanged | AttentionEdit
 
 
 def parse_intervention(text: str) -> Intervention:
@@ -195,6 +231,10 @@ def parse_intervention(text: str) -> Intervention:
                 return HeadsOff(site.stack, site.layer, site.block, tuple(sorted({int(n) for n in numbers})))
         case ["mask", ("padding" | "causal" | "cross") as mask]:
             return MaskOff(mask)
+        case ["residual", "off", address]:
+            site = Site.parse(f"{address}.residual")
+            if site.layer is not None and site.block is not None:
+                return ResidualOff(site.stack, site.layer, site.block)
         case ["positions", ("encoder" | "decoder") as stack, "remove"]:
             return PositionsChanged(stack, "remove")
         case ["positions", ("encoder" | "decoder") as stack, "same", tokens] if _whole_numbers(tokens):
@@ -230,19 +270,26 @@ def compile_interventions(specs: Iterable[Intervention], model: Transformer) -> 
         for site in spec.sites(model):
             if site.tensor == "positions" and site in at_site:
                 raise ValueError(f"{spec} changes positions of the {site.stack} that another switch changes already")
-            at_site.setdefault(site, []).append(spec.bound(model) if isinstance(spec, PositionsChanged) else spec)
+            bound = spec.bound(model) if isinstance(spec, PositionsChanged | MaskOff) else spec
+            at_site.setdefault(site, []).append(bound)
     return _Interventions(at_site, any(spec.needs_recomputation for spec in ordered)) if ordered else None
 
 
 @dataclass(frozen=True)
 class _Interventions:
-    at_site: dict[Site, Sequence[Applied]]
+    at_site: Mapping[Site, Sequence[Applied]]
     needs_recomputation: bool
 
     def __call__(self, site: Site, tensor: Tensor) -> Tensor:
         for spec in self.at_site.get(site, ()):
             tensor = spec.apply(site, tensor)
         return tensor
+
+
+@dataclass(frozen=True)
+class _EverythingSeen:
+    def apply(self, site: Site, mask: Tensor) -> Tensor:
+        return torch.ones_like(mask)
 
 
 @dataclass(frozen=True)

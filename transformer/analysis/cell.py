@@ -31,7 +31,7 @@ class Cell:
     k: Float[ndarray, "d_head"]
     v: Float[ndarray, "d_head"]
     scores: Float[ndarray, "key"]
-    """The query's row, divided by sqrt(d_head), before the mask."""
+    """The query's row before the mask, as the pass computed it."""
     allowed: Bool[ndarray, "key"]
     weights: Float[ndarray, "key"]
     """The row after softmax, and after whatever a switch made of it."""
@@ -41,6 +41,8 @@ class Cell:
     """The block's output at this query, before the residual."""
     shares: Float[ndarray, "head key"]
     """Each cell's contribution projected on the output, in units of the output's squared length."""
+    divisor: float
+    """What the model divides q . k by: sqrt(d_head), or 1 where it was trained without this scaling."""
     bias_share: float
     rest_share: float
     """What neither cells nor the bias explain: rounding, or what a switch behind the softmax put in their place."""
@@ -59,8 +61,8 @@ class Cell:
 
     @property
     def scaled(self) -> float:
-        """q . k / sqrt(d_head), computed here; `scores` has what the pass computed."""
-        return self.dot / float(np.sqrt(len(self.q)))
+        """q . k / divisor, computed here; `scores` has what the pass computed."""
+        return self.dot / self.divisor
 
     @property
     def numerators(self) -> Float[ndarray, "key"]:
@@ -136,6 +138,7 @@ def whole_sum(
         contribution=values[head, key].numpy(),
         output=output.numpy(),
         shares=shares.numpy(),
+        divisor=attention.divisor,
         bias_share=bias_share,
         rest_share=1 - float(shares.sum()) - bias_share if length else 0.0,
         reached=bool(reached[head]),

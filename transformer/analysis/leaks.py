@@ -63,7 +63,7 @@ class Forcing:
     masked_change: float
     """Largest move of an earlier logit when the last input token is another one. 0: earlier positions cannot see it."""
     unmasked_change: float
-    """The same without the causal mask."""
+    """The same without the causal mask; equal to the other in a model that was trained without one."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def is_forcing_honest(model: Transformer, source: Sequence[int]) -> Forcing:
     longer = torch.cat((target, target[:, -1:]), dim=1) if target.size(1) < 2 else target
     other = longer.clone()
     other[0, -2] = next(i for i in range(4, model.config.vocab_size) if i != int(longer[0, -2]))
-    unmask = compile_interventions([MaskOff("causal")], model)
+    unmask = compile_interventions([MaskOff("causal")] if model.config.causal_mask else [], model)
 
     def change(tap: object) -> float:
         before, after = (teacher_forced_log_probs(model, ids, out, tap=tap)[:, :-1] for out in (longer, other))  # type: ignore[arg-type]

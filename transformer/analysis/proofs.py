@@ -113,8 +113,9 @@ def _fused_equals_explicit(model: Transformer, source: Sequence[int], target: Se
     ids, out = torch.tensor([source]), torch.tensor([target])
     fused = teacher_forced_log_probs(model, ids, out).double().exp()
     explicit = teacher_forced_log_probs(model, ids, out, tap=_identity).double().exp()
+    formula = "softmax(QKᵀ/√d)V" if model.config.scale_scores else "softmax(QKᵀ)V"
     return Proof(
-        "PyTorch's fused attention and the written-out softmax(QKᵀ/√d)V agree",
+        f"PyTorch's fused attention and the written-out {formula} agree",
         float((fused - explicit).abs().max()),
         1e-4,
         "one teacher-forced pass each over this output, without switches; largest difference of any probability",

@@ -64,8 +64,9 @@ def split_scores(
     attention: MultiHeadAttention = layer.self_attention
     q_content, q_position = _projected(attention.query, content, position, attention.n_heads)
     k_content, k_position = _projected(attention.key, content, position, attention.n_heads)
-    root = q_content.size(-1) ** 0.5
-    parts = [q @ k.transpose(-2, -1) / root for q in (q_content, q_position) for k in (k_content, k_position)]
+    parts = [
+        q @ k.transpose(-2, -1) / attention.divisor for q in (q_content, q_position) for k in (k_content, k_position)
+    ]
     return ScoreSplit(
         parts=torch.stack(parts).numpy(),
         scores=seen[f"{stack}.0.self.scores"][0].double().numpy(),
