@@ -12,9 +12,10 @@ NORMS = pytest.mark.parametrize("norm", ["post", "pre"])
 
 
 def decode(model, source, **options):
-    """All steps, the tokens [batch step] and the log-probabilities [batch step vocab]."""
+    """All steps, the tokens [batch step] and the log-probabilities [batch step vocab]; -10,000 for never."""
     steps = list(greedy(model, source, **{"max_length": 12, **options}))
-    return steps, torch.stack([s.tokens for s in steps], 1), torch.stack([s.log_probs for s in steps], 1)
+    log_probs = torch.stack([s.log_probs.clamp(min=-1e4) for s in steps], 1)
+    return steps, torch.stack([s.tokens for s in steps], 1), log_probs
 
 
 @DTYPES
@@ -72,14 +73,12 @@ def test_recorded_rows_of_real_decoding_are_the_rows_of_the_teacher_forced_pass(
     bos = torch.ones(6, 1).long()
     with torch.no_grad():
         model(source, torch.cat((bos, tokens[:, :-1]), dim=1), tap=whole)
-    alive = torch.ones(6, dtype=torch.bool)
     for t, step in enumerate(steps):
         for site, weights in step.recording.items():
             if site.stack == "decoder":
                 assert weights.size(2) == 1
                 expected = whole.recording[site][:, :, t : t + 1, : weights.size(3)]
-                within(weights[alive], expected[alive], 1e-6)
-        alive = ~step.finished
+                within(weights, expected[step.rows], 1e-6)
     first, second = ({site.stack for site in step.recording} for step in steps[:2])
     assert (first, second) == ({"encoder", "decoder"}, {"decoder"})
     within(steps[0].recording["encoder.1.self.weights"], whole.recording["encoder.1.self.weights"], 0)
@@ -120,6 +119,34 @@ def test_rows_end_at_eos_and_are_padded_after_it():
         ended |= step.tokens == 2
         assert torch.equal(step.finished, ended)
     assert ended.any() and (ended.all() or len(steps) == 12)
+
+
+def test_rows_that_have_ended_leave_the_batch():
+    steps, _, _ = decode(half_trained_model(), reversals(16)[0], record=lambda site: site.tensor == "weights")
+    going = torch.arange(16)
+    for step in steps:
+        assert torch.equal(step.rows, going) and len(step.row_log_probs) == len(going)
+        assert len(step.recording["decoder.0.cross.weights"]) == len(going)
+        assert (step.log_probs.argmax(dim=1) == 0).sum() == 16 - len(going)
+        going = (~step.finished).nonzero()[:, 0]
+    assert len(steps[-1].rows) < 8
+
+
+def test_the_cache_takes_its_memory_once():
+    """However many steps follow, keys and values stay where the first step put them; rows that leave free no more."""
+    model = half_trained_model()
+    source, target = reversals(6)
+    cache = model.new_cache(8)
+    seen = set()
+    with torch.no_grad():
+        memory = model.encode(source)
+        for position in range(8):
+            model.decode(target[:, position : position + 1], memory, source != 0, cache=cache)
+            if position == 4:
+                cache.rows(torch.tensor([5, 0, 3]))
+                source, target, memory = source[[5, 0, 3]], target[[5, 0, 3]], memory[[5, 0, 3]]
+            seen.add(cache.layers[0].self_attention.k.data_ptr())
+    assert len(seen) == 1 and cache.layers[0].self_attention.k.shape[:3] == (3, 4, 8)
 
 
 def test_decoding_stops_at_once_when_every_row_has_ended():

@@ -5,7 +5,6 @@ library call and is what training and plain translation take. Tests hold the two
 """
 
 import math
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -21,23 +20,64 @@ Keys = Float[Tensor, "batch head key d_head"]
 Bias = Float[Tensor, "1 head query key"]
 
 
-@dataclass
 class KeyValueCache:
-    """Keys and values of one attention block that later decoding steps reuse."""
+    """Keys and values of one attention block that later decoding steps reuse, in memory set aside once.
 
-    k: Tensor | None = None
-    v: Tensor | None = None
+    Room for `capacity` positions is made at the first use; past it (0: always) what is appended is copied together.
+    """
+
+    def __init__(self, capacity: int = 0) -> None:
+        self._capacity = capacity
+        self._keys: Tensor | None = None
+        self._values: Tensor | None = None
+        self.length = 0
+        """Positions held."""
+
+    @property
+    def k(self) -> Tensor | None:
+        """All keys [batch head length d_head]; None before the first use."""
+        return None if self._keys is None else self._keys[:, :, : self.length]
+
+    @property
+    def v(self) -> Tensor | None:
+        """All values [batch head length d_head]; None before the first use."""
+        return None if self._values is None else self._values[:, :, : self.length]
 
     def append(self, k: Keys, v: Keys) -> tuple[Tensor, Tensor]:
         """All keys and values up to now, the given ones last."""
-        self.k = k if self.k is None else torch.cat((self.k, k), dim=2)
-        self.v = v if self.v is None else torch.cat((self.v, v), dim=2)
-        return self.k, self.v
+        start, self.length = self.length, self.length + k.size(2)
+        self._keys = self._room(self._keys, k, start)
+        self._values = self._room(self._values, v, start)
+        if self.length > k.size(2) or self._capacity > k.size(2):
+            self._keys[:, :, start : self.length] = k
+            self._values[:, :, start : self.length] = v
+        return self._keys[:, :, : self.length], self._values[:, :, : self.length]
 
     def rows(self, kept: Tensor) -> None:
         """Keeps the given batch rows: a boolean mask or indices."""
-        if self.k is not None and self.v is not None:
-            self.k, self.v = self.k[kept], self.v[kept]
+        if self._keys is not None and self._values is not None:
+            self._keys = self._moved(self._keys, kept)
+            self._values = self._moved(self._values, kept)
+
+    def _room(self, held: Tensor | None, new: Tensor, start: int) -> Tensor:
+        if held is None and self._capacity <= new.size(2):
+            return new
+        if held is not None and self.length <= held.size(2):
+            return held
+        batch, head, _, d_head = new.shape
+        room = new.new_empty(batch, head, max(self._capacity, self.length), d_head)
+        if held is not None:
+            room[:, :, :start] = held[:, :, :start]
+        return room
+
+    def _moved(self, held: Tensor, kept: Tensor) -> Tensor:
+        """The rows in their new places, within the memory that is there where they are no more than before."""
+        chosen = held[:, :, : self.length][kept]
+        if self._capacity == 0 or len(chosen) > len(held):
+            return chosen
+        held = held[: len(chosen)]
+        held[:, :, : self.length] = chosen
+        return held
 
 
 def explicit_attention(
@@ -173,7 +213,7 @@ class MultiHeadAttention(nn.Module):
         """Queries or keys of self-attention as rotary positions turn them; others as they are."""
         if not isinstance(self.relative, RotaryPositions):
             return x
-        return self.relative(x, 0 if cache is None or cache.k is None else cache.k.size(2))
+        return self.relative(x, 0 if cache is None else cache.length)
 
     def _split(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch head length d_head"]:
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)

@@ -103,7 +103,7 @@ def beam_search(
     check_beam(size, alpha, norm)
     constraints.check(model, max_length)
     config, batch = model.config, source.size(0)
-    ask = NextToken(model, source, source_mask, tap=tap, record=record, cache=cache)
+    ask = NextToken(model, source, source_mask, max_length=max_length, tap=tap, record=record, cache=cache)
     active = torch.arange(batch, device=source.device)
     ask.rows(active.repeat_interleave(size))
     prefix = source.new_full((batch * size, 1), config.bos_id)

@@ -83,25 +83,49 @@ FREE = Constraints()
 
 @dataclass(frozen=True)
 class Step:
-    """One token for each row of the batch, and what the pass that chose it computed."""
+    """One token for each row of the batch, and what the pass that chose it computed.
+
+    Rows that had ended before have left the batch: the pass went over `rows` alone.
+    """
 
     index: int
     """0 for the first token after bos."""
     tokens: Int[Tensor, "batch"]
     """The chosen ids; pad in rows that had ended before."""
-    log_probs: Float[Tensor, "batch vocab"]
-    """Natural log of the probability of every token, as the model gave it."""
-    offered: Float[Tensor, "batch vocab"]
-    """What the token was chosen from: `log_probs`, -inf where a constraint forbids; in sampling, the log-probabilities
-    of the very distribution that was drawn from."""
     finished: Bool[Tensor, "batch"]
     """Rows that have written eos, this step included."""
+    rows: Int[Tensor, "row"]
+    """The rows of the source that this step's pass went over; row i of a recording is that of source row `rows[i]`."""
+    row_log_probs: Float[Tensor, "row vocab"]
+    """Natural log of the probability of every token in these rows, as the model gave it."""
+    row_offered: Float[Tensor, "row vocab"]
+    """What the token was chosen from: `row_log_probs`, -inf where a constraint forbids; in sampling, the
+    log-probabilities of the very distribution that was drawn from."""
+    pad_id: int
     computed: int
     """Target positions that this step's pass went through the decoder with."""
     reused: int
     """Earlier target positions whose keys and values came from the cache."""
     recording: Recording | None
     """The wanted sites of this step's pass, interventions included; the first step also holds the encoder's pass."""
+
+    @property
+    def log_probs(self) -> Float[Tensor, "batch vocab"]:
+        """`row_log_probs` for every row of the batch; one that had ended before writes pad for certain."""
+        return self._everywhere(self.row_log_probs)
+
+    @property
+    def offered(self) -> Float[Tensor, "batch vocab"]:
+        """`row_offered` for every row of the batch, as `log_probs`."""
+        return self._everywhere(self.row_offered)
+
+    def _everywhere(self, found: Tensor) -> Tensor:
+        if len(self.rows) == len(self.tokens):
+            return found
+        everywhere = found.new_full((len(self.tokens), found.size(1)), -torch.inf)
+        everywhere[:, self.pad_id] = 0.0
+        everywhere[self.rows] = found
+        return everywhere
 
 
 def greedy(
@@ -155,21 +179,27 @@ def token_by_token(
     `choose` turns allowed log-probabilities [batch vocab] into what it chose from and the tokens it chose.
     """
     constraints.check(model, max_length)
-    config = model.config
-    search = NextToken(model, source, source_mask, tap=tap, record=record, cache=cache)
-    prefix = source.new_full((source.size(0), 1), config.bos_id)
+    pad, eos = model.config.pad_id, model.config.eos_id
+    search = NextToken(model, source, source_mask, max_length=max_length, tap=tap, record=record, cache=cache)
+    prefix = source.new_full((source.size(0), 1), model.config.bos_id)
+    rows = torch.arange(source.size(0), device=source.device)
     finished = torch.zeros(source.size(0), dtype=torch.bool, device=source.device)
     for index in range(max_length):
         reused = search.reusable
         log_probs, recording = search.log_probs(prefix)
-        allowed = constraints.allowed(log_probs, prefix[:, 1:], pad_id=config.pad_id, eos_id=config.eos_id)
-        offered, tokens = choose(allowed)
-        tokens = tokens.masked_fill(finished, config.pad_id)
-        finished = finished | (tokens == config.eos_id)
-        yield Step(index, tokens, log_probs, offered, finished, prefix.size(1) - reused, reused, recording)
-        if finished.all():
-            return
-        prefix = torch.cat((prefix, tokens[:, None]), dim=1)
+        offered, chosen = choose(constraints.allowed(log_probs, prefix[:, 1:], pad_id=pad, eos_id=eos))
+        tokens = source.new_full((source.size(0),), pad).scatter(0, rows, chosen)
+        goes_on = chosen != eos
+        finished = finished.scatter(0, rows, ~goes_on)
+        positions = prefix.size(1) - reused
+        yield Step(index, tokens, finished, rows, log_probs, offered, pad, positions, reused, recording)
+        prefix = torch.cat((prefix, chosen[:, None]), dim=1)
+        if not goes_on.all():
+            kept = goes_on.nonzero()[:, 0]
+            if not len(kept):
+                return
+            rows, prefix = rows[kept], prefix[kept]
+            search.rows(kept)
 
 
 class NextToken:
@@ -184,6 +214,7 @@ class NextToken:
         source: Int[Tensor, "batch source"],
         source_mask: Bool[Tensor, "batch source"] | None,
         *,
+        max_length: int,
         tap: Tap | None,
         record: Callable[[Site], bool] | None,
         cache: bool,
@@ -193,7 +224,8 @@ class NextToken:
         self._source_mask = source != model.config.pad_id if source_mask is None else source_mask
         with torch.no_grad():
             self._memory = model.encode(source, self._source_mask, tap=chain(tap, self._recorder))
-        self._cache: DecoderCache | None = model.new_cache() if cache and not model.needs_recomputation(tap) else None
+        reusable = cache and not model.needs_recomputation(tap)
+        self._cache: DecoderCache | None = model.new_cache(max_length) if reusable else None
 
     @property
     def reusable(self) -> int:

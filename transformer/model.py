@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from transformer.attention import MultiHeadAttention
+from transformer.attention import KeyValueCache, MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward, LayerCache
 from transformer.masks import causal_mask, combine, key_mask, padding_mask
@@ -26,9 +26,9 @@ class DecoderCache:
     real: Bool[Tensor, "batch key"] | None = None
 
     @classmethod
-    def empty(cls, n_layers: int) -> "DecoderCache":
-        """A cache before the first step."""
-        return cls([LayerCache() for _ in range(n_layers)])
+    def empty(cls, n_layers: int, capacity: int) -> "DecoderCache":
+        """A cache before the first step, with room for so many target positions."""
+        return cls([LayerCache(KeyValueCache(capacity)) for _ in range(n_layers)])
 
     @property
     def length(self) -> int:
@@ -205,9 +205,10 @@ class Transformer(nn.Module):
         causal mask, or under a tap that says so."""
         return not self.config.causal_mask or needs_recomputation(tap)
 
-    def new_cache(self) -> DecoderCache:
-        """An empty key/value cache for decoding."""
-        return DecoderCache.empty(self.config.n_decoder_layers)
+    def new_cache(self, capacity: int = 0) -> DecoderCache:
+        """An empty key/value cache for decoding. Memory for `capacity` target positions is set aside at once; for what
+        goes past them, and with 0, each step copies what there is."""
+        return DecoderCache.empty(self.config.n_decoder_layers, capacity)
 
     def sites(self) -> tuple[Site, ...]:
         """Every address of a pass, in the order in which the pass comes by."""
