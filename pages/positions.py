@@ -1,8 +1,10 @@
 """Positions: the sinusoids of section 3.5 and a learned table, seen, compared, shifted, found again in the scores."""
 
 from pages.common import controls
+from pages.common.position_beyond import draw_beyond
 from pages.common.position_break import draw_break
 from pages.common.position_choices import SECTIONS, choices, segments
+from pages.common.position_study import draw_study
 from pages.common.position_tables import tables
 from pages.common.position_views import draw_distances, draw_scores, draw_shifts, draw_table
 
@@ -23,3 +25,7 @@ match chosen.section:
         draw_scores(scene, chosen)
     case "break":
         draw_break(scene, chosen)
+    case "beyond":
+        draw_beyond(scene, chosen)
+    case "study":
+        draw_study(chosen)

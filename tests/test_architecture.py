@@ -16,7 +16,7 @@ ROOMS = [
     "attention",
     "layers",
     "model",
-    "position_extension decoding beam sampling methods attention_edits interventions checkpoint state",
+    "position_extension position_history decoding beam sampling methods attention_edits interventions checkpoint state",
     "evaluation",
     "training analysis",
     "continuing run_status runs journal card trainee worker lab",

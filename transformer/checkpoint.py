@@ -34,7 +34,11 @@ from transformer.settings import (
 from transformer.state import Weights, check_weights, load_weights
 from transformer.tokenizer import Tokenizer, TokenizerError, load_tokenizer
 
+POSITIONS_FILE = "positions.safetensors"
+"""The learned position tables on the way, where they are learned; written by position_history.py."""
+
 __all__ = [
+    "POSITIONS_FILE",
     "Checkpoint",
     "CheckpointError",
     "Found",
@@ -127,13 +131,14 @@ def save_checkpoint(
 
 
 def export_checkpoint(run: Path, folder: Path) -> None:
-    """Copies what makes a checkpoint of a run (no snapshots, no state) into a new folder, under that folder's name.
+    """Copies what makes a checkpoint of a run into a new folder, under that folder's name: no state, and of snapshots
+    the learned positions alone.
 
     CheckpointError where the run is no loadable model, FileExistsError where the folder is already there.
     """
     checkpoint = load_checkpoint(run)
     with new_folder(folder) as temporary:
-        kept = {CONFIG_FILE, WEIGHTS_FILE, METRICS_FILE, SAMPLES_FILE, CARD_FILE}
+        kept = {CONFIG_FILE, WEIGHTS_FILE, METRICS_FILE, SAMPLES_FILE, CARD_FILE, POSITIONS_FILE}
         for path in run.iterdir():
             if path.name in kept or path.name.startswith("tokenizer."):
                 shutil.copyfile(path, temporary / path.name)

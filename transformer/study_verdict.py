@@ -22,7 +22,8 @@ class Spread(NamedTuple):
     high: float
 
 
-class Share(NamedTuple):
+@dataclass(frozen=True)
+class Share:
     """Sentences that came out right, of all seeds together, with Wilson's 95 % interval."""
 
     right: int

@@ -97,12 +97,10 @@ def _results(run: StudyRun, plan: StudyPlan, tell: Callable[[str], None]) -> Stu
     if run.corpus in study.LENGTH_TASKS:
         trained = plan.trained_to + 1  # the end mark, or the start mark, takes one
         pairs = {n: pairs_of_length(run.corpus, n, plan.pairs) for n in range(1, plan.tested_to + 1)}
-        for how in _ways(run.positions):
+        for name, how in _ways(run.positions):
             tell(f"testing lengths 1 to {plan.tested_to}")
-            found = scores_by_length(
-                checkpoint.model, checkpoint.tokenizer, pairs, how or "noise", trained=min(trained, plan.tested_to + 1)
-            )
-            lengths[how] = tuple((score.length, score.right, score.count) for score in found)
+            found = scores_by_length(checkpoint.model, checkpoint.tokenizer, pairs, how, trained=trained)
+            lengths[name] = tuple((score.length, score.right, score.count) for score in found)
     return replace(
         run,
         state="done",
@@ -120,8 +118,9 @@ def _results(run: StudyRun, plan: StudyPlan, tell: Callable[[str], None]) -> Stu
     )
 
 
-def _ways(positions: PositionKind) -> tuple[Extension | str, ...]:
-    return PAST_A_LEARNED_TABLE if positions == "learned" else ("",)
+def _ways(positions: PositionKind) -> tuple[tuple[str, Extension], ...]:
+    """What is tried past the trained positions, and the name under which its result is kept."""
+    return tuple((how, how) for how in PAST_A_LEARNED_TABLE) if positions == "learned" else (("", "noise"),)
 
 
 def main(arguments: list[str]) -> int:

@@ -21,6 +21,7 @@ from transformer.evaluation import evaluate, fitting
 from transformer.files import append_rows, write_text
 from transformer.journal import Journal
 from transformer.own_copy import load_own
+from transformer.position_history import write_history
 from transformer.run_status import SNAPSHOTS, STATE_FILE
 from transformer.settings import (
     CARD_FILE,
@@ -241,6 +242,7 @@ def _finish(trainee: Trainee, journal: Journal, outcome: Outcome) -> None:
     if not asked:
         journal.say(phase="scoring held-out pairs")
         _score_held_out(trainee, journal)
+    write_history(trainee.folder, trainee.folder / SNAPSHOTS)
     rows = history(trainee.folder)
     write_text(trainee.folder / CARD_FILE, card(trainee.settings, trainee.corpus, rows, state.model.n_parameters()))
     journal.say(state="stopped" if asked else "finished", phase="", reason="asked" if asked else outcome)

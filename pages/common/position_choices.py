@@ -9,9 +9,10 @@ import streamlit as st
 
 from pages.common.state import choose, visit
 from transformer.analysis.positions import Likeness
+from transformer.position_extension import EXTENSIONS, Extension
 from transformer.taps import Stack
 
-Section = Literal["table", "distances", "shifts", "scores", "break"]
+Section = Literal["table", "distances", "shifts", "scores", "break", "beyond", "study"]
 Layout = Literal["interleaved", "concatenated"]
 SECTIONS: dict[Section, str] = {
     "table": "The table",
@@ -19,6 +20,8 @@ SECTIONS: dict[Section, str] = {
     "shifts": "Relative shifts",
     "scores": "What attention does with them",
     "break": "Break it",
+    "beyond": "Beyond the trained length",
+    "study": "The paired study",
 }
 LONGEST = 512
 """Positions and dimensions up to which tables are drawn."""
@@ -44,6 +47,12 @@ class Choices:
     frequency: int = 2
     likeness: Likeness = "cosine"
     k: int = 1
+    study: str = ""
+    """The study whose results are shown."""
+    task: str = ""
+    """The corpus of the study."""
+    past: Extension = "noise"
+    """What a learned table does past its last trained row."""
 
     def parameters(self) -> dict[str, str]:
         """The query parameters that `read` turns into this again; defaults are left out."""
@@ -59,6 +68,7 @@ def read(parameters: Mapping[str, str]) -> Choices:
         "layout": get_args(Layout),
         "likeness": get_args(Likeness),
         "base": BASES,
+        "past": EXTENSIONS,
     }
     limits = {"d_model": (2, LONGEST), "length": (2, LONGEST), "frequency": (0, LONGEST // 2 - 1), "k": (0, LONGEST)}
     for name, text in parameters.items():
@@ -67,7 +77,7 @@ def read(parameters: Mapping[str, str]) -> Choices:
             found[name] = value
         elif name in limits and isinstance(value, int) and limits[name][0] <= value <= limits[name][1]:
             found[name] = value - value % 2 if name == "d_model" else value
-        elif name == "table" or (name == "moment" and (text == "start" or isinstance(value, int))):
+        elif name in ("table", "study", "task") or (name == "moment" and (text == "start" or isinstance(value, int))):
             found[name] = text
     return Choices(**found)
 

@@ -14,9 +14,10 @@ from pages.common.controls import Scene
 from pages.common.position_choices import LONGEST, Choices
 from transformer.analysis.positions import initial_model, model_table, sinusoids, untouched_rows
 from transformer.analysis.score_split import ScoreSplit, split_scores
-from transformer.checkpoint import load_tensors
 from transformer.interventions import compile_interventions
-from transformer.runs import RunError, snapshots
+from transformer.position_history import read_history, read_tables
+from transformer.runs import RunError
+from transformer.runs import snapshots as snapshots_of
 from transformer.settings import WEIGHTS_FILE, CheckpointError, read_settings
 from transformer.taps import Stack
 
@@ -126,11 +127,19 @@ def _learned(name: str, choices: Choices) -> Learned | None:
     start = _start(name, choices.stack, age)
     assert end is not None and start is not None, "the model's positions are learned"
     fresh = untouched_rows(end, start)
-    steps = _snapshots(name)
+    moment = int(choices.moment) if choices.moment.isdecimal() else None
     rows = start if choices.moment == "start" else end
-    if choices.moment.isdecimal() and int(choices.moment) in steps:
-        rows = _snapshot(steps[int(choices.moment)], choices.stack, end)
-    return Learned(name, rows, int(fresh[0]) if len(fresh) else len(end), tuple(steps))
+    steps: tuple[int, ...]
+    if snapshots := _snapshots(name):
+        steps = tuple(snapshots)
+        if moment in snapshots and (found := read_tables(snapshots[moment])) is not None:
+            rows = found[choices.stack].numpy()
+    else:  # a shipped model keeps the tables alone
+        history = read_history(lab.checkpoint.folder)
+        steps = () if history is None else history.steps
+        if history is not None and moment in history.steps:
+            rows = history.at(moment, choices.stack, end)
+    return Learned(name, rows, int(fresh[0]) if len(fresh) else len(end), steps)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
@@ -142,14 +151,6 @@ def _start(name: str, stack: Stack, age: int) -> np.ndarray | None:
 
 def _snapshots(name: str) -> dict[int, Path]:
     try:
-        return snapshots(name)
-    except RunError:  # a shipped model, which keeps none
+        return snapshots_of(name)
+    except RunError:  # a shipped model
         return {}
-
-
-def _snapshot(path: Path, stack: Stack, otherwise: np.ndarray) -> np.ndarray:
-    try:
-        weights, _ = load_tensors(path)
-    except CheckpointError:
-        return otherwise
-    return weights[f"{stack}.embedding.positions.table"].float().numpy()

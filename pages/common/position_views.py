@@ -59,6 +59,7 @@ OTHER_KINDS = {
 _SPLIT = r"""
 \frac{q_i \cdot k_j}{\sqrt{d_k}} = \frac{(q^c_i + q^p_i)\cdot(k^c_j + k^p_j)}{\sqrt{d_k}}
 """
+_SPLIT_UNSCALED = r"q_i \cdot k_j = (q^c_i + q^p_i)\cdot(k^c_j + k^p_j)"
 
 
 def draw_table(shown: Tables) -> None:
@@ -67,7 +68,8 @@ def draw_table(shown: Tables) -> None:
     chosen = shown.choices
     sinusoidal = shown.sinusoidal
     laid_out = concatenated(sinusoidal) if chosen.layout == "concatenated" else sinusoidal
-    values, names, ends = [laid_out], [shown.sinusoidal_name], [None]
+    values, names = [laid_out], [shown.sinusoidal_name]
+    ends: list[int | None] = [None]
     if shown.learned is not None:
         values.append(shown.cut)
         names.append(shown.learned_name)
@@ -236,7 +238,7 @@ def draw_scores(scene: Scene, chosen: Choices) -> None:
             "as content. A model with pre-norm divides by the measured norm of the sum in both parts. Cells that the "
             "mask hides are left empty."
         )
-        st.latex(_SPLIT)
+        st.latex(_SPLIT if scene.lab.model.config.scale_scores else _SPLIT_UNSCALED)
 
 
 def _sizes(shown: Tables) -> None:

@@ -1,0 +1,216 @@
+"""Beyond the trained length: exact match by length for each kind, and the visitor's own long sentence."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+import torch
+
+from pages.common import loading, wording
+from pages.common.controls import Scene, say
+from pages.common.pictures import is_dark
+from pages.common.position_choices import Choices, segments
+from pages.common.position_study import choose_study, corpus_of
+from transformer.analysis.lengths import LengthScore, scores_by_length, wilson
+from transformer.decoding import translate_ids
+from transformer.figures.study import ByLength, lengths_figure
+from transformer.lab import Lab
+from transformer.position_extension import Extension, extended
+from transformer.settings import WEIGHTS_FILE
+from transformer.study import LENGTH_TASKS, Study
+from transformer.study_verdict import LengthCurve, length_curves
+from transformer.tasks import MAX_SYMBOLS, pairs_of_length
+
+PAST: dict[Extension, str] = {
+    "noise": "As it is",
+    "clamp": "Clamp",
+    "interpolate": "Interpolate",
+    "refuse": "Refuse",
+}
+_LIVE_PAIRS = 50
+_LONGEST_LIVE = 40
+_QUIET = {"displayModeBar": False}
+
+
+def draw_beyond(scene: Scene, chosen: Choices) -> None:
+    """The study's curves by length, what a learned table does past its end, then this model and a sentence of one's
+    own."""
+    found = choose_study(chosen)
+    segments("past", "Past its last trained row, a learned table", PAST, chosen.past)
+    if found is not None and (curves := length_curves(found, corpus_of(found, chosen), chosen.past)):
+        _draw(curves, list(found.plan.positions), found.plan.trained_to, key="study-lengths")
+        st.markdown(_ends(found, chosen.past))
+        _ranges(found, curves)
+    else:
+        st.caption("No study has tested lengths here yet: start one under *The paired study*.")
+    st.markdown(f"##### {wording.plain(scene.lab.name)}, tested here")
+    _this_model(scene.lab, chosen.past)
+    with st.expander("What am I looking at?"):
+        st.markdown(
+            "A point is the share of held-out strings of one length that came out right in every symbol, all seeds "
+            "together; the band is Wilson's 95 % interval for that share. Up to the shaded edge are the lengths of "
+            "training. Sinusoidal, rotary and ALiBi positions follow formulas that go on for ever, and no positions "
+            "need nothing; that they *can* be computed does not mean that the model has learned what to do with them. "
+            "A learned table must be carried on by a choice, for you alone: the model itself stays as it is. *Clamp* "
+            "gives every later token the place of the last trained one. *Interpolate* spreads the trained rows over "
+            "the whole sentence, in both stacks, as far as this very sentence needs, so that neighbours stand closer "
+            "than they did in training."
+        )
+
+
+def _ends(found: Study, past: Extension) -> str:
+    plan = found.plan
+    trained, rows = plan.trained_to + 1, plan.tested_to + 1
+    middle = rows // 2
+    done = {
+        "refuse": f"Here a sentence that needs position {trained} or more is **refused**: it gets no answer.",
+        "noise": f"Here rows {trained} to {rows - 1} are used **as they are**: noise that no training ever touched.",
+        "clamp": f"Here every position from {trained} on reads row {trained - 1}, the last trained one (**clamp**).",
+        "interpolate": f"Here the {trained} trained rows are stretched over the whole sentence (**interpolate**): of a "
+        f"sentence of {rows} tokens, position {middle} reads what lies at {middle * (trained - 1) / (rows - 1):.2f}.",
+    }[past]
+    return (
+        f"Training strings have 1 to {plan.trained_to} symbols and an end mark: positions 0 to {trained - 1}. Every "
+        f"model was built for max_length {rows}, so the learned table ends at position {rows - 1}; but **its rows "
+        f"{trained} to {rows - 1} exist without ever having been trained**. {done}"
+    )
+
+
+def _draw(curves: tuple[LengthCurve, ...], names: list[str], trained_to: int, *, key: str) -> None:
+    drawn = []
+    for curve in curves:
+        length, right, count = (np.array([getattr(s, f) for s in curve.scores]) for f in ("length", "right", "count"))
+        low, high = np.array(curve.intervals()).T
+        drawn.append(ByLength(curve.positions, length, right, count, low, high))
+    figure = lengths_figure(drawn, names, trained_to=trained_to, dark=is_dark())
+    st.plotly_chart(figure, key=key, theme=None, config=_QUIET)
+
+
+def _ranges(found: Study, curves: tuple[LengthCurve, ...]) -> None:
+    """The same in numbers: inside, just beyond, and beyond."""
+    first, last = found.plan.trained_to, found.plan.tested_to
+    edges = [(1, first), (first + 1, min(first + 4, last)), (first + 1, last)]
+    table: dict[str, list[str]] = {"positions": [curve.positions for curve in curves]}
+    for low, high in edges:
+        if low <= high:
+            where = "inside" if high <= first else "beyond"
+            table[f"{where}: {low} to {high} symbols"] = [_share(curve.scores, low, high) for curve in curves]
+    st.dataframe(table, hide_index=True, width="stretch")
+
+
+def _share(scores: tuple[LengthScore, ...], low: int, high: int) -> str:
+    within = [score for score in scores if low <= score.length <= high]
+    right, count = sum(s.right for s in within), sum(s.count for s in within)
+    if not count:
+        return "refused"
+    least, most = wilson(right, count)
+    return f"{100 * right / count:.1f} % ({100 * least:.1f}–{100 * most:.1f}), {right:,} of {count:,}"
+
+
+def _this_model(lab: Lab, past: Extension) -> None:
+    corpus = lab.checkpoint.settings.corpus
+    if corpus.name not in LENGTH_TASKS:
+        st.markdown(
+            f"It learned *{wording.plain(corpus.name)}*, whose sentences cannot be had at any length. Choose a model "
+            f"of {', '.join(LENGTH_TASKS[:-1])} or {LENGTH_TASKS[-1]} to see exact match by length."
+        )
+        return
+    longest = corpus.longest or MAX_SYMBOLS
+    kind, rows = lab.model.config.positions, lab.model.config.max_length
+    said = f"It has {kind} positions and learned strings of 1 to {longest} symbols: positions 0 to {longest}."
+    if kind == "learned":
+        said += (
+            f" Its table has {rows} rows and ends at position {rows - 1}; rows {longest + 1} to {rows - 1} exist and "
+            "were never trained."
+        )
+    else:
+        said += f" It was built for {rows} tokens; longer ones are read here by going on with {_FORMULA[kind]}."
+    st.markdown(said)
+    _try(lab, past, longest)
+    if st.session_state.get(f"measured-{lab.name}") or st.button(
+        f"Test {_LIVE_PAIRS} strings of each length from 1 to {_LONGEST_LIVE}", key="measure-lengths"
+    ):
+        st.session_state[f"measured-{lab.name}"] = True
+        curve = LengthCurve(kind, _measured(lab.name, _age(lab), past if kind == "learned" else "noise", longest))
+        _draw((curve,), [kind], longest, key="own-lengths")
+        st.dataframe(
+            {
+                "lengths": [f"1 to {longest}, inside", f"{longest + 1} to {_LONGEST_LIVE}, beyond"],
+                "exact match": [_share(curve.scores, 1, longest), _share(curve.scores, longest + 1, _LONGEST_LIVE)],
+            },
+            hide_index=True,
+            width="content",
+        )
+
+
+_FORMULA = {
+    "sinusoidal": "the formula",
+    "rotary": "the angles",
+    "alibi": "the slopes",
+    "none": "nothing: it has no positions",
+}
+
+
+def _try(lab: Lab, past: Extension, longest: int) -> None:
+    """A long sentence of the visitor's own, through the model so extended."""
+    key = f"beyond-text-{lab.name}"
+    if key not in st.session_state:
+        st.session_state[key] = pairs_of_length(lab.checkpoint.settings.corpus.name, longest + 4, 1)[0].source
+    text = st.text_input(f"A string longer than {longest} symbols", key=key)
+    try:
+        answer = _answer(lab.name, _age(lab), text, past, longest)
+    except ValueError as error:
+        said = str(error).strip().rstrip(".")
+        say(f"Refused: {said}.")
+        return
+    st.markdown(f"It writes: `{answer.text or '(nothing)'}`" if "`" not in answer.text else wording.plain(answer.text))
+    st.caption(f"{answer.n_tokens} tokens with the end mark: positions 0 to {answer.n_tokens - 1}. {answer.done}")
+
+
+@dataclass(frozen=True)
+class _Answer:
+    text: str
+    n_tokens: int
+    done: str
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _answer(name: str, age: int, text: str, past: Extension, longest: int) -> _Answer:
+    """What the model writes, its positions carried on as far as this text needs; ValueError where they are not."""
+    lab = loading.get_lab(name)
+    ids = [*lab.tokenizer.encode(text), lab.model.config.eos_id]
+    if not text.strip():
+        raise ValueError("type at least one symbol")
+    if len(ids) > _MOST_TOKENS:
+        raise ValueError(f"the text has {len(ids)} tokens with its end mark; up to {_MOST_TOKENS} are read here")
+    model = extended(lab.model, max(len(ids), longest + 1), past, trained=longest + 1)
+    written = translate_ids(model, torch.tensor([ids]), max_length=max(len(ids), longest + 1))[0]
+    return _Answer(lab.tokenizer.decode(written), len(ids), _done(lab, len(ids), past, longest))
+
+
+_MOST_TOKENS = 200
+
+
+def _done(lab: Lab, n_tokens: int, past: Extension, longest: int) -> str:
+    if n_tokens <= longest + 1:
+        return "All of them were trained."
+    if lab.model.config.positions != "learned":
+        return f"Training reached 0 to {longest}."
+    return {
+        "noise": f"Rows {longest + 1} to {n_tokens - 1} of the table are untrained and used as they are.",
+        "clamp": f"Positions {longest + 1} to {n_tokens - 1} read row {longest}.",
+        "interpolate": f"The trained rows 0 to {longest} are stretched over all of them.",
+        "refuse": "",
+    }[past]
+
+
+@st.cache_data(max_entries=32, show_spinner="Translating strings of every length")
+def _measured(name: str, age: int, past: Extension, longest: int) -> tuple[LengthScore, ...]:
+    lab = loading.get_lab(name)
+    corpus = lab.checkpoint.settings.corpus.name
+    pairs = {n: pairs_of_length(corpus, n, _LIVE_PAIRS) for n in range(1, _LONGEST_LIVE + 1)}
+    return scores_by_length(lab.model, lab.tokenizer, pairs, past, trained=longest + 1)
+
+
+def _age(lab: Lab) -> int:
+    return (lab.checkpoint.folder / WEIGHTS_FILE).stat().st_mtime_ns
