@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 ROOMS = [
-    """config masks positions taps files settings devices
-       data loss schedule tokenizer cleaning corpora own_copy uploads corpus_stats tasks metrics pairs recipes
+    """config masks positions taps files locks settings devices
+       data loss schedule tokenizer cleaning corpora prepared own_copy uploads corpus_stats tasks metrics pairs recipes
        emoji_names pronouns figures""",
     "attention",
     "layers",
@@ -19,7 +19,7 @@ ROOMS = [
     "position_extension position_history decoding beam sampling methods attention_edits interventions checkpoint state",
     "evaluation",
     "training analysis",
-    "continuing run_status runs journal card trainee worker lab",
+    "continuing run_status claims quota job_queue launch warm_worker runs journal card trainee worker lab",
     "study study_verdict study_work",
     "commands study_command",
     "__main__",

@@ -17,6 +17,7 @@ from tiny_runs import MODEL, settings
 
 from transformer import corpora, journal, runs
 from transformer.checkpoint import find_checkpoint, load_checkpoint
+from transformer.claims import threads_for
 from transformer.config import CorpusConfig
 from transformer.corpora import CorpusError
 from transformer.files import read_rows
@@ -372,14 +373,14 @@ def test_a_dead_trainers_last_words_are_passed_on(room):
     assert runs.status(run_id).step == 7
 
 
-def test_a_trainer_that_never_came_up_is_noticed(room):
+def test_a_trainer_that_never_came_up_is_noticed_at_once(room):
     run_id = create()
-    starting = Status(state="queued", phase="starting", heartbeat=time.time())
-    write_status(room / run_id, starting)
+    claimed = runs.claim(run_id)
     assert runs.status(run_id).active
-    write_status(room / run_id, replace(starting, heartbeat=time.time() - 100))
+    os.close(claimed.lock)  # as when whoever was about to start it is killed
     assert runs.status(run_id).state == "failed"
     assert "the trainer did not start" in runs.status(run_id).error
+    os.close(runs.claim(run_id).lock)
 
 
 def test_a_half_written_row_is_left_out_and_a_repeated_step_counts_once(room):
@@ -428,11 +429,11 @@ def test_a_deleted_run_is_gone():
 def test_with_another_run_at_work_a_new_one_gets_one_thread(room):
     first, second = create(threads=None), create(threads=None)
     made = read_settings(room / second)
-    assert runs._threads(second, made) == runs.usable_cpus()
+    assert threads_for(second, made) == runs.usable_cpus()
     write_status(room / first, Status(state="running", pid=os.getpid()))
-    assert runs._threads(second, made) == 1
+    assert threads_for(second, made) == 1
     asked = replace(made, train=replace(made.train, threads=3))
-    assert runs._threads(second, asked) == 3
+    assert threads_for(second, asked) == 3
 
 
 def test_watching_does_not_import_torch():

@@ -3,7 +3,6 @@
 No torch here, and nothing that is slow to import: watching must be quick.
 """
 
-import time
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
@@ -11,6 +10,7 @@ from typing import Literal
 import psutil
 
 from transformer.files import read_json, write_json
+from transformer.locks import is_held
 from transformer.settings import is_name, runs_folder
 
 State = Literal["queued", "running", "paused", "stopped", "finished", "failed"]
@@ -21,8 +21,10 @@ REQUEST_FILE = "request.json"
 LOG_FILE = "log.txt"
 STATE_FILE = "state/state.safetensors"
 SNAPSHOTS = "snapshots"
-START_LIMIT_S = 60.0
-"""A run that is queued for longer without a process has failed to start."""
+LOCK_FILE = ".lock"
+"""Held by whoever starts or trains the run, for as long as they live."""
+WAITING = "waiting"
+"""The phase of a run that waits in the queue."""
 
 
 class RunError(Exception):
@@ -38,9 +40,9 @@ class Status:
     elapsed_s: float = 0.0
     """Seconds of training, pauses not included."""
     phase: str = ""
-    """What a queued or running trainer is at: "starting", "training", "scoring held-out pairs"."""
+    """What a queued or running trainer is at: "waiting", "starting", "training", "scoring held-out pairs"."""
     reason: str = ""
-    """Why it ended: a reason of training.Finished, or "asked"."""
+    """Why it ended: a reason of training.Finished, "asked", or the sentence of a quota that is used up."""
     error: str = ""
     """One sentence where it failed."""
     heartbeat: float = 0.0
@@ -51,24 +53,26 @@ class Status:
 
     @property
     def active(self) -> bool:
-        """Whether a trainer works on it, or has been started and is about to."""
+        """Whether a trainer works on it, has been started and is about to, or will be when it is its turn."""
         return self.state == "running" or (self.state == "queued" and self.phase != "")
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it waits in the queue."""
+        return self.state == "queued" and self.phase == WAITING
 
 
 def status(run_id: str) -> Status:
     """How the run is doing, also where its process died without a word. RunError for no such run."""
     folder = run_folder(run_id)
-    written = _read_status(folder)
-    if not written.active:
+    written = read_status(folder)
+    if not written.active or written.waiting or _has_process(folder, written):
         return written
-    if written.pid is not None:
-        if is_alive(written.pid, written.create_time):
-            return written
-        again = _read_status(folder)  # it may have ended well between the two looks
-        return replace(again, state="failed", error=_last_words(folder)) if again.active else again
-    if time.time() - written.heartbeat > START_LIMIT_S:
-        return replace(written, state="failed", error=f"the trainer did not start. {_last_words(folder)}")
-    return written
+    again = read_status(folder)
+    if again != written:  # it ended well, or somebody started it anew, between the two looks
+        return status(run_id)
+    said = _last_words(folder)
+    return replace(again, state="failed", phase="", error=said if again.pid else f"the trainer did not start; {said}")
 
 
 def is_alive(pid: int, create_time: float | None) -> bool:
@@ -103,12 +107,19 @@ def run_ids(root: Path) -> list[str]:
     return sorted(path.name for path in root.iterdir() if is_name(path.name) and (path / STATUS_FILE).is_file())
 
 
-def _read_status(folder: Path) -> Status:
+def read_status(folder: Path) -> Status:
+    """What status.json says, whatever became of the process."""
     names = {item.name for item in fields(Status)}
     try:
         return Status(**{name: value for name, value in read_json(folder / STATUS_FILE).items() if name in names})
     except TypeError:
         return Status(state="failed", error=f"{STATUS_FILE} cannot be read")
+
+
+def _has_process(folder: Path, active: Status) -> bool:
+    if active.state == "running" and active.pid is not None:
+        return is_alive(active.pid, active.create_time)
+    return is_held(folder / LOCK_FILE)
 
 
 def _last_words(folder: Path) -> str:

@@ -6,13 +6,9 @@ run outlives the page, the browser and the server that started it. No torch here
 
 import datetime
 import itertools
-import os
 import platform
 import re
 import shutil
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,11 +16,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from transformer.claims import claim, usable_cpus
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.continuing import Start, check_start, start_of
-from transformer.corpora import corpus_tokenizer, load_corpus
 from transformer.files import last_of, new_folder, read_rows, write_json
+from transformer.job_queue import cancel, enqueue, place, start_waiting
 from transformer.own_copy import keep_corpus
+from transformer.prepared import prepared
+from transformer.quota import check_quota, settle
 from transformer.run_status import (
     LOG_FILE,
     REQUEST_FILE,
@@ -64,6 +63,7 @@ __all__ = [
     "RunError",
     "State",
     "Status",
+    "check_quota",
     "claim",
     "create_run",
     "delete",
@@ -77,6 +77,7 @@ __all__ = [
     "samples",
     "snapshots",
     "start",
+    "start_waiting",
     "status",
     "stop",
     "usable_cpus",
@@ -97,6 +98,8 @@ class Run:
     loadable: bool
     """Whether it has weights to look into."""
     resumable: bool
+    place: int = 0
+    """Its place in the queue, 1 for the next to start; 0 where it does not wait."""
 
 
 def create_run(
@@ -118,8 +121,7 @@ def create_run(
     what cannot work; nothing is left behind then.
     """
     begin = start_of(start_from) if isinstance(start_from, str) else start_from
-    loaded = load_corpus(corpus)
-    tokenizer = corpus_tokenizer(loaded, corpus)
+    loaded, tokenizer = prepared(corpus)
     model = replace(model, vocab_size=tokenizer.vocab_size)
     pinned = tuple(loaded.examples[:3] if pinned is None else dict.fromkeys(text.strip() for text in pinned))
     _check_pinned(pinned, tokenizer, model.max_length)
@@ -152,70 +154,37 @@ def create_run(
     raise AssertionError("ids do not run out")
 
 
-def start(run_id: str) -> None:
+def start(run_id: str, *, owner: str = "") -> None:
     """Starts the trainer of a new run in a process of its own, or goes on with one that paused, stopped or failed.
 
-    Raises RunError for a run that is active or has finished.
+    Where as many runs are at work as may be, it waits in the queue: job_queue.py says when its turn comes. `owner` is
+    the visitor who asks, for turns and quotas. Raises RunError for a run that is active or has finished, and where the
+    owner's quota is used up.
     """
-    folder = run_folder(run_id)
-    before, n_threads = claim(run_id)
-    environment = os.environ | {
-        "OMP_NUM_THREADS": str(n_threads),
-        # Two runs on two cores otherwise spin against each other and collapse to 0-1 steps/s.
-        "GOMP_SPINCOUNT": "1000",
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(SHIPPED_FOLDER.parent), os.environ.get("PYTHONPATH")))),
-        "ATTENTION_LAB_RUNS": str(runs_folder().resolve()),
-    }
-    with (folder / LOG_FILE).open("ab") as log:
-        try:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "transformer.worker", str(folder.resolve())],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env=environment,
-            )
-        except OSError as error:
-            write_status(folder, before)
-            raise RunError(f"the trainer of {run_id} could not be started: {error}") from error
-    # Reaped by a thread: a trainer that ended must not stay behind as a zombie of the server.
-    threading.Thread(target=process.wait, name=f"reaper of {run_id}", daemon=True).start()
-
-
-def claim(run_id: str) -> tuple[Status, int]:
-    """Marks a run as about to be trained; returns its status before and its number of threads. RunError as `start`."""
-    folder = run_folder(run_id)
-    before = status(run_id)
-    if before.active:
-        raise RunError(f"{run_id} is already {before.state}")
-    if before.state == "finished":
-        raise RunError(f"{run_id} has finished ({before.reason}); start a new run to train longer")
-    threads = _threads(run_id, read_settings(folder))
-    (folder / REQUEST_FILE).unlink(missing_ok=True)
-    queued = Status(
-        state="queued", phase="starting", heartbeat=time.time(), step=before.step, elapsed_s=before.elapsed_s
-    )
-    write_status(folder, queued)
-    return before, threads
+    enqueue(run_id, owner)
+    start_waiting()
 
 
 def pause(run_id: str) -> None:
-    """Asks the trainer to save where it is and end; `start` goes on from there. RunError where none is at work."""
-    _ask(run_id, "pause")
+    """Asks the trainer to save where it is and end; `start` goes on from there. RunError where none is at work.
+
+    A run that waits leaves the queue.
+    """
+    if not cancel(run_id, "paused"):
+        _ask(run_id, "pause")
 
 
-def resume(run_id: str) -> None:
+def resume(run_id: str, *, owner: str = "") -> None:
     """Goes on with a run that paused, stopped or failed, from its last saved state; the same as `start`."""
-    start(run_id)
+    start(run_id, owner=owner)
 
 
 def stop(run_id: str) -> None:
-    """Asks the trainer to end with the final weights and a card; a paused run ends where it is."""
+    """Asks the trainer to end with the final weights and a card; a run that is paused or waits ends where it is."""
     folder, now = run_folder(run_id), status(run_id)
     if now.state == "paused":
         write_status(folder, replace(now, state="stopped", reason="asked"))
-    else:
+    elif not cancel(run_id, "stopped"):
         _ask(run_id, "stop")
 
 
@@ -248,7 +217,8 @@ def get_run(run_id: str) -> Run:
     folder = run_folder(run_id)
     found = status(run_id)
     resumable = found.state in ("paused", "stopped", "failed")
-    return Run(run_id, folder, read_settings(folder), found, (folder / WEIGHTS_FILE).is_file(), resumable)
+    loadable = (folder / WEIGHTS_FILE).is_file()
+    return Run(run_id, folder, read_settings(folder), found, loadable, resumable, place(run_id) if found.waiting else 0)
 
 
 def list_runs() -> list[Run]:
@@ -266,12 +236,9 @@ def delete(run_id: str) -> None:
     """Removes a run with all its files; RunError while a trainer works on it."""
     if status(run_id).active:
         raise RunError(f"{run_id} is still training; stop it first")
-    shutil.rmtree(run_folder(run_id))
-
-
-def usable_cpus() -> int:
-    """CPUs that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    folder = run_folder(run_id)
+    settle(folder)
+    shutil.rmtree(folder)
 
 
 def _ask(run_id: str, request: Request) -> None:
@@ -279,14 +246,6 @@ def _ask(run_id: str, request: Request) -> None:
     if not now.active:
         raise RunError(f"{run_id} cannot {request}: it is {now.state}")
     write_json(run_folder(run_id) / REQUEST_FILE, {"request": request})
-
-
-def _threads(run_id: str, settings: Settings) -> int:
-    """As resolved at the first start; else as asked; else all CPUs, or one where another run is at work."""
-    if settings.resolved is not None:
-        return settings.resolved.threads
-    others = any(run.status.active for run in list_runs() if run.id != run_id)
-    return settings.train.threads or (1 if others else usable_cpus())
 
 
 def _free_ids(root: Path, name: str | None, corpus: CorpusConfig) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The trainer of one run: works on its folder until the run ends, pauses, is stopped or fails.
 
-`python -m transformer.worker FOLDER` is the detached process; `train_run` is the same in the foreground. Everything
-that watchers see is written by journal.py and trainee.py.
+`python -m transformer.worker FOLDER LOCK` is the detached process, and warm_worker.py another way to it; `train_run` is
+the same in the foreground. Everything that watchers see is written by journal.py and trainee.py.
 """
 
 import contextlib
@@ -22,6 +22,7 @@ from transformer import runs
 from transformer.files import read_json
 from transformer.journal import Journal
 from transformer.runs import Status
+from transformer.warm_worker import NICENESS
 
 if TYPE_CHECKING:
     from transformer.training import Event
@@ -32,17 +33,36 @@ Progress = Callable[["Event"], None]
 def train_run(run_id: str, progress: Progress | None = None) -> Status:
     """Trains a run in this process, in the foreground; returns how it ended. RunError if a trainer is at work on it.
 
-    `progress` sees every event. Ctrl-C pauses: `runs.start`, or this function, goes on from there.
+    `progress` sees every event. Ctrl-C pauses: `runs.start`, or this function, goes on from there. It does not wait in
+    the queue, but counts as a run at work for those that do.
     """
-    _, threads = runs.claim(run_id)
-    return _train(runs.run_folder(run_id), threads, progress)
+    claimed = runs.claim(run_id)
+    try:
+        return _train(runs.run_folder(run_id), claimed.threads, progress)
+    finally:
+        os.close(claimed.lock)
+        runs.start_waiting()
+
+
+def train_claimed(folder: Path, threads: int, lock: int) -> int:
+    """Trains the run in the folder, whose lock this process has been given; the exit status is 0 unless it failed.
+
+    The last act of the process is to start the next run that waits.
+    """
+    os.set_inheritable(lock, False)
+    try:
+        failed = _train(folder, threads, None).state == "failed"
+    finally:
+        os.close(lock)
+    runs.start_waiting()
+    return int(failed)
 
 
 def main(arguments: list[str]) -> int:
-    """The detached process; the exit status is 0 unless the run failed."""
+    """The detached process: FOLDER and the handle of its lock."""
     with contextlib.suppress(AttributeError, OSError):
-        os.nice(10)  # pages stay quick: p95 41 ms beside a niced trainer, 102 ms beside one in the server
-    return int(_train(Path(arguments[0]), int(os.environ["OMP_NUM_THREADS"]), None).state == "failed")
+        os.nice(NICENESS)  # pages stay quick: p95 41 ms beside a niced trainer, 102 ms beside one in the server
+    return train_claimed(Path(arguments[0]), int(os.environ["OMP_NUM_THREADS"]), int(arguments[1]))
 
 
 def _train(folder: Path, threads: int, progress: Progress | None) -> Status:

@@ -1,0 +1,35 @@
+"""A corpus with its tokenizer, made once for all who ask: the page that describes it, and the run that learns it."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from transformer.config import CorpusConfig
+from transformer.corpora import CORPORA, Corpus, corpus_tokenizer, load_corpus
+from transformer.tokenizer import Tokenizer
+
+_KEPT = 8
+
+
+def prepared(config: CorpusConfig) -> tuple[Corpus, Tokenizer]:
+    """The corpus and the tokenizer that a run of this config gets; a file that has changed since is read again.
+
+    Both are shared: change nothing in them. CorpusError or TokenizerError where they cannot be made.
+    """
+    return _prepared(config, _stamp(config))
+
+
+@lru_cache(maxsize=_KEPT)
+def _prepared(config: CorpusConfig, stamp: tuple[int, int]) -> tuple[Corpus, Tokenizer]:
+    corpus = load_corpus(config)
+    return corpus, corpus_tokenizer(corpus, config)
+
+
+def _stamp(config: CorpusConfig) -> tuple[int, int]:
+    """Time of change and size of a file; zeros for a generated corpus, and where there is no file."""
+    if config.name in CORPORA:
+        return 0, 0
+    try:
+        found = Path(config.name).stat()
+    except (OSError, ValueError):
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
