@@ -6,7 +6,7 @@ from pages.common import controls
 from pages.common.cell_panel import choose_cell, show_cell
 from pages.common.compare import show_output
 from pages.common.components.head_grid import head_grid
-from pages.common.explain import KIND_EXPLAINED, what_am_i_looking_at
+from pages.common.explain import kind_explained, what_am_i_looking_at
 from pages.common.pictures import draw_head
 from pages.common.proofs import show_proofs
 from pages.common.state import GRID
@@ -28,7 +28,7 @@ with overview:
         mask=attention.mask,
         key=GRID,
     )
-    what_am_i_looking_at(KIND_EXPLAINED[scene.view.kind])
+    what_am_i_looking_at(kind_explained(scene.view.kind, scene.lab.model.config), scene.lab.model.config)
     show_proofs(scene)
 with large:
     draw_head(scene)

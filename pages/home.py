@@ -51,7 +51,7 @@ look_further(scene)
 st.space("small")
 left, right = st.columns([3, 2], gap="medium")
 with left:
-    what_am_i_looking_at(LINES_EXPLAINED)
+    what_am_i_looking_at(LINES_EXPLAINED, scene.lab.model.config)
 with right, st.expander("Another layer or head"):
     controls.choose_layer_or_average(scene)
 controls.write_url()

@@ -152,7 +152,7 @@ def equation(cell: Cell) -> str:
         written += rf" \;\underbrace{{{_signed(rest)}}}_{{{others}\ \text{{smaller ones}}}}"
     lines = [
         rf"q \cdot k &= \textstyle\sum_i q_i k_i = {written.removeprefix('+')} = {_plain(cell.dot)}",
-        rf"s &= q \cdot k \,/ \sqrt{{d_k}} = {_plain(cell.dot)} / \sqrt{{{len(cell.q)}}} = {_plain(cell.scaled)}",
+        _score_line(cell),
     ]
     if cell.allowed[cell.key]:
         top = float(cell.scores[cell.allowed].max())
@@ -175,6 +175,12 @@ def equation(cell: Cell) -> str:
             rf"{_plain(cell.share)}"
         )
     return r"\begin{aligned} " + r" \\ ".join(lines) + r" \end{aligned}"
+
+
+def _score_line(cell: Cell) -> str:
+    if cell.divisor == 1:
+        return rf"s &= q \cdot k = {_plain(cell.scaled)} \quad\text{{this model does not divide by }} \sqrt{{d_k}}"
+    return rf"s &= q \cdot k \,/ \sqrt{{d_k}} = {_plain(cell.dot)} / \sqrt{{{len(cell.q)}}} = {_plain(cell.scaled)}"
 
 
 def _row(scene: Scene, cell: Cell) -> None:

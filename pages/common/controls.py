@@ -86,6 +86,8 @@ def frame(question: str, own: Mapping[str, str] | None = None) -> Scene:
     inspection = _inspection(lab)
     _choices(names, {model.name: model.shipped for model in found}, lab)
     say(*problems("model", "text"))
+    if said := wording.built_without(lab.model.config):
+        st.caption(f":material/build: {wording.plain(said)}")
     unseen_words = lab.unknown(memory.view.text)
     if unseen_words:
         st.markdown(wording.unseen(unseen_words))
@@ -198,7 +200,7 @@ def more_switches(scene: Scene) -> None:
 
     st.pills(
         "Masks off",
-        list(_MASKS),
+        [mask for mask in _MASKS if mask != "causal" or scene.lab.model.config.causal_mask],
         key=masks_key,
         selection_mode="multi",
         format_func=_MASKS.__getitem__,
@@ -254,7 +256,8 @@ def _block_switches(scene: Scene) -> None:
         "Or type a switch",
         key=typed_key,
         placeholder="forbid:decoder.0.cross:3,5",
-        help="block:decoder.1.ffn · forbid:decoder.0.cross:3,5 (query, key) · row:decoder.0.cross.2:3:uniform · "
+        help="block:decoder.1.ffn · residual:off:decoder.1.ffn · forbid:decoder.0.cross:3,5 (query, key) · "
+        "row:decoder.0.cross.2:3:uniform · "
         "row:decoder.0.cross.2:3:5 (head 2, row 3, all on key 5)",
         on_change=take_typed,
     )

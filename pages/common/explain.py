@@ -2,14 +2,11 @@
 
 import streamlit as st
 
+from transformer.config import ModelConfig
 from transformer.lab import AttentionKind
 
-EQUATION = r"""
-\begin{aligned}
-A &= \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) \\
-\mathrm{head} &= A\,V
-\end{aligned}
-"""
+_SCALED = r"\frac{QK^\top}{\sqrt{d_k}}"
+_UNSCALED = r"QK^\top"
 
 KIND_EXPLAINED: dict[AttentionKind, str] = {
     "encoder_self": """
@@ -27,6 +24,10 @@ looked while it wrote that token, standing at the one before. Each row was recor
 sums to 1.
 """,
 }
+_WITHOUT_CAUSAL_MASK = """
+Rows are the tokens that the decoder read, columns the same tokens as keys. This model has no causal mask: every token
+may see the ones after it, so each new token changes all rows, and what is shown is the last whole pass.
+"""
 LINES_EXPLAINED = """
 The translation is written one token at a time. While writing one, the decoder asks the sentence a question (the query
 *Q*); every token of the sentence answers with a key *K*, and softmax turns how well they match into weights that sum to
@@ -40,8 +41,30 @@ later ones; so they are kept (the cache), and each step computes one new positio
 """
 
 
-def what_am_i_looking_at(text: str) -> None:
-    """The explanation, closed until asked for."""
+_STEPS_WITHOUT_CAUSAL_MASK = """
+At each step the decoder reads what it has written, looks at the sentence and at its own words, and gives every token of
+its vocabulary a probability. It writes the most probable one, unless another is forced. This model has no causal mask:
+earlier positions see later ones and change with each new token, so nothing can be kept, and each step computes all
+positions again.
+"""
+
+
+def kind_explained(kind: AttentionKind, config: ModelConfig) -> str:
+    """What the rows and columns of this kind of attention are in this model."""
+    return _WITHOUT_CAUSAL_MASK if kind == "decoder_self" and not config.causal_mask else KIND_EXPLAINED[kind]
+
+
+def steps_explained(config: ModelConfig) -> str:
+    """What happens at one step of decoding in this model."""
+    return STEPS_EXPLAINED if config.causal_mask else _STEPS_WITHOUT_CAUSAL_MASK
+
+
+def what_am_i_looking_at(text: str, config: ModelConfig) -> None:
+    """The explanation and this model's equation, closed until asked for."""
+    score = _SCALED if config.scale_scores else _UNSCALED
     with st.expander("What am I looking at?"):
         st.markdown(text)
-        st.latex(EQUATION)
+        st.latex(
+            rf"\begin{{aligned}} A &= \mathrm{{softmax}}\!\left({score} + M\right) \\ "
+            r"\mathrm{head} &= A\,V \end{aligned}"
+        )

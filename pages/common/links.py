@@ -54,7 +54,8 @@ def look_further(scene: Scene) -> None:
     layer = scene.lab.model.config.n_decoder_layers - 1
     everything = HeadsOff("decoder", layer, "cross", tuple(range(scene.lab.model.config.n_heads)))
     _link(scene, (everything,), f"What is left without layer {layer}'s cross-attention? Switch off all its heads.")
-    _link(scene, (MaskOff("causal"),), "What if each word could see the words after it? Lift the causal mask.")
+    if scene.lab.model.config.causal_mask:
+        _link(scene, (MaskOff("causal"),), "What if each word could see the words after it? Lift the causal mask.")
     _train_your_own(scene)
 
 

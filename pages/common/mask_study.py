@@ -11,7 +11,7 @@ from pages.common.controls import Scene, say
 from pages.common.pictures import is_dark
 from pages.common.state import choose, visit
 from pages.common.view import merged
-from transformer.analysis.leaks import Leak, causal_part, real_part
+from transformer.analysis.leaks import Forcing, Leak, causal_part, real_part
 from transformer.figures.masks import Part, batch_figure, masks_figure
 from transformer.figures.theme import KIND_NAMES
 from transformer.interventions import MaskKind, MaskOff
@@ -23,6 +23,8 @@ _TOGGLES: dict[MaskKind, str] = {
     "cross": "Padding mask, cross-attention",
     "causal": "Causal mask",
 }
+_ALL_ON = "All masks are on: nothing leaks."
+_NO_CAUSAL = "The masks that this model has are on; it was trained without a causal mask, so later tokens are seen."
 _LOSS_HELP = "Nats per token of the output with all masks, teacher-forced, over the whole batch."
 
 
@@ -81,11 +83,13 @@ def choose_batch(scene: Scene, chosen: Beside) -> tuple[tuple[str, ...], Leak] |
 def switch_masks(scene: Scene) -> None:
     """A toggle for each mask; off is a switch like all others and travels to the other pages."""
     off = {spec.mask for spec in _masks_off(scene)}
+    never = set() if scene.lab.model.config.causal_mask else {"causal"}
     with st.container(horizontal=True, gap="large"):
         for mask, label in _TOGGLES.items():
             key = f"mask-on-{mask}"
-            st.session_state[key] = mask not in off
-            st.toggle(label, key=key, on_change=_flip, args=(mask, key))
+            st.session_state[key] = mask not in off | never
+            said = "This model was trained without it." if mask in never else None
+            st.toggle(label, key=key, on_change=_flip, args=(mask, key), disabled=mask in never, help=said)
 
 
 def draw_batch(scene: Scene, leak: Leak) -> None:
@@ -119,7 +123,8 @@ def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside)
     every = np.ones((len(asking), len(asked)), dtype=bool)
     padding = every if padding_off else real_part(asked, pad, len(asking)).copy()
     parts = [Part("padding" + " (off)" * padding_off, padding, "padding: no token stands here")]
-    if kind == "decoder_self":
+    has_causal = kind == "decoder_self" and scene.lab.model.config.causal_mask
+    if has_causal:
         causal = every if "causal" in off else causal_part(len(asking))
         parts.append(Part("causal" + " (off)" * ("causal" in off), causal, "later than the query"))
     labels = [[scene.lab.tokenizer.piece(int(token)) for token in side] for side in (asking, asked)]
@@ -131,9 +136,8 @@ def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside)
         if np.array_equal(applied, combined)
         else ("**not** the mask that the pass applied")
     )
-    causal_said = (
-        "" if kind == "decoder_self" else f" {KIND_NAMES[kind]} has no causal mask: all keys are there already."
-    )
+    why = "this model was trained without one" if kind == "decoder_self" else "all keys are there already"
+    causal_said = "" if has_causal else f" {KIND_NAMES[kind]} has no causal mask: {why}."
     st.caption(f"Coloured cells may attend, struck ones may not. The combination is {same}.{causal_said}")
 
 
@@ -143,7 +147,7 @@ def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
     st.markdown("##### What leaks")
     if not off:
         st.markdown(
-            "All masks are on: nothing leaks. Attention on padding is "
+            f"{_ALL_ON if scene.lab.model.config.causal_mask else _NO_CAUSAL} Attention on padding is "
             f"{wording.number(max(leak.intact.on_padding.values()))}, on later tokens "
             f"{wording.number(leak.intact.on_future)}. Switch one off above."
         )
@@ -183,6 +187,9 @@ def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
 def tell_forcing(scene: Scene) -> None:
     """Why teacher forcing under a causal mask is not cheating, measured on the page's own sentence."""
     measured = loading.get_forcing(scene.lab, scene.view.text)
+    if not scene.lab.model.config.causal_mask:
+        _tell_cheating(measured)
+        return
     with st.expander("Why teacher forcing under a causal mask is not cheating"):
         st.markdown(
             f"""
@@ -224,6 +231,22 @@ The first is 0 / 0: one such row turns the whole loss into NaN. The second sprea
 it was forbidden to see. So here the row is **defined as zero**: nothing was found, nothing is passed on. The block's
 output is then W_O's bias (measured distance: {wording.number(row.from_bias)}), and no gradient comes back through the
 row (largest: {wording.number(row.gradient)}), so that it teaches nothing and breaks nothing.
+"""
+        )
+
+
+def _tell_cheating(measured: Forcing) -> None:
+    """What teacher forcing is worth in a model that never had a causal mask."""
+    with st.expander("Why teacher forcing without a causal mask is cheating"):
+        st.markdown(
+            f"""
+In training the decoder got the whole right answer at once, and nothing hid from position *t* the token that it was to
+predict: it stands one place later in the decoder's own input.
+
+- With another last input token, the earlier logits move by **{wording.number(measured.masked_change)}**: each position
+  sees what comes after it.
+- One teacher-forced pass and decoding step by step differ: by up to **{wording.number(measured.from_steps)}** in a
+  probability. Step by step, the next token does not exist yet, and there is nothing to copy.
 """
         )
 

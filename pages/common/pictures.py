@@ -68,5 +68,5 @@ def draw_head(scene: Scene) -> None:
 
 def _note(scene: Scene) -> str:
     if scene.view.kind == "decoder_self" and not scene.inspection.cached:
-        return " · the last whole pass, because a switch rules the cache out"
+        return " · the last whole pass, because the cache is ruled out"
     return ""

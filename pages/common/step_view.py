@@ -44,7 +44,7 @@ def show_step(scene: Scene, walk: Walk, chosen: Choices) -> None:
         st.caption("Decoder self-attention")
         _show_row(scene, road.decoder_self, step, key="step-self", n_keys=step + 1)
         if not road.cached:
-            st.caption("Of the last whole pass, because the causal mask is off.")
+            st.caption("Of the last whole pass: later tokens may change earlier states.")
     st.markdown(_cache_line(scene, road, step))
 
 

@@ -6,7 +6,8 @@ from difflib import SequenceMatcher
 
 from transformer.analysis.effects import OutputEffect
 from transformer.attention_edits import AttentionEdit, BlockOff, CellOff, RowSet
-from transformer.interventions import HeadsOff, Intervention, MaskOff, PositionsChanged
+from transformer.config import ModelConfig
+from transformer.interventions import HeadsOff, Intervention, MaskOff, PositionsChanged, ResidualOff
 from transformer.lab import Comparison, Inspection
 from transformer.pairs import Pair, words
 
@@ -63,6 +64,8 @@ def switch_label(spec: Intervention) -> str:
         return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · {_edit(spec)}"
     if isinstance(spec, PositionsChanged):
         return f"{spec.stack} positions · {position_edit(spec)}"
+    if isinstance(spec, ResidualOff):
+        return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · residual off"
     heads = ", ".join(map(str, spec.heads))
     return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · head{'s' * (len(spec.heads) > 1)} {heads} off"
 
@@ -121,6 +124,20 @@ def smoothed(label_smoothing: float) -> str:
         f"A sure token has about {1 - label_smoothing:.3g}, not 1: trained with label smoothing {label_smoothing:g}, "
         "the model was taught to leave that much to all other tokens."
     )
+
+
+def built_without(config: ModelConfig) -> str:
+    """The parts of the paper that this model never had and what that means for its pictures; else nothing."""
+    consequences = {
+        "no causal mask: the decoder's positions see later ones, so that each step passes the whole prefix again": (
+            not config.causal_mask
+        ),
+        "no scaling of scores by 1/√d_k": not config.scale_scores,
+        "no residual connections: what a block does not pass on is lost": not config.residual,
+        "no layer norm": config.norm == "none",
+    }
+    missing = [said for said, holds in consequences.items() if holds]
+    return f"This model was trained with parts missing: {'; '.join(missing)}." if missing else ""
 
 
 def unseen(strange: Sequence[str]) -> str:
