@@ -19,7 +19,8 @@ ROOMS = [
     "position_extension position_history decoding beam sampling methods attention_edits interventions checkpoint state",
     "evaluation",
     "training analysis",
-    "continuing run_status claims quota job_queue launch warm_worker runs journal card trainee worker lab",
+    """continuing run_archive foreign_zip run_labels sweeps run_status claims quota job_queue launch warm_worker
+       runs journal card trainee worker lab""",
     "study study_verdict study_work",
     "commands study_command",
     "__main__",

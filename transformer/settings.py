@@ -9,11 +9,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from transformer.config import CorpusConfig, ModelConfig, Precision, TrainConfig
-from transformer.files import write_json
+from transformer.files import read_json, write_text
 
 FORMAT = "attention-lab"
 FORMAT_VERSION = 1
@@ -22,12 +22,15 @@ WEIGHTS_FILE = "weights.safetensors"
 METRICS_FILE = "metrics.jsonl"
 SAMPLES_FILE = "samples.jsonl"
 CARD_FILE = "CARD.md"
+ABOUT_FILE = "about.json"
+"""What a person says of a run: a note, and the names that it had before."""
 START_FILE = "start.safetensors"
 """The weights that a run began with, where it continues another one."""
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "checkpoints"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _PICKLES = (".pt", ".pth", ".bin", ".pkl", ".pickle", ".ckpt")
+_TEXTS = {"name", "command", "credit", "created"}
 
 
 class CheckpointError(Exception):
@@ -80,7 +83,13 @@ class Settings:
 
 def write_settings(folder: Path, settings: Settings) -> None:
     """Writes config.json, atomically."""
-    write_json(folder / CONFIG_FILE, {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(settings))
+    write_text(folder / CONFIG_FILE, settings_json(settings))
+
+
+def settings_json(settings: Settings) -> str:
+    """The text of config.json."""
+    content = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(settings)
+    return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
 
 
 def read_settings(folder: Path) -> Settings:
@@ -92,7 +101,7 @@ def read_settings(folder: Path) -> Settings:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CheckpointError(f"{folder} is not a checkpoint: it has no {CONFIG_FILE}{pickle_note(folder)}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise CheckpointError(f"{path} was not written by this program: its format is not {FORMAT!r}")
@@ -109,7 +118,7 @@ def read_settings(folder: Path) -> Settings:
 
 def pickle_note(folder: Path) -> str:
     """The clause to add to a refusal where the folder holds pickled weights; else nothing."""
-    pickled = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
+    pickled = sorted(path.name for path in folder.iterdir() if is_pickle(path))
     if not pickled:
         return ""
     return f"; it holds {pickled[0]}, and pickled weights are refused because reading them can run any code"
@@ -152,16 +161,38 @@ def list_checkpoints() -> tuple[Found, ...]:
 def find_checkpoint(name: str, *, folders: bool = True) -> Path:
     """The folder of a shipped checkpoint's name, a run's id or (unless `folders` is False) a path.
 
+    The name that a run had before it got another one leads to it too, as long as nothing else is called so.
     CheckpointError that lists what there is. Pass folders=False for a name that came out of a URL.
     """
     if is_name(name):
         for root in (SHIPPED_FOLDER, runs_folder()):
             if (root / name / CONFIG_FILE).is_file():
                 return root / name
+        if (now := renamed(name)) is not None:
+            return runs_folder() / now
     if folders and name and Path(name).expanduser().is_dir():
         return Path(name).expanduser()
     existing = ", ".join(found.name for found in list_checkpoints()) or "none yet: train one first"
     raise CheckpointError(f"there is no model {name!r}; the models here are: {existing}")
+
+
+def renamed(name: str) -> str | None:
+    """What the run that once had this name is called now; None where no run had it."""
+    root = runs_folder()
+    folders = sorted(root.iterdir()) if root.is_dir() else []
+    found = (path.name for path in folders if is_name(path.name) and name in formerly(path))
+    return next(found, None)
+
+
+def formerly(folder: Path) -> tuple[str, ...]:
+    """The names that a run had before, the last one at the end."""
+    names = read_json(folder / ABOUT_FILE).get("formerly")
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
+
+
+def is_pickle(path: Path | PurePath) -> bool:
+    """Whether a file's name says that it holds pickled weights, which are read nowhere here."""
+    return path.suffix.lower() in _PICKLES
 
 
 def _with_weights(root: Path) -> list[Path]:
@@ -177,31 +208,35 @@ def _parsed(content: dict[str, Any]) -> Settings:
             raise ValueError(f"the {name} settings are missing")
         given[name] = kind(**_known(kind, given[name], name))
     if given.get("resolved") is not None:
-        given["resolved"] = Resolved(**_known(Resolved, given["resolved"], "resolved"))
+        given["resolved"] = _plain(Resolved, given["resolved"], "resolved")
     if given.get("parent") is not None:
-        given["parent"] = Parent(**_known(Parent, given["parent"], "parent"))
+        given["parent"] = _plain(Parent, given["parent"], "parent")
     pinned = given.get("pinned", [])
     if not isinstance(pinned, list) or not all(isinstance(text, str) for text in pinned):
         raise ValueError("pinned must be a list of texts")
     given["pinned"] = tuple(pinned)
-    settings = Settings(**given)
-    _check_texts(settings)
-    return settings
+    _check_texts(given)
+    return Settings(**given)
 
 
-def _check_texts(settings: Settings) -> None:
+def _check_texts(given: Mapping[str, Any]) -> None:
     """Refuses numbers and lists where a text is due, as a foreign or hand-edited file may hold them."""
-    for name in ("name", "command", "credit", "created"):
-        if not isinstance(getattr(settings, name), str):
-            raise ValueError(f"{name} ({getattr(settings, name)!r}) must be a text")
-    if not isinstance(settings.versions, Mapping) or not all(isinstance(v, str) for v in settings.versions.values()):
+    for name in _TEXTS & given.keys():
+        if not isinstance(given[name], str):
+            raise ValueError(f"{name} ({given[name]!r}) must be a text")
+    versions = given.get("versions", {})
+    if not isinstance(versions, Mapping) or not all(isinstance(version, str) for version in versions.values()):
         raise ValueError("versions must be texts by name")
-    for part, name, kind in (
-        *((settings.resolved, name, kind) for name, kind in (("device", str), ("precision", str), ("threads", int))),
-        *((settings.parent, name, kind) for name, kind in (("run", str), ("step", int))),
-    ):
-        if part is not None and type(value := getattr(part, name)) is not kind:
-            raise ValueError(f"{name} ({value!r}) must be a {'whole number' if kind is int else 'text'}")
+
+
+def _plain(kind: type[Resolved] | type[Parent], content: object, place: str) -> Any:
+    """A part of the settings that holds texts and whole numbers alone."""
+    given = _known(kind, content, place)
+    for item in fields(kind):
+        wanted = int if item.type is int else str
+        if type(value := given.get(item.name)) is not wanted:
+            raise ValueError(f"{item.name} ({value!r}) must be a {'whole number' if wanted is int else 'text'}")
+    return kind(**given)
 
 
 def _known(kind: type, content: object, place: str) -> dict[str, Any]:
