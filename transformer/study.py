@@ -51,6 +51,8 @@ class StudyPlan:
     """Each kind is trained once with each seed: of its weights and of the order of the data."""
     steps: int = 1_000
     """Optimiser steps of every run. None ends earlier."""
+    batch_tokens: int = 768
+    """Tokens in a batch, padding included, on the longer side."""
     trained_to: int = 16
     """Most symbols in a training sentence."""
     tested_to: int = 40
@@ -69,7 +71,7 @@ class StudyPlan:
             raise ValueError(f"positions ({unknown[0]}) must be among: {', '.join(KINDS)}")
         if not 1 <= self.trained_to <= self.tested_to <= 60:
             raise ValueError(f"1 <= trained_to ({self.trained_to}) <= tested_to ({self.tested_to}) <= 60 must hold")
-        for name in ("steps", "pairs"):
+        for name in ("steps", "batch_tokens", "pairs"):
             if not 1 <= getattr(self, name) <= 1_000_000:
                 raise ValueError(f"{name} ({getattr(self, name)}) must lie between 1 and 1,000,000")
 
@@ -84,7 +86,15 @@ class StudyPlan:
         model = replace(recipe.model, positions=positions)
         if by_length:
             model = replace(model, max_length=self.tested_to + 1)
-        train = replace(recipe.train, max_steps=self.steps, seed=seed, threads=1, precision="float32", device="cpu")
+        train = replace(
+            recipe.train,
+            max_steps=self.steps,
+            batch_tokens=self.batch_tokens,
+            seed=seed,
+            threads=1,
+            precision="float32",
+            device="cpu",
+        )
         return model, train, CorpusConfig(name=corpus, longest=self.trained_to if by_length else None)
 
 
