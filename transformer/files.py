@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -41,6 +42,22 @@ def new_folder(folder: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def remove_leftovers(folder: Path, *, older_than_s: float = 10.0) -> None:
+    """Removes the temporary files and folders that a killed process left here or one folder below.
+
+    Young ones stay: somebody may be writing them.
+    """
+    latest = time.time() - older_than_s
+    for path in [*folder.glob(".*.tmp"), *folder.glob("*/.*.tmp")]:
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime > latest:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,6 +1,7 @@
 """What a trainer tells its watchers (status.json, metrics.jsonl), and what they ask of it (request.json)."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from transformer.settings import METRICS_FILE
 FLUSH_S = 0.2
 """Rows of metrics are written in groups at least this far apart."""
 HEARTBEAT_S = 1.0
+QUOTA_CHECK_S = 5.0
 
 
 @dataclass
@@ -21,9 +23,12 @@ class Journal:
     folder: Path
     status: Status
     asked: Request | None = None
+    over_quota: Callable[[], str] = str
+    """Why the run must pause although nobody asked; empty where it need not."""
     _rows: list[dict[str, Any]] = field(default_factory=list)
     _flushed: float = 0.0
     _said: float = 0.0
+    _counted: float = field(default_factory=time.monotonic)
 
     def add(self, split: str, row: dict[str, Any]) -> None:
         """Notes a row of metrics; the first step and every evaluation are written at once."""
@@ -50,10 +55,14 @@ class Journal:
         write_status(self.folder, self.status)
 
     def request(self) -> Request | None:
-        """What has been asked, once it has; the request is taken off the folder."""
+        """What has been asked, once it has; the request is taken off the folder. A quota that is used up asks too."""
         path = self.folder / REQUEST_FILE
         if self.asked is None and path.exists():
             asked = read_json(path).get("request")
             self.asked = asked if asked in ("pause", "stop") else None
             path.unlink(missing_ok=True)
+        if self.asked is None and time.monotonic() - self._counted > QUOTA_CHECK_S:
+            self._counted = time.monotonic()
+            if said := self.over_quota():
+                self.asked, self.status = "pause", replace(self.status, reason=said)
         return self.asked

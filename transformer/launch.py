@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import socket
 import subprocess
@@ -54,7 +55,7 @@ class WarmWorker:
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
         self._ready = False
-        self._started = -RESTART_S
+        self._started = -math.inf
 
     def keep(self) -> None:
         """Starts it where there is none and it is wanted; quick, and harmless to repeat."""
@@ -94,9 +95,10 @@ class WarmWorker:
                 return False
 
     def end(self) -> None:
-        """Ends it; the trainers that it became go on."""
+        """Ends it; the trainers that it became go on. `keep` may start another one at once."""
         with self._guard:
             self._end()
+            self._started = -math.inf
 
     def _has_forked(self, line: socket.socket) -> bool:
         line.settimeout(REPLY_LIMIT_S)

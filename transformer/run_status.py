@@ -3,6 +3,7 @@
 No torch here, and nothing that is slow to import: watching must be quick.
 """
 
+import shutil
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
@@ -23,6 +24,7 @@ STATE_FILE = "state/state.safetensors"
 SNAPSHOTS = "snapshots"
 LOCK_FILE = ".lock"
 """Held by whoever starts or trains the run, for as long as they live."""
+_LEAST_BYTES = 65_536
 WAITING = "waiting"
 """The phase of a run that waits in the queue."""
 
@@ -130,4 +132,14 @@ def _last_words(folder: Path) -> str:
         lines = []
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     said = f"; its log ends with: {last[:200]}" if last else ""
+    if _is_full(folder):
+        return f"the disk is full: free some space, then resume from the last saved state{said}"
     return f"the trainer ended without a word, as when it is killed or memory runs out{said}"
+
+
+def _is_full(folder: Path) -> bool:
+    """Whether the disk has no room left for even a status."""
+    try:
+        return shutil.disk_usage(folder).free < _LEAST_BYTES
+    except OSError:
+        return False

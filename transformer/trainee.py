@@ -18,7 +18,7 @@ from transformer.data import encode_sources
 from transformer.decoding import translate_ids
 from transformer.devices import resolve_device
 from transformer.evaluation import evaluate, fitting
-from transformer.files import append_rows, write_text
+from transformer.files import append_rows, remove_leftovers, write_text
 from transformer.journal import Journal
 from transformer.own_copy import load_own
 from transformer.position_history import write_history
@@ -34,7 +34,7 @@ from transformer.settings import (
     read_settings,
     write_settings,
 )
-from transformer.state import TrainState, new_state, restored_state, weights_of
+from transformer.state import TrainState, Weights, new_state, restored_state, weights_of
 from transformer.tokenizer import Tokenizer, load_tokenizer
 from transformer.training import (
     Evaluated,
@@ -42,6 +42,7 @@ from transformer.training import (
     Finished,
     Reason,
     StepDone,
+    TrainingError,
     as_event,
     measured_precision,
     train_steps,
@@ -66,6 +67,7 @@ Outcome = Literal["pause", "stop"] | Reason
 def train(folder: Path, threads: int, journal: Journal, progress: Callable[[Event], None]) -> None:
     """Trains the run in the folder from where it stands until it ends or is asked to; its status then says how."""
     torch.set_num_threads(threads)
+    remove_leftovers(folder)
     trainee = _prepare(folder, threads)
     journal.say(phase="training", step=trainee.state.step, elapsed_s=trainee.state.elapsed_s)
     outcome = _loop(trainee, journal, progress)
@@ -114,11 +116,11 @@ class Trainee:
             self.save_state()
 
     def save_state(self) -> None:
-        """Replaces the resumable state."""
+        """Replaces the resumable state. TrainingError where it is not finite: the one before then stays."""
         start = time.monotonic()
         path = self.folder / STATE_FILE
         path.parent.mkdir(exist_ok=True)
-        save_tensors(path, self.state.tensors(), {"facts": json.dumps(self.state.facts())})
+        save_tensors(path, _finite(self.state.tensors(), self.state.step), {"facts": json.dumps(self.state.facts())})
         self.saved_at = time.monotonic()
         self.saving_s = self.saved_at - start
 
@@ -142,7 +144,18 @@ class Trainee:
 
     def _save(self, path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
-        save_tensors(path, weights_of(self.state.model), {"step": str(self.state.step)})
+        save_tensors(path, _finite(weights_of(self.state.model), self.state.step), {"step": str(self.state.step)})
+
+
+def _finite(tensors: Weights, step: int) -> Weights:
+    """The same tensors; TrainingError where one holds a number that is not finite."""
+    for name, value in tensors.items():
+        if value.is_floating_point() and not value.isfinite().all():
+            raise TrainingError(
+                f"{name} is no longer a finite number at step {step}: "
+                "lower the learning rate, lengthen the warm-up or clip gradients harder"
+            )
+    return tensors
 
 
 def snapshots_an_octave(n_parameters: int, max_steps: int) -> int:

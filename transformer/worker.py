@@ -21,11 +21,15 @@ import psutil
 from transformer import runs
 from transformer.files import read_json
 from transformer.journal import Journal
+from transformer.quota import over_quota, read_ticket
 from transformer.runs import Status
 from transformer.warm_worker import NICENESS
 
 if TYPE_CHECKING:
     from transformer.training import Event
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The disk is full, or the system allows no more of it: to this user, or to this file."""
 
 Progress = Callable[["Event"], None]
 
@@ -75,7 +79,8 @@ def _train(folder: Path, threads: int, progress: Progress | None) -> Status:
         pid=os.getpid(),
         create_time=psutil.Process().create_time(),
     )
-    journal = Journal(folder, status)
+    owner = read_ticket(folder).owner
+    journal = Journal(folder, status, over_quota=lambda: over_quota(owner))
     try:
         with _pausing_on_signals(journal):
             journal.say()
@@ -104,13 +109,20 @@ def _sentence(error: Exception) -> str:
     text = " ".join(str(error).split())[:300]
     if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
         return f"memory ran out: lower batch_tokens or the model's sizes ({text or kind})"
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    if _is_disk_full(error, text):
         return "the disk is full: free some space, then resume from the last saved state"
     if isinstance(error, OSError):
         return f"a file could not be read or written: {text}"
     if kind in ("TrainingError", "CorpusError", "TokenizerError", "CheckpointError", "RunError", "ValueError"):
         return text
     return f"the trainer broke off with {kind}: {text}; {runs.LOG_FILE} in its folder has the details"
+
+
+def _is_disk_full(error: Exception, text: str) -> bool:
+    """Whether there was no room for a file; safetensors puts the system's number into its text."""
+    if isinstance(error, OSError):
+        return error.errno in _NO_ROOM
+    return any(f"os error {number})" in text for number in _NO_ROOM)
 
 
 @contextlib.contextmanager
