@@ -1,0 +1,79 @@
+"""Seconds from the click to the first metric, cold and warm: `python tests/benchmarks/start_latency.py`.
+
+The click is `create_run` and `start`, in a process that has the app's libraries and this corpus's tokenizer, as after a
+visit to Train; the first metric is the first whole row of metrics.jsonl. Each way is measured several times, in turns.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+PATIENCE_S = 120.0
+LOOK_AGAIN_S = 0.005
+
+
+def main(arguments: list[str]) -> None:
+    options = _options(arguments)
+    with tempfile.TemporaryDirectory(prefix="start-latency-") as folder:
+        os.environ["ATTENTION_LAB_RUNS"] = folder
+        _measure(options.corpus, options.times)
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus", nargs="*", default=["reverse", "pronouns-en-fr"])
+    parser.add_argument("--times", type=int, default=5)
+    return parser.parse_args(arguments)
+
+
+def _measure(corpora: list[str], times: int) -> None:
+    from transformer.launch import WARM
+
+    found: dict[tuple[str, str], list[float]] = {}
+    for _ in range(times):
+        for way in ("cold", "warm"):
+            if way == "warm":
+                WARM.keep()
+                if not WARM.is_ready(PATIENCE_S):
+                    raise SystemExit("the warm worker did not come up")
+            for corpus in corpora:
+                found.setdefault((corpus, way), []).append(first_metric_s(corpus))
+            WARM.end()
+    for (corpus, way), seconds in sorted(found.items()):
+        print(f"{corpus:16} {way}  median {statistics.median(seconds):.2f} s   worst {max(seconds):.2f} s   of {times}")
+
+
+def first_metric_s(corpus: str) -> float:
+    """Starts a run of the corpus's recipe, waits for its first metric, ends it."""
+    from transformer import runs
+    from transformer.config import CorpusConfig
+    from transformer.files import read_rows
+    from transformer.prepared import prepared
+    from transformer.recipes import recipe_for
+
+    recipe, config = recipe_for(corpus), CorpusConfig(name=corpus)
+    prepared(config)
+    begin = time.perf_counter()
+    run_id = runs.create_run(recipe.model, recipe.train, config)
+    runs.start(run_id)
+    rows = runs.run_folder(run_id) / "metrics.jsonl"
+    while not read_rows(rows):
+        if time.perf_counter() - begin > PATIENCE_S or runs.status(run_id).state == "failed":
+            raise SystemExit(f"no metric came: {runs.status(run_id)}")
+        time.sleep(LOOK_AGAIN_S)
+    took = time.perf_counter() - begin
+    runs.stop(run_id)
+    while runs.status(run_id).active:
+        time.sleep(LOOK_AGAIN_S)
+    runs.delete(run_id)
+    return took
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
