@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from transformer import pronouns
+from transformer import emoji_names, pronouns
 from transformer.cleaning import CleaningReport, CorpusError, Row, clean_pairs, kinds_of_files, read_rows
 from transformer.config import CorpusConfig
 from transformer.pairs import Pair, Split, split_of, words
@@ -20,9 +20,14 @@ TOKENIZER_PAIRS_OF_TASK, TOKENIZER_PAIRS_OF_FILE = 10_000, 100_000
 """Training pairs that a tokenizer learns from at most: generated text has said all its words by then, in 0.3 s."""
 
 PRONOUNS = "pronouns-en-fr"
+_EMOJI = "emoji-en-"
 CORPORA: dict[str, str] = {
     PRONOUNS: "English sentences around it, whose French must choose between il and elle",
     **{name: task.description for name, task in TASKS.items()},
+    **{
+        f"{_EMOJI}{code}": f"Names of emoji in English and {language}, two to six words each"
+        for code, language in emoji_names.LANGUAGES.items()
+    },
 }
 """The corpora that come with the lab: name and one line on each. A path names a file of one's own instead."""
 
@@ -51,6 +56,8 @@ class Corpus:
     """What it is judged by first; BLEU and chrF are computed where it is one of them."""
     alignment_unit: AlignmentUnit = "word"
     """What `Pair.alignment` counts in: `words(text)`, or characters of the text."""
+    vocab_size: int | None = None
+    """The vocabulary that suits a bpe or unigram tokenizer of it; None takes what the tokenizer takes by itself."""
     vocabulary: tuple[str, ...] = ()
     """Texts whose words a sample of the training pairs might miss."""
     credit: str = ""
@@ -72,6 +79,8 @@ def load_corpus(config: CorpusConfig | str) -> Corpus:
         return _task_corpus(TASKS[config.name], config.seed)
     if config.name == PRONOUNS:
         return _pronoun_corpus()
+    if config.name in CORPORA:
+        return _emoji_corpus(config.name)
     path = Path(config.name)
     if not path.suffix:
         raise CorpusError(
@@ -84,7 +93,8 @@ def load_corpus(config: CorpusConfig | str) -> Corpus:
 def corpus_tokenizer(corpus: Corpus, config: CorpusConfig) -> Tokenizer:
     """A tokenizer of the asked kind, learned from the corpus; TokenizerError for a vocabulary that it cannot fill."""
     kind = corpus.tokenizer if config.tokenizer == "auto" else config.tokenizer
-    return train_tokenizer(kind, tokenizer_texts(corpus), config.vocab_size)
+    suited = corpus.vocab_size if kind in ("bpe", "unigram") else None
+    return train_tokenizer(kind, tokenizer_texts(corpus), config.vocab_size or suited)
 
 
 def tokenizer_texts(corpus: Corpus) -> Iterator[str]:
@@ -158,6 +168,30 @@ def _pronoun_corpus() -> Corpus:
         target_name="French",
         task=True,
         primary_metric="exact_match",
+    )
+
+
+def _emoji_corpus(name: str) -> Corpus:
+    language = name.removeprefix(_EMOJI)
+    splits = emoji_names.split_names(language)
+    return Corpus(
+        name=name,
+        description=CORPORA[name],
+        train=splits.train,
+        validation=splits.validation,
+        held_out={
+            "random": splits.random,
+            "seen words": splits.seen_words,
+            "unseen words": splits.unseen_words,
+        },
+        tokenizer="bpe",
+        vocab_size=1_000,
+        examples=_examples(splits.seen_words),
+        source_name="English",
+        target_name=emoji_names.LANGUAGES[language],
+        task=False,
+        primary_metric="chrf",
+        credit=emoji_names.CREDIT,
     )
 
 
