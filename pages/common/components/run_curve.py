@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import streamlit as st
+from streamlit.components.v2 import component
 
 from pages.common.components.frontend import text_of
 from transformer.figures.curves import Curve, run_colour, thinned
 
-_component = st.components.v2.component(
+_component = component(
     "attention_lab_run_curve",
     html="<div class='root'></div>\n",
     css=text_of("run_curve.css"),
@@ -28,8 +28,10 @@ class Panel:
     main: Sequence[Curve] = ()
     percent: bool = False
     """Values are given as 0..1 and shown as 0..100 on a fixed axis."""
+    range: tuple[float, float] | None = None
+    """A fixed axis from one value to another."""
     log: bool = True
-    """Whether the axis is logarithmic; else it begins at 0. Not with `percent`."""
+    """Whether the axis is logarithmic; else it begins at 0. Not on a fixed axis."""
     height: int = 160
     overlay: bool = False
     """Whether the main curves are several runs, each in its own colour."""
@@ -47,11 +49,12 @@ def _described(panel: Panel) -> dict[str, Any]:
         {"light": run_colour(index), "dark": run_colour(index, dark=True)} if panel.overlay else None
         for index in range(len(panel.main))
     ]
+    fixed = (0.0, 100.0) if panel.percent else panel.range
     return {
         "title": panel.title,
         "unit": " %" if panel.percent else "",
-        "log": panel.log and not panel.percent,
-        "range": [0, 100] if panel.percent else None,
+        "log": panel.log and fixed is None,
+        "range": None if fixed is None else list(fixed),
         "height": panel.height,
         "series": [
             {"name": curve.name, "style": style, "colour": colour}

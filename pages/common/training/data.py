@@ -1,6 +1,6 @@
-"""What the folder of a run or checkpoint says, read for drawing: curves as arrays, sentences, the newest attention."""
+"""What the folder of a run or checkpoint says, read for drawing: curves as arrays, sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,12 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from transformer.checkpoint import history
 from transformer.config import CorpusConfig, ModelConfig
 from transformer.corpora import Corpus, corpus_tokenizer, load_corpus
 from transformer.figures.curves import Against, Curve
 from transformer.files import last_of, read_rows
-from transformer.lab import Inspection, load
 from transformer.model import Transformer
-from transformer.settings import METRICS_FILE, SAMPLES_FILE, WEIGHTS_FILE
+from transformer.settings import METRICS_FILE, SAMPLES_FILE
 from transformer.tokenizer import Tokenizer
 
 Column = Float[ndarray, "row"]
@@ -29,9 +27,9 @@ class Progress:
     """The rows of metrics.jsonl as columns, by split."""
 
     train: dict[str, Column]
-    """step, elapsed_s, loss (smoothed), learning_rate, tokens_per_s."""
+    """step, elapsed_s, loss (smoothed), learning_rate, gradient_norm, tokens_per_s."""
     validation: dict[str, Column]
-    """step, elapsed_s, loss (not smoothed), exact_match."""
+    """step, elapsed_s, loss (not smoothed), perplexity, exact_match, bleu, chrf; NaN where a score does not apply."""
     held_out: dict[str, dict[str, Any]]
     """The last row of each held-out split, scored at the end."""
 
@@ -54,31 +52,34 @@ class Sample:
     translation: str
 
 
-@dataclass(frozen=True)
-class Look:
-    """The newest weights of a run at work on one sentence."""
-
-    step: int
-    inspection: Inspection
-
-
 def progress_of(folder: Path) -> Progress:
     """The curves in a folder as they stand now."""
     return _progress(str(folder), _stamp(folder / METRICS_FILE))
 
 
 def samples_of(folder: Path) -> dict[str, tuple[Sample, ...]]:
-    """The translations of each pinned sentence, the oldest first."""
-    rows = last_of(read_rows(folder / SAMPLES_FILE), lambda row: (row.get("step"), row.get("source")))
+    """The translations of each pinned sentence, the oldest first; after a resume the later one of a step holds."""
     found: dict[str, list[Sample]] = {}
-    for row in sorted(rows, key=lambda row: row["step"]):
-        found.setdefault(row["source"], []).append(Sample(row["step"], row["translation"]))
+    for row in read_rows(folder / SAMPLES_FILE):
+        samples = found.setdefault(row["source"], [])
+        while samples and samples[-1].step >= row["step"]:
+            samples.pop()
+        samples.append(Sample(row["step"], row["translation"]))
     return {source: tuple(samples) for source, samples in found.items()}
 
 
-def look_at(name: str, folder: Path, text: str) -> Look:
-    """The newest weights decoding this text. CheckpointError where there are none yet, ValueError for the text."""
-    return _look(name, _stamp(folder / WEIGHTS_FILE), text)
+def current_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that still hold: a training step that is done again takes back all that was written from it on."""
+    kept: list[dict[str, Any]] = []
+    last = -1
+    for row in rows:
+        step = row.get("step", 0)
+        if row.get("split") == "train":
+            if step <= last:
+                kept = [other for other in kept if other.get("step", 0) < step]
+            last = step
+        kept.append(row)
+    return last_of(kept, lambda row: (row.get("split"), row.get("step")))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -98,22 +99,16 @@ def parameter_count(config: ModelConfig) -> int:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _progress(folder: str, stamp: tuple[int, int]) -> Progress:
-    rows = sorted(history(Path(folder)), key=lambda row: row.get("step", 0))
+    rows = sorted(current_rows(read_rows(Path(folder) / METRICS_FILE)), key=lambda row: row.get("step", 0))
     by_split: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_split.setdefault(row.get("split", ""), []).append(row)
     train, validation = by_split.pop("train", []), by_split.pop("validation", [])
     return Progress(
-        train=_columns(train, ("step", "elapsed_s", "loss", "learning_rate", "tokens_per_s")),
-        validation=_columns(validation, ("step", "elapsed_s", "loss", "exact_match")),
+        train=_columns(train, ("step", "elapsed_s", "loss", "learning_rate", "gradient_norm", "tokens_per_s")),
+        validation=_columns(validation, ("step", "elapsed_s", "loss", "perplexity", "exact_match", "bleu", "chrf")),
         held_out={split: found[-1] for split, found in by_split.items()},
     )
-
-
-@st.cache_data(max_entries=8, show_spinner=False)
-def _look(name: str, stamp: tuple[int, int], text: str) -> Look:
-    lab = load(name)  # not the shared cache of models: a run at work would drive all others out of it
-    return Look(lab.checkpoint.step, lab.inspect(text))
 
 
 def _columns(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Column]:

@@ -85,11 +85,24 @@ def actions(run: Run, *, key: str) -> None:
         _button("Stop", "stop", run, key, disabled=waiting, icon=":material/stop:")
 
 
-def look_inside(run_id: str, text: str, *, key: str, layer: int | None = None, head: int | None = None) -> None:
-    """The button that opens the Attention page on this model."""
-    if st.button("Look inside", key=key, icon=":material/search:", icon_position="right"):
-        parameters = {"model": run_id, "layer": layer, "head": head} | ({"text": text} if text else {})
+def look_inside(
+    run_id: str,
+    text: str,
+    *,
+    key: str,
+    kind: str = "cross",
+    layer: int | None = None,
+    head: int | None = None,
+    step: int | None = None,
+) -> None:
+    """The button that opens the Attention page on this model; `step` is that of its weights, said where it is known."""
+    says = None if step is None else f"Opens the Attention page on the newest weights, those of step {step:,}"
+    if st.button("Look inside", key=key, icon=":material/search:", icon_position="right", help=says):
+        parameters = {"model": run_id, "layer": layer, "head": head, "kind": None if kind == "cross" else kind}
+        parameters |= {"text": text} if text else {}
         st.switch_page("pages/attention.py", query_params={k: str(v) for k, v in parameters.items() if v is not None})
+    if step is not None:
+        st.caption(f"step {step:,}", width="content")
 
 
 def choose_run(found: Sequence[Run], chosen: str, *, key: str, on_choice: Callable[[str], None]) -> None:

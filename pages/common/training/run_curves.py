@@ -1,0 +1,106 @@
+"""The curves of one run, one quantity a panel; the visitor chooses which."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from pages.common.components.run_curve import Panel, run_curve
+from pages.common.training.data import Progress
+from transformer.figures.curves import EXACT_MATCH_TITLE, LOSS_TITLE, X_TITLES, Curve
+from transformer.runs import Run
+from transformer.settings import Settings
+
+PARAMETER = "curve"
+FIRST = ("loss", "exact match")
+_KEY = "run-curves"
+_LOW, _TALL = 90, 190
+_PERCENT = (0.0, 100.0)
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    """What one panel shows: a column of a split."""
+
+    split: str
+    column: str
+    title: str
+    log: bool = False
+    range: tuple[float, float] | None = None
+    percent: bool = False
+
+
+_QUANTITIES: Mapping[str, _Quantity] = {
+    "loss": _Quantity("validation", "loss", LOSS_TITLE, log=True),
+    "exact match": _Quantity("validation", "exact_match", EXACT_MATCH_TITLE, percent=True),
+    "perplexity": _Quantity("validation", "perplexity", "perplexity, of validation loss, not smoothed", log=True),
+    "BLEU": _Quantity("validation", "bleu", "BLEU, 0 to 100", range=_PERCENT),
+    "chrF": _Quantity("validation", "chrf", "chrF, 0 to 100", range=_PERCENT),
+    "learning rate": _Quantity("train", "learning_rate", "learning rate"),
+    "gradient norm": _Quantity("train", "gradient_norm", "gradient norm, before clipping", log=True),
+    "tokens/s": _Quantity("train", "tokens_per_s", "target tokens per second"),
+}
+QUANTITIES = tuple(_QUANTITIES)
+
+
+def draw_curves(run: Run, progress: Progress) -> None:
+    """The choice of quantities, and a panel for each, over one axis of steps."""
+    if progress.last("train", "loss") is None and not run.status.active:
+        return
+    offered = [name for name in QUANTITIES if name not in ("BLEU", "chrF") or _has(progress, name)]
+    chosen = [name for name in offered if name in _chosen()]
+    st.session_state[_KEY] = chosen
+    st.pills(
+        "Curves",
+        offered,
+        key=_KEY,
+        selection_mode="multi",
+        label_visibility="collapsed",
+        on_change=lambda: _choose(st.session_state[_KEY]),
+    )
+    if not chosen:
+        st.caption("Choose what to see over the steps.")
+        return
+    limit = run.settings.train.max_steps if run.settings.train.max_seconds is None else 1
+    run_curve(
+        [_panel(run.settings, progress, name) for name in chosen],
+        x_title=X_TITLES["step"],
+        x_least=min(limit, max(20.0, 1.25 * run.status.step)) if run.status.active else 1,
+        key="curve",
+    )
+
+
+def loss_curves(settings: Settings, progress: Progress) -> tuple[Curve, Curve]:
+    """Training and validation loss, each under its full name."""
+    smoothed = ", label-smoothed" if settings.train.label_smoothing else ""
+    return (
+        progress.curve("train", "loss", f"training loss{smoothed}"),
+        progress.curve("validation", "loss", "validation loss" + (", not smoothed" if smoothed else "")),
+    )
+
+
+def _panel(settings: Settings, progress: Progress, name: str) -> Panel:
+    what = _QUANTITIES[name]
+    if name == "loss":
+        training, validation = loss_curves(settings, progress)
+        return Panel(title=what.title, thin=[training], main=[validation], height=_TALL)
+    curve = progress.curve(what.split, what.column, f"{what.split if what.split != 'train' else 'training'} {name}")
+    return Panel(title=what.title, main=[curve], percent=what.percent, range=what.range, log=what.log, height=_LOW)
+
+
+def _has(progress: Progress, name: str) -> bool:
+    value = progress.last("validation", _QUANTITIES[name].column)
+    return value is not None and value == value
+
+
+def _chosen() -> list[str]:
+    """What the URL asks for; where it asks for nothing we know, what suits best."""
+    found = [name for name in st.query_params.get_all(PARAMETER) if name in (*QUANTITIES, "none")]
+    return found or list(FIRST)
+
+
+def _choose(names: list[str]) -> None:
+    if sorted(names) == sorted(FIRST):
+        st.query_params.pop(PARAMETER, None)
+    else:
+        st.query_params[PARAMETER] = names or ["none"]

@@ -1,0 +1,263 @@
+"""The timeline: one sentence through the training of a run. Scrub it, play it, see which head formed and when."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from pages.common import loading, wording
+from pages.common.components.run_film import film_picks
+from pages.common.controls import say
+from pages.common.training import timing
+from pages.common.training.timeline_film import draw_film
+from pages.common.training.timeline_frames import Reel, Snapshot, advance, snapshots_of
+from pages.common.training.timeline_memory import choose, follow_url, show_reel, timeline, write_url
+from pages.common.training.timeline_view import Rows, fit
+from transformer import runs
+from transformer.analysis.timeline import Jump
+from transformer.checkpoint import CheckpointError
+from transformer.lab import AttentionKind
+from transformer.runs import Run, RunError
+from transformer.tokenizer import load_tokenizer
+from transformer.trainee import SNAPSHOT_LIMIT
+
+COMPUTING_S, WATCHING_S = 0.25, 2.0
+BUDGET_S = 0.6
+"""Seconds of computing at a time: between two such stretches a visitor's clicks are answered."""
+_FILM = "timeline-film"
+_KINDS: dict[AttentionKind, str] = {
+    "encoder_self": ":green[Encoder self]",
+    "decoder_self": ":violet[Decoder self]",
+    "cross": ":orange[Cross]",
+}
+_ROWS: dict[Rows, str] = {"own": "Its own words", "forced": "The newest output, forced"}
+_BLOCKS: dict[AttentionKind, str] = {
+    "encoder_self": "encoder {} self head {}",
+    "decoder_self": "decoder {} self head {}",
+    "cross": "decoder {} cross head {}",
+}
+
+
+def timeline_panel(run_id: str) -> None:
+    """The timeline of a run that is training, paused or at its end; says why where there is none.
+
+    Call it where it is to be drawn, once in a page, with the run's id: `timeline_panel(run.id)`. It redraws itself as
+    a fragment, and keeps its choices in the query parameters of `timeline_view.PARAMETERS`; a page that replaces all
+    query parameters keeps those (`timeline_memory.in_query()`).
+    """
+    follow_url()
+    try:
+        run = runs.get_run(run_id)
+    except (RunError, CheckpointError) as error:
+        say(f"{error}.")
+        return
+    every = _every(run, snapshots_of(run))
+    st.fragment(_panel, run_every=every)(run_id, every)
+
+
+def _every(run: Run, found: Sequence[Snapshot]) -> float | None:
+    """How often the panel has something new to do."""
+    now = timeline()
+    same = (now.reel.run, now.reel.text) == (run.id, _text(run))
+    idle = not found or now.held or now.draft is not None or (same and not now.reel.missing(found))
+    return (WATCHING_S if run.status.active else None) if idle else COMPUTING_S
+
+
+def _panel(run_id: str, every: float | None) -> None:
+    now = timeline()
+    try:
+        run = runs.get_run(run_id)
+    except (RunError, CheckpointError):  # deleted meanwhile: the page says so
+        return
+    found = snapshots_of(run)
+    if not found:
+        _nothing_yet(run)
+    else:
+        now.view, misfits = fit(now.view, run.settings.model, run.id)
+        now.problems += misfits
+        _take_picks(run)
+        _show(run, found)
+        write_url()
+    if _every(run, found) != every:
+        st.rerun()  # how often this is redrawn is settled by a full run alone
+
+
+def _nothing_yet(run: Run) -> None:
+    if run.status.active or run.status.state == "queued":
+        st.caption("The timeline opens with the first snapshot, before the first step.")
+    else:
+        st.caption("This run kept no weights, so there is no timeline of it.")
+
+
+def _take_picks(run: Run) -> None:
+    """What was done in the film: it reports in the run itself, not through a callback."""
+    now, config = timeline(), run.settings.model
+    picks = film_picks(_FILM, now.view.n_layers(config), config.n_heads)
+    if picks.head is not None:
+        choose(layer=picks.head[0], head=picks.head[1])
+    if picks.moved and picks.step != now.reported:
+        now.reported = picks.step
+        choose(step=picks.step)
+
+
+def _show(run: Run, found: Sequence[Snapshot]) -> None:
+    now = timeline()
+    st.markdown("##### The timeline of a sentence")
+    _controls(run)
+    reel = show_reel(run.id, _text(run))
+    if not now.held or not reel.own:
+        try:
+            advance(reel, run, found, budget_s=BUDGET_S)
+        except ValueError as error:
+            now.draft, now.problems = reel.text, (f"{_sentence(error)} The field keeps what you typed.",)
+            say(*now.problems)
+            return
+    say(*now.problems)
+    if strange := loading_unknown(run, reel.text):
+        st.markdown(wording.unseen(strange))
+    frames = reel.frames(found)
+    if not frames:
+        say(*dict.fromkeys(f"{_sentence(text)}" for text in reel.broken.values()))
+        return
+    steps, jump = draw_film(run, reel, frames, key=_FILM)
+    if jump is not None:
+        _say_jump(jump, steps)
+    _computing(reel, found)
+    _notes(run, found, reel)
+
+
+def loading_unknown(run: Run, text: str) -> list[str]:
+    """The words of a sentence that the run never saw."""
+    return load_tokenizer(run.folder).unknown(text)
+
+
+def _text(run: Run) -> str:
+    """The sentence on show: the visitor's, else the run's first pinned one, else an example of its corpus."""
+    now = timeline()
+    return now.view.text or next(iter(_offered(run)), "a")
+
+
+def _offered(run: Run) -> tuple[str, ...]:
+    settings = run.settings
+    offered = loading.get_examples(run.id, settings.corpus.name, settings.pinned)
+    return tuple(dict.fromkeys((*settings.pinned, *offered)))
+
+
+def _controls(run: Run) -> None:
+    """The sentence; which attention, layer and head; whose words the rows are."""
+    now, config = timeline(), run.settings.model
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.session_state["timeline-text"] = _text(run) if now.draft is None else now.draft
+        st.text_input("Any sentence", key="timeline-text", width="stretch", on_change=_take_text)
+        with st.popover("Examples"):
+            for text in _offered(run):
+                st.button(text, key=f"timeline-example-{text}", type="tertiary", on_click=_show_text, args=(text,))
+    layer, head = now.view.place(config)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        _segments("kind", "Attention", _KINDS, now.view.kind, _change_kind)
+        _box("layer", "Layer", now.view.n_layers(config), layer)
+        _box("head", "Head", config.n_heads, head)
+    _segments("rows", "What the decoder reads", _ROWS, now.view.rows, lambda rows: choose(rows=rows))
+
+
+def _take_text() -> None:
+    _show_text(st.session_state["timeline-text"])
+
+
+def _show_text(text: str) -> None:
+    now = timeline()
+    now.draft, now.held = None, False
+    choose(text=text.strip())
+
+
+def _change_kind(kind: AttentionKind) -> None:
+    """Another kind of attention; the layer stays where its stack has it too."""
+    choose(kind=kind)
+
+
+def _segments(name: str, label: str, options: dict[Any, str], value: object, apply: Callable[[Any], None]) -> None:
+    key = f"timeline-{name}"
+    st.session_state[key] = value
+    st.segmented_control(
+        label,
+        list(options),
+        key=key,
+        format_func=options.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+        on_change=lambda: apply(st.session_state[key]),
+    )
+
+
+def _box(name: str, label: str, count: int, value: int) -> None:
+    key = f"timeline-{name}"
+    st.session_state[key] = value
+    st.selectbox(label, range(count), key=key, width=80, on_change=lambda: choose(**{name: int(st.session_state[key])}))
+
+
+def _say_jump(jump: Jump, steps: Sequence[int]) -> None:
+    name = _BLOCKS[timeline().view.kind].format(jump.layer, jump.head)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(
+            f"The most sudden change: **{name}** sharpened between step {steps[jump.first]:,} and "
+            f"{steps[jump.last]:,}: entropy {wording.number(jump.before)} → {wording.number(jump.after)} nats.",
+            width="content",
+        )
+        st.button(
+            "Show that head",
+            type="tertiary",
+            icon=":material/arrow_upward:",
+            key="timeline-jump",
+            on_click=_go_to,
+            args=(jump.layer, jump.head, steps[jump.last]),
+        )
+
+
+def _go_to(layer: int, head: int, step: int) -> None:
+    choose(layer=layer, head=head, step=step)
+    timeline().order += 1
+
+
+def _computing(reel: Reel, found: Sequence[Snapshot]) -> None:
+    """How far the film is computed, and a way to stop that."""
+    now, missing = timeline(), len(reel.missing(found))
+    if not missing:
+        return
+    done = len(reel.own) + len(reel.forced)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if now.held:
+            st.caption(f"{len(reel.own)} of {len(found)} snapshots translate this sentence.", width="content")
+            st.button("Compute the rest", key="timeline-go-on", on_click=_hold, args=(False,))
+            return
+        left = timing.duration(max(1.0, reel.left_s(found)))
+        said = f"Translating with {len(found)} snapshots · about {left} left"
+        st.progress(done / (done + missing), text=said)
+        st.button("Cancel", key="timeline-cancel", on_click=_hold, args=(True,))
+
+
+def _hold(held: bool) -> None:
+    timeline().held = held
+
+
+def _notes(run: Run, found: Sequence[Snapshot], reel: Reel) -> None:
+    """What has to be known to read the film."""
+    notes = []
+    if timeline().view.rows == "own":
+        notes.append("What is written and the attention shown come from the same pass of that snapshot.")
+    else:
+        notes.append("Every snapshot is made to write the newest output (teacher-forced), so that rows stay the same.")
+    notes.append(
+        f"Entropies and the loss of this sentence are measured with the output of step {reel.goal_step:,} forced, in "
+        "nats per token, not smoothed."
+    )
+    if len(found) == 1 and found[0].newest:
+        limit = f"Models with more than {SNAPSHOT_LIMIT:,} parameters keep no snapshots, which would fill the disk"
+        notes = [f"This run has its newest weights alone. {limit}; so there is nothing to scrub through."]
+    if reel.broken:
+        notes.append(f"{len(reel.broken)} of its snapshots cannot be read and are left out.")
+    st.caption(" ".join(notes))
+
+
+def _sentence(error: object) -> str:
+    text = str(error).strip().rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."

@@ -1,0 +1,85 @@
+"""What the timeline remembers of a visitor, kept equal to the URL."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import streamlit as st
+
+from pages.common.training.timeline_frames import Reel
+from pages.common.training.timeline_view import PARAMETERS, TimelineView, read
+
+_KEY = "attention-lab-timeline"
+
+
+@dataclass
+class TimelineMemory:
+    """One visitor's timeline."""
+
+    view: TimelineView = field(default_factory=TimelineView)
+    reel: Reel = field(default_factory=Reel)
+    problems: tuple[str, ...] = ()
+    """Sentences about a link or the last sentence typed; gone with the next change."""
+    draft: str | None = None
+    """What stands in the sentence field where it is no sentence that can be shown."""
+    order: int = 0
+    """Counts how often the step was set by a link rather than by the slider."""
+    reported: int | None = None
+    """The step that the slider last reported."""
+    held: bool = False
+    """Whether the visitor stopped the computing of this reel."""
+    written: dict[str, list[str]] | None = None
+    """The query parameters of the timeline as this session last wrote them."""
+    touched: bool = False
+    """Whether a control was changed since the last run: its word then goes before that of a URL on its way."""
+
+
+def timeline() -> TimelineMemory:
+    """This session's timeline."""
+    if _KEY not in st.session_state:
+        st.session_state[_KEY] = TimelineMemory()
+    return st.session_state[_KEY]
+
+
+def choose(**changes: Any) -> None:
+    """Changes the view on behalf of the visitor; for callbacks too."""
+    now = timeline()
+    now.view, now.problems, now.touched = replace(now.view, **changes), (), True
+
+
+def show_reel(run_id: str, text: str) -> Reel:
+    """The reel of this run and sentence: the one at hand, or an empty one. Another run opens at its newest weights."""
+    now = timeline()
+    if (now.reel.run, now.reel.text) != (run_id, text):
+        if now.reel.run not in ("", run_id):
+            now.view = replace(now.view, step=None)
+        now.reel, now.held = Reel(run=run_id, text=text), False
+    return now.reel
+
+
+def follow_url() -> None:
+    """Takes over the timeline from the URL where someone else wrote it: a link, a reload, the back button."""
+    now, in_url = timeline(), in_query()
+    if in_url and in_url != now.written and not now.touched:
+        now.view, now.problems = read(in_url)
+        now.draft = None
+        now.order += 1
+        now.written = in_url
+    now.touched = False
+
+
+def write_url() -> None:
+    """Puts the timeline into the URL, beside what the page has there."""
+    now = timeline()
+    wanted = now.view.parameters()
+    now.written = {name: [value] for name, value in wanted.items()}
+    if in_query() != now.written:
+        others: Mapping[str, Any] = {
+            name: st.query_params.get_all(name) for name in st.query_params if name not in PARAMETERS
+        }
+        st.query_params.from_dict({**others, **wanted})
+
+
+def in_query() -> dict[str, list[str]]:
+    """The timeline's parameters as the URL has them: a page that writes the URL keeps them."""
+    return {name: st.query_params.get_all(name) for name in PARAMETERS if name in st.query_params}
