@@ -97,9 +97,34 @@ def test_runs_lists_shows_and_deletes(runs_folder, capsys):
     assert not (runs_folder / "short-lived").exists()
 
 
+def test_a_run_is_noted_renamed_exported_and_imported(runs_folder, tmp_path, capsys):
+    archive = str(tmp_path / "kept.zip")
+    assert main(["train", "copy", "--name", "first", *TINY, *BRIEF, *SAFE]) == 0
+    assert main(["runs", "note", "first", "four heads are enough"]) == 0
+    assert main(["runs", "rename", "first", "second"]) == 0
+    assert main(["runs", "export", "second", archive]) == 0
+    capsys.readouterr()
+    assert main(["runs", "import", archive]) == 0
+    assert capsys.readouterr().out.startswith("second-2: finished at step 6")
+    assert main(["runs"]) == 0
+    assert "(loaded from an archive): four heads are enough" in capsys.readouterr().out
+    assert main(["translate", "--model", "second-2", "a b"]) == 0
+    for run in ("second", "second-2"):
+        assert main(["runs", "delete", run]) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (["runs", "rename", "mine"], "something is missing; say: runs rename RUN NAME"),
+        (["runs", "rename", "mine", "a b"], "cannot be a run's name"),
+        (["runs", "note", "mine", "x" * 2_001], "the note has 2001 characters"),
+        (["runs", "pause", "mine", "please"], "one word too many; say: runs pause RUN"),
+        (["runs", "import"], "which archive? say: runs import FILE.zip"),
+        (["runs", "import", "/no/such.zip"], "No such file"),
+        (["runs", "import", __file__], "the archive was not loaded: it is not a zip archive"),
+        (["runs", "export", "gone", "x.zip"], "there is no model 'gone'"),
+        (["sweep", "reverse", "--setting", "nope", "--values", "1", "2"], "there is no setting 'nope'"),
         (["translate", "--model", "nope", "a"], "there is no model 'nope'"),
         (["translate", "--model", "mine", ""], "sentence"),
         (["translate", "--model", "mine", "a " * 5_000], "5001 tokens"),

@@ -1,4 +1,4 @@
-"""The command line: `python -m transformer train | translate | evaluate | inspect | runs | study`.
+"""The command line: `python -m transformer train | sweep | translate | evaluate | inspect | runs | study`.
 
 Options come from the config dataclasses. A mistake is one sentence on the error stream and exit status 2.
 """
@@ -25,8 +25,8 @@ class _Choice:
 
 def main(arguments: list[str]) -> int:
     """Runs one command; returns the exit status."""
-    if arguments[:1] == ["train"]:
-        arguments = ["train", *_named_corpus(arguments[1:])]
+    if arguments[:1] in (["train"], ["sweep"]):
+        arguments = [arguments[0], *_named_corpus(arguments[1:])]
     try:
         _run(_commands(arguments), arguments)
     except (*commands.EXPECTED_ERRORS, StudyError) as error:
@@ -47,11 +47,12 @@ def _run(commands: dict[str, Callable[..., None]], arguments: list[str]) -> None
 
 
 def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
-    choice = _peek(arguments[1:]) if arguments[:1] == ["train"] else _Choice()
+    choice = _peek(arguments[1:]) if arguments[:1] in (["train"], ["sweep"]) else _Choice()
     recipe = recipe_for(choice.corpus.name)
     model = recipe.model if choice.preset is None else _preset(choice.preset)
     return {
         "train": commands.train_command(choice.corpus, model, recipe.train),
+        "sweep": commands.sweep_command(choice.corpus, model, recipe.train),
         "translate": commands.translate,
         "evaluate": commands.evaluate,
         "inspect": commands.inspect,

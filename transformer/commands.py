@@ -20,13 +20,23 @@ from transformer.interventions import parse_intervention
 from transformer.lab import GREEDY, Lab, load
 from transformer.own_copy import AbsentCorpus, load_own
 from transformer.pairs import Pair, Split, split_of, words
+from transformer.run_archive import load_archive, save_archive
+from transformer.run_labels import about, rename, set_note
 from transformer.runs import Run, RunError, Status
+from transformer.sweeps import Base, Sweep, create_sweep, spelt, start_sweep
 from transformer.tokenizer import TokenizerError
 from transformer.training import Evaluated, Event, TrainingError
 
 EXPECTED_ERRORS = (CheckpointError, CorpusError, RunError, TokenizerError, TrainingError, ValueError, OSError)
 """What a wrong argument, file or setting raises; shown as one sentence."""
 
+RunsAction = Literal["list", "show", "pause", "resume", "stop", "delete", "rename", "note", "export", "import"]
+_USAGE = {action: f"runs {action} RUN" for action in get_args(RunsAction)} | {
+    "rename": "runs rename RUN NAME",
+    "note": 'runs note RUN "TEXT"',
+    "export": "runs export RUN FILE.zip",
+    "import": "runs import FILE.zip",
+}
 ModelName = Annotated[str, tyro.conf.arg(help="A shipped checkpoint's name, a run's id, or a folder.")]
 
 
@@ -129,16 +139,42 @@ def inspect(
 
 
 def runs(
-    action: tyro.conf.Positional[Literal["list", "show", "pause", "resume", "stop", "delete"]] = "list",
+    action: tyro.conf.Positional[RunsAction] = "list",
     run: tyro.conf.Positional[str | None] = None,
+    value: tyro.conf.Positional[str | None] = None,
+    *,
+    with_corpus: bool = False,
 ) -> None:
-    """List the runs, or show, pause, resume, stop or delete one."""
+    """List the runs, or show, pause, resume, stop or delete one; rename RUN NAME, note RUN TEXT, export RUN FILE.zip,
+    import FILE.zip.
+
+    Args:
+        run: The run's id; for import, the archive.
+        value: The new name, the note (empty takes it away), or the archive to write.
+        with_corpus: Add the file that the run learned from to the archive.
+    """
     if action == "list":
         _print_runs(run_folders.list_runs())
         return
     if run is None:
-        raise RunError(f"which run? say: runs {action} RUN")
+        raise RunError(f"which {'archive' if action == 'import' else 'run'}? say: {_USAGE[action]}")
+    if value is None and action in ("rename", "note", "export"):
+        raise RunError(f"something is missing; say: {_USAGE[action]}")
+    if value is not None and action not in ("rename", "note", "export"):
+        raise RunError(f"{value!r} is one word too many; say: {_USAGE[action]}")
     match action:
+        case "rename":
+            rename(run, value or "")
+            run = value or run
+        case "note":
+            set_note(run, value or "")
+        case "export":
+            save_archive(run, Path(value or ""), with_corpus=with_corpus)
+            print(f"{run} is in {value}")
+            return
+        case "import":
+            with Path(run).open("rb") as file:
+                run = load_archive(file)
         case "pause":
             run_folders.pause(run)
         case "resume":
@@ -188,6 +224,56 @@ def train_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfi
     return train
 
 
+def sweep_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfig) -> Callable[..., None]:
+    """The sweep command with these defaults, which depend on the corpus and the preset that are asked for."""
+
+    def sweep(
+        *,
+        setting: str,
+        values: tuple[str, ...],
+        corpus: CorpusConfig = corpus,
+        preset: str | None = None,
+        model: ModelConfig = model,
+        train: TrainConfig = settings,
+        sentence: tuple[str, ...] = (),
+        detach: bool = False,
+    ) -> None:
+        """Train a model for each of several values of one setting, all else equal; print what each reached.
+
+        Args:
+            setting: What to vary, such as model.n-heads or train.learning-rate.
+            values: Its values; each is checked before anything starts.
+            preset: A named size to start from; without it, what suits the corpus.
+            sentence: Sentences whose translation is followed; without them, the corpus's examples.
+            detach: Leave the runs to the queue in the background and return at once.
+        """
+        base = Base(model=model, train=train, corpus=corpus, pinned=sentence or None)
+        made = create_sweep(base, setting, values, command="python -m transformer " + shlex.join(sys.argv[1:]))
+        if detach:
+            start_sweep(made)
+            print("\n".join(part.run.id for part in made.parts))
+            return
+        for part in made.parts:
+            _train_here(part.run.id, part.run.settings.train)
+            if run_folders.status(part.run.id).state == "paused":
+                raise KeyboardInterrupt  # Ctrl-C pauses one run, and is meant for all
+        _print_sweep(made)
+
+    return sweep
+
+
+def _print_sweep(sweep: Sweep) -> None:
+    rows = [(sweep.setting, "exact match, %", "validation loss", "step", "seconds", "run")]
+    for part in sweep.parts:
+        run, now = part.run.id, run_folders.status(part.run.id)
+        last = next((row for row in reversed(run_folders.metrics(run)) if row["split"] == "validation"), None)
+        exact, loss = ("-", "-") if last is None else (f"{100 * last['exact_match']:.1f}", f"{last['loss']:.4f}")
+        rows.append((spelt(part.value), exact, loss, f"{now.step}", f"{now.elapsed_s:.1f}", run))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
 def _train_here(run: str, train: TrainConfig) -> None:
     from transformer.worker import train_run
 
@@ -235,7 +321,8 @@ def _print_runs(found: Sequence[Run]) -> None:
     if not found:
         print("No runs yet. Train one: python -m transformer train reverse")
     for run in found:
-        print(_described(run.id, run.status))
+        note = about(run.folder).note
+        print(_described(run.id, run.status) + (f": {' '.join(note.split())}" if note else ""))
 
 
 def _print_json(value: Any) -> None:
