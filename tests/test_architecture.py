@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 ROOMS = [
     """config masks positions taps files locks settings devices
-       data loss schedule tokenizer cleaning corpora prepared own_copy uploads corpus_stats tasks metrics pairs recipes
+       data loss dropout schedule tokenizer cleaning corpora prepared own_copy uploads corpus_stats tasks metrics pairs recipes
        emoji_names pronouns figures""",
     "attention",
     "layers",

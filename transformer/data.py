@@ -16,7 +16,7 @@ from transformer.pairs import Pair
 from transformer.tokenizer import BOS, EOS, PAD, Tokenizer
 
 POOL_SIZE = 2_000
-"""Pairs that are encoded and sorted by length together."""
+"""Pairs, at least, that are encoded and sorted by length together."""
 
 Example = tuple[list[int], list[int]]
 """Source and target ids without special tokens."""
@@ -70,9 +70,10 @@ class Position:
 class BatchStream:
     """Endless training batches, each with the position after it, from where a new stream goes on bit-identically.
 
-    Each epoch orders all pairs anew, from (seed, epoch). Each POOL_SIZE of them in that order form a pool: encoded when
-    it is reached, sorted by length and cut into batches of at most `batch_tokens` tokens (rows times the longest side,
-    padding and special tokens included; a pair longer than that is a batch of its own), which come in random order.
+    Each epoch orders all pairs anew, from (seed, epoch). Each `pool_size` of them in that order form a pool: encoded
+    when it is reached, sorted by length and cut into batches of at most `batch_tokens` tokens (rows times the longest
+    side, padding and special tokens included; a pair longer than that is a batch of its own), which come in random
+    order.
     A pair with a side that is empty, or longer than `max_length` tokens with its bos or eos, is skipped and counted.
     """
 
@@ -82,10 +83,12 @@ class BatchStream:
     seed: int
     max_length: int
     position: Position = Position()
+    width_multiple: int = 1
+    """Each side is padded to a multiple of it: products in bfloat16 are prepared anew for every new shape."""
 
     def __iter__(self) -> Iterator[tuple[Batch, Position]]:
         """Raises ValueError for a position that these pairs do not have, and where no pair fits at all."""
-        n_pools = -(-len(self.pairs) // POOL_SIZE)
+        n_pools = -(-len(self.pairs) // self.pool_size)
         at, barren = self.position, 0
         if at.pool >= n_pools:
             raise ValueError(f"pool {at.pool} does not exist: {len(self.pairs)} pairs make {n_pools} pools")
@@ -98,7 +101,7 @@ class BatchStream:
             for index in range(at.index, len(batches)):
                 is_last = index + 1 == len(batches)
                 yield (
-                    make_batch(batches[index]),
+                    make_batch(batches[index], width_multiple=self.width_multiple),
                     next_pool if is_last else Position(at.epoch, at.pool, index + 1, skipped),
                 )
             barren = 0 if batches else barren + 1
@@ -110,15 +113,21 @@ class BatchStream:
             at = next_pool
             order = self._order(at.epoch) if is_last_pool else order
 
+    @property
+    def pool_size(self) -> int:
+        """Pairs that are encoded and sorted together: at least POOL_SIZE, and enough for a few dozen batches."""
+        return max(POOL_SIZE, 4 * self.batch_tokens)
+
     def _order(self, epoch: int) -> np.ndarray:
         return np.random.default_rng([self.seed, epoch]).permutation(len(self.pairs))
 
     def _batches(self, order: np.ndarray, at: Position) -> tuple[list[list[Example]], int]:
         """The batches of the pool at this position, in their order, and how many of its pairs are left out."""
-        pool = [self.pairs[int(i)] for i in order[at.pool * POOL_SIZE : (at.pool + 1) * POOL_SIZE]]
+        pool = [self.pairs[int(i)] for i in order[at.pool * self.pool_size : (at.pool + 1) * self.pool_size]]
         encoded = [_encode(pair, self.tokenizer) for pair in pool]
-        fitting = sorted((example for example in encoded if _fits(example, self.max_length)), key=_longest)
-        batches = list(_cut(fitting, self.batch_tokens))
+        fitting = [example for example in encoded if _fits(example, self.max_length)]
+        fitting.sort(key=_longest, reverse=True)
+        batches = list(_cut(fitting, self.batch_tokens, self.width_multiple))
         shuffled = np.random.default_rng([self.seed, at.epoch, at.pool]).permutation(len(batches))
         return [batches[i] for i in shuffled], len(pool) - len(fitting)
 
@@ -139,7 +148,7 @@ def pair_batches(
     for number, example in enumerate(encoded, start=1):
         for side, ids in zip(("source", "target"), example, strict=True):
             _check_length(ids, max_length, f"the {side} of pair {number}")
-    rows = sorted(range(len(pairs)), key=lambda row: _longest(encoded[row]))
+    rows = sorted(range(len(pairs)), key=lambda row: _longest(encoded[row]), reverse=True)
     start = 0
     for batch in _cut([encoded[row] for row in rows], batch_tokens):
         yield rows[start : start + len(batch)], make_batch(batch, vocab_size=vocab_size)
@@ -168,17 +177,17 @@ def encode_sources(
     return _padded([[*ids, EOS] for ids in rows])
 
 
-def make_batch(examples: Sequence[Example], vocab_size: int | None = None) -> Batch:
-    """The batch of these (source ids, target ids), given without special tokens.
+def make_batch(examples: Sequence[Example], vocab_size: int | None = None, *, width_multiple: int = 1) -> Batch:
+    """The batch of these (source ids, target ids), given without special tokens, padded to a multiple of columns.
 
     ValueError for no examples, and for an id that `vocab_size` has no room for.
     """
     if not examples:
         raise ValueError("a batch needs at least one pair")
     check_ids((token for example in examples for ids in example for token in ids), vocab_size)
-    source, source_mask = _padded([[*ids, EOS] for ids, _ in examples])
-    target_in, target_mask = _padded([[BOS, *ids] for _, ids in examples])
-    target_out, _ = _padded([[*ids, EOS] for _, ids in examples])
+    source, source_mask = _padded([[*ids, EOS] for ids, _ in examples], width_multiple)
+    target_in, target_mask = _padded([[BOS, *ids] for _, ids in examples], width_multiple)
+    target_out, _ = _padded([[*ids, EOS] for _, ids in examples], width_multiple)
     return Batch(source, target_in, target_out, source_mask, target_mask, sum(len(ids) + 1 for _, ids in examples))
 
 
@@ -217,23 +226,27 @@ def _check_length(ids: list[int], max_length: int, what: str) -> None:
         )
 
 
-def _cut(examples: Sequence[Example], batch_tokens: int) -> Iterator[list[Example]]:
-    """Neighbours grouped so that rows times the longest side stay within `batch_tokens`, where one row does."""
-    batch: list[Example] = []
-    width = 0
-    for example in examples:
-        width = max(width, _longest(example))
-        if batch and (len(batch) + 1) * width > batch_tokens:
-            yield batch
-            batch, width = [], _longest(example)
-        batch.append(example)
-    if batch:
-        yield batch
+def _cut(examples: Sequence[Example], batch_tokens: int, width_multiple: int = 1) -> Iterator[list[Example]]:
+    """Neighbours, the longest first, grouped so that rows times the longest side stay within `batch_tokens`.
+
+    So each width has one number of rows, but for the last group.
+    """
+    start = 0
+    while start < len(examples):
+        rows = max(1, batch_tokens // _rounded(_longest(examples[start]), width_multiple))
+        yield list(examples[start : start + rows])
+        start += rows
 
 
-def _padded(rows: Sequence[list[int]]) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"]]:
+def _padded(
+    rows: Sequence[list[int]], width_multiple: int = 1
+) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"]]:
     """Rows filled with PAD to the longest, and the mask of what was there."""
-    width = max(map(len, rows))
+    width = _rounded(max(map(len, rows)), width_multiple)
     ids = torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
     lengths = torch.tensor([len(row) for row in rows])
     return ids, torch.arange(width) < lengths[:, None]  # [length] < [batch 1] -> [batch length]
+
+
+def _rounded(width: int, multiple: int) -> int:
+    return -(-width // multiple) * multiple

@@ -12,12 +12,12 @@ from torch import Tensor
 from transformer import metrics
 from transformer.data import Batch, fits, pair_batches
 from transformer.decoding import translate_ids
-from transformer.loss import smoothed_cross_entropy
+from transformer.loss import projected_cross_entropy
 from transformer.model import Transformer
 from transformer.pairs import Pair
 from transformer.tokenizer import Tokenizer
 
-Logits = Callable[..., Float[Tensor, "position vocab"]]
+States = Callable[..., Float[Tensor, "position d_model"]]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def evaluate(
     model.eval()
     total, tokens, translations = 0.0, 0, [""] * len(pairs)
     for rows, batch in pair_batches(pairs, tokenizer, batch_tokens, max_length=model.config.max_length):
-        total += summed_loss(plain_logits(model), batch, device).item()
+        total += summed_loss(model, batch, device).item()
         tokens += batch.n_tokens
         limit = max_length or batch.target_out.size(1) + 2
         outputs = translate_ids(
@@ -94,27 +94,34 @@ def fitting(pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, count:
     return found
 
 
-def plain_logits(model: Transformer) -> Logits:
-    """The forward pass up to the logits of the wanted positions only: those of padding would be wasted work."""
+def decoder_states(model: Transformer) -> States:
+    """The forward pass up to the decoder's states at the wanted positions: padding would be projected in vain."""
 
-    def logits(
+    def states(
         source: Int[Tensor, "batch source"],
         target: Int[Tensor, "batch target"],
         source_mask: Bool[Tensor, "batch source"],
         target_mask: Bool[Tensor, "batch target"],
         wanted: Int[Tensor, "position"],
-    ) -> Float[Tensor, "position vocab"]:
-        states = model.decode(target, model.encode(source, source_mask), source_mask, target_mask)
-        return model.project(states.flatten(0, 1)[wanted])  # [batch target d_model] -> [position d_model]
+    ) -> Float[Tensor, "position d_model"]:
+        found = model.decode(target, model.encode(source, source_mask), source_mask, target_mask)
+        return found.flatten(0, 1)[wanted]  # [batch target d_model] -> [position d_model]
 
-    return logits
+    return states
 
 
-def summed_loss(logits: Logits, batch: Batch, device: torch.device, smoothing: float = 0.0) -> Float[Tensor, ""]:
-    """The cross-entropy of a batch in nats, summed over its real target tokens."""
+def summed_loss(
+    model: Transformer, batch: Batch, device: torch.device, smoothing: float = 0.0, *, states: States | None = None
+) -> Float[Tensor, ""]:
+    """The cross-entropy of a batch in nats, summed over its real target tokens.
+
+    `states` is a compiled `decoder_states(model)`, where there is one.
+    """
     # Real positions are found on the CPU, where the batch is made: on a GPU finding them would wait for the device.
     wanted = batch.target_mask.flatten().nonzero()[:, 0]
     targets = batch.target_out.flatten()[wanted]
     moved = batch.to(device, non_blocking=True)
-    computed = logits(moved.source, moved.target_in, moved.source_mask, moved.target_mask, wanted.to(device))
-    return smoothed_cross_entropy(computed, targets.to(device), smoothing)
+    found = (states or decoder_states(model))(
+        moved.source, moved.target_in, moved.source_mask, moved.target_mask, wanted.to(device)
+    )
+    return projected_cross_entropy(found, model.projection.weight, targets.to(device), smoothing)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from transformer.attention import KeyValueCache, MultiHeadAttention
 from transformer.config import Activation, NormPlacement
+from transformer.dropout import Dropout
 from transformer.taps import Address, Tap
 
 Hidden = Float[Tensor, "batch length d_model"]
@@ -41,7 +42,7 @@ class FeedForward(nn.Module):
         self.inner = nn.Linear(d_model, d_ff)
         self.outer = nn.Linear(d_ff, d_model)
         self.activation = activation_function(activation)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Hidden) -> Hidden:
         return self.outer(self.dropout(self.activation(self.inner(x))))
@@ -70,7 +71,7 @@ class AddNorm(nn.Module):
         self.residual = residual
         self.address = address
         self.norm = None if norm == "none" else nn.LayerNorm(d_model, eps=epsilon)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Hidden, sublayer: Callable[[Tensor], Tensor], tap: Tap | None) -> Hidden:
         x = self.address.offer(tap, "input", x)

@@ -1,8 +1,15 @@
-"""Label-smoothed cross-entropy (section 5.4). Not here: which positions are real (training.py selects them)."""
+"""Label-smoothed cross-entropy (section 5.4). Not here: which positions are real (evaluation.py selects them)."""
 
+from typing import Any
+
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
+
+_CHUNK = 2**21
+"""Logits held at a time on a CPU: 8 MB, which stay in the cache from the product to the gradient."""
+_CHUNK_OF_GPU = 2**27
 
 
 def smoothed_cross_entropy(
@@ -15,3 +22,66 @@ def smoothed_cross_entropy(
     accumulated micro-batches by the number in all of them. Computed in float32 whatever the logits' type.
     """
     return F.cross_entropy(logits.float(), targets, label_smoothing=smoothing, reduction="sum")
+
+
+def projected_cross_entropy(
+    states: Float[Tensor, "position d_model"],
+    weight: Float[Tensor, "vocab d_model"],
+    targets: Int[Tensor, "position"],
+    smoothing: float = 0.0,
+) -> Float[Tensor, ""]:
+    """`smoothed_cross_entropy(states @ weight.T, targets, smoothing)` without ever holding all logits.
+
+    They are made some positions at a time, and their gradient at once with them: at a large vocabulary, writing,
+    reading and zeroing whole matrices of logits cost more than the products. Products run in autocast's type. Few
+    logits take the plain way, which is then as fast.
+    """
+    device = states.device.type
+    if len(states) * len(weight) <= _CHUNK // 2:
+        return smoothed_cross_entropy(F.linear(states, weight), targets, smoothing)
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+    return _ProjectedLoss.apply(states, weight, targets, smoothing, dtype)
+
+
+class _ProjectedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype
+    ) -> Tensor:
+        with torch.autocast(states.device.type, enabled=False):
+            x, w = states.detach().to(dtype), weight.detach().to(dtype)
+            wanted = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
+            rows = max(1, (_CHUNK if states.device.type == "cpu" else _CHUNK_OF_GPU) // len(w))
+            starts = range(0, len(x), rows)
+            parts = [_chunk(x[i : i + rows], w, targets[i : i + rows], smoothing, wanted) for i in starts]
+            if wanted:
+                d_states = torch.cat([part[1] for part in parts])
+                d_weight = torch.zeros_like(weight)
+                for part in parts:
+                    d_weight += part[2]
+                ctx.save_for_backward(d_states.to(states.dtype), d_weight)
+            return torch.stack([part[0] for part in parts]).sum()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        d_states, d_weight = ctx.saved_tensors
+        return d_states * gradients[0], d_weight * gradients[0], None, None, None
+
+
+def _chunk(x: Tensor, w: Tensor, targets: Tensor, smoothing: float, wanted: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The loss of some positions, and its gradients by states and by weight (where not wanted: anything)."""
+    logits = x @ w.T
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    log_probs = logits.log_softmax(dim=-1)
+    chosen = log_probs.gather(1, targets[:, None])
+    loss = -(1 - smoothing) * chosen.sum()
+    if smoothing:
+        loss = loss - smoothing * log_probs.mean(dim=-1).sum()
+    if not wanted:
+        return loss, x, w
+    slope = log_probs.exp_()
+    if smoothing:
+        slope -= smoothing / len(w)
+    slope.scatter_add_(1, targets[:, None], torch.full_like(chosen, smoothing - 1))
+    slope = slope.to(x.dtype)
+    return loss, slope @ w, slope.T @ x

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from transformer.attention import KeyValueCache, MultiHeadAttention
 from transformer.config import ModelConfig
+from transformer.dropout import Dropout
 from transformer.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward, LayerCache
 from transformer.masks import causal_mask, combine, key_mask, padding_mask
 from transformer.positions import build_positions, build_relative_positions
@@ -57,7 +58,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.tokens = tokens
         self.positions = positions
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.address = address
         self.scale = math.sqrt(tokens.embedding_dim)
 

@@ -14,7 +14,7 @@ from transformer.config import Precision, TrainConfig
 from transformer.corpora import Corpus
 from transformer.data import Batch, BatchStream, Position
 from transformer.devices import autocast, faster_precision, generator_states, set_generator_states
-from transformer.evaluation import Evaluation, Logits, evaluate, fitting, plain_logits, summed_loss
+from transformer.evaluation import Evaluation, States, decoder_states, evaluate, fitting, summed_loss
 from transformer.model import Transformer
 from transformer.pairs import Pair
 from transformer.schedule import learning_rate
@@ -104,6 +104,7 @@ def train_steps(
         seed=config.seed,
         max_length=state.model.config.max_length,
         position=state.position,
+        width_multiple=_width_multiple(precision, state.model.config.max_length),
     )
     batches = iter(stream)
     validation = fitting(corpus.validation, tokenizer, state.model.config.max_length, config.evaluate_pairs)
@@ -175,7 +176,7 @@ def measured_precision(state: TrainState, config: TrainConfig, corpus: Corpus, t
 
     def work(precision: Precision) -> None:
         with autocast(state.device, precision):
-            loss = summed_loss(plain_logits(state.model), batch, state.device)
+            loss = summed_loss(state.model, batch, state.device)
         loss.backward()
         state.model.zero_grad(set_to_none=True)
 
@@ -204,8 +205,8 @@ class _Trainer:
         self.started = clock() - state.elapsed_s
         self.last_read = clock()
         self.pending: list[_Pending] = []
-        plain = plain_logits(state.model)
-        self.logits: Logits = torch.compile(plain, dynamic=True) if config.compile else plain
+        plain = decoder_states(state.model)
+        self.states: States = torch.compile(plain, dynamic=True) if config.compile else plain
 
     def step(self, batches: Iterator[tuple[Batch, Position]]) -> None:
         """One optimiser step over `accumulate` micro-batches, normalised by their real tokens together."""
@@ -254,7 +255,7 @@ class _Trainer:
     def evaluate(self, pairs: Sequence[Pair], primary: str) -> Evaluated:
         """Scores the model, and notes in the state what stopping and final weights depend on."""
         state = self.state
-        found = evaluate(state.model, pairs, self.tokenizer, overlap_scores=primary == "bleu")
+        found = evaluate(state.model, pairs, self.tokenizer, overlap_scores=primary != "exact_match")
         if state.evaluated_step != state.step:
             _note(state, self.config, found)
         self.last_read = self.clock()
@@ -269,7 +270,9 @@ class _Trainer:
 
     def _backward(self, batch: Batch, tokens: int) -> Float[Tensor, ""]:
         with autocast(self.state.device, self.precision):
-            summed = summed_loss(self.logits, batch, self.state.device, self.config.label_smoothing)
+            summed = summed_loss(
+                self.state.model, batch, self.state.device, self.config.label_smoothing, states=self.states
+            )
         loss = summed / tokens
         loss.backward()
         return loss.detach()
@@ -317,6 +320,11 @@ def _ended(state: TrainState, config: TrainConfig) -> Reason | None:
     if config.max_seconds is not None and state.elapsed_s >= config.max_seconds:
         return "max_seconds"
     return None
+
+
+def _width_multiple(precision: Precision, max_length: int) -> int:
+    """Columns in a step of a batch's width; no width may pass the model's length."""
+    return 4 if precision == "bfloat16" and max_length % 4 == 0 else 1
 
 
 def _refuse_nonfinite(event: StepDone) -> None:
