@@ -4,8 +4,13 @@
 
 Streamlit collects garbage after every rerun, which with torch loaded took most of a rerun's time; frozen objects are
 not looked at. One thread a pass: the models are small, and trainers beside the server need the cores.
+
+While it runs, it keeps a warm worker, from which trainers start at once, and starts runs whose turn it is. Trainers
+outlive it.
 """
 
+import asyncio
+import contextlib
 import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,11 +21,12 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 _PRELOADED = ("pandas", "plotly.graph_objects", "transformer.lab", "transformer.figures.attention", "transformer.runs")
+_EVERY_S = 2.0
 
 
 @asynccontextmanager
 async def preloaded(app: st.App) -> AsyncIterator[None]:
-    """Loads what the pages need, then tells the collector to leave it alone."""
+    """Loads what the pages need, then tells the collector to leave it alone; tends runs until the server ends."""
     for module in _PRELOADED:
         import_module(module)
     import_module("torch").set_num_threads(1)
@@ -29,7 +35,20 @@ async def preloaded(app: st.App) -> AsyncIterator[None]:
     PagesManager.uses_pages_directory = False
     gc.collect()
     gc.freeze()
+    import_module("transformer.tending").begin()
+    tending = asyncio.create_task(_tend())
     yield
+    tending.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await tending
+    import_module("transformer.tending").end()
+
+
+async def _tend() -> None:
+    tend = import_module("transformer.tending").tend
+    while True:
+        await asyncio.to_thread(tend)
+        await asyncio.sleep(_EVERY_S)
 
 
 app = st.App(Path(__file__).with_name("app.py"), lifespan=preloaded)

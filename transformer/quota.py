@@ -62,16 +62,22 @@ def check_quota(owner: str) -> None:
         raise RunError(refusal)
 
 
+def check_limits() -> None:
+    """RunError for a limit that is no number."""
+    for name in (DISK, MINUTES):
+        _number(name)
+
+
 def over_quota(owner: str) -> str:
     """The sentence for an owner who has used up what is allowed; empty where there is room, or no limit."""
     megabytes, minutes = _number(DISK), _number(MINUTES)
     if not owner:
         return ""
     if megabytes is not None and (used := used_bytes(owner) / 1e6) >= megabytes:
-        return f"your runs take {used:,.0f} MB on disk, and a visitor may use {megabytes:,.0f} MB: delete a run first"
+        return f"your runs take {used:,.3g} MB on disk, and a visitor may use {megabytes:,g} MB: delete a run first"
     if minutes is not None and (spent := spent_s(owner) / 60) >= minutes:
         return (
-            f"your runs have trained for {spent:,.0f} minutes in 24 hours, and a visitor may use {minutes:,.0f}: "
+            f"your runs have trained for {spent:,.0f} minutes in 24 hours, and a visitor may use {minutes:,g}: "
             "go on later"
         )
     return ""

@@ -234,8 +234,9 @@ def list_runs() -> list[Run]:
 
 def delete(run_id: str) -> None:
     """Removes a run with all its files; RunError while a trainer works on it."""
-    if status(run_id).active:
-        raise RunError(f"{run_id} is still training; stop it first")
+    now = status(run_id)
+    if now.active:
+        raise RunError(f"{run_id} is still {'waiting in the queue' if now.waiting else 'training'}; stop it first")
     folder = run_folder(run_id)
     settle(folder)
     shutil.rmtree(folder)
