@@ -1,4 +1,4 @@
-"""Recipes: one for every generated corpus, and none that its corpus would refuse."""
+"""Recipes: one for every corpus that comes with the lab, and none that its corpus would refuse."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from transformer.data import fits
 from transformer.recipes import FILE_RECIPE, RECIPES, recipe_for
 
 
-def test_every_generated_corpus_has_a_recipe_and_files_share_one():
+def test_every_corpus_of_the_lab_has_a_recipe_and_files_share_one():
     assert RECIPES.keys() == CORPORA.keys()
     assert recipe_for("my pairs.tsv") is FILE_RECIPE
 
