@@ -17,8 +17,9 @@ Precision = Literal["auto", "float32", "bfloat16"]
 DecodeMethod = Literal["greedy", "beam", "sample"]
 LengthNorm = Literal["paper", "length"]
 
-MOST_SYMBOLS = 64
-"""Longest strings that copy, reverse and sort can be asked for."""
+FEWEST_SYMBOLS, MOST_SYMBOLS = 4, 64
+"""Bounds of the longest strings that copy, reverse and sort can be asked for: of shorter ones there are too few to hold
+a thousand out."""
 WIDEST_BEAM = 256
 """Hypotheses a sentence: time and memory grow with it, translations stop getting better long before."""
 
@@ -132,8 +133,8 @@ class CorpusConfig:
         _one_of("tokenizer", self.tokenizer, TokenizerKind)
         longest = self.longest
         _require(
-            longest is None or 1 <= longest <= MOST_SYMBOLS,
-            f"longest ({longest}) must lie between 1 and {MOST_SYMBOLS}, or be left empty",
+            longest is None or FEWEST_SYMBOLS <= longest <= MOST_SYMBOLS,
+            f"longest ({longest}) must lie between {FEWEST_SYMBOLS} and {MOST_SYMBOLS}, or be left empty",
         )
         _require(self.vocab_size is None or self.vocab_size >= 8, f"vocab_size ({self.vocab_size}) must be at least 8")
 

@@ -19,7 +19,7 @@ from typing import Any, get_args
 
 import psutil
 
-from transformer.config import CorpusConfig, ModelConfig, PositionKind, TrainConfig
+from transformer.config import FEWEST_SYMBOLS, MOST_SYMBOLS, CorpusConfig, ModelConfig, PositionKind, TrainConfig
 from transformer.corpora import CORPORA
 from transformer.files import new_folder, read_json, write_json
 from transformer.recipes import recipe_for
@@ -69,8 +69,11 @@ class StudyPlan:
             raise ValueError(f"corpora ({unknown[0]}) must be among: {', '.join(CORPORA)}")
         if unknown := [kind for kind in self.positions if kind not in KINDS]:
             raise ValueError(f"positions ({unknown[0]}) must be among: {', '.join(KINDS)}")
-        if not 1 <= self.trained_to <= self.tested_to <= 60:
-            raise ValueError(f"1 <= trained_to ({self.trained_to}) <= tested_to ({self.tested_to}) <= 60 must hold")
+        low, high = FEWEST_SYMBOLS, MOST_SYMBOLS
+        if not low <= self.trained_to <= self.tested_to <= high:
+            raise ValueError(
+                f"{low} <= trained_to ({self.trained_to}) <= tested_to ({self.tested_to}) <= {high} must hold"
+            )
         for name in ("steps", "batch_tokens", "pairs"):
             if not 1 <= getattr(self, name) <= 1_000_000:
                 raise ValueError(f"{name} ({getattr(self, name)}) must lie between 1 and 1,000,000")
