@@ -2,16 +2,31 @@
 
 import streamlit as st
 
+from pages.common import wording
 from pages.common.controls import say
-from pages.common.training.form import fields, text_field
-from pages.common.training.memory import follow_url, memory, reset, settle_run, show_run, write_url
-from pages.common.training.plans import LABELS
+from pages.common.training import corpora, faults
+from pages.common.training.corpus_panel import choose_corpus, corpus_panel
+from pages.common.training.costs_panel import costs_panel, forecast_line, schedule_curve
+from pages.common.training.form import WITHOUT, fields, part_switches, sentences, text_field
+from pages.common.training.memory import (
+    LOOKS,
+    follow_url,
+    key_of,
+    memory,
+    put,
+    reset,
+    settle_run,
+    show,
+    show_run,
+    write_url,
+)
+from pages.common.training.plan_fields import LABELS
 from pages.common.training.start import (
     EXPECTED,
+    ceiling_of,
     described,
-    forecast,
-    sentence_faults,
-    sentence_notes,
+    faults_of,
+    notes_of,
     sentences_of,
     start,
 )
@@ -20,12 +35,14 @@ from transformer.runs import list_runs
 
 MORE_ROWS = (
     ("norm", "dropout"),
-    ("schedule", "warmup_steps"),
     ("label_smoothing", "batch_tokens"),
-    ("evaluate_every", "target_percent"),
-    ("precision", "threads"),
+    ("evaluate_every", "max_length"),
+    ("target_percent", "patience"),
+    ("device", "precision", "threads"),
 )
-MORE = frozenset(name for row in MORE_ROWS for name in row)
+TOKENS, SCHEDULE = ("tokenizer", "vocab_size"), ("schedule", "warmup_steps")
+MORE = frozenset(name for row in (*MORE_ROWS, TOKENS, SCHEDULE, ("longest", "others")) for name in row)
+LOOK_NAMES = {"run": "Run", "corpus": "Corpus", "costs": "Before the start"}
 
 follow_url()
 now, plan = memory(), memory().plan
@@ -36,22 +53,55 @@ st.markdown("#### How does it learn? Train one, and follow your own sentences fr
 recipe, result = st.columns([2, 3], gap="medium")
 
 with recipe:
-    faults = sentence_faults(plan) | plan.faults()
-    shown, notes = now.problems | faults, plan.notes() | sentence_notes(plan)
-    fields(("corpus",), shown, notes)
-    st.caption(described(plan.corpus))
+    wrong = faults_of(plan)
+    shown, notes = now.problems | wrong, notes_of(plan)
+    choose_corpus()
+    sentences(("corpus",), shown, notes)
+    st.caption(described(plan))
     text_field("\n".join(sentences_of(plan)), shown, notes)
-    pressed = st.button("Train", type="primary", width="stretch", disabled=bool(faults), icon=":material/play_arrow:")
-    st.caption(f"To be put right first: {', '.join(LABELS[name] for name in faults)}." if faults else forecast(plan))
+    pressed = st.button("Train", type="primary", width="stretch", disabled=bool(wrong), icon=":material/play_arrow:")
+    if wrong:
+        st.caption(f"To be put right first: {', '.join(LABELS[name] for name in wrong)}.")
+    else:
+        forecast_line(plan)
+    if plan.start_from:
+        st.caption(f"Begins with the weights of {wording.plain(plan.start_from)}.")
+        st.button("Begin with weights drawn by lot", type="tertiary", on_click=put, args=("start_from", ""))
+        sentences(("start_from",), shown, notes)
     fields(("preset", "positions"), shown, notes)
     fields(("n_encoder_layers", "n_decoder_layers"), shown, notes)
     fields(("d_model", "n_heads", "d_ff"), shown, notes)
     fields(("learning_rate", "seed"), shown, notes)
-    fields((plan.until, "until"), shown, notes)
-    with st.expander("More", expanded=any(name in shown for name in MORE)):
-        for names in MORE_ROWS:
-            fields(names, shown, notes)
-        st.button("Back to the recipe", type="tertiary", on_click=reset)
+    fields(("steps", "seconds"), shown, notes)
+    more = st.expander("More", expanded=any(name in shown for name in MORE), key=key_of("more"), on_change="rerun")
+    if more.open or any(name in shown for name in MORE):
+        with more:
+            fields(TOKENS, shown, notes)
+            if (ceiling := ceiling_of(plan)) is not None:
+                st.button(f"Take {ceiling:,} tokens", on_click=put, args=("vocab_size", ceiling))
+            if faults.has_longest(plan.corpus):
+                fields(("longest",), shown, notes)
+            fields(SCHEDULE, shown, notes)
+            if not wrong:
+                schedule_curve(plan)
+            for names in MORE_ROWS:
+                fields(names, shown, notes)
+            if plan.others:
+                set_ = ", ".join(f"{name.split('.')[1]} {value}" for name, value in plan.others)
+                st.caption(wording.plain(f"Also set, by the link or the run before: {set_}."))
+                st.button("Drop these", type="tertiary", on_click=put, args=("others", ()))
+            sentences(("others",), shown, notes)
+            st.button("Back to the recipe", type="tertiary", on_click=reset)
+    without = st.expander(
+        f"Leave a part out{f' · {len(plan.left_out)} left out' if plan.left_out else ''}",
+        key=key_of("without"),
+        on_change="rerun",
+    )
+    if without.open:
+        with without:
+            part_switches(plan.left_out)
+    elif plan.left_out:
+        st.caption(f"Left out: {', '.join(WITHOUT[part][0].lower() for part in plan.left_out)}.")
 
 with result:
     if pressed:
@@ -62,11 +112,29 @@ with result:
             say(f"The run was not started: {error}.")
         else:
             st.rerun()
+    key = key_of("look")
+    if st.session_state.get(key) != now.look:
+        st.session_state[key] = now.look
+    st.segmented_control(
+        "Show",
+        LOOKS,
+        key=key,
+        format_func=LOOK_NAMES.__getitem__,
+        label_visibility="collapsed",
+        required=True,
+        on_change=lambda: show(st.session_state[key]),
+    )
     if "run" in now.problems:
         say(now.problems["run"])
-    if now.run:
+    if now.look == "corpus":
+        corpus_panel(plan)
+    elif now.look == "costs" and wrong:
+        st.markdown("What this plan takes shows up here once its fields are right.")
+    elif now.look == "costs":
+        costs_panel(plan)
+    elif now.run:
         run_panel(now.run)
     else:
-        invite(plan.corpus, others=bool(found))
+        invite(corpora.title(plan.corpus), others=bool(found))
 
 write_url()

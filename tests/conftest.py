@@ -10,6 +10,7 @@ from jaxtyping import install_import_hook
 from torch import Tensor
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1")
+os.environ["ATTENTION_LAB_MEASURE"] = "ask"  # a visit to Train else begins to measure in the background
 
 # Before the library is imported: every public signature is then checked at each call. The app pays nothing for it.
 install_import_hook("transformer", "shape_checks.checked")

@@ -20,7 +20,7 @@ ROOMS = [
     "evaluation",
     "training analysis",
     """continuing run_archive foreign_zip run_labels sweeps run_status claims quota job_queue launch warm_worker
-       runs journal card trainee worker lab""",
+       runs journal card trainee worker rehearsal lab""",
     "study study_verdict study_work",
     "commands study_command",
     "__main__",

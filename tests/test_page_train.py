@@ -2,15 +2,22 @@
 
 import json
 import os
+from typing import ClassVar
 
 import psutil
 import pytest
 from page_models import checked, open_page, texts
 from page_runs import PINNED, made_run, put_status, trained_run
 
-from pages.common.training.plans import CHOICES, LABELS, recommended
+from pages.common.training import measuring, timing
+from pages.common.training.form import WITHOUT
+from pages.common.training.plan_fields import CHOICES, LABELS, PARTS
+from pages.common.training.plans import recommended
 from pages.common.wording import plain
 from transformer import corpora, runs
+from transformer.config import missing_parts
+from transformer.corpora import CORPORA
+from transformer.rehearsal import Rehearsal
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +25,9 @@ def room(tmp_path, monkeypatch):
     """An empty folder of runs."""
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr(corpora, "TOKENIZER_PAIRS_OF_TASK", 50)
+    monkeypatch.setenv(measuring.MEASURE, "ask")
+    monkeypatch.setattr(measuring, "measurements", Measurements)
+    Measurements.found, Measurements.begun = None, []
     return tmp_path / "runs"
 
 
@@ -29,8 +39,43 @@ def started(monkeypatch):
     return ids
 
 
+class Measurements:
+    """Stands for those of the server: what the tests say was measured, and what the page asked for."""
+
+    found = None
+    begun: ClassVar[list] = []
+
+    def find(self, work):
+        return self.found
+
+    def is_measuring(self, work):
+        return work in self.begun
+
+    def begin(self, work, tokenizer, *, owner):
+        self.begun.append(work)
+
+    def cancel(self):
+        pass
+
+
+MEASURED = Rehearsal(
+    **{"step_s": 0.03, "evaluation_s": 0.5, "snapshot_s": 0.01, "scoring_s": 2.0, "steps": 40},
+    **{"n_parameters": 235_008, "device": "cpu", "precision": "float32", "threads": 2},
+)
+
+
+def opened(at, *, key="more"):
+    """The page with one of its expanders opened."""
+    at.session_state[f"train-{key}"] = True
+    return checked(at.run())
+
+
+def button(at, label):
+    return next(button for button in at.button if button.label == label)
+
+
 def field(at, name):
-    for kind in (at.number_input, at.selectbox, at.text_area):
+    for kind in (at.number_input, at.selectbox, at.text_area, at.toggle):
         for element in kind:
             if element.key == f"train-{name}":
                 return element
@@ -62,6 +107,7 @@ def test_the_page_is_filled_in_with_the_recipe_and_invites():
     assert field(at, "sentences").value.splitlines()[0] == "a b c d e"
     assert "No runs yet" in texts(at)
     assert "235,008 parameters" in texts(at) and "not measured here yet" in texts(at)
+    assert "steps an epoch" in texts(at) and "MB of memory" in texts(at)
 
 
 def test_one_press_starts_what_is_filled_in(started):
@@ -79,22 +125,24 @@ NEW_VALUES = {
     **{"steps": 30, "learning_rate": 0.001, "label_smoothing": 0.0, "warmup_steps": 5, "batch_tokens": 128},
     **{"evaluate_every": 10, "threads": 1, "dropout": 0.2, "target_percent": 98.0},
     **{"positions": "learned", "norm": "pre", "schedule": "constant", "precision": "float32"},
+    **{"tokenizer": "char", "max_length": 40, "patience": 3, "device": "cpu", "seconds": 500.0, "longest": 12},
 }
 
 
 def test_every_field_reaches_the_run(started):
-    at = open_page("train")
+    at = opened(open_page("train"))
     for name, value in NEW_VALUES.items():
         at = checked(field(at, name).set_value(value).run())
     press_train(at)
     made = runs.get_run(started[0]).settings
-    found = vars(made.model) | vars(made.train) | {"steps": made.train.max_steps}
+    found = vars(made.model) | vars(made.train) | vars(made.corpus) | {"seed": made.train.seed}
+    found |= {"steps": made.train.max_steps, "seconds": made.train.max_seconds}
     found["target_percent"] = made.train.target_exact_match * 100
     assert {name: found[name] for name in NEW_VALUES} == NEW_VALUES
     assert made.model.embedding_dropout == 0.2
 
 
-@pytest.mark.parametrize("corpus", CHOICES["corpus"])
+@pytest.mark.parametrize("corpus", CORPORA)
 def test_another_corpus_brings_its_recipe_and_its_examples(corpus):
     at = checked(field(open_page("train"), "corpus").set_value(corpus).run())
     assert field(at, "steps").value == recommended(corpus).steps
@@ -108,11 +156,11 @@ def test_every_preset_can_be_taken(preset):
     assert field(at, "preset").value in (preset, "recipe")
 
 
-def test_a_run_may_end_by_the_clock(started):
-    at = checked(field(open_page("train"), "schedule").set_value("paper").run())
-    at = checked(field(at, "until").set_value("seconds").run())
+def test_a_run_may_end_by_the_clock_alone(started):
+    at = checked(field(opened(open_page("train")), "schedule").set_value("paper").run())
+    at = checked(field(at, "steps").set_value(None).run())
+    assert "Neither steps nor seconds" in texts(at) and train_button(at).disabled
     at = checked(field(at, "seconds").set_value(12.0).run())
-    assert "ends after 12 s" in texts(at)
     press_train(at)
     assert runs.get_run(started[0]).settings.train.max_seconds == 12
 
@@ -134,7 +182,7 @@ def test_a_run_may_end_by_the_clock(started):
     ],
 )
 def test_a_bad_setting_is_refused_at_its_field_and_nothing_is_lost(name, value, said, started):
-    at = checked(field(open_page("train"), "seed").set_value(5).run())
+    at = checked(field(opened(open_page("train")), "seed").set_value(5).run())
     at = checked(field(at, name).set_value(value).run())
     sentences = [element.value for element in at.markdown if plain(said) in element.value]
     assert len(sentences) == 1 and (f"{value:,}" if isinstance(value, int) else f"{value:g}") in sentences[0].replace(
@@ -145,13 +193,13 @@ def test_a_bad_setting_is_refused_at_its_field_and_nothing_is_lost(name, value, 
 
 
 def test_a_contradiction_of_two_fields_is_refused():
-    at = checked(field(open_page("train"), "until").set_value("seconds").run())
+    at = checked(field(open_page("train", seconds="9"), "steps").set_value(None).run())
     assert "no known last step" in texts(at) and train_button(at).disabled
 
 
 def test_back_to_the_recipe():
-    at = checked(field(open_page("train"), "d_model").set_value(130).run())
-    at = checked(next(b for b in at.button if b.label == "Back to the recipe").click().run())
+    at = checked(field(opened(open_page("train")), "d_model").set_value(130).run())
+    at = checked(button(at, "Back to the recipe").click().run())
     assert field(at, "d_model").value == recommended("reverse").d_model and not train_button(at).disabled
 
 
@@ -186,6 +234,141 @@ def test_what_cannot_be_started_is_said_and_nothing_is_lost(monkeypatch, room):
     assert field(at, "seed").value == 5
 
 
+# What it will take
+
+
+def test_a_measurement_is_made_when_asked_for_and_its_estimate_stays_with_the_run(started):
+    at = open_page("train")
+    assert not Measurements.begun
+    at = checked(button(at, "Measure a few steps").click().run())
+    assert Measurements.begun[0].model.vocab_size > 20 and "Measuring a few steps here" in texts(at)
+    Measurements.found, Measurements.begun = MEASURED, []
+    at = checked(at.run())
+    assert plain("About 24 s here: 600 steps at 30 ms, 12 evaluations; then 2 s for held-out pairs.") in texts(at)
+    press_train(at)
+    estimate = timing.read_estimate(runs.run_folder(started[0]))
+    assert estimate is not None and estimate.training_s == pytest.approx(24, abs=0.5) and estimate.scoring_s == 2
+
+
+def test_a_first_visitor_need_not_ask(monkeypatch):
+    monkeypatch.setenv(measuring.MEASURE, "")
+    at = open_page("train")
+    assert Measurements.begun and "Measuring a few steps here" in texts(at)
+
+
+def test_what_cannot_be_measured_says_why():
+    Measurements.found = "none of the 200 pairs fits into max_length (2) tokens"
+    assert plain("The time could not be measured: none of the 200 pairs fits") in texts(open_page("train"))
+
+
+def test_more_memory_than_there_is_is_said(monkeypatch):
+    monkeypatch.setattr("pages.common.training.costs._free", lambda device: 10**6)
+    at = open_page("train")
+    assert plain("take smaller sizes or fewer tokens a batch") in texts(at) and not train_button(at).disabled
+
+
+def test_the_costs_in_full_and_the_schedule_as_a_curve():
+    Measurements.found = MEASURED
+    at = checked(open_page("train").segmented_control(key="train-look").set_value("costs").run())
+    assert at.query_params["look"] == "costs"
+    for said in ("235,008", "Adam's two means", "Steps an epoch", "Held-out pairs", "measured over 40"):
+        assert said in texts(at) or plain(said) in texts(at)
+    (curve,) = (json.loads(chart.proto.spec) for chart in at.get("plotly_chart"))
+    assert curve["layout"]["yaxis"]["title"]["text"] == "learning rate"
+    at = checked(field(at, "d_model").set_value(130).run())
+    assert "once its fields are right" in texts(at)
+
+
+def test_the_schedule_is_drawn_beside_its_field():
+    at = opened(open_page("train"))
+    titles = [json.loads(chart.proto.spec)["layout"].get("yaxis", {}).get("title") for chart in at.get("plotly_chart")]
+    assert {"text": "learning rate"}.items() <= titles[0].items()
+
+
+# The corpus
+
+
+def upload(at, name, content):
+    return checked(at.file_uploader[0].set_value((name, content, "text/plain")).run())
+
+
+def pairs(count):
+    return "".join(f"the word{i} is here\tle mot{i} est ici\tCC-BY\n" for i in range(count)).encode()
+
+
+def test_an_uploaded_file_is_shown_and_trained_on(started, room):
+    at = upload(open_page("train"), "my pairs.tsv", pairs(300) + pairs(2) + b"one side only\n")
+    assert field(at, "corpus").value in at.query_params["corpus"] and at.query_params["look"] == "corpus"
+    said = texts(at)
+    assert plain("300 of the 303 rows are used") in said.replace(",", "") or "300 of the 303 rows are used" in said
+    assert "repeated, kept once" in said or plain("repeated, kept once") in said
+    assert plain("one side only") in said and plain("le mot0 est ici") in said
+    chart = json.loads(at.get("plotly_chart")[0].proto.spec)
+    assert [bars["name"] for bars in chart["data"]] == ["source", "target"]
+    at = checked(field(at, "steps").set_value(10).run())
+    press_train(at)
+    settings = runs.get_run(started[0]).settings
+    assert settings.corpus.name == "corpus/my pairs.tsv" and settings.train.max_steps == 10
+    assert "my pairs.tsv" in open_page("train").selectbox(key="train-corpus").options
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("few.tsv", b"a\tb\n", "200"),
+        ("picture.png", b"\x89PNG", "is not a kind of file"),
+        ("wrong.jsonl", b"{}\n" * 300, "wrong.jsonl"),
+        ("latin.csv", "été,summer\n".encode("latin-1") * 300, "UTF-8"),
+        ("bomb.zip", b"PK nothing", "bomb.zip"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_at_the_field_and_nothing_is_lost(name, content, said):
+    at = checked(field(open_page("train"), "seed").set_value(5).run())
+    at = upload(at, name, content)
+    assert plain(said) in texts(at)
+    assert field(at, "corpus").value == "reverse" and field(at, "seed").value == 5 and not train_button(at).disabled
+
+
+def test_a_vocabulary_that_is_too_large_is_refused_and_the_ceiling_filled_in(started):
+    at = upload(open_page("train"), "mine.tsv", pairs(300))
+    at = checked(field(opened(at), "vocab_size").set_value(90_000).run())
+    assert plain("Vocabulary (90000) is too large") in texts(at) and train_button(at).disabled
+    offer = next(button for button in at.button if button.label.startswith("Take "))
+    at = checked(offer.click().run())
+    ceiling = field(at, "vocab_size").value
+    assert f"{ceiling:,}" in offer.label and not train_button(at).disabled
+    press_train(at)
+    assert runs.get_run(started[0]).settings.model.vocab_size == ceiling
+
+
+def test_a_generated_corpus_is_shown_too():
+    at = checked(open_page("train", corpus="sort").segmented_control(key="train-look").set_value("corpus").run())
+    for said in ("to train on", "for validation", "No source sentence is in two splits", "tokens on average"):
+        assert plain(said) in texts(at) or said in texts(at)
+
+
+def test_pairs_that_are_too_long_are_counted_beside_the_limit():
+    at = open_page("train", max_length="6")
+    assert "will be skipped" in texts(opened(at))
+    assert "No pair fits into 1 tokens" in texts(open_page("train", max_length="1", sentence=""))
+
+
+# Leaving a part out
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_has_a_switch_that_reaches_the_run(part, started):
+    at = opened(open_page("train"), key="without")
+    switch = at.toggle(key=f"train-without-{part}")
+    assert switch.label == WITHOUT[part][0] and WITHOUT[part][1] in texts(at)
+    at = checked(switch.set_value(True).run())
+    press_train(at)
+    settings = runs.get_run(started[0]).settings
+    assert len(missing_parts(settings.model, settings.train)) == 1
+    at = checked(at.toggle(key=f"train-without-{part}").set_value(False).run())
+    assert "left out" not in texts(at)
+
+
 # Links
 
 
@@ -207,6 +390,16 @@ def test_a_link_to_a_run_that_is_gone_says_so():
     assert plain("There is no run reverse-77 here any more") in texts(open_page("train", run="reverse-77"))
 
 
+def test_a_link_carries_every_setting_of_a_run():
+    at = open_page("train", start_from="reverse", set="train.accumulate=3", causal_mask="off")
+    assert "Begins with the weights of reverse" in texts(at) and "no causal mask" in texts(at)
+    assert "accumulate 3" in texts(opened(at)).replace("\\", "")
+    at = checked(button(at, "Drop these").click().run())
+    at = checked(button(at, "Begin with weights drawn by lot").click().run())
+    assert "set" not in at.query_params and "start_from" not in at.query_params
+    assert "which is no setting" in texts(open_page("train", set="train.speed=9"))
+
+
 # A run
 
 
@@ -225,23 +418,6 @@ def test_a_finished_run_shows_its_curves_its_sentences_and_a_head():
         *("training loss", "validation loss", "exact match", "learning rate", "speed"),
     ]
     assert "Step 20:" in texts(at) and len(at.get("plotly_chart")) == 2
-
-
-def test_the_head_can_be_chosen(monkeypatch):
-    at = open_page("train", run=trained_run())
-    before = at.get("plotly_chart")[1].proto.spec
-    at = checked(field(at, "head").set_value(1).run())
-    assert at.get("plotly_chart")[1].proto.spec != before
-
-
-def test_the_time_is_estimated_from_the_last_run():
-    run_id = trained_run(max_steps=40)
-    sizes = {"d_model": "16", "n_heads": "2", "d_ff": "32", "n_encoder_layers": "1", "n_decoder_layers": "1"}
-    same = open_page("train", batch_tokens="64", threads="1", precision="float32", **sizes)
-    assert "estimate: about" in texts(same) and f"at the speed of {run_id}" in texts(same)
-    near = open_page("train", batch_tokens="128", threads="1", precision="float32", **sizes)
-    assert f"scaled from the speed of {run_id}" in texts(near)
-    assert "not measured here yet" in texts(open_page("train"))
 
 
 def test_look_inside_opens_the_attention_page_on_this_run_and_sentence():
@@ -321,9 +497,10 @@ def test_plan_and_run_survive_a_page_change():
 
 
 def test_every_field_has_a_label():
-    at = open_page("train")
+    at = opened(open_page("train"))
     labels = {element.label for kind in (at.number_input, at.selectbox, at.text_area) for element in kind}
-    assert set(LABELS.values()) - {"End after"} <= labels
+    others = {"start_from", "others", "causal_mask", "scale_scores", "residual"}
+    assert {label for name, label in LABELS.items() if name not in others} <= labels
 
 
 def test_a_rerun_that_left_before_the_url_changed_takes_nothing_back(started):

@@ -34,6 +34,12 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
+def devices_present() -> tuple[str, ...]:
+    """The names that `resolve_device` takes on this machine: auto first, then each device there is."""
+    cuda = [f"cuda:{index}" for index in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
+    return ("auto", "cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else []))
+
+
 def autocast(device: torch.device, precision: Precision) -> AbstractContextManager[object]:
     """The context in which a forward pass computes in this precision; weights stay float32."""
     if precision == "bfloat16":

@@ -7,12 +7,18 @@ from typing import Any
 
 import streamlit as st
 
-from pages.common.training import plans
-from pages.common.training.plans import FIRST_CORPUS, PARAMETERS, Plan, recommended
+from pages.common.training import corpora, plans
+from pages.common.training.plan_fields import PARTS
+from pages.common.training.plans import FIRST_CORPUS, Plan, recommended
 from transformer.runs import Run
 from transformer.settings import is_name
 
 _KEY = "attention-lab-train"
+LOOKS = ("run", "corpus", "costs")
+"""What the right side shows: the run, the corpus, or what the plan will take."""
+_OWN = ("run", "look")
+PARAMETERS = (*_OWN, *plans.PARAMETERS)
+"""The query parameters of the Train page."""
 _ON_ITS_WAY_S = 3.0
 """For so long after a change of the URL the one before may still arrive. Later it is the back button."""
 
@@ -23,6 +29,7 @@ class Memory:
 
     plan: Plan = field(default_factory=lambda: recommended(FIRST_CORPUS))
     run: str = ""
+    look: str = LOOKS[0]
     named: bool = False
     """Whether a link or the visitor named the corpus: a run of another then does not come up beside it unasked."""
     problems: dict[str, str] = field(default_factory=dict)
@@ -57,26 +64,59 @@ def change(name: str) -> None:
     value: Any = st.session_state[key_of(name)]
     match name:
         case "corpus":
-            now.plan, now.named = recommended(value), True
+            take_corpus(value)
         case "preset":
             now.plan = now.plan.with_preset(value)
         case "sentences":
             now.plan = replace(now.plan, sentences=plans.lines_of(value))
         case _:
             now.plan = replace(now.plan, **{name: value})
+    _changed(now)
+
+
+def change_part(part: plans.Part) -> None:
+    """Takes over a switch for a part of the model; for callbacks."""
+    now = memory()
+    assert part in PARTS, part
+    now.plan = now.plan.with_part(part, present=not st.session_state[key_of(f"without-{part}")])
+    _changed(now)
+
+
+def put(name: str, value: Any) -> None:
+    """Fills a value in, as a button offers it; for callbacks."""
+    now = memory()
+    now.plan = replace(now.plan, **{name: value})
+    _changed(now)
+
+
+def take_corpus(corpus: str) -> None:
+    """Fills in the recipe of another corpus."""
+    now = memory()
+    now.plan, now.named = now.plan.with_corpus(corpus), True
+    _changed(now)
+
+
+def show(look: str) -> None:
+    """Chooses what the right side shows; for callbacks too."""
+    now = memory()
+    now.look, now.touched = look, True
+
+
+def _changed(now: Memory) -> None:
     now.problems, now.touched, now.refusal = {}, True, ""
 
 
 def reset() -> None:
     """Puts every field back to what is recommended for the corpus; for callbacks."""
     now = memory()
-    now.plan, now.problems, now.touched, now.refusal = recommended(now.plan.corpus), {}, True, ""
+    now.plan = recommended(now.plan.corpus)
+    _changed(now)
 
 
 def show_run(run_id: str) -> None:
     """Puts a run on show; for callbacks too."""
     now = memory()
-    now.run, now.touched, now.refusal = run_id, True, ""
+    now.run, now.look, now.touched, now.refusal = run_id, LOOKS[0], True, ""
 
 
 def settle_run(found: Sequence[Run]) -> None:
@@ -86,7 +126,7 @@ def settle_run(found: Sequence[Run]) -> None:
         return
     if now.run:
         now.problems["run"] = f"There is no run {now.run} here any more."
-    fitting = [run for run in found if not now.named or run.settings.corpus.name == now.plan.corpus]
+    fitting = [run for run in found if not now.named or corpora.of_run(run.settings) == now.plan.corpus]
     now.run = next((run.id for run in [*(run for run in fitting if run.status.active), *fitting]), "")
 
 
@@ -104,16 +144,19 @@ def follow_url() -> None:
         if now.run and not is_name(now.run):
             now.problems["run"] = f"The link asks for the run “{now.run[:40]}”, which cannot be a run's name."
             now.run = ""
+        now.look = in_url["look"][-1] if in_url.get("look", [""])[-1] in LOOKS else LOOKS[0]
     now.touched = False
 
 
 def write_url() -> None:
     """Puts plan and run into the URL."""
     now = memory()
-    parameters = ({"run": now.run} if now.run else {}) | now.plan.parameters()
+    own = {"run": now.run, "look": now.look if now.look != LOOKS[0] else ""}
+    parameters = {name: value for name, value in own.items() if value} | now.plan.parameters()
     before = now.written
     now.written = {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}
     if before is not None and before != now.written:
         now.replaced.append((time.monotonic(), before))
-    if {name: st.query_params.get_all(name) for name in st.query_params} != now.written:
-        st.query_params.from_dict(parameters)
+    if {name: st.query_params.get_all(name) for name in st.query_params if name in PARAMETERS} != now.written:
+        others = {name: st.query_params.get_all(name) for name in st.query_params if name not in PARAMETERS}
+        st.query_params.from_dict(others | parameters)

@@ -1,47 +1,58 @@
-"""How long a planned run will take here, from what earlier runs took here. Never a guess without a measurement."""
+"""How long a run takes, in words: foreseen before it starts, left while it trains, and both compared afterwards."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
-from transformer.config import ModelConfig, TrainConfig
-from transformer.runs import Run
+from transformer.config import TrainConfig
+from transformer.files import read_json, write_json
+from transformer.rehearsal import Forecast, Rehearsal, forecast
 
-LEAST_STEPS = 20
-"""A run of fewer steps says more about its start than about its speed."""
-FARTHEST = 4.0
-"""A step is scaled from another only where it is at most this many times its work: small steps are mostly overhead."""
+ESTIMATE_FILE = "estimate.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Seconds a step, and where they come from."""
+    """What was foreseen for a run when it was started, in seconds."""
 
-    step_s: float
-    run: str
-    """The run that was measured."""
-    same: bool
-    """Whether that run had the same sizes and batches; else it is scaled by the work of a step."""
-    busy: bool
-    """Whether a run is at work that will share the cores."""
+    training_s: float
+    """What the run's own clock counts: steps, evaluations, saving."""
+    scoring_s: float
+    """The held-out pairs, scored afterwards."""
 
-
-def step_estimate(model: ModelConfig, train: TrainConfig, runs: Sequence[Run]) -> Estimate | None:
-    """Seconds a step as the newest like run took, else scaled from the newest run of about its size; None without."""
-    busy = any(run.status.active for run in runs)
-    measured = [run for run in runs if run.status.step >= LEAST_STEPS]
-    for run in measured:
-        if _kind(run.settings.model, run.settings.train) == _kind(model, train):
-            return Estimate(run.status.elapsed_s / run.status.step, run.id, same=True, busy=busy)
-    for run in measured:
-        times = _work(model, train) / _work(run.settings.model, run.settings.train)
-        if 1 / FARTHEST <= times <= FARTHEST:
-            return Estimate(run.status.elapsed_s / run.status.step * times, run.id, same=False, busy=busy)
-    return None
+    @property
+    def total_s(self) -> float:
+        """Both."""
+        return self.training_s + self.scoring_s
 
 
-def is_same_work(model: ModelConfig, train: TrainConfig, other: ModelConfig, other_train: TrainConfig) -> bool:
-    """Whether two runs compute the same number of the same steps, on whatever machine and threads."""
-    return _sizes(model, train) == _sizes(other, other_train) and train.max_steps == other_train.max_steps
+def estimate_of(measured: Rehearsal, train: TrainConfig) -> Estimate:
+    """What a run with these settings will take."""
+    found = forecast(measured, train)
+    return Estimate(training_s=_within(train, found), scoring_s=found.scoring_s)
+
+
+def write_estimate(folder: Path, estimate: Estimate) -> None:
+    """Leaves the estimate in the folder of a run, for its view."""
+    write_json(folder / ESTIMATE_FILE, asdict(estimate))
+
+
+def read_estimate(folder: Path) -> Estimate | None:
+    """What was foreseen for the run in a folder; None where nothing was."""
+    found = read_json(folder / ESTIMATE_FILE)
+    try:
+        return Estimate(training_s=float(found["training_s"]), scoring_s=float(found["scoring_s"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def compared(folder: Path, train: TrainConfig, *, step: int, elapsed_s: float) -> str:
+    """ "estimated 62 s, took 58 s", where a run went to the limit that the estimate was made for; else nothing."""
+    estimate = read_estimate(folder)
+    to_the_limit = step >= train.max_steps or (train.max_seconds is not None and elapsed_s >= train.max_seconds)
+    if estimate is None or not to_the_limit:
+        return ""
+    return f"estimated {duration(estimate.training_s)}, took {duration(elapsed_s)}"
 
 
 def duration(seconds: float) -> str:
@@ -56,51 +67,40 @@ def duration(seconds: float) -> str:
     return f"{hours} h" + (f" {minutes} min" if minutes else "")
 
 
-def said(train: TrainConfig, estimate: Estimate | None, *, shipped_s: float | None = None) -> str:
-    """The estimate as a clause: "about 25 s, at the speed of reverse-3".
+def said(train: TrainConfig, measured: Rehearsal, *, beside: Sequence[str] = ()) -> str:
+    """The estimate in a line: "about 25 s here, 600 steps at 30 ms and 12 evaluations; then 2 s for held-out pairs".
 
-    `shipped_s` is what a shipped model of the same settings took, on the machine where it was trained.
+    `beside` names the runs that shared the cores with the measurement.
     """
-    if train.max_seconds is not None:
-        return f"ends after {duration(train.max_seconds)}"
-    if estimate is None:
-        elsewhere = f"; the shipped model took {duration(shipped_s)} on two cores" if shipped_s is not None else ""
-        return f"time not measured here yet{elsewhere}"
-    at_most = "at most " if train.target_exact_match is not None else ""
-    whence = "at the speed of" if estimate.same else "scaled from the speed of"
-    longer = "; more while another run shares the cores" if estimate.busy else ""
-    seconds = _rounded(estimate.step_s * train.max_steps)
-    return f"estimate: {at_most}about {duration(seconds)}, {whence} {estimate.run}{longer}"
+    found, estimate = forecast(measured, train), estimate_of(measured, train)
+    at_most = "at most " if train.target_exact_match is not None or train.patience is not None else ""
+    evaluations = f"{found.evaluations:,} evaluation{'s' * (found.evaluations != 1)}"
+    parts = f"{found.steps:,} steps at {each(found.steps_s / found.steps)}, {evaluations}"
+    scoring = f"; then {duration(estimate.scoring_s)} for held-out pairs" if estimate.scoring_s >= 0.5 else ""
+    shared = f", measured beside {' and '.join(beside)}" if beside else ""
+    return f"{at_most}about {duration(_rounded(estimate.training_s))} here: {parts}{scoring}{shared}"
+
+
+def each(seconds: float) -> str:
+    """The seconds of one step: "31 ms", "2.4 s"."""
+    return f"{seconds:.2g} s" if seconds >= 1 else f"{1000 * seconds:.2g} ms"
 
 
 def time_left(train: TrainConfig, *, step: int, elapsed_s: float) -> float | None:
     """Seconds until the limit, at the run's own speed so far; None before it has one."""
-    if train.max_seconds is not None:
-        return max(0.0, train.max_seconds - elapsed_s)
-    return elapsed_s / step * max(0, train.max_steps - step) if step and elapsed_s else None
+    by_clock = None if train.max_seconds is None else max(0.0, train.max_seconds - elapsed_s)
+    by_steps = elapsed_s / step * max(0, train.max_steps - step) if step and elapsed_s else None
+    return min((left for left in (by_clock, by_steps) if left is not None), default=None)
 
 
 def share_done(train: TrainConfig, *, step: int, elapsed_s: float) -> float:
     """How far a run is on the way to its limit, 0..1."""
-    done = elapsed_s / train.max_seconds if train.max_seconds is not None else step / train.max_steps
-    return min(1.0, max(0.0, done))
+    by_clock = 0.0 if train.max_seconds is None else elapsed_s / train.max_seconds
+    return min(1.0, max(0.0, by_clock, step / train.max_steps))
 
 
-def _kind(model: ModelConfig, train: TrainConfig) -> tuple[object, ...]:
-    return *_sizes(model, train), train.precision, train.threads
-
-
-def _sizes(model: ModelConfig, train: TrainConfig) -> tuple[object, ...]:
-    sizes = (model.n_encoder_layers, model.n_decoder_layers, model.d_model, model.n_heads, model.d_ff, model.norm)
-    return *sizes, train.batch_tokens, train.accumulate
-
-
-def _work(model: ModelConfig, train: TrainConfig) -> float:
-    """Multiplications of a step up to a constant: matrix entries times tokens. Rough on purpose; said to be scaled."""
-    attention = 4 * model.d_model**2
-    encoder = model.n_encoder_layers * (attention + 2 * model.d_model * model.d_ff)
-    decoder = model.n_decoder_layers * (2 * attention + 2 * model.d_model * model.d_ff)
-    return (encoder + decoder) * train.batch_tokens * train.accumulate
+def _within(train: TrainConfig, found: Forecast) -> float:
+    return found.training_s if train.max_seconds is None else min(found.training_s, train.max_seconds)
 
 
 def _rounded(seconds: float) -> float:

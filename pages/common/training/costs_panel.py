@@ -1,0 +1,155 @@
+"""What a plan will take, said beside the button, and drawn in full: parameters, memory, steps an epoch, time."""
+
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+
+from pages.common import wording
+from pages.common.controls import say
+from pages.common.pictures import is_dark
+from pages.common.training import measuring, timing
+from pages.common.training.costs import Costs, costs_of, measured, size
+from pages.common.training.memory import memory
+from pages.common.training.plan_fields import NO_STEP_LIMIT
+from pages.common.training.plans import Plan
+from pages.common.training.start import elsewhere, sentences_of
+from pages.common.training.text import text_of
+from transformer.config import TrainConfig
+from transformer.figures.training import schedule_figure
+from transformer.rehearsal import Rehearsal, forecast
+from transformer.schedule import learning_rate
+
+LOOK_EVERY_S = 0.7
+_POINTS = 200
+
+
+def forecast_line(plan: Plan) -> None:
+    """Parameters, memory, steps an epoch and time, in two lines; the time is measured meanwhile where it can be."""
+    found = costs_of(plan, sentences_of(plan))
+    known = measured(found)
+    waits = known is None and (found.is_light or measuring.measurements().is_measuring(found.work))
+    st.fragment(_lines, run_every=LOOK_EVERY_S if waits else None)(plan, found, waits)
+
+
+def costs_panel(plan: Plan) -> None:
+    """Every cost with what it counts, and the course of the learning rate."""
+    found, train = costs_of(plan, sentences_of(plan)), plan.configs()[1]
+    memory_ = found.memory
+    known = measured(found)
+    rows = [
+        ("Parameters", f"{found.parameters:,}", "all trained numbers; a shared matrix counts once"),
+        (
+            "Memory",
+            size(memory_.total),
+            f"weights {size(memory_.weights)}, gradients {size(memory_.gradients)}, Adam's two means "
+            f"{size(memory_.optimizer)}, and {size(memory_.activations)} that the forward pass of a full batch keeps "
+            f"for the backward pass; the program itself, about 400 MB, not counted. {size(found.free)} are free",
+        ),
+        (
+            "Steps an epoch",
+            f"{found.steps_an_epoch:,.0f}" if found.steps_an_epoch >= 10 else f"{found.steps_an_epoch:.2g}",
+            _epochs(found, train),
+        ),
+        *_time_rows(known, train),
+    ]
+    lines = ["| | | |", "|---|---:|---|", *(f"| {a} | **{b}** | {wording.plain(c)} |" for a, b, c in rows)]
+    st.markdown("\n".join(lines))
+    if not isinstance(known, Rehearsal):
+        st.caption("The time shows up here once it has been measured.")
+    st.markdown("##### The learning rate, step by step")
+    schedule_curve(plan, key="schedule-in-full")
+
+
+def schedule_curve(plan: Plan, *, key: str = "schedule-curve") -> None:
+    """The course of the learning rate over the run."""
+    train = plan.configs()[1]
+    last = plan.steps if plan.steps is not None else _steps_by_clock(plan, train)
+    steps = np.unique(np.linspace(1, max(2, int(last)), _POINTS).astype(int))
+    course = {"kind": train.schedule, "peak": train.learning_rate, "warmup_steps": train.warmup_steps}
+    rates = np.array([learning_rate(int(step), **course, max_steps=train.max_steps) for step in steps])
+    figure = schedule_figure(steps, rates, warmup_steps=train.warmup_steps, dark=is_dark())
+    st.plotly_chart(figure, key=key, theme=None, width="stretch", config={"displayModeBar": False})
+
+
+def _lines(plan: Plan, found: Costs, waits: bool) -> None:
+    train = plan.configs()[1]
+    known = measured(found)
+    if waits and known is not None:
+        st.rerun()
+    st.caption(
+        wording.plain(
+            f"{found.parameters:,} parameters · {size(found.memory.total)} of memory · "
+            f"{_several(found.steps_an_epoch)} an epoch"
+        )
+    )
+    if not found.fits:
+        say(
+            f"This needs about {size(found.memory.total)} of memory and {size(found.free)} are free: take smaller "
+            "sizes or fewer tokens a batch."
+        )
+    match known:
+        case Rehearsal():
+            said = timing.said(train, known, beside=found.beside)
+            st.markdown(wording.plain(f"{said[:1].upper()}{said[1:]}."))
+        case str():
+            say(f"The time could not be measured: {known}.")
+        case None if waits:
+            measuring.measurements().begin(found.work, text_of(plan).tokenizer, owner=memory())
+            st.caption(_waiting(plan))
+        case None:
+            shipped = elsewhere(plan)
+            st.caption(f"The time is not measured here yet{_because(found)}{f'; {shipped}' if shipped else ''}.")
+            st.button("Measure a few steps", key="measure", icon=":material/timer:", on_click=_measure, args=(plan,))
+
+
+def _measure(plan: Plan) -> None:
+    found = costs_of(plan, sentences_of(plan))
+    measuring.measurements().begin(found.work, text_of(plan).tokenizer, owner=memory())
+
+
+def _waiting(plan: Plan) -> str:
+    shipped = elsewhere(plan)
+    return f":material/timer: Measuring a few steps here …{f' ({shipped})' if shipped else ''}"
+
+
+def _because(found: Costs) -> str:
+    if found.beside:
+        return f": {wording.plain(' and '.join(found.beside))} is training, and both would share the cores"
+    heavy = f": even a few steps of this size take {size(found.memory.total)} of memory"
+    return heavy if measuring.is_unasked() else ""
+
+
+def _time_rows(known: Rehearsal | str | None, train: TrainConfig) -> list[tuple[str, str, str]]:
+    if not isinstance(known, Rehearsal):
+        return []
+    found, estimate = forecast(known, train), timing.estimate_of(known, train)
+    how = f"on {known.device} in {known.precision}, {known.threads} thread{'s' * (known.threads != 1)}"
+    parts = (
+        f"{found.steps:,} steps at {timing.each(known.step_s)} (measured over {known.steps} {how}) and "
+        f"{found.evaluations:,} evaluations at {timing.each(known.evaluation_s)}, saving included"
+    )
+    return [
+        ("Training", timing.duration(estimate.training_s), parts),
+        ("Held-out pairs", timing.duration(estimate.scoring_s), "translated and scored once at the end"),
+    ]
+
+
+def _epochs(found: Costs, train: TrainConfig) -> str:
+    epochs = train.max_steps / found.steps_an_epoch
+    if train.max_seconds is not None and train.max_steps >= NO_STEP_LIMIT:
+        return "in which every pair is seen once; the clock ends the run"
+    times = f"{epochs:.2g} times" if epochs >= 1 else f"to {100 * epochs:.2g} %"
+    return f"in which every pair is seen once; {train.max_steps:,} steps go through the pairs {times}"
+
+
+def _steps_by_clock(plan: Plan, train: TrainConfig) -> int:
+    known = measured(costs_of(plan, sentences_of(plan)))
+    if isinstance(known, Rehearsal):
+        return forecast(known, replace(train)).steps
+    return max(1_000, 10 * train.warmup_steps)
+
+
+def _several(steps: float) -> str:
+    shown = f"{steps:,.0f}" if steps >= 10 else f"{steps:.2g}"
+    return f"{shown} steps"
