@@ -3,14 +3,14 @@
 Arrays in, numbers out. Not here: loading snapshots and running them (a page does, with lab.py).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.metrics import Link, alignment_accuracy, attention_entropy, merge_to_words
+from transformer.metrics import attention_entropy
 
 Scores = Float[ndarray, "snapshot layer head"]
 
@@ -41,20 +41,6 @@ def row_entropy(
     count = choice.sum(axis=-1)
     total = np.where(choice, entropy, 0.0).sum(axis=-1)
     return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-
-
-def gold_agreement(
-    weights: Float[ndarray, "layer head query key"],
-    query_words: Sequence[int],
-    key_words: Sequence[int],
-    gold: Collection[Link],
-) -> Float[ndarray, "layer head"]:
-    """The share, 0..1, of each head's aligned target words that look most at a source word they are aligned with.
-
-    `query_words` and `key_words` as for `merge_to_words`; ValueError as `alignment_accuracy`.
-    """
-    merged = merge_to_words(weights, query_words, key_words)
-    return np.array([[alignment_accuracy(head, gold) for head in layer] for layer in merged])
 
 
 def largest_jump(scores: Scores, steps: Sequence[int], *, falling: bool) -> Jump | None:

@@ -36,7 +36,7 @@ function drawLoss(film) {
   const ticks = [];
   for (let decade = -5; decade < 5; decade++) for (const digit of [1, 2, 5]) ticks.push(digit * 10 ** decade);
   let shown = ticks.filter((tick) => tick >= low && tick <= high);
-  if (shown.length > 5) shown = shown.filter((tick) => Number.isInteger(Math.round(Math.log10(tick) * 1e6) / 1e6));
+  if (shown.length > 7) shown = shown.filter((tick) => Number.isInteger(Math.round(Math.log10(tick) * 1e6) / 1e6));
   for (const tick of shown) {
     svg.append(svgElement("line", { class: "rule", x1: GUTTER, x2: width - EDGE, y1: y(tick), y2: y(tick) }));
     const label = { x: GUTTER - 8, y: y(tick) + 4, "text-anchor": "end" };
@@ -101,7 +101,7 @@ function drawHeads(film) {
   const bottom = row * count;
   svg.replaceChildren();
   svg.setAttribute("width", film.width);
-  svg.setAttribute("height", bottom + 36);
+  svg.setAttribute("height", bottom + 20);
   for (let layer = 0; layer < layers; layer++) {
     const top = layer * heads * row;
     if (layer) svg.append(svgElement("line", { class: "part", x1: GUTTER, x2: film.width - EDGE, y1: top, y2: top }));
