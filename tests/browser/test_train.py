@@ -62,8 +62,8 @@ def test_train_reverse_for_100_steps_then_look_inside_it(page: Page, server: Ser
     expect(page.locator(".st-key-readings .rest")).to_contain_text("step 100 of 100")
     translation = load(run).translate(["a b c d"])[0]
     expect(page.locator(".st-key-sentences .latest bdi").first).to_have_text(translation)
-    expect(page.locator(".st-key-curves .js-plotly-plot")).to_be_visible()
-    expect(page.get_by_text("Step 100:")).to_be_visible()
+    expect(page.locator(".st-key-curve path.line").first).to_have_attribute("d", re.compile("^M"))
+    expect(page.get_by_test_id("film-step")).to_have_text("step 100")
 
     page.reload()
     state(page, "Finished")
