@@ -1,10 +1,21 @@
 import math
+from dataclasses import replace
+from functools import cache
+from typing import get_args
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from random_models import random_ids, random_model
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 
+from transformer.checkpoint import POSITIONS_FILE, save_tensors
+from transformer.config import ModelConfig, PositionKind
+from transformer.decoding import greedy
+from transformer.model import Transformer
+from transformer.position_extension import EXTENSIONS, extended, extended_table
+from transformer.position_history import STACKS, read_history, write_history
 from transformer.positions import LearnedPositions, SinusoidalPositions, build_positions, sinusoidal_table
 
 
@@ -93,3 +104,126 @@ def test_without_positions_the_encoder_cannot_tell_word_order(positions, moves):
     order = torch.randperm(10)
     shift = (model.encode(source[:, order]) - model.encode(source)[:, order]).abs().max().item()
     assert shift > 1e-2 if moves else shift < 1e-12
+
+
+KINDS = get_args(PositionKind)
+
+
+@given(
+    kind=st.sampled_from(KINDS),
+    how=st.sampled_from(EXTENSIONS),
+    source=st.integers(1, 1_000),
+    target=st.integers(1, 1_000),
+    limit=st.sampled_from((8, 64, 1_000)),
+)
+@settings(max_examples=40)
+@torch.no_grad()
+def test_any_kind_answers_any_length_to_1000_or_refuses_with_a_sentence(kind, how, source, target, limit):
+    model = small_model(kind, limit)
+    if max(source, target) <= limit:
+        assert torch.isfinite(model(random_ids(1, source), random_ids(1, target))).all()
+    else:
+        with pytest.raises(ValueError, match=rf"has \d+ tokens; this model takes at most {limit} \(max_length\)"):
+            model(random_ids(1, source), random_ids(1, target))
+    longest, trained = max(source, target), limit // 2
+    refused = kind == "learned" and longest > {"refuse": trained, "noise": limit}.get(how, longest)
+    if refused:
+        with pytest.raises(ValueError, match=rf"{longest} tokens need positions 0 to {longest - 1}; .*clamp or interp"):
+            extended(model, longest, how, trained=trained)
+    else:
+        longer = extended(model, longest, how, trained=trained)
+        assert torch.isfinite(longer(random_ids(1, source), random_ids(1, target))).all()
+        with pytest.raises(ValueError, match=f"this model takes at most {longest}"):
+            longer(random_ids(1, longest + 1), random_ids(1, 1))
+
+
+@cache
+def small_model(kind, limit):
+    torch.manual_seed(0)
+    config = ModelConfig(
+        vocab_size=23, d_model=8, n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=1, max_length=limit,
+        positions=kind,
+    )  # fmt: skip
+    return Transformer(config).eval()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_an_extended_model_shares_its_weights_and_reads_short_sentences_alike(within, kind):
+    model = random_model(positions=kind)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    longer = extended(model, 200, "clamp", trained=40)
+    tables = {id(p) for stack in (longer.encoder, longer.decoder) for p in stack.embedding.parameters(recurse=True)}
+    shared = {id(p) for p in model.parameters()}
+    assert {id(p) for p in longer.parameters()} - shared <= tables
+    assert len({id(p) for p in longer.parameters()} & shared) >= len(shared) - 2
+    source, target = random_ids(2, 30), random_ids(2, 25)
+    within(longer(source, target), model(source, target), 0)
+    assert longer(random_ids(1, 200), random_ids(1, 200)).shape == (1, 200, 23)
+    assert model.config.max_length == 64 and all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", ["sinusoidal", "rotary", "alibi", "none"])
+@torch.no_grad()
+def test_formulas_go_on_where_they_ended(within, kind):
+    """A model built long, with the same weights, is the model extended."""
+    short = random_model(positions=kind)
+    built = Transformer(replace(short.config, max_length=300)).eval()
+    built.load_state_dict(short.state_dict())
+    source, target = random_ids(1, 300), random_ids(1, 120)
+    within(extended(short, 300, "refuse", trained=10)(source, target), built(source, target), 0)
+
+
+def test_what_a_learned_table_does_past_its_trained_rows(within):
+    table = torch.randn(20, 6)
+    within(extended_table(table, 15, "noise", trained=9), table[:15], 0)
+    clamped = extended_table(table, 30, "clamp", trained=9)
+    within(clamped, table[[*range(9), *[8] * 21]], 0)
+    stretched = extended_table(table, 17, "interpolate", trained=9)
+    within(stretched[0::2], table[:9], 1e-6)  # 17 places over 9 rows: every second one is a row
+    within(stretched[1::2], (table[:8] + table[1:9]) / 2, 1e-6)
+    for how in EXTENSIONS:
+        within(extended_table(table, 9, how, trained=9), table[:9], 0)
+    within(extended_table(table, 5, "interpolate", trained=1), table[[0] * 5], 1e-6)
+
+
+def test_a_learned_table_that_ends_says_where_and_what_to_do():
+    table = torch.randn(20, 6)
+    with pytest.raises(ValueError, match=r"15 tokens need positions 0 to 14; training reached 0 to 8\. Shorten"):
+        extended_table(table, 15, "refuse", trained=9)
+    with pytest.raises(ValueError, match=r"21 tokens need positions 0 to 20; the table ends at 19\. Shorten"):
+        extended_table(table, 21, "noise", trained=9)
+    with pytest.raises(ValueError, match=r"trained \(21\) must lie between 1 and the table's 20 rows"):
+        extended_table(table, 5, "clamp", trained=21)
+
+
+@torch.no_grad()
+def test_extended_models_decode_with_their_cache(within):
+    for kind in KINDS:
+        longer = extended(random_model(positions=kind, max_length=8), 14, "interpolate", trained=6)
+        source = random_ids(2, 12)
+        cached, whole = (list(greedy(longer, source, max_length=14, cache=cache)) for cache in (True, False))
+        for a, b in zip(cached, whole, strict=True):
+            within(a.log_probs, b.log_probs, 1e-5)
+
+
+def test_a_run_s_learned_tables_are_kept_apart_from_its_snapshots(tmp_path, within):
+    tables = {step: torch.randn(10, 4) for step in (0, 1, 2)}
+    for step, table in tables.items():
+        table[6:] = 1.25  # never reached
+        weights = {f"{stack}.embedding.positions.table": table * (1 + i) for i, stack in enumerate(STACKS)}
+        save_tensors(tmp_path / f"{step}.safetensors", {**weights, "other": torch.zeros(3)}, {})
+    assert write_history(tmp_path, tmp_path)
+    history = read_history(tmp_path)
+    assert history is not None and history.steps == (0, 1, 2)
+    assert history.tables["encoder"].shape == (3, 6, 4)
+    own = (2 * tables[2]).numpy()
+    within(torch.tensor(history.at(1, "decoder", own)), 2 * tables[1], 5e-3)  # half precision
+    assert (history.at(1, "decoder", own)[6:] == 2.5).all()
+
+
+def test_there_is_no_history_without_learned_positions(tmp_path):
+    save_tensors(tmp_path / "0.safetensors", {"other": torch.zeros(3)}, {})
+    assert not write_history(tmp_path, tmp_path) and read_history(tmp_path) is None
+    (tmp_path / POSITIONS_FILE).write_bytes(b"not safetensors")
+    assert read_history(tmp_path) is None

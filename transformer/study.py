@@ -202,7 +202,8 @@ def read_study(folder: Path) -> Study:
     try:
         plan = StudyPlan(**{key: _tuples(value) for key, value in content.pop("plan").items()})
         rows = tuple(StudyRun(**_row(row)) for row in content.pop("runs"))
-        return Study(plan=plan, runs=rows, **{k: v for k, v in content.items() if k in _NAMES})
+        named = {key: value for key, value in content.items() if key in _NAMES} | {"name": folder.name}
+        return Study(plan=plan, runs=rows, **named)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StudyError(f"{folder / STUDY_FILE} cannot be read: {error}") from error
 

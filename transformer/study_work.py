@@ -4,6 +4,8 @@
 on where it stood: runs resume as runs do.
 """
 
+import contextlib
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,6 +20,7 @@ from transformer.runs import RunError, Status
 from transformer.study import TARGET, StudyPlan, StudyRun
 from transformer.tasks import pairs_of_length
 from transformer.training import Event
+from transformer.warm_worker import NICENESS
 from transformer.worker import train_run
 
 PAST_A_LEARNED_TABLE: tuple[Extension, ...] = ("noise", "clamp", "interpolate")
@@ -125,6 +128,8 @@ def _ways(positions: PositionKind) -> tuple[tuple[str, Extension], ...]:
 
 def main(arguments: list[str]) -> int:
     """The detached process."""
+    with contextlib.suppress(AttributeError, OSError):
+        os.nice(NICENESS)
     conduct(arguments[0])
     return 0
 

@@ -37,16 +37,17 @@ def draw_study(chosen: Choices) -> None:
     name = _choose(chosen)
     if name is None:
         st.markdown("No study yet. Start one: each kind of positions is trained on the same data with the same seeds.")
-        _start_form(None)
+        _start_form()
         return
+    _start_form()
     active = study.is_active(name)
     st.fragment(_panel, run_every=EVERY_S if active else None)(name, chosen, active)
     st.markdown(THE_PAPER)
     st.markdown(LATER_KINDS)
     found = _load(name)
     if found is not None:
-        _settings(found)
-        _start_form(found.plan)
+        st.markdown(_settings_said(found))
+        _command(found)
 
 
 def choose_study(chosen: Choices) -> Study | None:
@@ -211,48 +212,54 @@ PAST_SAID = {
 }
 
 
-def _settings(found: Study) -> None:
-    with st.expander("Settings, and the command that makes it again"):
-        st.code(found.command or "python -m transformer study positions", language="bash")
-        lines = []
-        for corpus in found.plan.corpora:
-            model, train, _ = found.plan.configs(corpus, found.plan.positions[0], found.plan.seeds[0])
-            lines.append(
-                f"**{corpus}**: {model.n_encoder_layers} + {model.n_decoder_layers} layers, d_model {model.d_model}, "
-                f"{model.n_heads} heads, d_ff {model.d_ff}; {train.schedule} schedule, peak {train.learning_rate:g}, "
-                f"{train.warmup_steps} steps of warm-up, {train.batch_tokens:,} tokens a batch, "
-                f"label smoothing {train.label_smoothing:g}, float32."
-            )
-        st.markdown("  \n".join(lines))
+def _settings_said(found: Study) -> str:
+    """What was measured here, in the words in which the paper's measurement is told."""
+    plan, said = found.plan, []
+    for corpus in plan.corpora:
+        model, train, _ = plan.configs(corpus, plan.positions[0], plan.seeds[0])
+        lengths = f" of 1 to {plan.trained_to} symbols" if corpus in study.LENGTH_TASKS else ""
+        said.append(
+            f"**Here** *{corpus}*{lengths}: {model.n_encoder_layers} + {model.n_decoder_layers} layers, d_model "
+            f"{model.d_model}, {model.n_heads} heads, d_ff {model.d_ff}, {plan.steps:,} steps of "
+            f"{train.batch_tokens:,} tokens, {train.schedule} schedule with peak {train.learning_rate:g} after "
+            f"{train.warmup_steps} steps of "
+            f"warm-up, label smoothing {train.label_smoothing:g}, dropout {model.dropout:g}, float32; "
+            f"{len(plan.seeds)} seed{'s' * (len(plan.seeds) > 1)}, alike for every kind."
+        )
+    return "  \n".join(said)
+
+
+def _command(found: Study) -> None:
+    with st.expander("The command that makes it again"):
+        st.code(found.command, language="bash")
         st.caption(f"{found.machine}. Speeds were measured as the machine stood, whatever else it had to do.")
 
 
-def _start_form(plan: StudyPlan | None) -> None:
-    with st.expander("Run the study here", expanded=plan is None):
-        if "study-refusal" in st.session_state:
-            say(st.session_state.pop("study-refusal"))
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+def _start_form() -> None:
+    if "study-refusal" in st.session_state:
+        say(st.session_state.pop("study-refusal"))
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        pressed = st.container(width="content")
+        with st.popover("What it trains"):
             corpora = st.pills("Tasks", _CORPORA, default=["reverse"], selection_mode="multi", key="study-corpora")
             n_seeds = st.segmented_control("Seeds", _SEEDS, default=1, required=True, key="study-seeds")
-            steps = st.select_slider(
-                "Steps", _STEPS, value=1_000, format_func="{:,}".format, key="study-steps", width=240
-            )
+            steps = st.select_slider("Steps", _STEPS, value=1_000, format_func="{:,}".format, key="study-steps")
         n = len(corpora) * len(study.KINDS) * n_seeds
-        st.button(
-            "Start the study",
-            type="primary",
-            key="study-start",
-            icon=":material/play_arrow:",
-            disabled=not corpora,
-            on_click=_start,
-            args=(tuple(corpora), n_seeds, steps),
-        )
         st.caption(
-            f"{n} runs of {steps:,} steps, one after another, on one thread each; trained on 1 to 16 symbols, tested "
-            "to 40. They are ordinary runs: look inside them, pause or stop them on the Runs page."
+            f"{', '.join(corpora)}: {n} runs of {steps:,} steps, one after another, on one thread; trained on 1 to 16 "
+            "symbols, tested to 40. They are ordinary runs: look inside them, pause or stop them."
             if corpora
             else "Choose at least one task."
         )
+    pressed.button(
+        "Run the study here",
+        type="primary",
+        key="study-start",
+        icon=":material/play_arrow:",
+        disabled=not corpora,
+        on_click=_start,
+        args=(tuple(corpora), n_seeds, steps),
+    )
 
 
 def _start(corpora: tuple[str, ...], n_seeds: int, steps: int) -> None:

@@ -47,3 +47,29 @@ def test_a_link_with_broken_positions_opens_on_them(page: Page, server: Server):
     expect(page.get_by_role("button", name="encoder positions · shuffled, order 2")).to_be_visible()
     page.go_back()
     expect(page.get_by_role("button", name="encoder positions · shuffled, order 1")).to_be_visible()
+
+
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "reverse-learned").exists(), reason="the shipped models are not there")
+def test_change_the_kind_break_the_positions_and_see_the_output_change(page: Page, server: Server):
+    page.goto(server.link("positions", model="reverse", text=TEXT, section="break"))
+    expect(page.get_by_role("radio", name="Remove")).to_be_visible()
+    box = page.get_by_role("combobox", name="Model")
+    box.click()
+    page.get_by_role("option", name="reverse-learned", exact=True).click()
+    expect(page).to_have_url(re.compile(r"model=reverse-learned"))
+    page.get_by_role("radio", name="Shift").click()
+    expect(page.get_by_role("button", name="encoder positions · shifted by 1")).to_be_visible()
+    page.get_by_role("radio", name="Remove").click()
+    expect(page.get_by_role("button", name="encoder positions · removed")).to_be_visible()
+    learned = load("reverse-learned").compare(TEXT, [parse_intervention("positions:encoder:remove")])
+    assert learned.before.translation != learned.after.translation
+    expect(page.get_by_text(effect(learned)[0].split("**")[1])).to_be_visible()
+
+
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "reverse-learned").exists(), reason="the shipped models are not there")
+def test_a_long_string_is_read_as_the_visitor_chooses(page: Page, server: Server):
+    page.goto(server.link("positions", model="reverse-learned", text=TEXT, section="beyond", past="refuse"))
+    expect(page.get_by_text("training reached 0 to 10")).to_be_visible()
+    page.get_by_role("radio", name="Interpolate").click()
+    expect(page.get_by_text("The trained rows 0 to 10 are stretched over all of them.")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"[?&]past=interpolate(&|$)"))

@@ -17,6 +17,9 @@ Matrix = Float[ndarray, "_ _"]
 _GAP = 0.09
 """Room between panels, as a share of the figure's width; the second panel's axis stands in it."""
 _HEIGHT = 420
+LARGE = 40_000
+"""Cells from which on panels travel as bytes: a quarter of the size, and quicker to draw."""
+_BYTE_STEPS = 100
 
 
 def tables_figure(
@@ -27,9 +30,9 @@ def tables_figure(
     `untrained_from` draws a line above the first row of a table that training never reached.
     """
     fig = _panels(
-        [table.astype(np.float32) for table in tables],
+        tables,
         titles,
-        hover="position %{y}, dimension %{x}<br>%{z:.4f}",
+        hover="position %{y}, dimension %{x}",
         axes=("dimension", "position"),
         dark=dark,
     )
@@ -51,9 +54,9 @@ def matrices_figure(
     """Square matrices side by side, rows from the top, on one scale around 0; `axes` names columns and rows."""
     across, down = axes
     return _panels(
-        [matrix.astype(np.float32) for matrix in matrices],
+        matrices,
         titles,
-        hover=f"{down} %{{y}}, {across} %{{x}}<br>%{{z:.4f}}",
+        hover=f"{down} %{{y}}, {across} %{{x}}",
         axes=axes,
         dark=dark,
     )
@@ -119,9 +122,9 @@ def parts_figure(
     """The parts of one head's scores side by side on one scale around 0: queries are rows, keys are columns."""
     texts = [[f"query <b>{hover_label(q)}</b><br>key <b>{hover_label(k)}</b>" for k in keys] for q in queries]
     fig = _panels(
-        [part.astype(np.float32) for part in parts],
+        parts,
         titles,
-        hover="%{customdata}<br>%{z:.6f}",
+        hover="%{customdata}",
         axes=("key", "query"),
         dark=dark,
         gap=0.02,
@@ -149,14 +152,15 @@ def _panels(
     dark: bool,
     gap: float = _GAP,
 ) -> go.Figure:
-    reach = max((float(np.abs(panel).max(initial=0.0)) for panel in panels), default=0.0) or 1.0
+    reach = max((float(np.nan_to_num(np.abs(panel)).max(initial=0.0)) for panel in panels), default=0.0) or 1.0
+    drawn, end, value = _as_drawn(panels, reach)
     fig = go.Figure()
     width = (1 - gap * (len(panels) - 1)) / len(panels)
-    for index, (panel, title) in enumerate(zip(panels, titles, strict=True)):
+    for index, (panel, title) in enumerate(zip(drawn, titles, strict=True)):
         reference = "" if index == 0 else str(index + 1)
         left = index * (width + gap)
         fig.add_heatmap(
-            z=panel, name=title, coloraxis="coloraxis", hovertemplate=f"{hover}<extra></extra>",
+            z=panel, name=title, coloraxis="coloraxis", hovertemplate=f"{hover}<br>{value}<extra></extra>",
             xaxis=f"x{reference}", yaxis=f"y{reference}",
         )  # fmt: skip
         fig.update_layout(
@@ -174,14 +178,33 @@ def _panels(
             yshift=6, showarrow=False, font={"color": theme.palette(dark).quiet, "size": 13},
         )  # fmt: skip
     theme.apply(fig, dark)
-    bar = {"thickness": 10, "outlinewidth": 0, "tickfont": {"color": theme.palette(dark).text}, "len": 0.8}
+    bar: dict[str, object] = {
+        "thickness": 10, "outlinewidth": 0, "tickfont": {"color": theme.palette(dark).text}, "len": 0.8
+    }  # fmt: skip
+    if end != reach:
+        bar |= {"tickvals": [end * part for part in _TICKS], "ticktext": [f"{reach * part:.3g}" for part in _TICKS]}
     scale = [list(stop) for stop in theme.diverging(dark)]
     return fig.update_layout(
-        coloraxis={"colorscale": scale, "cmin": -reach, "cmax": reach, "colorbar": bar},
+        coloraxis={"colorscale": scale, "cmin": -end, "cmax": end, "colorbar": bar},
         height=_HEIGHT,
         margin={"l": 60, "r": 10, "t": 34, "b": 50},
         meta={"smallest_width": 300 * len(panels)},
     )
+
+
+_TICKS = (-1, -0.5, 0, 0.5, 1)
+
+
+def _as_drawn(panels: Sequence[Matrix], reach: float) -> tuple[list[Matrix], float, str]:
+    """The panels as they travel, the end of their scale, and how a cell tells its value.
+
+    Large ones become whole per cent of the scale's end, a byte each; the others stay float32.
+    """
+    large = max((panel.size for panel in panels), default=0) >= LARGE
+    if not large or any(np.isnan(panel).any() for panel in panels):
+        return [panel.astype(np.float32) for panel in panels], reach, "%{z:.4f}"
+    steps = [np.round(panel * (_BYTE_STEPS / reach)).astype(np.int8) for panel in panels]
+    return steps, _BYTE_STEPS, f"about %{{z}} % of {reach:.4g}"
 
 
 def _lines(
