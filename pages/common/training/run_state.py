@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.common.training import timing
 from pages.common.training.memory import memory
+from pages.common.visitor import visitor
 from transformer import runs
 from transformer.runs import Run, RunError, Status
 
@@ -32,6 +33,8 @@ def state_rest(run: Run) -> str:
     """What there is to say beside the state: the step, the time, the reason."""
     status, train = run.status, run.settings.train
     limit = "" if train.max_seconds is not None else f" of {train.max_steps:,}"
+    if run.place:
+        return f"number {run.place} in the queue" + (f" · goes on from step {status.step:,}" if status.step else "")
     took = timing.duration(status.elapsed_s)
     said = [f"step {status.step:,}{limit}", f"{took} so far" if status.active else f"in {took}"]
     if status.active and status.phase == "training":
@@ -61,7 +64,13 @@ def act(run_id: str, request: str) -> None:
     now = memory()
     now.refusal = ""
     try:
-        {"pause": runs.pause, "resume": runs.resume, "stop": runs.stop}[request](run_id)
+        match request:
+            case "pause":
+                runs.pause(run_id)
+            case "resume":
+                runs.resume(run_id, owner=visitor())
+            case "stop":
+                runs.stop(run_id)
     except (RunError, OSError) as error:
         now.refusal = f"{error}."
     else:
@@ -75,7 +84,10 @@ def forget_answered(run: Run) -> None:
 
 
 def actions(run: Run, *, key: str) -> None:
-    """The buttons that fit the run's state: pause or resume, stop. Draws into the container at hand."""
+    """The buttons that fit the run's state: pause or resume, stop, cancel. Draws into the container at hand."""
+    if run.status.waiting:
+        _button("Cancel", "stop", run, key, icon=":material/close:")
+        return
     waiting = run.id in memory().asked and run.status.active
     if run.status.active:
         _button("Pause", "pause", run, key, disabled=waiting, icon=":material/pause:")
