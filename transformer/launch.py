@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from transformer.run_status import LOG_FILE
@@ -19,6 +20,7 @@ SWITCH = "ATTENTION_LAB_WARM_WORKER"
 """Set to "off", no process is kept warm: that saves its memory, about 300 MB, and costs each start a second or two."""
 REPLY_LIMIT_S = 3.0
 """A warm worker that does not fork within this time is given up."""
+COMMAND = (sys.executable, "-m", "transformer.warm_worker")
 RESTART_S = 60.0
 """A warm worker that died is replaced at most this often."""
 
@@ -50,7 +52,8 @@ def _launch_cold(folder: Path, threads: int, lock: int) -> None:
 class WarmWorker:
     """This process's end of its warm worker, if it keeps one. Threads may share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+        self._command = command
         self._guard = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
@@ -128,7 +131,7 @@ class WarmWorker:
         with other:
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "transformer.warm_worker"],
+                    self._command,
                     stdin=other.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
