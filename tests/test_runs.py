@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 from tiny_runs import MODEL, settings
 
-from transformer import corpora, journal, runs
+from transformer import corpora, journal, runs, trainee
 from transformer.checkpoint import find_checkpoint, load_checkpoint
 from transformer.claims import threads_for
 from transformer.config import CorpusConfig
@@ -24,7 +25,7 @@ from transformer.files import read_rows
 from transformer.runs import RunError, Status, write_status
 from transformer.settings import read_settings, write_settings
 from transformer.tokenizer import TokenizerError
-from transformer.training import Evaluated, Finished, StepDone
+from transformer.training import Evaluated, Finished, StepDone, train_steps
 from transformer.worker import train_run
 
 PATIENCE_S = 120.0  # for a process of its own, on a busy machine
@@ -294,6 +295,98 @@ def test_a_corpus_that_vanished_fails_with_its_path(room):
     made = read_settings(room / run_id)
     write_settings(room / run_id, replace(made, corpus=CorpusConfig(name="/gone/pairs.tsv")))
     assert "there is no file /gone/pairs.tsv" in train_run(run_id).error
+
+
+def test_a_full_disk_is_said_and_the_last_good_state_stays(room):
+    whole, full = create(max_steps=30), paused_at_5(max_steps=30)
+    train_run(whole)
+    before = (room / full / runs.STATE_FILE).read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))  # a status fits, weights do not
+    try:
+        ended = train_run(full)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (ended.state, ended.error) == (
+        "failed",
+        "the disk is full: free some space, then resume from the last saved state",
+    )
+    assert runs.status(full) == ended
+    assert (room / full / runs.STATE_FILE).read_bytes() == before
+    assert not list((room / full).rglob("*.tmp"))
+    assert train_run(full).state == "finished"
+    assert losses(full) == losses(whole)
+
+
+def test_a_disk_too_full_for_a_last_word_is_told_from_a_kill(room, monkeypatch):
+    run_id = create()
+    write_status(room / run_id, Status(state="running", pid=2**22 - 1, create_time=1.0))
+    monkeypatch.setattr("shutil.disk_usage", lambda _: (10**9, 10**9, 0))
+    assert runs.status(run_id).error.startswith("the disk is full: free some space, then resume")
+
+
+def test_memory_that_runs_out_is_said_and_the_last_good_state_stays():
+    whole, short = create(max_steps=30), create(max_steps=30)
+    train_run(whole)
+    ended = train_run(short, lambda event: torch.empty(2**50) if event.step == 17 else None)
+    assert ended.state == "failed"
+    assert ended.error.startswith("memory ran out: lower batch_tokens or the model's sizes (")
+    assert train_run(short).state == "finished"
+    assert losses(short) == losses(whole)
+
+
+def test_a_corpus_that_vanishes_between_two_parts_of_a_run_costs_nothing_but_the_wait(room, tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{i} {i % 7}\t{i % 7} {i}\n" for i in range(300)))
+    train, corpus = settings(max_steps=12, evaluate_every=6), CorpusConfig(name=str(path), tokenizer="words")
+    whole, parted = (runs.create_run(MODEL, train, corpus) for _ in range(2))
+    train_run(whole)
+    assert train_run(parted, lambda event: runs.pause(parted) if event.step == 5 else None).state == "paused"
+    own = room / parted / "corpus" / "pairs.tsv"
+    own.rename(tmp_path / "hidden.tsv")
+    gone = train_run(parted)
+    assert (gone.state, gone.step) == ("failed", 5)
+    assert "pairs.tsv" in gone.error
+    (tmp_path / "hidden.tsv").rename(own)
+    assert train_run(parted).state == "finished"
+    assert losses(parted) == losses(whole)
+
+
+def test_weights_that_are_not_finite_are_never_saved(room, monkeypatch):
+    run_id = paused_at_5(max_steps=30)
+    folder = room / run_id
+    before = {name: (folder / name).read_bytes() for name in (runs.STATE_FILE, "weights.safetensors")}
+
+    def poisoned(state, *arguments, **options):
+        for event in train_steps(state, *arguments, **options):
+            if isinstance(event, Evaluated):
+                with torch.no_grad():
+                    state.model.projection.weight[0, 0] = torch.inf
+            yield event
+
+    monkeypatch.setattr(trainee, "train_steps", poisoned)
+    ended = train_run(run_id)
+    assert ended.state == "failed"
+    assert "is no longer a finite number at step 10: lower the learning rate" in ended.error
+    assert (folder / runs.STATE_FILE).read_bytes() == before[runs.STATE_FILE]
+    kept = load_file(folder / "weights.safetensors")
+    assert all(value.isfinite().all() for value in kept.values())
+
+
+def test_what_a_killed_trainer_left_half_written_is_removed_but_not_what_is_being_written(room):
+    run_id = create()
+    old, new = room / run_id / ".weights.safetensors.a.tmp", room / run_id / ".request.json.b.tmp"
+    for path in (old, new):
+        path.write_text("half")
+    os.utime(old, (0, 0))
+    train_run(run_id)
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def paused_at_5(**changes):
+    run_id = create(**changes)
+    assert train_run(run_id, lambda event: runs.pause(run_id) if event.step == 5 else None).state == "paused"
+    return run_id
 
 
 def test_a_loss_that_is_not_finite_fails_with_advice(room):
