@@ -1,6 +1,5 @@
 """What the timeline remembers of a visitor, kept equal to the URL."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,13 +72,13 @@ def write_url() -> None:
     now = timeline()
     wanted = now.view.parameters()
     now.written = {name: [value] for name, value in wanted.items()}
-    if in_query() != now.written:
-        others: Mapping[str, Any] = {
-            name: st.query_params.get_all(name) for name in st.query_params if name not in PARAMETERS
-        }
-        st.query_params.from_dict({**others, **wanted})
+    found = in_query()
+    if changed := {name: value for name, value in wanted.items() if found.get(name) != [value]}:
+        st.query_params.update(changed)
+    for name in found.keys() - wanted.keys():
+        del st.query_params[name]
 
 
 def in_query() -> dict[str, list[str]]:
-    """The timeline's parameters as the URL has them: a page that writes the URL keeps them."""
+    """The timeline's parameters as the URL has them; a page that replaces the URL keeps them."""
     return {name: st.query_params.get_all(name) for name in PARAMETERS if name in st.query_params}
