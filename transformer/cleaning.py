@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import IO, Literal
+from typing import Literal
 
 from transformer.pairs import Pair, words
 
@@ -182,7 +182,7 @@ def _unpacked(name: str, content: bytes, limit: int) -> tuple[str, bytes]:
             return _unzipped(name, content, limit)
         if last == ".gz" and before in _READERS:
             with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-                return before, _bounded(name, stream, len(content), limit)
+                return before, _bounded(name, stream.read, len(content), limit)
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         raise CorpusError(f"{name} cannot be read: {error}") from error
     if last not in _READERS:
@@ -212,7 +212,7 @@ def _unzipped(name: str, content: bytes, limit: int) -> tuple[str, bytes]:
         if members[0].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise CorpusError(f"{name} is packed in a way that is not read here: unpack it, or zip it as usual")
         with archive.open(members[0]) as stream:
-            return PurePath(members[0].filename).suffix.lower(), _bounded(name, stream, len(content), limit)
+            return PurePath(members[0].filename).suffix.lower(), _bounded(name, stream.read, len(content), limit)
 
 
 def _check_directory(name: str, content: bytes) -> None:
@@ -230,10 +230,10 @@ def _check_directory(name: str, content: bytes) -> None:
         raise CorpusError(f"{name} holds too many files: bring the one with the pairs")
 
 
-def _bounded(name: str, stream: IO[bytes] | gzip.GzipFile, packed: int, limit: int) -> bytes:
+def _bounded(name: str, read: Callable[[int], bytes], packed: int, limit: int) -> bytes:
     """All of a stream that unpacks, read in pieces so that a bomb is noticed early."""
     pieces, total = [], 0
-    while piece := stream.read(_CHUNK):
+    while piece := read(_CHUNK):
         pieces.append(piece)
         total += len(piece)
         if total > limit:
