@@ -1,6 +1,7 @@
 import math
 from dataclasses import replace
 from functools import cache
+from shutil import copyfile, copytree, ignore_patterns
 from typing import get_args
 
 import pytest
@@ -10,13 +11,14 @@ from hypothesis import strategies as st
 from random_models import random_ids, random_model
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 
-from transformer.checkpoint import POSITIONS_FILE, save_tensors
+from transformer.checkpoint import POSITIONS_FILE, export_checkpoint, load_checkpoint, save_tensors
 from transformer.config import ModelConfig, PositionKind
 from transformer.decoding import greedy
 from transformer.model import Transformer
 from transformer.position_extension import EXTENSIONS, extended, extended_table
 from transformer.position_history import STACKS, read_history, write_history
 from transformer.positions import LearnedPositions, SinusoidalPositions, build_positions, sinusoidal_table
+from transformer.settings import SHIPPED_FOLDER
 
 
 def test_the_table_is_the_paper_s_formula_cell_by_cell(within):
@@ -220,6 +222,21 @@ def test_a_run_s_learned_tables_are_kept_apart_from_its_snapshots(tmp_path, with
     own = (2 * tables[2]).numpy()
     within(torch.tensor(history.at(1, "decoder", own)), 2 * tables[1], 5e-3)  # half precision
     assert (history.at(1, "decoder", own)[6:] == 2.5).all()
+
+
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "reverse-learned").exists(), reason="the shipped model is not there")
+def test_an_exported_checkpoint_keeps_the_learned_tables_and_no_snapshots(tmp_path):
+    run, exported = tmp_path / "run", tmp_path / "exported"
+    copytree(SHIPPED_FOLDER / "reverse-learned", run, ignore=ignore_patterns(POSITIONS_FILE))
+    (run / "snapshots").mkdir()
+    copyfile(run / "weights.safetensors", run / "snapshots" / "600.safetensors")
+    assert write_history(run, run / "snapshots")
+    export_checkpoint(run, exported)
+    assert not (exported / "snapshots").exists()
+    history, model = read_history(exported), load_checkpoint(exported).model
+    assert history is not None and history.steps == (600,)
+    own = model.encoder.embedding.positions.table.detach().numpy()
+    assert abs(history.at(600, "encoder", own) - own).max() < 1e-3 * abs(own).max()
 
 
 def test_there_is_no_history_without_learned_positions(tmp_path):

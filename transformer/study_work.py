@@ -100,10 +100,13 @@ def _results(run: StudyRun, plan: StudyPlan, tell: Callable[[str], None]) -> Stu
     if run.corpus in study.LENGTH_TASKS:
         trained = plan.trained_to + 1  # the end mark, or the start mark, takes one
         pairs = {n: pairs_of_length(run.corpus, n, plan.pairs) for n in range(1, plan.tested_to + 1)}
+        inside: tuple[tuple[int, int, int], ...] = ()
         for name, how in _ways(run.positions):
             tell(f"testing lengths 1 to {plan.tested_to}")
-            found = scores_by_length(checkpoint.model, checkpoint.tokenizer, pairs, how, trained=trained)
-            lengths[name] = tuple((score.length, score.right, score.count) for score in found)
+            left = {n: pairs[n] for n in pairs if n > len(inside)}  # inside its training a table is not extended
+            found = scores_by_length(checkpoint.model, checkpoint.tokenizer, left, how, trained=trained)
+            lengths[name] = (*inside, *((score.length, score.right, score.count) for score in found))
+            inside = lengths[name][: plan.trained_to]
     return replace(
         run,
         state="done",
