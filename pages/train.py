@@ -6,6 +6,7 @@ from pages.common import wording
 from pages.common.controls import say
 from pages.common.training import corpora, faults
 from pages.common.training.corpus_panel import choose_corpus, corpus_panel
+from pages.common.training.costs import at_work, costs_of
 from pages.common.training.costs_panel import costs_panel, forecast_line, schedule_curve
 from pages.common.training.form import WITHOUT, fields, part_switches, sentences, text_field
 from pages.common.training.memory import (
@@ -53,7 +54,7 @@ st.markdown("#### How does it learn? Train one, and follow your own sentences fr
 recipe, result = st.columns([2, 3], gap="medium")
 
 with recipe:
-    wrong = faults_of(plan)
+    wrong, costs = faults_of(plan), None
     shown, notes = now.problems | wrong, notes_of(plan)
     choose_corpus()
     sentences(("corpus",), shown, notes)
@@ -63,7 +64,8 @@ with recipe:
     if wrong:
         st.caption(f"To be put right first: {', '.join(LABELS[name] for name in wrong)}.")
     else:
-        forecast_line(plan)
+        costs = costs_of(plan, sentences_of(plan), at_work(found))
+        forecast_line(plan, costs)
     if plan.start_from:
         st.caption(f"Begins with the weights of {wording.plain(plan.start_from)}.")
         st.button("Begin with weights drawn by lot", type="tertiary", on_click=put, args=("start_from", ""))
@@ -73,8 +75,10 @@ with recipe:
     fields(("d_model", "n_heads", "d_ff"), shown, notes)
     fields(("learning_rate", "seed"), shown, notes)
     fields(("steps", "seconds"), shown, notes)
-    more = st.expander("More", expanded=any(name in shown for name in MORE), key=key_of("more"), on_change="rerun")
-    if more.open or any(name in shown for name in MORE):
+    if any(name in shown for name in MORE):
+        st.session_state[key_of("more")] = True
+    more = st.expander("More", key=key_of("more"), on_change="rerun")
+    if more.open:
         with more:
             fields(TOKENS, shown, notes)
             if (ceiling := ceiling_of(plan)) is not None:
@@ -82,8 +86,8 @@ with recipe:
             if faults.has_longest(plan.corpus):
                 fields(("longest",), shown, notes)
             fields(SCHEDULE, shown, notes)
-            if not wrong:
-                schedule_curve(plan)
+            if costs is not None:
+                schedule_curve(plan, costs)
             for names in MORE_ROWS:
                 fields(names, shown, notes)
             if plan.others:
@@ -128,10 +132,10 @@ with result:
         say(now.problems["run"])
     if now.look == "corpus":
         corpus_panel(plan)
-    elif now.look == "costs" and wrong:
-        st.markdown("What this plan takes shows up here once its fields are right.")
+    elif now.look == "costs" and costs is not None:
+        costs_panel(plan, costs)
     elif now.look == "costs":
-        costs_panel(plan)
+        st.markdown("What this plan takes shows up here once its fields are right.")
     elif now.run:
         run_panel(now.run)
     else:

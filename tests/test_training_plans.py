@@ -82,7 +82,7 @@ FAULTS = [
     ({"patience": 0}, "patience", "(0) must be above 0", "empty"),
     ({"max_length": 0}, "max_length", "(0) must be at least 1", "64"),
     ({"vocab_size": 3}, "vocab_size", "Vocabulary (3) must be at least 8", "empty"),
-    ({"longest": 100}, "longest", "(100) must lie between 1 and 64", "empty"),
+    ({"longest": 100}, "longest", "(100) must lie between 4 and 64", "empty"),
     ({"device": "cuda:7"}, "device", "not present on this machine", "auto"),
     ({"others": (("model.attention_dropout", 2.0),)}, "others", "must lie in [0, 1)", "drop"),
     ({"learning_rate": -1.0}, "learning_rate", "Learning rate (-1) must be above 0", "0.003"),

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def forecast(found: Rehearsal, train: TrainConfig) -> Forecast:
         each = found.step_s + found.evaluation_s / train.evaluate_every
         steps = min(steps, max(1, math.ceil(train.max_seconds / each)))
     octave = snapshots_an_octave(found.n_parameters, train.max_steps)
-    snapshots = sum(is_snapshot_step(step, octave) for step in _candidates(steps)) if octave else 0
+    snapshots = _snapshots(min(steps, 10_000), octave)  # past that they are too few to count
     evaluations = math.ceil(steps / train.evaluate_every) + (train.average_last > 1)
     return Forecast(
         steps=steps,
@@ -208,8 +209,9 @@ def _timed(work: Callable[[], object], clock: Callable[[], float]) -> float:
     return clock() - start
 
 
-def _candidates(steps: int) -> range:
-    return range(1, min(steps, 100_000) + 1)
+@cache
+def _snapshots(steps: int, octave: int) -> int:
+    return sum(is_snapshot_step(step, octave) for step in range(1, steps + 1))
 
 
 def _pool(position: Position) -> tuple[int, int]:

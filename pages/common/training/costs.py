@@ -1,5 +1,6 @@
 """What a plan will take before it is started: parameters, memory and steps an epoch, counted; time, measured."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import psutil
@@ -10,11 +11,11 @@ from pages.common.training import measuring, timing
 from pages.common.training.data import parameter_count
 from pages.common.training.plans import Plan
 from pages.common.training.text import longer_sides, steps_an_epoch, text_of
-from transformer import runs
 from transformer.config import ModelConfig, TrainConfig
 from transformer.devices import resolve_device
 from transformer.model import Transformer
 from transformer.rehearsal import Rehearsal
+from transformer.runs import Run
 
 BYTES = 4
 """Of a float32 number: what weights, gradients and Adam's two means are kept in, whatever the precision."""
@@ -64,12 +65,11 @@ class Costs:
         return alone and self.memory.total < min(self.free // 4, 2**30) and self.parameters < 20_000_000
 
 
-def costs_of(plan: Plan, pinned: tuple[str, ...]) -> Costs:
-    """The costs of a plan without fault."""
+def costs_of(plan: Plan, pinned: tuple[str, ...], beside: tuple[str, ...]) -> Costs:
+    """The costs of a plan without fault, where the runs `beside` are at work."""
     model, train, corpus = plan.configs()
     text = text_of(plan)
     model = replace(model, vocab_size=text.tokenizer.vocab_size)
-    beside = tuple(run.id for run in runs.list_runs() if run.status.active)
     sides = longer_sides(plan)
     width = int(sides[sides <= model.max_length].mean())
     return Costs(
@@ -80,6 +80,11 @@ def costs_of(plan: Plan, pinned: tuple[str, ...]) -> Costs:
         work=measuring.work_of(model, train, corpus, pinned, alone=not beside),
         beside=beside,
     )
+
+
+def at_work(found: Sequence[Run]) -> tuple[str, ...]:
+    """Those of some runs that a trainer is at work on."""
+    return tuple(run.id for run in found if run.status.active)
 
 
 def measured(costs: Costs) -> Rehearsal | str | None:

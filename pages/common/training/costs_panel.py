@@ -1,7 +1,5 @@
 """What a plan will take, said beside the button, and drawn in full: parameters, memory, steps an epoch, time."""
 
-from dataclasses import replace
-
 import numpy as np
 import streamlit as st
 
@@ -9,11 +7,11 @@ from pages.common import wording
 from pages.common.controls import say
 from pages.common.pictures import is_dark
 from pages.common.training import measuring, timing
-from pages.common.training.costs import Costs, costs_of, measured, size
+from pages.common.training.costs import Costs, measured, size
 from pages.common.training.memory import memory
 from pages.common.training.plan_fields import NO_STEP_LIMIT
 from pages.common.training.plans import Plan
-from pages.common.training.start import elsewhere, sentences_of
+from pages.common.training.start import elsewhere
 from pages.common.training.text import text_of
 from transformer.config import TrainConfig
 from transformer.figures.training import schedule_figure
@@ -24,26 +22,23 @@ LOOK_EVERY_S = 0.7
 _POINTS = 200
 
 
-def forecast_line(plan: Plan) -> None:
+def forecast_line(plan: Plan, found: Costs) -> None:
     """Parameters, memory, steps an epoch and time, in two lines; the time is measured meanwhile where it can be."""
-    found = costs_of(plan, sentences_of(plan))
-    known = measured(found)
-    waits = known is None and (found.is_light or measuring.measurements().is_measuring(found.work))
+    waits = measured(found) is None and (found.is_light or memory().measure == found.work)
     st.fragment(_lines, run_every=LOOK_EVERY_S if waits else None)(plan, found, waits)
 
 
-def costs_panel(plan: Plan) -> None:
+def costs_panel(plan: Plan, found: Costs) -> None:
     """Every cost with what it counts, and the course of the learning rate."""
-    found, train = costs_of(plan, sentences_of(plan)), plan.configs()[1]
-    memory_ = found.memory
+    train, needed = plan.configs()[1], found.memory
     known = measured(found)
     rows = [
         ("Parameters", f"{found.parameters:,}", "all trained numbers; a shared matrix counts once"),
         (
             "Memory",
-            size(memory_.total),
-            f"weights {size(memory_.weights)}, gradients {size(memory_.gradients)}, Adam's two means "
-            f"{size(memory_.optimizer)}, and {size(memory_.activations)} that the forward pass of a full batch keeps "
+            size(needed.total),
+            f"weights {size(needed.weights)}, gradients {size(needed.gradients)}, Adam's two means "
+            f"{size(needed.optimizer)}, and {size(needed.activations)} that the forward pass of a full batch keeps "
             f"for the backward pass; the program itself, about 400 MB, not counted. {size(found.free)} are free",
         ),
         (
@@ -58,13 +53,13 @@ def costs_panel(plan: Plan) -> None:
     if not isinstance(known, Rehearsal):
         st.caption("The time shows up here once it has been measured.")
     st.markdown("##### The learning rate, step by step")
-    schedule_curve(plan, key="schedule-in-full")
+    schedule_curve(plan, found, key="schedule-in-full")
 
 
-def schedule_curve(plan: Plan, *, key: str = "schedule-curve") -> None:
+def schedule_curve(plan: Plan, found: Costs, *, key: str = "schedule-curve") -> None:
     """The course of the learning rate over the run."""
     train = plan.configs()[1]
-    last = plan.steps if plan.steps is not None else _steps_by_clock(plan, train)
+    last = plan.steps if plan.steps is not None else _steps_by_clock(found, train)
     steps = np.unique(np.linspace(1, max(2, int(last)), _POINTS).astype(int))
     course = {"kind": train.schedule, "peak": train.learning_rate, "warmup_steps": train.warmup_steps}
     rates = np.array([learning_rate(int(step), **course, max_steps=train.max_steps) for step in steps])
@@ -100,12 +95,11 @@ def _lines(plan: Plan, found: Costs, waits: bool) -> None:
         case None:
             shipped = elsewhere(plan)
             st.caption(f"The time is not measured here yet{_because(found)}{f'; {shipped}' if shipped else ''}.")
-            st.button("Measure a few steps", key="measure", icon=":material/timer:", on_click=_measure, args=(plan,))
+            st.button("Measure a few steps", key="measure", icon=":material/timer:", on_click=_measure, args=(found,))
 
 
-def _measure(plan: Plan) -> None:
-    found = costs_of(plan, sentences_of(plan))
-    measuring.measurements().begin(found.work, text_of(plan).tokenizer, owner=memory())
+def _measure(found: Costs) -> None:
+    memory().measure = found.work
 
 
 def _waiting(plan: Plan) -> str:
@@ -143,10 +137,10 @@ def _epochs(found: Costs, train: TrainConfig) -> str:
     return f"in which every pair is seen once; {train.max_steps:,} steps go through the pairs {times}"
 
 
-def _steps_by_clock(plan: Plan, train: TrainConfig) -> int:
-    known = measured(costs_of(plan, sentences_of(plan)))
+def _steps_by_clock(found: Costs, train: TrainConfig) -> int:
+    known = measured(found)
     if isinstance(known, Rehearsal):
-        return forecast(known, replace(train)).steps
+        return forecast(known, train).steps
     return max(1_000, 10 * train.warmup_steps)
 
 

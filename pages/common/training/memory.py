@@ -42,6 +42,8 @@ class Memory:
     """Whether a field was changed since the last run: its word then goes before that of a URL on its way."""
     asked: dict[str, str] = field(default_factory=dict)
     """What each run was asked to do and has not done yet: "pause" or "stop"."""
+    measure: object = None
+    """The work whose speed the visitor asked to be measured."""
     refusal: str = ""
     """Why the last press of a button came to nothing."""
 

@@ -9,9 +9,11 @@ from pages.common.training.data import progress_of
 from pages.common.training.plan_fields import LABELS
 from pages.common.training.plans import Plan
 from pages.common.training.text import corpus_of, longer_sides, text_of
+from pages.common.visitor import visitor
 from transformer import runs
 from transformer.config import ModelConfig, TrainConfig
 from transformer.corpora import CorpusError
+from transformer.quota import check_quota
 from transformer.runs import RunError
 from transformer.settings import CheckpointError, list_checkpoints, read_settings
 from transformer.tokenizer import Tokenizer, TokenizerError
@@ -95,12 +97,13 @@ def start(plan: Plan) -> str:
     """The id of a run that has just been started on this plan. Raises one of EXPECTED."""
     model, train, corpus = plan.configs()
     pinned = sentences_of(plan)
-    estimate = costs.estimate(costs.costs_of(plan, pinned), train)
+    check_quota(visitor())
+    estimate = costs.estimate(costs.costs_of(plan, pinned, costs.at_work(runs.list_runs())), train)
     measuring.measurements().cancel()
     run_id = runs.create_run(model, train, corpus, pinned=pinned, start_from=plan.start_from or None)
     if estimate is not None:
         timing.write_estimate(runs.run_folder(run_id), estimate)
-    runs.start(run_id)
+    runs.start(run_id, owner=visitor())
     return run_id
 
 

@@ -1,0 +1,73 @@
+"""What the Train page foresees for a run against what the run then takes, on a machine with nothing else to do.
+
+    python tests/benchmarks/estimate.py [CORPUS ...]
+
+Each corpus with its recipe (reverse: tiny, pronouns-en-fr: small), trained to its end in a detached process as from
+the page. The estimate holds where the last column lies within 25 %.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from pages.common.training.measuring import Measurements, work_of
+from pages.common.training.timing import Estimate, estimate_of
+from transformer import runs
+from transformer.config import CorpusConfig
+from transformer.corpora import corpus_tokenizer, load_corpus
+from transformer.recipes import recipe_for
+from transformer.rehearsal import Rehearsal
+
+
+def estimated(corpus: str) -> Estimate:
+    """What a few steps of the corpus's recipe let expect; raises RuntimeError where they could not be measured."""
+    recipe, config = recipe_for(corpus), CorpusConfig(name=corpus)
+    text = load_corpus(config)
+    tokenizer = corpus_tokenizer(text, config)
+    model = replace(recipe.model, vocab_size=tokenizer.vocab_size)
+    work = work_of(model, recipe.train, config, text.examples[:3], alone=True)
+    measurements = Measurements()
+    measurements.begin(work, tokenizer, owner=None)
+    while (found := measurements.find(work)) is None:
+        time.sleep(0.2)
+    if not isinstance(found, Rehearsal):
+        raise RuntimeError(found)
+    return estimate_of(found, recipe.train)
+
+
+def taken(corpus: str) -> tuple[float, float]:
+    """Seconds of training, and seconds from the first step to the end of scoring."""
+    recipe = recipe_for(corpus)
+    run = runs.create_run(recipe.model, recipe.train, CorpusConfig(name=corpus))
+    runs.start(run)
+    began = 0.0
+    while (now := runs.status(run)).active:
+        if not began and now.phase == "training":
+            began = time.monotonic()
+        time.sleep(0.1)
+    if now.state != "finished":
+        raise RuntimeError(f"{run} {now.state}: {now.error}")
+    return now.elapsed_s, time.monotonic() - began
+
+
+def main(corpora: list[str]) -> None:
+    """Prints a line a corpus."""
+    print(f"{'corpus':16} {'training, s':>24} {'with scoring, s':>24} {'off by':>8}")
+    for corpus in corpora:
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["ATTENTION_LAB_RUNS"] = folder
+            foreseen = estimated(corpus)
+            training, whole = taken(corpus)
+        both = f"{foreseen.training_s:.1f} / {training:.1f}", f"{foreseen.total_s:.1f} / {whole:.1f}"
+        print(
+            f"{corpus:16} {both[0]:>24} {both[1]:>24} {100 * (foreseen.training_s / training - 1):>+7.0f}%", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ["reverse", "pronouns-en-fr"])
