@@ -36,7 +36,8 @@ def state_rest(run: Run) -> str:
     if run.place:
         return f"number {run.place} in the queue" + (f" · goes on from step {status.step:,}" if status.step else "")
     took = timing.duration(status.elapsed_s)
-    said = [f"step {status.step:,}{limit}", f"{took} so far" if status.active else f"in {took}"]
+    ended = timing.compared(run.folder, train, step=status.step, elapsed_s=status.elapsed_s) or f"in {took}"
+    said = [f"step {status.step:,}{limit}", f"{took} so far" if status.active else ended]
     if status.active and status.phase == "training":
         left = timing.time_left(train, step=status.step, elapsed_s=status.elapsed_s)
         at_most = "at most " if train.target_exact_match is not None else ""
