@@ -1,20 +1,40 @@
-"""Runs: all of them in a table, some of them laid over each other, one of them in hand."""
+"""Runs: all of them in a table, some of them laid over each other, one of them in hand; and sweeps over a setting."""
 
 import streamlit as st
 
 from pages.common.training.compare import entries
-from pages.common.training.ledger import follow_url, panel, write_url
+from pages.common.training.ledger import panel
+from pages.common.training.ledger_memory import RUNS, SWEEPS, VIEW, follow_url, write_url
+from pages.common.training.run_upload import load_a_model, take_arrived
+from pages.common.training.sweep_panel import sweep_panel
 
+take_arrived()
 found = entries()
 st.markdown("#### Which settings learn faster, and how far do they get? Compare your runs.")
 if not found:
     st.markdown("No runs yet. Train one: *reverse*, as recommended, is the quickest.")
-    st.page_link("pages/train.py", label="Train", icon=":material/play_arrow:")
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.page_link("pages/train.py", label="Train", icon=":material/play_arrow:")
+        load_a_model()
     st.stop()
 
-if not any(entry.run for entry in found):
-    st.page_link("pages/train.py", label="None of these is yours yet: train one", icon=":material/play_arrow:")
-
 follow_url(found)
-panel(active=any(entry.active for entry in found))
+with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="medium"):
+    view = st.segmented_control(
+        "What to see",
+        (RUNS, SWEEPS),
+        default=RUNS,
+        key=VIEW,
+        bind="query-params",
+        label_visibility="collapsed",
+        required=True,
+    )
+    if not any(entry.run for entry in found):
+        st.page_link("pages/train.py", label="None of these is yours yet: train one", icon=":material/play_arrow:")
+    load_a_model()
+
+if view == SWEEPS:
+    sweep_panel(found)
+else:
+    panel(found)
 write_url()

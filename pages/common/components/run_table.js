@@ -4,9 +4,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const focused = parentElement.activeElement?.dataset?.of;
   const table = element("table");
   const head = element("tr");
-  head.append(element("th"));
-  for (const { title, number } of data.columns) {
-    const cell = element("th", number ? "number" : "", title);
+  head.append(element("th", "tick"));
+  for (const [index, { title, number }] of data.columns.entries()) {
+    const cell = element("th", index ? (number ? "number" : "") : "first", title);
     cell.scope = "col";
     head.append(cell);
   }
@@ -49,8 +49,11 @@ function drawRow(row, columns, setTriggerValue) {
   first.append(tick);
   line.append(first);
   columns.forEach(({ number }, index) => {
-    const cell = element(index ? "td" : "th", number ? "number" : "");
-    if (index) cell.textContent = row.cells[index];
+    const cell = element(index ? "td" : "th", index ? (number ? "number" : "") : "first");
+    if (index) {
+      cell.textContent = row.cells[index];
+      if (row.cells[index].length > 28) [cell.className, cell.title] = ["long", row.cells[index]];
+    }
     else {
       cell.scope = "row";
       const name = element("button", "", row.cells[0]);

@@ -3,18 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import streamlit as st
+from streamlit.components.v2 import component
 
 from pages.common.components.frontend import text_of
 from transformer.figures.curves import run_colour
 
-COLUMNS = (
-    *(("run", False), ("corpus", False), ("state", False), ("step", True), ("exact match, %", True)),
-    *(("validation loss", True), ("parameters", True), ("positions", False), ("time", True), ("created (UTC)", False)),
-)
-"""The title of each column, and whether it holds numbers."""
+Column = tuple[str, bool]
+"""A title, and whether the cells beneath it hold numbers."""
 
-_component = st.components.v2.component(
+_component = component(
     "attention_lab_run_table",
     html="<div class='root'></div>\n",
     css=text_of("run_table.css"),
@@ -32,15 +29,25 @@ class Picks:
     """The row taken in hand."""
 
 
-def run_table(rows: Sequence[tuple[str, Sequence[str]]], *, shown: Sequence[str], chosen: str, key: str) -> Picks:
-    """Draws each row's cells under COLUMNS; the ticks of `shown` have the colours of their curves, in that order."""
+def run_table(
+    rows: Sequence[tuple[str, Sequence[str]]],
+    columns: Sequence[Column],
+    *,
+    shown: Sequence[str],
+    chosen: str,
+    key: str,
+) -> Picks:
+    """Draws each row's cells; the first one is the button that takes it in hand.
+
+    The ticks of `shown` have the colours of their curves, in that order.
+    """
     colours = {name: {"light": run_colour(i), "dark": run_colour(i, dark=True)} for i, name in enumerate(shown)}
     state = _component(
         key=key,
         on_ticked_change=lambda: None,
         on_chosen_change=lambda: None,
         data={
-            "columns": [{"title": title, "number": number} for title, number in COLUMNS],
+            "columns": [{"title": title, "number": number} for title, number in columns],
             "rows": [
                 {
                     "id": name,

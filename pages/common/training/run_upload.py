@@ -1,0 +1,35 @@
+"""Loading a model that was downloaded here or elsewhere."""
+
+import streamlit as st
+
+from pages.common.controls import say
+from pages.common.training.ledger_memory import ledger, show_run
+from transformer.run_archive import load_archive
+from transformer.runs import RunError
+
+
+def load_a_model() -> None:
+    """A button that opens a field for an archive; what was loaded is then in hand."""
+    now = ledger()
+    with st.popover("Load a model", icon=":material/upload:", key="load-a-model"):
+        file = st.file_uploader("An archive that was downloaded here", type="zip", key=f"archive-{now.uploads}")
+        st.caption("A zip file as *Download* makes it. It is checked before anything of it is kept.")
+        if file is None:
+            return
+        try:
+            with st.spinner("Checking the archive"):
+                name = load_archive(file)
+        except RunError as error:
+            text = str(error)
+            say(f"{text[:1].upper()}{text[1:].rstrip('.')}.")
+            return
+    now.uploads, now.shown, now.arrived = now.uploads + 1, [*(now.shown or []), name], name
+    st.rerun()
+
+
+def take_arrived() -> None:
+    """Goes to the model that was loaded a moment ago, before the page draws its controls."""
+    now = ledger()
+    if now.arrived:
+        show_run(now.arrived)
+        now.arrived = ""
