@@ -5,9 +5,11 @@ from dataclasses import replace
 import streamlit as st
 
 from pages.common import controls
-from pages.common.explain import steps_explained, what_am_i_looking_at
+from pages.common.explain import STEPS_EXPLAINED, what_am_i_looking_at
 from pages.common.step_beam import choose_beam, show_beam
 from pages.common.step_choices import choices, choose_look, settled
+from pages.common.step_inside import show_inside
+from pages.common.step_reference import show_reference
 from pages.common.step_roads import show_roads, step_to, take_another_road, walk_of
 from pages.common.step_samples import choose_draw, show_samples
 from pages.common.step_view import choose_reference, choose_scale, offered, show_step
@@ -20,25 +22,36 @@ scene = replace(scene, view=replace(scene.view, kind="cross"))
 
 controls.switch_chips(scene)
 choose_look(chosen)
-if chosen.look == "beam":
-    choose_beam(chosen)
-    show_beam(scene, chosen)
-elif chosen.look == "samples":
-    choose_draw(chosen)
-    show_samples(scene, chosen)
-else:
-    walk = walk_of(scene, chosen)
-    show_roads(scene, walk)
-    step_to(walk)
-    show_step(scene, walk, chosen)
-    take_another_road(scene, walk, offered(walk))
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        choose_reference(scene, walk, chosen)
-        what_am_i_looking_at(steps_explained(scene.lab.model.config), scene.lab.model.config)
-    with right:
-        controls.choose_layer_or_average(scene)
-        with st.container(horizontal=True, vertical_alignment="center"):
-            choose_scale(chosen)
-            with st.popover("Switches"):
-                controls.more_switches(scene)
+match chosen.look:
+    case "beam":
+        choose_beam(chosen)
+        show_beam(scene, chosen)
+    case "samples":
+        choose_draw(chosen)
+        show_samples(scene, chosen)
+    case "reference":
+        show_reference(scene, chosen)
+    case "inside":
+        walk = walk_of(scene, chosen)
+        show_roads(scene, walk, chosen)
+        step_to(walk, chosen)
+        show_inside(scene, walk, chosen)
+    case "steps":
+        walk = walk_of(scene, chosen)
+        show_roads(scene, walk, chosen)
+        step_to(walk, chosen)
+        show_step(scene, walk, chosen)
+        take_another_road(scene, walk, offered(walk))
+        left, right = st.columns([3, 2], gap="medium")
+        with left:
+            choose_reference(scene, walk, chosen)
+            what_am_i_looking_at(STEPS_EXPLAINED, scene.lab.model.config)
+        with right:
+            controls.choose_layer_or_average(scene)
+            with st.container(horizontal=True, vertical_alignment="center"):
+                choose_scale(chosen)
+                with st.popover("Switches"):
+                    controls.more_switches(scene)
+if chosen.look != "steps":
+    with st.popover("Switches"):
+        controls.more_switches(scene)

@@ -204,7 +204,7 @@ def check_ids(ids: Iterable[int], vocab_size: int | None) -> None:
 
 
 def _encode(pair: Pair, tokenizer: Tokenizer) -> Example:
-    return tokenizer.encode(pair.source), tokenizer.encode(pair.target)
+    return tokenizer.encode(pair.source), tokenizer.encode_target(pair.target)
 
 
 def _longest(example: Example) -> int:

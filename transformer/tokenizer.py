@@ -20,13 +20,19 @@ from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
 from transformer.pairs import join_words, word_spans, words
+from transformer.two_sided_tokenizer import (
+    BOS,
+    EOS,
+    PAD,
+    SPECIALS,
+    UNK,
+    UNKNOWN_MARK,
+    VOCABULARY_FILE,
+    load_two_sided,
+)
 
 TokenizerKind = Literal["words", "bpe", "unigram", "char"]
 
-PAD, BOS, EOS, UNK = 0, 1, 2, 3
-SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
-UNKNOWN_MARK = "\u2047"
-"""What an unknown token reads as in decoded text."""
 DEFAULT_VOCAB_SIZE = 4_000
 """Vocabulary asked of bpe and unigram where none is named; less where the text allows less."""
 
@@ -58,7 +64,11 @@ class Tokenizer(Protocol):
         ...
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without bos and eos; never pad, bos or eos, whatever the text."""
+        """The ids of a source text, without bos and eos; never pad, bos or eos, whatever the text."""
+        ...
+
+    def encode_target(self, text: str) -> list[int]:
+        """The same of a target text; most kinds cut both sides alike."""
         ...
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -122,6 +132,9 @@ class WordTokenizer:
         ids = self._ids
         return [ids.get(word, UNK) for word in words(text)]
 
+    def encode_target(self, text: str) -> list[int]:
+        return self.encode(text)
+
     def decode(self, ids: Iterable[int]) -> str:
         kept = (token for token in _checked(ids, self.vocab_size) if token not in (PAD, BOS, EOS))
         return join_words(UNKNOWN_MARK if token == UNK else self.entries[token] for token in kept)
@@ -176,6 +189,9 @@ class SentencePieceTokenizer:
 
     def encode(self, text: str) -> list[int]:
         return self._processor.encode(_valid(text))
+
+    def encode_target(self, text: str) -> list[int]:
+        return self.encode(text)
 
     def decode(self, ids: Iterable[int]) -> str:
         return self._processor.decode(_checked(ids, self.vocab_size))
@@ -245,7 +261,9 @@ def load_tokenizer(folder: Path) -> Tokenizer:
             return _from_model(sentencepiece_file.read_bytes())
         if words_file.is_file():
             return _from_json(words_file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+        if (folder / VOCABULARY_FILE).is_file():
+            return load_two_sided(folder)
+    except (OSError, ValueError) as error:
         raise TokenizerError(f"the tokenizer in {folder} cannot be read: {error}") from error
     except TokenizerError as error:
         raise TokenizerError(f"the tokenizer in {folder} cannot be used: {error}") from error

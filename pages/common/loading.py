@@ -40,6 +40,11 @@ def get_lab(name: str) -> Lab:
     return _lab(name, _age(find_checkpoint(name, folders=False)))
 
 
+def age_of(lab: Lab) -> int:
+    """The age of a model's weights: what else is remembered of it depends on it."""
+    return _age(lab.checkpoint.folder)
+
+
 def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Inspection:
     """`lab.inspect`, remembered; ValueError for a text that the model cannot read."""
     return _inspection(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)))

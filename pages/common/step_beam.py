@@ -1,15 +1,18 @@
 """The beam on the Decoder steps page: its settings, the tree of hypotheses, and its results to walk through."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from pages.common import loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
-from pages.common.controls import Scene
+from pages.common.controls import Scene, say
 from pages.common.pictures import is_dark
-from pages.common.step_choices import HIGHEST_ALPHA, WIDEST_TREE, Choices, Road, change, take_road
+from pages.common.step_choices import HIGHEST_ALPHA, WIDEST_TREE, Choices, Road, change, said_of, take_road
 from transformer.analysis.search_tree import Node, SearchTree
-from transformer.beam import length_norm
+from transformer.beam import Hypothesis, length_norm
 from transformer.figures.search_tree import Branch, tree_figure
+from transformer.interventions import Intervention
 
 _NORMS = {"paper": "((5 + length) / 6)^α, the paper", "length": "length^α"}
 
@@ -45,20 +48,20 @@ def choose_beam(chosen: Choices) -> None:
             help="On: when as many hypotheses as the beam is wide have ended. Off: when none can be overtaken.",
             on_change=lambda: change(stop="early" if st.session_state["beam-stop"] else "late"),
         )
+    say(*said_of("beam", "alpha", "norm", "stop"))
 
 
 def show_beam(scene: Scene, chosen: Choices) -> None:
-    """The tree of the real search and its results."""
-    tree = loading.get_search(
-        scene.lab,
-        scene.view.text,
-        scene.view.switches,
-        size=chosen.beam,
-        alpha=chosen.alpha,
-        norm=chosen.norm,
-        early_stopping=chosen.stop == "early",
-    )
+    """The tree of the real search and its results; under switches, with the best result without them."""
+    tree = _search(scene, chosen, scene.view.switches)
     _show_results(scene, chosen, tree)
+    if scene.view.switches:
+        usual = _search(scene, chosen, ()).results[0]
+        same = usual.ids == tree.results[0].ids
+        st.caption(
+            f"Without the switches the best result is {'the same' if same else wording.plain(_text(scene, usual))}, "
+            f"score {wording.number(usual.score)}."
+        )
     st.caption(
         "A column holds a step's candidates, the most probable on top, under each its token and score. The way of the "
         "best result is blue. Point at one to read what became of it and why."
@@ -79,10 +82,26 @@ def show_beam(scene: Scene, chosen: Choices) -> None:
     scrolling_figure(tree_figure(branches, dark=is_dark()), key="beam-tree")
 
 
+def _search(scene: Scene, chosen: Choices, switches: Sequence[Intervention]) -> SearchTree:
+    return loading.get_search(
+        scene.lab,
+        scene.view.text,
+        switches,
+        size=chosen.beam,
+        alpha=chosen.alpha,
+        norm=chosen.norm,
+        early_stopping=chosen.stop == "early",
+    )
+
+
+def _text(scene: Scene, result: Hypothesis) -> str:
+    return scene.lab.tokenizer.decode(list(result.ids[:-1] if result.ended else result.ids))
+
+
 def _show_results(scene: Scene, chosen: Choices, tree: SearchTree) -> None:
     greedy = loading.get_inspection(scene.lab, scene.view.text, scene.view.switches).target_ids
     for place, result in enumerate(tree.results, start=1):
-        text = scene.lab.tokenizer.decode(list(result.ids[:-1] if result.ended else result.ids))
+        text = _text(scene, result)
         divisor = length_norm(len(result.ids), chosen.alpha, chosen.norm)
         notes = "".join((" · greedy's" * (result.ids == greedy), " · cut off" * (not result.ended)))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):

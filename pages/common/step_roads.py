@@ -1,5 +1,6 @@
 """The roads through one sentence: the model's own way and those on which a token was forced, side by side."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,10 +8,18 @@ import numpy as np
 import streamlit as st
 
 from pages.common import loading, wording
+from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, edit_marks, say
-from pages.common.step_choices import Choices, Road, change, complain, complaint, drop, take_road
+from pages.common.pictures import is_dark
+from pages.common.step_choices import Choices, Road, RoadsAs, change, complain, complaint, drop, said_of, take_road
+from transformer.analysis.branches import grow
+from transformer.figures.branches import Twig, branches_figure, two_roads_figure
 from transformer.lab import Inspection
+
+PLAY_S = 1.0
+"""A step is shown for this long while the walk plays."""
+_PLAYING = "steps-page-playing"
 
 
 @dataclass(frozen=True)
@@ -53,8 +62,26 @@ def walk_of(scene: Scene, chosen: Choices) -> Walk:
     return Walk(tuple(roads), index, min(chosen.step, len(roads[index].target_ids) - 1))
 
 
-def show_roads(scene: Scene, walk: Walk) -> None:
-    """Every road as a line of chips with what became different marked, and the choice of the one to walk."""
+def show_roads(scene: Scene, walk: Walk, chosen: Choices) -> None:
+    """The model's own way and the forced ones, as lines of chips, one tree, or two of them; and the one to walk."""
+    names = {index: _name(scene, road, index) for index, road in enumerate(walk.roads)}
+    if len(names) == 1 or chosen.roads_as == "lines":
+        _show_lines(walk)
+    elif chosen.roads_as == "tree":
+        _show_tree(walk, names)
+    else:
+        _show_pair(walk, names, chosen)
+    if len(names) > 1:
+        _choose_roads(walk, names, chosen)
+        st.caption(" · ".join(_total(road, index) for index, road in enumerate(walk.roads)))
+    else:
+        st.caption("Under each token: its probability when it was written.")
+    say(*said_of("road", "beside", "roads_as"))
+    if not walk.road.ended and (walk.index or scene.view.switches):  # the frame says it of the plain output
+        st.caption(f"No end mark was written: this was cut off at the model's {len(walk.road.target_ids)} tokens.")
+
+
+def _show_lines(walk: Walk) -> None:
     own = walk.roads[0]
     for index, road in enumerate(walk.roads):
         _, changed = edit_marks(own.target_tokens, road.target_tokens) if index else ((), frozenset())
@@ -65,29 +92,94 @@ def show_roads(scene: Scene, walk: Walk) -> None:
             probabilities=road.probabilities.tolist(),
             key=f"road-{index}",
         )
-    names = {index: _name(scene, road, index) for index, road in enumerate(walk.roads)}
-    if len(names) > 1:
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.session_state["walk-road"] = walk.index
-            st.segmented_control(
-                "Walk",
-                list(names),
-                key="walk-road",
-                required=True,
-                format_func=names.__getitem__,
-                label_visibility="collapsed",
-                on_change=lambda: change(road=st.session_state["walk-road"]),
-            )
-            st.button(
-                "Forget the other roads", key="forget", type="tertiary", on_click=lambda: change(roads=(), road=0)
-            )
-        st.caption(" · ".join(_total(road, index) for index, road in enumerate(walk.roads)))
-    else:
-        st.caption("Under each token: its probability when it was written.")
 
 
-def step_to(walk: Walk) -> None:
-    """The stepper: a slider with a button on either side, and the arrow keys."""
+def _show_tree(walk: Walk, names: dict[int, str]) -> None:
+    tree = grow([road.target_ids for road in walk.roads])
+    twigs = []
+    for branch in tree:
+        road = walk.roads[branch.outputs[0]]
+        share = float(road.probabilities[branch.step])
+        forced = any(branch.step in dict(walk.roads[index].forced) for index in branch.outputs)
+        who = ", ".join(names[index] for index in branch.outputs)
+        twigs.append(
+            Twig(
+                branch.step,
+                road.target_tokens[branch.step],
+                branch.row,
+                branch.parent,
+                f"{share:.2f}{' !' * forced}",
+                share,
+                walk.index in branch.outputs,
+                f"probability {share:.6g}{', forced' * forced}. {who}",
+            )
+        )
+    scrolling_figure(branches_figure(twigs, dark=is_dark()), key="roads-tree")
+    st.caption(
+        "Roads grow to the right and part where another token was forced (!). Under each token its probability; "
+        "the road that is walked is blue."
+    )
+
+
+def _show_pair(walk: Walk, names: dict[int, str], chosen: Choices) -> None:
+    others = [index for index in names if index != walk.index]
+    beside = chosen.beside if chosen.beside in others else others[0]
+    pair = (walk.index, beside)
+    figure = two_roads_figure(
+        [names[index] for index in pair],
+        [walk.roads[index].target_tokens for index in pair],
+        [walk.roads[index].probabilities.astype(np.float64) for index in pair],
+        dark=is_dark(),
+    )
+    scrolling_figure(figure, key="roads-pair")
+    totals = [_log_probability(walk.roads[index]) for index in pair]
+    st.caption(
+        f"How probable each token was where it was written. {names[pair[0]]}: {wording.number(totals[0])} nats in all; "
+        f"{names[pair[1]]}: {wording.number(totals[1])}. The first is e^({wording.number(totals[0] - totals[1])}) "
+        "times as probable."
+    )
+    if len(others) > 1:
+        st.session_state["beside"] = beside
+        st.selectbox(
+            "Beside it",
+            others,
+            key="beside",
+            format_func=names.__getitem__,
+            on_change=lambda: change(beside=st.session_state["beside"]),
+        )
+
+
+def _choose_roads(walk: Walk, names: dict[int, str], chosen: Choices) -> None:
+    """Which road is walked and how all are drawn."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.session_state["walk-road"] = walk.index
+        st.segmented_control(
+            "Walk",
+            list(names),
+            key="walk-road",
+            required=True,
+            format_func=names.__getitem__,
+            label_visibility="collapsed",
+            on_change=lambda: change(road=st.session_state["walk-road"]),
+        )
+        ways: dict[RoadsAs, str] = {"lines": "As lines", "tree": "As a tree", "pair": "Two side by side"}
+        st.session_state["roads-as"] = chosen.roads_as
+        st.segmented_control(
+            "Roads",
+            list(ways),
+            key="roads-as",
+            required=True,
+            format_func=ways.__getitem__,
+            label_visibility="collapsed",
+            on_change=lambda: change(roads_as=st.session_state["roads-as"]),
+        )
+        st.button(
+            "Forget the other roads", key="forget", type="tertiary", on_click=lambda: change(roads=(), road=0, beside=0)
+        )
+
+
+def step_to(walk: Walk, chosen: Choices) -> None:
+    """The stepper: a slider with a button on either side, the arrow keys, and play."""
     last = len(walk.road.target_ids) - 1
     if last == 0:
         st.caption("The output is one token long: there is one step.")
@@ -99,10 +191,18 @@ def step_to(walk: Walk) -> None:
             icon=":material/chevron_left:",
             shortcut="Left",
             disabled=walk.step == 0,
-            on_click=lambda: change(step=walk.step - 1),
+            on_click=lambda: _go_to(walk.step - 1),
+        )
+        playing = walk.step < last and st.session_state.get(_PLAYING) is not None
+        st.button(
+            "Pause" if playing else "Play",
+            key="step-play",
+            icon=":material/pause:" if playing else ":material/play_arrow:",
+            help="One step a second, from the first where the last one is shown",
+            on_click=lambda: _play(not playing, 0 if walk.step == last else walk.step),
         )
         st.session_state["step"] = walk.step
-        st.slider("Step", 0, last, key="step", on_change=lambda: change(step=st.session_state["step"]))
+        st.slider("Step", 0, last, key="step", on_change=lambda: _go_to(st.session_state["step"]))
         st.button(
             "On",
             key="step-on",
@@ -110,8 +210,37 @@ def step_to(walk: Walk) -> None:
             icon_position="right",
             shortcut="Right",
             disabled=walk.step == last,
-            on_click=lambda: change(step=walk.step + 1),
+            on_click=lambda: _go_to(walk.step + 1),
         )
+    say(*said_of("step"))
+    if chosen.step > last:
+        st.caption(f"There is no step {chosen.step}: this output has steps 0 to {last}. Shown is the last.")
+    if playing:
+        st.fragment(_tick, run_every=PLAY_S)(walk.step)
+    else:
+        st.session_state.pop(_PLAYING, None)
+
+
+def _go_to(step: int) -> None:
+    st.session_state.pop(_PLAYING, None)
+    change(step=step)
+
+
+def _play(on: bool, step: int) -> None:
+    if on:
+        st.session_state[_PLAYING] = time.monotonic()
+    else:
+        st.session_state.pop(_PLAYING, None)
+    change(step=step)
+
+
+def _tick(step: int) -> None:
+    """Goes a step further when this one has been shown long enough."""
+    since = st.session_state.get(_PLAYING)
+    if since is not None and time.monotonic() - since >= 0.9 * PLAY_S:
+        st.session_state[_PLAYING] = time.monotonic()
+        change(step=step + 1)
+        st.rerun()
 
 
 def take_another_road(scene: Scene, walk: Walk, offered: Sequence[int]) -> None:
@@ -126,6 +255,9 @@ def take_another_road(scene: Scene, walk: Walk, offered: Sequence[int]) -> None:
     def begin() -> None:
         _begin_with(scene, st.session_state["begin"])
 
+    if not complaint():  # else what was typed stays
+        st.session_state["begin"] = scene.lab.tokenizer.decode(walk.road.target_ids[: walk.step])
+
     left, right = st.columns(2)
     with left:
         st.selectbox(
@@ -138,7 +270,9 @@ def take_another_road(scene: Scene, walk: Walk, offered: Sequence[int]) -> None:
             on_change=force,
         )
     with right:
-        st.text_input("Or begin the output with", key="begin", placeholder="some words", on_change=begin)
+        st.text_input(
+            f"Or edit what stands before step {walk.step}", key="begin", placeholder="some words", on_change=begin
+        )
     if complaint():
         say(complaint())
 
@@ -157,7 +291,7 @@ def go_on_with(scene: Scene, walk: Walk, token: int) -> None:
 
 
 def _begin_with(scene: Scene, text: str) -> None:
-    ids, longest = scene.lab.tokenizer.encode(text.strip()), scene.lab.model.config.max_length
+    ids, longest = scene.lab.tokenizer.encode_target(text.strip()), scene.lab.model.config.max_length
     unknown = scene.lab.unknown(text)
     change()
     if unknown:
@@ -181,9 +315,13 @@ def _name(scene: Scene, road: Inspection, index: int) -> str:
     return f"Road {index}: {wording.plain(_piece(scene, token).strip('▁'))} at step {step}"
 
 
+def _log_probability(road: Inspection) -> float:
+    chosen = road.log_probs[np.arange(len(road.target_ids)), list(road.target_ids)].astype(np.float64)
+    return float(chosen.sum())
+
+
 def _total(road: Inspection, index: int) -> str:
     """A road's log-probability, and a word where a forced token was never reached."""
-    chosen = road.log_probs[np.arange(len(road.target_ids)), list(road.target_ids)].astype(np.float64)
-    said = f"{f'road {index}' if index else 'output'}: log-probability {wording.number(float(chosen.sum()))} nats"
+    said = f"{f'road {index}' if index else 'output'}: log-probability {wording.number(_log_probability(road))} nats"
     missed = [step for step, _ in road.forced if step >= len(road.target_ids)]
     return f"{said}, ended before the token forced at step {missed[0]}" if missed else said

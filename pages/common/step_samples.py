@@ -1,17 +1,22 @@
 """Sampling on the Decoder steps page: what the settings make of a step's distribution, and what is drawn with them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import streamlit as st
 
 from pages.common import loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
-from pages.common.controls import Scene
+from pages.common.controls import Scene, say
 from pages.common.pictures import is_dark
-from pages.common.step_choices import Choices, change
+from pages.common.step_choices import Choices, change, said_of
 from pages.common.step_roads import step_to, walk_of
+from transformer.analysis.branches import grow
 from transformer.analysis.candidates import candidates
-from transformer.analysis.draws import Draw
+from transformer.analysis.draws import Draw, Drawn
+from transformer.figures.branches import Twig, branches_figure
 from transformer.figures.candidates import candidate_bars
+from transformer.interventions import Intervention
 
 N_SAMPLES = 100
 _SHOWN = 12
@@ -41,18 +46,20 @@ def choose_draw(chosen: Choices) -> None:
             key=key,
             on_change=lambda name=name, key=key: change(**{name: st.session_state[key]}),
         )
+    say(*said_of("temperature", "top_k", "top_p", "min_p", "seed"))
 
 
 def show_samples(scene: Scene, chosen: Choices) -> None:
     """The reshaped distribution of a step beside the outputs of many draws."""
     walk = walk_of(scene, chosen)
-    draw = Draw(temperature=chosen.temperature, top_k=chosen.top_k, top_p=chosen.top_p, min_p=chosen.min_p)
-    step_to(walk)
+    draw = _draw(chosen)
+    step_to(walk, chosen)
     left, right = st.columns([5, 6], gap="medium")
     with left:
         _show_distribution(scene, walk.road.log_probs[walk.step], walk.step, draw)
     with right:
         _show_outputs(scene, chosen, draw)
+    _show_tree(scene, chosen)
 
 
 def _show_distribution(scene: Scene, log_probs: np.ndarray, step: int, draw: Draw) -> None:
@@ -75,18 +82,62 @@ def _show_distribution(scene: Scene, log_probs: np.ndarray, step: int, draw: Dra
 
 
 def _show_outputs(scene: Scene, chosen: Choices, draw: Draw) -> None:
-    found = loading.get_draws(scene.lab, scene.view.text, scene.view.switches, draw, n=N_SAMPLES, seed=chosen.seed)
-    greedy, eos = scene.inspection.target_ids, scene.lab.model.config.eos_id
+    found = _drawn(scene, chosen, draw, scene.view.switches)
+    greedy = scene.inspection.target_ids
+    usual = {drawn.ids: drawn.count for drawn in _drawn(scene, chosen, draw, ())} if scene.view.switches else None
     st.caption(f"{N_SAMPLES} samples with seed {chosen.seed}: {len(found)} different output{'s' * (len(found) != 1)}")
     lines = []
     for drawn in found[:_SHOWN]:
-        text = scene.lab.tokenizer.decode([token for token in drawn.ids if token != eos])
         notes = " · greedy's" * (drawn.ids == greedy)
+        if usual is not None:
+            notes += f" · without the switches {usual.get(drawn.ids, 0)} ×"
         lines.append(
-            f"**{drawn.count} ×** {wording.plain(text) or '*(nothing was written)*'}  \n"
+            f"**{drawn.count} ×** {wording.plain(_text(scene, drawn)) or '*(nothing was written)*'}  \n"
             f":gray[{wording.number(drawn.log_prob)} nats{notes}]"
         )
     if len(found) > _SHOWN:
         rest = sum(drawn.count for drawn in found[_SHOWN:])
         lines.append(f":gray[and {len(found) - _SHOWN} others, {rest} samples]")
     st.markdown("\n\n".join(lines))
+    if usual is not None:
+        gone = [ids for ids in usual if ids not in {drawn.ids for drawn in found}]
+        st.caption(f"Without the switches {len(usual)} different outputs; {len(gone)} of them do not come up now.")
+
+
+def _show_tree(scene: Scene, chosen: Choices) -> None:
+    """The most frequent samples as one tree, each token with the number of samples that wrote it there."""
+    draw = _draw(chosen)
+    found = _drawn(scene, chosen, draw, scene.view.switches)[:_SHOWN]
+    counted = sum(drawn.count for drawn in found)
+    greedy = scene.inspection.target_ids
+    twigs = [
+        Twig(
+            branch.step,
+            scene.lab.tokenizer.piece(branch.token),
+            branch.row,
+            branch.parent,
+            f"{branch.weight:g} ×",
+            branch.weight / counted,
+            found[branch.outputs[0]].ids[: branch.step + 1] == greedy[: branch.step + 1],
+            f"{branch.weight:g} of {counted} samples",
+        )
+        for branch in grow([drawn.ids for drawn in found], [drawn.count for drawn in found])
+    ]
+    st.caption(
+        f"The {len(found)} most frequent outputs, {counted} of {N_SAMPLES} samples, as a tree: a line is as thick as "
+        "it was often taken. Greedy's way is blue."
+    )
+    scrolling_figure(branches_figure(twigs, dark=is_dark()), key="samples-tree")
+
+
+def _drawn(scene: Scene, chosen: Choices, draw: Draw, switches: Sequence[Intervention]) -> tuple[Drawn, ...]:
+    return loading.get_draws(scene.lab, scene.view.text, switches, draw, n=N_SAMPLES, seed=chosen.seed)
+
+
+def _draw(chosen: Choices) -> Draw:
+    return Draw(temperature=chosen.temperature, top_k=chosen.top_k, top_p=chosen.top_p, min_p=chosen.min_p)
+
+
+def _text(scene: Scene, drawn: Drawn) -> str:
+    eos = scene.lab.model.config.eos_id
+    return scene.lab.tokenizer.decode([token for token in drawn.ids if token != eos])

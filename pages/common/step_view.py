@@ -11,7 +11,7 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, say
 from pages.common.pictures import is_dark
-from pages.common.step_choices import Choices, change
+from pages.common.step_choices import Choices, change, said_of
 from pages.common.step_roads import Walk, go_on_with
 from transformer.analysis.candidates import Candidates, candidates, rank
 from transformer.analysis.effects import head_average
@@ -54,10 +54,11 @@ def choose_scale(chosen: Choices) -> None:
     st.toggle(
         "Log scale", key="scale", on_change=lambda: change(scale="log" if st.session_state["scale"] else "linear")
     )
+    say(*said_of("scale"))
 
 
-def choose_reference(scene: Scene, walk: Walk, chosen: Choices) -> None:
-    """A field for a reference translation, and how its next token fares at this step."""
+def ask_reference(scene: Scene, chosen: Choices) -> None:
+    """A field for a reference translation, and a sentence where the model cannot read what stands in it."""
     gold = loading.reference(scene.lab, scene.view.text)
     st.session_state["reference"] = chosen.reference
     st.text_input(
@@ -66,14 +67,17 @@ def choose_reference(scene: Scene, walk: Walk, chosen: Choices) -> None:
         placeholder=gold.target if gold else "how it should read, to see where its token ranks",
         on_change=lambda: change(reference=st.session_state["reference"].strip()),
     )
-    text = _reference_text(scene, chosen)
-    if not text:
-        return
-    strange = scene.lab.unknown(text)
+    strange = scene.lab.unknown(_reference_text(scene, chosen))
     if strange:
         say(f"This reference cannot be followed: {wording.unseen(strange)}")
+
+
+def choose_reference(scene: Scene, walk: Walk, chosen: Choices) -> None:
+    """The field, and how the reference's next token fares at this step."""
+    ask_reference(scene, chosen)
+    ids = reference_ids(scene, chosen)
+    if not ids:
         return
-    ids = _reference_ids(scene, chosen)
     token = _next_of_reference(ids, walk)
     if token is None:
         written = walk.road.target_ids
@@ -89,7 +93,7 @@ def choose_reference(scene: Scene, walk: Walk, chosen: Choices) -> None:
 
 def _show_candidates(scene: Scene, walk: Walk, chosen: Choices) -> None:
     row, written = walk.road.log_probs[walk.step], walk.written
-    reference = _next_of_reference(_reference_ids(scene, chosen), walk)
+    reference = _next_of_reference(reference_ids(scene, chosen), walk)
     found = candidates(row, N_CANDIDATES, {written} if reference is None else {written, reference})
     st.caption("Candidates · click one to force it")
     before = None
@@ -170,11 +174,12 @@ def _reference_text(scene: Scene, chosen: Choices) -> str:
     return chosen.reference or (gold.target if gold else "")
 
 
-def _reference_ids(scene: Scene, chosen: Choices) -> tuple[int, ...]:
+def reference_ids(scene: Scene, chosen: Choices) -> tuple[int, ...]:
+    """The reference's tokens with its end mark; none where there is no reference that can be read."""
     text = _reference_text(scene, chosen)
     if not text or scene.lab.unknown(text):
         return ()
-    return (*scene.lab.tokenizer.encode(text), scene.lab.model.config.eos_id)
+    return (*scene.lab.tokenizer.encode_target(text), scene.lab.model.config.eos_id)
 
 
 def _next_of_reference(ids: tuple[int, ...], walk: Walk) -> int | None:

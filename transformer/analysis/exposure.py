@@ -20,6 +20,7 @@ from transformer.decoding import greedy, teacher_forced_log_probs
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model import Transformer
 from transformer.pairs import Pair
+from transformer.taps import Tap
 from transformer.tokenizer import Tokenizer
 
 LEAST_COUNT = 5
@@ -100,7 +101,12 @@ def two_readings(
 
 
 def exposure(
-    model: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer, *, batch_tokens: int = 2_048
+    model: Transformer,
+    pairs: Sequence[Pair],
+    tokenizer: Tokenizer,
+    switches: Sequence[Intervention] = (),
+    *,
+    batch_tokens: int = 2_048,
 ) -> Iterator[tuple[int, tuple[AtPosition, ...]]]:
     """After each batch: how many pairs have been read, and every position with at least LEAST_COUNT of them.
 
@@ -109,19 +115,20 @@ def exposure(
     if not pairs:
         raise ValueError("there are no pairs to read")
     rows: list[tuple[ndarray, ndarray, ndarray, ndarray]] = []
+    tap = compile_interventions(switches, model)
     for _, batch in pair_batches(pairs, tokenizer, batch_tokens, max_length=model.config.max_length):
-        rows += _measured(model, batch)
+        rows += _measured(model, batch, tap)
         yield len(rows), _by_position(rows)
 
 
-def _measured(model: Transformer, batch: Batch) -> list[tuple[ndarray, ndarray, ndarray, ndarray]]:
+def _measured(model: Transformer, batch: Batch, tap: Tap | None) -> list[tuple[ndarray, ndarray, ndarray, ndarray]]:
     """For each sentence: losses and hits, teacher-forced and free-running; NaN past the end of the own output."""
     target, real = batch.target_out, batch.target_mask
-    forced = teacher_forced_log_probs(model, batch.source, target, batch.source_mask)
+    forced = teacher_forced_log_probs(model, batch.source, target, batch.source_mask, tap=tap)
     losses = torch.full(target.shape, math.nan, dtype=forced.dtype)
     hits = torch.zeros_like(real)
     ended = torch.zeros(len(target), dtype=torch.bool)
-    for step in greedy(model, batch.source, batch.source_mask, max_length=target.size(1)):
+    for step in greedy(model, batch.source, batch.source_mask, max_length=target.size(1), tap=tap):
         right = target[:, step.index]
         lost = -step.log_probs.gather(1, right[:, None])[:, 0]
         losses[:, step.index] = lost.masked_fill(ended, math.nan)

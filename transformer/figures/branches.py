@@ -85,7 +85,8 @@ def two_roads_figure(
         fig.add_bar(
             x=list(range(len(words))), y=row, name=hover_label(name), marker={"color": paint},
             customdata=[
-                f"<b>{hover_label(t)}</b><br>{hover_label(name)}: {float(p):.6g}" for t, p in zip(words, row, strict=True)
+                f"<b>{hover_label(token)}</b><br>{hover_label(name)}: {float(p):.6g}"
+                for token, p in zip(words, row, strict=True)
             ],
             hovertemplate="%{customdata}<extra></extra>",
         )  # fmt: skip

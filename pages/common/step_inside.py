@@ -1,0 +1,181 @@
+"""Inside one step: what every depth of the decoder would have written, and what chose this token over another."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import streamlit as st
+
+from pages.common import wording
+from pages.common.components.scrolling_figure import scrolling_figure
+from pages.common.controls import Scene
+from pages.common.pictures import is_dark
+from pages.common.step_choices import Choices, change
+from pages.common.step_loading import get_inside
+from pages.common.step_roads import Walk
+from transformer.analysis.candidates import candidates, rank
+from transformer.analysis.inside import Inside, Part
+from transformer.figures.inside import Depth, Share, contribution_bars, lens_figure
+from transformer.figures.theme import Kind
+
+N_TOKENS = 4
+"""Tokens at each depth."""
+N_SHOWN = 14
+"""Parts with a bar of their own; all others share one."""
+N_OTHERS = 50
+"""Tokens in the box of what could have been written instead."""
+
+LENS_EXPLAINED = """
+The decoder passes a vector from layer to layer, and the projection turns the last one into a score for every token. The
+**logit lens** asks the same projection earlier: what would be written if this layer were the last? The last row is the
+model's own answer.
+"""
+POST_NORM = """
+This model is post-norm, as in the paper: every layer ends in a layer norm with a gain and bias of its own, so each
+depth is read as its norm left it. Only the last norm was trained to be read by the projection, the others by the
+next layer. A low rank at an early depth is therefore no proof that the token is not known there yet.
+"""
+PRE_NORM = """
+This model is pre-norm: all layers add to one stream, and a single norm stands before the projection. Each depth is read
+through that same final norm, so depths can be compared.
+"""
+NO_NORM = """
+This model has no layer norms: the stream is read as it is.
+"""
+PARTS_EXPLAINED = """
+A token is written because its logit is larger than every other one's. That difference is a sum over everything that was
+ever added to the stream: the embedding, the positions, each head, each feed-forward. Layer norms divide by a standard
+deviation that depends on all of them at once; here every norm keeps the deviation that it measured in this pass, and
+then each part's share is exact, and the shares sum to the difference. All biases (of values, of outputs, of norms) are
+one term. It says what each part added, not what would happen without it: later layers would then have added other
+things.
+"""
+
+
+def show_inside(scene: Scene, walk: Walk, chosen: Choices) -> None:
+    """Two pictures of the step: predictions by depth, and contributions to the difference of two logits."""
+    inside = get_inside(scene.lab, walk.road, walk.step, scene.view.switches)
+    usual = get_inside(scene.lab, walk.road, walk.step, ()) if scene.view.switches else None
+    _show_lens(scene, walk, inside, usual)
+    st.divider()
+    _show_parts(scene, walk, chosen, inside, usual)
+
+
+def _show_lens(scene: Scene, walk: Walk, inside: Inside, usual: Inside | None) -> None:
+    piece = scene.lab.tokenizer.piece
+    st.caption(f"If the decoder ended here · step {walk.step}")
+    depths = [_depth(scene, row, depth, walk.written) for depth, row in enumerate(inside.readings)]
+    scrolling_figure(lens_figure(depths, piece(walk.written), dark=is_dark()), key="lens")
+    ranks = [depth.rank for depth in depths]
+    st.markdown(_settled(wording.token(piece(walk.written)), ranks))
+    if usual is not None:
+        before = ", ".join(f"{rank(row, walk.written):,}" for row in usual.readings)
+        st.caption(f"Without the switches, after the same words, its rank from top to bottom is {before}.")
+    with st.expander("What am I looking at?"):
+        st.markdown(LENS_EXPLAINED)
+        st.markdown({"post": POST_NORM, "pre": PRE_NORM, "none": NO_NORM}[scene.lab.model.config.norm])
+
+
+def _depth(scene: Scene, row: np.ndarray, depth: int, followed: int) -> Depth:
+    found = candidates(row, N_TOKENS)
+    return Depth(
+        "before layer 0" if depth == 0 else f"after layer {depth - 1}",
+        tuple(scene.lab.tokenizer.piece(token) for token in found.ids[:N_TOKENS]),
+        found.probabilities[:N_TOKENS],
+        rank(row, followed),
+        float(np.exp(row[followed])),
+    )
+
+
+def _settled(word: str, ranks: Sequence[int]) -> str:
+    """From where on the written token is the first choice."""
+    last = len(ranks) - 1
+    if ranks[last] != 1:
+        return f"{word} was forced: the whole decoder ranks it {ranks[last]:,}."
+    first = next(depth for depth in range(len(ranks)) if all(rank == 1 for rank in ranks[depth:]))
+    if first == 0:
+        return f"{word} ranks first before any layer has run, and stays there."
+    if first == last:
+        return f"{word} becomes the first choice only in the last layer: before it ranks {ranks[last - 1]:,}."
+    return f"{word} is the first choice from layer {first - 1} on."
+
+
+def _show_parts(scene: Scene, walk: Walk, chosen: Choices, inside: Inside, usual: Inside | None) -> None:
+    piece, vocab = scene.lab.tokenizer.piece, scene.lab.model.config.vocab_size
+    never = {walk.written, scene.lab.model.config.pad_id}
+    others = [token for token in candidates(inside.readings[-1], N_OTHERS).ids if token not in never]
+    asked = chosen.against
+    if 0 <= asked < vocab and asked not in never and asked not in others:
+        others = [asked, *others]
+    against = asked if asked in others else others[0]
+    st.session_state["against"] = against
+    left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
+    with left:
+        st.selectbox(
+            f"Why {wording.plain(piece(walk.written).strip('▁'))} and not",
+            others,
+            key="against",
+            format_func=piece,
+            on_change=lambda: change(against=st.session_state["against"]),
+        )
+    if asked >= vocab:
+        st.caption(f"The link compares with token {asked:,}, which a vocabulary of {vocab:,} does not have.")
+    found = inside.contributions(scene.lab.model, walk.written, against)
+    before = None if usual is None else dict(usual.contributions(scene.lab.model, walk.written, against))
+    difference = inside.difference(walk.written, against)
+    with right:
+        st.markdown(
+            f"logit of {wording.token(piece(walk.written))} − logit of {wording.token(piece(against))} = "
+            f"**{wording.number(difference, signed=True)}**, so the one is e^({wording.number(difference)}) times as "
+            "probable."
+        )
+    shares = _shares(found, before, difference, None if usual is None else usual.difference(walk.written, against))
+    figure = contribution_bars(
+        shares,
+        raised=piece(walk.written),
+        lowered=piece(against),
+        before_name="without the switches",
+        dark=is_dark(),
+    )
+    scrolling_figure(figure, key="contributions")
+    error = abs(sum(value for _, value in found) - difference)
+    st.caption(
+        f"{len(found)} parts sum to {wording.number(sum(value for _, value in found), signed=True)}; the pass's own "
+        f"difference is {error:.1g} away." + " Marks: without the switches, after the same words." * (usual is not None)
+    )
+    with st.expander("What am I looking at?", key="parts-explained"):
+        st.markdown(PARTS_EXPLAINED)
+
+
+def _shares(
+    found: Sequence[tuple[Part, float]],
+    before: Mapping[Part, float] | None,
+    difference: float,
+    usual_difference: float | None,
+) -> list[Share]:
+    """The largest parts first, the others together, the sum last."""
+    ranked = sorted(found, key=lambda pair: -abs(pair[1]))
+    shown, rest = ranked[:N_SHOWN], ranked[N_SHOWN:]
+    shares = [
+        Share(_name(part), value, _kind(part), None if before is None else before.get(part, 0.0))
+        for part, value in shown
+    ]
+    if rest:
+        old = None if before is None else sum(before.get(part, 0.0) for part, _ in rest)
+        shares.append(Share(f"{len(rest)} other parts", sum(value for _, value in rest), None, old))
+    return [*shares, Share("together", difference, None, usual_difference)]
+
+
+def _name(part: Part) -> str:
+    match part.kind:
+        case "head":
+            return f"layer {part.layer} · {part.block} · head {part.head}"
+        case "ffn":
+            return f"layer {part.layer} · feed-forward"
+        case "biases":
+            return "all biases"
+        case kind:
+            return kind
+
+
+def _kind(part: Part) -> Kind | None:
+    return {"self": "decoder_self", "cross": "cross"}.get(part.block or "")  # type: ignore[return-value]

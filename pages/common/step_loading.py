@@ -1,0 +1,89 @@
+"""What the Decoder steps page computes beside decodings, computed once and shared by all visitors."""
+
+from collections.abc import Iterator, Sequence
+
+import streamlit as st
+
+from pages.common import loading
+from transformer.analysis.exposure import AtPosition, TwoReadings, exposure, two_readings
+from transformer.analysis.inside import Inside, look_inside
+from transformer.corpora import CorpusError, load_corpus
+from transformer.data import fits
+from transformer.interventions import parse_intervention
+from transformer.lab import Inspection, Lab
+from transformer.pairs import Pair
+
+N_PAIRS = 300
+"""Validation pairs over which exposure bias is measured, the first ones."""
+
+
+def get_inside(lab: Lab, road: Inspection, step: int, switches: Sequence[object]) -> Inside:
+    """`look_inside` of a step of a road, under these switches (which may be others than the road's), remembered."""
+    ids = (road.source_ids, road.target_ids[:step])
+    return _inside(lab.name, loading.age_of(lab), ids, step, tuple(map(str, switches)))
+
+
+def get_two_readings(lab: Lab, source: Sequence[int], ids: Sequence[int], switches: Sequence[object]) -> TwoReadings:
+    """`two_readings` of a reference, remembered; ValueError where it is too long."""
+    return _two_readings(lab.name, loading.age_of(lab), tuple(source), tuple(ids), tuple(map(str, switches)))
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def validation_pairs(name: str, age: int) -> tuple[Pair, ...]:
+    """The first pairs of a model's validation split that it can read; none where its corpus is not here any more."""
+    lab = loading.get_lab(name)
+    try:
+        found = load_corpus(lab.checkpoint.corpus_config).validation
+    except (CorpusError, OSError):
+        return ()
+    longest = lab.model.config.max_length
+    return tuple(pair for pair in found[: 2 * N_PAIRS] if fits(pair, lab.tokenizer, longest))[:N_PAIRS]
+
+
+Measured = tuple[AtPosition, ...]
+
+
+def measured(lab: Lab, switches: Sequence[object]) -> Measured | None:
+    """Exposure bias by position as it was measured before, by whomever; None where it was not."""
+    return _measurements().get(_key(lab, switches))
+
+
+def measure(lab: Lab, switches: Sequence[object]) -> Iterator[float]:
+    """Measures it, telling the share done; `measured` has it afterwards."""
+    pairs = validation_pairs(lab.name, loading.age_of(lab))
+    specs = [parse_intervention(str(switch)) for switch in switches]
+    found: Measured = ()
+    for done, so_far in exposure(lab.model, pairs, lab.tokenizer, specs, batch_tokens=512):
+        found = so_far
+        yield done / len(pairs)
+    store = _measurements()
+    while len(store) >= 64:
+        store.pop(next(iter(store)))
+    store[_key(lab, switches)] = found
+
+
+def _key(lab: Lab, switches: Sequence[object]) -> tuple:
+    return lab.name, loading.age_of(lab), tuple(map(str, switches))
+
+
+@st.cache_resource(max_entries=1)
+def _measurements() -> dict[tuple, Measured]:
+    return {}
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def _inside(
+    name: str, age: int, ids: tuple[tuple[int, ...], tuple[int, ...]], step: int, switches: tuple[str, ...]
+) -> Inside:
+    source, target = ids
+    return look_inside(
+        loading.get_lab(name).model, source, target, step, [parse_intervention(switch) for switch in switches]
+    )
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _two_readings(
+    name: str, age: int, source: tuple[int, ...], reference: tuple[int, ...], switches: tuple[str, ...]
+) -> TwoReadings:
+    specs = [parse_intervention(switch) for switch in switches]
+    return two_readings(loading.get_lab(name).model, source, reference, specs)
