@@ -18,6 +18,7 @@ from pages.common.training.compare import (
     quantities_of,
     table_of,
 )
+from pages.common.training.doctor import doctor_panel
 from pages.common.training.ledger_memory import ledger, take_in_hand
 from pages.common.training.memory import memory
 from pages.common.training.run_deeds import deeds
@@ -28,11 +29,12 @@ EVERY_S = 2.0
 
 
 def panel(found: Sequence[Entry]) -> None:
-    """Table, curves and buttons; below them the timeline of the run in hand."""
+    """Table, curves and buttons; below them what the Doctor says of the run in hand, and its timeline."""
     active = any(entry.active for entry in found)
     st.fragment(_panel, run_every=EVERY_S if active else None)(active)
     chosen = next((entry for entry in found if entry.name == ledger().chosen), None)
     if chosen is not None and chosen.run is not None:
+        doctor_panel(chosen.name)
         timeline_panel(chosen.name)
 
 

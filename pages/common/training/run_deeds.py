@@ -11,6 +11,7 @@ from pages.common.training.compare import Entry
 from pages.common.training.ledger_memory import Doing, ledger, sweep_over
 from pages.common.training.memory import memory, show_run
 from pages.common.training.plans import plan_of
+from pages.common.visitor import visitor
 from transformer import runs
 from transformer.cleaning import CorpusError
 from transformer.continuing import same_start
@@ -203,7 +204,7 @@ def _repeat(entry: Entry, runs_here: list[Run]) -> None:
                 start_from=same_start(entry.folder, settings),
             )
             now.shown, now.chosen, now.refusals = [*(now.shown or []), made], made, ()
-            runs.start(made)
+            runs.start(made, owner=visitor())
     except REFUSALS as error:
         now.refusals = (f"The run was not started: {error}.",)
     st.rerun()

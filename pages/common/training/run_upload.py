@@ -4,6 +4,7 @@ import streamlit as st
 
 from pages.common.controls import say
 from pages.common.training.ledger_memory import ledger, show_run
+from pages.common.visitor import visitor
 from transformer.run_archive import load_archive
 from transformer.runs import RunError
 
@@ -18,7 +19,7 @@ def load_a_model() -> None:
             return
         try:
             with st.spinner("Checking the archive"):
-                name = load_archive(file)
+                name = load_archive(file, owner=visitor())
         except RunError as error:
             text = str(error)
             say(f"{text[:1].upper()}{text[1:].rstrip('.')}.")

@@ -15,6 +15,7 @@ from pages.common.training.differences import said
 from pages.common.training.ledger import EVERY_S, segments
 from pages.common.training.ledger_memory import BASE, ledger
 from pages.common.training.run_deeds import REFUSALS
+from pages.common.visitor import visitor
 from pages.common.wording import number
 from transformer.continuing import same_start
 from transformer.figures.sweeps import Mark, sweep_figure
@@ -123,7 +124,7 @@ def _cancel(sweep: Sweep) -> None:
 
 def _rest(sweep: Sweep) -> None:
     try:
-        start_sweep(sweep)
+        start_sweep(sweep, owner=visitor())
     except REFUSALS as error:
         ledger().refusals = (f"{error}.",)
 
@@ -243,7 +244,7 @@ def _start(base: Base, entry: Entry, setting: str, texts: Sequence[str]) -> None
             start = same_start(entry.folder, entry.settings)
             sweep = create_sweep(replace(base, start_from=start), setting, texts)
             now.sweep, now.hidden, now.refusals = sweep.id, frozenset(), ()
-            start_sweep(sweep)
+            start_sweep(sweep, owner=visitor())
     except REFUSALS as error:
         say(f"The sweep was not started: {error}.")
         return
