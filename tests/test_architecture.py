@@ -12,17 +12,17 @@ ROOT = Path(__file__).parents[1]
 ROOMS = [
     """config masks positions taps files locks settings devices
        data loss dropout schedule tokenizer cleaning corpora prepared own_copy uploads corpus_stats tasks metrics pairs recipes
-       emoji_names pronouns figures""",
+       emoji_names pronouns figures two_sided_tokenizer""",
     "attention",
     "layers",
     "model",
     "position_extension position_history decoding beam sampling methods attention_edits interventions checkpoint state",
     "evaluation",
-    "training analysis",
+    "training analysis engines",
     """continuing run_archive foreign_zip run_labels sweeps run_status claims quota job_queue launch warm_worker
        runs journal card trainee worker rehearsal lab""",
     "study study_verdict study_work",
-    "commands study_command",
+    "commands study_command engine_commands",
     "__main__",
 ]
 """The library's modules from the foundations up: a module may import from its own room and from those before it."""
@@ -38,12 +38,18 @@ MODEL_BUILDERS = {
     "training",
     "runs",
     "continuing",
+    "engines",
     "study",
     "commands",
     "__main__",
 }
 """The only library modules that may name ModelConfig: it is read in model.py, elsewhere only passed on or stored."""
-SPEAKING = {"transformer.__main__", "transformer.commands", "transformer.study_command"}
+SPEAKING = {
+    "transformer.__main__",
+    "transformer.commands",
+    "transformer.study_command",
+    "transformer.engine_commands",
+}
 """The command line, which alone may print."""
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 FORBIDDEN_CALLS = {"torch.load", "torch.save", "torch.jit.load", "torch.package"}

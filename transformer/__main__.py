@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import tyro
 
-from transformer import commands, study_command
+from transformer import commands, engine_commands, study_command
 from transformer.config import PRESETS, CorpusConfig, ModelConfig
 from transformer.recipes import recipe_for
 from transformer.study import StudyError
@@ -58,6 +58,7 @@ def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
         "inspect": commands.inspect,
         "runs": commands.runs,
         "study": study_command.study,
+        **engine_commands.commands(arguments),
     }
 
 

@@ -69,6 +69,8 @@ class ModelConfig:
     """Source and target share one embedding."""
     tie_output: bool = True
     """The output projection is the target embedding (section 3.4)."""
+    output_bias: bool = False
+    """The output projection adds a bias to each logit; the paper's has none, imported models may."""
     norm_epsilon: float = 1e-5
     """Added to the variance inside layer norm."""
     pad_id: int = 0

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformer import metrics
 from transformer.data import Batch, fits, pair_batches
 from transformer.decoding import translate_ids
-from transformer.loss import projected_cross_entropy
+from transformer.loss import projected_cross_entropy, smoothed_cross_entropy
 from transformer.model import Transformer
 from transformer.pairs import Pair
 from transformer.tokenizer import Tokenizer
@@ -124,4 +124,6 @@ def summed_loss(
     found = (states or decoder_states(model))(
         moved.source, moved.target_in, moved.source_mask, moved.target_mask, wanted.to(device)
     )
+    if model.projection.bias is not None:  # of imported models
+        return smoothed_cross_entropy(model.project(found), targets.to(device), smoothing)
     return projected_cross_entropy(found, model.projection.weight, targets.to(device), smoothing)

@@ -132,7 +132,7 @@ class Transformer(nn.Module):
             [_decoder_layer(config, i) for i in range(config.n_decoder_layers)],
             _final_norm(config),
         )
-        self.projection = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        self.projection = nn.Linear(config.d_model, config.vocab_size, bias=config.output_bias)
         self.apply(_initialise)
         if config.tie_output:
             self.projection.weight = target.weight
