@@ -198,14 +198,14 @@ def read_study(folder: Path) -> Study:
     """The study in a folder; StudyError where there is none or it cannot be read."""
     content = read_json(folder / STUDY_FILE)
     if not content:
-        raise StudyError(f"{folder} holds no study that can be read")
+        raise StudyError(f"{folder.name}/{STUDY_FILE} holds no study that can be read")
     try:
         plan = StudyPlan(**{key: _tuples(value) for key, value in content.pop("plan").items()})
         rows = tuple(StudyRun(**_row(row)) for row in content.pop("runs"))
         named = {key: value for key, value in content.items() if key in _NAMES} | {"name": folder.name}
         return Study(plan=plan, runs=rows, **named)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StudyError(f"{folder / STUDY_FILE} cannot be read: {error}") from error
+        raise StudyError(f"{folder.name}/{STUDY_FILE} cannot be read: {error}") from error
 
 
 def load_study(name: str) -> Study:

@@ -67,7 +67,10 @@ def conduct(name: str, heard: Callable[[Progress], object] = lambda progress: No
 def _create(name: str, plan: StudyPlan, run: StudyRun, command: str) -> str:
     model, train, corpus = plan.configs(run.corpus, run.positions, run.seed)
     run_id = f"{name}-{run.corpus}-{run.positions}-{run.seed}"
-    return runs.create_run(model, train, corpus, name=run_id, command=command)
+    followed = None
+    if run.corpus in study.LENGTH_TASKS:  # the corpus' own examples may be too long for a plan of short ones
+        followed = [pair.source for pair in pairs_of_length(run.corpus, plan.trained_to, 2)]
+    return runs.create_run(model, train, corpus, pinned=followed, name=run_id, command=command)
 
 
 def _trained(run: StudyRun, tell: Callable[[str], None]) -> str:

@@ -1,5 +1,7 @@
 """The paired study on the Positions page: start it, watch it, and read its verdict beside the paper's."""
 
+from statistics import median_low
+
 import numpy as np
 import streamlit as st
 
@@ -34,26 +36,23 @@ LATER_KINDS = (
 
 def draw_study(chosen: Choices) -> None:
     """Which study, its curves, its verdict, what the paper says."""
-    name = _choose(chosen)
-    if name is None:
+    name, found = _choose(chosen)
+    if not name:
         st.markdown("No study yet. Start one: each kind of positions is trained on the same data with the same seeds.")
-        _start_form()
-        return
     _start_form()
+    if found is None:
+        return
     active = study.is_active(name)
     st.fragment(_panel, run_every=EVERY_S if active else None)(name, chosen, active)
     st.markdown(THE_PAPER)
     st.markdown(LATER_KINDS)
-    found = _load(name)
-    if found is not None:
-        st.markdown(_settings_said(found))
-        _command(found)
+    st.markdown(_settings_said(found))
+    _command(found)
 
 
 def choose_study(chosen: Choices) -> Study | None:
     """The chosen study, or the first one that can be read; the boxes to choose it and its corpus are drawn."""
-    name = _choose(chosen)
-    return None if name is None else _load(name)
+    return _choose(chosen)[1]
 
 
 def corpus_of(found: Study, chosen: Choices) -> str:
@@ -61,10 +60,11 @@ def corpus_of(found: Study, chosen: Choices) -> str:
     return chosen.task if chosen.task in found.plan.corpora else found.plan.corpora[0]
 
 
-def _choose(chosen: Choices) -> str | None:
+def _choose(chosen: Choices) -> tuple[str, Study | None]:
+    """The name of the study to show, empty where there is none, and the study where it can be read."""
     names = study.list_studies()
     if not names:
-        return None
+        return "", None
     if chosen.study and chosen.study not in names:
         say(f"There is no study {chosen.study} here; the first one is shown.")
     name = chosen.study if chosen.study in names else _first(names)
@@ -74,7 +74,7 @@ def _choose(chosen: Choices) -> str | None:
             box("study", "Study", names, name, _label)
         if found is not None and len(found.plan.corpora) > 1:
             segments("task", "Task", {corpus: corpus for corpus in found.plan.corpora}, corpus_of(found, chosen))
-    return name
+    return name, found
 
 
 def _first(names: tuple[str, ...]) -> str:
@@ -281,7 +281,7 @@ def _steps(row: Verdict) -> str:
     reached = [n for n in row.steps_to_target if n is not None]
     if not reached:
         return "never"
-    said = f"{sorted(reached)[len(reached) // 2]:,}"
+    said = f"{median_low(reached):,}"
     if len(reached) < row.n_runs:
         return f"{len(reached)} of {row.n_runs} seeds: {', '.join(f'{n:,}' for n in reached)}"
     return f"{said} ({min(reached):,}–{max(reached):,})" if row.n_runs > 1 else said

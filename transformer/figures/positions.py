@@ -195,7 +195,7 @@ def _panels(
 _TICKS = (-1, -0.5, 0, 0.5, 1)
 
 
-def _as_drawn(panels: Sequence[Matrix], reach: float) -> tuple[list[Matrix], float, str]:
+def _as_drawn(panels: Sequence[Matrix], reach: float) -> tuple[list[ndarray], float, str]:
     """The panels as they travel, the end of their scale, and how a cell tells its value.
 
     Large ones become whole per cent of the scale's end, a byte each; the others stay float32.
