@@ -1,5 +1,6 @@
 """What can be done with the run in hand: another name, a note, a download, a new run made from it, its end."""
 
+import re
 from dataclasses import replace
 from io import BytesIO
 
@@ -24,6 +25,7 @@ from transformer.tokenizer import TokenizerError
 
 REFUSALS = (RunError, CorpusError, TokenizerError, ValueError, OSError)
 """What a deed can be refused with; each says why in a sentence."""
+_SEED = re.compile(r"-seed-\d+$")
 
 
 def deeds(entry: Entry, *, runs_here: list[Run]) -> None:
@@ -191,7 +193,7 @@ def _delete(name: str) -> None:
 def _repeat(entry: Entry, runs_here: list[Run]) -> None:
     settings, now = entry.settings, ledger()
     seed = next_seed(settings, runs_here)
-    base = entry.name if is_name(f"{entry.name}-seed-{seed}") else None
+    name = f"{re.sub(_SEED, '', entry.name)}-seed-{seed}"
     try:
         with st.spinner("Preparing the corpus and starting the trainer"):
             made = runs.create_run(
@@ -199,7 +201,7 @@ def _repeat(entry: Entry, runs_here: list[Run]) -> None:
                 replace(settings.train, seed=seed),
                 located(settings.corpus, entry.folder),
                 pinned=settings.pinned,
-                name=base and f"{base}-seed-{seed}",
+                name=name if is_name(name) else None,
                 credit=settings.credit,
                 start_from=same_start(entry.folder, settings),
             )

@@ -8,12 +8,18 @@ from pages.common.visitor import visitor
 from transformer.run_archive import load_archive
 from transformer.runs import RunError
 
+MOST_MB = 300
+"""Of an upload, which is held in memory while it is checked: the paper's base model has 260. Larger ones come in by
+`python -m transformer runs import`."""
+
 
 def load_a_model() -> None:
     """A button that opens a field for an archive; what was loaded is then in hand."""
     now = ledger()
     with st.popover("Load a model", icon=":material/upload:", key="load-a-model"):
-        file = st.file_uploader("An archive that was downloaded here", type="zip", key=f"archive-{now.uploads}")
+        file = st.file_uploader(
+            "An archive that was downloaded here", type="zip", key=f"archive-{now.uploads}", max_upload_size=MOST_MB
+        )
         st.caption("A zip file as *Download* makes it. It is checked before anything of it is kept.")
         if file is None:
             return
