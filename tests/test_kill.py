@@ -24,7 +24,8 @@ from transformer.checkpoint import load_tensors
 from transformer.settings import read_settings
 
 HERE = Path(__file__).parent
-KILLS = 100
+KILLS = int(os.environ.get("KILLS", "100"))
+"""More of them make a soak test."""
 PATIENCE_S = 120.0
 
 
@@ -93,6 +94,8 @@ def forks(room, tmp_path):
     forks.end()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(3_600)  # a minute on a quiet machine
 def test_killed_a_hundred_times_at_any_moment_runs_lose_nothing_and_end_bit_equal(room, forks):
     moment, met = random.Random(0), Counter()
     forks.serve("whole")
