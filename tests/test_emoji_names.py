@@ -34,17 +34,17 @@ def test_no_variant_of_a_name_is_in_another_split(code):
     assert sum(map(len, bases)) == len(set().union(*bases))
     toned = {plain(pair.source) for pair in splits.train if TONE.search(pair.source)}
     assert len(toned) > 200, "variants are trained on"
-    assert not any(TONE.search(pair.source) for pair in (*splits.validation, *splits.random)), "each counts once"
+    assert all(plain(pair.source) == pair.source for pair in (*splits.validation, *splits.random)), "each counts once"
 
 
 def plain(name):
-    """A name without tones, by another way than the module's: its words less those of each tone."""
+    """A name without tones (a tone by itself stays), by another way: its words less those of each tone."""
     said = name.split(" ")
     while "tone" in said:
         end = said.index("tone")
         assert said[end - 1] == "skin"
         del said[end - 2 : end + 1]
-    return " ".join(said)
+    return " ".join(said) or name
 
 
 @pytest.mark.parametrize(
