@@ -298,5 +298,5 @@ function pause(film) {
 // The place goes to the server once the slider rests. At the newest weights it is no step: newer ones are followed.
 function commit(film) {
   film.wanted = film.index === film.steps.length - 1 ? null : film.steps[film.index];
-  film.report("at", { step: film.wanted });
+  film.report("at", { step: film.wanted, report: Date.now() });
 }

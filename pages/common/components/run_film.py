@@ -73,8 +73,8 @@ class Picks:
 
     step: int | None
     """Where the slider stands; None at the newest weights."""
-    moved: bool
-    """Whether `step` was reported at all."""
+    moved: int | None
+    """Which report of `step` this is; None before the first."""
     head: tuple[int, int] | None
     """A head that was just picked, once."""
 
@@ -84,9 +84,9 @@ def film_picks(key: str, n_layers: int, n_heads: int) -> Picks:
     state = st.session_state.get(key)
     found: Mapping[str, Any] = state if isinstance(state, dict) else {}
     at = found.get("at")
-    step = at.get("step") if isinstance(at, dict) else None
+    step, moved = (at.get("step"), at.get("report")) if isinstance(at, dict) else (None, None)
     head = _head(found.get("picked"), n_layers, n_heads)
-    return Picks(step if isinstance(step, int) else None, isinstance(at, dict), head)
+    return Picks(step if isinstance(step, int) else None, moved if isinstance(moved, int) else None, head)
 
 
 def _head(picked: object, n_layers: int, n_heads: int) -> tuple[int, int] | None:

@@ -1,6 +1,7 @@
 """The timeline: one sentence through the training of a run. Scrub it, play it, see which head formed and when."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -16,6 +17,7 @@ from pages.common.training.timeline_view import Rows, fit
 from transformer import runs
 from transformer.analysis.timeline import Jump
 from transformer.checkpoint import CheckpointError
+from transformer.corpora import CORPORA
 from transformer.lab import AttentionKind
 from transformer.runs import Run, RunError
 from transformer.tokenizer import load_tokenizer
@@ -59,7 +61,7 @@ def _every(run: Run, found: Sequence[Snapshot]) -> float | None:
     """How often the panel has something new to do."""
     now = timeline()
     same = (now.reel.run, now.reel.text) == (run.id, _text(run))
-    idle = not found or now.held or now.draft is not None or (same and not now.reel.missing(found))
+    idle = not found or now.held or (same and not now.reel.missing(found))
     return (WATCHING_S if run.status.active else None) if idle else COMPUTING_S
 
 
@@ -95,25 +97,28 @@ def _take_picks(run: Run) -> None:
     picks = film_picks(_FILM, now.view.n_layers(config), config.n_heads)
     if picks.head is not None:
         choose(layer=picks.head[0], head=picks.head[1])
-    if picks.moved and picks.step != now.reported:
-        now.reported = picks.step
+    if picks.moved not in (None, now.reported):
+        now.reported = picks.moved
         choose(step=picks.step)
 
 
 def _show(run: Run, found: Sequence[Snapshot]) -> None:
     now = timeline()
     st.markdown("##### The timeline of a sentence")
+    if now.reel.run not in ("", run.id):
+        _leave_run(run)
     _controls(run)
     reel = show_reel(run.id, _text(run))
     if not now.held or not reel.own:
         try:
             advance(reel, run, found, budget_s=BUDGET_S)
-        except ValueError as error:
-            now.draft, now.problems = reel.text, (f"{_sentence(error)} The field keeps what you typed.",)
-            say(*now.problems)
-            return
+        except ValueError as error:  # a sentence in a link: one that is typed is read before it is taken
+            choose(text="")
+            now.draft, now.problems = reel.text, (f"{_sentence(error)} Below is a sentence of the run.",)
+            reel = show_reel(run.id, _text(run))
+            advance(reel, run, found, budget_s=BUDGET_S)
     say(*now.problems)
-    if strange := loading_unknown(run, reel.text):
+    if strange := load_tokenizer(run.folder).unknown(reel.text):
         st.markdown(wording.unseen(strange))
     frames = reel.frames(found)
     if not frames:
@@ -126,9 +131,11 @@ def _show(run: Run, found: Sequence[Snapshot]) -> None:
     _notes(run, found, reel)
 
 
-def loading_unknown(run: Run, text: str) -> list[str]:
-    """The words of a sentence that the run never saw."""
-    return load_tokenizer(run.folder).unknown(text)
+def _leave_run(run: Run) -> None:
+    """Another run opens at its newest weights, with the same sentence where it knows its words."""
+    now = timeline()
+    known = not load_tokenizer(run.folder).unknown(now.view.text)
+    now.view, now.draft = replace(now.view, step=None, text=now.view.text if known else ""), None
 
 
 def _text(run: Run) -> str:
@@ -139,6 +146,8 @@ def _text(run: Run) -> str:
 
 def _offered(run: Run) -> tuple[str, ...]:
     settings = run.settings
+    if settings.pinned and settings.corpus.name not in CORPORA:
+        return settings.pinned  # a file of one's own may be long to read
     offered = loading.get_examples(run.id, settings.corpus.name, settings.pinned)
     return tuple(dict.fromkeys((*settings.pinned, *offered)))
 
@@ -148,31 +157,37 @@ def _controls(run: Run) -> None:
     now, config = timeline(), run.settings.model
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.session_state["timeline-text"] = _text(run) if now.draft is None else now.draft
-        st.text_input("Any sentence", key="timeline-text", width="stretch", on_change=_take_text)
+        st.text_input("Any sentence", key="timeline-text", width="stretch", on_change=_take_text, args=(run,))
         with st.popover("Examples"):
             for text in _offered(run):
-                st.button(text, key=f"timeline-example-{text}", type="tertiary", on_click=_show_text, args=(text,))
+                st.button(text, key=f"timeline-example-{text}", type="tertiary", on_click=_show_text, args=(run, text))
     layer, head = now.view.place(config)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        _segments("kind", "Attention", _KINDS, now.view.kind, _change_kind)
+        _segments("kind", "Attention", _KINDS, now.view.kind, lambda kind: choose(kind=kind))
         _box("layer", "Layer", now.view.n_layers(config), layer)
         _box("head", "Head", config.n_heads, head)
     _segments("rows", "What the decoder reads", _ROWS, now.view.rows, lambda rows: choose(rows=rows))
 
 
-def _take_text() -> None:
-    _show_text(st.session_state["timeline-text"])
+def _take_text(run: Run) -> None:
+    _show_text(run, st.session_state["timeline-text"].strip())
 
 
-def _show_text(text: str) -> None:
-    now = timeline()
-    now.draft, now.held = None, False
-    choose(text=text.strip())
-
-
-def _change_kind(kind: AttentionKind) -> None:
-    """Another kind of attention; the layer stays where its stack has it too."""
-    choose(kind=kind)
+def _show_text(run: Run, text: str) -> None:
+    """Takes a sentence where the model can read it; else leaves it in the field, with a sentence saying why."""
+    now, longest = timeline(), run.settings.model.max_length
+    length = len(load_tokenizer(run.folder).encode(text)) + 1
+    if 1 < length <= longest:
+        now.draft, now.held = None, False
+        choose(text=text)
+        return
+    now.draft, now.touched = text, True
+    said = (
+        "Type a sentence to see it translated by every snapshot."
+        if length == 1
+        else f"“{text[:40]}…” has {length:,} tokens with its end mark, and the model takes {longest}: shorten it."
+    )
+    now.problems = (f"{said} Below is still the last sentence.",)
 
 
 def _segments(name: str, label: str, options: dict[Any, str], value: object, apply: Callable[[Any], None]) -> None:

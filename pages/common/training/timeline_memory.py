@@ -24,7 +24,7 @@ class TimelineMemory:
     order: int = 0
     """Counts how often the step was set by a link rather than by the slider."""
     reported: int | None = None
-    """The step that the slider last reported."""
+    """Which of the slider's reports was the last that was taken over."""
     held: bool = False
     """Whether the visitor stopped the computing of this reel."""
     written: dict[str, list[str]] | None = None
@@ -47,11 +47,9 @@ def choose(**changes: Any) -> None:
 
 
 def show_reel(run_id: str, text: str) -> Reel:
-    """The reel of this run and sentence: the one at hand, or an empty one. Another run opens at its newest weights."""
+    """The reel of this run and sentence: the one at hand, or an empty one."""
     now = timeline()
     if (now.reel.run, now.reel.text) != (run_id, text):
-        if now.reel.run not in ("", run_id):
-            now.view = replace(now.view, step=None)
         now.reel, now.held = Reel(run=run_id, text=text), False
     return now.reel
 

@@ -1,0 +1,106 @@
+"""In a real browser: train a tiny run, scrub its timeline, see the translation change, and play it as a film."""
+
+from dataclasses import replace
+
+import pytest
+from app_server import Server
+from playwright.sync_api import Page, expect
+from tiny_runs import MODEL, settings
+
+from transformer import runs
+from transformer.checkpoint import load_checkpoint
+from transformer.config import CorpusConfig
+from transformer.lab import Lab
+from transformer.worker import train_run
+
+pytestmark = pytest.mark.browser
+
+COMPUTING_MS = 120_000
+"""For every snapshot's translation, on a busy machine."""
+STEPS = 64
+
+
+@pytest.fixture(scope="module")
+def run(server: Server) -> str:
+    """A run of 64 steps in the server's folder, trained by its own worker code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATTENTION_LAB_RUNS", str(server.runs))
+        run_id = runs.create_run(
+            replace(MODEL, n_decoder_layers=2),
+            settings(max_steps=STEPS, learning_rate=1e-2, evaluate_every=32),
+            CorpusConfig(name="reverse"),
+            pinned=("a b c",),
+            name="film",
+        )
+        assert train_run(run_id).state == "finished"
+    return run_id
+
+
+def written(server: Server, run: str, step: int) -> str:
+    """What the snapshot of a step makes of the sentence."""
+    folder = server.runs / run
+    return (
+        Lab(load_checkpoint(folder, weights=folder / "snapshots" / f"{step}.safetensors")).inspect("a b c").translation
+    )
+
+
+def open_timeline(page: Page, server: Server, run: str, **parameters: object) -> None:
+    page.goto(server.link("train", run=run, **parameters))
+    expect(page.get_by_test_id("film-step")).to_be_visible(timeout=COMPUTING_MS)
+    expect(page.get_by_text("The most sudden change")).to_be_visible(timeout=COMPUTING_MS)
+
+
+def test_scrub_a_run_and_play_it(page: Page, server: Server, run: str):
+    open_timeline(page, server, run)
+    step, said = page.get_by_test_id("film-step"), page.get_by_test_id("film-said")
+    expect(step).to_have_text(f"step {STEPS}")
+    newest = said.inner_text()
+
+    slider = page.get_by_role("slider", name="Training step")
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(step).to_have_text("step 0")
+    assert said.inner_text() != newest
+    assert said.inner_text().split()[:5] == written(server, run, 0).split()[:5]
+    page.wait_for_url("**film_step=0**")
+    page.keyboard.press("ArrowRight")
+    expect(step).to_have_text("step 1")
+
+    page.reload()
+    open_timeline(page, server, run, film_step=16)
+    expect(step).to_have_text("step 16")
+    expect(slider).to_have_attribute("aria-valuetext", "step 16")
+
+    page.get_by_role("button", name="Play the film").click()
+    expect(page.get_by_role("button", name="Pause the film")).to_be_visible()
+    expect(step).to_have_text(f"step {STEPS}", timeout=COMPUTING_MS)
+    expect(page.get_by_role("button", name="Play the film")).to_be_visible()
+    assert said.inner_text() == newest
+    page.wait_for_function("() => !new URLSearchParams(location.search).has('film_step')")
+
+
+def test_another_head_is_chosen_in_the_grid_and_the_picture_follows(page: Page, server: Server, run: str):
+    open_timeline(page, server, run)
+    large = page.locator(".st-key-timeline-film canvas.head")
+    before = large.evaluate("canvas => canvas.toDataURL()")
+    page.get_by_role("gridcell", name="layer 0, head 1").click()
+    page.wait_for_url("**film_head=1**")
+    page.wait_for_function(
+        "([canvas, before]) => canvas.toDataURL() !== before",
+        arg=[large.element_handle(), before],
+        timeout=COMPUTING_MS,
+    )
+
+
+def test_a_drag_on_the_heads_strip_scrubs(page: Page, server: Server, run: str):
+    open_timeline(page, server, run)
+    strip = page.locator(".st-key-timeline-film .stack svg")
+    strip.scroll_into_view_if_needed()
+    box = strip.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] - 12, box["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 64, box["y"] + 8, steps=4)
+    page.mouse.up()
+    expect(page.get_by_test_id("film-step")).to_have_text("step 0")
+    page.wait_for_url("**film_step=0**")
