@@ -1,5 +1,6 @@
 """A corpus with its tokenizer, made once for all who ask: the page that describes it, and the run that learns it."""
 
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,13 +16,22 @@ def prepared(config: CorpusConfig) -> tuple[Corpus, Tokenizer]:
 
     Both are shared: change nothing in them. CorpusError or TokenizerError where they cannot be made.
     """
-    return _prepared(config, _stamp(config))
+    return loaded(config), _tokenizer(config, _stamp(config))
+
+
+def loaded(config: CorpusConfig) -> Corpus:
+    """The corpus alone, the same for every tokenizer."""
+    return _corpus(replace(config, tokenizer="auto", vocab_size=None), _stamp(config))
 
 
 @lru_cache(maxsize=_KEPT)
-def _prepared(config: CorpusConfig, stamp: tuple[int, int]) -> tuple[Corpus, Tokenizer]:
-    corpus = load_corpus(config)
-    return corpus, corpus_tokenizer(corpus, config)
+def _corpus(config: CorpusConfig, stamp: tuple[int, int]) -> Corpus:
+    return load_corpus(config)
+
+
+@lru_cache(maxsize=_KEPT)
+def _tokenizer(config: CorpusConfig, stamp: tuple[int, int]) -> Tokenizer:
+    return corpus_tokenizer(loaded(config), config)
 
 
 def _stamp(config: CorpusConfig) -> tuple[int, int]:

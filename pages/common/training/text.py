@@ -11,9 +11,10 @@ from numpy import ndarray
 from pages.common.training.faults import has_longest
 from pages.common.training.plans import Plan
 from transformer.config import CorpusConfig
-from transformer.corpora import CORPORA, Corpus, CorpusError, corpus_tokenizer, load_corpus
+from transformer.corpora import CORPORA, Corpus, CorpusError
 from transformer.corpus_stats import CorpusStats, corpus_stats, spaced
 from transformer.data import POOL_SIZE, BatchStream
+from transformer.prepared import loaded, prepared
 from transformer.tokenizer import Tokenizer, TokenizerError
 
 MEASURED_PAIRS = 2_000
@@ -77,7 +78,7 @@ def steps_an_epoch(plan: Plan) -> float:
 @st.cache_resource(max_entries=12, show_spinner="Reading the corpus")
 def _corpus(name: str, longest: int | None, seed: int, stamp: tuple[int, int]) -> Corpus | CorpusError:
     try:
-        return load_corpus(CorpusConfig(name=name, longest=longest, seed=seed))
+        return loaded(CorpusConfig(name=name, longest=longest, seed=seed))
     except CorpusError as error:  # kept too: finding it again would take as long
         return error
 
@@ -88,7 +89,7 @@ def _tokenizer(config: CorpusConfig, stamp: tuple[int, int]) -> Tokenizer | Corp
     if isinstance(corpus, Exception):
         return corpus
     try:
-        return corpus_tokenizer(corpus, config)
+        return prepared(config)[1]  # where the run finds it again
     except TokenizerError as error:
         return error
 
