@@ -17,7 +17,7 @@ ROOMS = [
     "layers",
     "model",
     "position_extension position_history decoding beam sampling methods attention_edits interventions checkpoint state",
-    "evaluation",
+    "evaluation team",
     "training analysis engines",
     """continuing run_archive foreign_zip run_labels sweeps run_status claims quota job_queue launch warm_worker
        runs journal card trainee worker rehearsal lab""",

@@ -1,6 +1,7 @@
 """What each command of `python -m transformer` does. The only place in the library that prints."""
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from transformer.run_archive import load_archive, save_archive
 from transformer.run_labels import about, rename, set_note
 from transformer.runs import Run, RunError, Status
 from transformer.sweeps import Base, Sweep, create_sweep, spelt, start_sweep
+from transformer.team import Team, assembled, is_one_of_several
 from transformer.tokenizer import TokenizerError
 from transformer.training import Evaluated, Event, TrainingError
 
@@ -204,6 +206,8 @@ def train_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfi
     ) -> None:
         """Train a model; `train CORPUS` is short for `train --corpus.name CORPUS`.
 
+        Under torchrun all processes train the one model together.
+
         Args:
             preset: A named size to start from; without it, what suits the corpus.
             name: The run's id; without it, one is made from the corpus and a number.
@@ -211,10 +215,20 @@ def train_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfi
             credit: Whom the sentences of a file come from and under which licence; it goes into the card.
             detach: Leave the trainer in the background and return at once.
         """
-        command = "python -m transformer " + shlex.join(sys.argv[1:])
-        run = run_folders.create_run(
-            model, train, corpus, pinned=sentence or None, name=name, command=command, credit=credit
-        )
+        started_by = f"torchrun --nproc-per-node {os.environ['WORLD_SIZE']}" if is_one_of_several() else "python"
+        command = f"{started_by} -m transformer {shlex.join(sys.argv[1:])}"
+
+        def create() -> str:
+            return run_folders.create_run(
+                model, train, corpus, pinned=sentence or None, name=name, command=command, credit=credit
+            )
+
+        if is_one_of_several():
+            if detach:
+                raise ValueError("--detach is for a trainer of one process: torchrun keeps its own in the foreground")
+            _train_together(create, train)
+            return
+        run = create()
         if detach:
             run_folders.start(run)
             print(run)
@@ -274,7 +288,23 @@ def _print_sweep(sweep: Sweep) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _train_here(run: str, train: TrainConfig) -> None:
+def _train_together(create: Callable[[], str], train: TrainConfig) -> None:
+    """One of the processes that torchrun started: the first one makes the run and speaks, the others work with it."""
+    from transformer.worker import train_beside
+
+    with assembled() as team:
+        run = ""
+        try:
+            run = create() if team.leads else ""
+        finally:
+            run = team.told_text(run)
+        if team.leads:
+            _train_here(run, train, team)
+        elif run:
+            train_beside(run, team)
+
+
+def _train_here(run: str, train: TrainConfig, team: Team | None = None) -> None:
     from transformer.worker import train_run
 
     with tqdm(total=train.max_steps, unit=" steps", disable=None) as bar:
@@ -284,7 +314,7 @@ def _train_here(run: str, train: TrainConfig) -> None:
             if isinstance(event, Evaluated):
                 bar.set_postfix_str(f"validation loss {event.loss:.3f}, exact match {event.exact_match:.3f}")
 
-        status = train_run(run, show)
+        status = train_run(run, show, team)
     if status.state == "failed":
         raise RunError(f"{run} failed at step {status.step}: {status.error}")
     print(_described(run, status))

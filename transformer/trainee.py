@@ -4,6 +4,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +36,7 @@ from transformer.settings import (
     write_settings,
 )
 from transformer.state import TrainState, Weights, new_state, restored_state, weights_of
+from transformer.team import ALONE, Team
 from transformer.tokenizer import Tokenizer, load_tokenizer
 from transformer.training import (
     Evaluated,
@@ -64,13 +66,21 @@ SNAPSHOT_BYTES = 128_000_000
 Outcome = Literal["pause", "stop"] | Reason
 
 
-def train(folder: Path, threads: int, journal: Journal, progress: Callable[[Event], None]) -> None:
-    """Trains the run in the folder from where it stands until it ends or is asked to; its status then says how."""
+def train(folder: Path, threads: int, journal: Journal, progress: Callable[[Event], None], team: Team = ALONE) -> None:
+    """Trains the run in the folder from where it stands until it ends or is asked to; its status then says how.
+
+    Of a team, this is the leader's part; the other processes `follow`.
+    """
     torch.set_num_threads(threads)
     remove_leftovers(folder)
-    trainee = _prepare(folder, threads)
+    ready = False
+    try:
+        trainee = _prepare(folder, threads)
+        ready = True
+    finally:
+        team.told(ready)
     journal.say(phase="training", step=trainee.state.step, elapsed_s=trainee.state.elapsed_s)
-    outcome = _loop(trainee, journal, progress)
+    outcome = _loop(trainee, journal, progress, team)
     journal.flush()
     if outcome in ("pause", "stop"):
         trainee.save_state()
@@ -79,6 +89,20 @@ def train(folder: Path, threads: int, journal: Journal, progress: Callable[[Even
         journal.say(state="paused", phase="")
     else:
         _finish(trainee, journal, outcome)
+
+
+def follow(folder: Path, threads: int, team: Team) -> None:
+    """Trains the run in the folder at the side of the leader, who writes and decides, until he ends."""
+    torch.set_num_threads(threads)
+    if not team.told(0):  # the leader could not begin, and says why
+        return
+    settings = read_settings(folder)
+    corpus, tokenizer = load_own(settings.corpus, folder), load_tokenizer(folder)
+    assert settings.resolved is not None, "the leader resolves before it says that it is ready"
+    device = resolve_device(team.device(settings.resolved.device))
+    state = _last_state(folder, settings, device)
+    for _ in train_steps(state, settings.train, corpus, tokenizer, precision=settings.resolved.precision, team=team):
+        pass
 
 
 @dataclass
@@ -214,23 +238,25 @@ def _first_state(folder: Path, settings: Settings, device: torch.device) -> Trai
         raise CheckpointError(f"the weights of {settings.parent.run} do not fit this run's model: {error}") from error
 
 
-def _loop(trainee: Trainee, journal: Journal, progress: Callable[[Event], None]) -> Outcome:
+def _loop(trainee: Trainee, journal: Journal, progress: Callable[[Event], None], team: Team) -> Outcome:
     settings, state = trainee.settings, trainee.state
     assert settings.resolved is not None, "_prepare resolves"
     if state.step == 0:
         trainee.save_snapshot()
-    for event in train_steps(
-        state, settings.train, trainee.corpus, trainee.tokenizer, precision=settings.resolved.precision
-    ):
-        _write(event, trainee, journal)
-        progress(event)
-        journal.beat(step=event.step, elapsed_s=event.elapsed_s)
-        if isinstance(event, Finished):
-            return event.reason
-        if event.step == state.step:
-            trainee.save_state_if_due(journal, at_evaluation=isinstance(event, Evaluated))
-            if (request := journal.request()) is not None:
-                return request
+    events = train_steps(
+        state, settings.train, trainee.corpus, trainee.tokenizer, precision=settings.resolved.precision, team=team
+    )
+    with closing(events):  # also tells the followers, where a request or an error ends the loop
+        for event in events:
+            _write(event, trainee, journal)
+            progress(event)
+            journal.beat(step=event.step, elapsed_s=event.elapsed_s)
+            if isinstance(event, Finished):
+                return event.reason
+            if event.step == state.step:
+                trainee.save_state_if_due(journal, at_evaluation=isinstance(event, Evaluated))
+                if (request := journal.request()) is not None:
+                    return request
     raise AssertionError("train_steps ends with Finished")
 
 

@@ -3,12 +3,14 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from transformer.config import Precision, TrainConfig
 from transformer.corpora import Corpus
@@ -19,6 +21,7 @@ from transformer.model import Transformer
 from transformer.pairs import Pair
 from transformer.schedule import learning_rate
 from transformer.state import TrainState, load_weights, mean_weights, weights_of
+from transformer.team import ALONE, Team
 from transformer.tokenizer import Tokenizer
 
 Reason = Literal["max_steps", "max_seconds", "target_exact_match", "patience"]
@@ -89,14 +92,18 @@ def train_steps(
     *,
     precision: Precision = "float32",
     clock: Callable[[], float] = time.monotonic,
+    team: Team = ALONE,
 ) -> Iterator[Event]:
     """Trains from where the state stands until a limit of the config, yielding what happens.
 
     At each event of a step, `state` is that moment, or on a GPU (which reads its losses in groups) up to READ_EVERY
     steps later: save it where `event.step == state.step`. A caller who stops listening may go on later with the same
     state or a restored one. Raises TrainingError when the loss is no longer finite.
+
+    Each process of a `team` runs this on a state of its own that began alike; a step then takes as many micro-batches
+    more. Only the leader evaluates and decides: the others yield their steps and end when it does.
     """
-    trainer = _Trainer(state, config, tokenizer, precision, clock)
+    trainer = _Trainer(state, config, tokenizer, precision, clock, team)
     stream = BatchStream(
         corpus.train,
         tokenizer,
@@ -109,19 +116,33 @@ def train_steps(
     batches = iter(stream)
     validation = fitting(corpus.validation, tokenizer, state.model.config.max_length, config.evaluate_pairs)
     state.model.train()
-    while True:
-        if state.step and state.step % config.evaluate_every == 0 and state.evaluated_step != state.step:
-            yield trainer.evaluate(validation, corpus.primary_metric)
-        if (reason := _ended(state, config)) is not None:
-            break
-        trainer.step(batches)
-        if trainer.is_reading_due():
-            yield from trainer.read()
+    try:
+        while True:
+            due = state.step and state.step % config.evaluate_every == 0 and state.evaluated_step != state.step
+            if due and team.leads:
+                yield trainer.evaluate(validation, corpus.primary_metric)
+            if (reason := _agreed_end(_ended(state, config), team)) is not None:
+                break
+            trainer.step(batches)
+            if trainer.is_reading_due():
+                yield from trainer.read()
+    except GeneratorExit:
+        if team.leads:
+            _agreed_end("left", team)
+        raise
+    if reason == "left" or not team.leads:
+        return
     if state.evaluated_step != state.step:
         yield trainer.evaluate(validation, corpus.primary_metric)
     if use_final_weights(state, config):
         yield trainer.evaluate(validation, corpus.primary_metric)
     yield Finished(reason, state.step, state.elapsed_s)
+
+
+def _agreed_end(reason: Reason | Literal["left"] | None, team: Team) -> Reason | Literal["left"] | None:
+    """Why the leader ends, in every process; "left": it stopped listening."""
+    reasons = (None, "left", *get_args(Reason))
+    return reasons[team.told(reasons.index(reason))]
 
 
 def use_final_weights(state: TrainState, config: TrainConfig) -> bool:
@@ -196,8 +217,10 @@ class _Trainer:
         tokenizer: Tokenizer,
         precision: Precision,
         clock: Callable[[], float],
+        team: Team = ALONE,
     ) -> None:
         self.state = state
+        self.team = team
         self.config = config
         self.tokenizer = tokenizer
         self.precision: Precision = precision
@@ -206,16 +229,22 @@ class _Trainer:
         self.last_read = clock()
         self.pending: list[_Pending] = []
         plain = decoder_states(state.model)
-        self.states: States = torch.compile(plain, dynamic=True) if config.compile else plain
+        states: States = torch.compile(plain, dynamic=True) if config.compile else plain
+        self.loss = team.shared(_SummedLoss(state, config.label_smoothing, states))
+        if not team.leads:  # other dropout than the leader's, and other after each start
+            with state.own_generators():
+                torch.manual_seed(hash((config.seed, team.rank, state.step)))
 
     def step(self, batches: Iterator[tuple[Batch, Position]]) -> None:
-        """One optimiser step over `accumulate` micro-batches, normalised by their real tokens together."""
-        state, config = self.state, self.config
-        micro = [next(batches) for _ in range(config.accumulate)]
+        """One optimiser step over `accumulate` micro-batches a process, normalised by their real tokens together."""
+        state, config, team = self.state, self.config, self.team
+        micro = [next(batches) for _ in range(config.accumulate * team.size)]
         tokens = sum(batch.n_tokens for batch, _ in micro)
         rate = self._rate(state.step + 1)
+        mine = [batch for batch, _ in micro[team.rank :: team.size]]
         with state.own_generators():
-            loss = sum((self._backward(batch, tokens) for batch, _ in micro), torch.zeros((), device=state.device))
+            loss = sum((self._backward(batch, tokens) for batch in mine[:-1]), torch.zeros((), device=state.device))
+            loss = loss + self._backward(mine[-1], tokens, last=True)
         norm = _clip(state.model, config.clip_norm)
         for group in state.optimizer.param_groups:
             group["lr"] = rate
@@ -223,7 +252,7 @@ class _Trainer:
         state.optimizer.zero_grad(set_to_none=True)
         state.step += 1
         state.position = micro[-1][1]
-        self.pending.append(_Pending(state.step, rate, tokens, torch.stack((loss, norm))))
+        self.pending.append(_Pending(state.step, rate, tokens, loss, norm))
 
     def is_reading_due(self) -> bool:
         """On a CPU always; on a GPU every READ_EVERY steps, at powers of two and before evaluations."""
@@ -238,13 +267,14 @@ class _Trainer:
 
     def read(self) -> list[StepDone]:
         """The steps since the last reading; waits for the device."""
-        read = torch.stack([pending.loss_and_norm for pending in self.pending]).tolist()
+        losses = self.team.total(torch.stack([pending.loss for pending in self.pending])).tolist()
+        norms = torch.stack([pending.norm for pending in self.pending]).tolist()
         now = self.clock()
         self.state.elapsed_s = now - self.started
         speed = sum(pending.tokens for pending in self.pending) / max(now - self.last_read, 1e-9)
         events = [
             StepDone(p.step, loss, p.rate, norm, p.tokens, speed, self.state.elapsed_s)
-            for p, (loss, norm) in zip(self.pending, read, strict=True)
+            for p, loss, norm in zip(self.pending, losses, norms, strict=True)
         ]
         self.pending.clear()
         self.last_read = now
@@ -268,14 +298,28 @@ class _Trainer:
             step, kind=c.schedule, peak=c.learning_rate, warmup_steps=c.warmup_steps, max_steps=c.max_steps
         )
 
-    def _backward(self, batch: Batch, tokens: int) -> Float[Tensor, ""]:
-        with autocast(self.state.device, self.precision):
-            summed = summed_loss(
-                self.state.model, batch, self.state.device, self.config.label_smoothing, states=self.states
-            )
-        loss = summed / tokens
-        loss.backward()
+    def _backward(self, batch: Batch, tokens: int, *, last: bool = False) -> Float[Tensor, ""]:
+        """The part of the step's loss that this micro-batch makes; gradients travel with the last one."""
+        together = last or not isinstance(self.loss, DistributedDataParallel)
+        with nullcontext() if together else self.loss.no_sync():
+            with autocast(self.state.device, self.precision):
+                loss = self.loss(batch) / tokens
+            (loss * self.team.size).backward()  # processes take the mean of their gradients
         return loss.detach()
+
+
+class _SummedLoss(nn.Module):
+    """`summed_loss` as a module, which is what gradients can be shared around."""
+
+    def __init__(self, state: TrainState, smoothing: float, states: States) -> None:
+        super().__init__()
+        self.model = state.model
+        self.device = state.device
+        self.smoothing = smoothing
+        self.states = states
+
+    def forward(self, batch: Batch) -> Float[Tensor, ""]:
+        return summed_loss(self.model, batch, self.device, self.smoothing, states=self.states)
 
 
 @dataclass(frozen=True)
@@ -283,7 +327,8 @@ class _Pending:
     step: int
     rate: float
     tokens: int
-    loss_and_norm: Tensor
+    loss: Tensor
+    norm: Tensor
 
 
 def _clip(model: Transformer, limit: float) -> Float[Tensor, ""]:

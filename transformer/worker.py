@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from transformer import runs
+from transformer.claims import usable_cpus
 from transformer.files import read_json
 from transformer.journal import Journal
 from transformer.quota import over_quota, read_ticket
@@ -26,6 +27,7 @@ from transformer.runs import Status
 from transformer.warm_worker import NICENESS
 
 if TYPE_CHECKING:
+    from transformer.team import Team
     from transformer.training import Event
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -34,18 +36,27 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 Progress = Callable[["Event"], None]
 
 
-def train_run(run_id: str, progress: Progress | None = None) -> Status:
+def train_run(run_id: str, progress: Progress | None = None, team: "Team | None" = None) -> Status:
     """Trains a run in this process, in the foreground; returns how it ended. RunError if a trainer is at work on it.
+
+    With a `team`, as its leader; the other processes call `train_beside`.
 
     `progress` sees every event. Ctrl-C pauses: `runs.start`, or this function, goes on from there. It does not wait in
     the queue, but counts as a run at work for those that do.
     """
     claimed = runs.claim(run_id)
     try:
-        return _train(runs.run_folder(run_id), claimed.threads, progress)
+        return _train(runs.run_folder(run_id), claimed.threads, progress, team)
     finally:
         os.close(claimed.lock)
         runs.start_waiting()
+
+
+def train_beside(run_id: str, team: "Team") -> None:
+    """Trains a run at the side of the team's leader, until he ends; writes nothing."""
+    from transformer.trainee import follow
+
+    follow(runs.run_folder(run_id), threads=max(1, usable_cpus() // team.size), team=team)
 
 
 def train_claimed(folder: Path, threads: int, lock: int) -> int:
@@ -69,7 +80,7 @@ def main(arguments: list[str]) -> int:
     return train_claimed(Path(arguments[0]), int(os.environ["OMP_NUM_THREADS"]), int(arguments[1]))
 
 
-def _train(folder: Path, threads: int, progress: Progress | None) -> Status:
+def _train(folder: Path, threads: int, progress: Progress | None, team: "Team | None" = None) -> Status:
     before = read_json(folder / runs.STATUS_FILE)
     status = Status(
         state="running",
@@ -87,7 +98,10 @@ def _train(folder: Path, threads: int, progress: Progress | None) -> Status:
             # Imports torch, which takes a second: watchers know by now that the trainer is there.
             from transformer.trainee import train
 
-            train(folder, threads, journal, progress or _unheard)
+            if team is None:
+                train(folder, threads, journal, progress or _unheard)
+            else:
+                train(folder, max(1, threads // team.size), journal, progress or _unheard, team)
     except Exception as error:
         _report_failure(journal, error)
     return journal.status
