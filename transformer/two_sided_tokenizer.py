@@ -55,7 +55,8 @@ class TwoSidedTokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         kept = [token for token in self._checked(ids) if token not in (PAD, BOS, EOS)]
-        return self._target.decode_pieces([UNKNOWN_MARK if t == UNK else self.entries[t] for t in kept])
+        text = "".join(UNKNOWN_MARK if token == UNK else self.entries[token] for token in kept)
+        return text.replace("▁", " ").removeprefix(" ")
 
     def piece(self, token: int) -> str:
         return self.entries[self._checked([token])[0]]
