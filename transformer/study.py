@@ -292,6 +292,11 @@ def sign_in(name: str) -> None:
     write_json(folder / _WORKER_FILE, {"pid": os.getpid(), "create_time": psutil.Process().create_time()})
 
 
+def sign_out(name: str) -> None:
+    """Notes that nobody conducts the study any more."""
+    write_json(_folder(name) / _WORKER_FILE, {})
+
+
 def _folder(name: str) -> Path:
     root = SHIPPED_FOLDER if is_shipped(name) else runs_folder()
     if not is_name(name) or not (root / name / STUDY_FILE).is_file():

@@ -43,6 +43,13 @@ def conduct(name: str, heard: Callable[[Progress], object] = lambda progress: No
     StudyError where another process is at it.
     """
     study.sign_in(name)
+    try:
+        return _conduct(name, heard)
+    finally:
+        study.sign_out(name)
+
+
+def _conduct(name: str, heard: Callable[[Progress], object]) -> bool:
     total = len(study.load_study(name).runs)
     for number, waiting in enumerate(study.load_study(name).runs, start=1):
         if waiting.state not in ("waiting", "running"):
