@@ -133,7 +133,8 @@ def _epochs(found: Costs, train: TrainConfig) -> str:
     epochs = train.max_steps / found.steps_an_epoch
     if train.max_seconds is not None and train.max_steps >= NO_STEP_LIMIT:
         return "in which every pair is seen once; the clock ends the run"
-    times = f"{epochs:.2g} times" if epochs >= 1 else f"to {100 * epochs:.2g} %"
+    often = f"{epochs:,.0f}" if epochs >= 10 else f"{epochs:.2g}"
+    times = f"{often} times" if epochs >= 1 else f"to {100 * epochs:.2g} %"
     return f"in which every pair is seen once; {train.max_steps:,} steps go through the pairs {times}"
 
 
