@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -321,7 +322,7 @@ def test_a_full_disk_is_said_and_the_last_good_state_stays(room):
 def test_a_disk_too_full_for_a_last_word_is_told_from_a_kill(room, monkeypatch):
     run_id = create()
     write_status(room / run_id, Status(state="running", pid=2**22 - 1, create_time=1.0))
-    monkeypatch.setattr("shutil.disk_usage", lambda _: (10**9, 10**9, 0))
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
     assert runs.status(run_id).error.startswith("the disk is full: free some space, then resume")
 
 
@@ -355,7 +356,6 @@ def test_a_corpus_that_vanishes_between_two_parts_of_a_run_costs_nothing_but_the
 def test_weights_that_are_not_finite_are_never_saved(room, monkeypatch):
     run_id = paused_at_5(max_steps=30)
     folder = room / run_id
-    before = {name: (folder / name).read_bytes() for name in (runs.STATE_FILE, "weights.safetensors")}
 
     def poisoned(state, *arguments, **options):
         for event in train_steps(state, *arguments, **options):
@@ -368,9 +368,9 @@ def test_weights_that_are_not_finite_are_never_saved(room, monkeypatch):
     ended = train_run(run_id)
     assert ended.state == "failed"
     assert "is no longer a finite number at step 10: lower the learning rate" in ended.error
-    assert (folder / runs.STATE_FILE).read_bytes() == before[runs.STATE_FILE]
-    kept = load_file(folder / "weights.safetensors")
-    assert all(value.isfinite().all() for value in kept.values())
+    for name in (runs.STATE_FILE, "weights.safetensors"):
+        kept = load_file(folder / name)
+        assert all(value.isfinite().all() for value in kept.values() if value.is_floating_point())
 
 
 def test_what_a_killed_trainer_left_half_written_is_removed_but_not_what_is_being_written(room):

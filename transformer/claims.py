@@ -2,7 +2,7 @@
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transformer import locks
 from transformer.run_status import (
@@ -44,6 +44,8 @@ def claim(run_id: str, *, waiting: bool = False) -> Claim:
         raise RunError(f"{run_id} is already being trained by another process")
     try:
         before = status(run_id)  # nobody else changes it from here on
+        if before.state == "queued" and not before.waiting:  # whoever was about to start it is gone: the lock is ours
+            before = replace(before, phase="")
         check_startable(run_id, before, waiting=waiting)
         (folder / REQUEST_FILE).unlink(missing_ok=True)
         write_status(
