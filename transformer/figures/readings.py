@@ -51,9 +51,11 @@ def losses_figure(
         ticktext=axis_labels(tokens, quiet=colours.quiet, faint=colours.faint),
         tickfont={"family": theme.MONOSPACE, "size": 12},
     )  # fmt: skip
+    highest = float(np.nanmax([forced, free]))  # above it there is room for the words at the line
     fig.update_yaxes(
-        title="loss, nats", fixedrange=True, rangemode="tozero", showgrid=True, gridcolor=colours.line, showline=False
-    )
+        title="loss, nats", fixedrange=True, range=[-0.03 * highest, 1.2 * highest or 1.0], showgrid=True,
+        gridcolor=colours.line, showline=False,
+    )  # fmt: skip
     deep = label_width(tokens) * _CHARACTER * 0.66 + 26
     return fig.update_layout(
         height=round(270 + deep),
