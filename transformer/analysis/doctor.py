@@ -80,14 +80,14 @@ def diagnose(
     """
     curves = curves_of(rows)
     seen = [_not_a_number(curves, model, train, error)]
-    checked = [f"{len(curves.steps):,} training losses and gradient norms for NaN and infinity"]
+    checked = [f"the loss and gradient norm of {_counted(len(curves.steps), 'step')} for NaN and infinity"]
     unchecked = []
     enough = _exact_match(curves) >= ENOUGH
     if len(curves.steps) >= min(train.warmup_steps, 200) + FEWEST_STEPS:
         seen += _curve_findings(curves, model, train, over=over, enough=enough)
         checked.append("the course of the training loss for divergence, standstill and unsteadiness")
     else:
-        unchecked.append(f"the course of the loss ({len(curves.steps):,} steps are too few)")
+        unchecked.append(f"the course of the loss ({_counted(len(curves.steps), 'step')}: too few)")
     if len(curves.evaluations) >= 4:
         seen += [_over_fitting(curves, train), _answer_seen(curves, model)]
         checked.append(f"{len(curves.evaluations)} evaluations for over-fitting and plateau")

@@ -13,7 +13,8 @@ from transformer.analysis.doctor import Diagnosis, Finding, Severity, diagnose
 from transformer.analysis.head_health import HeadHealth, head_health
 from transformer.analysis.proportions import Proportions, proportions
 from transformer.checkpoint import CheckpointError, history, load_checkpoint
-from transformer.corpora import CorpusError, load_corpus
+from transformer.corpora import CorpusError
+from transformer.own_copy import load_own
 from transformer.runs import Run, RunError
 from transformer.settings import METRICS_FILE, WEIGHTS_FILE
 
@@ -84,13 +85,14 @@ def _panel(run_id: str, was_busy: bool) -> None:
     examination, busy = examinations().of(run)
     if was_busy and not busy and not run.status.active:
         st.rerun()  # how often this is redrawn is settled by a full run alone
-    found = _diagnosis(str(run.folder), _stamp(run, METRICS_FILE), run, examination)
+    over, error = not run.status.active, run.status.error
+    found = _diagnosis(str(run.folder), _stamp(run, METRICS_FILE), over, error, run, examination)
     st.markdown("##### Doctor")
     for finding in found.findings:
         _show(finding)
     if not found.findings:
         st.markdown(":green[:material/check_circle:] **Nothing found.**")
-    st.caption(_said(found, busy=busy))
+    st.caption(_said(found, busy=busy, examined=examination is not None))
 
 
 def _show(finding: Finding) -> None:
@@ -99,23 +101,26 @@ def _show(finding: Finding) -> None:
     )
 
 
-def _said(found: Diagnosis, *, busy: bool) -> str:
+def _said(found: Diagnosis, *, busy: bool, examined: bool) -> str:
     said = f"Checked: {'; '.join(map(plain, found.checked))}."
+    if busy and not examined:
+        return f"{said} Heads and corpus are being examined."
     if found.unchecked:
         said += f" Not checked: {'; '.join(map(plain, found.unchecked))}."
-    return said + " The heads of the newest weights are being examined." * busy
+    return said
 
 
 @st.cache_data(max_entries=50, show_spinner=False)
-def _diagnosis(folder: str, stamp: int, _run: Run, examination: Examination | None) -> Diagnosis:
-    examination = examination or Examination()
-    status, settings = _run.status, _run.settings
+def _diagnosis(
+    folder: str, stamp: int, over: bool, error: str, _run: Run, examination: Examination | None
+) -> Diagnosis:
+    examination, settings = examination or Examination(), _run.settings
     return diagnose(
         history(_run.folder),
         settings.model,
         settings.train,
-        over=not status.active,
-        error=status.error,
+        over=over,
+        error=error,
         corpus=examination.corpus,
         heads=examination.heads,
     )
@@ -124,7 +129,7 @@ def _diagnosis(folder: str, stamp: int, _run: Run, examination: Examination | No
 def _examine(run: Run) -> Examination:
     """Heads and corpus of a run as far as they can be read. Never raises: what is missing is said to be unchecked."""
     try:
-        corpus = load_corpus(run.settings.corpus)
+        corpus = load_own(run.settings.corpus, run.folder)
         checkpoint = load_checkpoint(run.folder)
     except (CorpusError, CheckpointError, OSError, ValueError):
         return Examination()

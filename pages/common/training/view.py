@@ -10,6 +10,7 @@ from pages.common.controls import say
 from pages.common.pictures import is_dark
 from pages.common.training import run_state
 from pages.common.training.data import Progress, progress_of, samples_of
+from pages.common.training.doctor import doctor_panel
 from pages.common.training.memory import memory, show_run
 from pages.common.training.run_curves import draw_curves, loss_curves
 from pages.common.training.timeline import timeline_panel
@@ -31,6 +32,7 @@ def run_panel(run_id: str) -> None:
     before = runs.status(run_id)
     every = (EVERY_S if before.phase == "training" else WHILE_STARTING_S) if before.active else None
     st.fragment(_panel, run_every=every)(run_id, before)
+    doctor_panel(run_id)
     timeline_panel(run_id)
 
 
