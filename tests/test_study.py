@@ -15,6 +15,7 @@ from transformer.analysis.lengths import LengthScore, scores_by_length, wilson
 from transformer.figures.study import ByLength, Learning, learning_figure, lengths_figure
 from transformer.pairs import words
 from transformer.recipes import Recipe
+from transformer.run_status import Status, write_status
 from transformer.study import StudyError, StudyPlan, StudyRun, create_study, load_study
 from transformer.study_verdict import length_curves, verdicts
 from transformer.study_work import conduct
@@ -146,15 +147,19 @@ def test_a_study_that_is_asked_to_stop_goes_on_where_it_stood(own_runs):
     assert load_study(name).runs[0] == first
 
 
-def test_a_run_that_was_deleted_or_stopped_is_told_and_left_out(own_runs):
+def test_a_run_that_was_deleted_is_told_and_left_out_also_while_it_is_tested(own_runs):
     name = create_study(TINY, name="loss")
+    first = load_study(name).runs[0]
+    study.save_study(load_study(name).with_run(replace(first, id="gone", state="running")))
 
-    def delete_first(progress):
-        if progress.run.positions == "sinusoidal" and progress.said == "testing lengths 1 to 6":
+    def delete(progress):
+        if progress.said.startswith("testing") and runs.list_runs():  # finished by then, and in memory
+            write_status(runs.run_folder(progress.run.id), Status(state="finished"))
             runs.delete(progress.run.id)
 
-    conduct(name, delete_first)
-    assert {run.positions: run.state for run in load_study(name).runs}["learned"] == "done"
+    conduct(name, delete)
+    assert [run.state for run in load_study(name).runs] == ["deleted", "done"]
+    assert [run.positions for run in load_study(name).done] == ["learned"]
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"name": "x"}', '{"plan": {"steps": "many"}, "runs": []}'])

@@ -127,7 +127,7 @@ def _results(run: StudyRun, plan: StudyPlan, tell: Callable[[str], None]) -> Stu
         bleu=held_out["bleu"],
         count=held_out["count"],
         tokens_per_s=round(median(row["tokens_per_s"] for row in rows if row["split"] == "train"), 1),
-        elapsed_s=round(runs.status(run.id).elapsed_s, 1),
+        elapsed_s=round(max(row["elapsed_s"] for row in rows), 1),
         trained_positions=trained,
         curve=tuple((row["step"], round(row["loss"], 4), row["exact_match"]) for row in evaluations),
         lengths=lengths,
