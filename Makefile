@@ -1,10 +1,11 @@
 # make app   set up and open the app        make test   set up and run every test
 # make check format, lint and types         make checkpoints  train the shipped models again, into build/
+# make bench speed, as ratios to peers on the same work; on a quiet machine, about ten minutes
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PORT ?= 8501
 
-.PHONY: app test check checkpoints browser clean
+.PHONY: app test check bench checkpoints browser clean
 
 app: .venv/app-ready
 	$(BIN)/python -m streamlit run serve.py --server.port $(PORT)
@@ -18,6 +19,15 @@ check: .venv/test-ready
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m pyright
+
+bench: .venv/test-ready browser
+	$(BIN)/python tests/benchmarks/training.py
+	$(BIN)/python tests/benchmarks/decoding.py --threads 2
+	$(BIN)/python tests/benchmarks/start_latency.py
+	$(BIN)/python tests/benchmarks/page_latency.py
+	$(BIN)/python tests/benchmarks/positions_latency.py
+	$(BIN)/python tests/benchmarks/steps_latency.py
+	$(BIN)/python tests/benchmarks/estimate.py
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

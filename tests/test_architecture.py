@@ -40,6 +40,7 @@ MODEL_BUILDERS = {
     "continuing",
     "engines",
     "study",
+    "sweeps",
     "commands",
     "__main__",
 }

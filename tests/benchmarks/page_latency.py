@@ -1,0 +1,69 @@
+"""Milliseconds of one rerun of the Attention page on the server: `python tests/benchmarks/page_latency.py`.
+
+The page's script on pronouns-en-fr, each time with another head chosen by the address, so that the picture is a new
+one; without a run and beside one that trains with all the machine's threads. What the browser then draws is not here.
+"""
+
+import argparse
+import gc
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+import torch
+from streamlit.testing.v1 import AppTest
+
+from transformer import runs
+from transformer.config import CorpusConfig
+from transformer.recipes import recipe_for
+
+
+def main(arguments: list[str]) -> None:
+    """Prints a line without a run and one beside a run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=60)
+    options = parser.parse_args(arguments)
+    os.chdir(ROOT)
+    torch.set_num_threads(1)  # as serve.py does
+    with tempfile.TemporaryDirectory(prefix="page-latency-") as folder:
+        os.environ["ATTENTION_LAB_RUNS"] = folder
+        app = AppTest.from_file("app.py", default_timeout=60)
+        app.query_params["model"] = "pronouns-en-fr"
+        app.switch_page("pages/attention.py").run()
+        gc.collect()
+        gc.freeze()  # as serve.py does
+        _report("idle", app, options.times)
+        recipe = recipe_for("pronouns-en-fr")
+        run = runs.create_run(recipe.model, recipe.train, CorpusConfig(name="pronouns-en-fr"))
+        runs.start(run)
+        try:
+            while not runs.metrics(run):
+                time.sleep(0.1)
+            _report("while a run trains", app, options.times)
+        finally:
+            runs.stop(run)
+            while runs.status(run).active:
+                time.sleep(0.1)
+
+
+def _report(name: str, app: AppTest, times: int) -> None:
+    taken = []
+    for number in range(times):
+        app.query_params["head"] = str(number % 4)
+        start = time.perf_counter()
+        app.run()
+        taken.append((time.perf_counter() - start) * 1e3)
+        assert not app.exception, app.exception
+    p50, p95 = np.percentile(taken[4:], (50, 95))
+    print(f"Attention page, {name}: p50 {p50:.0f} ms, p95 {p95:.0f} ms of {times - 4} reruns", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

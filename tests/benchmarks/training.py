@@ -1,0 +1,228 @@
+"""Training speed against torch.nn.Transformer and transformers' Marian: `python tests/benchmarks/training.py`.
+
+All train on the same batches of pronouns-en-fr, padding included, with the same sizes, dropout, label smoothing,
+clipping and fused AdamW. Rounds alternate between the contenders; a row gives each one's best round in real target
+tokens a second, and the ratios to ours. Then, at d_model 512: which part of the machine's matrix-product speed a step
+reaches. Measure on a quiet machine.
+"""
+
+import argparse
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import MarianConfig, MarianMTModel
+
+from transformer.config import PRESETS, CorpusConfig, ModelConfig, Precision, TrainConfig
+from transformer.corpora import corpus_tokenizer, load_corpus
+from transformer.data import Batch, BatchStream
+from transformer.devices import autocast
+from transformer.evaluation import summed_loss
+from transformer.model import Transformer
+from transformer.positions import sinusoidal_table
+from transformer.state import build_optimizer
+
+CPU = torch.device("cpu")
+CONFIG = TrainConfig()
+SETTINGS = (("tiny", 0), ("small", 0), ("small", 4_000))
+"""Preset, and a vocabulary to pretend (0: the corpus's own)."""
+WIDTH = 15
+Loss = Callable[[Batch], Tensor]
+
+
+def main(arguments: list[str]) -> None:
+    """Prints a table of ratios, and the fraction of the matrix-product speed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=10)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    names = ("precision", "ours tok/s", "torch.nn", "Marian", "ours/torch.nn", "ours/Marian")
+    _row("model", *names)
+    for preset, vocabulary in SETTINGS:
+        _race(preset, vocabulary, options)
+    _fraction(options)
+
+
+def _race(preset: str, vocabulary: int, options: argparse.Namespace) -> None:
+    batches, own = _batches(options.steps)
+    config = replace(PRESETS[preset], vocab_size=vocabulary or own)
+    torch.manual_seed(0)
+    ours, theirs, marian = Transformer(config), _TorchPeer(config), _marian(config)
+    losses: dict[str, tuple[nn.Module, Loss]] = {
+        "ours": (ours, lambda batch: summed_loss(ours, batch, CPU, CONFIG.label_smoothing)),
+        "torch.nn": (theirs, theirs.loss),
+        "Marian": (marian, lambda batch: _marian_loss(marian, batch)),
+    }
+    speeds: dict[tuple[str, Precision], float] = {}
+    optimizers = {name: build_optimizer(model, CONFIG) for name, (model, _) in losses.items()}
+    for round_number in range(options.rounds + 1):  # the first one warms up
+        for precision in ("float32", "bfloat16"):
+            for name, (model, loss) in losses.items():
+                speed = _speed(model.train(), loss, optimizers[name], batches, precision)
+                if round_number:
+                    speeds[name, precision] = max(speed, speeds.get((name, precision), 0.0))
+    for precision in ("float32", "bfloat16"):
+        a, b, c = (speeds[name, precision] for name in losses)
+        label = f"{preset}, V = {config.vocab_size:,}"
+        _row(label, precision, f"{a:,.0f}", f"{b:,.0f}", f"{c:,.0f}", f"{a / b:.2f}", f"{a / c:.2f}")
+    best = max(speeds["ours", "float32"], speeds["ours", "bfloat16"])
+    b, c = speeds["torch.nn", "float32"], speeds["Marian", "float32"]
+    _row("", "faster", f"{best:,.0f}", "float32", "float32", f"{best / b:.2f}", f"{best / c:.2f}")
+
+
+def _row(label: str, *cells: str) -> None:
+    print(label.ljust(22) + "".join(cell.rjust(WIDTH) for cell in cells), flush=True)
+
+
+def _speed(
+    model: nn.Module, loss: Loss, optimizer: torch.optim.Optimizer, batches: list[Batch], precision: Precision
+) -> float:
+    start = time.perf_counter()
+    for batch in batches:
+        with autocast(CPU, precision):
+            value = loss(batch) / batch.n_tokens
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), CONFIG.clip_norm)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    return sum(batch.n_tokens for batch in batches) / (time.perf_counter() - start)
+
+
+def _batches(count: int, batch_tokens: int = 2_048) -> tuple[list[Batch], int]:
+    """Training batches of the pronoun corpus, and its vocabulary size."""
+    config = CorpusConfig(name="pronouns-en-fr")
+    corpus = load_corpus(config)
+    tokenizer = corpus_tokenizer(corpus, config)
+    stream = BatchStream(corpus.train, tokenizer, batch_tokens=batch_tokens, seed=0, max_length=64, width_multiple=4)
+    return [batch for batch, _ in islice(stream, count)], tokenizer.vocab_size
+
+
+class _TorchPeer(nn.Module):
+    """torch.nn.Transformer as its users write it: tied embeddings, sinusoids, masks, logits at every position."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.core = nn.Transformer(
+            config.d_model,
+            config.n_heads,
+            config.n_encoder_layers,
+            config.n_decoder_layers,
+            config.d_ff,
+            config.dropout,
+            batch_first=True,
+        )
+        self.core.encoder.norm = self.core.decoder.norm = None
+        self.tokens = nn.Embedding(config.vocab_size, config.d_model)
+        nn.init.normal_(self.tokens.weight, std=config.d_model**-0.5)
+        self.dropout = nn.Dropout(config.embedding_dropout)
+        self.register_buffer("positions", sinusoidal_table(config.max_length, config.d_model).float())
+
+    def embed(self, ids: Tensor) -> Tensor:
+        x = self.tokens(ids) * math.sqrt(self.tokens.embedding_dim)
+        return self.dropout(x + self.positions[: ids.size(1)])
+
+    def loss(self, batch: Batch) -> Tensor:
+        length = batch.target_in.size(1)
+        states = self.core(
+            self.embed(batch.source),
+            self.embed(batch.target_in),
+            tgt_mask=torch.ones(length, length, dtype=torch.bool).triu(1),
+            src_key_padding_mask=~batch.source_mask,
+            tgt_key_padding_mask=~batch.target_mask,
+            memory_key_padding_mask=~batch.source_mask,
+        )
+        return _loss_of(F.linear(states, self.tokens.weight), batch)
+
+
+def _marian(config: ModelConfig) -> MarianMTModel:
+    return MarianMTModel(
+        MarianConfig(
+            vocab_size=config.vocab_size,
+            decoder_vocab_size=config.vocab_size,
+            d_model=config.d_model,
+            encoder_layers=config.n_encoder_layers,
+            decoder_layers=config.n_decoder_layers,
+            encoder_attention_heads=config.n_heads,
+            decoder_attention_heads=config.n_heads,
+            encoder_ffn_dim=config.d_ff,
+            decoder_ffn_dim=config.d_ff,
+            activation_function="relu",
+            max_position_embeddings=config.max_length,
+            scale_embedding=True,
+            dropout=config.dropout,
+            attention_dropout=0.0,
+            activation_dropout=0.0,
+            pad_token_id=config.pad_id,
+            bos_token_id=config.bos_id,
+            eos_token_id=config.eos_id,
+            decoder_start_token_id=config.bos_id,
+            forced_eos_token_id=None,
+            attn_implementation="sdpa",
+        )
+    )
+
+
+def _marian_loss(model: MarianMTModel, batch: Batch) -> Tensor:
+    logits = model(
+        input_ids=batch.source,
+        attention_mask=batch.source_mask.long(),
+        decoder_input_ids=batch.target_in,
+        decoder_attention_mask=batch.target_mask.long(),
+        use_cache=False,
+    ).logits
+    return _loss_of(logits, batch)
+
+
+def _loss_of(logits: Tensor, batch: Batch) -> Tensor:
+    labels = batch.target_out.masked_fill(~batch.target_mask, -100)
+    return F.cross_entropy(
+        logits.float().flatten(0, 1), labels.flatten(), label_smoothing=CONFIG.label_smoothing, reduction="sum"
+    )
+
+
+def _fraction(options: argparse.Namespace) -> None:
+    """Floating-point operations a second of a training step at d_model 512, against a plain matrix product's."""
+    batches, vocab_size = _batches(3)
+    model = Transformer(replace(PRESETS["base"], vocab_size=vocab_size, n_encoder_layers=2, n_decoder_layers=2)).train()
+    optimizer = build_optimizer(model, CONFIG)
+
+    def loss(batch: Batch) -> Tensor:
+        return summed_loss(model, batch, CPU, CONFIG.label_smoothing)
+
+    with FlopCounterMode(display=False) as counter:
+        _speed(model, loss, optimizer, batches, "float32")
+    for precision, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
+        a, b = torch.randn(2_048, 512).to(dtype), torch.randn(512, 2_048).to(dtype)
+        product = min(_seconds(lambda a=a, b=b: a @ b) for _ in range(20))
+        peak = 2 * 2_048 * 512 * 2_048 / product
+        step = min(_seconds(lambda p=precision: _speed(model, loss, optimizer, batches, p)) for _ in range(4))
+        reached = counter.get_total_flops() / step
+        print(
+            f"d_model 512, {precision}: a step does {reached / 1e9:,.0f} GFLOP/s, a 2048 x 512 x 2048 product "
+            f"{peak / 1e9:,.0f}: {reached / peak:.2f} of it",
+            flush=True,
+        )
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
