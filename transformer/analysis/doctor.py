@@ -98,8 +98,8 @@ def diagnose(
     else:
         seen += [_vocabulary(corpus), _length(corpus, model)]
         checked.append(f"a vocabulary of {corpus.vocab_size:,} and max_length {corpus.max_length} against the corpus")
-    if heads is None or not curves.steps:
-        unchecked.append("the attention heads (no weights yet, or no corpus)")
+    if heads is None or len(curves.steps) < FEWEST_STEPS:
+        unchecked.append("the attention heads (no weights yet, too few steps, or no corpus)")
     else:
         seen += _heads(heads, model, enough=enough)
         checked.append(f"{_counted(len(heads), 'attention head')} for dead and saturated ones")
