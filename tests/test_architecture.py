@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1]
 
 ROOMS = [
     """config masks positions taps files locks settings devices
-       data loss dropout schedule tokenizer cleaning corpora prepared own_copy uploads corpus_stats tasks metrics pairs recipes
-       emoji_names pronouns figures two_sided_tokenizer""",
+       data loss dropout schedule tokenizer cleaning corpora prepared own_copy uploads corpus_stats tasks metrics pairs
+       recipes emoji_names pronouns figures two_sided_tokenizer""",
     "attention",
     "layers",
     "model",
@@ -20,7 +20,7 @@ ROOMS = [
     "evaluation team",
     "training analysis engines",
     """continuing run_archive foreign_zip run_labels sweeps run_status claims quota job_queue launch warm_worker
-       runs journal card trainee worker rehearsal lab""",
+       tending runs journal card trainee worker rehearsal lab""",
     "study study_verdict study_work",
     "commands study_command engine_commands",
     "__main__",
@@ -41,6 +41,7 @@ MODEL_BUILDERS = {
     "engines",
     "study",
     "sweeps",
+    "doctor",
     "commands",
     "__main__",
 }

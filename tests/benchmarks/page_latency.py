@@ -17,12 +17,12 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-import torch
-from streamlit.testing.v1 import AppTest
+import torch  # noqa: E402
+from streamlit.testing.v1 import AppTest  # noqa: E402
 
-from transformer import runs
-from transformer.config import CorpusConfig
-from transformer.recipes import recipe_for
+from transformer import runs  # noqa: E402
+from transformer.config import CorpusConfig  # noqa: E402
+from transformer.recipes import recipe_for  # noqa: E402
 
 
 def main(arguments: list[str]) -> None:
