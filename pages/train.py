@@ -96,11 +96,7 @@ with recipe:
                 st.button("Drop these", type="tertiary", on_click=put, args=("others", ()))
             sentences(("others",), shown, notes)
             st.button("Back to the recipe", type="tertiary", on_click=reset)
-    without = st.expander(
-        f"Leave a part out{f' · {len(plan.left_out)} left out' if plan.left_out else ''}",
-        key=key_of("without"),
-        on_change="rerun",
-    )
+    without = st.expander("Leave a part out", key=key_of("without"), on_change="rerun")
     if without.open:
         with without:
             part_switches(plan.left_out)

@@ -316,7 +316,7 @@ def test_an_uploaded_file_is_shown_and_trained_on(started, room):
     ("name", "content", "said"),
     [
         ("few.tsv", b"a\tb\n", "200"),
-        ("picture.png", b"\x89PNG", "is not a kind of file"),
+        ("picture.tsv", b"\x89PNG", "UTF-8"),
         ("wrong.jsonl", b"{}\n" * 300, "wrong.jsonl"),
         ("latin.csv", "été,summer\n".encode("latin-1") * 300, "UTF-8"),
         ("bomb.zip", b"PK nothing", "bomb.zip"),

@@ -156,8 +156,7 @@ def _bring() -> None:
     try:
         path = save_upload(file.name, file.getvalue())
     except CorpusError as error:
-        said = str(error).rstrip(".")
-        now.problems = {"upload": f"{said[:1].upper()}{said[1:]}."}
+        now.problems = {"upload": f"{str(error).rstrip('.')}."}
     else:
         take_corpus(corpora.of_path(path))
         show("corpus")

@@ -111,7 +111,7 @@ def _text_faults(plan: Plan, known: dict[str, str]) -> dict[str, str]:
     try:
         tokenizer = text_of(plan).tokenizer
     except CorpusError as error:
-        return {"corpus": f"{_capital(error)}."}
+        return {"corpus": f"{error}."}
     except TokenizerError as error:
         field = "vocab_size" if error.ceiling is not None or plan.vocab_size is not None else "tokenizer"
         said = str(error).replace("vocab_size (", f"{LABELS['vocab_size']} (")
@@ -158,8 +158,3 @@ def _shipped_s(model: ModelConfig, train: TrainConfig, plan: Plan) -> float | No
         if same_model and same_steps and settings.corpus.name == plan.corpus:
             return progress_of(found.folder).last("train", "elapsed_s")
     return None
-
-
-def _capital(error: Exception) -> str:
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}"
