@@ -14,14 +14,15 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from tiny_runs import MODEL, settings
 
-import transformer.trainee  # noqa: F401  (the forks would import it otherwise)
 from transformer import corpora, job_queue, runs, worker
 from transformer.config import CorpusConfig
 from transformer.prepared import prepared
+from transformer.warm_worker import MODULES
 
 CORPUS = CorpusConfig(name="reverse")
 STEPS = 60
@@ -29,6 +30,8 @@ STEPS = 60
 
 def main(folder: Path) -> None:
     corpora.TOKENIZER_PAIRS_OF_TASK = 50  # the task names its whole vocabulary anyhow
+    for module in MODULES:  # each fork would import them otherwise
+        import_module(module)
     prepared(CORPUS)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system reaps whoever is killed
     gc.collect()

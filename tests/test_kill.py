@@ -26,7 +26,7 @@ from transformer.settings import read_settings
 HERE = Path(__file__).parent
 KILLS = int(os.environ.get("KILLS", "100"))
 """More of them make a soak test."""
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 class Forks:
@@ -187,4 +187,4 @@ def wait_until(holds):
     end = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.002)
+        time.sleep(0.01)

@@ -21,7 +21,7 @@ from typing import Any
 READY = b"ready"
 NICENESS = 10
 ORPHAN_CHECK_S = 30.0
-_MODULES = ("torch._dynamo", "transformer.trainee", "transformer.worker")
+MODULES = ("torch._dynamo", "transformer.trainee", "transformer.worker")
 """torch._dynamo because the first torch optimiser imports it: three quarters of a second."""
 _LARGEST_REQUEST = 65_536
 
@@ -31,7 +31,7 @@ def main() -> int:
     with contextlib.suppress(AttributeError, OSError):
         os.nice(NICENESS)
     line = socket.socket(fileno=0)
-    for module in _MODULES:
+    for module in MODULES:
         import_module(module)
     corpora = import_module("transformer.corpora")
     corpora.load_corpus(corpora.PRONOUNS)  # the one shipped corpus that takes a moment to make
