@@ -21,6 +21,7 @@ from transformer.interventions import parse_intervention
 from transformer.lab import GREEDY, Lab, load
 from transformer.own_copy import AbsentCorpus, load_own
 from transformer.pairs import Pair, Split, split_of, words
+from transformer.publishing import publish
 from transformer.run_archive import load_archive, save_archive
 from transformer.run_labels import about, rename, set_note
 from transformer.runs import Run, RunError, Status
@@ -32,12 +33,15 @@ from transformer.training import Evaluated, Event, TrainingError
 EXPECTED_ERRORS = (CheckpointError, CorpusError, RunError, TokenizerError, TrainingError, ValueError, OSError)
 """What a wrong argument, file or setting raises; shown as one sentence."""
 
-RunsAction = Literal["list", "show", "pause", "resume", "stop", "delete", "rename", "note", "export", "import"]
+RunsAction = Literal[
+    "list", "show", "pause", "resume", "stop", "delete", "rename", "note", "export", "import", "publish"
+]
 _USAGE = {action: f"runs {action} RUN" for action in get_args(RunsAction)} | {
     "rename": "runs rename RUN NAME",
     "note": 'runs note RUN "TEXT"',
     "export": "runs export RUN FILE.zip",
     "import": "runs import FILE.zip",
+    "publish": "runs publish RUN FOLDER",
 }
 ModelName = Annotated[str, tyro.conf.arg(help="A shipped checkpoint's name, a run's id, or a folder.")]
 
@@ -140,29 +144,34 @@ def inspect(
     )
 
 
+_WITH_VALUE = ("rename", "note", "export", "publish")
+
+
 def runs(
     action: tyro.conf.Positional[RunsAction] = "list",
     run: tyro.conf.Positional[str | None] = None,
     value: tyro.conf.Positional[str | None] = None,
     *,
     with_corpus: bool = False,
+    half: bool = False,
 ) -> None:
     """List the runs, or show, pause, resume, stop or delete one; rename RUN NAME, note RUN TEXT, export RUN FILE.zip,
-    import FILE.zip.
+    import FILE.zip, publish RUN FOLDER.
 
     Args:
         run: The run's id; for import, the archive.
         value: The new name, the note (empty takes it away), or the archive to write.
         with_corpus: Add the file that the run learned from to the archive.
+        half: Publish the weights in float16.
     """
     if action == "list":
         _print_runs(run_folders.list_runs())
         return
     if run is None:
         raise RunError(f"which {'archive' if action == 'import' else 'run'}? say: {_USAGE[action]}")
-    if value is None and action in ("rename", "note", "export"):
+    if value is None and action in _WITH_VALUE:
         raise RunError(f"something is missing; say: {_USAGE[action]}")
-    if value is not None and action not in ("rename", "note", "export"):
+    if value is not None and action not in _WITH_VALUE:
         raise RunError(f"{value!r} is one word too many; say: {_USAGE[action]}")
     match action:
         case "rename":
@@ -172,6 +181,10 @@ def runs(
             set_note(run, value or "")
         case "export":
             save_archive(run, Path(value or ""), with_corpus=with_corpus)
+            print(f"{run} is in {value}")
+            return
+        case "publish":
+            publish(run_folders.run_folder(run), Path(value or ""), half=half)
             print(f"{run} is in {value}")
             return
         case "import":
