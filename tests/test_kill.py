@@ -115,7 +115,7 @@ def test_killed_a_hundred_times_at_any_moment_runs_lose_nothing_and_end_bit_equa
             met["not made yet"] += 1
             assert name not in {run.id for run in runs.list_runs()}
             continue
-        now = settled(name, forks)
+        now = settled(name)
         met[now.state] += 1
         if now.state == "failed":
             assert "the trainer ended without a word, as when it is killed" in now.error
@@ -133,15 +133,12 @@ def test_killed_a_hundred_times_at_any_moment_runs_lose_nothing_and_end_bit_equa
     assert met["running"], met  # a trainer whose server was killed goes on
 
 
-def settled(name, forks):
-    """The run's status once a trainer that nobody killed has said something, or is seen to be none."""
-    if forks.pid("trainer") is None:
-        now = runs.status(name)
-        assert now.state in ("failed", "finished", "queued"), now
-        assert now.waiting or not now.active, now
-        return now
-    wait_until(lambda: runs.status(name).phase != "starting" or forks.pid("trainer") is None)
-    return runs.status(name)
+def settled(name):
+    """The run's status once a start that is under way has come to a trainer, or to nothing."""
+    wait_until(lambda: runs.status(name).phase != "starting")
+    now = runs.status(name)
+    assert now.state in ("running", "failed", "finished") or now.waiting or not now.active, now
+    return now
 
 
 def lost_nothing(name, before, whole):
