@@ -53,6 +53,8 @@ checkpoints: .venv/app-ready
 	$(TRAIN) reverse --name reverse-learned --model.positions learned
 	$(TRAIN) pronouns-en-fr --name pronouns-en-fr --train.max-steps 2000
 	$(TRAIN) pronouns-en-fr --name pronouns-en-fr-learned --model.positions learned --train.max-steps 2000
+	$(TRAIN) emoji-en-ko --name emoji-en-ko
+	$(TRAIN) emoji-en-fr --name emoji-en-fr
 
 TRAIN := ATTENTION_LAB_RUNS=build/runs GOMP_SPINCOUNT=1000 $(BIN)/python -m transformer train --train.precision float32 --corpus.name
 
