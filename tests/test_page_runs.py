@@ -347,7 +347,7 @@ def test_the_timeline_of_the_run_in_hand_stands_below():
 def test_a_sweep_is_planned_from_a_run_and_started(queued):
     run_id = trained_run()
     at = press(open_page("runs", run=run_id), "Sweep over a setting")
-    assert at.query_params["view"] == ["Sweeps"] and at.selectbox(key="base").value == run_id
+    assert at.query_params["view"] == "Sweeps" and at.selectbox(key="base").value == run_id
     at = checked(at.selectbox(key="setting").set_value("train.label_smoothing").run())
     assert plain(f"{run_id} has train.label_smoothing 0.1.") in texts(at)
     at = checked(at.text_input(key="values").set_value("0, 0.2").run())
