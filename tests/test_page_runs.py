@@ -354,7 +354,7 @@ def test_a_sweep_is_planned_from_a_run_and_started(queued):
     at = press(at, "Train 2 runs")
     (sweep,) = sweeps.sweeps_of(runs.list_runs())
     assert [part.value for part in sweep.parts] == [0.0, 0.2] and [part.run.id for part in sweep.parts] == queued
-    assert at.query_params["sweep"] == [sweep.id]
+    assert at.query_params["sweep"] == sweep.id
     assert [row["label_smoothing"] for row in table(at).values()] == ["0", "0.2"]
     assert "2 waiting" in texts(at)
     at = press(at, "Cancel the sweep")
