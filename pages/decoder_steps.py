@@ -5,7 +5,7 @@ from dataclasses import replace
 import streamlit as st
 
 from pages.common import controls
-from pages.common.explain import STEPS_EXPLAINED, what_am_i_looking_at
+from pages.common.explain import steps_explained, what_am_i_looking_at
 from pages.common.step_beam import choose_beam, show_beam
 from pages.common.step_choices import choices, choose_look, settled
 from pages.common.step_inside import show_inside
@@ -45,7 +45,7 @@ match chosen.look:
         left, right = st.columns([3, 2], gap="medium")
         with left:
             choose_reference(scene, walk, chosen)
-            what_am_i_looking_at(STEPS_EXPLAINED, scene.lab.model.config)
+            what_am_i_looking_at(steps_explained(scene.lab.model.config), scene.lab.model.config)
         with right:
             controls.choose_layer_or_average(scene)
             with st.container(horizontal=True, vertical_alignment="center"):
