@@ -140,9 +140,10 @@ def fused_attention(
     allowed = mask | ~seen
     attn_mask = allowed if bias is None else bias.to(q.dtype).masked_fill(~allowed, -torch.inf)
     if q.device.type == "cpu" and q.dtype == torch.bfloat16:  # ten times as slow as float32 in its backward pass
+        wide = attn_mask if bias is None else attn_mask.float()
         with torch.autocast("cpu", enabled=False):
             context = F.scaled_dot_product_attention(
-                q.float(), k.float(), v.float(), attn_mask=attn_mask, dropout_p=dropout, scale=scale
+                q.float(), k.float(), v.float(), attn_mask=wide, dropout_p=dropout, scale=scale
             )
     else:
         context = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout, scale=scale)

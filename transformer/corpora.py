@@ -185,7 +185,7 @@ def _emoji_corpus(name: str) -> Corpus:
             "unseen words": splits.unseen_words,
         },
         tokenizer="bpe",
-        vocab_size=1_000,
+        vocab_size=2_000 if language in ("ja", "zh") else 1_000,  # their characters alone are more than 1,000
         examples=_examples(splits.seen_words),
         source_name="English",
         target_name=emoji_names.LANGUAGES[language],

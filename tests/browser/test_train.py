@@ -49,7 +49,7 @@ def state(page: Page, word: str, timeout: float = TRAINING_MS) -> None:
 
 def test_train_reverse_for_100_steps_then_look_inside_it(page: Page, server: Server):
     open_small(page, server, evaluate_every=25)
-    steps = page.get_by_role("spinbutton", name="End after")
+    steps = page.get_by_role("spinbutton", name="End after, steps")
     steps.fill("100")
     steps.press("Enter")
     page.wait_for_url("**steps=100**")

@@ -92,7 +92,7 @@ function drawLarge(canvas, film, index) {
     for (let column = 0; column < Math.min(frame.columns.length, film.shape.columns); column++) {
       const weight = film.large[film.offsets[index].large + row * frame.columns.length + column];
       const colour = Number.isNaN(weight) ? film.masked : film.ramp[Math.round(Math.min(1, Math.max(0, weight)) * 255)];
-      context.fillStyle = `rgb(${colour.join(" ")})`;
+      context.fillStyle = `color(srgb ${Array.from(colour, (part) => part / 255).join(" ")})`;
       context.fillRect(rowRoom + column * cell, columnRoom + row * cell, cell - 1, cell - 1);
     }
   }
