@@ -83,5 +83,5 @@ def _end_trainers(runs: Path) -> None:
         status = json.loads(path.read_text())
         with contextlib.suppress(psutil.NoSuchProcess):
             trainer = psutil.Process(status.get("pid") or 0)
-            if trainer.pid and trainer.create_time() == status.get("create_time"):
+            if trainer.pid not in (0, os.getpid()) and trainer.create_time() == status.get("create_time"):
                 trainer.kill()

@@ -57,7 +57,7 @@ def test_change_the_kind_break_the_positions_and_see_the_output_change(page: Pag
     box.click()
     page.get_by_role("option", name="reverse-learned", exact=True).click()
     expect(page).to_have_url(re.compile(r"model=reverse-learned"))
-    page.get_by_role("radio", name="Shift").click()
+    page.get_by_role("radio", name="Shift", exact=True).click()
     expect(page.get_by_role("button", name="encoder positions · shifted by 1")).to_be_visible()
     page.get_by_role("radio", name="Remove").click()
     expect(page.get_by_role("button", name="encoder positions · removed")).to_be_visible()

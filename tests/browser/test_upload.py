@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,9 @@ def _scrubbed(page: Page) -> None:
 
 
 def _killed(run: str) -> None:
-    """The trainer too: `running_app` ended it with the server."""
+    """The trainer too: `running_app` ended it with the server, and the system takes a moment."""
+    deadline = time.monotonic() + 30
+    while runs.status(run).active and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert runs.status(run).state == "failed"
     assert "ended without a word" in runs.status(run).error
