@@ -109,7 +109,8 @@ def look_inside(
     step: int | None = None,
 ) -> None:
     """The button that opens the Attention page on this model; `step` is that of its weights, said where it is known."""
-    says = None if step is None else f"Opens the Attention page on the newest weights, those of step {step:,}"
+    # No step in the button: it would be another button with each new one, and a click in that moment would be lost.
+    says = "Opens the Attention page on the newest weights"
     if st.button("Look inside", key=key, icon=":material/search:", icon_position="right", help=says):
         parameters = {"model": run_id, "layer": layer, "head": head, "kind": None if kind == "cross" else kind}
         parameters |= {"text": text} if text else {}
