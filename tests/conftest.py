@@ -21,6 +21,11 @@ settings.register_profile("lab", max_examples=50, deadline=None, derandomize=Tru
 settings.load_profile("lab")
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Names a parameter of bytes by its length: packed bytes hold the time, and every worker must give equal names."""
+    return f"{len(val)} bytes" if isinstance(val, bytes) else None
+
+
 @pytest.fixture(autouse=True)
 def seed() -> int:
     """The seed from which torch starts in every test."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import torch
 from random_models import randomise
@@ -82,3 +83,12 @@ def field(fields: Iterable[Any], label: str) -> Any:
 def texts(at: AppTest) -> str:
     """All that the page says, as one text."""
     return "\n".join(element.value for element in (*at.markdown, *at.caption))
+
+
+def follow(at: AppTest, label: str, page: str) -> AppTest:
+    """The app after following the link with this label, which must lead to this page."""
+    (link,) = (link.proto for link in at.get("page_link") if link.proto.label == label)
+    assert link.page == page
+    return open_page(
+        page, **{name: value if len(value) > 1 else value[0] for name, value in parse_qs(link.query_string).items()}
+    )

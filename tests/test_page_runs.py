@@ -5,7 +5,7 @@ import os
 
 import psutil
 import pytest
-from page_models import checked, open_page, texts
+from page_models import checked, follow, open_page, texts
 from page_runs import PINNED, made_run, put_status, trained_run
 
 from pages.common.training.compare import entries
@@ -143,7 +143,7 @@ def test_deleting_the_last_run_leaves_the_invitation():
 
 def test_look_inside_opens_the_attention_page_on_the_run_in_hand():
     run_id = trained_run()
-    at = checked(button(open_page("runs", run=run_id), "Look inside").click().run())
+    at = follow(open_page("runs", run=run_id), "Look inside", "attention")
     assert at.selectbox(key="choose-model").value == run_id
     assert at.text_input(key="choose-text").value == PINNED[0]
 
@@ -301,7 +301,7 @@ def test_what_is_no_archive_is_refused_with_a_sentence():
 
 def test_continuing_opens_train_with_the_plan_of_this_run_and_its_weights():
     run_id = trained_run(seed=5)
-    at = press(open_page("runs", run=run_id), "Continue with other settings")
+    at = follow(open_page("runs", run=run_id), "Continue with other settings", "train")
     assert at.query_params["start_from"] == run_id and at.query_params["seed"] == "5"
     assert at.query_params["d_model"] == "16"
 

@@ -1,6 +1,7 @@
 """The Doctor's panel beside a run: what is wrong, with the number seen and what to try, or what was checked in vain."""
 
 import threading
+import time
 from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from transformer.settings import METRICS_FILE, WEIGHTS_FILE
 
 EVERY_S = 5.0
 WHILE_EXAMINING_S = 1.0
+AGAIN_S = 30.0
+"""Seconds between two examinations of a run at work, which writes new weights all the time."""
 _KEPT = 50
 _SIGNS: dict[Severity, str] = {
     "serious": ":red[:material/error:]",
@@ -43,12 +46,20 @@ class Examinations:
     pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
     lock: threading.Lock = field(default_factory=threading.Lock)
     found: OrderedDict[tuple[str, int], Future[Examination]] = field(default_factory=OrderedDict)
+    asked: dict[str, float] = field(default_factory=dict)
+    """By run folder: when its last examination was asked for."""
 
     def of(self, run: Run) -> tuple[Examination | None, bool]:
-        """The examination of the run's weights, or of earlier ones while that goes on; and whether it goes on."""
-        key = str(run.folder), _stamp(run, WEIGHTS_FILE)
+        """The examination of the run's weights, or of earlier ones while that goes on; and whether it goes on.
+
+        A run at work is examined every AGAIN_S seconds; until then it has the examination it had.
+        """
+        key, now = (str(run.folder), _stamp(run, WEIGHTS_FILE)), time.monotonic()
         with self.lock:
+            if run.status.active and now < self.asked.get(key[0], -AGAIN_S) + AGAIN_S:
+                key = next((known for known in reversed(self.found) if known[0] == key[0]), key)
             if key not in self.found:
+                self.asked[key[0]] = now
                 self.found[key] = self.pool.submit(_examine, run)
                 while len(self.found) > _KEPT:
                     self.found.popitem(last=False)

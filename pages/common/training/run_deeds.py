@@ -37,8 +37,13 @@ def deeds(entry: Entry, *, runs_here: list[Run]) -> None:
             _opens("Note", "note")
         if run is None or run.loadable:
             _download(entry)
-            if st.button("Continue with other settings", key="deed-continue", type="tertiary", help=_CONTINUE):
-                st.switch_page("pages/train.py", query_params=continue_link(entry))
+            st.page_link(
+                "pages/train.py",
+                label="Continue with other settings",
+                icon="",
+                help=_CONTINUE,
+                query_params=continue_link(entry),
+            )
         again = st.button("Repeat with another seed", key="deed-again", type="tertiary", help=_AGAIN)
         if st.button(
             "Sweep over a setting", key="deed-sweep", type="tertiary", on_click=sweep_over, args=(entry.name,)

@@ -102,19 +102,25 @@ def look_inside(
     run_id: str,
     text: str,
     *,
-    key: str,
     kind: str = "cross",
     layer: int | None = None,
     head: int | None = None,
     step: int | None = None,
 ) -> None:
-    """The button that opens the Attention page on this model; `step` is that of its weights, said where it is known."""
-    # No step in the button: it would be another button with each new one, and a click in that moment would be lost.
-    says = "Opens the Attention page on the newest weights"
-    if st.button("Look inside", key=key, icon=":material/search:", icon_position="right", help=says):
-        parameters = {"model": run_id, "layer": layer, "head": head, "kind": None if kind == "cross" else kind}
-        parameters |= {"text": text} if text else {}
-        st.switch_page("pages/attention.py", query_params={k: str(v) for k, v in parameters.items() if v is not None})
+    """The link that opens the Attention page on this model; `step` is that of its weights, said where it is known.
+
+    A link and no button with `st.switch_page`: the browser stops the timers of the page that is left when the link is
+    followed; a tick of the old page that arrives while the new one runs would leave that empty.
+    """
+    parameters = {"model": run_id, "layer": layer, "head": head, "kind": None if kind == "cross" else kind}
+    parameters |= {"text": text} if text else {}
+    st.page_link(
+        "pages/attention.py",
+        label="Look inside",
+        icon=":material/search:",
+        help="Opens the Attention page on the newest weights",
+        query_params={k: str(v) for k, v in parameters.items() if v is not None},
+    )
     if step is not None:
         st.caption(f"step {step:,}", width="content")
 

@@ -23,8 +23,9 @@ from transformer.runs import Run, RunError
 from transformer.tokenizer import load_tokenizer
 from transformer.trainee import SNAPSHOT_LIMIT
 
-COMPUTING_S, WATCHING_S = 0.25, 2.0
-BUDGET_S = 0.6
+COMPUTING_S, BESIDE_TRAINING_S = 0.25, 1.5
+"""Seconds between two redraws while frames are missing, and beside a run at work, whose weights are always new."""
+BUDGET_S, BUDGET_BESIDE_S = 0.6, 0.2
 """Seconds of computing at a time: between two such stretches a visitor's clicks are answered."""
 _FILM = "timeline-film"
 _KINDS: dict[AttentionKind, str] = {
@@ -58,11 +59,12 @@ def timeline_panel(run_id: str) -> None:
 
 
 def _every(run: Run, found: Sequence[Snapshot]) -> float | None:
-    """How often the panel has something new to do."""
+    """How often the panel has something new to do; the same for all of a run's work, as a change is a full run."""
+    if run.status.active:
+        return BESIDE_TRAINING_S
     now = timeline()
     same = (now.reel.run, now.reel.text) == (run.id, _text(run))
-    idle = not found or now.held or (same and not now.reel.missing(found))
-    return (WATCHING_S if run.status.active else None) if idle else COMPUTING_S
+    return None if not found or now.held or (same and not now.reel.missing(found)) else COMPUTING_S
 
 
 def _panel(run_id: str, every: float | None) -> None:
@@ -109,14 +111,15 @@ def _show(run: Run, found: Sequence[Snapshot]) -> None:
         _leave_run(run)
     _controls(run)
     reel = show_reel(run.id, _text(run))
+    budget_s = BUDGET_BESIDE_S if run.status.active else BUDGET_S
     if not now.held or not reel.own:
         try:
-            advance(reel, run, found, budget_s=BUDGET_S)
+            advance(reel, run, found, budget_s=budget_s)
         except ValueError as error:  # a sentence in a link: one that is typed is read before it is taken
             choose(text="")
             now.draft, now.problems = reel.text, (f"{_sentence(error)} Below is a sentence of the run.",)
             reel = show_reel(run.id, _text(run))
-            advance(reel, run, found, budget_s=BUDGET_S)
+            advance(reel, run, found, budget_s=budget_s)
     say(*now.problems)
     if strange := load_tokenizer(run.folder).unknown(reel.text):
         st.markdown(wording.unseen(strange))

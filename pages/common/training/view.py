@@ -95,7 +95,7 @@ def _head(run: Run, progress: Progress) -> None:
             view, text = timeline().view, pinned[0] if pinned else ""
             layer, head = view.place(run.settings.model)
             run_state.look_inside(
-                run.id, view.text or text, key="run-look", kind=view.kind, layer=layer, head=head, step=newest_step(run)
+                run.id, view.text or text, kind=view.kind, layer=layer, head=head, step=newest_step(run)
             )
     run_readings(
         state=run_state.state_word(run).capitalize(),
