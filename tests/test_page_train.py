@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import psutil
 import pytest
-from page_models import checked, open_page, texts
+from page_models import checked, follow, open_page, texts
 from page_runs import PINNED, made_run, put_status, trained_run
 
 from pages.common.training import measuring, timing
@@ -424,7 +424,7 @@ def test_a_finished_run_shows_its_curves_its_sentences_and_a_head():
 
 def test_look_inside_opens_the_attention_page_on_this_run_and_sentence():
     run_id = trained_run()
-    at = checked(open_page("train", run=run_id).button(key="run-look").click().run())
+    at = follow(open_page("train", run=run_id), "Look inside", "attention")
     assert at.selectbox(key="choose-model").value == run_id
     assert at.text_input(key="choose-text").value == PINNED[0]
 
