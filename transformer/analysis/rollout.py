@@ -1,0 +1,86 @@
+"""Attention rollout: which input tokens a position can have heard of, through all layers up to one.
+
+Abnar and Zuidema (2020), "Quantifying Attention Flow in Transformers", section 3. It takes a layer for the mean of its
+heads and a residual that counts as much as they do: no values, no feed-forwards, no norms. What a head looks at and
+what it passes on are different things, so a rollout is a picture of the paths, not of effects.
+
+Here W is the mean of a block's heads, those that are off counting as 0, and the residual enters as the identity:
+A = (W + I) / 2, each row then divided by its sum (which is 1 unless heads are off or the row is fully masked).
+A block without a residual has A = W. Rollout through layer l is A_l A_(l-1) ... A_0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+Weights = Float[ndarray, "layer head query key"]
+
+
+@dataclass(frozen=True)
+class CrossRollout:
+    """What the decoder's positions heard of both sentences, through each of its layers. Rows of both sum to 1."""
+
+    source: Float[ndarray, "layer query source"]
+    target: Float[ndarray, "layer query target"]
+
+
+def rollout(weights: Float[ndarray, "layer head query query"], residual: Sequence[bool]) -> ndarray:
+    """The rollout of a self-attention stack through each layer [layer query key], in float64.
+
+    `residual` says of each layer whether its block has one. The encoder's is Abnar and Zuidema's own; the decoder's is
+    the same product of its causal self-attention, as if there were no cross-attention.
+    """
+    heard = np.eye(weights.shape[-1])
+    through = []
+    for layer, has_residual in zip(weights, residual, strict=True):
+        mean = layer.mean(axis=0, dtype=np.float64)
+        heard = _rows_to_one(mean + np.eye(len(mean)) if has_residual else mean) @ heard
+        through.append(heard)
+    return np.stack(through)
+
+
+def cross_rollout(
+    encoder: Float[ndarray, "source source"],
+    decoder_self: Float[ndarray, "layer head query query"],
+    cross: Float[ndarray, "layer head query source"],
+    residual_self: Sequence[bool],
+    residual_cross: Sequence[bool],
+) -> CrossRollout:
+    """Rollout through encoder and decoder together: every decoder position as a mixture of source and target tokens.
+
+    A position starts as its own target token. In each layer self-attention mixes positions, as in `rollout`; then the
+    position becomes (C E + what it was) / 2, where C is the mean of the cross-attention's heads and E the encoder's
+    rollout through its last layer: attending to the encoder's output is attending to what that output had heard of.
+    A row of source and target parts together is divided by its sum. So the source part alone sums to less than 1: the
+    rest of the position stems from the target tokens before it. Abnar and Zuidema define no rollout for two stacks;
+    mixing both sentences in one row follows Ferrando et al. (2022), "Towards Opening the Black Box of Neural Machine
+    Translation", who do so with other contributions than raw weights.
+    """
+    n_query = decoder_self.shape[-1]
+    heard = np.concatenate((np.zeros((n_query, len(encoder))), np.eye(n_query)), axis=1)  # -> [query source+target]
+    through = []
+    for self_weights, cross_weights, kept_self, kept_cross in zip(
+        decoder_self, cross, residual_self, residual_cross, strict=True
+    ):
+        mixed = self_weights.mean(axis=0, dtype=np.float64) @ heard
+        heard = _rows_to_one(mixed + heard if kept_self else mixed)
+        mixed = np.zeros_like(heard)
+        mixed[:, : len(encoder)] = cross_weights.mean(axis=0, dtype=np.float64) @ encoder
+        heard = _rows_to_one(mixed + heard if kept_cross else mixed)
+        through.append(heard)
+    both = np.stack(through)
+    return CrossRollout(both[..., : len(encoder)], both[..., len(encoder) :])
+
+
+def sees_later(decoder_self: Weights) -> bool:
+    """Whether any position attends to a later one: each step of decoding then changes all rows, and rows recorded at
+    different steps cannot be multiplied."""
+    return bool(np.triu(decoder_self.max(axis=(0, 1), initial=0.0), k=1).any())
+
+
+def _rows_to_one(matrix: Float[ndarray, "query key"]) -> Float[ndarray, "query key"]:
+    sums = matrix.sum(axis=-1, keepdims=True)
+    return matrix / np.where(sums > 0, sums, 1.0)
