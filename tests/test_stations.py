@@ -1,0 +1,177 @@
+"""The walk through a forward pass: every station of models of every kind, computed again from what it let in."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from random_models import random_ids, random_model
+
+from transformer.analysis.own_source import LONGEST, lines_of, snippets_of
+from transformer.analysis.stations import Station, missing_stations, n_layers, sites_of, stations
+from transformer.analysis.walkthrough import EXACT, open_station
+from transformer.analysis.whole_pass import record_pass
+from transformer.attention_edits import BlockOff, CellOff, RowSet
+from transformer.decoding import greedy
+from transformer.interventions import HeadsOff, MaskOff, PositionsChanged, ResidualOff, compile_interventions
+
+KINDS = {
+    "the paper's": {},
+    "pre-norm": {"norm": "pre"},
+    "without norm": {"norm": "none"},
+    "without residuals": {"residual": False},
+    "without residuals, pre-norm": {"residual": False, "norm": "pre"},
+    "bare": {"residual": False, "norm": "none", "scale_scores": False, "causal_mask": False, "positions": "none"},
+    "learned": {"positions": "learned"},
+    "rotary": {"positions": "rotary"},
+    "alibi": {"positions": "alibi"},
+    "alibi, unscaled": {"positions": "alibi", "scale_scores": False},
+    "unscaled": {"scale_scores": False},
+    "gelu, untied": {"activation": "gelu", "tie_embeddings": False, "tie_output": False, "output_bias": True},
+    "one layer": {"n_encoder_layers": 1, "n_decoder_layers": 1},
+}
+SOURCE = 6
+
+
+def walked(model, switches=()):
+    """The recorded pass of a sentence that the model decoded under these switches."""
+    source = random_ids(1, SOURCE)
+    source[0, -1] = model.config.eos_id
+    tap = compile_interventions(switches, model)
+    steps = list(greedy(model, source, max_length=5, tap=tap))
+    return record_pass(
+        model,
+        source[0].tolist(),
+        [int(step.tokens[0]) for step in steps],
+        switches,
+        log_probs=torch.cat([step.log_probs for step in steps]).numpy(),
+        source_again=source[0].tolist(),
+    )
+
+
+def opened(model, walk):
+    """Every station of every layer."""
+    for station in stations(model):
+        for layer in range(n_layers(model, station.stack) if station.in_layer else 1):
+            yield open_station(model, walk, station, layer)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_stations_equation_gives_what_the_pass_computed(kind):
+    model = random_model(**KINDS[kind])
+    walk = walked(model)
+    for found in opened(model, walk):
+        assert found.proof.holds, (str(found.station), found.layer, found.proof)
+        assert found.proof.tolerance == 0 or found.station.name not in EXACT
+        assert found.comes_out and not found.switched
+        for shown in (*found.comes_in, *found.comes_out):
+            assert shown.values.ndim == 3 or shown.values.ndim == 2
+            assert np.isfinite(shown.values).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_that_was_changed_is_noticed_at_the_station_that_computes_it(kind):
+    model = random_model(**KINDS[kind], d_ff=8)
+    walk = walked(model)
+    for site, tensor in walk.offered.items():
+        if site.tensor in ("residual", "input"):
+            continue  # what a block hands on is compared where it was computed
+        spoilt = ~tensor if tensor.dtype == torch.bool else tensor + 0.01
+        other = replace(walk, offered={**walk.offered, site: spoilt})
+        (own,) = (s for s in stations(model) if site in sites_of(s, site.layer or 0, model))
+        assert not open_station(model, other, own, site.layer or 0).proof.holds, f"nobody noticed {site}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_station_shows_a_few_lines_of_the_source(kind):
+    model = random_model(**KINDS[kind])
+    for station in stations(model):
+        found = snippets_of(station, model)
+        assert found, station
+        for snippet in found:
+            assert 1 <= snippet.text.count("\n") + 1 <= LONGEST, (station, snippet)
+            assert snippet.file.startswith("transformer/") and snippet.text.strip()
+
+
+def test_a_line_that_is_gone_is_an_error_that_names_it():
+    with pytest.raises(ValueError, match=r"snippets_of has no line with 'no such line' any more"):
+        lines_of(snippets_of, "no such " + "line")
+    with pytest.raises(ValueError, match="after"):
+        lines_of(snippets_of, "match station.name", "never " + "written")
+
+
+def test_the_order_is_that_of_the_paper():
+    names = [str(station) for station in stations(random_model())]
+    assert names[:4] == ["encoder.ids", "encoder.embedding", "encoder.positions", "encoder.self.qkv"]
+    attention = ["qkv", "products", "scaled", "masked", "weights", "context", "concat", "output", "add"]
+    assert [n.split(".")[2] for n in names if n.startswith("decoder.cross")] == attention
+    assert names[-2:] == ["decoder.logits", "decoder.probabilities"]
+    assert len(set(names)) == len(names)
+
+
+def test_parts_that_a_model_never_had_are_no_stations_and_are_named():
+    bare = random_model(**KINDS["bare"])
+    gone, own = set(missing_stations(bare)), set(stations(bare))
+    assert not gone & own
+    assert {Station("encoder", None, "positions"), Station("decoder", "cross", "scaled")} <= gone
+    assert Station("encoder", "ffn", "add") in gone
+    assert missing_stations(random_model()) == ()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        HeadsOff("decoder", 0, "cross", (1,)),
+        BlockOff("encoder", 1, "ffn"),
+        ResidualOff("decoder", 1, "self"),
+        CellOff("decoder", 0, "cross", 2, 1),
+        RowSet("encoder", 0, "self", 1, 2, 3),
+        RowSet("encoder", 0, "self", 1, 2, "uniform"),
+        MaskOff("causal"),
+        PositionsChanged("encoder", "remove"),
+    ],
+    ids=str,
+)
+def test_a_switch_is_marked_where_it_acts_and_the_equations_still_hold(spec):
+    model = random_model()
+    walk = walked(model, (spec,))
+    marked = []
+    for found in opened(model, walk):
+        assert found.proof.holds, (str(found.station), found.proof)
+        marked += [(found.layer, found.station, switched) for switched in found.switched]
+    sites = spec.sites(model)
+    assert len(marked) == len(sites)
+    assert all(switched.spec == spec and switched.moved > 0 for _, _, switched in marked)
+    assert {layer for layer, _, _ in marked} == {site.layer or 0 for site in sites}
+
+
+def test_without_a_causal_mask_only_the_last_step_is_compared_with_the_decoding():
+    model = random_model(causal_mask=False)
+    walk = walked(model)
+    found = open_station(model, walk, Station("decoder", None, "probabilities"))
+    assert walk.sees_later and "of the last step" in found.proof.how and found.proof.holds
+    assert not replace(walk, sees_later=False).sees_later
+    honest = open_station(model, replace(walk, sees_later=False), Station("decoder", None, "probabilities"))
+    assert not honest.proof.holds  # earlier steps did not see what this pass sees
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_site_belongs_to_exactly_one_station(kind):
+    model = random_model(**KINDS[kind])
+    owned = [
+        site
+        for station in stations(model)
+        for layer in range(n_layers(model, station.stack) if station.in_layer else 1)
+        for site in sites_of(station, layer, model)
+    ]
+    assert len(owned) == len(set(owned))
+    assert set(model.sites()) <= set(owned)
+
+
+def test_what_does_not_exist_is_refused_in_a_sentence():
+    model = random_model()
+    walk = walked(model)
+    with pytest.raises(ValueError, match=r"this model has no station encoder\.final"):
+        open_station(model, walk, Station("encoder", None, "final"))
+    with pytest.raises(ValueError, match="layer 9 does not exist: the decoder has layers 0 to 2"):
+        open_station(model, walk, Station("decoder", "cross", "weights"), 9)

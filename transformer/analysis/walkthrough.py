@@ -1,0 +1,109 @@
+"""A recorded forward pass, opened at one station: what came in, what came out, and whether the equation says the same.
+
+Every station is computed again in float64 from what the pass let into it, and compared with what the pass made of it in
+float32; what a switch then did to it is measured apart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jaxtyping import Bool, Shaped
+from numpy import ndarray
+from torch import Tensor
+
+from transformer.analysis.own_source import Snippet, snippets_of
+from transformer.analysis.proofs import Proof
+from transformer.analysis.station_sums import At, Axis, Value, sum_of
+from transformer.analysis.stations import Station, n_layers, sites_of, stations, switches_at
+from transformer.analysis.whole_pass import WholePass
+from transformer.interventions import Intervention
+from transformer.model import Transformer
+
+EXACT = frozenset({"ids", "masked", "layers"})
+"""Stations whose numbers are looked up or carried over and not rounded."""
+ROUNDING = 1e-5
+"""Of a value of size 1; larger ones may deviate by as much more."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A named array [row column] or [head row column], with what its rows and columns are."""
+
+    name: str
+    values: Shaped[ndarray, "*head row column"]
+    rows: Axis
+    columns: Axis
+    recorded: bool
+    """False where it was computed from recorded arrays, because the pass keeps no such array."""
+    allowed: Bool[ndarray, "row column"] | None
+    """False where a mask forbids the cell."""
+    every_row: bool
+    """Whether all rows take part in one row of the result, as keys and values do."""
+
+
+@dataclass(frozen=True)
+class Switched:
+    """A switch that acts at a station, and the largest change of a number there by all switches together."""
+
+    spec: Intervention
+    moved: float
+
+
+@dataclass(frozen=True)
+class Opened:
+    """One station of one layer in a recorded pass."""
+
+    station: Station
+    layer: int
+    comes_in: tuple[Shown, ...]
+    comes_out: tuple[Shown, ...]
+    proof: Proof
+    switched: tuple[Switched, ...]
+    snippets: tuple[Snippet, ...]
+    """The lines of this project that computed it."""
+
+
+def open_station(model: Transformer, walk: WholePass, station: Station, layer: int = 0) -> Opened:
+    """The station of this layer in this pass; ValueError for one that the model has not."""
+    if station not in stations(model):
+        raise ValueError(f"this model has no station {station}")
+    if station.in_layer and not 0 <= layer < n_layers(model, station.stack):
+        last = n_layers(model, station.stack) - 1
+        raise ValueError(f"layer {layer} does not exist: the {station.stack} has layers 0 to {last}")
+    found = sum_of(At(model, walk, station, layer))
+    return Opened(
+        station=station,
+        layer=layer,
+        comes_in=tuple(map(_shown, found.comes_in)),
+        comes_out=tuple(map(_shown, found.comes_out)),
+        proof=Proof(
+            "The equation gives what the pass computed",
+            *_deviation(found.equal, exact=station.name in EXACT),
+            found.how,
+        ),
+        switched=_switched(model, walk, station, layer),
+        snippets=snippets_of(station, model),
+    )
+
+
+def _deviation(equal: Sequence[tuple[Tensor, Tensor]], *, exact: bool) -> tuple[float, float]:
+    """The largest difference, and the largest that rounding explains: it grows with the numbers."""
+    measured = max(float((a.double() - b.double()).abs().max()) for a, b in equal)
+    size = max(1.0, *(float(b.double().abs().max()) for _, b in equal))
+    return measured, 0.0 if exact else ROUNDING * size
+
+
+def _switched(model: Transformer, walk: WholePass, station: Station, layer: int) -> tuple[Switched, ...]:
+    specs = switches_at(station, layer, walk.switches, model)
+    if not specs:
+        return ()
+    sites = [site for site in sites_of(station, layer, model) if site in walk.taken]
+    moved = max(float((walk.taken[s].double() - walk.offered[s].double()).abs().max()) for s in sites)
+    return tuple(Switched(spec, moved) for spec in specs)
+
+
+def _shown(value: Value) -> Shown:
+    array = value.tensor.detach().numpy()
+    array.setflags(write=False)
+    allowed = None if value.allowed is None else value.allowed.numpy()
+    return Shown(value.name, array, value.rows, value.columns, value.recorded, allowed, value.every_row)
