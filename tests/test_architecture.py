@@ -12,11 +12,12 @@ ROOT = Path(__file__).parents[1]
 ROOMS = [
     """config masks positions taps files locks settings devices
        data loss dropout schedule tokenizer cleaning corpora prepared own_copy uploads corpus_stats tasks metrics pairs
-       recipes emoji_names pronouns figures two_sided_tokenizer""",
+       recipes emoji_names pronouns figures two_sided_tokenizer edits""",
     "attention",
     "layers",
     "model",
-    "position_extension position_history decoding beam sampling methods attention_edits interventions checkpoint state",
+    """position_extension position_history decoding beam sampling methods attention_edits position_edits
+       activation_copy interventions inspection checkpoint state""",
     "evaluation team",
     "training analysis engines",
     """continuing run_archive foreign_zip run_labels sweeps run_status claims quota job_queue launch warm_worker

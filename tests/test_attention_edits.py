@@ -2,11 +2,19 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from random_models import half_trained_model, random_ids, random_model
 
 from transformer.attention_edits import BlockOff, CellOff, RowSet
 from transformer.decoding import greedy, teacher_forced_log_probs
-from transformer.interventions import HeadsOff, MaskOff, compile_interventions, parse_intervention
+from transformer.interventions import (
+    HeadsOff,
+    MaskOff,
+    check_source,
+    compile_interventions,
+    parse_intervention,
+)
 from transformer.taps import Recorder, Site, chain
 
 SPECS = [
@@ -18,6 +26,9 @@ SPECS = [
     RowSet("decoder", 1, "cross", 2, 1, "uniform"),
     RowSet("decoder", 1, "self", 3, 2, 0),
     RowSet("encoder", 0, "self", 1, 4, 5),
+    RowSet("encoder", 1, "self", 1, 4, (1, 2, 0, 0.5, 0, 0)),
+    RowSet("decoder", 0, "self", 1, 2, (1, 2, 0.5)),
+    RowSet("decoder", 1, "cross", 3, 1, (0, 0, 2, 0, 0, 1)),
 ]
 
 
@@ -128,3 +139,96 @@ def test_decoding_under_an_edit_equals_the_teacher_forced_pass_under_it(spec, wi
     forced = teacher_forced_log_probs(model, source, target, tap=tap)[0]
     within(torch.cat([step.log_probs for step in steps]), forced, 1e-4)
     assert (teacher_forced_log_probs(model, source, target)[0] - forced).abs().max() > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("spec", "asked"),
+    [
+        (RowSet("encoder", 0, "self", 1, 4, (1, 0, 2.5, 0.5, 0, 1)), [0.2, 0, 0.5, 0.1, 0, 0.2]),
+        (RowSet("decoder", 1, "cross", 2, 3, (0, 0, 0, 0, 3, 1)), [0, 0, 0, 0, 0.75, 0.25]),
+        (RowSet("decoder", 1, "self", 0, 2, (1, 1, 2)), [0.25, 0.25, 0.5, 0, 0]),
+    ],
+    ids=str,
+)
+def test_own_numbers_are_divided_by_their_sum_and_nothing_else_changes(spec, asked, within):
+    model = random_model()
+    source, target = random_ids(1, 6), random_ids(1, 5)
+    site = Site(spec.stack, spec.layer, spec.block, "weights")
+    before, after = (recorded(model, specs, source, target)[site] for specs in ((), [spec]))
+    within(after[0, spec.head, spec.query], torch.tensor(asked), 1e-7)
+    after[0, spec.head, spec.query] = before[0, spec.head, spec.query]
+    assert torch.equal(after, before)
+
+
+def test_what_follows_from_own_numbers_is_the_weighted_sum_of_the_values(within):
+    """The context of the row, recomputed value by value."""
+    model, spec = random_model(torch.float64), RowSet("decoder", 0, "cross", 3, 1, (4, 1, 0, 0, 3, 2))
+    seen = recorded(model, [spec], random_ids(1, 6), random_ids(1, 5))
+    values = seen["decoder.0.cross.v"][0, 3]
+    expected = sum(w / 10 * v for w, v in zip((4, 1, 0, 0, 3, 2), values, strict=True))
+    within(seen["decoder.0.cross.heads"][0, 3, 1], expected, 1e-12)
+
+
+@given(st.lists(st.floats(0, 1e300), min_size=2, max_size=8))
+def test_own_numbers_are_read_back_from_what_they_print_and_hash(numbers):
+    spec = RowSet("decoder", 1, "cross", 2, 3, tuple(numbers))
+    again = parse_intervention(str(spec))
+    assert again == spec and hash(again) == hash(spec)
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        ((1.0, -0.5, 1.0), r"the weight of key 1 \(-0.5\) is negative: weights are 0 or more"),
+        ((0.0, 0.0, 0.0), "the weights sum to 0 and cannot be divided by that"),
+        ((1e308, 1e308, 1e308), "the weights sum to inf"),
+        ((1.0, float("nan"), 1.0), r"the weight of key 1 \(nan\) is not a finite number"),
+        ((1.0, float("inf"), 1.0), r"the weight of key 1 \(inf\) is not a finite number"),
+        ((1.0, 1.0), "row 2 of the decoder's self-attention has 3 keys, and 2 numbers are given"),
+        ((1.0,), "a row with a single key has the weight 1 whatever is asked"),
+    ],
+)
+def test_numbers_that_cannot_be_weights_are_refused(to, said):
+    with pytest.raises(ValueError, match=said):
+        compile_interventions([RowSet("decoder", 1, "self", 0, 2, to)], random_model())
+
+
+@pytest.mark.parametrize("text", ["nan,1", "1,inf", "1,", ",1", "1,,2", "0x1,2", "1e9999,1", "１,2", "1_0,2"])
+def test_what_are_no_numbers_is_refused(text):
+    with pytest.raises(ValueError, match="is not a switch"):
+        parse_intervention(f"row:decoder.0.cross.1:2:{text}")
+
+
+def test_as_many_numbers_as_keys_are_needed():
+    spec = RowSet("encoder", 0, "self", 1, 2, (1, 2, 3))
+    with pytest.raises(ValueError, match="the row has 6 keys, and 3 numbers are given: it needs one for each"):
+        recorded(random_model(), [spec], random_ids(1, 6), random_ids(1, 5))
+    with pytest.raises(ValueError, match="the row has 7 keys, and 3 numbers are given"):
+        check_source(spec, 7)
+    check_source(spec, 3)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (CellOff("encoder", 0, "self", 9, 0), "query 9 does not exist: the sentence has tokens 0 to 5"),
+        (CellOff("decoder", 0, "cross", 9, 6), "key 6 does not exist: the sentence has tokens 0 to 5"),
+        (RowSet("encoder", 0, "self", 0, 0, 6), "key 6 does not exist: the sentence has tokens 0 to 5"),
+    ],
+)
+def test_a_position_past_the_sentence_is_said(spec, said):
+    with pytest.raises(ValueError, match=said):
+        check_source(spec, 6)
+
+
+def test_steps_of_the_output_may_come_later():
+    for spec in (CellOff("decoder", 0, "self", 9, 8), RowSet("decoder", 0, "cross", 0, 9, 5)):
+        check_source(spec, 6)
+
+
+def test_a_row_that_puts_weight_on_a_forbidden_cell_is_refused():
+    row, cell = RowSet("decoder", 1, "self", 0, 2, (1, 1, 0)), CellOff("decoder", 1, "self", 2, 1)
+    with pytest.raises(ValueError, match="puts weight on key 1, which another switch forbids to row 2"):
+        compile_interventions([cell, row], random_model())
+    for other in (CellOff("decoder", 1, "self", 2, 2), CellOff("decoder", 1, "self", 3, 1)):
+        assert compile_interventions([other, row], random_model()) is not None

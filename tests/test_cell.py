@@ -5,11 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from page_models import REVERSE, save_untrained
 from random_models import half_trained_model, random_model
 
 from transformer.analysis.cell import look_into
-from transformer.decoding import greedy
-from transformer.interventions import HeadsOff, MaskOff
+from transformer.decoding import Constraints, greedy
+from transformer.interventions import HeadsOff, MaskOff, compile_interventions
+from transformer.lab import load
 from transformer.taps import Address, Recorder
 
 SOURCE = [5, 9, 4, 7, 11, 2]
@@ -95,8 +97,6 @@ def test_shares_of_all_cells_and_of_the_bias_sum_to_one(stack, block, norm):
 @pytest.mark.parametrize("switches", [(), (HeadsOff("encoder", 0, "self", (0,)),), (MaskOff("causal"),)])
 @pytest.mark.parametrize(("stack", "block"), BLOCKS)
 def test_the_row_is_bit_for_bit_the_one_that_decoding_recorded(stack, block, switches):
-    from transformer.interventions import compile_interventions
-
     model, tap = half_trained_model(), compile_interventions(switches, half_trained_model())
     steps = list(
         greedy(
@@ -140,3 +140,39 @@ def test_a_cell_that_does_not_exist_is_refused(changes, said):
     asked = {"address": Address("decoder", 0, "self"), "head": 0, "query": 2, "key": 1, **changes}
     with pytest.raises(ValueError, match=said):
         look_into(random_model(max_length=12), SOURCE, **asked)
+
+
+@pytest.mark.parametrize(("stack", "block"), [("decoder", "self"), ("decoder", "cross")])
+@pytest.mark.parametrize("switches", [(), (MaskOff("causal"),)])
+def test_under_a_forced_token_the_row_is_the_one_that_the_forced_decoding_recorded(stack, block, switches):
+    model = half_trained_model()
+    tap, limit = compile_interventions(switches, model), model.config.max_length
+    free = [int(step.tokens[0]) for step in greedy(model, torch.tensor([SOURCE]), max_length=limit, tap=tap)]
+    forced = {0: next(token for token in range(4, 12) if token != free[0]), 1: 5, 2: 6}
+    steps = list(
+        greedy(
+            model,
+            torch.tensor([SOURCE]),
+            max_length=limit,
+            constraints=Constraints(forced=forced),
+            tap=tap,
+            record=lambda s: s.tensor == "weights",
+        )
+    )
+    asked = {"address": Address(stack, 1, block), "head": 1, "query": 2, "key": 1}
+    cell = look_into(model, SOURCE, switches, forced=forced, **asked)
+    last = block == "self" and bool(switches)
+    recorded = steps[-1 if last else 2].recording[f"decoder.1.{block}.weights"][0, 1, 2 if last else -1]
+    np.testing.assert_array_equal(cell.weights, recorded.numpy())
+    freely = look_into(model, SOURCE, switches, **asked)
+    assert freely.weights.shape != cell.weights.shape or np.abs(freely.weights - cell.weights).max() > 1e-4
+
+
+def test_the_lab_takes_a_cell_of_a_road_with_forced_tokens_apart(tmp_path, monkeypatch):
+    save_untrained(tmp_path)
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
+    lab = load(REVERSE)
+    free = lab.inspect("a b c d")
+    road = lab.inspect("a b c d", (), {0: 4 if free.target_ids[0] != 4 else 5})
+    cell = lab.cell(road, "decoder_self", 0, 2, 3, 1)
+    assert cell.weights[1] == road.decoder_self.weights[0, 2, 3, 1] != free.decoder_self.weights[0, 2, 3, 1]

@@ -3,6 +3,8 @@
 Cells and rows are addressed by position: `query` is a source position in the encoder, a step in the decoder.
 """
 
+import math
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +13,11 @@ from torch import Tensor
 
 from transformer.model import Transformer
 from transformer.taps import Block, Site, Stack
+
+_NUMBER = re.compile(r"-?[0-9]{0,20}\.?[0-9]{1,20}(?:e[-+]?[0-9]{1,3})?", re.IGNORECASE)
+"""A number of a row as it is typed or printed."""
+_OWN_OUTPUT = ("decoder", "self")
+"""The block whose positions are steps of the output, queries and keys alike."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,10 @@ class CellOff:
         _check_positions(model, self.query, self.key)
         return (_existing(model, self.stack, self.layer, self.block, "mask"),)
 
+    def check_source(self, n_tokens: int) -> None:
+        """ValueError where a source of so many tokens has no such cell; the output's length is not known before."""
+        _check_source(self.stack, self.block, self.query, self.key, n_tokens)
+
     def apply(self, site: Site, mask: Tensor) -> Tensor:
         """The mask [batch 1 query key] with the cell closed, where the pass has it."""
         row = _row(self.query, self.block, mask)
@@ -73,9 +84,11 @@ class CellOff:
 
 @dataclass(frozen=True)
 class RowSet:
-    """Overwrites a row of one head's weights, evenly over the allowed keys or with everything on one key.
+    """Overwrites a row of one head's weights: evenly over the allowed keys, all on one key, or with own numbers.
 
-    Prints `row:decoder.0.cross.2:3:uniform` or `row:decoder.0.cross.2:3:5` (head 2, query 3, key 5).
+    Prints `row:decoder.0.cross.2:3:uniform` or `row:decoder.0.cross.2:3:5` (head 2, query 3, key 5) or
+    `row:decoder.0.cross.2:3:1,0,2.5`: one number for each key, divided by their sum. In the decoder's self-attention
+    row t has the keys 0 to t.
     """
 
     stack: Stack
@@ -83,37 +96,69 @@ class RowSet:
     block: Block
     head: int
     query: int
-    to: int | Literal["uniform"]
+    to: int | Literal["uniform"] | tuple[float, ...]
 
     def __str__(self) -> str:
-        return f"row:{self.stack}.{self.layer}.{self.block}.{self.head}:{self.query}:{self.to}"
+        to = ",".join(map(_shortest, self.to)) if isinstance(self.to, tuple) else self.to
+        return f"row:{self.stack}.{self.layer}.{self.block}.{self.head}:{self.query}:{to}"
 
     @property
     def needs_recomputation(self) -> bool:
         """True in cross-attention, as for `CellOff`."""
         return self.block == "cross"
 
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Own numbers divided by their sum; the one-hot row up to its key; nothing where the row is spread evenly."""
+        match self.to:
+            case "uniform":
+                return ()
+            case int():
+                return (*(0.0,) * self.to, 1.0)
+            case numbers:
+                total = math.fsum(numbers)
+                return tuple(number / total for number in numbers)
+
     def sites(self, model: Transformer) -> tuple[Site, ...]:
-        """Where the spec acts; ValueError where the model lacks the head or the key comes after the query."""
+        """Where the spec acts; ValueError where the model lacks the head, the key comes after the query, or own numbers
+        cannot be weights."""
         tensor = "scores" if self.to == "uniform" else "weights"
         site = _existing(model, self.stack, self.layer, self.block, tensor)
         if self.head >= model.config.n_heads:
             raise ValueError(f"head {self.head} does not exist: this model has heads 0 to {model.config.n_heads - 1}")
-        _check_positions(model, self.query, 0 if self.to == "uniform" else self.to)
+        last = len(self.to) - 1 if isinstance(self.to, tuple) else self.to if isinstance(self.to, int) else 0
+        _check_positions(model, self.query, last)
         looks_back = (self.stack, self.block) == ("decoder", "self") and model.config.causal_mask
-        if self.to != "uniform" and looks_back and self.to > self.query:
+        if isinstance(self.to, int) and looks_back and self.to > self.query:
             raise ValueError(f"key {self.to} comes after row {self.query}: it does not exist yet")
+        if isinstance(self.to, tuple):
+            _check_weights(self.to)
+            if (self.stack, self.block) == ("decoder", "self") and len(self.to) != self.query + 1:
+                raise ValueError(
+                    f"row {self.query} of the decoder's self-attention has {self.query + 1} "
+                    f"key{'s' * (self.query > 0)}, and {len(self.to)} numbers are given: it needs one for each"
+                )
         return (site,)
+
+    def check_source(self, n_tokens: int) -> None:
+        """ValueError where a source of so many tokens has no such row or key, or not as many keys as numbers."""
+        _check_source(self.stack, self.block, self.query, self.to if isinstance(self.to, int) else 0, n_tokens)
+        if isinstance(self.to, tuple) and (self.stack == "encoder" or self.block == "cross"):
+            if len(self.to) != n_tokens:
+                raise ValueError(
+                    f"the row has {n_tokens} keys, and {len(self.to)} numbers are given: it needs one for each"
+                )
 
     def apply(self, site: Site, tensor: Tensor) -> Tensor:
         """The scores or weights [batch head query key] with the row overwritten, where the pass has it."""
-        row = _row(self.query, self.block, tensor)
-        if row is None or (self.to != "uniform" and self.to >= tensor.size(-1)):
+        row, weights, n_keys = _row(self.query, self.block, tensor), self.weights, tensor.size(-1)
+        if isinstance(self.to, tuple) and (self.stack == "encoder" or self.block == "cross"):
+            self.check_source(n_keys)
+        if row is None or len(weights) > n_keys:
             return tensor
         tensor = tensor.clone()
         tensor[:, self.head, row] = 0.0  # equal scores: softmax is even over what the mask allows
-        if self.to != "uniform":
-            tensor[:, self.head, row, self.to] = 1.0
+        tensor[:, self.head, row, : len(weights)] = torch.tensor(weights, dtype=tensor.dtype, device=tensor.device)
         return tensor
 
 
@@ -134,9 +179,44 @@ def parse_edit(text: str) -> AttentionEdit | None:
         case ["row", address, query, to]:
             address, _, head = address.rpartition(".")
             block = _block(f"{address}.weights", attention=True)
-            if block is not None and _is_number(head) and _is_number(query) and (to == "uniform" or _is_number(to)):
-                return RowSet(*block, int(head), int(query), "uniform" if to == "uniform" else int(to))
+            if block is not None and _is_number(head) and _is_number(query) and (aim := _aim(to)) is not None:
+                return RowSet(*block, int(head), int(query), aim)
     return None
+
+
+def _aim(to: str) -> int | Literal["uniform"] | tuple[float, ...] | None:
+    """What a row is overwritten with, None for what is neither "uniform" nor a key nor several numbers."""
+    if to == "uniform":
+        return "uniform"
+    if _is_number(to):
+        return int(to)
+    parts = to.split(",")
+    return tuple(map(float, parts)) if len(parts) > 1 and all(map(_NUMBER.fullmatch, parts)) else None
+
+
+def _shortest(number: float) -> str:
+    """The shortest text that reads back as this number."""
+    return repr(number).removesuffix(".0")
+
+
+def _check_weights(numbers: tuple[float, ...]) -> None:
+    for key, number in enumerate(numbers):
+        if not math.isfinite(number):
+            raise ValueError(f"the weight of key {key} ({number}) is not a finite number")
+        if number < 0:
+            raise ValueError(f"the weight of key {key} ({_shortest(number)}) is negative: weights are 0 or more")
+    if len(numbers) < 2:
+        raise ValueError("a row with a single key has the weight 1 whatever is asked")
+    total = sum(numbers)
+    if not 0 < total < math.inf:
+        raise ValueError(f"the weights sum to {_shortest(float(total))} and cannot be divided by that")
+
+
+def _check_source(stack: Stack, block: Block, query: int, key: int, n_tokens: int) -> None:
+    """ValueError where a source position that a cell names is not there."""
+    for name, position, counts in (("query", query, stack == "encoder"), ("key", key, (stack, block) != _OWN_OUTPUT)):
+        if counts and position >= n_tokens:
+            raise ValueError(f"{name} {position} does not exist: the sentence has tokens 0 to {n_tokens - 1}")
 
 
 def _block(address: str, *, attention: bool = False) -> tuple[Stack, int, Block] | None:

@@ -5,21 +5,23 @@ A spec says what is changed, never how the model is stored; the model itself sta
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, runtime_checkable
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
-from transformer.attention_edits import AttentionEdit, CellOff, parse_edit
+from transformer.activation_copy import Copied, parse_copy
+from transformer.attention_edits import AttentionEdit, BlockOff, CellOff, RowSet, parse_edit
 from transformer.masks import causal_mask
 from transformer.model import Transformer
-from transformer.positions import LearnedPositions, sinusoidal_table
+from transformer.position_edits import LARGEST_SCALE as LARGEST_SCALE
+from transformer.position_edits import PositionsChanged
+from transformer.position_edits import shuffled as shuffled
 from transformer.taps import Block, Site, Stack, Tap
 
 MaskKind = Literal["padding", "causal", "cross"]
-PositionEdit = Literal["remove", "shuffle", "shift", "scale", "same"]
-LARGEST_SCALE = 100
 
 
 @runtime_checkable
@@ -45,22 +47,51 @@ class HeadsOff:
 
     def sites(self, model: Transformer) -> tuple[Site, ...]:
         """Where the spec acts; ValueError where the model has no such heads or the spec would do nothing."""
-        site = Site(self.stack, self.layer, self.block, "heads")
-        if site not in model.sites():
-            raise ValueError(f"this model has no attention block {self.stack}.{self.layer}.{self.block}")
-        if not self.heads:
-            raise ValueError(f"{self} names no head and would do nothing")
-        n_heads = model.config.n_heads
-        missing = [head for head in self.heads if not 0 <= head < n_heads]
-        if missing:
-            raise ValueError(f"head {missing[0]} does not exist: this model has heads 0 to {n_heads - 1}")
-        return (site,)
+        return (_site_of_heads(self, model),)
 
     def apply(self, site: Site, heads: Tensor) -> Tensor:
         """The contexts [batch head query d_head] with the named heads at zero."""
         kept = torch.ones(heads.size(1), dtype=torch.bool, device=heads.device)
         kept[list(self.heads)] = False
         return heads * kept[:, None, None]
+
+
+@dataclass(frozen=True)
+class HeadsMean:
+    """Sets the context of some heads to their mean over the validation set, before W_O, at every position; prints
+    `mean:decoder.0.cross:1,3`.
+
+    A head at its mean says what it says whatever the sentence; at zero it says something that it never said.
+    """
+
+    stack: Stack
+    layer: int
+    block: Block
+    heads: tuple[int, ...]
+    means: Float[Tensor, "head d_head"] | None = field(default=None, compare=False, repr=False)
+    """Of all heads of the block; `filled` puts them in."""
+
+    needs_recomputation = False
+
+    def __str__(self) -> str:
+        return f"mean:{self.stack}.{self.layer}.{self.block}:{','.join(map(str, self.heads))}"
+
+    def sites(self, model: Transformer) -> tuple[Site, ...]:
+        """Where the spec acts; ValueError where the model has no such heads or the spec would do nothing."""
+        return (_site_of_heads(self, model),)
+
+    def filled(self, means: Mapping[str, Tensor]) -> "HeadsMean":
+        """The spec with its block's means out of those of the model, by block as in `decoder.0.cross`."""
+        return replace(self, means=means[f"{self.stack}.{self.layer}.{self.block}"])
+
+    def apply(self, site: Site, heads: Tensor) -> Tensor:
+        """The contexts [batch head query d_head] with the named heads at their means."""
+        if self.means is None:
+            raise ValueError(f"the means of {self} are not known: resolve it with the lab first")
+        heads = heads.clone()
+        for head in self.heads:
+            heads[:, head] = self.means[head].to(heads)
+        return heads
 
 
 @dataclass(frozen=True)
@@ -138,97 +169,17 @@ class ResidualOff:
         return torch.zeros_like(residual)
 
 
-@dataclass(frozen=True)
-class PositionsChanged:
-    """Changes what is added to the embeddings of one stack to say where each token stands.
-
-    Prints `positions:encoder:remove`, `positions:encoder:shuffle:7` (a seed), `positions:encoder:shift:3`,
-    `positions:decoder:scale:0.5` or `positions:encoder:same:2,5`.
-    """
-
-    stack: Stack
-    edit: PositionEdit
-    value: int | float = 0
-    """Of shift: by how many positions. Of scale: the factor. Of shuffle: the seed of the order."""
-    tokens: tuple[int, ...] = ()
-    """Of same: the two tokens that are to stand where the first of them stands."""
-
-    def __str__(self) -> str:
-        value = str(int(self.value)) if self.value == int(self.value) else repr(self.value)
-        value = ",".join(map(str, self.tokens)) if self.edit == "same" else value
-        return f"positions:{self.stack}:{self.edit}" + f":{value}" * (self.edit != "remove")
-
-    @property
-    def needs_recomputation(self) -> bool:
-        """True where a row depends on its place: a cached decoder sees its newest position alone."""
-        return self.stack == "decoder" and self.edit in ("shift", "same")
-
-    def sites(self, model: Transformer) -> tuple[Site, ...]:
-        """Where the spec acts; ValueError where the model adds no positions or the spec would do nothing."""
-        site = Site(self.stack, None, None, "positions")
-        if site not in model.sites():
-            raise ValueError(
-                f"this model adds no positions to its embeddings: it has {model.config.positions} positions"
-            )
-        rows = model.config.max_length
-        match self.edit:
-            case "shuffle" if self.stack == "decoder":
-                raise ValueError("the decoder's positions cannot be shuffled: its length is known only at the end")
-            case "shift" if not (1 <= self.value < rows and self.value == int(self.value)):
-                raise ValueError(f"a shift ({self.value:g}) must be a whole number from 1 to {rows - 1}")
-            case "scale" if not 0 < self.value <= LARGEST_SCALE or self.value == 1:
-                raise ValueError(f"a scale ({self.value:g}) must lie above 0, at most at {LARGEST_SCALE}, and not be 1")
-            case "same" if len(set(self.tokens)) != 2 or not all(0 <= token < rows for token in self.tokens):
-                raise ValueError(f"{self} must name two different tokens from 0 to {rows - 1}")
-        return (site,)
-
-    def bound(self, model: Transformer) -> "Applied":
-        """The spec with what it needs of the model: the table, whose rows a shift looks up."""
-        positions = getattr(model, self.stack).embedding.positions
-        return _PositionsOf(self, positions.table.detach(), isinstance(positions, LearnedPositions))
-
-    def apply(self, site: Site, rows: Tensor) -> Tensor:
-        """The rows [batch length d_model], from position 0 on, changed; a shift needs `bound` first."""
-        match self.edit:
-            case "remove":
-                return torch.zeros_like(rows)
-            case "scale":
-                return rows * self.value
-            case "shuffle":
-                return rows[:, shuffled(rows.size(1), int(self.value))]
-            case "same":
-                return self._same(rows)
-            case "shift":
-                raise AssertionError("a shift is applied through `bound`")
-
-    def _same(self, rows: Tensor) -> Tensor:
-        first, second = sorted(self.tokens)
-        if second >= rows.size(1):
-            if self.stack == "decoder":  # not written yet
-                return rows
-            raise ValueError(f"token {second} does not exist: the sentence has tokens 0 to {rows.size(1) - 1}")
-        rows = rows.clone()
-        rows[:, second] = rows[:, first]
-        return rows
-
-
-def shuffled(length: int, seed: int) -> list[int]:
-    """A random order of so many positions, never the one that they have (but for a single one)."""
-    order = torch.randperm(length, generator=torch.Generator().manual_seed(seed)).tolist()
-    return order if order != sorted(order) else order[1:] + order[:1]
-
-
-Intervention = HeadsOff | MaskOff | ResidualOff | PositionsChanged | AttentionEdit
+Intervention = HeadsOff | HeadsMean | MaskOff | ResidualOff | PositionsChanged | AttentionEdit | Copied
 
 
 def parse_intervention(text: str) -> Intervention:
     """The spec that prints as `text`; ValueError if none does."""
     match text.split(":"):
-        case ["off", address, heads]:
+        case [("off" | "mean") as to, address, heads]:
             site = Site.parse(f"{address}.heads")
-            numbers = heads.split(",")
-            if site.layer is not None and site.block in ("self", "cross") and all(n.isdecimal() for n in numbers):
-                return HeadsOff(site.stack, site.layer, site.block, tuple(sorted({int(n) for n in numbers})))
+            if site.layer is not None and site.block in ("self", "cross") and _whole_numbers(heads):
+                chosen = tuple(sorted({int(n) for n in heads.split(",")}))
+                return (HeadsOff if to == "off" else HeadsMean)(site.stack, site.layer, site.block, chosen)
         case ["mask", ("padding" | "causal" | "cross") as mask]:
             return MaskOff(mask)
         case ["residual", "off", address]:
@@ -249,7 +200,7 @@ def parse_intervention(text: str) -> Intervention:
                 value = math.nan
             if math.isfinite(value):
                 return PositionsChanged(stack, "scale", value)
-    if (edit := parse_edit(text)) is not None:
+    if (edit := parse_edit(text) or parse_copy(text)) is not None:
         return edit
     raise ValueError(
         f"{text!r} is not a switch; "
@@ -262,9 +213,8 @@ def _whole_numbers(text: str) -> bool:
 
 
 def compile_interventions(specs: Iterable[Intervention], model: Transformer) -> Tap | None:
-    """One tap that applies all specs, each checked against the model; None for no spec."""
-    # Lifting the padding mask rebuilds the causal one, so it comes before lifting that; then single cells are closed.
-    ordered = sorted(dict.fromkeys(specs), key=lambda spec: (isinstance(spec, CellOff), spec.needs_recomputation))
+    """One tap that applies all specs, each checked against the model and the others; None for no spec."""
+    ordered = sorted(dict.fromkeys(specs), key=_order)
     at_site: dict[Site, list[Applied]] = {}
     for spec in ordered:
         for site in spec.sites(model):
@@ -272,7 +222,46 @@ def compile_interventions(specs: Iterable[Intervention], model: Transformer) -> 
                 raise ValueError(f"{spec} changes positions of the {site.stack} that another switch changes already")
             bound = spec.bound(model) if isinstance(spec, PositionsChanged | MaskOff) else spec
             at_site.setdefault(site, []).append(bound)
+    _check_rows(ordered)
     return _Interventions(at_site, any(spec.needs_recomputation for spec in ordered)) if ordered else None
+
+
+def check_source(spec: Intervention, n_tokens: int) -> None:
+    """ValueError where a spec names positions that a source of so many tokens (end mark included) does not have."""
+    if isinstance(spec, CellOff | RowSet | Copied):
+        spec.check_source(n_tokens)
+
+
+def _order(spec: Intervention) -> tuple[bool, bool, bool]:
+    """Copies come first, and what is closed or set to zero comes last, so that it stays so. Lifting the padding mask
+    rebuilds the causal one, so it comes before lifting that."""
+    closes = isinstance(spec, CellOff | HeadsOff | BlockOff | ResidualOff)
+    return not isinstance(spec, Copied), closes, spec.needs_recomputation
+
+
+def _check_rows(specs: Sequence[Intervention]) -> None:
+    """ValueError where one switch forbids a cell on which another puts weight."""
+    closed = {(s.stack, s.layer, s.block, s.query, s.key) for s in specs if isinstance(s, CellOff)}
+    for spec in specs:
+        if isinstance(spec, RowSet):
+            for key, weight in enumerate(spec.weights):
+                if weight and (spec.stack, spec.layer, spec.block, spec.query, key) in closed:
+                    raise ValueError(
+                        f"{spec} puts weight on key {key}, which another switch forbids to row {spec.query}"
+                    )
+
+
+def _site_of_heads(spec: HeadsOff | HeadsMean, model: Transformer) -> Site:
+    site = Site(spec.stack, spec.layer, spec.block, "heads")
+    if site not in model.sites():
+        raise ValueError(f"this model has no attention block {spec.stack}.{spec.layer}.{spec.block}")
+    if not spec.heads:
+        raise ValueError(f"{spec} names no head and would do nothing")
+    n_heads = model.config.n_heads
+    missing = [head for head in spec.heads if not 0 <= head < n_heads]
+    if missing:
+        raise ValueError(f"head {missing[0]} does not exist: this model has heads 0 to {n_heads - 1}")
+    return site
 
 
 @dataclass(frozen=True)
@@ -290,20 +279,3 @@ class _Interventions:
 class _EverythingSeen:
     def apply(self, site: Site, mask: Tensor) -> Tensor:
         return torch.ones_like(mask)
-
-
-@dataclass(frozen=True)
-class _PositionsOf:
-    spec: PositionsChanged
-    table: Tensor
-    learned: bool
-
-    def apply(self, site: Site, rows: Tensor) -> Tensor:
-        if self.spec.edit != "shift":
-            return self.spec.apply(site, rows)
-        k, length = int(self.spec.value), rows.size(1)
-        if self.learned:  # a learned table ends: what stands past it takes its last row
-            shifted = self.table[torch.arange(k, k + length).clamp(max=len(self.table) - 1)]
-        else:
-            shifted = sinusoidal_table(k + length, rows.size(-1), dtype=rows.dtype)[k:].to(rows.device)
-        return shifted.expand_as(rows)

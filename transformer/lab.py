@@ -5,9 +5,7 @@ Everything here returns labelled NumPy arrays; every array is read from the pass
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -16,143 +14,29 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.analysis.cell import Cell, look_into
+from transformer.analysis.head_statistics import HeadMeans, head_means
 from transformer.analysis.leaks import EmptyRow, Forcing, Leak, is_forcing_honest, measure_leak, see_empty_row
 from transformer.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
 from transformer.config import DecodeConfig
 from transformer.data import encode_sources
 from transformer.decoding import Constraints, Step, greedy, teacher_forced_log_probs
-from transformer.interventions import Intervention, MaskOff, compile_interventions
+from transformer.inspection import KIND_SITES, Attention, AttentionKind, Comparison, Inspection
+from transformer.interventions import (
+    Copied,
+    HeadsMean,
+    Intervention,
+    MaskOff,
+    check_source,
+    compile_interventions,
+)
 from transformer.methods import decode
 from transformer.model import Transformer
-from transformer.taps import Address, Recording, Site, Stack
+from transformer.taps import Address, Recorder, Recording, Site, chain
 from transformer.tokenizer import EOS, Tokenizer
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+__all__ = ["KIND_SITES", "Attention", "AttentionKind", "Comparison", "Inspection", "Lab", "Translation", "load"]
 
-AttentionKind = Literal["encoder_self", "decoder_self", "cross"]
-KIND_SITES: dict[AttentionKind, tuple[Stack, Literal["self", "cross"]]] = {
-    "encoder_self": ("encoder", "self"),
-    "decoder_self": ("decoder", "self"),
-    "cross": ("decoder", "cross"),
-}
-"""The stack and block that each kind of attention names."""
 GREEDY = DecodeConfig()
-
-
-@dataclass(frozen=True)
-class Attention:
-    """The weights of one kind of attention in every layer and head, with what stands at its rows and columns."""
-
-    kind: AttentionKind
-    weights: Float[ndarray, "layer head query key"]
-    """After softmax; 0 where a key was masked or did not exist yet."""
-    mask: Bool[ndarray, "layer query key"]
-    """True where the pass allowed the query to see the key."""
-    queries: tuple[str, ...]
-    """One label a row: the token at which the query stands. A decoder position reads one token to write the next:
-    `decoder_self` names what it reads, as its keys do, and `cross` what it writes, as an alignment does."""
-    keys: tuple[str, ...]
-    """One label a column."""
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """One sentence decoded with every attention recorded on the way. Read-only; safe to share."""
-
-    model_name: str
-    text: str
-    translation: str
-    source_tokens: tuple[str, ...]
-    """The encoder's input, its end mark included."""
-    target_tokens: tuple[str, ...]
-    """What the decoder wrote, its end mark included where it wrote one."""
-    source_ids: tuple[int, ...]
-    target_ids: tuple[int, ...]
-    encoder_self: Attention
-    decoder_self: Attention
-    cross: Attention
-    log_probs: Float[ndarray, "step vocab"]
-    """Natural log-probabilities of every token at each step."""
-    interventions: tuple[Intervention, ...]
-    cached: bool
-    """Whether each step reused keys and values. If not, `decoder_self` is the last step's whole pass, not the rows of
-    each step: earlier states were computed anew each time."""
-    ended: bool
-    """False where the output was cut off at the length limit before an end mark."""
-    forced: tuple[tuple[int, int], ...] = ()
-    """Steps at which a token was forced, each with its id; the model chose at all others."""
-    computed: tuple[int, ...] = ()
-    """Target positions that went through the decoder at each step."""
-    reused: tuple[int, ...] = ()
-    """Target positions whose keys and values each step took from the cache."""
-
-    def attention(self, kind: AttentionKind) -> Attention:
-        """The attention of this kind; ValueError for another word."""
-        if kind not in KIND_SITES:
-            raise ValueError(f"{kind!r} is not a kind of attention; choose one of: {', '.join(KIND_SITES)}")
-        return getattr(self, kind)
-
-    @cached_property
-    def probabilities(self) -> Float[ndarray, "step"]:
-        """The probability that each written token had."""
-        return np.exp(self.log_probs[np.arange(len(self.target_ids)), list(self.target_ids)])
-
-    @property
-    def decoder_inputs(self) -> tuple[str, ...]:
-        """The token that the decoder read at each step: the start mark, then what it had just written."""
-        return self.decoder_self.queries
-
-    def figure(self, kind: AttentionKind = "cross", layer: int = 0, head: int = 0) -> "Figure":
-        """One head as a heatmap; ValueError for a layer or head that the model lacks."""
-        from transformer.figures.attention import head_heatmap
-
-        attention = self.attention(kind)
-        n_layers, n_heads = attention.weights.shape[:2]
-        if not (0 <= layer < n_layers and 0 <= head < n_heads):
-            raise ValueError(
-                f"layer {layer}, head {head} does not exist: layers 0 to {n_layers - 1}, heads 0 to {n_heads - 1}"
-            )
-        return head_heatmap(
-            attention.weights[layer, head], attention.queries, attention.keys, kind=kind, mask=attention.mask[layer]
-        )
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The same sentence before and after some switches: free-running outputs, and probabilities on equal prefixes."""
-
-    before: Inspection
-    after: Inspection
-    forced_before: Float[ndarray, "step"]
-    """Probability of each token of the original output, given the original output before it (teacher-forced)."""
-    forced_after: Float[ndarray, "step"]
-    """The same under the switches."""
-    kl_divergence: Float[ndarray, "step"]
-    """KL(before || after) in nats of the next-token distributions on those same prefixes."""
-
-    @property
-    def output_changed(self) -> bool:
-        """Whether the decoded tokens differ."""
-        return self.before.target_ids != self.after.target_ids
-
-    @cached_property
-    def marks(self) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
-        """For each token of both outputs, whether it is changed, by the fewest edits."""
-        a, b = self.before.target_ids, self.after.target_ids
-        changed_a, changed_b = [False] * len(a), [False] * len(b)
-        for operation, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-            if operation != "equal":
-                changed_a[a0:a1] = [True] * (a1 - a0)
-                changed_b[b0:b1] = [True] * (b1 - b0)
-        return tuple(changed_a), tuple(changed_b)
-
-    @property
-    def largest_shift(self) -> tuple[int, float]:
-        """The step whose token's probability moved most, and by how much (after minus before)."""
-        shift = self.forced_after - self.forced_before
-        step = int(np.abs(shift).argmax())
-        return step, float(shift[step])
 
 
 @dataclass(frozen=True)
@@ -208,10 +92,10 @@ class Lab:
 
         `forced` holds the token ids that must stand at some steps; what follows is decoded from them.
         """
-        specs = tuple(dict.fromkeys(interventions))
-        tap = compile_interventions(specs, self.model)
         config = self.model.config
         source, mask = self._encode([text])
+        specs = self.resolved(interventions, n_source=source.size(1))
+        tap = compile_interventions(specs, self.model)
         steps = list(
             greedy(
                 self.model,
@@ -252,6 +136,34 @@ class Lab:
             reused=tuple(step.reused for step in steps),
         )
 
+    @cached_property
+    def head_means(self) -> HeadMeans:
+        """The mean context of every head over validation pairs, read or measured once; ValueError as `head_means`."""
+        return head_means(self.checkpoint)
+
+    def resolved(
+        self, interventions: Iterable[Intervention], *, n_source: int | None = None
+    ) -> tuple[Intervention, ...]:
+        """The specs, each once, with what they need from elsewhere: means of heads, what another sentence had.
+
+        ValueError where that cannot be had, or (with the source's number of tokens) a position does not exist.
+        """
+        found = []
+        for spec in dict.fromkeys(interventions):
+            spec.sites(self.model)
+            if isinstance(spec, HeadsMean):
+                spec = spec.filled(self.head_means.means)
+            if isinstance(spec, Copied):
+                spec = spec.filled(self.model, self._encode([spec.text])[0][0].tolist())
+            if n_source is not None:
+                check_source(spec, n_source)
+            found.append(spec)
+        return tuple(found)
+
+    def n_source_tokens(self, text: str) -> int:
+        """How many tokens the encoder reads of a text, its end mark included; ValueError as `translate`."""
+        return self._encode([text])[0].size(1)
+
     def without_switches(self, seen: Inspection) -> Float[ndarray, "step vocab"]:
         """What an inspection's output would have got without its switches: log-probabilities, teacher-forced."""
         source, target = torch.tensor([seen.source_ids]), torch.tensor([seen.target_ids])
@@ -264,6 +176,7 @@ class Lab:
             self.model,
             seen.source_ids,
             seen.interventions,
+            forced=dict(seen.forced),
             address=Address(stack, layer, block),
             head=head,
             query=query,
@@ -303,6 +216,23 @@ class Lab:
             kl_divergence=(p.exp() * (p - q)).sum(dim=-1).clamp(min=0).numpy(),
         )
 
+    @torch.no_grad()
+    def attention_on(self, seen: Inspection, kind: AttentionKind, interventions: Iterable[Intervention]) -> Attention:
+        """One kind of attention under some switches while an inspection's output is read again, teacher-forced.
+
+        So two of them stand on the same prefixes, whatever else the switches would have written.
+        """
+        stack, _ = KIND_SITES[kind]
+        config = self.model.config
+        n_layers = config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
+        wanted = {_site(kind, layer, tensor) for layer in range(n_layers) for tensor in ("weights", "mask")}
+        recorder = Recorder(wanted.__contains__)
+        tap = compile_interventions(self.resolved(interventions), self.model)
+        target = torch.tensor([[config.bos_id, *seen.target_ids[:-1]]])
+        self.model(torch.tensor([seen.source_ids]), target, tap=chain(tap, recorder))
+        shown = seen.attention(kind)
+        return _of_pass(recorder.recording, kind, n_layers, shown.queries, shown.keys)
+
     def _encode(self, texts: Sequence[str]) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
         config = self.model.config
         return encode_sources(texts, self.tokenizer, max_length=config.max_length, vocab_size=config.vocab_size)
@@ -330,7 +260,12 @@ def _recording(step: Step) -> Recording:
 def _whole_pass(
     step: Step, kind: AttentionKind, n_layers: int, queries: tuple[str, ...], keys: tuple[str, ...]
 ) -> Attention:
-    recording = _recording(step)
+    return _of_pass(_recording(step), kind, n_layers, queries, keys)
+
+
+def _of_pass(
+    recording: Recording, kind: AttentionKind, n_layers: int, queries: tuple[str, ...], keys: tuple[str, ...]
+) -> Attention:
     weights = [recording[_site(kind, layer, "weights")][0] for layer in range(n_layers)]
     masks = [recording[_site(kind, layer, "mask")][0, 0] for layer in range(n_layers)]
     return _read_only(Attention(kind, torch.stack(weights).numpy(), torch.stack(masks).numpy(), queries, keys))

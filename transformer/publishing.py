@@ -9,15 +9,17 @@ from pathlib import Path
 
 import torch
 
-from transformer.analysis.head_statistics import BlockStatistics, head_statistics
+from transformer.analysis.head_statistics import (
+    STATISTICS_FILE,
+    STATISTICS_PAIRS,
+    BlockStatistics,
+    head_statistics,
+)
 from transformer.checkpoint import export_checkpoint, load_checkpoint, load_tensors, save_tensors
 from transformer.evaluation import fitting
 from transformer.files import write_text
 from transformer.own_copy import load_own
 from transformer.settings import CARD_FILE, WEIGHTS_FILE
-
-STATISTICS_FILE = "head_statistics.safetensors"
-STATISTICS_PAIRS = 1_000
 
 
 def publish(run: Path, folder: Path, *, half: bool = False) -> None:

@@ -14,7 +14,7 @@ from transformer.analysis.proofs import Proof, prove
 from transformer.analysis.search_tree import SearchTree, search_tree
 from transformer.config import LengthNorm
 from transformer.corpora import CorpusError, load_corpus
-from transformer.interventions import MaskOff, parse_intervention
+from transformer.interventions import HeadsMean, Intervention, MaskOff, parse_intervention
 from transformer.lab import AttentionKind, Comparison, Inspection, Lab, load
 from transformer.pairs import Pair, words
 from transformer.pronouns.reading import read as read_pronoun_sentence
@@ -43,6 +43,11 @@ def get_lab(name: str) -> Lab:
 def age_of(lab: Lab) -> int:
     """The age of a model's weights: what else is remembered of it depends on it."""
     return _age(lab.checkpoint.folder)
+
+
+def get_resolved(lab: Lab, switches: Sequence[object]) -> tuple[Intervention, ...]:
+    """The switches with what they need from elsewhere, remembered; ValueError where that cannot be had."""
+    return _resolved(lab.name, _age(lab.checkpoint.folder), tuple(map(str, switches)))
 
 
 def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Inspection:
@@ -140,8 +145,8 @@ def heads_by_effect(lab: Lab, text: str) -> tuple[OutputEffect, ...]:
 
 def get_cell(lab: Lab, seen: Inspection, kind: AttentionKind, layer: int, head: int, query: int, key: int) -> Cell:
     """`lab.cell`, remembered; ValueError for a cell that does not exist."""
-    switches = tuple(map(str, seen.interventions))
-    return _cell(lab.name, _age(lab.checkpoint.folder), seen.text, switches, (kind, layer, head, query, key))
+    switches, where = tuple(map(str, seen.interventions)), (kind, layer, head, query, key)
+    return _cell(lab.name, _age(lab.checkpoint.folder), seen.text, switches, seen.forced, where)
 
 
 def get_leak(lab: Lab, texts: Sequence[str], off: Sequence[MaskOff]) -> Leak:
@@ -180,21 +185,32 @@ def _lab(name: str, age: int) -> Lab:
 
 
 @st.cache_data(max_entries=128, show_spinner=False)
-def _inspection(name: str, age: int, text: str, switches: tuple[str, ...]) -> Inspection:
-    return get_lab(name).inspect(text, [parse_intervention(switch) for switch in switches])
+def _resolved(name: str, age: int, switches: tuple[str, ...]) -> tuple[Intervention, ...]:
+    specs = [parse_intervention(switch) for switch in switches]
+    if not any(isinstance(spec, HeadsMean) for spec in specs):
+        return get_lab(name).resolved(specs)
+    with st.spinner("Taking each head's mean over the validation set"):
+        return get_lab(name).resolved(specs)
 
 
 @st.cache_data(max_entries=128, show_spinner=False)
-def _cell(name: str, age: int, text: str, switches: tuple[str, ...], where: tuple) -> Cell:
+def _inspection(name: str, age: int, text: str, switches: tuple[str, ...]) -> Inspection:
     lab = get_lab(name)
-    return lab.cell(get_inspection(lab, text, switches), *where)
+    return lab.inspect(text, get_resolved(lab, switches))
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def _cell(name: str, age: int, text: str, switches: tuple[str, ...], forced: tuple, where: tuple) -> Cell:
+    lab = get_lab(name)
+    return lab.cell(get_road(lab, text, switches, forced), *where)
 
 
 @st.cache_data(max_entries=64, show_spinner="Drawing samples")
 def _draws(
     name: str, age: int, text: str, switches: tuple[str, ...], draw: Draw, n: int, seed: int
 ) -> tuple[Drawn, ...]:
-    lab, specs = get_lab(name), [parse_intervention(switch) for switch in switches]
+    lab = get_lab(name)
+    specs = get_resolved(lab, switches)
     return draws(lab.model, get_inspection(lab, text).source_ids, specs, draw, n=n, seed=seed)
 
 
@@ -209,14 +225,16 @@ def _search(
     norm: LengthNorm,
     early_stopping: bool,
 ) -> SearchTree:
-    lab, specs = get_lab(name), [parse_intervention(switch) for switch in switches]
+    lab = get_lab(name)
+    specs = get_resolved(lab, switches)
     source = get_inspection(lab, text).source_ids
     return search_tree(lab.model, source, specs, size=size, alpha=alpha, norm=norm, early_stopping=early_stopping)
 
 
 @st.cache_data(max_entries=128, show_spinner=False)
 def _road(name: str, age: int, text: str, switches: tuple[str, ...], forced: tuple[tuple[int, int], ...]) -> Inspection:
-    return get_lab(name).inspect(text, [parse_intervention(switch) for switch in switches], dict(forced))
+    lab = get_lab(name)
+    return lab.inspect(text, get_resolved(lab, switches), dict(forced))
 
 
 @st.cache_data(max_entries=32, show_spinner="Reading the batch with and without the masks")

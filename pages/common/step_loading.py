@@ -9,7 +9,6 @@ from transformer.analysis.exposure import AtPosition, TwoReadings, exposure, two
 from transformer.analysis.inside import Inside, look_inside
 from transformer.corpora import CorpusError, load_corpus
 from transformer.data import fits
-from transformer.interventions import parse_intervention
 from transformer.lab import Inspection, Lab
 from transformer.pairs import Pair
 
@@ -51,7 +50,7 @@ def measured(lab: Lab, switches: Sequence[object]) -> Measured | None:
 def measure(lab: Lab, switches: Sequence[object]) -> Iterator[float]:
     """Measures it, telling the share done; `measured` has it afterwards."""
     pairs = validation_pairs(lab.name, loading.age_of(lab))
-    specs = [parse_intervention(str(switch)) for switch in switches]
+    specs = loading.get_resolved(lab, switches)
     found: Measured = ()
     for done, so_far in exposure(lab.model, pairs, lab.tokenizer, specs, batch_tokens=512):
         found = so_far
@@ -76,14 +75,13 @@ def _inside(
     name: str, age: int, ids: tuple[tuple[int, ...], tuple[int, ...]], step: int, switches: tuple[str, ...]
 ) -> Inside:
     source, target = ids
-    return look_inside(
-        loading.get_lab(name).model, source, target, step, [parse_intervention(switch) for switch in switches]
-    )
+    lab = loading.get_lab(name)
+    return look_inside(lab.model, source, target, step, loading.get_resolved(lab, switches))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _two_readings(
     name: str, age: int, source: tuple[int, ...], reference: tuple[int, ...], switches: tuple[str, ...]
 ) -> TwoReadings:
-    specs = [parse_intervention(switch) for switch in switches]
-    return two_readings(loading.get_lab(name).model, source, reference, specs)
+    lab = loading.get_lab(name)
+    return two_readings(lab.model, source, reference, loading.get_resolved(lab, switches))

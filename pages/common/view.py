@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from transformer.interventions import HeadsOff, Intervention, PositionsChanged, parse_intervention
+from transformer.attention_edits import RowSet
+from transformer.interventions import HeadsMean, HeadsOff, Intervention, PositionsChanged, parse_intervention
 from transformer.lab import KIND_SITES, AttentionKind, Lab
 
 Picture = Literal["matrix", "lines", "bertviz"]
@@ -150,18 +151,33 @@ def fit(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
 def merged(specs: Sequence[Intervention]) -> tuple[Intervention, ...]:
     """The same switches, each once, with the heads of one block in one switch.
 
-    Of two switches for the positions of one stack the last one counts.
+    Of two switches for one head, one row or the positions of one stack the last one counts.
     """
-    blocks: dict[tuple[str, int, str], set[int]] = {}
+    heads: dict[tuple[str, int, str], dict[int, type[HeadsOff | HeadsMean]]] = {}
     others: list[Intervention] = []
-    last = {spec.stack: spec for spec in specs if isinstance(spec, PositionsChanged)}
     for spec in specs:
-        if isinstance(spec, HeadsOff):
-            blocks.setdefault((spec.stack, spec.layer, spec.block), set()).update(spec.heads)
-        elif spec not in others and (not isinstance(spec, PositionsChanged) or last[spec.stack] == spec):
-            others.append(spec)
-    heads = (HeadsOff(*where, tuple(sorted(off))) for where, off in sorted(blocks.items()) if off)  # type: ignore[arg-type]
-    return (*heads, *others)
+        if isinstance(spec, HeadsOff | HeadsMean):
+            block = heads.setdefault((spec.stack, spec.layer, spec.block), {})
+            block.update(dict.fromkeys(spec.heads, type(spec)))
+        elif spec not in others:
+            others = [other for other in others if not _replaces(spec, other)] + [spec]
+    grouped = (
+        kind(*where, chosen)  # type: ignore[arg-type]
+        for where, block in sorted(heads.items())
+        for kind in (HeadsOff, HeadsMean)
+        if (chosen := tuple(sorted(head for head, to in block.items() if to is kind)))
+    )
+    return (*grouped, *others)
+
+
+def _replaces(new: Intervention, old: Intervention) -> bool:
+    """Whether the new switch takes the place of the old one, both being about one thing."""
+    if isinstance(new, PositionsChanged) and isinstance(old, PositionsChanged):
+        return new.stack == old.stack
+    if isinstance(new, RowSet) and isinstance(old, RowSet):
+        place = (new.stack, new.layer, new.block, new.head, new.query)
+        return place == (old.stack, old.layer, old.block, old.head, old.query)
+    return False
 
 
 def with_heads(view: View, stack: str, layer: int, block: str, off: frozenset[int]) -> View:

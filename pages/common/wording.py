@@ -4,12 +4,15 @@ import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
+from transformer.activation_copy import Copied
 from transformer.analysis.effects import OutputEffect
 from transformer.attention_edits import AttentionEdit, BlockOff, CellOff, RowSet
 from transformer.config import ModelConfig
-from transformer.interventions import HeadsOff, Intervention, MaskOff, PositionsChanged, ResidualOff
+from transformer.interventions import HeadsMean, HeadsOff, Intervention, MaskOff, ResidualOff
 from transformer.lab import Comparison, Inspection
 from transformer.pairs import Pair, words
+from transformer.position_edits import PositionsChanged
+from transformer.taps import Site
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>$:])")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -66,8 +69,41 @@ def switch_label(spec: Intervention) -> str:
         return f"{spec.stack} positions · {position_edit(spec)}"
     if isinstance(spec, ResidualOff):
         return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · residual off"
-    heads = ", ".join(map(str, spec.heads))
-    return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · head{'s' * (len(spec.heads) > 1)} {heads} off"
+    if isinstance(spec, Copied):
+        return f"{site_name(spec.site, spec.head)} · {_copied(spec)}"
+    heads = f"head{'s' * (len(spec.heads) > 1)} {', '.join(map(str, spec.heads))}"
+    to = "at the mean" if isinstance(spec, HeadsMean) else "off"
+    return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · {heads} {to}"
+
+
+TENSOR_NAMES = {
+    "embedding": "word vector",
+    "input": "what goes in",
+    "residual": "what goes around",
+    "q": "queries",
+    "k": "keys",
+    "v": "values",
+    "heads": "what the heads gathered",
+    "output": "output",
+    "normed": "after the norm",
+}
+"""What can be copied at a block, in words."""
+
+
+def site_name(site: Site, head: int | None = None) -> str:
+    """An activation's address in words: "encoder feed-forward · layer 1 · output"."""
+    block = {"final": "last norm"}.get(site.block or "") or BLOCK_NAMES.get((site.stack, site.block or ""), site.stack)
+    where = [f"{site.stack} {block}" if site.block == "final" else block]
+    where += [f"layer {site.layer}"] * (site.layer is not None)
+    where += [f"head {head}"] * (head is not None)
+    return " · ".join([*where, TENSOR_NAMES.get(site.tensor, site.tensor)])
+
+
+def _copied(spec: Copied) -> str:
+    text = spec.text if len(spec.text) <= 40 else f"{spec.text[:39]}…"
+    places = ", ".join(f"{here} from {there}" for there, here in spec.positions) or "all"
+    unit = "token" if spec.over_source else "step"
+    return f"{unit}{'s' * (len(spec.positions) != 1)} {places} of “{plain(text)}”"
 
 
 def position_edit(spec: PositionsChanged) -> str:
@@ -93,6 +129,10 @@ def _edit(spec: AttentionEdit) -> str:
             return f"query {spec.query} may not see key {spec.key}"
         case RowSet(to="uniform"):
             return f"head {spec.head} · row {spec.query} spread evenly"
+        case RowSet(to=tuple(numbers)):
+            total = sum(numbers)
+            divided = "" if abs(total - 1) < 1e-9 else f", divided by their sum {total:.4g}"
+            return f"head {spec.head} · row {spec.query} with own numbers{divided}"
         case RowSet():
             return f"head {spec.head} · row {spec.query} all on key {spec.to}"
 
@@ -211,6 +251,17 @@ def switch_notes(comparison: Comparison) -> tuple[str, ...]:
         notes.append(
             "A cached step of cross-attention does not show at which position its query stands, so each step passes "
             "the whole prefix again, without the key/value cache. The decoder self-attention shown is the last pass."
+        )
+    copies = [spec for spec in comparison.after.interventions if isinstance(spec, Copied)]
+    if any(spec.needs_recomputation for spec in copies):
+        notes.append(
+            "A cached step does not show at which position it stands, so with something copied into the decoder each "
+            "step passes the whole prefix again, without the key/value cache."
+        )
+    if any(not spec.over_source for spec in copies):
+        notes.append(
+            "What is copied into the decoder is what it had at those steps of its own translation of the other "
+            "sentence; a step that this output never reaches receives nothing."
         )
     if masks & {"padding", "cross"}:
         notes.append(

@@ -4,7 +4,7 @@ A block's output is a plain sum: W_O's bias, and for each head and key  weight *
 of it, and the shares with the bias's sum to 1. The tensors are recorded in the real decoding, not in another pass.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -15,7 +15,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.attention import MultiHeadAttention
-from transformer.decoding import greedy
+from transformer.decoding import Constraints, greedy
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model import Transformer
 from transformer.taps import ATTENTION_TENSORS, Address, Recording
@@ -89,6 +89,7 @@ def look_into(
     source: Sequence[int],
     switches: Sequence[Intervention] = (),
     *,
+    forced: Mapping[int, int] | None = None,
     address: Address,
     head: int,
     query: int,
@@ -96,13 +97,14 @@ def look_into(
 ) -> Cell:
     """The cell of one head of the block at `address`, recorded while the source is decoded under the switches.
 
+    `forced` holds the tokens that must stand at some steps, as they stood in the decoding that is looked into.
     `query` is a source position in the encoder and a step in the decoder. ValueError for what does not exist.
     """
     if address.site("heads") not in model.sites():
         raise ValueError(f"this model has no attention block {address.stack}.{address.layer}.{address.block}")
     if not 0 <= head < model.config.n_heads:
         raise ValueError(f"head {head} does not exist: this model has heads 0 to {model.config.n_heads - 1}")
-    recording, row = _record(model, source, switches, address, query)
+    recording, row = _record(model, source, switches, forced or {}, address, query)
     n_keys = recording[address.site("k")].size(2)
     if not 0 <= key < n_keys:
         raise ValueError(f"key {key} did not exist when row {query} was computed: there were keys 0 to {n_keys - 1}")
@@ -146,13 +148,23 @@ def whole_sum(
 
 
 def _record(
-    model: Transformer, source: Sequence[int], switches: Sequence[Intervention], address: Address, query: int
+    model: Transformer,
+    source: Sequence[int],
+    switches: Sequence[Intervention],
+    forced: Mapping[int, int],
+    address: Address,
+    query: int,
 ) -> tuple[Recording, int]:
     """The pass of the decoding in which this row was computed, and the row's place in it."""
     tap = compile_interventions(switches, model)
     wanted = {address.site(name) for name in (*ATTENTION_TENSORS, "output")}
     steps = greedy(
-        model, torch.tensor([source]), max_length=model.config.max_length, tap=tap, record=wanted.__contains__
+        model,
+        torch.tensor([source]),
+        max_length=model.config.max_length,
+        constraints=Constraints(forced=forced),
+        tap=tap,
+        record=wanted.__contains__,
     )
     # Without a cache the decoder's self-attention is that of the last pass, which holds all rows.
     in_last_pass = address.stack == "decoder" and address.block == "self" and model.needs_recomputation(tap)

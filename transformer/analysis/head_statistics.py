@@ -2,18 +2,27 @@
 batch, real positions only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from transformer.checkpoint import Checkpoint, CheckpointError, load_tensors
+from transformer.cleaning import CorpusError
 from transformer.data import pair_batches
+from transformer.evaluation import fitting
 from transformer.model import Transformer
+from transformer.own_copy import load_own
 from transformer.pairs import Pair
 from transformer.taps import Recorder, Site
 from transformer.tokenizer import Tokenizer
+
+STATISTICS_FILE = "head_statistics.safetensors"
+"""What a checkpoint carries of its heads; written by publishing.py."""
+STATISTICS_PAIRS = 1_000
+"""Validation pairs that go in, at most."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,56 @@ class BlockStatistics:
     """Mean entropy of the rows of weights in nats: 0 looks at one token, ln(keys) at all alike."""
     queries: int
     """Real positions that went in."""
+
+
+@dataclass(frozen=True)
+class HeadMeans:
+    """The mean context of every head over validation pairs, and where it comes from."""
+
+    means: Mapping[str, Float[Tensor, "head d_head"]]
+    """By block, as in `decoder.1.cross`."""
+    pairs: int
+    measured: bool
+    """True where they were taken just now, False where the checkpoint carries them."""
+
+
+def head_means(checkpoint: Checkpoint) -> HeadMeans:
+    """The means that a checkpoint carries, else taken over its corpus' validation pairs.
+
+    ValueError where it comes without both, or its file does not fit the model.
+    """
+    path = checkpoint.folder / STATISTICS_FILE
+    if path.is_file():
+        return _carried(checkpoint)
+    try:
+        corpus = load_own(checkpoint.settings.corpus, checkpoint.folder)
+    except (CorpusError, OSError) as error:
+        raise ValueError(
+            f"the mean of a head is taken over validation sentences, and {checkpoint.name} comes without them and "
+            f"without {STATISTICS_FILE}: publish it where its corpus is (python -m transformer runs publish RUN "
+            "FOLDER), or set heads to zero"
+        ) from error
+    longest = checkpoint.model.config.max_length
+    pairs = fitting(corpus.validation, checkpoint.tokenizer, longest, STATISTICS_PAIRS)
+    found = head_statistics(checkpoint.model, pairs, checkpoint.tokenizer)
+    return HeadMeans({block.block: block.mean.float() for block in found}, len(pairs), measured=True)
+
+
+def _carried(checkpoint: Checkpoint) -> HeadMeans:
+    model = checkpoint.model
+    try:
+        tensors, notes = load_tensors(checkpoint.folder / STATISTICS_FILE)
+    except CheckpointError as error:
+        raise ValueError(str(error)) from error
+    means = {name.removesuffix(".mean"): value.float() for name, value in tensors.items() if name.endswith(".mean")}
+    shape = (model.config.n_heads, model.config.d_head)
+    for site in model.sites():
+        block = f"{site.stack}.{site.layer}.{site.block}"
+        if site.tensor == "heads" and (block not in means or means[block].shape != shape):
+            raise ValueError(
+                f"{STATISTICS_FILE} of {checkpoint.name} does not fit the model: it lacks {block} in the shape {shape}"
+            )
+    return HeadMeans(means, int(notes.get("pairs", 0)), measured=False)
 
 
 @torch.no_grad()

@@ -1,0 +1,134 @@
+"""Heads at their mean over the validation set: read from the checkpoint or measured, and put in before W_O."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from page_models import REVERSE, save_untrained
+from random_models import random_ids, random_model
+
+from transformer.analysis.head_statistics import STATISTICS_FILE, head_means
+from transformer.checkpoint import save_tensors
+from transformer.interventions import HeadsMean, HeadsOff, compile_interventions, parse_intervention
+from transformer.lab import load
+from transformer.taps import Recorder, Site, chain
+
+TEXT = "a b c d"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    runs = tmp_path_factory.mktemp("runs")
+    save_untrained(runs)
+    return runs / REVERSE
+
+
+@pytest.fixture
+def lab(folder):
+    return load(str(folder))
+
+
+def means_of(model, site):
+    return torch.randn(model.config.n_heads, model.config.d_head, generator=torch.Generator().manual_seed(3))
+
+
+@pytest.mark.parametrize(
+    ("stack", "layer", "block"), [("encoder", 1, "self"), ("decoder", 0, "self"), ("decoder", 2, "cross")]
+)
+def test_heads_at_their_mean_equal_contexts_put_in_by_hand(stack, layer, block):
+    model, site = random_model(), Site(stack, layer, block, "heads")
+    means, source, target = means_of(model, site), random_ids(2, 6), random_ids(2, 5)
+    spec = HeadsMean(stack, layer, block, (1, 3)).filled({f"{stack}.{layer}.{block}": means})
+
+    def by_hand(at, tensor):
+        if at != site:
+            return tensor
+        rows = [[[means[h] if h in (1, 3) else tensor[b, h, q] for q in range(tensor.size(2))] for h in range(4)]
+                for b in range(2)]  # fmt: skip
+        return torch.stack([torch.stack([torch.stack(queries) for queries in heads]) for heads in rows])
+
+    with torch.no_grad():
+        expected = model(source, target, tap=by_hand)
+        assert torch.equal(model(source, target, tap=compile_interventions([spec], model)), expected)
+        assert (model(source, target) - expected).abs().max() > 1e-3
+
+
+def test_a_head_that_is_off_stays_at_zero_though_it_is_at_its_mean_too():
+    model, site = random_model(), Site("encoder", 0, "self", "heads")
+    mean = HeadsMean("encoder", 0, "self", (0, 1)).filled({"encoder.0.self": means_of(model, site)})
+    for specs in ([mean, HeadsOff("encoder", 0, "self", (1,))], [HeadsOff("encoder", 0, "self", (1,)), mean]):
+        recorder = Recorder()
+        model(random_ids(1, 4), random_ids(1, 3), tap=chain(compile_interventions(specs, model), recorder))
+        assert not recorder.recording[site][:, 1].any() and recorder.recording[site][:, 0].any()
+
+
+def test_means_are_measured_where_the_checkpoint_carries_none(lab):
+    found = head_means(lab.checkpoint)
+    assert found.measured and found.pairs > 100
+    seen = lab.inspect(TEXT, [HeadsMean("decoder", 0, "cross", (0, 2))])
+    assert torch.equal(seen.interventions[0].means, found.means["decoder.0.cross"])
+    comparison = lab.compare(TEXT, [HeadsMean("decoder", 0, "cross", (0, 1, 2, 3))])
+    assert comparison.kl_divergence.max() > 0
+
+
+def test_means_are_read_where_the_checkpoint_carries_them(folder, lab):
+    carried = {f"{block}.mean": torch.full((4, 8), 0.5) for block in ("encoder.0.self", "decoder.0.self")}
+    path = folder / STATISTICS_FILE
+    try:
+        save_tensors(path, carried, {"pairs": "77"})
+        with pytest.raises(ValueError, match=r"it lacks decoder\.0\.cross in the shape"):
+            head_means(lab.checkpoint)
+        save_tensors(path, {**carried, "decoder.0.cross.mean": torch.ones(4, 8)}, {"pairs": "77"})
+        found = head_means(lab.checkpoint)
+        assert (found.pairs, found.measured) == (77, False)
+        assert torch.equal(found.means["decoder.0.cross"], torch.ones(4, 8))
+    finally:
+        path.unlink()
+
+
+def test_without_statistics_and_sentences_the_way_out_is_said(lab, monkeypatch):
+    from transformer.analysis import head_statistics
+    from transformer.own_copy import AbsentCorpus
+
+    def absent(config, folder):
+        raise AbsentCorpus("no sentences")
+
+    monkeypatch.setattr(head_statistics, "load_own", absent)
+    with pytest.raises(ValueError, match=r"comes without them .* publish RUN FOLDER\), or set heads to zero"):
+        lab.inspect(TEXT, [HeadsMean("decoder", 0, "cross", (0,))])
+
+
+def test_a_mean_that_was_not_looked_up_is_refused():
+    model = random_model()
+    with pytest.raises(ValueError, match="resolve it with the lab first"):
+        model(
+            random_ids(1, 4),
+            random_ids(1, 3),
+            tap=compile_interventions([HeadsMean("encoder", 0, "self", (0,))], model),
+        )
+
+
+@given(
+    st.sampled_from(["encoder", "decoder"]),
+    st.integers(0, 99),
+    st.sampled_from(["self", "cross"]),
+    st.sets(st.integers(0, 63), min_size=1),
+)
+def test_heads_at_their_mean_are_read_back_from_what_they_print_and_hash(stack, layer, block, heads):
+    spec = HeadsMean(stack, layer, block, tuple(sorted(heads)))
+    again = parse_intervention(str(spec))
+    assert again == spec and hash(again) == hash(spec)
+    assert hash(spec.filled({f"{stack}.{layer}.{block}": torch.zeros(64, 2)})) == hash(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (HeadsMean("decoder", 7, "cross", (0,)), "this model has no attention block decoder.7.cross"),
+        (HeadsMean("encoder", 1, "self", (4,)), "head 4 does not exist: this model has heads 0 to 3"),
+        (HeadsMean("encoder", 1, "self", ()), "names no head and would do nothing"),
+    ],
+)
+def test_a_mean_that_the_model_lacks_is_refused(spec, said):
+    with pytest.raises(ValueError, match=said):
+        compile_interventions([spec], random_model())

@@ -1,0 +1,177 @@
+"""An activation copied from the pass of another sentence (activation patching): a frozen, printable spec like those of
+interventions.py.
+
+The other sentence goes through the same model without any switch, decoded greedily where the site is in the decoder.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from transformer.decoding import greedy
+from transformer.model import Transformer
+from transformer.taps import Recorder, Recording, Site
+
+PER_HEAD = ("q", "k", "v", "heads")
+"""Tensors [batch head position d_head]; one head of them can be copied alone."""
+COPYABLE = ("embedding", "input", "residual", *PER_HEAD, "output", "normed")
+"""Tensors with a row for each position, whatever the length of the sentence."""
+LONGEST_TEXT = 1_000
+"""Characters of the other sentence."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """Puts what another sentence had at a site in the place of what this one has, position by position.
+
+    Prints `copy:encoder.1.ffn.output:3>5:The cat slept.` (its position 3 onto position 5 here), `3>5,4>6` for several
+    and `all` for each position onto its own; `copy:decoder.1.cross.heads.2:...` copies head 2 alone.
+    """
+
+    site: Site
+    head: int | None
+    """None: the whole tensor."""
+    positions: tuple[tuple[int, int], ...]
+    """(position there, position here) of each copy; none: each position onto its own."""
+    text: str
+    """The other sentence."""
+    rows: Float[Tensor, "position ..."] | None = field(default=None, compare=False, repr=False)
+    """What the other sentence's pass had at the site; `filled` puts it in."""
+
+    def __str__(self) -> str:
+        head = "" if self.head is None else f".{self.head}"
+        return f"copy:{self.site}{head}:{self.place}:{self.text}"
+
+    @property
+    def place(self) -> str:
+        """The positions as the text form has them."""
+        return ",".join(f"{there}>{here}" for there, here in self.positions) or "all"
+
+    @property
+    def over_source(self) -> bool:
+        """Whether positions are those of the source sentence, which are all there from the beginning."""
+        return self.site.stack == "encoder" or (self.site.block == "cross" and self.site.tensor in ("k", "v"))
+
+    @property
+    def needs_recomputation(self) -> bool:
+        """True in the decoder but for keys and values: a cached step does not show at which position it stands."""
+        return self.site.stack == "decoder" and self.site.tensor not in ("k", "v")
+
+    def sites(self, model: Transformer) -> tuple[Site, ...]:
+        """Where the spec acts; ValueError where the model lacks the site or nothing can be copied there."""
+        if self.site not in model.sites():
+            raise ValueError(f"this model has no activation {self.site}")
+        if self.site.tensor not in COPYABLE:
+            raise ValueError(f"{self.site} has no row for each position to copy; choose one of: {', '.join(COPYABLE)}")
+        if self.head is not None and self.site.tensor not in PER_HEAD:
+            raise ValueError(f"{self.site} is not made of heads; only {', '.join(PER_HEAD)} are")
+        if self.head is not None and self.head >= model.config.n_heads:
+            raise ValueError(f"head {self.head} does not exist: this model has heads 0 to {model.config.n_heads - 1}")
+        furthest = max((max(pair) for pair in self.positions), default=0)
+        if furthest >= model.config.max_length:
+            raise ValueError(
+                f"position {furthest} does not exist: this model has positions 0 to {model.config.max_length - 1}"
+            )
+        targets = [here for _, here in self.positions]
+        if len(set(targets)) < len(targets):
+            twice = next(here for here in targets if targets.count(here) > 1)
+            raise ValueError(f"two activations are copied onto position {twice}: leave one out")
+        if not self.text.strip():
+            raise ValueError("the other sentence is missing: write it after the positions")
+        return (self.site,)
+
+    def check_source(self, n_tokens: int) -> None:
+        """ValueError where a source of so many tokens lacks a position that is copied onto."""
+        furthest = max((here for _, here in self.positions), default=0)
+        if self.over_source and furthest >= n_tokens:
+            raise ValueError(f"token {furthest} does not exist: the sentence has tokens 0 to {n_tokens - 1}")
+        if self.over_source and not self.positions and self.rows is not None and len(self.rows) != n_tokens:
+            raise ValueError(
+                f"the other sentence has {len(self.rows)} tokens and this one {n_tokens}: "
+                "to copy all, both need as many; copy single positions instead"
+            )
+
+    def filled(self, model: Transformer, source: Sequence[int]) -> "Copied":
+        """The spec with what these ids of the other sentence had at the site; ValueError where it is too short."""
+        rows = activations(model, source, self.site)
+        furthest = max((there for there, _ in self.positions), default=0)
+        if furthest >= len(rows):
+            whose = "tokens" if self.over_source else "steps"
+            raise ValueError(f"the other sentence has {whose} 0 to {len(rows) - 1}: there is no {furthest} to copy")
+        return replace(self, rows=rows)
+
+    def apply(self, site: Site, tensor: Tensor) -> Tensor:
+        """The activation [batch (head) position d] with the copied rows in place; later steps may not be there yet."""
+        if self.rows is None:
+            raise ValueError(f"what {self} copies is not known: resolve it with the lab first")
+        length = tensor.size(-2)
+        if self.over_source:
+            self.check_source(length)
+        tensor = tensor.clone()
+        for there, here in self.positions or [(i, i) for i in range(len(self.rows))]:
+            if here >= length:
+                continue
+            if self.head is not None:
+                tensor[:, self.head, here] = self.rows[there, self.head].to(tensor)
+            else:
+                tensor[..., here, :] = self.rows[there].to(tensor)
+        return tensor
+
+
+@torch.no_grad()
+def activations(model: Transformer, source: Sequence[int], site: Site) -> Float[Tensor, "position ..."]:
+    """What these source ids had at a site, one row a position: of the decoder, as each was computed in decoding."""
+    ids = torch.tensor([source])
+    if site.stack == "encoder":
+        recorder = Recorder(site.__eq__)
+        model.encode(ids, tap=recorder)
+        return _by_position(recorder.recording, site)
+    steps = greedy(model, ids, max_length=model.config.max_length, record=site.__eq__)
+    if site.block == "cross" and site.tensor in ("k", "v"):
+        return _by_position(_recording(next(iter(steps)).recording), site)
+    recordings = [_recording(step.recording) for step in steps]
+    if site.tensor in ("k", "v") or model.needs_recomputation():
+        return _by_position(recordings[-1], site)  # the last pass holds all positions
+    return torch.cat([_by_position(recording, site)[-1:] for recording in recordings])
+
+
+def _recording(found: Recording | None) -> Recording:
+    assert found is not None, "these steps record"
+    return found
+
+
+def _by_position(recording: Recording, site: Site) -> Tensor:
+    """The recorded tensor with its positions in front: [position d] or [position head d_head]."""
+    rows = recording[site][0]
+    return rows.transpose(0, 1) if site.tensor in PER_HEAD else rows
+
+
+def parse_copy(text: str) -> Copied | None:
+    """The spec that prints as `text`; None if none does."""
+    match text.split(":", 3):
+        case ["copy", address, place, other] if len(other) <= LONGEST_TEXT:
+            stem, _, last = address.rpartition(".")
+            head = int(last) if _is_number(last) else None
+            try:
+                site = Site.parse(address if head is None else stem)
+            except ValueError:
+                return None
+            positions = _pairs(place)
+            return None if positions is None else Copied(site, head, positions, other)
+    return None
+
+
+def _pairs(place: str) -> tuple[tuple[int, int], ...] | None:
+    if place == "all":
+        return ()
+    found = [pair.split(">") for pair in place.split(",")]
+    if not all(len(pair) == 2 and all(map(_is_number, pair)) for pair in found):
+        return None
+    return tuple((int(there), int(here)) for there, here in found)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 6

@@ -1,0 +1,113 @@
+"""Switches on the positions that a stack adds to its embeddings: frozen, printable specs like those of
+interventions.py.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from transformer.model import Transformer
+from transformer.positions import LearnedPositions, sinusoidal_table
+from transformer.taps import Site, Stack
+
+PositionEdit = Literal["remove", "shuffle", "shift", "scale", "same"]
+LARGEST_SCALE = 100
+
+
+@dataclass(frozen=True)
+class PositionsChanged:
+    """Changes what is added to the embeddings of one stack to say where each token stands.
+
+    Prints `positions:encoder:remove`, `positions:encoder:shuffle:7` (a seed), `positions:encoder:shift:3`,
+    `positions:decoder:scale:0.5` or `positions:encoder:same:2,5`.
+    """
+
+    stack: Stack
+    edit: PositionEdit
+    value: int | float = 0
+    """Of shift: by how many positions. Of scale: the factor. Of shuffle: the seed of the order."""
+    tokens: tuple[int, ...] = ()
+    """Of same: the two tokens that are to stand where the first of them stands."""
+
+    def __str__(self) -> str:
+        value = str(int(self.value)) if self.value == int(self.value) else repr(self.value)
+        value = ",".join(map(str, self.tokens)) if self.edit == "same" else value
+        return f"positions:{self.stack}:{self.edit}" + f":{value}" * (self.edit != "remove")
+
+    @property
+    def needs_recomputation(self) -> bool:
+        """True where a row depends on its place: a cached decoder sees its newest position alone."""
+        return self.stack == "decoder" and self.edit in ("shift", "same")
+
+    def sites(self, model: Transformer) -> tuple[Site, ...]:
+        """Where the spec acts; ValueError where the model adds no positions or the spec would do nothing."""
+        site = Site(self.stack, None, None, "positions")
+        if site not in model.sites():
+            raise ValueError(
+                f"this model adds no positions to its embeddings: it has {model.config.positions} positions"
+            )
+        rows = model.config.max_length
+        match self.edit:
+            case "shuffle" if self.stack == "decoder":
+                raise ValueError("the decoder's positions cannot be shuffled: its length is known only at the end")
+            case "shift" if not (1 <= self.value < rows and self.value == int(self.value)):
+                raise ValueError(f"a shift ({self.value:g}) must be a whole number from 1 to {rows - 1}")
+            case "scale" if not 0 < self.value <= LARGEST_SCALE or self.value == 1:
+                raise ValueError(f"a scale ({self.value:g}) must lie above 0, at most at {LARGEST_SCALE}, and not be 1")
+            case "same" if len(set(self.tokens)) != 2 or not all(0 <= token < rows for token in self.tokens):
+                raise ValueError(f"{self} must name two different tokens from 0 to {rows - 1}")
+        return (site,)
+
+    def bound(self, model: Transformer) -> "_PositionsOf":
+        """The spec with what it needs of the model: the table, whose rows a shift looks up."""
+        positions = getattr(model, self.stack).embedding.positions
+        return _PositionsOf(self, positions.table.detach(), isinstance(positions, LearnedPositions))
+
+    def apply(self, site: Site, rows: Tensor) -> Tensor:
+        """The rows [batch length d_model], from position 0 on, changed; a shift needs `bound` first."""
+        match self.edit:
+            case "remove":
+                return torch.zeros_like(rows)
+            case "scale":
+                return rows * self.value
+            case "shuffle":
+                return rows[:, shuffled(rows.size(1), int(self.value))]
+            case "same":
+                return self._same(rows)
+            case "shift":
+                raise AssertionError("a shift is applied through `bound`")
+
+    def _same(self, rows: Tensor) -> Tensor:
+        first, second = sorted(self.tokens)
+        if second >= rows.size(1):
+            if self.stack == "decoder":  # not written yet
+                return rows
+            raise ValueError(f"token {second} does not exist: the sentence has tokens 0 to {rows.size(1) - 1}")
+        rows = rows.clone()
+        rows[:, second] = rows[:, first]
+        return rows
+
+
+def shuffled(length: int, seed: int) -> list[int]:
+    """A random order of so many positions, never the one that they have (but for a single one)."""
+    order = torch.randperm(length, generator=torch.Generator().manual_seed(seed)).tolist()
+    return order if order != sorted(order) else order[1:] + order[:1]
+
+
+@dataclass(frozen=True)
+class _PositionsOf:
+    spec: PositionsChanged
+    table: Tensor
+    learned: bool
+
+    def apply(self, site: Site, rows: Tensor) -> Tensor:
+        if self.spec.edit != "shift":
+            return self.spec.apply(site, rows)
+        k, length = int(self.spec.value), rows.size(1)
+        if self.learned:  # a learned table ends: what stands past it takes its last row
+            shifted = self.table[torch.arange(k, k + length).clamp(max=len(self.table) - 1)]
+        else:
+            shifted = sinusoidal_table(k + length, rows.size(-1), dtype=rows.dtype)[k:].to(rows.device)
+        return shifted.expand_as(rows)
