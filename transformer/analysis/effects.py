@@ -1,4 +1,4 @@
-"""What a part of the model contributes, measured by leaving it out."""
+"""What a head contributes to one output, measured by leaving it out. Over many pairs: validation_effects.py."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,9 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from transformer.decoding import teacher_forced_log_probs
-from transformer.interventions import HeadsOff, compile_interventions
+from transformer.analysis.head_survey import HeadAt, heads_of
+from transformer.analysis.trials import forced_under, in_batches
+from transformer.interventions import HeadsOff, Intervention, compile_interventions
 from transformer.model import Transformer
 
 
@@ -30,6 +31,8 @@ class OutputEffect:
     switch: HeadsOff
     kl_divergence: float
     """KL(with || without the head) of the next token, in nats, the mean over all steps."""
+    log_prob: float
+    """Change of the output's log-probability, in nats, summed over its tokens: negative where the head helped."""
     step: int
     """The first step at which another token becomes the most probable one, so that greedy decoding writes that one; if
     there is no such step, the one whose token's probability moves most."""
@@ -50,27 +53,45 @@ def head_effects(model: Transformer, source: Sequence[int], target: Sequence[int
     """For every head, alone, the shift of the probability of `target[step]` given what came before; largest first."""
     if not 0 <= step < len(target):
         raise ValueError(f"step {step} does not exist: the output has steps 0 to {len(target) - 1}")
-    ids, out = torch.tensor([source]), torch.tensor([target[: step + 1]])
-
-    def probability(*specs: HeadsOff) -> float:
-        log_probs = teacher_forced_log_probs(model, ids, out, tap=compile_interventions(specs, model))
-        return log_probs[0, step, target[step]].double().exp().item()
-
-    base = probability()
-    effects = [HeadEffect(switch, probability(switch) - base) for switch in _single_heads(model)]
+    heads = heads_of(model)
+    found = _without_each(model, source, target[: step + 1], heads, ())[:, step, target[step]].exp()
+    effects = [HeadEffect(at.switch, float(p - found[0])) for at, p in zip(heads, found[1:], strict=True)]
     return tuple(sorted(effects, key=lambda effect: -abs(effect.shift)))
 
 
-def output_effects(model: Transformer, source: Sequence[int], target: Sequence[int]) -> tuple[OutputEffect, ...]:
-    """For every head, alone, what becomes of the whole output without it; outputs that change first, then by KL."""
-    ids, out = torch.tensor([source]), torch.tensor([target])
+def output_effects(
+    model: Transformer, source: Sequence[int], target: Sequence[int], switches: Sequence[Intervention] = ()
+) -> tuple[OutputEffect, ...]:
+    """For every head, alone, what becomes of the whole output without it; outputs that change first, then by KL.
 
-    def log_probs(*specs: HeadsOff) -> Float[Tensor, "step vocab"]:
-        return teacher_forced_log_probs(model, ids, out, tap=compile_interventions(specs, model))[0].double()
-
-    base = log_probs()
-    effects = [_output_effect(switch, base, log_probs(switch), out[0]) for switch in _single_heads(model)]
+    With `switches`, of the output that was written under them, heads that are off already left out.
+    """
+    off = {(s.stack, s.layer, s.block, head) for s in switches if isinstance(s, HeadsOff) for head in s.heads}
+    heads = [at for at in heads_of(model) if (at.stack, at.layer, at.block, at.head) not in off]
+    base, *without = _without_each(model, source, target, heads, switches)
+    written = torch.tensor(target)
+    effects = [
+        _output_effect(at.switch, base, found, written, model.config.pad_id)
+        for at, found in zip(heads, without, strict=True)
+    ]
     return tuple(sorted(effects, key=lambda effect: (effect.instead is None, -effect.kl_divergence)))
+
+
+def _without_each(
+    model: Transformer,
+    source: Sequence[int],
+    target: Sequence[int],
+    heads: Sequence[HeadAt],
+    switches: Sequence[Intervention],
+) -> Float[Tensor, "trial step vocab"]:
+    """Log-probabilities with all heads, then without each, in float64."""
+    tap = compile_interventions(switches, model)
+    sets = [(), *((at,) for at in heads)]
+    found = [
+        forced_under(model, source, target, part, tap=tap).double()
+        for part in in_batches(sets, len(source) + len(target))
+    ]
+    return torch.cat(found)
 
 
 def _output_effect(
@@ -78,25 +99,21 @@ def _output_effect(
     base: Float[Tensor, "step vocab"],
     without: Float[Tensor, "step vocab"],
     target: Int[Tensor, "step"],
+    pad_id: int,
 ) -> OutputEffect:
-    p, q = (table.gather(1, target[:, None])[:, 0].exp() for table in (base, without))
-    best = without.argmax(dim=-1)
+    a, b = (table.gather(1, target[:, None])[:, 0] for table in (base, without))
+    p, q = a.exp(), b.exp()
+    writable = without.clone()
+    writable[:, pad_id] = -torch.inf  # is never written
+    best = writable.argmax(dim=-1)
     other = (best != target).nonzero()[:, 0].tolist()
     step = other[0] if other else int((q - p).abs().argmax())
     return OutputEffect(
         switch=switch,
         kl_divergence=(base.exp() * (base - without)).sum(dim=-1).mean().clamp(min=0).item(),
+        log_prob=float((b - a).sum()),
         step=step,
         before=p[step].item(),
         after=q[step].item(),
         instead=int(best[step]) if other else None,
     )
-
-
-def _single_heads(model: Transformer) -> list[HeadsOff]:
-    return [
-        HeadsOff(site.stack, site.layer, site.block, (head,))  # type: ignore[arg-type]
-        for site in model.sites()
-        if site.tensor == "heads"
-        for head in range(model.config.n_heads)
-    ]

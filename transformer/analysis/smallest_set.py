@@ -1,0 +1,222 @@
+"""The smallest set of heads whose removal changes an output: every set up to some size, then one head more at a time.
+
+Exact by enumeration up to the size asked for. Past it greedy: to the set nearest to the goal, the head that brings it
+nearest is added (forward selection), which finds small sets but does not prove that none is smaller.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from transformer.analysis.head_survey import HeadAt, Tell
+from transformer.analysis.trials import forced_under, in_batches
+from transformer.decoding import greedy
+from transformer.interventions import HeadsOff, Intervention, compile_interventions
+from transformer.model import Transformer
+from transformer.taps import Block, Stack
+
+EXACT = 3
+"""Every set of up to so many heads is tried."""
+KEPT = 12
+"""Sets that are kept, the clearest first."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is to become of the output. Tokens before `step` must stay as they are."""
+
+    step: int | None = None
+    """The token that is to change; None: any of them."""
+    token: int | None = None
+    """What it is to become; None: anything else."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A set of heads taken out together."""
+
+    heads: tuple[HeadAt, ...]
+    margin: float
+    """By how much log-probability the goal is missed, in nats; below 0 it is reached."""
+    written: tuple[int, ...] = ()
+    """What greedy decoding writes without these heads, cut where it never ends; empty where it was not decoded."""
+
+    @property
+    def switches(self) -> tuple[HeadsOff, ...]:
+        """What takes these heads out, one switch a block."""
+        blocks: dict[tuple[Stack, int, Block], list[int]] = {}
+        for at in self.heads:
+            blocks.setdefault((at.stack, at.layer, at.block), []).append(at.head)
+        return tuple(HeadsOff(*where, tuple(sorted(heads))) for where, heads in sorted(blocks.items()))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the search came to."""
+
+    sets: tuple[Trial, ...]
+    """Sets of the smallest size found that reach the goal, each decoded; the clearest first, KEPT at most."""
+    n_sets: int
+    """How many sets of that size reach it, of those tried."""
+    size: int
+    """Heads of a set; where none was found, the most that were tried."""
+    exact: bool
+    """Whether all sets of that size and below were tried."""
+    tried: tuple[int, ...]
+    """How many sets of each size were tried, from 1 on."""
+    nearest: Trial
+    """Of all that was tried, the set nearest to the goal."""
+
+
+def n_trials(n_heads: int, *, exact: int = EXACT, most: int) -> int:
+    """How many sets a search may have to try."""
+    every = sum(comb(n_heads, size) for size in range(1, min(exact, most) + 1))
+    return every + sum(n_heads - size + 1 for size in range(exact + 1, min(most, n_heads) + 1))
+
+
+@torch.no_grad()
+def smallest_set(
+    model: Transformer,
+    source: Sequence[int],
+    target: Sequence[int],
+    goal: Goal,
+    heads: Sequence[HeadAt],
+    *,
+    switches: Sequence[Intervention] = (),
+    exact: int = EXACT,
+    most: int = 8,
+    tell: Tell | None = None,
+) -> Found:
+    """The smallest set of these heads whose removal makes greedy decoding reach the goal, from the output `target`
+    that it wrote under `switches`.
+
+    A set that reaches it is then decoded, token by token, and dropped if rounding between the two ways of computing
+    made the difference. ValueError for a goal that the output has no place for, and for no heads.
+    """
+    _check(model, target, goal, heads)
+    search = _Search(model, source, target, goal, tuple(switches), n_trials(len(heads), exact=exact, most=most), tell)
+    tried: list[int] = []
+    for size in range(1, min(exact, most, len(heads)) + 1):
+        sets = list(combinations(heads, size))
+        reached = search.try_all(sets)
+        tried.append(len(sets))
+        if reached:
+            return search.found(reached, size, tried, exact=True)
+    while len(tried) < min(most, len(heads)):
+        base = search.best_of_size.heads
+        sets = [(*base, at) for at in heads if at not in base]
+        reached = search.try_all(sets)
+        tried.append(len(sets))
+        if reached:
+            return search.found(reached, len(tried), tried, exact=False)
+    return Found((), 0, len(tried), len(tried) <= exact, tuple(tried), search.nearest)
+
+
+def reaches(written: Sequence[int], target: Sequence[int], goal: Goal) -> bool:
+    """Whether an output is what the goal asks of one that was `target`."""
+    if goal.step is None:
+        return tuple(written) != tuple(target)
+    if len(written) <= goal.step or tuple(written[: goal.step]) != tuple(target[: goal.step]):
+        return False
+    now = written[goal.step]
+    return now != target[goal.step] if goal.token is None else now == goal.token
+
+
+@dataclass
+class _Search:
+    model: Transformer
+    source: Sequence[int]
+    target: Sequence[int]
+    goal: Goal
+    switches: tuple[Intervention, ...]
+    n_trials: int
+    tell: Tell | None
+    n_tried: int = 0
+    nearest: Trial = Trial((), torch.inf)
+    best_of_size: Trial = Trial((), torch.inf)
+
+    def __post_init__(self) -> None:
+        self.tap = compile_interventions(self.switches, self.model)
+        self.ids = torch.tensor(self.target)
+        self.memory = self.model.encode(torch.tensor([self.source]), tap=self.tap)
+
+    def try_all(self, sets: Sequence[tuple[HeadAt, ...]]) -> list[Trial]:
+        """Those that reach the goal, the clearest first."""
+        self.best_of_size = Trial((), torch.inf)
+        reached = []
+        # Sets that leave out the same heads of the encoder then stand together and share its pass.
+        ordered = sorted(sets, key=lambda heads: [at for at in heads if at.stack == "encoder"])
+        for part in in_batches(ordered, len(self.source) + len(self.target)):
+            memory = None if any(at.stack == "encoder" for heads in part for at in heads) else self.memory
+            found = forced_under(self.model, self.source, self.target, part, tap=self.tap, memory=memory)
+            margins, hits = judged(found, self.ids, self.goal, self.model.config.pad_id)
+            trials = [Trial(heads, margin) for heads, margin in zip(part, margins.tolist(), strict=True)]
+            reached += [trial for trial, hit in zip(trials, hits.tolist(), strict=True) if hit]
+            self.best_of_size = min(self.best_of_size, *trials, key=lambda trial: trial.margin)
+            self.n_tried += len(part)
+            if self.tell is not None:
+                self.tell(min(1.0, self.n_tried / self.n_trials))
+        self.nearest = min(self.nearest, self.best_of_size, key=lambda trial: trial.margin)
+        return self._decoded(sorted(reached, key=lambda trial: trial.margin))
+
+    def found(self, reached: list[Trial], size: int, tried: list[int], *, exact: bool) -> Found:
+        return Found(tuple(reached[:KEPT]), len(reached), size, exact, tuple(tried), reached[0])
+
+    def _decoded(self, reached: list[Trial]) -> list[Trial]:
+        """The first of them decoded; those that rounding let in are dropped."""
+        kept: list[Trial] = []
+        for place, trial in enumerate(reached):
+            if len(kept) == KEPT:
+                return kept + reached[place:]
+            written = self._written(trial)
+            if reaches(written, self.target, self.goal):
+                kept.append(replace(trial, written=written))
+        return kept
+
+    def _written(self, trial: Trial) -> tuple[int, ...]:
+        tap = compile_interventions([*self.switches, *trial.switches], self.model)
+        longest = min(self.model.config.max_length, 2 * len(self.target) + 8)  # without heads some never end
+        steps = greedy(self.model, torch.tensor([self.source]), max_length=longest, tap=tap)
+        return tuple(int(step.tokens[0]) for step in steps)
+
+
+def judged(
+    log_probs: Float[Tensor, "set step vocab"], target: Int[Tensor, "step"], goal: Goal, pad_id: int
+) -> tuple[Float[Tensor, "set"], Bool[Tensor, "set"]]:
+    """By how much each set misses the goal, in nats, and whether it reaches it."""
+    writable = log_probs.double().clone()
+    writable[..., pad_id] = -torch.inf  # is never written
+    chosen = target[None, :, None].expand(len(writable), -1, 1)
+    stays = writable.argmax(dim=-1) == target
+    slack = writable.gather(2, chosen)[..., 0] - writable.scatter(2, chosen, -torch.inf).amax(dim=-1)
+    if goal.step is None:
+        return slack.amin(dim=-1), ~stays.all(dim=-1)
+    before = stays[:, : goal.step].all(dim=-1)
+    at_step = writable[:, goal.step]
+    if goal.token is None:
+        miss, there = slack[:, goal.step], ~stays[:, goal.step]
+    else:
+        others = at_step.clone()
+        others[:, goal.token] = -torch.inf
+        miss, there = others.amax(dim=-1) - at_step[:, goal.token], at_step.argmax(dim=-1) == goal.token
+    if goal.step:
+        miss = torch.maximum(miss, -slack[:, : goal.step].amin(dim=-1))
+    return miss, before & there
+
+
+def _check(model: Transformer, target: Sequence[int], goal: Goal, heads: Sequence[HeadAt]) -> None:
+    if not heads:
+        raise ValueError("there is no head to take out")
+    if goal.step is None:
+        return
+    if not 0 <= goal.step < len(target):
+        raise ValueError(f"token {goal.step} does not exist: the output has tokens 0 to {len(target) - 1}")
+    if goal.token is not None and not 0 <= goal.token < model.config.vocab_size:
+        raise ValueError(f"token id {goal.token} is outside the vocabulary of {model.config.vocab_size:,}")
+    if goal.token in (target[goal.step], model.config.pad_id):
+        raise ValueError("the token is to become what it is already, or padding, which is never written")
