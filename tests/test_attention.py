@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from transformer.attention import MultiHeadAttention, explicit_attention, fused_attention, masked_softmax
+from transformer.masks import AttentionMask
 from transformer.taps import Address, Recorder, Site
 
 sizes = st.integers(1, 7)
@@ -144,7 +145,7 @@ def test_head_i_owns_its_columns_and_w_o_mixes_the_heads(within):
         torch.nn.init.normal_(projection.bias)
     x, recorder = torch.randn(2, 5, 12, dtype=torch.float64), Recorder()
     mask = torch.ones(1, 1, 1, 5, dtype=torch.bool)
-    output = attention(x, None, mask, tap=recorder)
+    output = attention(x, None, AttentionMask.of(mask, x.dtype), tap=recorder)
     seen = recorder.recording
     for name, projection in (("q", attention.query), ("k", attention.key), ("v", attention.value)):
         for head in range(3):

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.masks import causal_mask, combine, has_key, key_mask, padding_mask
+from transformer.masks import AttentionMask, causal_mask, combine, has_key, key_mask, padding_mask
 
 sizes = st.integers(1, 12)
 
@@ -67,3 +67,16 @@ def test_every_query_sees_the_same_real_keys():
     assert full.shape == (2, 1, 3, 3)
     assert full[0, 0].int().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 0]]
     assert full[1, 0].int().tolist() == [[1, 0, 0], [1, 0, 0], [1, 0, 0]]
+
+
+def test_the_fused_path_is_given_no_more_than_the_mask_asks_for():
+    allowed = torch.ones(2, 1, 1, 3, dtype=torch.bool)
+    assert AttentionMask.of(allowed, torch.float32).fused is None
+    allowed[1, 0, 0, 2] = False
+    mask = AttentionMask.of(allowed, torch.float64)
+    assert mask.blank is None and mask.fused.dtype == torch.float64
+    assert mask.fused.flatten().tolist() == [0, 0, 0, 0, 0, -torch.inf]
+    allowed[0] = False
+    mask = AttentionMask.of(allowed, torch.float32)
+    assert mask.blank.flatten().tolist() == [True, False]
+    assert mask.fused.flatten().tolist() == [0, 0, 0, 0, 0, -torch.inf]

@@ -12,7 +12,7 @@ from transformer.checkpoint import load_checkpoint, save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.corpora import corpus_tokenizer, load_corpus
 from transformer.decoding import greedy, teacher_forced_log_probs
-from transformer.masks import causal_mask
+from transformer.masks import AttentionMask, causal_mask
 from transformer.model import Transformer
 from transformer.positions import AlibiPositions, RotaryPositions, alibi_slopes
 from transformer.settings import Settings
@@ -217,7 +217,8 @@ def test_the_cache_keeps_turned_keys(within):
     )
     x, cache = torch.randn(1, 5, 8), KeyValueCache()
     for step in range(5):
-        attention(x[:, step : step + 1], None, torch.ones(1, 1, 1, step + 1, dtype=torch.bool), cache=cache)
+        mask = AttentionMask.of(torch.ones(1, 1, 1, step + 1, dtype=torch.bool), x.dtype)
+        attention(x[:, step : step + 1], None, mask, cache=cache)
     keys = attention.key(x).unflatten(-1, (2, 4)).transpose(1, 2)
     within(cache.k, attention.relative(keys, 0), 1e-6)
 

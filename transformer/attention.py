@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from transformer.masks import has_key
+from transformer.masks import AttentionMask
 from transformer.positions import AlibiPositions, RotaryPositions
 from transformer.taps import Address, Tap, touches_attention
 
@@ -32,6 +32,8 @@ class KeyValueCache:
         self._values: Tensor | None = None
         self.length = 0
         """Positions held."""
+        self.joined: tuple[Tensor, Tensor] | None = None
+        """The weights and biases of self-attention's three products, side by side for all steps."""
 
     @property
     def k(self) -> Tensor | None:
@@ -125,7 +127,7 @@ def fused_attention(
     q: Heads,
     k: Keys,
     v: Keys,
-    mask: Bool[Tensor, "#batch 1 #query #key"],
+    mask: AttentionMask | Bool[Tensor, "#batch 1 #query #key"],
     *,
     bias: Bias | None = None,
     scale: float | None = None,
@@ -136,18 +138,24 @@ def fused_attention(
     Backends disagree on a fully masked row (NaN, a mean, or zero), so such a row is let see everything and its output
     is then set to 0.
     """
-    seen = has_key(mask)
-    allowed = mask | ~seen
-    attn_mask = allowed if bias is None else bias.to(q.dtype).masked_fill(~allowed, -torch.inf)
+    mask = mask if isinstance(mask, AttentionMask) else AttentionMask.of(mask, q.dtype)
+    attn_mask = _biased(mask.fused, bias)
     if q.device.type == "cpu" and q.dtype == torch.bfloat16:  # ten times as slow as float32 in its backward pass
-        wide = attn_mask if bias is None else attn_mask.float()
+        wide = None if attn_mask is None else attn_mask.float()
         with torch.autocast("cpu", enabled=False):
             context = F.scaled_dot_product_attention(
                 q.float(), k.float(), v.float(), attn_mask=wide, dropout_p=dropout, scale=scale
             )
     else:
+        attn_mask = attn_mask if bias is None or attn_mask is None else attn_mask.to(q.dtype)
         context = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout, scale=scale)
-    return context.masked_fill(~seen, 0.0)
+    return context if mask.blank is None else context.masked_fill(mask.blank, 0.0)
+
+
+def _biased(fused: Tensor | None, bias: Bias | None) -> Tensor | None:
+    if bias is None or fused is None:
+        return fused if bias is None else bias
+    return bias.masked_fill(~fused, -torch.inf) if fused.dtype == torch.bool else bias + fused
 
 
 class MultiHeadAttention(nn.Module):
@@ -183,7 +191,7 @@ class MultiHeadAttention(nn.Module):
         self,
         x: Float[Tensor, "batch query d_model"],
         memory: Float[Tensor, "batch key d_model"] | None,
-        mask: Bool[Tensor, "#batch 1 #query #key"],
+        mask: AttentionMask,
         *,
         tap: Tap | None = None,
         cache: KeyValueCache | None = None,
@@ -192,13 +200,12 @@ class MultiHeadAttention(nn.Module):
 
         With a cache, self-attention appends the new keys and values; cross-attention computes them once.
         """
-        q = self._turned(self._split(self.query(x)), cache)
-        k, v = self._keys_values(x, memory, cache)
+        q, k, v = self._queries_keys_values(x, memory, cache)
         bias = self.relative(q.size(2), k.size(2)) if isinstance(self.relative, AlibiPositions) else None
         dropout = self.dropout if self.training else 0.0
         if touches_attention(tap):
             heads = explicit_attention(
-                q, k, v, mask, bias=bias, scale=self.scale, dropout=dropout, address=self.address, tap=tap
+                q, k, v, mask.allowed, bias=bias, scale=self.scale, dropout=dropout, address=self.address, tap=tap
             )
         else:
             heads = fused_attention(q, k, v, mask, bias=bias, scale=self.scale, dropout=dropout)
@@ -209,12 +216,27 @@ class MultiHeadAttention(nn.Module):
         """What q k^T is divided by: sqrt(d_head), or 1 where scores are not scaled."""
         return math.sqrt(self.query.out_features / self.n_heads) if self.scale is None else 1 / self.scale
 
-    def _keys_values(self, x: Tensor, memory: Tensor | None, cache: KeyValueCache | None) -> tuple[Tensor, Tensor]:
-        if memory is not None and cache is not None and cache.k is not None and cache.v is not None:
-            return cache.k, cache.v
-        asked = x if memory is None else memory
-        k, v = self._turned(self._split(self.key(asked)), cache), self._split(self.value(asked))
-        return (k, v) if cache is None else cache.append(k, v)
+    def _queries_keys_values(
+        self, x: Tensor, memory: Tensor | None, cache: KeyValueCache | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        if memory is None:
+            weight, bias = self._joined(cache)
+            q, k, v = map(self._split, F.linear(x, weight, bias).chunk(3, dim=-1))
+            q, k = self._turned(q, cache), self._turned(k, cache)
+        else:
+            q = self._split(self.query(x))
+            if cache is not None and cache.k is not None and cache.v is not None:
+                return q, cache.k, cache.v
+            k, v = map(self._split, F.linear(memory, *_side_by_side(self.key, self.value)).chunk(2, dim=-1))
+        return (q, k, v) if cache is None else (q, *cache.append(k, v))
+
+    def _joined(self, cache: KeyValueCache | None) -> tuple[Tensor, Tensor]:
+        """W_Q, W_K and W_V as one matrix, and their biases: one product costs less than three."""
+        if cache is None:
+            return _side_by_side(self.query, self.key, self.value)
+        if cache.joined is None:
+            cache.joined = _side_by_side(self.query, self.key, self.value)
+        return cache.joined
 
     def _turned(self, x: Heads, cache: KeyValueCache | None) -> Heads:
         """Queries or keys of self-attention as rotary positions turn them; others as they are."""
@@ -224,3 +246,7 @@ class MultiHeadAttention(nn.Module):
 
     def _split(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch head length d_head"]:
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+
+
+def _side_by_side(*linears: nn.Linear) -> tuple[Tensor, Tensor]:
+    return torch.cat([linear.weight for linear in linears]), torch.cat([linear.bias for linear in linears])

@@ -72,8 +72,8 @@ class Constraints:
             seen = (windows[:, :, :-1] == tail[:, None]).all(dim=-1)
             banned = torch.zeros_like(log_probs).scatter_add(1, windows[:, :, -1], seen.to(log_probs.dtype)) > 0
             allowed[banned] = -torch.inf
-        stuck = allowed.isneginf().all(dim=-1)
-        allowed[stuck, eos_id] = log_probs[stuck, eos_id]
+            stuck = allowed.isneginf().all(dim=-1)
+            allowed[stuck, eos_id] = log_probs[stuck, eos_id]
         return allowed
 
 

@@ -4,8 +4,6 @@ torch draws a 53-bit number for each element there, one after the other, which w
 bits decide as well: one 64-bit draw serves four elements.
 """
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -27,25 +25,16 @@ class Dropout(nn.Module):
         """The same shape; `x` itself where nothing is dropped."""
         if not self.training or round(self.rate * _LEVELS) == 0:
             return x
-        return _Dropped.apply(x, self.rate) if x.device.type == "cpu" else F.dropout(x, self.rate)
+        return _dropped(x, self.rate) if x.device.type == "cpu" else F.dropout(x, self.rate)
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"
 
 
-class _Dropped(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, rate: float) -> Tensor:
-        dropped_levels = round(rate * _LEVELS)
-        kept = _random_int16(x.shape) >= dropped_levels - _LEVELS // 2
-        ctx.scale = _LEVELS / (_LEVELS - dropped_levels)
-        ctx.save_for_backward(kept)
-        return (x * kept).mul_(ctx.scale)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        (kept,) = ctx.saved_tensors
-        return (gradients[0] * kept).mul_(ctx.scale), None
+def _dropped(x: Tensor, rate: float) -> Tensor:
+    dropped_levels = round(rate * _LEVELS)
+    kept = _random_int16(x.shape) >= dropped_levels - _LEVELS // 2
+    return x * kept.to(x.dtype).mul_(_LEVELS / (_LEVELS - dropped_levels))
 
 
 def _random_int16(shape: torch.Size) -> Tensor:

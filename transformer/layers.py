@@ -4,12 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from transformer.attention import KeyValueCache, MultiHeadAttention
 from transformer.config import Activation, NormPlacement
 from transformer.dropout import Dropout
+from transformer.masks import AttentionMask
 from transformer.taps import Address, Tap
 
 Hidden = Float[Tensor, "batch length d_model"]
@@ -103,7 +104,7 @@ class EncoderLayer(nn.Module):
         self.add_norm_self = add_norm_self
         self.add_norm_ffn = add_norm_ffn
 
-    def forward(self, x: Hidden, mask: Bool[Tensor, "#batch 1 #query #key"], tap: Tap | None = None) -> Hidden:
+    def forward(self, x: Hidden, mask: AttentionMask, tap: Tap | None = None) -> Hidden:
         x = self.add_norm_self(x, lambda x: self.self_attention(x, None, mask, tap=tap), tap)
         return self.add_norm_ffn(x, self.feed_forward, tap)
 
@@ -133,8 +134,8 @@ class DecoderLayer(nn.Module):
         self,
         x: Hidden,
         memory: Float[Tensor, "batch source d_model"],
-        self_mask: Bool[Tensor, "#batch 1 #query #key"],
-        cross_mask: Bool[Tensor, "#batch 1 #query source"],
+        self_mask: AttentionMask,
+        cross_mask: AttentionMask,
         *,
         tap: Tap | None = None,
         cache: LayerCache | None = None,

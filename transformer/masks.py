@@ -4,6 +4,8 @@ A mask has the shape [batch 1 query key] or broadcasts to it. A query row that m
 its weights and its output are defined as exactly zero, with finite gradients, on both attention paths.
 """
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
@@ -40,3 +42,27 @@ def combine(*masks: Bool[Tensor, "..."]) -> Bool[Tensor, "..."]:
 def has_key(mask: Bool[Tensor, "*any query key"]) -> Bool[Tensor, "*any query 1"]:
     """True for the queries that may attend to at least one key; the others are fully masked."""
     return mask.any(dim=-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class AttentionMask:
+    """A mask, and what the fused path is given for it: worked out once, used by every layer of a pass."""
+
+    allowed: Bool[Tensor, "#batch 1 #query #key"]
+    fused: Tensor | None
+    """What is added to the scores, or True where a query may attend; never -inf or False in all of a row. None: every
+    query sees every key."""
+    blank: Bool[Tensor, "#batch 1 #query 1"] | None
+    """True for fully masked rows. None: there are none."""
+
+    @classmethod
+    def of(cls, allowed: Bool[Tensor, "#batch 1 #query #key"], dtype: torch.dtype) -> "AttentionMask":
+        """`dtype` is that of the scores. What can be left out is looked up on a CPU alone: a GPU would have to wait."""
+        seen = has_key(allowed)
+        if allowed.device.type != "cpu":
+            return cls(allowed, allowed | ~seen, ~seen)
+        if bool(allowed.all()):
+            return cls(allowed, None, None)
+        blank = None if bool(seen.all()) else ~seen
+        hidden = ~allowed if blank is None else ~allowed & seen
+        return cls(allowed, torch.zeros(hidden.shape, dtype=dtype).masked_fill_(hidden, -torch.inf), blank)

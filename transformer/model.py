@@ -11,7 +11,7 @@ from transformer.attention import KeyValueCache, MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.dropout import Dropout
 from transformer.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward, LayerCache
-from transformer.masks import causal_mask, combine, key_mask, padding_mask
+from transformer.masks import AttentionMask, causal_mask, combine, key_mask, padding_mask
 from transformer.positions import build_positions, build_relative_positions
 from transformer.taps import ATTENTION_TENSORS, Address, Block, Site, Stack, Tap, needs_recomputation
 
@@ -80,7 +80,7 @@ class Encoder(nn.Module):
         self.norm = norm
 
     def forward(
-        self, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch 1 1 source"], tap: Tap | None = None
+        self, source: Int[Tensor, "batch source"], mask: AttentionMask, tap: Tap | None = None
     ) -> Float[Tensor, "batch source d_model"]:
         x = self.embedding(source, tap=tap)
         for layer in self.layers:
@@ -101,8 +101,8 @@ class Decoder(nn.Module):
         self,
         target: Int[Tensor, "batch target"],
         memory: Float[Tensor, "batch source d_model"],
-        self_mask: Bool[Tensor, "batch 1 #query key"],
-        cross_mask: Bool[Tensor, "batch 1 1 source"],
+        self_mask: AttentionMask,
+        cross_mask: AttentionMask,
         *,
         start: int = 0,
         tap: Tap | None = None,
@@ -163,7 +163,7 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "batch source d_model"]:
         """The encoder's memory of a source."""
         self._check_length(source.size(1), "source")
-        return self.encoder(source, key_mask(self._real(source, source_mask)), tap)
+        return self.encoder(source, self._attention_mask(key_mask(self._real(source, source_mask))), tap)
 
     def decode(
         self,
@@ -188,8 +188,8 @@ class Transformer(nn.Module):
         return self.decoder(
             target,
             memory,
-            self._target_mask(real, target.size(1)),
-            key_mask(source_mask),
+            self._attention_mask(self._target_mask(real, target.size(1))),
+            self._attention_mask(key_mask(source_mask)),
             start=start,
             tap=tap,
             caches=None if cache is None else cache.layers,
@@ -231,9 +231,12 @@ class Transformer(nn.Module):
         return padding_mask(ids, self.config.pad_id) if mask is None else mask
 
     def _target_mask(self, real: Bool[Tensor, "batch key"], n_query: int) -> Bool[Tensor, "batch 1 #query key"]:
-        if not self.config.causal_mask:
+        if not self.config.causal_mask or n_query == 1:  # the newest position sees all
             return key_mask(real)
         return combine(key_mask(real), causal_mask(n_query, real.size(1), real.device))
+
+    def _attention_mask(self, allowed: Bool[Tensor, "batch 1 #query key"]) -> AttentionMask:
+        return AttentionMask.of(allowed, self.projection.weight.dtype)
 
     def _check_length(self, length: int, name: str) -> None:
         if length > self.config.max_length:

@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> None:
     torch.set_num_threads(1)  # as serve.py does
     with tempfile.TemporaryDirectory(prefix="page-latency-") as folder:
         os.environ["ATTENTION_LAB_RUNS"] = folder
-        app = AppTest.from_file("app.py", default_timeout=60)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
         app.query_params["model"] = "pronouns-en-fr"
         app.switch_page("pages/attention.py").run()
         gc.collect()
