@@ -88,7 +88,7 @@ class WarmWorker:
                 "folder": str(folder.resolve()),
                 "log": str(folder.resolve() / LOG_FILE),
                 "threads": threads,
-                "environment": _own_environment(threads),
+                "environment": own_environment(threads),
             }
             try:
                 socket.send_fds(self._line, [json.dumps(request).encode()], [lock])
@@ -162,7 +162,8 @@ def is_wanted() -> bool:
     return sys.platform == "linux" and os.environ.get(SWITCH, "on").strip().lower() not in ("off", "0", "no", "false")
 
 
-def _own_environment(threads: int) -> dict[str, str]:
+def own_environment(threads: int) -> dict[str, str]:
+    """What a process that trains finds in its environment beside what is there."""
     return {
         "OMP_NUM_THREADS": str(threads),
         # Two runs on two cores otherwise spin against each other and collapse to 0-1 steps/s.
@@ -173,4 +174,4 @@ def _own_environment(threads: int) -> dict[str, str]:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    return os.environ | _own_environment(threads)
+    return os.environ | own_environment(threads)

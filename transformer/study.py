@@ -22,6 +22,7 @@ import psutil
 from transformer.config import FEWEST_SYMBOLS, MOST_SYMBOLS, CorpusConfig, ModelConfig, PositionKind, TrainConfig
 from transformer.corpora import CORPORA
 from transformer.files import new_folder, read_json, write_json
+from transformer.launch import own_environment
 from transformer.recipes import recipe_for
 from transformer.runs import LOG_FILE, RunError, is_alive, pause, status
 from transformer.settings import SHIPPED_FOLDER, is_name, runs_folder
@@ -244,12 +245,7 @@ def start_study(name: str) -> None:
         raise StudyError(f"{name} is being conducted already")
     write_json(folder / _WORKER_FILE, {"pid": None, "since": time.time()})
     (folder / _REQUEST_FILE).unlink(missing_ok=True)
-    environment = os.environ | {
-        "OMP_NUM_THREADS": "1",
-        "GOMP_SPINCOUNT": "1000",
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(SHIPPED_FOLDER.parent), os.environ.get("PYTHONPATH")))),
-        "ATTENTION_LAB_RUNS": str(runs_folder().resolve()),
-    }
+    environment = os.environ | own_environment(threads=1)
     with (folder / LOG_FILE).open("ab") as log:
         try:
             process = subprocess.Popen(
