@@ -1,99 +1,166 @@
-"""bertviz's head view: no network, inert tokens, any depths and lengths."""
+"""bertviz's three views: no network, inert tokens, any depths and lengths, and a limit that is said."""
 
 import json
 import re
-from dataclasses import fields
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy import ndarray
 
-from pages.common.bertviz_view import MAX_TOKENS, head_view_height, head_view_html
-from transformer.lab import KIND_SITES, Attention, AttentionKind, Inspection
+from pages.common.bertviz_view import (
+    HEAD_LINES,
+    MAX_NUMBERS,
+    MAX_TOKENS,
+    MODEL_LINES,
+    NEURON_TOKENS,
+    Shown,
+    View,
+    head_view,
+    model_view,
+    neuron_view,
+)
 
 SOURCE = ("▁the", "</script>", "<b>x</b>", "<!--", "</s>")
 TARGET = ("<s>", "▁le", "שלום")
 
 
-def attention(kind: AttentionKind, n_layers: int, queries: tuple[str, ...], keys: tuple[str, ...]) -> Attention:
-    shape = (n_layers, 2, len(queries))
+def shown(
+    queries: tuple[str, ...] = TARGET, keys: tuple[str, ...] = SOURCE, n_layers: int = 3, n_heads: int = 2, **more: Any
+) -> Shown:
+    shape = (n_layers, n_heads, len(queries))
     weights = np.random.default_rng(0).dirichlet(np.ones(len(keys)), shape).astype(np.float32)
-    return Attention(kind, weights, np.ones((n_layers, len(queries), len(keys)), dtype=bool), queries, keys)
+    return Shown(weights, queries, keys, **more)
 
 
-def inspection(source: tuple[str, ...] = SOURCE, target: tuple[str, ...] = TARGET) -> Inspection:
-    """Three encoder and two decoder layers, sentences of different length."""
-    values: dict[str, Any] = {field.name: None for field in fields(Inspection)}
-    values["encoder_self"] = attention("encoder_self", 3, source, source)
-    values["decoder_self"] = attention("decoder_self", 2, target, target)
-    values["cross"] = attention("cross", 2, target, source)
-    made = object.__new__(Inspection)
-    made.__dict__.update(values)
-    return made
+def vectors(given: Shown, side: tuple[str, ...], d_head: int = 4) -> ndarray:
+    shape = (*given.weights.shape[:2], len(side), d_head)
+    return np.random.default_rng(len(side)).normal(size=shape).astype(np.float32)
 
 
-def parameters(html: str) -> dict[str, Any]:
+def neuron(given: Shown, **more: Any) -> View:
+    return neuron_view(given, vectors(given, given.queries), vectors(given, given.keys), **more)
+
+
+VIEWS: list[Callable[..., View]] = [head_view, model_view, neuron]
+
+
+def parameters(view: View) -> dict[str, Any]:
     """What bertviz's script is given, read as a browser reads it."""
-    found = re.search(r"const params = (\{.*?\}); // HACK", html)
+    found = re.search(r"window.bertviz_params = (\{.*?\});</script>", view.html)
     assert found
     return json.loads(found[1])
 
 
-@pytest.mark.parametrize("kind", KIND_SITES)
-def test_nothing_is_fetched(kind: AttentionKind) -> None:
-    html = head_view_html(inspection(), kind)
+def attention(view: View) -> dict[str, Any]:
+    found = parameters(view)["attention"]
+    return found["all"] if isinstance(found, dict) else found[0]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_nothing_is_fetched(view):
+    html = view(shown()).html
     assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=", html)
-    assert "cdnjs" not in html
-    assert "@import" not in html
+    assert "cdnjs" not in html and "@import" not in html and "PYTHON_PARAMS" not in html
 
 
-@pytest.mark.parametrize("kind", KIND_SITES)
-def test_different_depths_and_lengths_are_shown_whole(kind: AttentionKind) -> None:
-    given = inspection()
-    (shown,) = parameters(head_view_html(given, kind))["attention"]
-    expected = given.attention(kind)
-    assert np.shape(shown["attn"]) == expected.weights.shape
-    assert np.abs(np.array(shown["attn"]) - expected.weights).max() <= 5.1e-5  # rounded to four decimals
-    assert shown["left_text"] == list(expected.queries)
-    assert shown["right_text"] == list(expected.keys)
+@pytest.mark.parametrize("view", VIEWS)
+def test_different_depths_and_lengths_are_shown_whole(view):
+    given = shown()
+    found = attention(view(given))
+    assert np.shape(found["attn"]) == given.weights.shape
+    assert np.abs(np.array(found["attn"]) - given.weights).max() <= 5.1e-5  # rounded to four decimals
+    assert found["left_text"] == list(given.queries)
+    assert found["right_text"] == list(given.keys)
 
 
-def test_a_token_cannot_end_the_script_it_stands_in() -> None:
-    html = head_view_html(inspection(), "encoder_self")
-    harmless = head_view_html(inspection(source=("a", "b", "c")), "encoder_self")
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_token_cannot_end_the_script_it_stands_in(view):
+    html = view(shown()).html
+    harmless = view(shown(keys=("a", "b", "c", "d", "e"))).html
     assert html.count("</script") == harmless.count("</script")
     assert html.count("<!--") == harmless.count("<!--")
-    assert "\\u003c/script>" in html
-    assert parameters(html)["attention"][0]["left_text"] == list(SOURCE)
-    assert "<b>x" not in html
+    assert "\\u003c/script>" in html and "<b>x" not in html
+    assert attention(view(shown()))["right_text"] == list(SOURCE)
 
 
-def test_the_same_inspection_gives_the_same_document() -> None:
-    assert head_view_html(inspection(), "cross") == head_view_html(inspection(), "cross")
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_same_attention_gives_the_same_document(view):
+    assert view(shown()) == view(shown())
 
 
-def test_long_sentences_are_cut_and_the_document_says_so() -> None:
-    long = inspection(source=tuple(f"w{index}" for index in range(MAX_TOKENS + 6)))
-    html = head_view_html(long, "cross")
-    (shown,) = parameters(html)["attention"]
-    assert np.shape(shown["attn"]) == (2, 2, len(TARGET), MAX_TOKENS)
-    assert f"first {MAX_TOKENS} of {MAX_TOKENS + 6} tokens" in html
-    assert "Shown: the first" not in head_view_html(inspection(), "cross")
+@pytest.mark.parametrize("view", VIEWS)
+def test_dark_documents_are_dark(view):
+    assert "color-scheme: dark" in view(shown(), dark=True).html and "color-scheme: light" in view(shown()).html
 
 
-def test_columns_are_as_wide_as_the_longest_token() -> None:
+@pytest.mark.parametrize(("view", "most"), [(head_view, MAX_TOKENS), (model_view, MAX_TOKENS), (neuron, NEURON_TOKENS)])
+def test_long_sentences_are_cut_and_the_document_says_so(view, most):
+    long = tuple(f"w{index}" for index in range(most + 6))
+    drawn = view(shown(keys=long))
+    assert np.shape(attention(drawn)["attn"]) == (3, 2, len(TARGET), most)
+    assert f"first {most} of {most + 6} tokens" in drawn.html
+    assert "Shown: the first" not in view(shown()).html
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_six_layers_of_eight_heads_and_128_tokens_stay_sane(view):
+    tokens = tuple(f"token{index}" for index in range(128))
+    given = shown(tokens, tokens, n_layers=6, n_heads=8, layer=4)
+    drawn = (
+        neuron_view(given, vectors(given, tokens, 64), vectors(given, tokens, 64)) if view is neuron else view(given)
+    )
+    assert len(drawn.html) < 2_000_000
+    layers, heads, queries, keys = np.shape(attention(drawn)["attn"])
+    assert layers * heads * queries * keys <= MAX_NUMBERS
+    assert heads * queries * keys * (layers if view is model_view else 1) <= max(HEAD_LINES, MODEL_LINES)
+    if view is neuron:
+        assert "Only layer 4" in drawn.html
+        assert (parameters(drawn)["layer"], parameters(drawn)["layer_names"]) == (0, [4])
+    assert "of 128 tokens" in drawn.html
+
+
+def test_columns_are_as_wide_as_the_longest_token():
     word = "Donaudampfschifffahrtsgesellschaft"
-    html = head_view_html(inspection(source=(word, "</s>")), "cross")
-    width = re.search(r"const BOXWIDTH = (\d+);", html)
+    width = re.search(r"const BOXWIDTH = (\d+);", head_view(shown(keys=(word, "</s>"))).html)
     assert width and int(width[1]) > 9 * len(word)
 
 
-def test_the_height_grows_with_the_longer_side() -> None:
-    assert head_view_height(inspection(), "encoder_self") > head_view_height(inspection(), "decoder_self")
-    assert head_view_height(inspection(), "cross") == head_view_height(inspection(), "encoder_self")
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_height_grows_with_the_longer_side(view):
+    longer = view(shown(keys=tuple("abcdefghij"))).height
+    assert longer > view(shown()).height
+    assert view(shown(tuple("abcdefghij"), TARGET)).height == view(shown(TARGET, tuple("abcdefghij"))).height
 
 
-def test_the_chosen_layer_and_head_are_shown_first() -> None:
-    first = parameters(head_view_html(inspection(), "encoder_self", layer=2, head=1))
+def test_the_chosen_layer_and_head_are_shown_first():
+    first = parameters(head_view(shown(layer=2), alone=1))
     assert (first["layer"], first["heads"]) == (2, [1])
-    assert parameters(head_view_html(inspection(), "encoder_self"))["heads"] is None
+    assert parameters(head_view(shown()))["heads"] is None
+    found = parameters(neuron(shown(layer=2, head=1), row=1))
+    assert (found["layer"], found["head"], found["row"]) == (2, 1, 1)
+
+
+def test_the_neuron_view_gets_q_and_k_of_the_pass():
+    given = shown()
+    q, k = vectors(given, given.queries), vectors(given, given.keys)
+    found = attention(neuron_view(given, q, k))
+    assert np.abs(np.array(found["queries"]) - q).max() <= 5.1e-5
+    assert np.abs(np.array(found["keys"]) - k).max() <= 5.1e-5
+    assert parameters(neuron_view(given, q, k, causal=True))["bidirectional"] is False
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_heads_that_are_off_are_handed_over_and_named(view):
+    drawn = view(shown(off=frozenset({(1, 0), (0, 1)})))
+    assert parameters(drawn)["off"] == [[0, 1], [1, 0]]
+    assert "Grey: switched off" in drawn.html and "0 · 1, 1 · 0" in drawn.html
+    assert "Grey:" not in view(shown()).html
+
+
+def test_no_head_has_the_colour_of_one_that_is_off():
+    found = parameters(head_view(shown()))
+    for colour in found["colours"]:
+        red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+        assert max(red, green, blue) - min(red, green, blue) > 30

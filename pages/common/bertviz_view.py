@@ -1,117 +1,316 @@
-"""bertviz's head view as one HTML document that needs no network. Show it with `st.iframe`.
+"""bertviz's head, model and neuron view of this model's own attention: what each is given, and how much of it.
 
-The drawing is bertviz's own script. Its Python half is not used: that asks a CDN for libraries, lets a token end the
-script it is written in, and takes an encoder and a decoder for equally deep.
+bertviz makes an element of the page for every weight that it draws, so each view has a limit, and says when it bites.
 """
 
-import json
 from collections.abc import Sequence
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+from numpy import ndarray
+
+from pages.common.bertviz_document import document
+from pages.common.picture_data import Source, all_heads
+from pages.common.picture_loading import get_vectors
+from pages.common.picture_rollout import CannotDraw
 from transformer.figures import theme
 from transformer.figures.labels import readable
-from transformer.lab import Attention, AttentionKind, Inspection
 
 MAX_TOKENS = 64
-"""Rows and columns shown at most: the view draws a line for every weight of every head."""
+"""Rows and columns shown at most."""
+HEAD_LINES, MODEL_LINES, NEURON_TOKENS = 24_000, 60_000, 40
+"""Lines that the head view draws of one layer and the model view of all; rows and columns of the neuron view."""
+MAX_NUMBERS = 150_000
+"""Numbers in one document; of more, only the chosen layer goes in."""
 
-_STATIC = Path(__file__).parents[2] / "static"
-_LIBRARIES = ("jquery-2.2.4.min.js", "d3-5.16.0.min.js")
-_KEYS = Path(__file__).with_name("bertviz_keys.js")
-# bertviz loads its libraries through require.js; here both are already on the page.
-_SHIM = "window.require = { config() {} }; window.requirejs = (names, run) => run(window.jQuery, window.d3);"
-_COLUMN = "const BOXWIDTH = 110;"
-_CHARACTER_WIDTH = 9.2
-_LEGEND = (
+_CHARACTER_WIDTH, _MATRIX_WIDTH = 9.2, 160
+_HEAD_COLOURS = (
+    *("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd"),
+    *("#8c564b", "#e377c2", "#bcbd22", "#17becf"),
+)
+"""The usual ten without grey, which means that a head is off."""
+_HEAD_LEGEND = (
     "Queries left, keys right. Point at a token, or reach it with Tab and arrows, for its lines alone. A square is a "
     "head: click or Space hides and shows it in this drawing, double-click or Enter shows it alone."
 )
+_MODEL_LEGEND = (
+    "Every head at once, layers from top to bottom: queries left, keys right. Click one, or reach it with Tab and "
+    "press Enter, for its tokens."
+)
+_NEURON_LEGEND = (
+    "One head from the inside: a query times each key, element by element, the sum q · k / √d, its softmax. Blue is "
+    "positive, orange negative. Point at a query on the left, or reach it with Tab and arrows; minus, plus or Enter "
+    "folds and unfolds."
+)
 
 
-def head_view_html(
-    inspection: Inspection, kind: AttentionKind, *, layer: int = 0, head: int | None = None, dark: bool = False
-) -> str:
-    """bertviz's head view of one kind of attention: every layer to choose from, at first `layer` with one head or all.
+@dataclass(frozen=True)
+class Shown:
+    """What a view is given: attention of all heads, what stands at its sides, and what is to be said of it."""
 
-    The same arguments give the same text. Weights are rounded to four decimals; sentences are cut to `MAX_TOKENS`,
-    and the document says so. It is `head_view_height` pixels high.
+    weights: Float[ndarray, "layer head query key"]
+    queries: Sequence[str]
+    keys: Sequence[str]
+    layer: int = 0
+    """The layer that is shown first, or alone."""
+    head: int = 0
+    off: frozenset[tuple[int, int]] = frozenset()
+    """(layer, head) of the heads that are off: drawn in grey."""
+    said: str = ""
+
+    def limited(self, n_tokens: int) -> "Shown":
+        """The same with at most so many rows and columns."""
+        longest = max(len(self.queries), len(self.keys))
+        if longest <= n_tokens:
+            return self
+        return Shown(
+            self.weights[:, :, :n_tokens, :n_tokens],
+            self.queries[:n_tokens],
+            self.keys[:n_tokens],
+            self.layer,
+            self.head,
+            self.off,
+            f"Shown: the first {n_tokens} of {longest} tokens. {self.said}",
+        )
+
+    @property
+    def column(self) -> int:
+        """Pixels that the longest token needs."""
+        longest = max(len(readable(token)) for token in (*self.queries, *self.keys))
+        return max(110, round(16 + _CHARACTER_WIDTH * longest))
+
+    @property
+    def off_said(self) -> str:
+        named = ", ".join(f"{layer} · {head}" for layer, head in sorted(self.off))
+        return f"Grey: switched off, their output set to zero (layer · head {named}). " * bool(self.off)
+
+
+@dataclass(frozen=True)
+class View:
+    """A document and the pixels that it needs."""
+
+    html: str
+    height: int
+
+
+def show_bertviz(source: Source, *, dark: bool) -> None:
+    """The view that was chosen, and a line for all that was done to its weights."""
+    picture = source.view.picture
+    try:
+        weights, rows, columns, said = all_heads(source)
+    except CannotDraw as reason:
+        st.markdown(str(reason))
+        return
+    if picture == "bertviz-neuron":
+        attention = source.attention
+        weights, labels, said = attention.weights, (attention.queries, attention.keys), ()
+    else:
+        labels = rows.labels, columns.labels
+    shown = Shown(weights, *labels, layer=source.layer, head=source.head, off=source.off)
+    for sentence in said:
+        st.caption(sentence)
+    match picture:
+        case "bertviz-model":
+            drawn = model_view(shown, dark=dark)
+        case "bertviz-neuron":
+            vectors = get_vectors(source.lab, source.inspection, source.view.kind)
+            drawn = neuron_view(
+                shown,
+                vectors.q,
+                vectors.k,
+                row=source.view.cell and source.view.cell[0],
+                dark=dark,
+                causal=_causal(source),
+            )
+            _say_what_differs(source)
+        case _:
+            drawn = head_view(shown, dark=dark)
+    st.iframe(drawn.html, height=drawn.height)
+
+
+def head_view(shown: Shown, *, alone: int | None = None, dark: bool = False) -> View:
+    """The lines of one layer at a time in the colours of its heads; `alone`: at first only this head's.
+
+    The same arguments give the same text. Weights are rounded to four decimals.
     """
-    attention = inspection.attention(kind)
-    queries, keys = ([readable(token) for token in tokens[:MAX_TOKENS]] for tokens in _sides(attention))
-    weights = attention.weights[:, :, : len(queries), : len(keys)].astype(float).round(4)
+    shown = shown.limited(min(MAX_TOKENS, _tokens_within(HEAD_LINES, shown.weights.shape[1], shown)))
+    layers, said = _layers_within(shown, shown.weights.size)
     parameters = {
-        "attention": [{"name": None, "attn": weights.tolist(), "left_text": queries, "right_text": keys}],
+        "attention": [_attention(shown, layers)],
         "default_filter": "0",
         "root_div_id": "bertviz",
-        "layer": layer,
-        "heads": None if head is None else [head],
-        "include_layers": list(range(len(weights))),
+        "layer": shown.layer,
+        "heads": None if alone is None else [alone],
+        "include_layers": layers,
+        **_off(shown, dark),
     }
-    column = max(110, round(16 + _CHARACTER_WIDTH * max(map(len, queries + keys))))
-    return _document(_script(parameters, column), _notice(attention), dark)
-
-
-def head_view_height(inspection: Inspection, kind: AttentionKind) -> int:
-    """The pixels that the document of `head_view_html` needs."""
-    longest = max(map(len, _sides(inspection.attention(kind))))
-    return 190 + 23 * min(MAX_TOKENS, longest)
-
-
-def _sides(attention: Attention) -> tuple[Sequence[str], Sequence[str]]:
-    return attention.queries, attention.keys
-
-
-def _notice(attention: Attention) -> str:
-    longest = max(map(len, _sides(attention)))
-    return f"Shown: the first {MAX_TOKENS} of {longest} tokens. " if longest > MAX_TOKENS else ""
-
-
-def _script(parameters: dict[str, Any], column: int) -> str:
-    """bertviz's script with its parameters; no token can end it, since every "<" is written as an escape."""
-    text = json.dumps(parameters, allow_nan=False).replace("<", "\\u003c")
-    return _drawing().replace("PYTHON_PARAMS;", f"{text};", 1).replace(_COLUMN, f"const BOXWIDTH = {column};", 1)
-
-
-@cache
-def _drawing() -> str:
-    package = find_spec("bertviz")
-    assert package and package.origin, "bertviz is among the requirements"
-    script = Path(package.origin).with_name("head_view.js").read_text(encoding="utf-8")
-    assert "PYTHON_PARAMS;" in script and _COLUMN in script, "bertviz is pinned; this is another version of it"
-    addresses = script[script.index("require.config(") : script.index("requirejs(")]
-    return script.replace(addresses, "").replace("PYTHON_PARAMS is a template", "this is a template")
-
-
-@cache
-def _libraries() -> str:
-    texts = ((_STATIC / name).read_text(encoding="utf-8") for name in _LIBRARIES)
-    return "".join(f"<script>{text}</script>" for text in (*texts, _SHIM))
-
-
-def _document(script: str, notice: str, dark: bool) -> str:
-    keys = _KEYS.read_text(encoding="utf-8")
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>bertviz head view</title>'
-        f"<style>{_style(dark)}</style>{_libraries()}</head><body><p>{notice}{_LEGEND}</p>"
-        '<div id="bertviz"><label>Layer <select id="layer"></select></label><div id="vis"></div></div>'
-        f"<script>{script}</script><script>{keys}</script></body></html>"
+    html = document(
+        "head_view",
+        parameters,
+        changes={
+            "const BOXWIDTH = 110;": f"const BOXWIDTH = {shown.column};",
+            "headColors = d3.scaleOrdinal(d3.schemeCategory10);": (
+                "headColors = (head) => params.off.some(([a, b]) => a === config.layer && b === head) "
+                "? params.grey : params.colours[head % params.colours.length];"
+            ),
+        },
+        keys="bertviz_keys.js",
+        body='<label>Layer <select id="layer"></select></label>',
+        notice=f"{said}{shown.said}{shown.off_said}{_HEAD_LEGEND}",
+        dark=dark,
+        style=f"svg {{ min-width: {2 * shown.column + 115}px; }}",
     )
+    return View(html, 210 + 23 * max(len(shown.queries), len(shown.keys)))
 
 
-def _style(dark: bool) -> str:
+def model_view(shown: Shown, *, dark: bool = False) -> View:
+    """A small picture of every head of every layer, one of which can be enlarged."""
+    n_layers, n_heads = shown.weights.shape[:2]
+    shown = shown.limited(min(MAX_TOKENS, _tokens_within(MODEL_LINES, n_layers * n_heads, shown)))
+    parameters = {
+        "attention": [_attention(shown, range(n_layers))],
+        "default_filter": "0",
+        "root_div_id": "bertviz",
+        "display_mode": "dark" if dark else "light",
+        "include_layers": list(range(n_layers)),
+        "include_heads": list(range(n_heads)),
+        "total_heads": n_heads,
+        **_off(shown, dark),
+    }
     colours = theme.palette(dark)
-    return f"""
-:root {{ color-scheme: {"dark" if dark else "light"}; }}
-body {{ margin: 0; background: {colours.background}; color: {colours.text}; font: 14px {theme.FONT}; }}
-p {{ margin: 0 0 12px; color: {colours.quiet}; font-size: 13px; }}
-select {{ font: inherit; }}
-#vis {{ margin-top: 12px; overflow-x: auto; }}
-svg {{ min-width: 480px; }}
-svg text {{ fill: {colours.text}; font-family: {theme.MONOSPACE}; }}
-svg .background {{ fill: {colours.line}; }}
-select:focus-visible, svg :focus-visible {{ outline: 2px solid {colours.accent}; }}
-svg rect:focus-visible {{ outline-offset: -3px; }}
-"""
+    box = min(14.0, 7 * 12 / n_heads)
+    html = document(
+        "model_view",
+        parameters,
+        changes={
+            "const DIV_WIDTH = 970;": "const DIV_WIDTH = Math.max(620, Math.min(1100, document.body.clientWidth - 4));",
+            "7 * (12 / config.totalHeads)": repr(box),
+            "const DETAIL_BOX_WIDTH = 80;": f"const DETAIL_BOX_WIDTH = {shown.column - 10};",
+            "const DETAIL_WIDTH = 300;": f"const DETAIL_WIDTH = {2 * shown.column + 130};",
+            "'background': 'white'": f"'background': '{colours.background}'",
+            "'background': 'black'": f"'background': '{colours.background}'",
+            "'highlight': '#F5F5F5'": f"'highlight': '{colours.surface}'",
+            "'highlight': '#222'": f"'highlight': '{colours.surface}'",
+        },
+        keys="bertviz_model_keys.js",
+        body="",
+        notice=f"{shown.said}{shown.off_said}{_MODEL_LEGEND}",
+        dark=dark,
+    )
+    longest = max(len(shown.queries), len(shown.keys))
+    needed = max(n_layers * (longest * box + 10) + 38, longest * 18 + 55)
+    return View(html, round(needed) + 90)
+
+
+def neuron_view(
+    shown: Shown,
+    q: Float[ndarray, "layer head query d_head"],
+    k: Float[ndarray, "layer head key d_head"],
+    *,
+    row: int | None = None,
+    causal: bool = False,
+    dark: bool = False,
+) -> View:
+    """How one query meets every key, element by element, with the q and k of this very pass.
+
+    `row` is the query that is unfolded at first. `causal`: keys after a query are not drawn.
+    """
+    shown = shown.limited(NEURON_TOKENS)
+    n_tokens = max(len(shown.queries), len(shown.keys))
+    q, k = q[:, :, : len(shown.queries)], k[:, :, : len(shown.keys)]
+    layers, said = _layers_within(shown, shown.weights.size + q.size + k.size)
+    attention = _attention(shown, layers) | {"queries": _rounded(q[layers]), "keys": _rounded(k[layers])}
+    parameters = {
+        "attention": {"all": attention},
+        "default_filter": "all",
+        "root_div_id": "bertviz",
+        "bidirectional": not causal,
+        "display_mode": "dark" if dark else "light",
+        "layer": layers.index(shown.layer),
+        "layer_names": layers,
+        "head": shown.head,
+        "row": min(len(shown.queries) - 1, len(shown.queries) - 1 if row is None else row),
+        **_off(shown, dark),
+    }
+    colours, option = theme.palette(dark), 'layerSelect.append($("<option />").val(i).text('
+    unfolded = "config.bidirectional = params['bidirectional'];"
+    grey = (
+        'if (["attn", "connector"].includes(name) && params.off.some(([a, b]) => '
+        "a === params.layer_names[config.layer] && b === config.head)) return params.grey; "
+    )
+    html = document(
+        "neuron_view",
+        parameters,
+        changes={
+            "const BOXWIDTH = TEXT_SIZE * 8;": f"const BOXWIDTH = {shown.column};",
+            "const MATRIX_WIDTH = 200;": f"const MATRIX_WIDTH = {_MATRIX_WIDTH};",
+            "posQueries + 68": "posQueries + 46",
+            "posKeys + 73": "posKeys + 52",
+            "posProduct + 28": "posProduct + 60",
+            "'q \\u00D7 k (elementwise)'": "'q \\u00D7 k'",
+            f"{option}i));": f"{option}params.layer_names[i]));",
+            "config.initialTextLength = attentionFilter.right_text.length;": f"config.initialTextLength = {n_tokens};",
+            unfolded: f"config.expanded = true; {unfolded}",
+            "return PALETTE[config.mode][name]": f"{grey}return PALETTE[config.mode][name]",
+            "'background': 'white'": f"'background': '{colours.background}'",
+            "'background': 'black'": f"'background': '{colours.background}'",
+        },
+        keys="bertviz_neuron_keys.js",
+        body=('<label>Layer <select id="layer"></select></label> <label>Head <select id="att_head"></select></label>'),
+        notice=f"{said}{shown.said}{shown.off_said}{_NEURON_LEGEND}",
+        dark=dark,
+        style=f"svg {{ min-width: {2 * shown.column + 3 * _MATRIX_WIDTH + 165}px; }}",
+    )
+    return View(html, 42 + 26 * n_tokens + 190)
+
+
+def _say_what_differs(source: Source) -> None:
+    """Where the scores that the neuron view computes from q and k are not those of the pass."""
+    config = source.lab.model.config
+    if source.view.words or source.view.specials != "shown" or source.view.threshold:
+        st.caption("Each query and key belongs to one token of the pass, so nothing is merged or left out here.")
+    if not config.scale_scores:
+        st.caption("This model does not divide q · k by √d: its own scores are √d times those drawn here.")
+    if config.positions == "alibi" and source.view.kind != "cross":
+        st.caption("ALiBi lowers a score by the distance after q · k, which is not drawn here; the softmax has it.")
+
+
+def _causal(source: Source) -> bool:
+    return source.view.kind == "decoder_self" and bool((~source.attention.mask).any())
+
+
+def _attention(shown: Shown, layers: Sequence[int]) -> dict[str, Any]:
+    return {
+        "name": None,
+        "attn": _rounded(shown.weights[list(layers)]),
+        "left_text": [readable(token) for token in shown.queries],
+        "right_text": [readable(token) for token in shown.keys],
+    }
+
+
+def _rounded(values: ndarray) -> list:
+    return np.nan_to_num(values.astype(float)).round(4).tolist()
+
+
+def _off(shown: Shown, dark: bool) -> dict[str, Any]:
+    return {
+        "off": sorted([layer, head] for layer, head in shown.off),
+        "grey": theme.palette(dark).quiet,
+        "colours": _HEAD_COLOURS,
+    }
+
+
+def _tokens_within(lines: int, n_heads: int, shown: Shown) -> int:
+    """The most rows and columns of which so many heads draw no more than so many lines."""
+    n_queries, n_keys = len(shown.queries), len(shown.keys)
+    return max(n for n in range(1, MAX_TOKENS + 1) if n == 1 or n_heads * min(n, n_queries) * min(n, n_keys) <= lines)
+
+
+def _layers_within(shown: Shown, numbers: int) -> tuple[list[int], str]:
+    """All layers, or the chosen one where they would be too much, and a sentence that says so."""
+    if numbers <= MAX_NUMBERS:
+        return list(range(len(shown.weights))), ""
+    return [shown.layer], f"Only layer {shown.layer}, for the size of it: another one is chosen above. "

@@ -15,18 +15,9 @@ from transformer.figures.labels import exact
 from transformer.figures.theme import KIND_NAMES
 from transformer.lab import KIND_SITES
 
-CELLS = "head"
-"""Key of the matrix whose cells can be clicked."""
 _QUERY, _KEY = "choose-query", "choose-key"
 _TERMS = 4
 """Products that an equation writes out; the rest are summed up."""
-
-
-def take_clicked_cell() -> None:
-    """Takes over the cell that was just clicked; for the matrix's callback."""
-    points = st.session_state[CELLS].selection.points
-    if points:
-        choose(cell=(int(points[-1]["y"]), int(points[-1]["x"])))
 
 
 def chosen_cell(scene: Scene) -> tuple[int, int] | None:

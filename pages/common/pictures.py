@@ -1,15 +1,35 @@
-"""The chosen head, drawn as a matrix, as lines between tokens, or by bertviz."""
+"""The chosen head or heads, drawn as a matrix, as lines between tokens, or by bertviz."""
+
+from collections.abc import Mapping
 
 import streamlit as st
 
-from pages.common.bertviz_view import head_view_height, head_view_html
-from pages.common.cell_panel import CELLS, chosen_cell, take_clicked_cell
-from pages.common.components.scrolling_figure import scrolling_figure
+from pages.common.bertviz_view import show_bertviz
+from pages.common.cell_panel import chosen_cell
+from pages.common.components.head_grid import head_grid
+from pages.common.components.head_matrix import head_matrix
 from pages.common.components.token_lines import token_lines
-from pages.common.controls import Scene, choose_picture
-from transformer.figures import theme
-from transformer.figures.attention import head_heatmap
+from pages.common.controls import Scene
+from pages.common.explain import kind_explained, what_am_i_looking_at
+from pages.common.picture_controls import choose_picture, choose_what, is_bertviz
+from pages.common.picture_data import Drawing, Source, drawing, shown_at
+from pages.common.picture_loading import get_vectors
+from pages.common.picture_rollout import CannotDraw
+from pages.common.picture_sides import Side
+from pages.common.proofs import show_proofs
+from pages.common.state import GRID, MATRIX
+from pages.common.view import Picture
 from transformer.figures.theme import KIND_NAMES
+
+WEIGHTS_ARE_OFF = (
+    "This head is off: its weights are still computed, as drawn in grey, but its output is set to zero, so nothing of "
+    "what it looks at goes any further."
+)
+NORMS_ARE_OFF = "This head is off: its output is set to zero, so nothing of it arrives and every norm is 0."
+NO_ROLLOUT_CELL = (
+    "A click does nothing here: a rollout is a product of whole matrices, with no single q · k behind a cell."
+)
+NO_LINES = "Entropy belongs to a row, not to a pair of tokens, so there are no lines to draw: here is the matrix."
 
 
 def is_dark() -> bool:
@@ -18,52 +38,133 @@ def is_dark() -> bool:
 
 
 def draw_head(scene: Scene) -> None:
-    """The picture that the visitor chose, with a line saying what it shows."""
-    attention = scene.inspection.attention(scene.view.kind)
-    layer, head = scene.layer, scene.head
-    is_off = (layer, head) in scene.heads_off and scene.view.picture != "bertviz"
+    """The picture that the visitor chose, with a line saying what it shows and what it hides."""
+    source = source_of(scene)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        shown = (
-            "all layers and heads"
-            if scene.view.picture == "bertviz"
-            else f"layer {layer} · head {head}{' · **off**' * is_off}"
-        )
-        st.caption(f"{KIND_NAMES[scene.view.kind]} · {shown}{_note(scene)}", width="content")
+        caption = st.empty()
         choose_picture(scene)
-    if is_off:
-        st.caption(
-            "This head is off: its weights are still computed, as drawn in grey, but its output is set to zero, so "
-            "nothing of what it looks at goes any further."
-        )
-    match scene.view.picture:
-        case "matrix":
-            figure = head_heatmap(
-                attention.weights[layer, head],
-                attention.queries,
-                attention.keys,
-                kind=scene.view.kind,
-                mask=attention.mask[layer],
-                dark=is_dark(),
-                clickable=True,
-                chosen=chosen_cell(scene),
-            )
-            if is_off:
-                figure.update_traces(colorscale=theme.greys(is_dark()), selector={"showscale": None, "type": "heatmap"})
-            scrolling_figure(figure, key=CELLS, on_select=take_clicked_cell, selection_mode="points")
-        case "lines":
-            token_lines(
-                attention.keys,
-                attention.queries,
-                attention.weights[layer, head],
-                kind=scene.view.kind,
-                source_unseen=scene.unseen if scene.view.kind != "decoder_self" else {},
-                source_label="keys",
-                target_label="queries",
-                key="head-lines",
-            )
-        case "bertviz":
-            html = head_view_html(scene.inspection, scene.view.kind, dark=is_dark())
-            st.iframe(html, height=head_view_height(scene.inspection, scene.view.kind))
+    choose_what(scene)
+    if is_bertviz(scene.view.picture):
+        caption.caption(f"{KIND_NAMES[scene.view.kind]} · all heads{_note(scene)}", width="content")
+        show_bertviz(source, dark=is_dark())
+        return
+    try:
+        made = drawing(source)
+    except CannotDraw as reason:
+        caption.caption(KIND_NAMES[scene.view.kind], width="content")
+        st.markdown(str(reason))
+        return
+    caption.caption(
+        f"{KIND_NAMES[scene.view.kind]} · {made.what}{' · **off**' * made.off}{_note(scene)}", width="content"
+    )
+    for said in (*made.said, *_said_of_switches(source, made)):
+        st.caption(said)
+    if scene.view.picture == "lines" and scene.view.show != "entropy":
+        _lines(scene, made)
+    else:
+        _matrix(scene, made)
+
+
+def draw_overview(scene: Scene) -> None:
+    """All layers and heads, small, with the explanation and the proofs under them."""
+    attention = scene.inspection.attention(scene.view.kind)
+    st.caption("All layers and heads" + " · with the switches on" * bool(scene.view.switches))
+    head_grid(
+        attention.weights,
+        kind=scene.view.kind,
+        selected=(scene.layer, scene.head),
+        off=scene.heads_off,
+        mask=attention.mask,
+        key=GRID,
+    )
+    what_am_i_looking_at(kind_explained(scene.view.kind, scene.lab.model.config), scene.lab.model.config)
+    show_proofs(scene)
+
+
+def is_wide(picture: Picture) -> bool:
+    """Whether a picture needs the page's whole width."""
+    return picture in ("bertviz-model", "bertviz-neuron")
+
+
+def source_of(scene: Scene) -> Source:
+    """What the scene's pictures are made of."""
+    view = scene.view
+    norms = None
+    if view.show == "norms" and not is_bertviz(view.picture):
+        vectors = get_vectors(scene.lab, scene.inspection, view.kind)
+        norms = vectors.contributions(scene.inspection.attention(view.kind).weights)
+    return Source(scene.lab, scene.inspection, view, scene.layer, scene.head, scene.heads_off, norms)
+
+
+def _matrix(scene: Scene, made: Drawing) -> None:
+    view = scene.view
+    n_heads = scene.lab.model.config.n_heads
+    chosen = shown_at(
+        made, chosen_cell(scene), entropy_of=scene.layer * n_heads + scene.head if view.show == "entropy" else None
+    )
+    head_matrix(
+        made.values,
+        made.rows.labels,
+        made.columns.labels,
+        kind=view.kind,
+        titles=made.titles,
+        quantity=made.quantity,
+        top=made.top,
+        label=f"{KIND_NAMES[view.kind]}, {made.what}",
+        names=made.names,
+        row_notes=made.rows.notes("row"),
+        column_notes=made.column_notes or made.columns.notes("column"),
+        rows_unseen=_unseen(scene, made.rows) if view.kind == "encoder_self" else {},
+        columns_unseen=_unseen(scene, made.columns) if view.kind != "decoder_self" and view.show != "entropy" else {},
+        mask=made.mask,
+        weak=made.weak,
+        weak_label=made.weak_label,
+        targets=made.targets,
+        largest=made.largest,
+        unit=made.unit,
+        chosen=chosen,
+        off=made.off,
+        clickable=made.targets is not None,
+        key=MATRIX,
+    )
+    if view.show == "rollout":
+        st.caption(NO_ROLLOUT_CELL)
+    elif scene.view.picture == "lines":
+        st.caption(NO_LINES)
+
+
+def _lines(scene: Scene, made: Drawing) -> None:
+    values = made.values if made.weak is None else made.values * ~made.weak
+    token_lines(
+        made.columns.labels,
+        made.rows.labels,
+        values,
+        kind=scene.view.kind,
+        source_unseen=_unseen(scene, made.columns) if scene.view.kind != "decoder_self" else {},
+        source_label=f"{made.names[1]}s",
+        target_label="queries" if made.names[0] == "query" else f"{made.names[0]}s",
+        top=made.top,
+        off=made.off,
+        key="head-lines",
+    )
+
+
+def _unseen(scene: Scene, side: Side) -> Mapping[int, str]:
+    """The rows or columns of the sentence with a word that the model never saw."""
+    return {index: scene.unseen[at[0]] for index, at in enumerate(side.positions) if at[0] in scene.unseen}
+
+
+def _said_of_switches(source: Source, made: Drawing) -> tuple[str, ...]:
+    if made.off and source.view.combine == "one":
+        return (NORMS_ARE_OFF if source.view.show == "norms" else WEIGHTS_ARE_OFF,)
+    off = [head for head in source.heads if (source.layer, head) in source.off]
+    if source.view.show in ("rollout", "entropy") or not off:
+        return ()
+    named = f"head{'s' * (len(off) > 1)} {', '.join(map(str, off))}"
+    verb = "is" if len(off) == 1 else "are"
+    if source.view.show == "norms":
+        return (f"Of these, {named} {verb} off and {verb} counted with norms of 0.",)
+    return (f"Of these, {named} {verb} off: the weights are still computed and counted here, but go no further.",)
 
 
 def _note(scene: Scene) -> str:

@@ -4,12 +4,33 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from transformer.analysis.entropy import Unit
 from transformer.attention_edits import RowSet
 from transformer.interventions import HeadsMean, HeadsOff, Intervention, PositionsChanged, parse_intervention
 from transformer.lab import KIND_SITES, AttentionKind, Lab
 
-Picture = Literal["matrix", "lines", "bertviz"]
-Place = Literal["model", "text", "kind", "layer", "head", "picture", "cell", "switch"]
+Picture = Literal["matrix", "lines", "bertviz", "bertviz-model", "bertviz-neuron"]
+Shown = Literal["weights", "norms", "rollout", "entropy"]
+Combine = Literal["one", "mean", "max"]
+Specials = Literal["shown", "hidden", "renormalised"]
+Place = Literal[
+    "model",
+    "text",
+    "kind",
+    "layer",
+    "head",
+    "picture",
+    "show",
+    "unit",
+    "combine",
+    "over",
+    "threshold",
+    "specials",
+    "words",
+    "cell",
+    "switch",
+]
+"""A query parameter, which is also the control beside which a problem with it is told."""
 
 LONGEST_IN_URL = 1_000
 """Characters of a sentence that still go into the URL."""
@@ -35,6 +56,20 @@ class View:
     head: int | None = None
     """None: the average of the layer's heads where a page can show that, else head 0."""
     picture: Picture = "matrix"
+    show: Shown = "weights"
+    """What a picture draws: weights, norms of contributions, rollout, or row entropy."""
+    unit: Unit = "nats"
+    """Of the entropy."""
+    combine: Combine = "one"
+    """The chosen head alone, or the mean or the largest value of those in `over`."""
+    over: tuple[int, ...] = ()
+    """The heads that are combined; none: all of the layer."""
+    threshold: float = 0.0
+    """Cells below it are not drawn. Of norms: as a fraction of the largest."""
+    specials: Specials = "shown"
+    """Rows and columns of start and end marks: shown, left out, or left out with rows scaled to sum to 1 again."""
+    words: bool = False
+    """Whether the pieces of a word are merged into one row and one column."""
     cell: tuple[int, int] | None = None
     """The query and the key whose cell is taken apart; None: no cell."""
     switches: tuple[Intervention, ...] = ()
@@ -44,9 +79,15 @@ class View:
         found: dict[str, str | list[str]] = {"model": self.model}
         if len(self.text) <= LONGEST_IN_URL:
             found["text"] = self.text
-        for name in ("kind", "layer", "head", "picture"):
+        for name in ("kind", "layer", "head", "picture", "show", "unit", "combine", "specials"):
             if getattr(self, name) != getattr(_DEFAULT, name):
                 found[name] = str(getattr(self, name))
+        if self.over:
+            found["over"] = ",".join(map(str, self.over))
+        if self.threshold:
+            found["threshold"] = f"{self.threshold:g}"
+        if self.words:
+            found["words"] = "merged"
         if self.cell is not None:
             found["cell"] = f"{self.cell[0]},{self.cell[1]}"
         if self.switches:
@@ -68,7 +109,7 @@ class View:
 
 
 _DEFAULT = View()
-PARAMETERS = ("model", "text", "kind", "layer", "head", "picture", "cell", "switch")
+PARAMETERS: tuple[str, ...] = get_args(Place)
 
 
 @dataclass
@@ -86,18 +127,27 @@ class _Reader:
             return {}
         return {name: value}
 
+    def word(self, name: Place, words: Sequence[str], expected: str) -> dict[str, object]:
+        return self.one(name, lambda v: v if v in words else None, f"{expected} {_listed(words)}")
+
 
 def read(parameters: Mapping[str, Sequence[str]]) -> tuple[View, tuple[Problem, ...]]:
     """The view that these query parameters describe, and a sentence for each that makes no sense."""
     reader = _Reader(parameters)
-    kinds, pictures = get_args(AttentionKind), get_args(Picture)
     found = (
         reader.one("model", str, "")
         | reader.one("text", str, "")
-        | reader.one("kind", lambda v: v if v in kinds else None, f"the kinds are {_listed(kinds)}")
+        | reader.word("kind", get_args(AttentionKind), "the kinds are")
         | reader.one("layer", _number, "layers are numbered from 0")
         | reader.one("head", _number, "heads are numbered from 0")
-        | reader.one("picture", lambda v: v if v in pictures else None, f"the pictures are {_listed(pictures)}")
+        | reader.word("picture", get_args(Picture), "the pictures are")
+        | reader.word("show", get_args(Shown), "what can be shown is")
+        | reader.word("unit", get_args(Unit), "the units are")
+        | reader.word("combine", get_args(Combine), "the ways are")
+        | reader.one("over", _numbers, "heads are numbers with commas, like 0,2")
+        | reader.one("threshold", _fraction, "a threshold lies between 0 and 1")
+        | reader.word("specials", get_args(Specials), "the choices are")
+        | reader.one("words", lambda v: True if v == "merged" else None, "words are merged or not named at all")
         | reader.one("cell", _cell, "a cell is its row and its column, like 2,5")
     )
     switches: list[Intervention] = []
@@ -137,6 +187,15 @@ def fit(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
                 f"Head {view.head} does not exist: {lab.name} has heads 0 to {config.n_heads - 1} in every layer.",
             )
         )
+    over = tuple(h for h in view.over if h < config.n_heads)
+    if over != view.over:
+        problems.append(
+            Problem(
+                "over",
+                f"Of the heads {_listed(list(map(str, view.over)))} only those that exist are combined: {lab.name} has "
+                f"heads 0 to {config.n_heads - 1} in every layer.",
+            )
+        )
     kept: list[Intervention] = []
     for spec in view.switches:
         try:
@@ -145,7 +204,7 @@ def fit(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
             kept.append(spec)
         except ValueError as error:
             problems.append(Problem("switch", f"The switch {spec} is left out: {error}."))
-    return replace(view, layer=layer, head=head, switches=merged(kept)), tuple(problems)
+    return replace(view, layer=layer, head=head, over=over, switches=merged(kept)), tuple(problems)
 
 
 def merged(specs: Sequence[Intervention]) -> tuple[Intervention, ...]:
@@ -201,13 +260,26 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 6 else None
 
 
+def _numbers(text: str) -> tuple[int, ...] | None:
+    numbers = {_number(part) for part in text.split(",")}
+    return None if None in numbers else tuple(sorted(numbers))  # type: ignore[type-var, return-value]
+
+
+def _fraction(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return round(value, 4) if 0 <= value <= 1 else None
+
+
 def _cell(text: str) -> tuple[int, int] | None:
     numbers = [_number(part) for part in text.split(",")]
     return (numbers[0], numbers[1]) if len(numbers) == 2 and None not in numbers else None  # type: ignore[return-value]
 
 
 def _listed(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
 
 
 def _short(text: str) -> str:

@@ -45,7 +45,7 @@ def test_type_a_sentence_see_attention_switch_a_head_off(page: Page, server: Ser
     page.get_by_role("link", name="Attention", exact=True).click()
     expect(page.get_by_text("Cross-attention · layer 1 · head 0")).to_be_visible()
     expect(page.get_by_role("textbox", name="Sentence")).to_have_value(WIDE)
-    expect(page.locator(".js-plotly-plot")).to_be_visible()
+    expect(page.locator(".st-key-head canvas")).to_be_visible()
 
     page.get_by_text("Head 0 off", exact=True).click()
     expect(page.get_by_role("button", name="cross-attention · layer 1 · head 0 off")).to_be_visible()
@@ -102,7 +102,7 @@ def test_a_popover_that_was_opened_once_takes_no_later_switch_back(page: Page, s
     page.get_by_text("Lines", exact=True).click()
     expect(page.locator(".st-key-head-lines")).to_be_visible()
     page.get_by_text("Matrix", exact=True).click()
-    expect(page.locator(".js-plotly-plot").first).to_be_visible()
+    expect(page.locator(".st-key-head canvas")).to_be_visible()
     expect(chip).to_be_visible()
     expect(causal).to_be_hidden()
     assert page.url.count("switch=") == 1

@@ -115,20 +115,3 @@ export default function ({ data, parentElement, setTriggerValue }) {
     cells[goal[0]]?.[goal[1]]?.focus();
   }
 }
-
-function channels(hex) {
-  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-}
-
-function rampOf(stops) {
-  const colours = stops.map(channels);
-  return Array.from({ length: 256 }, (_, level) => {
-    const at = (level / 255) * (colours.length - 1);
-    const low = Math.min(Math.floor(at), colours.length - 2);
-    return colours[low].map((value, index) => Math.round(value + (colours[low + 1][index] - value) * (at - low)));
-  });
-}
-
-function isDark(element) {
-  return getComputedStyle(element).colorScheme.includes("dark");
-}

@@ -16,7 +16,7 @@ _component = component(
     "attention_lab_head_grid",
     html="<div class='root'></div>\n",
     css=text_of("head_grid.css"),
-    js=text_of("tokens.js", "head_grid.js"),
+    js=text_of("tokens.js", "scales.js", "head_grid.js"),
 )
 
 

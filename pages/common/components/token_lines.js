@@ -6,6 +6,7 @@ export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root");
   root._observer?.disconnect();
   setKindColours(root, data.colours);
+  root.classList.toggle("off", data.off);
   const weights = new Float32Array(bytes(data.weights).buffer);
 
   const lines = document.createElementNS(SVG, "svg");
@@ -16,7 +17,7 @@ export default function ({ data, parentElement }) {
   readout.className = "readout";
   const paths = [];
   weights.forEach((weight, index) => {
-    if (weight < FAINTEST) return;
+    if (!(weight / data.top >= FAINTEST)) return;
     const path = lines.appendChild(document.createElementNS(SVG, "path"));
     const width = data.source.length;
     paths.push({ path, weight, source: index % width, target: Math.floor(index / width) });
@@ -118,7 +119,7 @@ export default function ({ data, parentElement }) {
         chip.classList.toggle("active", active);
         chip.setAttribute("aria-pressed", String(same(pinned, [side, index])));
         const weight = at && at[0] !== side ? weightOf(at[0], at[1], index) : null;
-        chip.style.setProperty("--weight", weight ?? 0);
+        chip.style.setProperty("--weight", Math.min(1, (weight ?? 0) / data.top));
         chip.querySelector(".weight")?.remove();
         if (weight !== null && weight >= 0.005) {
           const number = document.createElement("span");
@@ -130,7 +131,7 @@ export default function ({ data, parentElement }) {
     }
     for (const { path, weight, source, target } of paths) {
       const shown = !at || (at[0] === "target" ? at[1] === target : at[1] === source);
-      path.style.strokeOpacity = shown ? weight : 0;
+      path.style.strokeOpacity = shown ? Math.min(1, weight / data.top) : 0;
     }
     say(at);
   }
@@ -182,13 +183,4 @@ function bold(text) {
 
 function short(weight) {
   return weight.toFixed(2).replace(/^0/, "");
-}
-
-// The shortest digits that read back as this very float32.
-function exact(weight) {
-  for (let digits = 1; digits < 9; digits++) {
-    const text = weight.toPrecision(digits);
-    if (Math.fround(Number(text)) === weight) return String(Number(text));
-  }
-  return String(Number(weight.toPrecision(9)));
 }

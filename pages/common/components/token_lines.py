@@ -14,7 +14,7 @@ _component = component(
     "attention_lab_token_lines",
     html="<div class='root'></div>\n",
     css=text_of("tokens.css", "token_lines.css"),
-    js=text_of("tokens.js", "token_lines.js"),
+    js=text_of("tokens.js", "scales.js", "token_lines.js"),
 )
 
 
@@ -29,13 +29,16 @@ def token_lines(
     target_changed: Collection[int] = (),
     source_label: str = "source",
     target_label: str = "target",
+    top: float = 1.0,
+    off: bool = False,
     key: str,
 ) -> None:
     """Draws both lines of tokens and the weights between them, a line's opacity being its weight.
 
     Pointing at a token, or moving to it with Tab and arrows, leaves only its lines, shades the tokens at their other
     ends and writes the weights beside them; Enter or a click keeps it so. The indices count tokens; `source_unseen`
-    gives the words that were typed where the model never saw them.
+    gives the words that were typed where the model never saw them. A weight of `top` has the strongest line; lines of
+    what is `off` are grey.
     """
     if weights.shape != (len(target), len(source)):
         raise ValueError(
@@ -48,6 +51,8 @@ def token_lines(
             "target": describe_tokens(target, changed=target_changed),
             "weights": packed(weights.astype(np.float32)),
             "labels": {"source": source_label, "target": target_label},
+            "top": float(top),
+            "off": off,
             "colours": colours_of(kind),
         },
     )

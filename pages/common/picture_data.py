@@ -1,0 +1,293 @@
+"""What a picture of the Attention page draws: from a recorded decoding and a view to one labelled matrix, and the
+sentences that say what was done to it. No Streamlit here.
+
+Heads are combined first, then pieces merged into words, then special tokens left out, then weak cells.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray
+
+from pages.common.picture_rollout import TITLES, CannotDraw, rolled_out
+from pages.common.picture_sides import Side, groups, sides
+from pages.common.view import View
+from transformer.analysis.combine import (
+    below,
+    combine_heads,
+    leave_out,
+    merge_masks,
+    merge_words,
+    renormalise,
+    strongest_head,
+)
+from transformer.analysis.entropy import row_entropy
+from transformer.figures.attention import AXIS_TITLES
+from transformer.lab import Attention, Inspection, Lab
+
+MERGED_SAID = "Values to a word are summed over its pieces, those from a word averaged over its pieces."
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a picture is made of."""
+
+    lab: Lab
+    inspection: Inspection
+    view: View
+    layer: int
+    head: int
+    off: frozenset[tuple[int, int]] = frozenset()
+    """(layer, head) of the heads that are off."""
+    norms: Float[ndarray, "layer head query key"] | None = None
+    """Norms of the contributions, where they are to be drawn."""
+
+    @property
+    def attention(self) -> Attention:
+        return self.inspection.attention(self.view.kind)
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """The heads that the picture combines."""
+        everything = tuple(range(self.attention.weights.shape[1]))
+        return (self.head,) if self.view.combine == "one" else self.view.over or everything
+
+    def sides(self, *, words: bool) -> tuple[Side, Side]:
+        """Rows and columns before anything is left out."""
+        return sides(self.lab, self.inspection, self.view.kind, words=words)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One matrix, ready to be drawn."""
+
+    values: Float[ndarray, "row column"]
+    rows: Side
+    columns: Side
+    titles: tuple[str, str]
+    quantity: str
+    """What a value is: "weight", "rollout"."""
+    what: str
+    """Whose values they are, for the caption."""
+    top: float = 1.0
+    """The value at the end of the scale."""
+    said: tuple[str, ...] = ()
+    """What was done to it, with what that hides."""
+    mask: Bool[ndarray, "row column"] | None = None
+    weak: Bool[ndarray, "row column"] | None = None
+    weak_label: str = ""
+    targets: Int[ndarray, "row column 4"] | None = None
+    """The layer, head, query and key that a click on each cell takes apart; None: nothing can be taken apart."""
+    largest: Float[ndarray, "row column"] | None = None
+    """What each value could be at most, in `unit`."""
+    unit: str = ""
+    off: bool = False
+    """Whether every head in it is off."""
+    names: tuple[str, str] = ("query", "key")
+    column_notes: tuple[str, ...] | None = None
+
+
+def drawing(source: Source) -> Drawing:
+    """The matrix that the view asks for; CannotDraw where there is none."""
+    match source.view.show:
+        case "weights" | "norms":
+            return _of_heads(source)
+        case "rollout":
+            return _of_rollout(source)
+        case "entropy":
+            return _of_entropy(source)
+
+
+def all_heads(source: Source) -> tuple[Float[ndarray, "layer head row column"], Side, Side, tuple[str, ...]]:
+    """The weights of every head merged, cut and thresholded as the view asks, for pictures of many heads."""
+    view, weights, said = source.view, source.attention.weights, []
+    rows, columns = source.sides(words=view.words)
+    if view.words:
+        weights = merge_words(weights, groups(rows), groups(columns))
+        said.append(MERGED_SAID)
+    if view.specials != "shown":
+        n_layers, n_heads, _, n_columns = weights.shape
+        gone = rows.special * (n_layers * n_heads)
+        kept, share = leave_out(weights.reshape(-1, n_columns), gone, columns.special)
+        rows, columns = rows.without_special(), columns.without_special()
+        kept = renormalise(kept) if view.specials == "renormalised" else kept
+        weights = _something(kept.reshape(n_layers, n_heads, len(rows.labels), len(columns.labels)))
+        said.append(_specials_said(view, share))
+    if view.threshold:
+        weak, share = below(weights, view.threshold)
+        weights = np.where(weak, np.float32(0), weights)
+        said.append(_threshold_said(f"{view.threshold:g}", share))
+    return weights, rows, columns, tuple(said)
+
+
+def _of_heads(source: Source) -> Drawing:
+    view, attention, heads = source.view, source.attention, source.heads
+    by_norm = view.show == "norms"
+    layer = (source.norms if by_norm and source.norms is not None else attention.weights)[source.layer]
+    rows, columns = source.sides(words=False)
+    query, key = np.mgrid[: len(rows.labels), : len(columns.labels)]
+    head = strongest_head(layer, heads)
+    made = Drawing(
+        values=combine_heads(layer, heads, "max" if view.combine == "max" else "mean"),
+        rows=rows,
+        columns=columns,
+        titles=AXIS_TITLES[view.kind],
+        quantity="‖α v W_O‖" if by_norm else "weight",
+        what=_heads_named(source),
+        mask=attention.mask[source.layer],
+        targets=np.stack((np.full_like(query, source.layer), head, query, key), axis=-1),
+        off=all((source.layer, head) in source.off for head in heads),
+    )
+    made = _cut(source, made)
+    top = float(made.values.max(initial=0.0))
+    return _thresholded(view, replace(made, top=top or 1.0) if by_norm or top > 1 else made)
+
+
+def _of_rollout(source: Source) -> Drawing:
+    view = source.view
+    rolled = rolled_out(source.inspection, view.kind, source.layer, residual=source.lab.model.config.residual)
+    rows, columns = source.sides(words=False)
+    made = Drawing(
+        values=rolled.values,
+        rows=rows,
+        columns=columns,
+        titles=TITLES[view.kind],
+        quantity="rollout",
+        what=f"from the input through layer {source.layer}",
+        said=(rolled.said,),
+        mask=rolled.mask,
+        names=("position", "input"),
+    )
+    return _thresholded(view, _cut(source, made))
+
+
+def _of_entropy(source: Source) -> Drawing:
+    view, attention = source.view, source.attention
+    found = row_entropy(attention.weights, attention.mask, view.unit)
+    n_layers, n_heads, n_rows = found.values.shape
+    layer, head = np.divmod(np.arange(n_layers * n_heads), n_heads)
+    row = np.broadcast_to(np.arange(n_rows)[:, None], (n_rows, len(layer)))
+    strongest = attention.weights.argmax(axis=-1).reshape(-1, n_rows).T  # [layer head query] -> [query layer*head]
+    largest = found.largest[layer].T.astype(np.float32)
+    top = float(largest.max(initial=0.0))
+    rows, _ = source.sides(words=False)
+    kept = [not (mark and view.specials != "shown") for mark in rows.special]
+    said = (
+        "The entropy of each row of weights: 0 where it looks at one key alone, at most the logarithm of how many keys "
+        f"it may see, here up to {top:.3g} {view.unit}."
+    )
+    return Drawing(
+        values=found.values.reshape(-1, n_rows).T.astype(np.float32)[kept],
+        rows=rows if all(kept) else rows.without_special(),
+        columns=Side(
+            tuple(f"{a} · {b}" for a, b in zip(layer, head, strict=True)),
+            tuple((index,) for index in range(len(layer))),
+            (False,) * len(layer),
+        ),
+        titles=(AXIS_TITLES[view.kind][0], "layer · head"),
+        quantity="entropy",
+        what="every layer and head",
+        top=top or 1.0,
+        said=(said,),
+        targets=np.stack(
+            (np.broadcast_to(layer, row.shape), np.broadcast_to(head, row.shape), row, strongest), axis=-1
+        )[kept],
+        largest=largest[kept],
+        unit=view.unit,
+        names=("query", "layer · head"),
+        column_notes=("",) * len(layer),
+    )
+
+
+def _cut(source: Source, made: Drawing) -> Drawing:
+    """The same with pieces merged into words and special tokens left out, as the view asks."""
+    view = source.view
+    if view.words:
+        rows, columns = source.sides(words=True)
+        made = replace(
+            made,
+            values=merge_words(made.values, groups(rows), groups(columns)),
+            rows=rows,
+            columns=columns,
+            mask=None if made.mask is None else merge_masks(made.mask, groups(rows), groups(columns)),
+            targets=None if made.targets is None else _merged_targets(made.targets, made.values, rows, columns),
+            said=(*made.said, MERGED_SAID),
+        )
+    if view.specials == "shown":
+        return made
+    rows, columns = ~np.array(made.rows.special), ~np.array(made.columns.special)
+    values, share = leave_out(made.values, made.rows.special, made.columns.special)
+    return replace(
+        made,
+        values=_something(renormalise(values) if view.specials == "renormalised" else values),
+        rows=made.rows.without_special(),
+        columns=made.columns.without_special(),
+        mask=None if made.mask is None else made.mask[rows][:, columns],
+        targets=None if made.targets is None else made.targets[rows][:, columns],
+        said=(*made.said, _specials_said(view, share)),
+    )
+
+
+def _something(values: ndarray) -> ndarray:
+    if not values.size:
+        raise CannotDraw("Without the start and end marks nothing is left to draw.")
+    return values
+
+
+def _merged_targets(targets: ndarray, values: ndarray, rows: Side, columns: Side) -> ndarray:
+    """For each pair of words, the target of the pieces with the largest value between them."""
+    merged = np.zeros((len(rows.positions), len(columns.positions), 4), dtype=targets.dtype)
+    for row, from_ in enumerate(rows.positions):
+        for column, to in enumerate(columns.positions):
+            part = values[np.ix_(from_, to)]
+            at = np.unravel_index(int(part.argmax()), part.shape)
+            merged[row, column] = targets[from_[at[0]], to[at[1]]]
+    return merged
+
+
+def _thresholded(view: View, made: Drawing) -> Drawing:
+    if not view.threshold:
+        return made
+    of_largest = view.show == "norms"
+    threshold = view.threshold * (made.top if of_largest else 1.0)
+    weak, share = below(made.values, threshold)
+    named = f"{threshold:.3g}" + f" ({view.threshold:g} of the largest)" * of_largest
+    said = _threshold_said(named, share)
+    return replace(made, weak=weak, weak_label=f"below {threshold:.3g}", said=(*made.said, said))
+
+
+def _threshold_said(threshold: str, share: float) -> str:
+    return f"Cells below {threshold} are not drawn: {_percent(share)} of what is shown here is hidden by that."
+
+
+def _specials_said(view: View, share: float) -> str:
+    said = f"Start and end marks are left out: {_percent(share)} of the other tokens' rows lay on them."
+    if view.specials == "renormalised":
+        return f"{said} What is left of each row is scaled to sum to 1 again."
+    return f"{said} Nothing is scaled up for it."
+
+
+def _percent(share: float) -> str:
+    if share == 0:
+        return "nothing"
+    return f"{share:.1%}" if share >= 0.0005 else "less than 0.1%"
+
+
+def _heads_named(source: Source) -> str:
+    view, heads = source.view, source.heads
+    if view.combine == "one":
+        return f"layer {source.layer} · head {source.head}"
+    everything = len(heads) == source.attention.weights.shape[1]
+    whose = "all heads" if everything else f"head{'s' * (len(heads) > 1)} {', '.join(map(str, heads))}"
+    return f"layer {source.layer} · {'mean' if view.combine == 'mean' else 'largest'} of {whose}"
+
+
+def shown_at(made: Drawing, chosen: Sequence[int] | None, *, entropy_of: int | None = None) -> tuple[int, int] | None:
+    """The row and column at which a picture shows this query and key; `entropy_of`: in this column instead."""
+    if chosen is None:
+        return None
+    row = made.rows.index_of(chosen[0])
+    column = made.columns.index_of(chosen[1]) if entropy_of is None else entropy_of
+    return None if row is None or column is None else (row, column)

@@ -1,0 +1,95 @@
+"""Rollout of a recorded decoding, with what its switches took away. No Streamlit here."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from transformer.analysis.rollout import cross_rollout, rollout, sees_later
+from transformer.attention_edits import BlockOff
+from transformer.interventions import HeadsOff, ResidualOff
+from transformer.lab import KIND_SITES, AttentionKind, Inspection
+
+TITLES: dict[AttentionKind, tuple[str, str]] = {
+    "encoder_self": ("position: source token", "input: source token"),
+    "decoder_self": ("position: token the decoder reads", "input: earlier token"),
+    "cross": ("position: token being written", "input: source token"),
+}
+"""What stands at rows and columns."""
+LAYER_SAID = "A layer counts as half the mean of its heads and half the residual."
+
+
+class CannotDraw(ValueError):
+    """A sentence that says why there is no such picture."""
+
+
+@dataclass(frozen=True)
+class Rolled:
+    """The rollout of one kind of attention through one layer."""
+
+    values: Float[ndarray, "query key"]
+    mask: Bool[ndarray, "query key"] | None
+    """Where anything may arrive; None: everywhere."""
+    said: str
+
+
+def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, residual: bool) -> Rolled:
+    """Rollout through a layer; `residual`: whether the model was built with them. CannotDraw where it means nothing."""
+    off = " Heads that are off count as zero." * any(
+        isinstance(spec, HeadsOff | BlockOff) for spec in inspection.interventions
+    )
+    if kind != "cross":
+        attention = inspection.attention(kind)
+        found = rollout(_effective(inspection, kind), _residuals(inspection, kind, residual))[layer]
+        said = f"{LAYER_SAID if residual else 'A layer counts as the mean of its heads.'} Rows sum to 1.{off}"
+        return Rolled(found.astype(np.float32), _arrives(attention.mask[: layer + 1]), said)
+    if sees_later(inspection.decoder_self.weights):
+        raise CannotDraw(
+            "Here decoder positions see later ones, so each step changed all rows, and the rows of cross-attention "
+            "come from different passes: they cannot be multiplied. Rollout is there for both kinds of self-attention."
+        )
+    both = cross_rollout(
+        rollout(_effective(inspection, "encoder_self"), _residuals(inspection, "encoder_self", residual))[-1],
+        _effective(inspection, "decoder_self"),
+        _effective(inspection, "cross"),
+        _residuals(inspection, "decoder_self", residual),
+        _residuals(inspection, "cross", residual),
+    )
+    own = float(both.target[layer].sum(axis=-1).mean())
+    said = (
+        f"Through all of the encoder, then the decoder. A row holds what the position heard of the sentence; the rest, "
+        f"{own:.1%} on average, it heard of the tokens before it.{off}"
+    )
+    return Rolled(both.source[layer].astype(np.float32), None, said)
+
+
+def _effective(inspection: Inspection, kind: AttentionKind) -> Float[ndarray, "layer head query key"]:
+    """The weights, zero in heads that are off."""
+    weights = inspection.attention(kind).weights.copy()
+    stack, block = KIND_SITES[kind]
+    for spec in inspection.interventions:
+        if isinstance(spec, HeadsOff) and (spec.stack, spec.block) == (stack, block):
+            weights[spec.layer, list(spec.heads)] = 0
+        elif isinstance(spec, BlockOff) and (spec.stack, spec.block) == (stack, block):
+            weights[spec.layer] = 0
+    return weights
+
+
+def _residuals(inspection: Inspection, kind: AttentionKind, built_with: bool) -> list[bool]:
+    """Of each layer, whether its block has a residual."""
+    stack, block = KIND_SITES[kind]
+    gone = {
+        spec.layer
+        for spec in inspection.interventions
+        if isinstance(spec, ResidualOff) and (spec.stack, spec.block) == (stack, block)
+    }
+    return [built_with and layer not in gone for layer in range(len(inspection.attention(kind).weights))]
+
+
+def _arrives(mask: Bool[ndarray, "layer query key"]) -> Bool[ndarray, "query key"]:
+    """Where a path of allowed cells and residuals leads through these layers."""
+    reached = np.eye(mask.shape[-1], dtype=bool)
+    for layer in mask:
+        reached = (layer | np.eye(len(layer), dtype=bool)).astype(int) @ reached.astype(int) > 0
+    return reached
