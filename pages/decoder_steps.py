@@ -50,8 +50,6 @@ match chosen.look:
             controls.choose_layer_or_average(scene)
             with st.container(horizontal=True, vertical_alignment="center"):
                 choose_scale(chosen)
-                with st.popover("Switches"):
-                    controls.more_switches(scene)
+                controls.switch_popover(scene)
 if chosen.look != "steps":
-    with st.popover("Switches"):
-        controls.more_switches(scene)
+    controls.switch_popover(scene)

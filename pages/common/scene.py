@@ -1,0 +1,91 @@
+"""What a page shows: a view that fits its model, the model, and the decoding under the view's switches."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from pages.common import loading, wording
+from pages.common.state import visit
+from pages.common.view import View
+from transformer.config import ModelConfig
+from transformer.edits import align
+from transformer.lab import KIND_SITES, AttentionKind, Inspection, Lab
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a page shows: the view as it fits the model, the model, and the decoding under the view's switches."""
+
+    view: View
+    lab: Lab
+    inspection: Inspection
+    unseen: Mapping[int, str]
+    """Source tokens that stand for something the model never saw."""
+
+    @property
+    def layer(self) -> int:
+        """The chosen layer, the last one where none was chosen."""
+        return n_layers(self.lab.model.config, self.view.kind) - 1 if self.view.layer is None else self.view.layer
+
+    @property
+    def head(self) -> int:
+        """The chosen head, 0 where none was chosen."""
+        return self.view.head or 0
+
+    @property
+    def heads_off(self) -> frozenset[tuple[int, int]]:
+        """(layer, head) of every head of the chosen kind that is off."""
+        stack, block = KIND_SITES[self.view.kind]
+        layers = range(n_layers(self.lab.model.config, self.view.kind))
+        return frozenset((layer, head) for layer in layers for head in self.view.heads_off(stack, layer, block))
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is different from a similar sentence that was shown before."""
+
+    source: frozenset[int] = frozenset()
+    target: frozenset[int] = frozenset()
+    sentence: str = ""
+
+
+def say(*sentences: str) -> None:
+    """A sentence for each thing that could not be done, where it belongs."""
+    if sentences:
+        st.markdown("  \n".join(f":red[:material/error: {wording.plain(sentence)}]" for sentence in sentences))
+
+
+def sentence(text: str) -> str:
+    """A message as a sentence: with a capital and a full stop."""
+    text = text.strip().rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def n_layers(config: ModelConfig, kind: AttentionKind) -> int:
+    """Layers of the stack in which this kind of attention stands."""
+    return config.n_encoder_layers if KIND_SITES[kind][0] == "encoder" else config.n_decoder_layers
+
+
+def change(scene: Scene) -> Change:
+    """What is different from the sentence shown before, where the two are alike."""
+    text = visit().previous.get(scene.lab.name)
+    if text is None or text == scene.view.text:
+        return Change()
+    try:
+        before = loading.get_inspection(scene.lab, text, scene.view.switches)
+    except ValueError:
+        return Change()
+    now = scene.inspection
+    gone, new = edit_marks(before.source_tokens, now.source_tokens)
+    if 2 * len(new) > len(now.source_tokens) or 2 * len(gone) > len(before.source_tokens):
+        return Change()
+    _, written = edit_marks(before.target_tokens, now.target_tokens)
+    return Change(new, written, wording.change_of(before.target_tokens, now.target_tokens))
+
+
+def edit_marks(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[frozenset[int], frozenset[int]]:
+    """The tokens of both that the fewest edits touch."""
+    kept = {(i, j) for i, j in align(a, b) if i is not None and j is not None and a[i] == b[j]}
+    gone, new = frozenset(range(len(a))), frozenset(range(len(b)))
+    return gone - {i for i, _ in kept}, new - {j for _, j in kept}

@@ -1,0 +1,340 @@
+"""The forms of the switch panel. Each says at its fields why a switch cannot be set, before it is."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from pages.common import loading, wording
+from pages.common.scene import Scene, say, sentence
+from pages.common.state import choose, visit
+from pages.common.switch_check import usable
+from pages.common.view import merged
+from transformer.attention_edits import BlockOff, CellOff, RowSet
+from transformer.figures.labels import readable
+from transformer.interventions import (
+    HeadsMean,
+    HeadsOff,
+    Intervention,
+    MaskKind,
+    MaskOff,
+    ResidualOff,
+    parse_intervention,
+)
+from transformer.lab import KIND_SITES, AttentionKind
+from transformer.taps import Block, Stack
+
+_MASKS: dict[MaskKind, str] = {"causal": "Causal", "padding": "Padding", "cross": "Padding, in cross-attention"}
+_TO: dict[type[HeadsOff | HeadsMean], str] = {HeadsOff: "zero", HeadsMean: "their mean"}
+_COLOURS = {("encoder", "self"): "green", ("decoder", "self"): "violet", ("decoder", "cross"): "orange"}
+_AIMS = {"uniform": "Evenly", "key": "All on one key", "numbers": "Own numbers"}
+_ALL = "all"
+Part = HeadsOff | HeadsMean | BlockOff | ResidualOff
+
+
+def parts_form(scene: Scene) -> None:
+    """Every block in a row: its heads, the whole of it, and the way around it."""
+    to = _heads_go_to(scene)
+    with st.container(height=min(400, 41 * len(_blocks(scene))), border=False, gap="xsmall"):
+        for stack, layer, block in _blocks(scene):
+            _block_row(scene, stack, layer, block, to)
+    st.caption("*Block*: its output is zero, bias included. *Residual*: nothing goes around it.")
+
+
+def _heads_go_to(scene: Scene) -> type[HeadsOff | HeadsMean]:
+    """Whether the heads that are picked go to zero or to their mean, and where the means come from."""
+    to = st.segmented_control(
+        "Heads go to",
+        list(_TO),
+        key="switch-heads-to",
+        default=HeadsOff,
+        required=True,
+        format_func=_TO.__getitem__,
+        help="Zero is something that a head never says. At its mean over the validation set it says what it says "
+        "whatever the sentence, so that only what it makes of this one is lost.",
+    )
+    if to is not HeadsMean:
+        return HeadsOff
+    try:
+        with st.spinner("Taking each head's mean over the validation set"):
+            means = scene.lab.head_means
+    except ValueError as error:
+        say(sentence(str(error)))
+        return HeadsOff
+    how = "measured here" if means.measured else "carried by the checkpoint"
+    st.caption(f"Means over {means.pairs:,} validation pairs, {how}.")
+    return HeadsMean
+
+
+def _block_row(scene: Scene, stack: Stack, layer: int, block: Block, to: type[HeadsOff | HeadsMean]) -> None:
+    where = (stack, layer, block)
+    config, now = scene.lab.model.config, scene.view.switches
+    heads = [to(*where, (head,)) for head in range(config.n_heads)] if block != "ffn" else []
+    options: list[Part] = [*heads, BlockOff(*where), *[ResidualOff(*where)] * config.residual]
+    on = {
+        head: type(spec)
+        for spec in now
+        if isinstance(spec, HeadsOff | HeadsMean) and (spec.stack, spec.layer, spec.block) == where
+        for head in spec.heads
+    }
+    key = f"parts-{stack}-{layer}-{block}"
+    st.session_state[key] = [
+        option for option in options if (on.get(option.heads[0]) is to if isinstance(option, to) else option in now)
+    ]
+
+    def named(option: Part) -> str:
+        match option:
+            case BlockOff():
+                return "block"
+            case ResidualOff():
+                return "residual"
+            case HeadsOff() | HeadsMean():
+                head = option.heads[0]
+                other = on.get(head, to)
+                return str(head) if other is to else f"{head} · {'mean' if other is HeadsMean else 'zero'}"
+
+    def take() -> None:
+        def is_set_here(spec: Intervention) -> bool:
+            return isinstance(spec, to | BlockOff | ResidualOff) and (spec.stack, spec.layer, spec.block) == where
+
+        others = [spec for spec in visit().view.switches if not is_set_here(spec)]
+        choose(switches=merged([*others, *st.session_state[key]]))
+
+    left, right = st.columns([2, 3], vertical_alignment="center", gap="small")
+    name = f"{wording.BLOCK_NAMES[stack, block].capitalize()} · layer {layer}"
+    colour = _COLOURS.get((stack, block))
+    left.markdown(f":{colour}[{name}]" if colour else name)
+    right.pills(
+        name,
+        options,
+        key=key,
+        selection_mode="multi",
+        format_func=named,
+        label_visibility="collapsed",
+        on_change=take,
+    )
+
+
+def masks_form(scene: Scene) -> None:
+    """Each mask, lifted or not."""
+    st.session_state["switch-masks"] = [spec.mask for spec in scene.view.switches if isinstance(spec, MaskOff)]
+
+    def take() -> None:
+        others = [spec for spec in visit().view.switches if not isinstance(spec, MaskOff)]
+        choose(switches=merged([*others, *map(MaskOff, st.session_state["switch-masks"])]))
+
+    st.pills(
+        "Masks off",
+        [mask for mask in _MASKS if mask != "causal" or scene.lab.model.config.causal_mask],
+        key="switch-masks",
+        selection_mode="multi",
+        format_func=_MASKS.__getitem__,
+        on_change=take,
+    )
+    st.caption(
+        "Without the causal mask the decoder sees later tokens. A padding mask hides the empty places of a batch, of "
+        "which a single sentence has none: the Masks page shows what leaks in a batch."
+    )
+
+
+def cell_form(scene: Scene) -> None:
+    """One query that may not see one key."""
+    kind, layer = _pick_attention(scene, "cell")
+    query, key = _pick_cell(scene, kind, "cell")
+    stack, block = KIND_SITES[kind]
+    _offer(scene, CellOff(stack, layer, block, query, key), "Forbid this cell")
+    st.caption("In all heads of the layer. A click on a cell of the matrix offers the same.")
+
+
+def row_form(scene: Scene) -> None:
+    """A row of one head's weights: evenly, all on one key, or with own numbers."""
+    kind, layer = _pick_attention(scene, "row")
+    attention, n_heads = scene.inspection.attention(kind), scene.lab.model.config.n_heads
+    left, middle = st.columns([1, 2])
+    with left:
+        head = _pick("row-head", "Head", range(n_heads), scene.head)
+    with middle:
+        query = _pick(f"row-query-{kind}", "Query", range(len(attention.queries)), 0, _numbered(attention.queries))
+    n_keys = query + 1 if kind == "decoder_self" else len(attention.keys)
+    keys = attention.keys[:n_keys]
+    aim = st.segmented_control(
+        "Weights", list(_AIMS), key="row-aim", default="uniform", required=True, format_func=_AIMS.__getitem__
+    )
+    stack, block = KIND_SITES[kind]
+    spec: RowSet | None = RowSet(stack, layer, block, head, query, "uniform")
+    match aim:
+        case "key":
+            spec = replace(spec, to=_pick(f"row-key-{kind}-{n_keys}", "Key", range(n_keys), 0, _numbered(keys)))
+        case "numbers":
+            spec = _own_numbers(spec, keys, attention.weights[layer, head, query, :n_keys].tolist())
+    _offer(scene, spec, "Overwrite this row")
+
+
+def _own_numbers(row: RowSet, keys: Sequence[str], now: Sequence[float]) -> RowSet | None:
+    """The field for one number a key, filled with what the row has; None where they are no numbers."""
+    written = " ".join(f"{readable(token)}" for token in keys)
+    key = f"row-numbers-{row}-{len(keys)}"
+    st.session_state.setdefault(key, ", ".join(f"{weight:.2g}" for weight in now))
+    text = st.text_area(f"{len(keys)} numbers, one for each of: {wording.plain(written)}", key=key, height=80)
+    try:
+        numbers = tuple(float(part) for part in text.replace(",", " ").split())
+    except ValueError:
+        say("These are not numbers: write one for each key, with commas or spaces between, like 0.5, 0.25, 0.25.")
+        return None
+    total = sum(numbers)
+    if abs(total - 1) > 1e-9 and 0 < total < float("inf"):
+        st.caption(f"They sum to {wording.number(total)}: each is divided by it.")
+    return replace(row, to=numbers)
+
+
+def copy_form(scene: Scene) -> None:
+    """An activation out of another sentence's pass."""
+    examples = [text for text in loading.examples(scene.lab) if text != scene.view.text]
+    st.session_state.setdefault("copy-text", examples[0] if examples else scene.view.text)
+    text = st.text_input("Out of the pass of another sentence", key="copy-text").strip()
+    try:
+        other = loading.get_inspection(scene.lab, text)
+    except ValueError as error:
+        say(sentence(str(error)))
+        return
+    blocks = ["encoder", *_blocks(scene)]
+    block = _pick("copy-block", "Where", blocks, _last_ffn(scene), _place_name)
+    site, head = _pick_tensor(scene, block)
+    over_source = site.startswith("encoder") or site.endswith((".cross.k", ".cross.v"))
+    theirs = other.source_tokens if over_source else other.decoder_inputs
+    ours = scene.inspection.source_tokens if over_source else scene.inspection.decoder_inputs
+    differs = next((i for i, (a, b) in enumerate(zip(theirs, ours, strict=False)) if a != b), 0)
+    left, right = st.columns(2)
+    with left:
+        offered = [_ALL, *range(len(theirs))]
+        there = _pick(f"copy-there-{len(theirs)}-{differs}", "From", offered, differs, _numbered(theirs))
+    here = there
+    if there != _ALL:
+        with right:
+            default = min(there, len(ours) - 1)
+            here = _pick(f"copy-here-{len(ours)}-{there}", "Onto", range(len(ours)), default, _numbered(ours))
+    place = _ALL if there == _ALL else f"{there}>{here}"
+    _offer(scene, _parsed(f"copy:{site}{head}:{place}:{text}"), "Copy it")
+
+
+def _pick_tensor(scene: Scene, block: Any) -> tuple[str, str]:
+    """The address of what is copied at a block, and the head of it (with its dot) where one is chosen."""
+    if block == "encoder":
+        return "encoder.embedding", ""
+    stack, layer, name = block
+    per_head = ("heads", "q", "k", "v")
+    tensors = ["output", *(per_head if name != "ffn" else ()), "normed", "input", "residual"]
+    there = {site.tensor for site in scene.lab.model.sites() if (site.stack, site.layer, site.block) == block}
+    left, right = st.columns(2)
+    with left:
+        offered = [tensor for tensor in tensors if tensor in there]
+        tensor = _pick(f"copy-tensor-{name}", "What", offered, "output", wording.TENSOR_NAMES.__getitem__)
+    head = _ALL
+    if tensor in per_head:
+        with right:
+            head = _pick("copy-head", "Head", [_ALL, *range(scene.lab.model.config.n_heads)], _ALL)
+    return f"{stack}.{layer}.{name}.{tensor}", "" if head == _ALL else f".{head}"
+
+
+def name_form(scene: Scene) -> None:
+    """Any switch by its name, as it stands in the URL."""
+    typed = st.text_input("A switch by its name", key="switch-typed", placeholder="forbid:decoder.0.cross:3,5").strip()
+    if typed:
+        _offer(scene, _parsed(typed), "Switch it")
+    st.markdown(
+        """
+`off:decoder.0.cross:1,3` heads 1 and 3 to zero, `mean:decoder.0.cross:1,3` to their mean  
+`block:decoder.1.ffn` · `residual:off:decoder.1.ffn` · `mask:causal`  
+`forbid:decoder.0.cross:3,5` query 3 may not see key 5  
+`row:decoder.0.cross.2:3:uniform` head 2, row 3 evenly; `:5` all on key 5; `:1,0,2` own numbers  
+`copy:encoder.1.ffn.output:3>5:The cat slept.` its token 3 onto token 5 here; `all` for each onto its own  
+`positions:encoder:remove`
+"""
+    )
+
+
+def _offer(scene: Scene, spec: Intervention | None, label: str) -> None:
+    """A button that sets the switch; where it cannot be set, a sentence saying why, and a button that does nothing."""
+    if spec is not None:
+        others = [other for other in merged([*scene.view.switches, spec]) if other != spec]
+        try:
+            usable(spec, scene.lab, scene.view.text, others)
+        except ValueError as error:
+            say(sentence(str(error)))
+            spec = None
+    is_on = spec is not None and spec in scene.view.switches
+    st.button(
+        label if not is_on else "It is on",
+        key="switch-offer",
+        type="primary",
+        disabled=spec is None or is_on,
+        on_click=lambda: choose(switches=merged([*visit().view.switches, spec] if spec else visit().view.switches)),
+    )
+
+
+def _parsed(text: str) -> Intervention | None:
+    try:
+        return parse_intervention(text)
+    except ValueError as error:
+        say(sentence(str(error)))
+        return None
+
+
+def _pick_attention(scene: Scene, form: str) -> tuple[AttentionKind, int]:
+    """An attention block; at first the one that the page shows."""
+    kinds = {KIND_SITES[kind]: kind for kind in KIND_SITES}
+    blocks = [(kinds[stack, block], layer) for stack, layer, block in _blocks(scene) if block != "ffn"]  # type: ignore[index]
+    shown = (scene.view.kind, scene.layer)
+    return _pick(f"{form}-block-{shown}", "Attention", blocks, shown, lambda chosen: _attention_name(*chosen))
+
+
+def _pick_cell(scene: Scene, kind: AttentionKind, form: str) -> tuple[int, int]:
+    attention, cell = scene.inspection.attention(kind), scene.view.cell
+    query, key = cell if cell and kind == scene.view.kind else (0, 0)
+    left, right = st.columns(2)
+    with left:
+        query = _pick(
+            f"{form}-query-{kind}", "Query", range(len(attention.queries)), query, _numbered(attention.queries)
+        )
+    with right:
+        key = _pick(f"{form}-key-{kind}", "Key", range(len(attention.keys)), key, _numbered(attention.keys))
+    return query, key
+
+
+def _pick(
+    key: str, label: str, options: Sequence[Any], default: Hashable, format_func: Callable[[Any], str] = str
+) -> Any:
+    """A box that keeps its choice for as long as there is such an option."""
+    if key in st.session_state and st.session_state[key] not in options:
+        del st.session_state[key]
+    index = list(options).index(default) if default in options else 0
+    return st.selectbox(label, options, index=index, key=key, format_func=format_func)
+
+
+def _blocks(scene: Scene) -> list[tuple[Stack, int, Block]]:
+    """Every block of the model, in the order of a pass."""
+    return [
+        (site.stack, site.layer, site.block)
+        for site in scene.lab.model.sites()
+        if site.tensor == "output" and site.layer is not None and site.block is not None
+    ]
+
+
+def _last_ffn(scene: Scene) -> tuple[Stack, int, Block]:
+    return "encoder", scene.lab.model.config.n_encoder_layers - 1, "ffn"
+
+
+def _place_name(block: Any) -> str:
+    if block == "encoder":
+        return "Encoder · word vectors"
+    stack, layer, name = block
+    return f"{wording.BLOCK_NAMES[stack, name].capitalize()} · layer {layer}"
+
+
+def _attention_name(kind: AttentionKind, layer: int) -> str:
+    return f"{wording.BLOCK_NAMES[KIND_SITES[kind]].capitalize()} · layer {layer}"
+
+
+def _numbered(tokens: Sequence[str]) -> Callable[[int | str], str]:
+    return lambda i: f"{i} · {readable(tokens[i])}" if isinstance(i, int) else i
