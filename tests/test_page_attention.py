@@ -1,12 +1,13 @@
 """Attention: every control turned, every effect measured, every nonsense answered in a sentence."""
 
 import json
+from typing import get_args
 
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
 
 from pages.common.cell_panel import equation
-from pages.common.view import View, fit, merged, read
+from pages.common.view import Picture, View, fit, merged, read
 from pages.common.wording import effect, number, plain, pronoun_effect, smoothed, switch_label, token
 from transformer.figures.theme import greys, sequential
 from transformer.interventions import HeadsOff, MaskOff
@@ -27,6 +28,12 @@ def attention(**parameters):
     return open_page("attention", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
 
 
+def matrix(at):
+    """The data of the large matrix; None where there is none."""
+    found = [json.loads(element.proto.json) for element in at.get("bidi_component")]
+    return next((data for data in found if "row_notes" in data), None)
+
+
 def removable(at):
     """The switches that have a chip."""
     return [
@@ -38,8 +45,7 @@ def test_the_last_layers_cross_attention_is_shown_first():
     at = attention()
     assert "Cross-attention · layer 1 · head 0" in texts(at)
     assert removable(at) == []
-    figure = json.loads(at.get("plotly_chart")[0].proto.spec)
-    assert any(trace["type"] == "heatmap" for trace in figure["data"])
+    assert matrix(at)["shape"] == list(load(PRONOUNS).inspect(CLASSIC).cross.weights.shape[2:])
 
 
 @pytest.mark.parametrize(
@@ -61,12 +67,12 @@ def test_each_kind_layer_and_head_can_be_chosen_and_is_in_the_url(kind, name):
     assert at.query_params["head"] == "3"
 
 
-@pytest.mark.parametrize("picture", ["matrix", "lines", "bertviz"])
+@pytest.mark.parametrize("picture", get_args(Picture))
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
 def test_each_picture_of_each_kind_is_drawn(kind, picture):
     at = attention(kind=kind, picture=picture)
-    assert len(at.get("plotly_chart")) == (picture == "matrix")
-    assert len(at.get("iframe")) == (picture == "bertviz")
+    assert (matrix(at) is not None) == (picture == "matrix")
+    assert len(at.get("iframe")) == picture.startswith("bertviz")
 
 
 def test_the_shown_head_is_switched_off_and_on_again():
@@ -116,8 +122,8 @@ def test_a_head_that_is_off_is_drawn_grey_and_called_off():
     on, off = attention(head="0"), attention(head="0", switch="off:decoder.1.cross:0")
     assert "head 0 · **off**" in texts(off) and "its output is set to zero" in texts(off)
     assert "This head is off" not in texts(on)
-    scales = [json.loads(at.get("plotly_chart")[0].proto.spec)["data"][0]["colorscale"] for at in (on, off)]
-    assert [scale[-1][1] for scale in scales] == [sequential()[-1][1], greys()[-1][1]]
+    scales = [matrix(at)["scales"]["light"] for at in (on, off)]
+    assert [scale[-1] for scale in scales] == [sequential()[-1][1], greys()[-1][1]]
 
 
 def test_where_probabilities_stand_the_page_says_why_none_is_1():
@@ -165,7 +171,7 @@ def test_the_numbers_are_checked_on_the_spot():
         ({"head": "12"}, "Head 12 does not exist: untrained-pronouns has heads 0 to 3 in every layer."),
         ({"head": "٣"}, "The link asks for head “٣”"),
         ({"kind": "<script>"}, "the kinds are encoder_self, decoder_self and cross"),
-        ({"picture": "oil"}, "the pictures are matrix, lines and bertviz"),
+        ({"picture": "oil"}, "the pictures are matrix, lines, bertviz, bertviz-model and bertviz-neuron"),
         ({"switch": "nonsense"}, "The link has a switch “nonsense” that cannot be read"),
         ({"switch": "off:decoder.9.cross:0"}, "this model has no attention block decoder.9.cross"),
         ({"switch": "off:decoder.0.cross:7"}, "head 7 does not exist"),
@@ -177,7 +183,7 @@ def test_the_numbers_are_checked_on_the_spot():
 def test_nonsense_in_a_link_is_answered_in_a_sentence_and_the_page_goes_on(parameters, said):
     at = attention(**parameters)
     assert plain(said) in texts(at)
-    assert at.get("plotly_chart")
+    assert matrix(at)
     at = checked(at.selectbox(key="choose-head").set_value(1).run())
     assert plain(said) not in texts(at)  # said once, until the next change
 
@@ -218,6 +224,13 @@ def test_a_view_survives_its_url():
         layer=0,
         head=3,
         picture="lines",
+        show="norms",
+        unit="bits",
+        combine="mean",
+        over=(0, 2),
+        threshold=0.05,
+        specials="renormalised",
+        words=True,
         cell=(3, 0),
         switches=(HeadsOff("decoder", 0, "cross", (0, 2)), MaskOff("causal")),
     )

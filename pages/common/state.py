@@ -15,6 +15,8 @@ from pages.common.view import PARAMETERS, Place, Problem, View, read
 _KEY = "attention-lab"
 GRID = "head-grid"
 """Key of the grid of heads."""
+MATRIX = "head"
+"""Key of the matrix whose cells can be clicked."""
 
 
 @dataclass
@@ -52,6 +54,8 @@ def choose(**changes: Any) -> None:
     memory = visit()
     if {"model", "text", "kind"} & changes.keys():
         changes = {"cell": None, **changes}  # it would be a cell between other tokens
+    if "head" in changes:
+        changes = {"combine": "one", **changes}  # whoever chooses a head wants to see that one
     memory.view = replace(memory.view, **changes)
     memory.problems = ()
     memory.touched = True
@@ -70,11 +74,19 @@ def follow_url() -> None:
 
 
 def _take_pick() -> None:
-    """The head that was just picked in the grid, which reports in the run itself and not through a callback."""
-    state = st.session_state.get(GRID)
-    picked = state.get("picked") if isinstance(state, dict) else None
-    if isinstance(picked, list) and len(picked) == 2 and all(isinstance(index, int) for index in picked):
-        choose(layer=picked[0], head=picked[1])
+    """The head just picked in the grid, or the cell in the matrix: both report in the run itself, not by a callback."""
+    if (head := _picked(GRID, 2)) is not None:
+        choose(layer=head[0], head=head[1])
+    if (cell := _picked(MATRIX, 4)) is not None:
+        choose(layer=cell[0], head=cell[1], cell=(cell[2], cell[3]), combine=visit().view.combine)
+
+
+def _picked(key: str, length: int) -> list[int] | None:
+    state = st.session_state.get(key)
+    value = state.get("picked") if isinstance(state, dict) else None
+    if isinstance(value, list) and len(value) == length and all(isinstance(i, int) and i >= 0 for i in value):
+        return value
+    return None
 
 
 def write_url() -> None:
