@@ -215,6 +215,13 @@ def test_durations_are_said_in_words(seconds, said):
     assert timing.duration(seconds) == said
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.0312, "31 ms"), (0.168, "170 ms"), (0.0024, "2.4 ms"), (2.41, "2.4 s"), (168.0, "170 s")]
+)
+def test_the_time_of_a_step_is_said_to_two_digits(seconds, said):
+    assert timing.each(seconds) == said
+
+
 MEASURED = Rehearsal(
     step_s=0.03,
     evaluation_s=0.5,

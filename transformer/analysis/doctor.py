@@ -90,7 +90,7 @@ def diagnose(
         unchecked.append(f"the course of the loss ({_counted(len(curves.steps), 'step')}: too few)")
     if len(curves.evaluations) >= 4:
         seen += [_over_fitting(curves, train), _answer_seen(curves, model)]
-        checked.append(f"{len(curves.evaluations)} evaluations for over-fitting and plateau")
+        checked.append(f"{len(curves.evaluations):,} evaluations for over-fitting and plateau")
     else:
         unchecked.append(f"over-fitting ({_counted(len(curves.evaluations), 'evaluation')}, 4 are needed)")
     if corpus is None:

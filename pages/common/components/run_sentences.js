@@ -26,7 +26,7 @@ function block({ source, samples }, open) {
     const details = element("details");
     details.dataset.source = source;
     details.open = open.has(source);
-    details.append(element("summary", "", `${earlier.length - SHOWN} earlier`), history(earlier.slice(SHOWN)));
+    details.append(element("summary", "", `${(earlier.length - SHOWN).toLocaleString("en")} earlier`), history(earlier.slice(SHOWN)));
     section.append(details);
   }
   return section;

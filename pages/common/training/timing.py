@@ -82,8 +82,9 @@ def said(train: TrainConfig, measured: Rehearsal, *, beside: Sequence[str] = ())
 
 
 def each(seconds: float) -> str:
-    """The seconds of one step: "31 ms", "2.4 s"."""
-    return f"{seconds:.2g} s" if seconds >= 1 else f"{1000 * seconds:.2g} ms"
+    """The seconds of one step to two digits: "31 ms", "170 ms", "2.4 s"."""
+    value, unit = (seconds, "s") if seconds >= 1 else (1000 * seconds, "ms")
+    return f"{float(f'{value:.2g}'):,.4g} {unit}"
 
 
 def time_left(train: TrainConfig, *, step: int, elapsed_s: float) -> float | None:
