@@ -26,7 +26,9 @@ HEAD_LINES, MODEL_LINES, NEURON_TOKENS = 24_000, 60_000, 40
 MAX_NUMBERS = 150_000
 """Numbers in one document; of more, only the chosen layer goes in."""
 
-_CHARACTER_WIDTH, _MATRIX_WIDTH = 9.2, 160
+_CHARACTER_WIDTH = 9.2
+_NARROWEST = 90
+"""Pixels of a vector in the neuron view."""
 _HEAD_COLOURS = (
     *("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd"),
     *("#8c564b", "#e377c2", "#bcbd22", "#17becf"),
@@ -110,8 +112,8 @@ def show_bertviz(source: Source, *, dark: bool) -> None:
     else:
         labels = rows.labels, columns.labels
     shown = Shown(weights, *labels, layer=source.layer, head=source.head, off=source.off)
-    for sentence in said:
-        st.caption(sentence)
+    if said:
+        st.caption(" ".join(said))
     match picture:
         case "bertviz-model":
             drawn = model_view(shown, dark=dark)
@@ -163,7 +165,7 @@ def head_view(shown: Shown, *, alone: int | None = None, dark: bool = False) -> 
         dark=dark,
         style=f"svg {{ min-width: {2 * shown.column + 115}px; }}",
     )
-    return View(html, 210 + 23 * max(len(shown.queries), len(shown.keys)))
+    return View(html, 170 + 23 * max(len(shown.queries), len(shown.keys)))
 
 
 def model_view(shown: Shown, *, dark: bool = False) -> View:
@@ -202,7 +204,7 @@ def model_view(shown: Shown, *, dark: bool = False) -> View:
     )
     longest = max(len(shown.queries), len(shown.keys))
     needed = max(n_layers * (longest * box + 10) + 38, longest * 18 + 55)
-    return View(html, round(needed) + 90)
+    return View(html, round(needed) + 70)
 
 
 def neuron_view(
@@ -236,6 +238,8 @@ def neuron_view(
         **_off(shown, dark),
     }
     colours, option = theme.palette(dark), 'layerSelect.append($("<option />").val(i).text('
+    fixed = 2 * shown.column + 170
+    width = f"Math.max({_NARROWEST}, Math.min(160, (document.body.clientWidth - {fixed}) / 3))"
     unfolded = "config.bidirectional = params['bidirectional'];"
     grey = (
         'if (["attn", "connector"].includes(name) && params.off.some(([a, b]) => '
@@ -246,10 +250,10 @@ def neuron_view(
         parameters,
         changes={
             "const BOXWIDTH = TEXT_SIZE * 8;": f"const BOXWIDTH = {shown.column};",
-            "const MATRIX_WIDTH = 200;": f"const MATRIX_WIDTH = {_MATRIX_WIDTH};",
-            "posQueries + 68": "posQueries + 46",
-            "posKeys + 73": "posKeys + 52",
-            "posProduct + 28": "posProduct + 60",
+            "const MATRIX_WIDTH = 200;": f"const MATRIX_WIDTH = {width};",
+            "posQueries + 68": "posQueries + MATRIX_WIDTH / 2 - 36",
+            "posKeys + 73": "posKeys + MATRIX_WIDTH / 2 - 26",
+            "posProduct + 28": "posProduct + MATRIX_WIDTH / 2 - 22",
             "'q \\u00D7 k (elementwise)'": "'q \\u00D7 k'",
             f"{option}i));": f"{option}params.layer_names[i]));",
             "config.initialTextLength = attentionFilter.right_text.length;": f"config.initialTextLength = {n_tokens};",
@@ -262,9 +266,9 @@ def neuron_view(
         body=('<label>Layer <select id="layer"></select></label> <label>Head <select id="att_head"></select></label>'),
         notice=f"{said}{shown.said}{shown.off_said}{_NEURON_LEGEND}",
         dark=dark,
-        style=f"svg {{ min-width: {2 * shown.column + 3 * _MATRIX_WIDTH + 165}px; }}",
+        style=f"svg {{ min-width: {3 * _NARROWEST + fixed}px; }}",
     )
-    return View(html, 42 + 26 * n_tokens + 190)
+    return View(html, 42 + 26 * n_tokens + 170)
 
 
 def _say_what_differs(source: Source) -> None:

@@ -160,7 +160,8 @@ def _of_rollout(source: Source) -> Drawing:
         mask=rolled.mask,
         names=("position", "input"),
     )
-    return _thresholded(view, _cut(source, made))
+    made = _cut(source, made)
+    return _thresholded(view, replace(made, top=float(made.values.max(initial=0.0)) or 1.0))
 
 
 def _of_entropy(source: Source) -> Drawing:
@@ -182,7 +183,7 @@ def _of_entropy(source: Source) -> Drawing:
         values=found.values.reshape(-1, n_rows).T.astype(np.float32)[kept],
         rows=rows if all(kept) else rows.without_special(),
         columns=Side(
-            tuple(f"{a} · {b}" for a, b in zip(layer, head, strict=True)),
+            tuple(f"{a}·{b}" for a, b in zip(layer, head, strict=True)),
             tuple((index,) for index in range(len(layer))),
             (False,) * len(layer),
         ),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transformer.analysis.combine import group_tokens
+from transformer.figures.labels import WORD_START
 from transformer.lab import AttentionKind, Inspection, Lab
 from transformer.tokenizer import BOS, EOS, PAD
 
@@ -60,7 +61,13 @@ def _side(tokens: Sequence[str], owners: Sequence[int], special: Sequence[bool],
         tuple(i for i, number in enumerate(numbers) if number == shown) for shown in range(max(numbers, default=-1) + 1)
     )
     return Side(
-        tuple("".join(tokens[i] for i in at) for at in positions),
+        tuple(_word(tokens, at) if words else tokens[at[0]] for at in positions),
         positions,
         tuple(all(special[i] for i in at) for at in positions),
     )
+
+
+def _word(tokens: Sequence[str], at: Sequence[int]) -> str:
+    """The pieces joined, without the mark for "a word begins here"."""
+    word = "".join(tokens[i] for i in at)
+    return word.removeprefix(WORD_START) or word

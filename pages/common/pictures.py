@@ -10,9 +10,9 @@ from pages.common.components.head_grid import head_grid
 from pages.common.components.head_matrix import head_matrix
 from pages.common.components.token_lines import token_lines
 from pages.common.controls import Scene
-from pages.common.explain import kind_explained, what_am_i_looking_at
 from pages.common.picture_controls import choose_picture, choose_what, is_bertviz
 from pages.common.picture_data import Drawing, Source, drawing, shown_at
+from pages.common.picture_explained import explain_picture
 from pages.common.picture_loading import get_vectors
 from pages.common.picture_rollout import CannotDraw
 from pages.common.picture_sides import Side
@@ -57,8 +57,8 @@ def draw_head(scene: Scene) -> None:
     caption.caption(
         f"{KIND_NAMES[scene.view.kind]} · {made.what}{' · **off**' * made.off}{_note(scene)}", width="content"
     )
-    for said in (*made.said, *_said_of_switches(source, made)):
-        st.caption(said)
+    if said := (*made.said, *_said_of_switches(source, made)):
+        st.caption(" ".join(said))
     if scene.view.picture == "lines" and scene.view.show != "entropy":
         _lines(scene, made)
     else:
@@ -77,7 +77,7 @@ def draw_overview(scene: Scene) -> None:
         mask=attention.mask,
         key=GRID,
     )
-    what_am_i_looking_at(kind_explained(scene.view.kind, scene.lab.model.config), scene.lab.model.config)
+    explain_picture(scene.view, scene.lab.model.config)
     show_proofs(scene)
 
 

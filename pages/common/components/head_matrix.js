@@ -1,5 +1,6 @@
 const LARGEST = 46; // pixels of a cell
 const SMALLEST = 9; // of a cell whose label can still be read; below it the figure scrolls
+const TALLEST = 640; // of a matrix whose cells could also be smaller
 const NUMBERED = 30; // of a cell that holds its number
 const MOST_NUMBERED = 20; // rows or columns
 const MASKED = 1;
@@ -101,7 +102,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     cell = LARGEST;
     for (let round = 0; round < 3; round++) {
       const left = 30 + letters.row * 0.6 * sizeOf(cell);
-      cell = Math.max(SMALLEST, Math.min(LARGEST, (wide - left - 4) / width));
+      cell = Math.max(SMALLEST, Math.min(LARGEST, (wide - left - 4) / width, Math.max(20, TALLEST / height)));
     }
     if (cell > 12) cell = Math.floor(cell);
     const size = sizeOf(cell);

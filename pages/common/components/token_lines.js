@@ -1,4 +1,5 @@
 const SVG = "http://www.w3.org/2000/svg";
+const SMALLEST = 0.68; // of a token's usual size
 const FAINTEST = 1 / 512; // a line of less opacity would change no pixel
 const AT_REST = "Point at a token, or press Tab and the arrow keys, to see what it looks at.";
 
@@ -29,6 +30,7 @@ export default function ({ data, parentElement }) {
   show(null);
   root._observer = new ResizeObserver(place);
   root._observer.observe(root);
+  root.onscroll = fade;
   root.onmouseleave = () => point(null);
   root.onfocusout = () => point(null);
 
@@ -149,7 +151,23 @@ export default function ({ data, parentElement }) {
     readout.replaceChildren(...parts);
   }
 
+  // Long sentences get smaller tokens, and scroll only where these would be too small to read.
+  function fit() {
+    root.style.setProperty("--shrink", 1);
+    const needed = Math.max(rows.source.scrollWidth, rows.target.scrollWidth);
+    const room = root.clientWidth - 8;
+    root.style.setProperty("--shrink", Math.max(SMALLEST, Math.min(1, (room / needed) * 0.985)));
+    fade();
+    lines.style.width = `${Math.max(room, rows.source.scrollWidth, rows.target.scrollWidth)}px`;
+  }
+
+  // The edge behind which more stands is faded.
+  function fade() {
+    root.classList.toggle("scrolls", root.scrollLeft + root.clientWidth < root.scrollWidth - 4);
+  }
+
   function place() {
+    fit();
     const frame = root.getBoundingClientRect();
     const ends = {
       source: chips.source.map((chip) => middle(chip, frame, "bottom", root.scrollLeft)),

@@ -1,0 +1,194 @@
+"""The controls of the picture on the Attention page: each turned, each in the URL, each nonsense answered."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
+
+from pages.common.view import View, read
+from pages.common.wording import plain
+from transformer.lab import load
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder of runs with two untrained models."""
+    folder = tmp_path_factory.mktemp("runs")
+    save_untrained(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def models(runs, monkeypatch):
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+
+
+def attention(**parameters):
+    return open_page("attention", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
+
+
+def component(at, wanted):
+    """The data of the component that has this field."""
+    found = [json.loads(element.proto.json) for element in at.get("bidi_component")]
+    return next((data for data in found if wanted in data), None)
+
+
+def matrix(at):
+    return component(at, "row_notes")
+
+
+def values(data):
+    return np.frombuffer(base64.b64decode(data["values"]), np.float32).reshape(data["shape"])
+
+
+def recorded(kind="cross"):
+    return load(PRONOUNS).inspect(CLASSIC).attention(kind).weights
+
+
+def view_of(at):
+    return read({key: value if isinstance(value, list) else [value] for key, value in at.query_params.items()})[0]
+
+
+def test_heads_are_combined_by_the_boxes():
+    at = checked(attention().selectbox(key="choose-combine").set_value("mean").run())
+    np.testing.assert_allclose(values(matrix(at)), recorded()[1].mean(axis=0), atol=1e-6)
+    assert "mean of all heads" in texts(at)
+    at = checked(at.multiselect(key="choose-over").set_value([2, 0]).run())
+    assert view_of(at).over == (0, 2) and "mean of heads 0, 2" in texts(at)
+    at = checked(at.selectbox(key="choose-combine").set_value("max").run())
+    np.testing.assert_array_equal(values(matrix(at)), recorded()[1][[0, 2]].max(axis=0))
+    at = checked(at.multiselect(key="choose-over").set_value([0, 1, 2, 3]).run())
+    assert view_of(at).over == () and "largest of all heads" in texts(at)
+
+
+def test_whoever_chooses_a_head_sees_that_head():
+    at = attention(combine="max", over="0,1")
+    at = checked(at.selectbox(key="choose-head").set_value(3).run())
+    assert view_of(at).combine == "one" and "layer 1 · head 3" in texts(at)
+
+
+def test_marks_and_weak_cells_are_left_out_and_the_page_says_how_much_that_is():
+    at = checked(attention().selectbox(key="choose-specials").set_value("hidden").run())
+    assert "</s>" not in [token["text"] for token in matrix(at)["columns"]]
+    assert "Start and end marks are left out" in texts(at)
+    at = checked(at.number_input(key="choose-threshold").set_value(0.2).run())
+    assert view_of(at).threshold == 0.2 and "Cells below 0.2 are not drawn" in texts(at)
+    state = np.frombuffer(base64.b64decode(matrix(at)["state"]), np.uint8).reshape(matrix(at)["shape"])
+    np.testing.assert_array_equal(state == 2, values(matrix(at)) < 0.2)
+    at = checked(at.selectbox(key="choose-specials").set_value("renormalised").run())
+    np.testing.assert_allclose(values(matrix(at)).sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("show", ["weights", "norms", "rollout", "entropy"])
+@pytest.mark.parametrize(
+    ("kind", "picture"),
+    [("encoder_self", "matrix"), ("decoder_self", "matrix"), ("cross", "matrix"), ("cross", "lines")],
+)
+def test_everything_is_shown_of_every_kind(kind, show, picture):
+    at = attention(kind=kind, picture=picture)
+    at = checked(at.selectbox(key="choose-show").set_value(show).run())
+    assert at.query_params.get("show", "weights") == show
+    as_lines = picture == "lines" and show != "entropy"
+    drawn = component(at, "weights" if as_lines else "row_notes")
+    assert drawn is not None
+    if picture == "lines" and show == "entropy":
+        assert "there are no lines to draw" in texts(at)
+    if show == "rollout" and picture == "matrix":
+        assert drawn["unclickable"] and "A click does nothing here" in texts(at)
+
+
+def test_entropy_has_a_unit():
+    at = attention(show="entropy")
+    at = checked(at.selectbox(key="choose-unit").set_value("bits").run())
+    assert matrix(at)["unit"] == "bits" and view_of(at).unit == "bits"
+    assert np.nanmax(values(matrix(at))) <= np.log2(recorded().shape[-1]) + 1e-5
+
+
+@pytest.mark.parametrize("view", ["bertviz", "bertviz-model", "bertviz-neuron"])
+def test_each_view_of_bertviz_is_chosen_and_cut_as_the_matrix_is(view):
+    at = attention(picture="bertviz", specials="hidden")
+    at = checked(at.segmented_control(key="choose-bertviz").set_value(view).run())
+    (frame,) = at.get("iframe")
+    found = frame.proto.srcdoc
+    assert "window.bertviz_params" in found
+    assert ('"</s>"' in found.replace("\\u003c", "<")) == (view == "bertviz-neuron")
+    said = "nothing is merged or left out here" if view == "bertviz-neuron" else "Start and end marks are left out"
+    assert said in texts(at)
+
+
+@pytest.mark.parametrize("picture", ["matrix", "lines", "bertviz", "bertviz-model", "bertviz-neuron"])
+def test_a_head_that_is_off_is_drawn_as_such_in_every_picture(picture):
+    at = attention(picture=picture, switch="off:decoder.1.cross:0")
+    if picture.startswith("bertviz"):
+        (frame,) = at.get("iframe")
+        assert '"off": [[1, 0]]' in frame.proto.srcdoc and "Grey: switched off" in frame.proto.srcdoc
+    else:
+        drawn = component(at, "weights" if picture == "lines" else "row_notes")
+        shown = [json.loads(e.proto.json) for e in at.get("bidi_component")]
+        assert any(data.get("off") is True for data in shown), drawn
+        assert "This head is off" in texts(at)
+
+
+def test_combined_heads_name_those_that_are_off():
+    at = attention(combine="mean", switch="off:decoder.1.cross:0,2")
+    assert "Of these, heads 0, 2 are off" in texts(at)
+    at = checked(at.selectbox(key="choose-show").set_value("norms").run())
+    assert "counted with norms of 0" in texts(at)
+
+
+def test_the_explanation_fits_the_picture():
+    for show, name in [("norms", "Kobayashi"), ("rollout", "Abnar"), ("entropy", "how widely")]:
+        assert name in texts(attention(show=show))
+    assert "Ferrando" in texts(attention(show="rollout", kind="cross"))
+    assert "Ferrando" not in texts(attention(show="rollout", kind="encoder_self"))
+
+
+def test_rollout_that_means_nothing_is_answered_in_a_sentence():
+    at = attention(show="rollout", switch="mask:causal")
+    assert "they cannot be multiplied" in texts(at) and matrix(at) is None
+    at = checked(at.selectbox(key="choose-show").set_value("weights").run())
+    assert matrix(at)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"show": "everything"}, "what can be shown is weights, norms, rollout and entropy"),
+        ({"unit": "hartleys"}, "the units are nats and bits"),
+        ({"combine": "sum"}, "the ways are one, mean and max"),
+        ({"over": "0,9", "combine": "mean"}, "heads 0 to 3 in every layer"),
+        ({"over": "a"}, "heads are numbers with commas"),
+        ({"threshold": "2"}, "a threshold lies between 0 and 1"),
+        ({"threshold": "nan"}, "a threshold lies between 0 and 1"),
+        ({"specials": "<b>"}, "the choices are shown, hidden and renormalised"),
+        ({"words": "yes"}, "words are merged or not named at all"),
+    ],
+)
+def test_nonsense_in_a_link_is_answered_beside_the_picture(parameters, said):
+    at = attention(**parameters)
+    assert plain(said) in texts(at) and matrix(at)
+
+
+def test_what_was_chosen_travels_to_another_model():
+    at = attention(show="norms", combine="mean", over="1,3", threshold="0.1", specials="hidden", kind="encoder_self")
+    at = checked(at.selectbox(key="choose-model").set_value(REVERSE).run())
+    expected = View(model=REVERSE, kind="encoder_self", show="norms", combine="mean", over=(1, 3), threshold=0.1)
+    assert view_of(at).show == expected.show and view_of(at).over == expected.over
+    assert view_of(at).threshold == expected.threshold and view_of(at).specials == "hidden"
+
+
+def test_words_are_merged_where_a_link_asks_for_it():
+    at = attention(words="merged")
+    assert "summed over its pieces" in texts(at)
+    np.testing.assert_array_equal(values(matrix(at)), recorded()[1, 0])  # in this model each word is one piece
+    at = checked(at.toggle(key="choose-words").set_value(False).run())
+    assert "words" not in at.query_params
+
+
+def test_a_cell_stays_framed_where_the_picture_shows_it():
+    assert matrix(attention(cell="3,2"))["chosen"] == [3, 2]
+    assert matrix(attention(cell="3,2", show="entropy", layer="1", head="2"))["chosen"] == [3, 6]
+    last = recorded().shape[-1] - 1
+    assert matrix(attention(cell=f"3,{last}", specials="hidden"))["chosen"] is None

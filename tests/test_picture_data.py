@@ -1,0 +1,217 @@
+"""What the pictures of the Attention page draw: values against the recorded pass, hidden shares against a loop."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from random_models import randomise
+
+from pages.common.picture_data import Source, all_heads, drawing, shown_at
+from pages.common.picture_rollout import CannotDraw
+from pages.common.view import View
+from transformer.analysis.vectors import record_vectors
+from transformer.checkpoint import save_checkpoint
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.interventions import parse_intervention
+from transformer.lab import KIND_SITES, Lab, load
+from transformer.model import Transformer
+from transformer.settings import Settings
+from transformer.state import weights_of
+from transformer.tokenizer import train_tokenizer
+
+TEXT = "unbelievable animals crossed"
+KINDS = ("encoder_self", "decoder_self", "cross")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory) -> Lab:
+    """A random model of two layers and four heads whose words are cut into pieces."""
+    folder = tmp_path_factory.mktemp("runs") / "pieces"
+    tokenizer = train_tokenizer("bpe", ["a cat crossed the street", "animals are unable to believe cats"], 310)
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size,
+        d_model=16,
+        n_heads=4,
+        d_ff=16,
+        n_encoder_layers=2,
+        n_decoder_layers=2,
+        max_length=24,
+    )
+    torch.manual_seed(0)
+    model = Transformer(config)
+    randomise(model)
+    settings = Settings(name="pieces", model=config, train=TrainConfig(), corpus=CorpusConfig(name="pronouns-en-fr"))
+    save_checkpoint(folder, settings, tokenizer, weights_of(model))
+    return load(str(folder))
+
+
+def source(lab: Lab, kind: str = "cross", *, switch: str = "", head: int = 1, layer: int = 1, **view) -> Source:
+    specs = [parse_intervention(switch)] if switch else []
+    made = Source(lab, lab.inspect(TEXT, specs), View(kind=kind, **view), layer, head)  # type: ignore[arg-type]
+    if made.view.show == "norms":
+        vectors = record_vectors(lab.model, made.inspection.source_ids, specs, *KIND_SITES[made.view.kind])
+        made = replace(made, norms=vectors.contributions(made.attention.weights))
+    return made
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_head_alone_is_the_recorded_array(lab, kind):
+    given = source(lab, kind)
+    made = drawing(given)
+    np.testing.assert_array_equal(made.values, given.attention.weights[1, 1])
+    assert made.rows.labels == given.attention.queries and made.columns.labels == given.attention.keys
+    assert made.said == () and made.top == 1
+    assert made.targets[2, 1].tolist() == [1, 1, 2, 1]
+    assert "layer 1 · head 1" in made.what
+
+
+@pytest.mark.parametrize("how", ["mean", "max"])
+def test_a_click_on_combined_heads_leads_to_the_strongest_of_them(lab, how):
+    given = source(lab, combine=how, over=(0, 2))
+    made = drawing(given)
+    weights = given.attention.weights[1]
+    for row in range(made.values.shape[0]):
+        for column in range(made.values.shape[1]):
+            layer, head, query, key = made.targets[row, column]
+            assert (layer, query, key) == (1, row, column)
+            assert weights[head, row, column] == max(weights[0, row, column], weights[2, row, column])
+    assert "heads 0, 2" in made.what
+    everything = drawing(source(lab, combine=how))
+    assert "all heads" in everything.what
+    np.testing.assert_array_equal(everything.values, drawing(source(lab, combine=how, over=(0, 1, 2, 3))).values)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_have_their_pieces_summed_and_averaged(lab, kind):
+    given = source(lab, kind, words=True)
+    made, weights = drawing(given), given.attention.weights[1, 1]
+    assert max(map(len, made.columns.positions)) > 1
+    for row, from_ in enumerate(made.rows.positions):
+        for column, to in enumerate(made.columns.positions):
+            expected = sum(float(weights[i, j]) for i in from_ for j in to) / len(from_)
+            assert made.values[row, column] == pytest.approx(expected, abs=1e-6)
+            _, _, query, key = made.targets[row, column]
+            assert query in from_ and key in to
+            assert weights[query, key] == max(weights[i, j] for i in from_ for j in to)
+    assert any("summed over its pieces" in said for said in made.said)
+    if kind == "encoder_self":
+        assert "unbelievable" in made.rows.labels and made.rows.labels[-1] == "</s>"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("words", [False, True])
+def test_marks_are_left_out_and_what_lay_on_them_is_said(lab, kind, words):
+    given, whole = source(lab, kind, specials="hidden", words=words), source(lab, kind, words=words)
+    made, full = drawing(given), drawing(whole)
+    rows = [i for i, mark in enumerate(full.rows.special) if not mark]
+    columns = [j for j, mark in enumerate(full.columns.special) if not mark]
+    np.testing.assert_array_equal(made.values, full.values[np.ix_(rows, columns)])
+    total = sum(float(full.values[i].sum()) for i in rows)
+    share = 1 - sum(float(full.values[i, j]) for i in rows for j in columns) / total
+    assert any(f"{share:.1%}" in said and "Nothing is scaled up" in said for said in made.said)
+    assert "</s>" not in made.columns.labels and "<s>" not in made.rows.labels
+    again = drawing(source(lab, kind, specials="renormalised", words=words))
+    np.testing.assert_allclose(again.values.sum(axis=-1), 1, atol=1e-5)
+    assert any("scaled to sum to 1" in said for said in again.said)
+
+
+def test_weak_cells_are_not_drawn_and_their_share_is_said(lab):
+    made = drawing(source(lab, threshold=0.1))
+    assert made.weak is not None
+    np.testing.assert_array_equal(made.weak, made.values < 0.1)
+    share = float(made.values[made.values < 0.1].sum() / made.values.sum())
+    assert any(f"{share:.1%} of what is shown here is hidden" in said for said in made.said)
+    assert made.weak_label == "below 0.1"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_norms_are_shown_up_to_the_largest_and_thresholded_by_it(lab, kind):
+    given = source(lab, kind, show="norms", threshold=0.5)
+    made = drawing(given)
+    assert given.norms is not None and made.weak is not None
+    np.testing.assert_array_equal(made.values, given.norms[1, 1])
+    assert made.top == made.values.max()
+    np.testing.assert_array_equal(made.weak, made.values < 0.5 * made.top)
+
+
+def test_a_head_that_is_off_is_said_to_be_and_adds_nothing(lab):
+    given = replace(source(lab, show="norms", switch="off:decoder.1.cross:1"), off=frozenset({(1, 1)}))
+    assert drawing(given).off and not drawing(given).values.any()
+    assert not drawing(replace(given, head=0)).off and drawing(replace(given, head=0)).values.any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rollout_says_what_it_is_and_allows_no_click(lab, kind):
+    made = drawing(source(lab, kind, show="rollout"))
+    assert made.targets is None and made.top == pytest.approx(made.values.max())
+    assert made.said and "through layer 1" in made.what
+    if kind != "cross":
+        np.testing.assert_allclose(made.values.sum(axis=-1), 1, atol=1e-5)
+    else:
+        own = 1 - made.values.sum(axis=-1).mean()
+        assert f"{own:.1%} on average" in made.said[0]
+
+
+def test_off_heads_and_residuals_count_in_a_rollout(lab):
+    plain = drawing(source(lab, "encoder_self", show="rollout"))
+    off = drawing(source(lab, "encoder_self", show="rollout", switch="off:encoder.0.self:0,1,2,3"))
+    alone = drawing(source(lab, "encoder_self", show="rollout", switch="residual:off:encoder.1.self"))
+    assert "count as zero" in off.said[0] and "count as zero" not in plain.said[0]
+    weights = source(lab, "encoder_self", switch="residual:off:encoder.1.self").attention.weights
+    first = (weights[0].mean(axis=0) + np.eye(weights.shape[-1])) / 2
+    np.testing.assert_allclose(alone.values, weights[1].mean(axis=0) @ first, atol=1e-5)
+    last = source(lab, "encoder_self", switch="off:encoder.0.self:0,1,2,3").attention.weights[1]
+    np.testing.assert_allclose(off.values, (last.mean(axis=0) + np.eye(len(last[0]))) / 2, atol=1e-5)
+
+
+def test_no_rollout_is_made_of_rows_from_different_passes(lab):
+    with pytest.raises(CannotDraw, match="different passes"):
+        drawing(source(lab, "cross", show="rollout", switch="mask:causal"))
+    assert drawing(source(lab, "decoder_self", show="rollout", switch="mask:causal")).values.any()
+
+
+@pytest.mark.parametrize("unit", ["nats", "bits"])
+def test_entropy_shows_every_head_and_leads_to_its_strongest_key(lab, unit):
+    given = source(lab, "decoder_self", show="entropy", unit=unit)
+    made, weights = drawing(given), given.attention.weights
+    log = np.log if unit == "nats" else np.log2
+    for row in range(made.values.shape[0]):
+        for column, (layer, head) in enumerate((a, b) for a in range(2) for b in range(4)):
+            cells = weights[layer, head, row].astype(float)
+            expected = -sum(w * log(w) for w in cells if w > 0)
+            assert made.values[row, column] == pytest.approx(expected, abs=1e-4)
+            assert made.largest[row, column] == pytest.approx(log(row + 1), abs=1e-6)
+            assert made.targets[row, column].tolist() == [layer, head, row, cells.argmax()]
+    assert unit in made.said[0]
+    hidden = drawing(source(lab, "decoder_self", show="entropy", unit=unit, specials="hidden"))
+    np.testing.assert_array_equal(hidden.values, made.values[1:])
+
+
+def test_pictures_of_many_heads_are_cut_as_those_of_one(lab):
+    given = source(lab, "cross", words=True, specials="renormalised", threshold=0.05)
+    weights, rows, columns, said = all_heads(given)
+    for layer in range(2):
+        for head in range(4):
+            one = drawing(replace(given, layer=layer, head=head))
+            expected = np.where(one.weak, 0, one.values)
+            np.testing.assert_allclose(weights[layer, head], expected, atol=1e-6)
+    assert rows == one.rows and columns == one.columns and len(said) == 3
+
+
+def test_a_chosen_cell_is_found_where_it_is_shown(lab):
+    made = drawing(source(lab, "encoder_self", words=True, specials="hidden"))
+    word = next(i for i, at in enumerate(made.rows.positions) if len(at) > 1)
+    inside = made.rows.positions[word][-1]
+    assert shown_at(made, (inside, inside)) == (word, word)
+    end = len(source(lab, "encoder_self").attention.keys) - 1
+    assert shown_at(made, (inside, end)) is None and shown_at(made, None) is None
+
+
+def test_where_nothing_is_left_a_sentence_says_so(lab):
+    given = source(lab, "cross", specials="hidden")
+    emptied = replace(given.inspection, target_ids=(2,), target_tokens=("</s>",))
+    weights, mask = emptied.cross.weights[:, :, :1], emptied.cross.mask[:, :1]
+    cross = replace(emptied.cross, weights=weights, mask=mask, queries=("</s>",))
+    with pytest.raises(CannotDraw, match="nothing is left"):
+        drawing(replace(given, inspection=replace(emptied, cross=cross)))
