@@ -16,8 +16,10 @@ pages = {
     "Explore": [
         st.Page("pages/home.py", title="Home", url_path="home", default=True),
         st.Page("pages/attention.py", title="Attention", url_path="attention"),
+        st.Page("pages/heads.py", title="Heads", url_path="heads"),
         st.Page("pages/masks.py", title="Masks", url_path="masks"),
         st.Page("pages/decoder_steps.py", title="Decoder steps", url_path="decoder-steps"),
+        st.Page("pages/walkthrough.py", title="Walkthrough", url_path="walkthrough"),
         st.Page("pages/positions.py", title="Positions", url_path="positions"),
     ],
     "Train": [

@@ -159,11 +159,14 @@ class Survey:
             for name, weight in profile.weight.items()
             if name == "referent" or self.rows[kind][name] >= self.n_rows[kind] / 2
         }
-        clear = {name: a for name, a in above.items() if profile.weight[name] >= CLEAR and a >= ABOVE_EVEN}
-        usual = {name: a for name, a in above.items() if name != "referent" and a >= NOTICEABLE}
+        clear: dict[Pattern, float] = {
+            name: a for name, a in above.items() if profile.weight[name] >= CLEAR and a >= ABOVE_EVEN
+        }
+        usual: dict[Pattern, float] = {name: a for name, a in above.items() if name != "referent" and a >= NOTICEABLE}
         found = clear or usual
         best = sorted(found, key=lambda name: -found[name])
-        return Role(tuple(name for name in best[:2] if found[best[0]] - found[name] <= 0.02), bool(clear))
+        equal = [name for name in best[:2] if found[best[0]] - found[name] <= 0.02]
+        return Role(tuple(equal), bool(clear))
 
 
 @torch.no_grad()

@@ -1,0 +1,205 @@
+"""What is chosen on the Heads page alone, kept over page changes and in the URL, and the controls for it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+import streamlit as st
+
+from pages.common.components.head_table import picks_of
+from pages.common.state import choose, visit
+from transformer.analysis.erasure import Erasing
+from transformer.analysis.head_survey import Pattern
+
+Section = Literal["roles", "alike", "worth", "smallest", "evidence"]
+Data = Literal["validation", "own", "file"]
+Measure = Literal["weight", "peak"]
+Worth = Literal["sentence", "loss", "exact_match"]
+Heads = Literal["all", "encoder_self", "decoder_self", "cross"]
+SECTIONS: dict[Section, str] = {
+    "roles": "What they do",
+    "alike": "Which are alike",
+    "worth": "What each is worth",
+    "smallest": "The smallest set",
+    "evidence": "Attention against effect",
+}
+HEADS: dict[Heads, str] = {
+    "all": "All heads",
+    "encoder_self": ":green[Encoder self]",
+    "decoder_self": ":violet[Decoder self]",
+    "cross": ":orange[Cross]",
+}
+TABLE = "heads-table"
+"""Key of the table of heads."""
+COUNTS = (50, 100, 200, 500, 1_000)
+CLOSEST = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7)
+LONGEST_LINES = 1_500
+"""Characters of the visitor's own sentences, which travel in the URL."""
+
+_KEY = "heads-page"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """Empty values mean "what suits best"."""
+
+    section: Section = "roles"
+    data: Data = "validation"
+    """On what heads are measured; the visitor's own sentences where the model has no others."""
+    lines: str = ""
+    """The visitor's own sentences, one a line."""
+    pairs: int = 500
+    """Validation pairs at most."""
+    colour: str = ""
+    """What the map of heads shows: a pattern, or a column of the table."""
+    measure: Measure = "weight"
+    heads: Heads = "all"
+    """Which heads are in the table, compared, or searched."""
+    sort: str = ""
+    """The column by which the table is sorted, with a minus where the largest comes first."""
+    closest: float = 0.3
+    """The mean distance up to which heads are grouped."""
+    worth: Worth = "sentence"
+    step: int | None = None
+    """The output token that is to change; None: what suits best."""
+    into: int | None = None
+    """The token id that it is to become; None: anything else."""
+    goal: Literal["", "any", "token"] = ""
+    exact: int = 3
+    """Every set of up to so many heads is tried."""
+    most: int = 8
+    """Heads of a set at most."""
+    erase: Erasing = "hidden"
+
+    def parameters(self) -> dict[str, str]:
+        """The query parameters that `read` turns into this again; defaults are left out."""
+        return {
+            f.name: f"{v:g}" if isinstance(v, float) else str(v)
+            for f in fields(self)
+            if (v := getattr(self, f.name)) != f.default
+        }
+
+
+def read(parameters: Mapping[str, str]) -> Choices:
+    """The choices in these query parameters; what makes no sense is left at its default."""
+    found: dict[str, Any] = {}
+    offered: dict[str, Sequence[object]] = {
+        "section": get_args(Section),
+        "data": get_args(Data),
+        "measure": get_args(Measure),
+        "heads": get_args(Heads),
+        "worth": get_args(Worth),
+        "goal": ("any", "token"),
+        "erase": get_args(Erasing),
+        "pairs": COUNTS,
+        "closest": CLOSEST,
+        "exact": range(1, 7),
+        "most": range(1, 13),
+        "colour": (*get_args(Pattern), *COLUMNS),
+        "sort": [sign + name for name in (*get_args(Pattern), *COLUMNS, *WORTHS, "head", "role") for sign in ("", "-")],
+        "step": range(100_000),
+        "into": range(10_000_000),
+    }
+    for name, text in parameters.items():
+        if name == "lines":
+            found[name] = text[:LONGEST_LINES]
+        elif name in offered and (value := _parsed(text, offered[name])) is not None:
+            found[name] = value
+    return Choices(**found)
+
+
+WORTHS = ("log_prob", "instead", "loss", "exact_match", "per_token", "pooled", "received")
+"""Columns of the table of what heads are worth."""
+COLUMNS = ("entropy", "largest", "error_rate", "accuracy", "error_rate_read")
+"""Columns of the table beside the patterns."""
+
+
+def choices() -> Choices:
+    """What is chosen now: the URL's word where someone else than this session wrote it, else what was chosen before."""
+    names = {f.name for f in fields(Choices)}
+    in_url = {name: st.query_params[name] for name in names if name in st.query_params}
+    kept: Choices = st.session_state.setdefault(_KEY, Choices())
+    if in_url and in_url != kept.parameters() and not visit().touched:
+        st.session_state[_KEY] = read(in_url)
+    _take_picks()
+    return st.session_state[_KEY]
+
+
+def _take_picks() -> None:
+    """What was just clicked in the table, which reports in the run itself and not through a callback."""
+    picks = picks_of(TABLE)
+    if picks.sort is not None:
+        change(sort="" if picks.sort == "head" else picks.sort)
+    match (picks.row or "").split("."):
+        case [("encoder" | "decoder") as stack, layer, ("self" | "cross") as block, head]:
+            kind = "cross" if block == "cross" else f"{stack}_self"
+            choose(kind=kind, layer=int(layer), head=int(head))
+
+
+def change(**changes: Any) -> None:
+    """Changes something on behalf of the visitor; for callbacks."""
+    st.session_state[_KEY] = replace(st.session_state[_KEY], **changes)
+    choose()
+
+
+def segments(name: str, label: str, options: Mapping[Any, str], value: object, *, bare: bool = False) -> None:
+    """One of a few words; `bare` hides the label."""
+    key = _put(name, value)
+    st.segmented_control(
+        label,
+        list(options),
+        key=key,
+        format_func=options.__getitem__,
+        required=True,
+        label_visibility="collapsed" if bare else "visible",
+        on_change=_taker(name, key),
+    )
+
+
+def box(
+    name: str,
+    label: str,
+    options: Sequence[Any],
+    value: object,
+    format_func: Callable[[Any], str] = str,
+    *,
+    width: int | Literal["stretch"] = "stretch",
+    help: str | None = None,
+) -> None:
+    """One of many."""
+    key = _put(name, value)
+    st.selectbox(label, options, key=key, format_func=format_func, width=width, help=help, on_change=_taker(name, key))
+
+
+def stepped(name: str, label: str, options: Sequence[Any], value: object, *, help: str | None = None) -> None:
+    """One of some ordered numbers."""
+    key = _put(name, value)
+    st.select_slider(label, options, key=key, format_func=lambda n: f"{n:,}", help=help, on_change=_taker(name, key))
+
+
+def area(name: str, label: str, value: str, *, limit: int) -> None:
+    """Several lines."""
+    key = _put(name, value)
+    st.text_area(label, key=key, height=120, max_chars=limit, on_change=_taker(name, key))
+
+
+def _parsed(text: str, offered: Sequence[object]) -> object | None:
+    if text in offered:
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return next(
+        (o for o in (int(value) if value == value // 1 and abs(value) < 1e9 else None, value) if o in offered), None
+    )
+
+
+def _put(name: str, value: object) -> str:
+    key = f"heads-{name}"
+    st.session_state[key] = value
+    return key
+
+
+def _taker(name: str, key: str) -> Callable[[], None]:
+    return lambda: change(**{name: st.session_state[key]})

@@ -1,0 +1,181 @@
+"""On which sentences the Heads page measures: validation pairs, a file of pairs, or sentences of the visitor's own."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import islice
+
+import streamlit as st
+
+from pages.common import loading
+from pages.common.controls import Scene, say
+from pages.common.head_choices import COUNTS, LONGEST_LINES, Choices, Data, area, box, segments
+from pages.common.wording import plain
+from transformer.cleaning import CorpusError, clean_pairs, kinds_of_files, rows_of
+from transformer.data import encode_sources, fits
+from transformer.evaluation import fitting
+from transformer.lab import Lab
+from transformer.own_copy import AbsentCorpus, load_own
+from transformer.pairs import Pair, split_of
+from transformer.tasks import AlignmentUnit
+from transformer.uploads import MAX_UPLOAD_BYTES
+
+FEW = 20
+"""Pairs below which the page says that they are few."""
+_FILE = "heads-file"
+_SENTENCES = {
+    "everyday-en-fr": (
+        "Where is the station?",
+        "My sister lives in a small house.",
+        "I did not see him yesterday.",
+        "Do you like this book?",
+        "It is raining again.",
+        "They are waiting for us at home.",
+        "She speaks three languages.",
+        "We have no time to lose.",
+        "He bought a new car last week.",
+        "The children are playing in the garden.",
+        "What do you want to drink?",
+        "This coffee is too hot.",
+        "I would like to go with you.",
+        "Nobody knows the answer.",
+        "Open the window, please.",
+        "The train was late this morning.",
+        "You should talk to your father.",
+        "There is a cat under the table.",
+        "I forgot to close the door.",
+        "How old is your brother?",
+    )
+}
+"""Sentences to begin with for a shipped model that comes without its corpus."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The pairs that heads are measured on."""
+
+    key: Hashable
+    """Says which they are."""
+    pairs: tuple[Pair, ...]
+    unit: AlignmentUnit
+    said: str
+    """What they are, in words: "500 validation pairs"."""
+    own_output: bool = False
+    """Whether the targets are the model's own translations."""
+
+
+@dataclass(frozen=True)
+class _Own:
+    """A model's own validation pairs, or in a sentence why there are none."""
+
+    pairs: tuple[Pair, ...] = ()
+    unit: AlignmentUnit = "word"
+    missing: str = ""
+
+
+def choose_data(scene: Scene, chosen: Choices) -> Measured | None:
+    """A button behind which the pairs are chosen, and these; None, with a sentence, where there are none yet."""
+    own = _validation(scene.lab.name, loading.age_of(scene.lab), chosen.pairs)
+    offered: dict[Data, str] = {"validation": "Validation pairs"} if own.pairs else {}
+    offered |= {"own": "Sentences of your own", "file": "A file of pairs"}
+    data = chosen.data if chosen.data in offered else next(iter(offered))
+    if own.missing and data == "own":
+        st.markdown(own.missing)
+    with st.popover("Measure on other sentences"):
+        segments("data", "Measured on", offered, data)
+        if data != "own":
+            box("pairs", "Pairs at most", COUNTS, chosen.pairs, lambda n: f"{n:,}")
+        match data:
+            case "validation":
+                n = len(own.pairs)
+                found = Measured(("validation", chosen.pairs), own.pairs, own.unit, f"{n:,} validation pairs")
+            case "own":
+                found = _sentences(scene, chosen)
+            case "file":
+                found = _file(scene, chosen)
+    if found is None:
+        st.markdown("There is nothing to measure on yet: bring a file or type sentences, behind the button above.")
+    elif len(found.pairs) < FEW:
+        st.caption(f"{len(found.pairs)} sentences say little of what a head usually does: take some dozens.")
+    return found
+
+
+@st.cache_resource(max_entries=24, show_spinner="Reading the corpus")
+def _validation(name: str, age: int, count: int) -> _Own:
+    lab = loading.get_lab(name)
+    checkpoint = lab.checkpoint
+    try:
+        corpus = load_own(checkpoint.settings.corpus, checkpoint.folder)
+        found = fitting(corpus.validation, lab.tokenizer, lab.model.config.max_length, count)
+    except AbsentCorpus as error:
+        return _Own(
+            missing=f"{plain(str(error))}, so its heads are measured on sentences of yours, as it translates them. "
+            "Bring the file of pairs, or one like it, to measure on real translations."
+        )
+    except (CorpusError, ValueError) as error:
+        return _Own(missing=f"There are no validation pairs to measure on: {plain(str(error))}.")
+    return _Own(tuple(found), corpus.alignment_unit)
+
+
+def offered_lines(lab: Lab, text: str) -> tuple[str, ...]:
+    """Sentences to begin with: the one in sight, and the examples of the model."""
+    return tuple(dict.fromkeys((text, *loading.examples(lab), *_SENTENCES.get(lab.name, ()))))
+
+
+def _sentences(scene: Scene, chosen: Choices) -> Measured | None:
+    lines = [line.strip() for line in chosen.lines.splitlines() if line.strip()]
+    lines = lines or list(offered_lines(scene.lab, scene.view.text))
+    area("lines", "Sentences, one a line", "\n".join(lines), limit=LONGEST_LINES)
+    kept, refused = [], []
+    for line in dict.fromkeys(lines):
+        try:
+            encode_sources([line], scene.lab.tokenizer, max_length=scene.lab.model.config.max_length)
+            kept.append(line)
+        except ValueError as error:
+            refused.append(f"“{line[:40]}” is left out: {error}.")
+    say(*refused[:3])
+    if not kept:
+        return None
+    pairs = _translated(scene.lab.name, loading.age_of(scene.lab), tuple(kept))
+    n = len(pairs)
+    said = f"{n:,} sentence{'s' * (n != 1)}, translated by the model itself"
+    return Measured(("own", tuple(kept)), pairs, "word", said, own_output=True)
+
+
+@st.cache_data(max_entries=24, show_spinner="Translating the sentences")
+def _translated(name: str, age: int, lines: tuple[str, ...]) -> tuple[Pair, ...]:
+    lab = loading.get_lab(name)
+    pairs = (Pair(line, target) for line, target in zip(lines, lab.translate(lines), strict=True))
+    return tuple(pair for pair in pairs if fits(pair, lab.tokenizer, lab.model.config.max_length))
+
+
+def _file(scene: Scene, chosen: Choices) -> Measured | None:
+    kinds = ", ".join(kinds_of_files())
+    brought = st.file_uploader(
+        f"A file of pairs ({kinds}): source, then target. It stays in this tab and is not in the link.", key=_FILE
+    )
+    if brought is None:
+        return None
+    try:
+        found, held_out = _read(brought.name, sha256(brought.getvalue()).hexdigest(), brought.getvalue())
+    except CorpusError as error:
+        say(f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        return None
+    fit = (pair for pair in found if fits(pair, scene.lab.tokenizer, scene.lab.model.config.max_length))
+    pairs = tuple(islice(fit, chosen.pairs))
+    if not pairs:
+        say(f"None of its {len(found):,} pairs fits into the model's {scene.lab.model.config.max_length} tokens.")
+        return None
+    which = "that the lab's rule holds out of training" if held_out else "of the file"
+    key = ("file", chosen.pairs, sha256(repr(pairs).encode()).hexdigest())
+    return Measured(key, pairs, "word", f"{len(pairs):,} pairs {which}")
+
+
+@st.cache_data(max_entries=4, show_spinner="Reading the file")
+def _read(name: str, digest: str, _content: bytes) -> tuple[Sequence[Pair], bool]:
+    """The pairs of a file that the split rule puts to validation; all, where they are few."""
+    pairs, report = clean_pairs(rows_of(name, _content, limit=MAX_UPLOAD_BYTES))
+    if not pairs:
+        raise CorpusError(f"{name} has no pair that can be used ({report})")
+    kept = [pair for pair in pairs if split_of(pair.source) == "validation"]
+    return (kept, True) if len(kept) >= FEW else (pairs, False)

@@ -1,0 +1,151 @@
+"""What heads do and are worth, in words: titles of columns, roles, sentences. Plain strings; nothing is drawn here."""
+
+from collections.abc import Mapping
+
+from pages.common.head_choices import Measure
+from pages.common.wording import number
+from transformer.analysis.head_survey import HeadAt, Kind, Pattern, Profile, Survey
+from transformer.figures.heads import Block
+
+TITLES: Mapping[str, str] = {
+    "previous": "Prev.",
+    "next": "Next",
+    "diagonal": "Diag.",
+    "anti_diagonal": "Anti",
+    "same_token": "Same",
+    "first": "First",
+    "end": "End",
+    "punctuation": "Punct.",
+    "alignment": "Aligned",
+    "referent": "Referent",
+    "entropy": "Entropy",
+    "largest": "Largest",
+    "error_rate": "AER",
+    "accuracy": "Accuracy",
+    "error_rate_read": "AER, read",
+}
+EXPLAINED: Mapping[str, str] = {
+    "previous": "On the token just before the query.",
+    "next": "On the token just after the query (in the encoder; the decoder cannot see it).",
+    "diagonal": "Self-attention: on the query's own token. Cross-attention: on the source token at the same place in "
+    "its sentence as the written token in its own.",
+    "anti_diagonal": "On the token at the mirror place: the first from the last, the second from the last but one.",
+    "same_token": "Self-attention: on other places with the very same token. Cross-attention: on source tokens that "
+    "are the token being written.",
+    "first": "On the first token, in the decoder the start mark: where a head may look when it has nothing to do.",
+    "end": "On the end mark of the source, the other such place (a sink).",
+    "punctuation": "On tokens that are punctuation (Unicode's categories P).",
+    "alignment": "On source words that the corpus's gold alignment links to the word being written.",
+    "referent": "Where the pronoun stands or is written: on the noun that it refers to, by the corpus's rule.",
+    "entropy": "Mean entropy of the rows, in nats: 0 looks at one token alone.",
+    "largest": "The largest weight of a row, on average (the confidence of Voita et al., 2019).",
+    "error_rate": "Alignment error rate (Och and Ney, 2003): 1 − 2 |found ∩ gold| / (|found| + |gold|) over all pairs, "
+    "each word linked to the source word it looks at most while it is written. 0 is perfect.",
+    "accuracy": "Share of the aligned words that look most at a source word they are aligned with (argmax accuracy).",
+    "error_rate_read": "The same error rate by the rows that read a word, one step after it was written.",
+}
+_OBJECTS: Mapping[Pattern, str] = {
+    "previous": "the previous token",
+    "next": "the next token",
+    "diagonal": "the same place",
+    "anti_diagonal": "the mirror place",
+    "same_token": "the same token",
+    "first": "the first token",
+    "end": "the end mark",
+    "punctuation": "punctuation",
+    "alignment": "the aligned word",
+    "referent": "the pronoun's referent",
+}
+LONG_TITLES: Mapping[str, str] = {
+    "previous": "previous token",
+    "next": "next token",
+    "diagonal": "diagonal: itself, or the same place",
+    "anti_diagonal": "anti-diagonal: the mirror place",
+    "same_token": "same token",
+    "first": "first token",
+    "end": "end mark",
+    "punctuation": "punctuation",
+    "alignment": "aligned word (gold)",
+    "referent": "referent of the pronoun (gold)",
+    "entropy": "entropy of the rows, nats",
+    "largest": "largest weight of a row",
+    "error_rate": "alignment error rate",
+    "accuracy": "alignment, argmax accuracy",
+    "error_rate_read": "alignment error rate, when read",
+}
+MEASURES: Mapping[Measure, str] = {"weight": "mean weight", "peak": "share of rows with their largest weight there"}
+
+
+def block_of(at: HeadAt) -> Block:
+    """The row of the map in which a head stands."""
+    return Block(at.kind, at.layer)
+
+
+def head_name(at: HeadAt) -> str:
+    """As in "decoder 1 cross · head 2"."""
+    return f"{block_of(at).name} · head {at.head}"
+
+
+def looked_at(pattern: Pattern, kind: Kind) -> str:
+    """What a pattern's keys are, as an object of "looks at"."""
+    if pattern == "diagonal" and kind != "cross":
+        return "itself"
+    if pattern == "first" and kind == "decoder_self":
+        return "the start mark"
+    return _OBJECTS[pattern]
+
+
+def role_said(found: Survey, profile: Profile) -> str:
+    """A head's role in a few words: "the previous token", or "mixed, most of all itself"."""
+    role = found.role(profile)
+    named = " and ".join(looked_at(pattern, profile.at.kind) for pattern in role.patterns)
+    if not named:
+        return "spread"
+    return named if role.clear else f"mixed, rather {named}"
+
+
+def profile_said(found: Survey, profile: Profile) -> str:
+    """What a head does, in a sentence with its numbers."""
+    role, kind = found.role(profile), profile.at.kind
+    if not role.patterns:
+        return (
+            "No place gets noticeably more of its weight than a head would give it that looks at everything alike. "
+            f"The entropy of its rows is {number(profile.entropy)} nats on average."
+        )
+    name = role.patterns[0]
+    where = "Where the pronoun stands, it looks" if name == "referent" else "It looks"
+    much = "mostly" if role.clear else "at many places, rather more than others"
+    rows = found.rows[kind][name]
+    return (
+        f"{where} {much} at **{looked_at(name, kind)}**: {number(profile.weight[name])} of its weight on average; "
+        f"a head that looks at all alike would give it {number(found.even[kind][name])}. Its largest weight lies there "
+        f"in {number(100 * profile.peak[name])} % of {rows:,} rows."
+    )
+
+
+def alignment_said(profile: Profile) -> str:
+    """How a head of cross-attention agrees with the gold alignment, in a sentence; empty where there is none."""
+    if profile.written is None or profile.read is None:
+        return ""
+    return (
+        f"Against the gold alignment: error rate {number(profile.written.error_rate)}, argmax accuracy "
+        f"{number(profile.written.accuracy)} while a word is written; "
+        f"{number(profile.read.error_rate)} and {number(profile.read.accuracy)} when it is read, one step later."
+    )
+
+
+def value_of(profile: Profile, column: str, measure: Measure) -> float | None:
+    """A head's value in a column of the table; None where it has none."""
+    match column:
+        case "entropy":
+            return profile.entropy
+        case "largest":
+            return profile.largest
+        case "error_rate":
+            return profile.written and profile.written.error_rate
+        case "accuracy":
+            return profile.written and profile.written.accuracy
+        case "error_rate_read":
+            return profile.read and profile.read.error_rate
+    values: Mapping[str, float] = {**(profile.weight if measure == "weight" else profile.peak)}
+    return values.get(column)

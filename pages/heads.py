@@ -1,0 +1,19 @@
+"""Heads: what each does over many sentences, which are alike, what each is worth, and how few change an output."""
+
+from pages.common import controls
+from pages.common.head_alike import draw_alike
+from pages.common.head_choices import SECTIONS, choices, segments
+from pages.common.head_roles import draw_roles
+from pages.common.head_worth import draw_worth
+
+chosen = choices()
+scene = controls.frame("What does each head do, over many sentences, and what is it worth?", own=chosen.parameters())
+segments("section", "Look at", SECTIONS, chosen.section, bare=True)
+match chosen.section:
+    case "roles":
+        draw_roles(scene, chosen)
+    case "alike":
+        draw_alike(scene, chosen)
+    case "worth":
+        controls.switch_chips(scene)
+        draw_worth(scene, chosen)
