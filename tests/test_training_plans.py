@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 from page_runs import made_run
 
-from pages.common.training import timing
+from pages.common.training import corpora, timing
 from pages.common.training.faults import faults, notes
 from pages.common.training.plan_fields import CHOICES, NO_STEP_LIMIT, OWN, PARTS, RECIPE
 from pages.common.training.plans import Plan, lines_of, plan_of, read, recommended
@@ -268,3 +268,19 @@ def test_the_time_left_is_at_the_runs_own_speed():
     assert timing.time_left(timed, step=100, elapsed_s=10.0) == 20
     assert timing.time_left(train, step=0, elapsed_s=0.0) is None
     assert timing.share_done(timed, step=100, elapsed_s=15.0) == 0.5
+
+
+def test_on_a_shared_machine_a_visitor_is_offered_their_own_files_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
+    mine, theirs = (
+        save_upload(f"{owner}.tsv", "".join(f"{owner} {i}\tmot {i}\n" for i in range(300)).encode(), owner=owner)
+        for owner in ("me", "you")
+    )
+    assert corpora.offered("me")[-2:] == corpora.offered("you")[-2:]
+    monkeypatch.setenv("ATTENTION_LAB_QUOTA_MINUTES", "30")
+    assert corpora.offered("me") == (*CORPORA, mine.parent.name)
+    assert corpora.offered("you") == (*CORPORA, theirs.parent.name)
+    assert corpora.offered("anyone") == tuple(CORPORA)
+    assert save_upload("same.tsv", mine.read_bytes(), owner="you") == mine
+    assert set(corpora.offered("you")) == {*CORPORA, mine.parent.name, theirs.parent.name}
+    assert corpora.is_known(mine.parent.name), "a link to a file opens it for everyone"

@@ -62,6 +62,11 @@ def check_quota(owner: str) -> None:
         raise RunError(refusal)
 
 
+def is_shared() -> bool:
+    """Whether many use this machine: a limit is set for a visitor."""
+    return any(os.environ.get(name, "").strip() for name in (DISK, MINUTES))
+
+
 def check_limits() -> None:
     """RunError for a limit that is no number."""
     for name in (DISK, MINUTES):

@@ -11,12 +11,13 @@ from pathlib import Path, PurePath
 
 from transformer.cleaning import CorpusError, rows_of
 from transformer.corpora import Corpus, corpus_of_rows
-from transformer.files import replacing
+from transformer.files import append_rows, read_rows, replacing
 from transformer.settings import runs_folder
 
 MAX_UPLOAD_BYTES = 64 * 2**20
 """Largest upload, measured after decompression; the largest file of manythings.org has about 40 MiB."""
 _FOLDER = ".uploads"
+_OWNERS = ".owners.jsonl"
 _KEY = re.compile(r"[0-9a-f]{24}")
 
 
@@ -35,7 +36,7 @@ class Upload:
     """Unix time."""
 
 
-def save_upload(name: str, content: bytes) -> Path:
+def save_upload(name: str, content: bytes, *, owner: str = "") -> Path:
     """The stored copy of a file that a visitor brought, checked first; the same content gives the same path.
 
     CorpusError, in a sentence for the visitor, where it cannot be trained on; nothing is kept then.
@@ -44,15 +45,17 @@ def save_upload(name: str, content: bytes) -> Path:
     check_upload(safe, content)
     folder = _root() / hashlib.sha256(content).hexdigest()[:24]
     same_kind = [path for path in _files(folder) if _kind(path.name) == _kind(safe)]
-    if same_kind:
-        return same_kind[0]
+    path = same_kind[0] if same_kind else folder / safe
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / safe) as temporary:
-            temporary.write_bytes(content)
+        if not same_kind:
+            with replacing(path) as temporary:
+                temporary.write_bytes(content)
+        if owner and owner not in _owners(folder):
+            append_rows(folder / _OWNERS, [{"owner": owner}])
     except OSError as error:
         raise CorpusError(f"{safe} cannot be stored: {error.strerror or error}") from error
-    return folder / safe
+    return path
 
 
 def check_upload(name: str, content: bytes) -> Corpus:
@@ -60,10 +63,11 @@ def check_upload(name: str, content: bytes) -> Corpus:
     return corpus_of_rows(name, rows_of(name, content, limit=MAX_UPLOAD_BYTES))
 
 
-def list_uploads() -> tuple[Upload, ...]:
-    """All stored files, the newest first. On a shared server, show each visitor only those they brought."""
+def list_uploads(owner: str | None = None) -> tuple[Upload, ...]:
+    """The files that this owner brought (None: all stored files), the newest first."""
     root = _root()
     folders = [folder for folder in root.iterdir() if _KEY.fullmatch(folder.name)] if root.is_dir() else []
+    folders = [folder for folder in folders if owner is None or owner in _owners(folder)]
     found = [_upload(path) for folder in folders for path in _files(folder)]
     return tuple(sorted(found, key=lambda upload: (-upload.saved, upload.name)))
 
@@ -96,6 +100,10 @@ def _root() -> Path:
 def _files(folder: Path) -> list[Path]:
     """Whole files: one that is being written is hidden."""
     return sorted(path for path in folder.iterdir() if not path.name.startswith(".")) if folder.is_dir() else []
+
+
+def _owners(folder: Path) -> set[str]:
+    return {row["owner"] for row in read_rows(folder / _OWNERS) if isinstance(row.get("owner"), str)}
 
 
 def _upload(path: Path) -> Upload:

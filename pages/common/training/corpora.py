@@ -12,6 +12,7 @@ from pathlib import Path
 from transformer.corpora import CORPORA, CorpusError
 from transformer.files import read_json
 from transformer.own_copy import FOLDER, located
+from transformer.quota import is_shared
 from transformer.settings import CheckpointError, Settings, find_checkpoint, is_name, read_settings
 from transformer.uploads import find_upload, list_uploads
 
@@ -19,9 +20,9 @@ _KEY = re.compile(r"[0-9a-f]{24}")
 _RUN = "run:"
 
 
-def offered() -> tuple[str, ...]:
-    """The corpora to choose from: those of the lab, then uploads, the newest first."""
-    return (*CORPORA, *(upload.key for upload in list_uploads()))
+def offered(visitor: str) -> tuple[str, ...]:
+    """The corpora to choose from: those of the lab, then uploads, the newest first; on a shared machine one's own."""
+    return (*CORPORA, *(upload.key for upload in list_uploads(visitor if is_shared() else None)))
 
 
 def is_known(corpus: str) -> bool:

@@ -10,6 +10,7 @@ from pages.common.training.form import field
 from pages.common.training.memory import key_of, memory, show, take_corpus
 from pages.common.training.plans import Number, Plan
 from pages.common.training.text import stats_of, text_of
+from pages.common.visitor import visitor
 from transformer.cleaning import MAX_CHARACTERS, CleaningReport, Reason, kinds_of_files
 from transformer.corpora import Corpus, CorpusError
 from transformer.corpus_stats import CorpusStats
@@ -154,7 +155,7 @@ def _bring() -> None:
     if file is None:
         return
     try:
-        path = save_upload(file.name, file.getvalue())
+        path = save_upload(file.name, file.getvalue(), owner=visitor())
     except CorpusError as error:
         now.problems = {"upload": f"{str(error).rstrip('.')}."}
     else:

@@ -8,6 +8,7 @@ from pages.common.controls import say
 from pages.common.training import corpora
 from pages.common.training.memory import change, change_part, key_of, memory
 from pages.common.training.plan_fields import CHOICES, LABELS, MAY_BE_EMPTY, WHOLE, Part
+from pages.common.visitor import visitor
 from transformer.devices import devices_present
 
 NAMES = {
@@ -120,7 +121,8 @@ def field(name: str) -> None:
     _put(name, value)
     shared = {"key": key_of(name), "help": HELP.get(name), "on_change": change, "args": (name,)}
     if name in CHOICES or name in ("corpus", "device"):
-        options = {"corpus": corpora.offered, "device": devices_present}.get(name, lambda: CHOICES[name])()
+        found = {"corpus": lambda: corpora.offered(visitor()), "device": devices_present}
+        options = found.get(name, lambda: CHOICES[name])()
         options = options if value in options else (*options, value)
         names = corpora.titles(options) if name == "corpus" else NAMES
         st.selectbox(LABELS[name], options, format_func=lambda choice: str(names.get(choice, choice)), **shared)
