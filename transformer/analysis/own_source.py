@@ -107,11 +107,10 @@ def snippets_of(station: Station, transformer: Transformer) -> tuple[Snippet, ..
 
 
 def _projections(station: Station) -> tuple[Snippet, ...]:
-    asked, made = MultiHeadAttention._queries_keys_values, MultiHeadAttention._projected
-    split = lines_of(made, "parts = F.linear")
+    asked, split = MultiHeadAttention._queries_keys_values, lines_of(MultiHeadAttention._split, "return x")
     if station.block == "self":
-        return (lines_of(asked, "if memory is None", "q, k = self._turned"), split)
-    return (lines_of(asked, "(q,) = "), lines_of(asked, "k, v = self._projected(memory"), split)
+        return (lines_of(asked, "weight, bias = ", "q, k = self._turned"), split)
+    return (lines_of(asked, "q = self._split(self.query"), lines_of(asked, "k, v = map"), split)
 
 
 def _rotation() -> Snippet:

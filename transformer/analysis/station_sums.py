@@ -316,8 +316,8 @@ def _add(at: At) -> Sum:
     if config.norm == "post":
         middle = (at.hidden("sum", total, recorded=False),) if config.residual else ()
         return Sum(
-            (*comes_in, *middle),
-            (at.hidden("normed", at.taken("normed")),),
+            comes_in,
+            (*middle, at.hidden("normed", at.taken("normed"))),
             ((_normed(at.add_norm.norm, total), at.offered("normed")),),
             "sum and layer norm of what came in, against the recorded one",
         )

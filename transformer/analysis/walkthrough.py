@@ -7,6 +7,7 @@ float32; what a switch then did to it is measured apart.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Bool, Shaped
 from numpy import ndarray
 from torch import Tensor
@@ -39,6 +40,8 @@ class Shown:
     """False where a mask forbids the cell."""
     every_row: bool
     """Whether all rows take part in one row of the result, as keys and values do."""
+    before: Shaped[ndarray, "*head row column"] | None
+    """What the model computed, where a switch put other values in its place."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,8 @@ def open_station(model: Transformer, walk: WholePass, station: Station, layer: i
     return Opened(
         station=station,
         layer=layer,
-        comes_in=tuple(map(_shown, found.comes_in)),
-        comes_out=tuple(map(_shown, found.comes_out)),
+        comes_in=tuple(_shown(value, None) for value in found.comes_in),
+        comes_out=tuple(_shown(value, _before(walk, value)) for value in found.comes_out),
         proof=Proof(
             "The equation gives what the pass computed",
             *_deviation(found.equal, exact=station.name in EXACT),
@@ -102,8 +105,26 @@ def _switched(model: Transformer, walk: WholePass, station: Station, layer: int)
     return tuple(Switched(spec, moved) for spec in specs)
 
 
-def _shown(value: Value) -> Shown:
-    array = value.tensor.detach().numpy()
+def _before(walk: WholePass, value: Value) -> Tensor | None:
+    """What the model offered at the site whose tensor this is, where the pass went on with another one."""
+    offered = next((walk.offered[site] for site, taken in walk.taken.items() if taken is value.tensor), None)
+    return None if offered is None or torch.equal(offered, value.tensor) else offered
+
+
+def _shown(value: Value, before: Tensor | None) -> Shown:
+    return Shown(
+        value.name,
+        _read_only(value.tensor),
+        value.rows,
+        value.columns,
+        value.recorded,
+        None if value.allowed is None else _read_only(value.allowed),
+        value.every_row,
+        None if before is None else _read_only(before),
+    )
+
+
+def _read_only(tensor: Tensor) -> ndarray:
+    array = tensor.detach().numpy()
     array.setflags(write=False)
-    allowed = None if value.allowed is None else value.allowed.numpy()
-    return Shown(value.name, array, value.rows, value.columns, value.recorded, allowed, value.every_row)
+    return array

@@ -1,0 +1,318 @@
+"""The map of the Walkthrough: the paper's figure 1 laid out for this model, with the chosen block unfolded as figure 2.
+
+Plain numbers and words out, no Streamlit: the component draws what stands here. Data flow from below to above, as in
+the paper; y is turned round at the end.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from pages.common.walkthrough_text import short_name
+from transformer.analysis.stations import Name, Part, Station
+from transformer.config import ModelConfig
+from transformer.figures.theme import Kind
+from transformer.taps import Stack
+
+WIDTH = 450
+STACKS: tuple[Stack, Stack] = ("encoder", "decoder")
+_COLUMN = {"encoder": 112.0, "decoder": 338.0}
+"""The middle of each stack."""
+_BOX, _OPEN, _PILL = 150.0, 166.0, 122.0
+"""Widths: a box, an unfolded block, a step inside it."""
+_CROSSING = 225.0
+"""Where the encoder's memory goes over to the decoder."""
+_TITLES: dict[tuple[Stack, Part], str] = {
+    ("encoder", "self"): "Multi-head attention",
+    ("decoder", "self"): "Masked multi-head attention",
+    ("decoder", "cross"): "Multi-head attention",
+    ("encoder", "ffn"): "Feed forward",
+    ("decoder", "ffn"): "Feed forward",
+}
+_KINDS: dict[tuple[Stack, Part], Kind] = {
+    ("encoder", "self"): "encoder_self",
+    ("decoder", "self"): "decoder_self",
+    ("decoder", "cross"): "cross",
+}
+
+
+@dataclass(frozen=True)
+class Box:
+    """A station, or a folded block that opens at its first station."""
+
+    station: str
+    x: float
+    y: float
+    w: float
+    h: float
+    label: str
+    spoken: str
+    shape: Literal["box", "pill", "circle", "text"] = "box"
+    kind: Kind | None = None
+    chosen: bool = False
+    ghost: bool = False
+    """A part of the paper that this model never had: drawn, and no station."""
+    folded: bool = False
+    """A whole block, which unfolds where one of its stations is chosen."""
+    switched: tuple[str, ...] = ()
+    """What switches do there."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A path of straight pieces, in the order of the flow."""
+
+    points: tuple[tuple[float, float], ...]
+    kind: Kind | None = None
+    arrow: bool = True
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The outline of a layer, with the others as sheets behind it, or of an unfolded block."""
+
+    x: float
+    y: float
+    w: float
+    h: float
+    label: str = ""
+    side: Literal["left", "right", "top"] = "top"
+    sheets: int = 0
+    kind: Kind | None = None
+
+
+@dataclass
+class Drawing:
+    """Everything on the map."""
+
+    height: float = 0.0
+    boxes: list[Box] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+
+    def data(self) -> dict[str, Any]:
+        """The drawing as the component gets it, y counted from the top."""
+        top = self.height
+        return {
+            "width": WIDTH,
+            "height": top,
+            "boxes": [{**asdict(box), "y": top - box.y - box.h, "switched": list(box.switched)} for box in self.boxes],
+            "lines": [{**asdict(line), "points": [[x, top - y] for x, y in line.points]} for line in self.lines],
+            "frames": [{**asdict(frame), "y": top - frame.y - frame.h} for frame in self.frames],
+        }
+
+
+def draw_map(
+    order: Sequence[Station],
+    missing: Sequence[Station],
+    chosen: Station,
+    layers: Mapping[Stack, int],
+    config: ModelConfig,
+    switched: Mapping[Station, tuple[str, ...]],
+) -> Drawing:
+    """The map of a model at a station; `layers` says which layer of each stack is unfolded."""
+    drawing = Drawing()
+    tops: dict[Stack, float] = {}
+    ports: dict[Stack, tuple[float, float]] = {}
+    for stack in STACKS:
+        column = _Column(drawing, stack, order, missing, chosen, layers[stack], config, switched)
+        tops[stack], ports[stack] = column.build()
+    x, y = _COLUMN["encoder"], tops["encoder"]
+    cross_x, cross_y = ports["decoder"]
+    drawing.lines.append(
+        Line(((x, y), (x, y + 14), (_CROSSING, y + 14), (_CROSSING, cross_y), (cross_x, cross_y)), "cross")
+    )
+    drawing.height = max(tops["encoder"] + 26, tops["decoder"] + 6)
+    return drawing
+
+
+class _Column:
+    """One stack, built from below."""
+
+    def __init__(
+        self,
+        drawing: Drawing,
+        stack: Stack,
+        order: Sequence[Station],
+        missing: Sequence[Station],
+        chosen: Station,
+        layer: int,
+        config: ModelConfig,
+        switched: Mapping[Station, tuple[str, ...]],
+    ) -> None:
+        self.stack: Stack = stack
+        self.drawing, self.chosen, self.layer, self.config = drawing, chosen, layer, config
+        self.own = [station for station in order if station.stack == stack]
+        self.missing, self.switched = missing, switched
+        self.x, self.y = _COLUMN[stack], 4.0
+        self.port = (0.0, 0.0)
+        """Where the encoder's memory comes in."""
+
+    def build(self) -> tuple[float, tuple[float, float]]:
+        """The height that the stack has reached, and the port of its cross-attention."""
+        self._single("ids", 24, shape="text")
+        self._rise(12)
+        self._single("embedding", 30)
+        self._rise(12)
+        self._positions()
+        self._rise(22)
+        bottom = self.y - 12
+        blocks: tuple[Part, ...] = ("self", "ffn") if self.stack == "encoder" else ("self", "cross", "ffn")
+        for block in blocks:
+            self._block(block)
+        self._layer_frame(bottom)
+        ends: tuple[tuple[Name, float], ...] = (("final", 22), ("logits", 26), ("probabilities", 26))
+        for name, height in ends:
+            if Station(self.stack, None, name) in self.own:
+                self._rise(14)
+                self._single(name, height)
+        return self.y, self.port
+
+    def _single(self, name: Name, height: float, *, shape: Literal["box", "text"] = "box") -> None:
+        self._place(Station(self.stack, None, name), _BOX, height, shape=shape)
+        self.y += height
+
+    def _place(
+        self,
+        station: Station,
+        width: float,
+        height: float,
+        *,
+        x: float | None = None,
+        shape: Literal["box", "pill", "circle", "text"] = "box",
+        label: str | None = None,
+        kind: Kind | None = None,
+        folded: bool = False,
+    ) -> None:
+        own = short_name(station, self.config) if label is None else label
+        inside = [s for s in self.own if s.block == station.block] if folded else [station]
+        switched = tuple(dict.fromkeys(text for s in inside for text in self.switched.get(s, ())))
+        where = f"{self.stack}{f', layer {self.layer}' if station.in_layer else ''}"
+        self.drawing.boxes.append(
+            Box(
+                str(station),
+                (self.x if x is None else x) - width / 2,
+                self.y,
+                width,
+                height,
+                own,
+                f"{own}, {where}{', unfold' if folded else ''}{', switched' if switched else ''}",
+                shape,
+                kind,
+                station == self.chosen and not folded,
+                folded=folded,
+                switched=switched,
+            )
+        )
+
+    def _ghost(self, label: str, width: float, height: float, shape: Literal["box", "pill"], said: str) -> None:
+        box = Box("", self.x - width / 2, self.y, width, height, label, said, shape, ghost=True)
+        self.drawing.boxes.append(box)
+        self.y += height
+
+    def _rise(self, height: float, *, arrow: bool = True) -> None:
+        """A piece of the way up."""
+        if height:
+            self.drawing.lines.append(Line(((self.x, self.y), (self.x, self.y + height)), arrow=arrow))
+        self.y += height
+
+    def _positions(self) -> None:
+        station = Station(self.stack, None, "positions")
+        if station in self.own:
+            self._place(station, 112, 24, shape="pill", label="+ position")
+            self.y += 24
+            return
+        said = {
+            "rotary": "positions: turned in Q, K",
+            "alibi": "positions: ALiBi, in scores",
+        }.get(self.config.positions, "no positions")
+        self._ghost(said, 150, 22, "pill", f"{said}; the paper adds positions here")
+
+    def _block(self, block: Part) -> None:
+        """A block with its norms and the way around it."""
+        norm, add = Station(self.stack, block, "norm"), Station(self.stack, block, "add")
+        below = self.y - 8
+        if norm in self.own:
+            self._place(norm, _BOX, 22)
+            self.y += 22
+            self._rise(10)
+        if self.chosen.stack == self.stack and self.chosen.block == block and self.chosen not in (norm, add):
+            (self._open_ffn if block == "ffn" else self._open_attention)(block)
+        else:
+            first = next(s for s in self.own if s.block == block and s.name in ("qkv", "hidden"))
+            if block == "cross":
+                self.port = (self.x - _OPEN / 2, self.y + 19)
+            label, kind = _TITLES[self.stack, block], _KINDS.get((self.stack, block))
+            if block == "self" and self.stack == "decoder" and not self.config.causal_mask:
+                label = "Multi-head attention"
+            self._place(first, _OPEN, 38, label=label, kind=kind, folded=True)
+            self.y += 38
+        if add in self.own:
+            self._rise(10)
+            if self.config.residual:
+                self._around(below, self.y + 11)
+            self._place(add, _BOX, 22)
+            self.y += 22
+        self._rise(18)
+
+    def _around(self, below: float, above: float) -> None:
+        """The residual: from below the block to the sum, on the outer side."""
+        side = -1 if self.stack == "encoder" else 1
+        outer = self.x + side * (_OPEN / 2 + 9)
+        self.drawing.lines.append(
+            Line(((self.x, below), (outer, below), (outer, above), (self.x + side * _BOX / 2, above)))
+        )
+
+    def _open_ffn(self, block: Part) -> None:
+        bottom = self.y
+        self.y += 8
+        self._place(Station(self.stack, block, "hidden"), _PILL, 22, shape="pill")
+        self.y += 22
+        self._rise(8)
+        self._place(Station(self.stack, block, "output"), _PILL, 22, shape="pill")
+        self.y += 22
+        self._close(bottom, block)
+
+    def _open_attention(self, block: Part) -> None:
+        """Figure 2 of the paper, from the three linear maps to the last one."""
+        bottom, kind = self.y, _KINDS[self.stack, block]
+        if block == "cross":
+            self.port = (self.x - _OPEN / 2, self.y + 19)
+        self.y += 8
+        start = self.y + 11  # where the values leave for their weights
+        inside = [s for s in self.own if s.block == block and s.name not in ("norm", "add")]
+        gone = Station(self.stack, block, "scaled") in self.missing
+        for station in inside:
+            if station.name == "masked" and gone:
+                self._ghost("no ÷ √dₖ", _PILL, 18, "pill", "This model's scores are not divided by the root of d_k")
+                self._rise(6, arrow=False)
+            self._place(station, _PILL, 22, shape="pill", kind=kind if station.per_head else None)
+            if station.name == "context":
+                right = self.x + _PILL / 2
+                way = ((right, start), (right + 12, start), (right + 12, self.y + 11), (right, self.y + 11))
+                self.drawing.lines.append(Line(way, kind))
+            self.y += 22
+            if station != inside[-1]:
+                self._rise(6, arrow=False)
+        self._close(bottom, block)
+
+    def _close(self, bottom: float, block: Part) -> None:
+        """The outline of an unfolded block, its name on top."""
+        self.y += 22
+        title = _TITLES[self.stack, block]
+        if block == "self" and self.stack == "decoder" and not self.config.causal_mask:
+            title = "Multi-head attention"
+        kind = _KINDS.get((self.stack, block))
+        frame = Frame(self.x - _OPEN / 2, bottom, _OPEN, self.y - bottom, title, "top", kind=kind)
+        self.drawing.frames.append(frame)
+
+    def _layer_frame(self, bottom: float) -> None:
+        """The outline of the layer, N × beside it: that is the station of all layers where there are several."""
+        n = self.config.n_encoder_layers if self.stack == "encoder" else self.config.n_decoder_layers
+        station, height = Station(self.stack, None, "layers"), 20
+        several = station in self.own
+        top = self.y + height / 2 if several else self.y - 6
+        self.drawing.frames.insert(0, Frame(self.x - 101, bottom, 202, top - bottom, sheets=min(n - 1, 3)))
+        if several:
+            self._place(station, 150, height, shape="pill", label=f"× {n} layers · layer {self.layer} shown")
+            self.y += height

@@ -1,0 +1,314 @@
+"""One station of the Walkthrough, opened beside the map: what comes in, the equation, what comes out, the source."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+from numpy import ndarray
+
+from pages.common import wording
+from pages.common.components.scrolling_figure import scrolling_figure
+from pages.common.components.walkthrough_map import walkthrough_map
+from pages.common.controls import Scene
+from pages.common.pictures import is_dark
+from pages.common.state import choose
+from pages.common.walkthrough_choices import MAP, Place, change, go_to
+from pages.common.walkthrough_map import STACKS, draw_map
+from pages.common.walkthrough_text import block_name, short_name, told
+from transformer.analysis.stations import missing_stations, n_layers, switches_at
+from transformer.analysis.walkthrough import Opened, Shown, open_station
+from transformer.analysis.whole_pass import WholePass
+from transformer.figures.labels import hover_label
+from transformer.figures.theme import Kind
+from transformer.figures.walkthrough import Scale, Strip, strips_figure
+from transformer.taps import Stack
+
+N_BEST = 12
+"""Tokens of the vocabulary that are shown."""
+_ARROW = ":material/arrow_forward:"
+
+
+def show_map(scene: Scene, place: Place) -> None:
+    """The architecture with the chosen station, and what switches act on."""
+    model = scene.lab.model
+    layers: dict[Stack, int] = {stack: min(place.layer, n_layers(model, stack) - 1) for stack in STACKS}
+    marked = {
+        station: tuple(
+            wording.switch_label(spec)
+            for spec in switches_at(station, layers[station.stack], scene.inspection.interventions, model)
+        )
+        for station in place.order
+    }
+    drawing = draw_map(place.order, missing_stations(model), place.station, layers, model.config, marked)
+    walkthrough_map(
+        drawing.data(),
+        order=[(str(station), layers[station.stack]) for station in place.order],
+        chosen=str(place.station),
+        label=f"Map of {scene.lab.name}. Arrow keys go from station to station, in the order of the computation.",
+        key=MAP,
+    )
+    elsewhere = _in_other_layers(scene, layers)
+    if elsewhere:
+        st.caption(f":orange[●] Also switched, in a layer that is not unfolded: {wording.plain('; '.join(elsewhere))}.")
+
+
+def choose_place(scene: Scene, place: Place) -> None:
+    """Layer, head and the followed token: each where the station has one."""
+    station, seen = place.station, scene.inspection
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        if station.in_layer and n_layers(scene.lab.model, station.stack) > 1 and station.name != "layers":
+            options = list(range(n_layers(scene.lab.model, station.stack)))
+            st.session_state["walk-layer"] = place.layer
+            st.selectbox(
+                "Layer",
+                options,
+                key="walk-layer",
+                width=84,
+                on_change=lambda: go_to(scene, station, st.session_state["walk-layer"]),
+            )
+        if station.per_head:
+            st.session_state["walk-head"] = place.head
+            st.selectbox(
+                "Head",
+                list(range(scene.lab.model.config.n_heads)),
+                key="walk-head",
+                width=84,
+                on_change=lambda: choose(head=st.session_state["walk-head"]),
+            )
+        name = "token" if station.stack == "encoder" else "step"
+        tokens = seen.source_tokens if station.stack == "encoder" else seen.target_tokens
+        st.session_state["walk-token"] = place.row
+        st.selectbox(
+            "Follow the token" if name == "token" else "Follow the step",
+            range(len(tokens)),
+            key="walk-token",
+            width=250,
+            format_func=lambda i: f"{i} · {tokens[i]}" if name == "token" else _step_name(scene, i),
+            on_change=lambda: change(**{name: st.session_state["walk-token"]}),
+        )
+
+
+def walk_on(scene: Scene, place: Place, *, where: str) -> None:
+    """The way back and on."""
+    before = place.order[place.index - 1] if place.index else None
+    after = place.order[place.index + 1] if place.index + 1 < len(place.order) else None
+    config = scene.lab.model.config
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        st.button(
+            "Back" if before is None else f"Back: {short_name(before, config)}",
+            key=f"walk-back-{where}",
+            type="tertiary",
+            icon=":material/arrow_back:",
+            disabled=before is None,
+            on_click=lambda: go_to(scene, before or place.station, place.layer),
+        )
+        st.caption(f"{place.index + 1} of {len(place.order)}", width="content")
+        st.button(
+            "To the beginning" if after is None else f"Next: {short_name(after, config)}",
+            key=f"walk-next-{where}",
+            type="primary" if where == "below" else "secondary",
+            icon=_ARROW,
+            icon_position="right",
+            on_click=lambda: go_to(scene, after or place.order[0], place.layer),
+        )
+
+
+def show_station(scene: Scene, place: Place, walk: WholePass) -> None:
+    """What happens at the chosen station, with its real numbers."""
+    station, config = place.station, scene.lab.model.config
+    opened, words = open_station(scene.lab.model, walk, station, place.layer), told(station, config)
+    st.caption(_where(place))
+    st.markdown(f"##### {words.title}")
+    st.markdown(words.says)
+    comes_in = _strips(scene, place, opened.comes_in, chosen_row=True)
+    if comes_in:
+        st.caption(f"Comes in · {_shapes(opened.comes_in)}")
+        _draw(comes_in, place, "walk-in")
+    st.latex(words.equation)
+    st.caption(words.paper)
+    _comes_out(scene, place, opened)
+    _tell_switches(opened)
+    _tell_proof(opened)
+    _show_source(opened)
+    _link(scene, place)
+
+
+def _comes_out(scene: Scene, place: Place, opened: Opened) -> None:
+    name = place.station.name
+    if name == "ids":
+        tokens = scene.inspection.source_tokens if place.station.stack == "encoder" else scene.inspection.decoder_inputs
+        st.caption(f"Comes out · {_shapes(opened.comes_out)}")
+        strip = Strip("id of each token in the vocabulary", opened.comes_out[0].values[:, 0], tokens, scale="plain")
+        _draw([strip], place, "walk-out")
+        return
+    st.caption(f"Comes out · {_shapes(opened.comes_out)}{_not_kept(opened)}")
+    _draw(_strips(scene, place, opened.comes_out, chosen_row=True), place, "walk-out")
+    if name == "probabilities":
+        written = scene.inspection.target_tokens[place.step]
+        p = float(opened.comes_out[0].values[place.step, scene.inspection.target_ids[place.step]])
+        st.markdown(f"It writes {wording.token(written)}, with probability **{wording.number(p)}**.")
+    whole = _strips(scene, place, _all_rows(opened), chosen_row=False)
+    if whole and name not in ("logits", "probabilities"):
+        said = "All tokens" if not place.station.per_head else f"All tokens, head {place.head}"
+        st.caption(f"{said} · the followed one is framed")
+        _draw(whole, place, "walk-all")
+
+
+def _all_rows(opened: Opened) -> tuple[Shown, ...]:
+    """What is also shown for all tokens: what comes out, unless it is already."""
+    if opened.station.name in ("layers", "add"):
+        return opened.comes_out[-1:]
+    return tuple(shown for shown in opened.comes_out if not shown.every_row)
+
+
+def _strips(scene: Scene, place: Place, values: Sequence[Shown], *, chosen_row: bool) -> list[Strip]:
+    """The arrays as strips of the followed token, or as matrices of all of them."""
+    found: list[Strip] = []
+    for shown in values:
+        if shown.columns == "id":
+            continue
+        if shown.columns == "vocab":
+            found.append(_best(scene, place, shown))
+            continue
+        array = shown.values[place.head] if shown.values.ndim == 3 else shown.values
+        before = None
+        if shown.before is not None:
+            before = shown.before[place.head] if shown.before.ndim == 3 else shown.before
+        columns = _tokens(scene, place, shown.columns)
+        rows = _tokens(scene, place, shown.rows)
+        if chosen_row and not shown.every_row:
+            if before is not None:
+                found.append(_strip(f"{shown.name}, as computed", before, shown, columns, place.row))
+            name = shown.name if before is None else f"{shown.name}, as a switch leaves it"
+            found.append(_strip(name, array, shown, columns, place.row))
+        else:
+            allowed = None if shown.allowed is None else shown.allowed
+            frame = None if shown.every_row else place.row
+            found.append(Strip(shown.name, array, columns, rows, allowed, _scale(shown), frame))
+    return found
+
+
+def _strip(name: str, array: ndarray, shown: Shown, columns: Sequence[str] | None, row: int) -> Strip:
+    allowed = None if shown.allowed is None else shown.allowed[row]
+    return Strip(name, array[row], columns, allowed=allowed, scale=_scale(shown))
+
+
+def _scale(shown: Shown) -> Scale:
+    return "weights" if shown.name in ("weights", "probabilities") else "around 0"
+
+
+def _best(scene: Scene, place: Place, shown: Shown) -> Strip:
+    """A row over the vocabulary, cut down to its most probable tokens."""
+    row = shown.values[place.step]
+    best = np.argsort(-row, kind="stable")[:N_BEST]
+    tokens = [scene.lab.tokenizer.piece(int(i)) for i in best]
+    name = f"{shown.name} of the {len(best)} best of {row.size:,} tokens"
+    return Strip(name, row[best], tokens, scale=_scale(shown))
+
+
+def _tokens(scene: Scene, place: Place, axis: str) -> Sequence[str] | None:
+    seen = scene.inspection
+    if axis == "source":
+        return seen.source_tokens
+    if axis == "target":
+        return seen.decoder_inputs
+    return None
+
+
+def _draw(strips: Sequence[Strip], place: Place, key: str) -> None:
+    safe = [replace(strip, name=hover_label(strip.name)) for strip in strips]
+    scrolling_figure(strips_figure(safe, kind=_kind(place), dark=is_dark()), key=key)
+
+
+def _kind(place: Place) -> Kind | None:
+    if place.station.block in (None, "ffn"):
+        return None
+    if place.station.block == "cross":
+        return "cross"
+    return "encoder_self" if place.station.stack == "encoder" else "decoder_self"
+
+
+def _shapes(values: Sequence[Shown]) -> str:
+    """The arrays with their shapes: scores 4 heads × 14 × 14."""
+    named: dict[str, str] = {}
+    for shown in values:
+        sizes = shown.values.shape
+        heads = f"{sizes[0]} heads × " if shown.values.ndim == 3 else ""
+        named[shown.name] = f"{heads}{sizes[-2]} × {sizes[-1]:,}"
+    if len(named) > 3 and len(set(named.values())) == 1:
+        return f"{len(named)} times {next(iter(named.values()))}"
+    return " · ".join(f"**{name}** {shape}" for name, shape in named.items())
+
+
+def _not_kept(opened: Opened) -> str:
+    return "" if any(shown.recorded for shown in opened.comes_out) else " · computed here, the pass does not keep it"
+
+
+def _step_name(scene: Scene, step: int) -> str:
+    read, written = scene.inspection.decoder_inputs[step], scene.inspection.target_tokens[step]
+    return f"{step} · reads {read}, writes {written}"
+
+
+def _where(place: Place) -> str:
+    station = place.station
+    parts = [station.stack.capitalize()]
+    if station.in_layer and station.name != "layers":
+        parts.append(f"layer {place.layer}")
+    if station.block is not None:
+        parts.append(block_name(station))
+    if station.per_head:
+        parts.append(f"head {place.head}")
+    return " · ".join(parts)
+
+
+def _tell_switches(opened: Opened) -> None:
+    for switched in opened.switched:
+        moved = wording.number(switched.moved)
+        label = wording.plain(wording.switch_label(switched.spec))
+        change_ = (
+            f"numbers here moved by up to **{moved}**" if switched.moved else "no number here changed (measured: 0)"
+        )
+        st.markdown(f":orange[:material/tune:] **{label}**: {change_}.")
+
+
+def _tell_proof(opened: Opened) -> None:
+    proof = opened.proof
+    icon = ":green[:material/check:]" if proof.holds else ":red[:material/close:]"
+    st.markdown(
+        f"{icon} **{proof.claim}**: largest difference **{wording.number(proof.measured)}** "
+        f"(allowed: {wording.number(proof.tolerance)}).",
+        help=f"Computed again just now, in double precision: {proof.how}.",
+    )
+
+
+def _show_source(opened: Opened) -> None:
+    st.caption("The lines of this project that did it")
+    for snippet in opened.snippets:
+        lines = f"line {snippet.first}" if snippet.first == snippet.last else f"lines {snippet.first}–{snippet.last}"
+        st.code(f"# {snippet.file}, {snippet.function}, {lines}\n{snippet.text}", language="python", wrap_lines=True)
+
+
+def _link(scene: Scene, place: Place) -> None:
+    kind = _kind(place)
+    if kind is None:
+        return
+    view = replace(scene.view, kind=kind, layer=place.layer, head=place.head, picture="matrix", cell=None)
+    label = f"This head among all others: Attention, layer {place.layer}, head {place.head}"
+    st.page_link("pages/attention.py", label=label, icon=_ARROW, query_params=view.parameters())
+
+
+def _in_other_layers(scene: Scene, layers: dict[Stack, int]) -> list[str]:
+    """Switches that act in layers which the map does not unfold."""
+    return [
+        wording.switch_label(spec)
+        for spec in scene.inspection.interventions
+        if all(site.layer is not None and site.layer != layers[site.stack] for site in spec.sites(scene.lab.model))
+    ]
+
+
+def show_reading(scene: Scene) -> None:
+    """What became of the sentence."""
+    became = wording.plain(scene.inspection.translation) or "(nothing)"
+    under = " under the switches" * bool(scene.view.switches)
+    st.markdown(f"It becomes{under}: *{became}*")

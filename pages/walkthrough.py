@@ -1,0 +1,27 @@
+"""Walkthrough: one real forward pass as a map of the architecture, each station with its equation and its numbers."""
+
+import streamlit as st
+
+from pages.common import controls
+from pages.common.walkthrough_choices import choices, place
+from pages.common.walkthrough_loading import get_walk
+from pages.common.walkthrough_panel import choose_place, show_map, show_reading, show_station, walk_on
+
+chosen = choices()
+scene = controls.frame(
+    "How does a sentence become its translation? One real pass, station by station.", own=chosen.parameters()
+)
+show_reading(scene)
+controls.switch_chips(scene)
+here, said = place(scene, chosen)
+with st.container(key="walkthrough"):
+    left, right = st.columns([4, 5], gap="medium")
+with left, st.container(key="walkthrough-map-frame"):
+    show_map(scene, here)
+    controls.switch_popover(scene)
+with right:
+    walk_on(scene, here, where="above")
+    choose_place(scene, here)
+    controls.say(*said, *controls.problems("layer", "head"))
+    show_station(scene, here, get_walk(scene))
+    walk_on(scene, here, where="below")

@@ -1,0 +1,62 @@
+"""In a real browser: walk through a forward pass by clicking the map, by arrow keys and by the links below."""
+
+import re
+
+import pytest
+from app_server import Server
+from page_models import CLASSIC, PRONOUNS
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+
+def station(page: Page, name: str):
+    return page.locator(f'[data-station="{name}"]')
+
+
+def test_a_click_on_the_map_opens_a_station_and_the_arrow_keys_walk_on(page: Page, server: Server):
+    page.goto(server.link("walkthrough", model=PRONOUNS, text=CLASSIC))
+    expect(page.get_by_role("heading", name="Words become numbers")).to_be_visible()
+    expect(station(page, "encoder.ids")).to_have_attribute("aria-current", "step")
+
+    station(page, "decoder.cross.qkv").click()  # the folded block
+    expect(page.get_by_role("heading", name="Queries, keys and values")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"station=decoder\.cross\.qkv"))
+    station(page, "decoder.cross.weights").click()  # unfolded by now
+    expect(page.get_by_role("heading", name="Softmax: weights that sum to 1")).to_be_visible()
+    expect(page.locator(".js-plotly-plot")).to_have_count(3)
+    expect(page.get_by_text("The equation gives what the pass computed")).to_be_visible()
+
+    chosen = station(page, "decoder.cross.weights")
+    expect(chosen).to_have_attribute("aria-current", "step")
+    chosen.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("heading", name="Values, mixed by these weights")).to_be_visible()
+    expect(station(page, "decoder.cross.context")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("heading", name="Softmax: weights that sum to 1")).to_be_visible()
+    page.keyboard.press("End")
+    expect(page.get_by_role("heading", name="Softmax: what comes next")).to_be_visible()
+
+
+def test_next_walks_on_and_a_reload_stays_there(page: Page, server: Server):
+    page.goto(server.link("walkthrough", model=PRONOUNS, text=CLASSIC, station="encoder.self.masked", layer=1))
+    expect(page.get_by_role("heading", name="What may not be seen is closed")).to_be_visible()
+    page.get_by_role("button", name="Next: Softmax").first.click()
+    expect(page).to_have_url(re.compile(r"station=encoder\.self\.weights"))
+    page.reload()
+    expect(page.get_by_role("heading", name="Softmax: weights that sum to 1")).to_be_visible()
+    expect(page.get_by_text("Encoder · layer 1 · self-attention · head 0")).to_be_visible()
+
+
+def test_a_switched_part_is_marked_and_the_page_does_not_overflow(page: Page, server: Server):
+    page.set_viewport_size({"width": 900, "height": 900})
+    page.goto(
+        server.link(
+            "walkthrough", model=PRONOUNS, text=CLASSIC, station="decoder.cross.context", switch="off:decoder.0.cross:0"
+        )
+    )
+    expect(page.get_by_text("numbers here moved by up to")).to_be_visible()
+    expect(station(page, "decoder.cross.context").locator(".flag")).to_have_count(1)
+    widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert widths[0] <= widths[1]

@@ -1,0 +1,223 @@
+"""Walkthrough: every station of every kind of model opens, every control is turned, nonsense is answered."""
+
+import json
+from itertools import pairwise
+
+import pytest
+import torch
+from page_models import CLASSIC, PRONOUNS, checked, open_page, save_untrained, texts
+from random_models import random_model, randomise
+from tiny_runs import tokenizer
+
+from pages.common.walkthrough_map import WIDTH, draw_map
+from pages.common.walkthrough_text import short_name, told
+from pages.common.wording import number
+from transformer.analysis.stations import Station, missing_stations, stations
+from transformer.checkpoint import save_checkpoint
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.lab import load
+from transformer.model import Transformer
+from transformer.settings import Settings
+from transformer.state import weights_of
+
+KINDS = {
+    "paper": {},
+    "pre": {"norm": "pre", "positions": "rotary", "activation": "gelu"},
+    "alibi": {"positions": "alibi", "norm": "pre", "residual": False},
+    "bare": {"causal_mask": False, "scale_scores": False, "residual": False, "norm": "none", "positions": "none"},
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder of runs with untrained models: one of English sentences, and one of symbols of every kind."""
+    folder = tmp_path_factory.mktemp("runs")
+    save_untrained(folder)
+    sizes = dict(d_model=16, n_heads=2, d_ff=16, n_encoder_layers=1, n_decoder_layers=1, max_length=8)
+    for name, parts in KINDS.items():
+        config = ModelConfig(vocab_size=tokenizer().vocab_size, **sizes, **parts)
+        torch.manual_seed(0)
+        model = Transformer(config)
+        randomise(model)
+        settings = Settings(name=name, model=config, train=TrainConfig(), corpus=CorpusConfig(name="reverse"))
+        save_checkpoint(folder / name, settings, tokenizer(), weights_of(model))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def models(runs, monkeypatch):
+    """The runs of this module."""
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+
+
+def walkthrough(**parameters):
+    return open_page("walkthrough", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
+
+
+def the_map(at):
+    return next(
+        data
+        for element in at.get("bidi_component")
+        if "order" in (data := json.loads(element.proto.json))
+    )  # fmt: skip
+
+
+def said(at):
+    return texts(at).replace("\\", "")
+
+
+HOLDS = ":green[:material/check:] **The equation gives what the pass computed**"
+
+
+def test_the_walk_goes_from_the_first_station_to_the_last_and_every_equation_holds():
+    at = open_page("walkthrough", model="pre", text="a b c")
+    titles = []
+    order = stations(load("pre").model)
+    for index, station in enumerate(order):
+        assert f"{index + 1} of {len(order)}" in texts(at)
+        assert the_map(at)["chosen"] == str(station)
+        assert HOLDS in texts(at) and at.code, str(station)
+        titles.append(next(m.value for m in at.markdown if m.value.startswith("##### ")))
+        at = checked(at.button(key="walk-next-below").click().run())
+    assert titles[0] == "##### Words become numbers" and "what comes next" in titles[-1]
+    assert the_map(at)["chosen"] == str(order[0])  # to the beginning again
+
+
+@pytest.mark.parametrize(
+    ("model", "station", "words"),
+    [
+        ("paper", "encoder.ffn.add", "brought to mean 0"),
+        ("alibi", "decoder.self.penalty", "lowered with the distance"),
+        ("alibi", "decoder.final", "one more layer norm"),
+        ("bare", "decoder.self.masked", "without a causal mask"),
+        ("bare", "decoder.cross.output", "hear every head"),
+        ("bare", "decoder.logits", "could come next"),
+        ("bare", "decoder.probabilities", "Greedy decoding"),
+    ],
+)
+def test_stations_of_other_kinds_of_model_say_what_they_do(model, station, words):
+    at = open_page("walkthrough", model=model, text="a b c", station=station)
+    assert words in texts(at) and HOLDS in texts(at)
+
+
+def test_layer_head_token_and_step_are_chosen_and_in_the_url():
+    at = walkthrough(station="encoder.self.weights")
+    at = checked(at.selectbox(key="walk-layer").set_value(1).run())
+    at = checked(at.selectbox(key="walk-head").set_value(3).run())
+    at = checked(at.selectbox(key="walk-token").set_value(2).run())
+    assert "Encoder · layer 1 · self-attention · head 3" in texts(at)
+    wanted = {"station": "encoder.self.weights", "layer": "1", "head": "3", "token": "2"}
+    assert wanted.items() <= dict(at.query_params).items()
+    at = walkthrough(station="decoder.cross.weights")
+    at = checked(at.selectbox(key="walk-token").set_value(1).run())
+    assert at.query_params["step"] == "1"
+
+
+def test_back_and_next_go_one_station():
+    at = walkthrough(station="decoder.self.scaled", kind="decoder_self", layer="1")
+    at = checked(at.button(key="walk-next-above").click().run())
+    assert at.query_params["station"] == "decoder.self.masked" and at.query_params["layer"] == "1"
+    at = checked(at.button(key="walk-back-below").click().run())
+    at = checked(at.button(key="walk-back-above").click().run())
+    assert at.query_params["station"] == "decoder.self.products"
+    assert walkthrough().button(key="walk-back-above").disabled
+
+
+def test_the_pronoun_is_followed_where_the_sentence_has_one():
+    at = walkthrough(station="encoder.embedding")
+    seen = load(PRONOUNS).inspect(CLASSIC)
+    assert seen.source_tokens[at.selectbox(key="walk-token").value].strip("▁") == "it"
+
+
+def test_the_numbers_on_the_page_are_the_ones_of_the_decoding():
+    at = walkthrough(station="decoder.probabilities", step="0")
+    seen = load(PRONOUNS).inspect(CLASSIC)
+    assert f"with probability **{number(float(seen.probabilities[0]))}**" in texts(at)
+    figures = [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
+    assert "probabilities of the 12 best" in figures[1]["layout"]["annotations"][0]["text"]
+
+
+def test_a_switch_is_marked_on_the_map_and_told_where_it_acts():
+    switch = "off:decoder.0.cross:1"
+    at = walkthrough(station="decoder.cross.context", head="1", layer="0", switch=switch)
+    assert "head 1 off**: numbers here moved by up to" in said(at)
+    marked = [box for box in the_map(at)["boxes"] if box["switched"]]
+    assert [box["station"] for box in marked] == ["decoder.cross.context"]
+    layouts = [json.loads(chart.proto.spec)["layout"] for chart in at.get("plotly_chart")]
+    names = [note["text"] for layout in layouts for note in layout["annotations"]]
+    assert any("as computed" in name for name in names) and any("as a switch leaves it · all 0" in n for n in names)
+    at = walkthrough(station="decoder.self.qkv", layer="1", switch=switch)
+    assert "in a layer that is not unfolded" in texts(at)
+    assert not [box for box in the_map(at)["boxes"] if box["switched"]]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"station": "encoder.nowhere"}, "There is no station “encoder.nowhere”"),
+        ({"station": "<script>alert(1)</script>"}, "There is no station"),
+        ({"token": "99", "station": "encoder.ids"}, "There is no token 99: there are tokens 0 to"),
+        ({"step": "77", "station": "decoder.ids"}, "There is no step 77"),
+        ({"token": "x"}, "The link says token “x”, which is no number of a token"),
+        ({"layer": "9", "station": "decoder.ffn.hidden"}, "Layer 9 does not exist"),
+        ({"head": "9", "station": "encoder.self.qkv"}, "Head 9 does not exist"),
+    ],
+)
+def test_a_link_that_asks_for_what_is_not_there_is_answered_in_a_sentence(parameters, sentence):
+    at = walkthrough(**parameters)
+    assert sentence in said(at)
+    assert "The equation gives" in texts(at)
+
+
+def test_another_sentence_follows_other_tokens():
+    at = walkthrough(station="encoder.ids", token="12")
+    at = checked(at.text_input(key="choose-text").set_value("The cat slept.").run())
+    assert "token" not in at.query_params and "There is no token" not in texts(at)
+
+
+def test_a_model_without_a_station_of_the_link_says_so():
+    at = open_page("walkthrough", model="bare", text="a b", station="encoder.positions")
+    assert "There is no station “encoder.positions” in bare" in said(at)
+    ghosts = [box["label"] for box in the_map(at)["boxes"] if box["ghost"]]
+    assert ghosts == ["no positions", "no positions"]
+
+
+def test_tokens_are_never_markup():
+    at = walkthrough(text="<b>x</b> </script> it", station="encoder.self.weights")
+    specs = "".join(chart.proto.spec for chart in at.get("plotly_chart"))
+    assert "<b>x</b>" not in specs and "</script>" not in specs
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_station_has_its_words_and_its_place_on_the_map(kind):
+    model = random_model(**KINDS[kind])
+    order, gone = stations(model), missing_stations(model)
+    for chosen in order:
+        words = told(chosen, model.config)
+        assert words.title and words.says and words.equation.count("{") == words.equation.count("}") and words.paper
+        drawing = draw_map(order, gone, chosen, {"encoder": 0, "decoder": 0}, model.config, {}).data()
+        (box,) = (box for box in drawing["boxes"] if box["chosen"])
+        assert box["station"] == str(chosen) and box["label"] == short_name(chosen, model.config).replace(
+            "All layers", box["label"]
+        )
+        for box in drawing["boxes"]:
+            assert box["x"] >= 0 and box["x"] + box["w"] <= WIDTH
+            assert box["y"] >= 0 and box["y"] + box["h"] <= drawing["height"]
+        assert {box["station"] for box in drawing["boxes"] if box["station"]} <= set(map(str, order))
+
+
+def test_boxes_of_one_stack_never_overlap():
+    model = random_model(norm="pre", positions="alibi")
+    order = stations(model)
+    for chosen in order:
+        drawing = draw_map(order, (), chosen, {"encoder": 0, "decoder": 0}, model.config, {}).data()
+        for left in (True, False):
+            column = sorted((b["y"], b["h"]) for b in drawing["boxes"] if (b["x"] < WIDTH / 2) == left)
+            assert all(y + h <= below for (y, h), (below, _) in pairwise(column)), str(chosen)
+
+
+def test_a_model_without_scaling_shows_the_gap():
+    model = random_model(scale_scores=False)
+    chosen = Station("decoder", "cross", "products")
+    drawing = draw_map(stations(model), missing_stations(model), chosen, {"encoder": 0, "decoder": 0}, model.config, {})
+    assert "no ÷ √dₖ" in [box.label for box in drawing.boxes if box.ghost]
