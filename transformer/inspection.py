@@ -3,6 +3,7 @@
 Not here: how they are recorded (lab.py).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -144,3 +145,19 @@ class Comparison:
         shift = self.forced_after - self.forced_before
         step = int(np.abs(shift).argmax())
         return step, float(shift[step])
+
+
+@dataclass(frozen=True)
+class AttentionShift:
+    """All attention without and with some switches, both on the prefixes of the original output (teacher-forced)."""
+
+    before: Mapping[AttentionKind, Attention]
+    after: Mapping[AttentionKind, Attention]
+
+    def largest(self) -> tuple[tuple[float, AttentionKind, int, int], ...]:
+        """(largest change of a weight, kind, layer, head) of every head, the most moved first."""
+        found: list[tuple[float, AttentionKind, int, int]] = []
+        for kind, before in self.before.items():
+            moved = np.abs(self.after[kind].weights - before.weights).max(axis=(-2, -1))  # -> [layer head]
+            found += [(float(moved[layer, head]), kind, layer, head) for layer, head in np.ndindex(moved.shape)]
+        return tuple(sorted(found, key=lambda entry: -entry[0]))

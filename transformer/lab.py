@@ -20,7 +20,7 @@ from transformer.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
 from transformer.config import DecodeConfig
 from transformer.data import encode_sources
 from transformer.decoding import Constraints, Step, greedy, teacher_forced_log_probs
-from transformer.inspection import KIND_SITES, Attention, AttentionKind, Comparison, Inspection
+from transformer.inspection import KIND_SITES, Attention, AttentionKind, AttentionShift, Comparison, Inspection
 from transformer.interventions import (
     Copied,
     HeadsMean,
@@ -34,7 +34,17 @@ from transformer.model import Transformer
 from transformer.taps import Address, Recorder, Recording, Site, chain
 from transformer.tokenizer import EOS, Tokenizer
 
-__all__ = ["KIND_SITES", "Attention", "AttentionKind", "Comparison", "Inspection", "Lab", "Translation", "load"]
+__all__ = [
+    "KIND_SITES",
+    "Attention",
+    "AttentionKind",
+    "AttentionShift",
+    "Comparison",
+    "Inspection",
+    "Lab",
+    "Translation",
+    "load",
+]
 
 GREEDY = DecodeConfig()
 
@@ -216,22 +226,29 @@ class Lab:
             kl_divergence=(p.exp() * (p - q)).sum(dim=-1).clamp(min=0).numpy(),
         )
 
-    @torch.no_grad()
-    def attention_on(self, seen: Inspection, kind: AttentionKind, interventions: Iterable[Intervention]) -> Attention:
-        """One kind of attention under some switches while an inspection's output is read again, teacher-forced.
+    def attention_shift(self, comparison: Comparison) -> AttentionShift:
+        """All attention without and with the switches on the same prefixes: those of the original output."""
+        before, after = comparison.before, comparison.after
+        return AttentionShift(
+            self.attention_on(before, before.interventions), self.attention_on(before, after.interventions)
+        )
 
-        So two of them stand on the same prefixes, whatever else the switches would have written.
-        """
-        stack, _ = KIND_SITES[kind]
+    @torch.no_grad()
+    def attention_on(
+        self, seen: Inspection, interventions: Iterable[Intervention]
+    ) -> Mapping[AttentionKind, Attention]:
+        """All attention under some switches while an inspection's output is read again, teacher-forced."""
         config = self.model.config
-        n_layers = config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
-        wanted = {_site(kind, layer, tensor) for layer in range(n_layers) for tensor in ("weights", "mask")}
-        recorder = Recorder(wanted.__contains__)
+        recorder = Recorder(_attention_sites)
         tap = compile_interventions(self.resolved(interventions), self.model)
         target = torch.tensor([[config.bos_id, *seen.target_ids[:-1]]])
         self.model(torch.tensor([seen.source_ids]), target, tap=chain(tap, recorder))
-        shown = seen.attention(kind)
-        return _of_pass(recorder.recording, kind, n_layers, shown.queries, shown.keys)
+        layers = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}
+        found: dict[AttentionKind, Attention] = {}
+        for kind, (stack, _) in KIND_SITES.items():
+            shown = seen.attention(kind)
+            found[kind] = _of_pass(recorder.recording, kind, layers[stack], shown.queries, shown.keys)
+        return found
 
     def _encode(self, texts: Sequence[str]) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
         config = self.model.config

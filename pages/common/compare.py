@@ -1,10 +1,17 @@
-"""The output on the screen; under switches, before and after with what changed marked and the effect measured."""
+"""The output on the screen; under switches, before and after side by side, and what was measured on equal prefixes."""
 
 import streamlit as st
 
 from pages.common import loading, wording
+from pages.common.components.aligned_tokens import aligned_tokens
+from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
-from pages.common.controls import Scene, switch_chips
+from pages.common.scene import Scene
+from pages.common.state import choose
+from pages.common.switch_panel import switch_chips
+from transformer.figures.comparison import WIDTH, difference_figure, probabilities_figure
+from transformer.figures.theme import KIND_NAMES
+from transformer.inspection import AttentionShift, Comparison
 
 
 def show_output(scene: Scene) -> None:
@@ -22,23 +29,68 @@ def show_output(scene: Scene) -> None:
         )
         return
     comparison = loading.get_comparison(scene.lab, scene.view.text, scene.view.switches)
-    marks = [{i for i, changed in enumerate(line) if changed} for line in comparison.marks]
-    token_chips(
-        comparison.before.target_tokens,
-        label="before",
-        changed=marks[0],
-        probabilities=comparison.before.probabilities.tolist(),
-        key="before",
-    )
-    token_chips(
-        comparison.after.target_tokens,
-        label="after",
-        changed=marks[1],
-        probabilities=comparison.after.probabilities.tolist(),
-        key="after",
+    before, after = comparison.before, comparison.after
+    aligned_tokens(
+        (before.target_tokens, before.probabilities.tolist()),
+        (after.target_tokens, after.probabilities.tolist()),
+        comparison.alignment,
+        labels=("before", "after"),
+        key="aligned",
     )
     result, measures = wording.effect(comparison)
     st.markdown(result)
     st.caption(" ".join((measures, *wording.pronoun_effect(comparison))), help=wording.KL_EXPLAINED)
     for note in wording.switch_notes(comparison):
         st.caption(note)
+    with st.container(horizontal=True, gap="medium"):
+        with st.container(width=WIDTH):
+            _show_probabilities(comparison)
+        with st.container(width=WIDTH):
+            _show_difference(scene, loading.get_attention_shift(scene.lab, scene.view.text, scene.view.switches))
+
+
+def _show_probabilities(comparison: Comparison) -> None:
+    """Each token of the original output before and after, given the original words before it."""
+    st.caption("Each token of the original output, after the same words (teacher-forced)")
+    figure = probabilities_figure(
+        comparison.before.target_tokens,
+        comparison.forced_before,
+        comparison.forced_after,
+        comparison.kl_divergence,
+        dark=_is_dark(),
+    )
+    scrolling_figure(figure, key="probabilities")
+
+
+def _show_difference(scene: Scene, shift: AttentionShift) -> None:
+    """What the switches did to the weights of the chosen head, and the way to the head that moved most."""
+    kind, layer, head = scene.view.kind, scene.layer, scene.head
+    st.caption(f"{KIND_NAMES[kind]} · layer {layer} · head {head} · after minus before, on the same words")
+    before, after = shift.before[kind], shift.after[kind]
+    old, new = before.weights[layer, head], after.weights[layer, head]
+    most, *_ = shift.largest()
+    if (old == new).all():
+        st.markdown("No weight of this head moved: the largest change is exactly 0.")
+    else:
+        mask = before.mask[layer] | after.mask[layer]
+        figure = difference_figure(old, new, before.queries, before.keys, kind=kind, mask=mask, dark=_is_dark())
+        scrolling_figure(figure, key="difference")
+    if most[1:] != (kind, layer, head):
+        _offer_most_moved(*most)
+
+
+def _offer_most_moved(moved: float, kind: str, layer: int, head: int) -> None:
+    if moved == 0:
+        st.caption("Nor did a weight of any other head.")
+        return
+    st.button(
+        f"Moved most, by {wording.number(moved)}: {KIND_NAMES[kind].lower()}, layer {layer}, head {head}",  # type: ignore[index]
+        key="most-moved",
+        type="tertiary",
+        icon=":material/arrow_forward:",
+        on_click=lambda: choose(kind=kind, layer=layer, head=head),
+    )
+
+
+def _is_dark() -> bool:
+    return st.context.theme.type == "dark"

@@ -15,7 +15,7 @@ from transformer.analysis.search_tree import SearchTree, search_tree
 from transformer.config import LengthNorm
 from transformer.corpora import CorpusError, load_corpus
 from transformer.interventions import HeadsMean, Intervention, MaskOff, parse_intervention
-from transformer.lab import AttentionKind, Comparison, Inspection, Lab, load
+from transformer.lab import AttentionKind, AttentionShift, Comparison, Inspection, Lab, load
 from transformer.pairs import Pair, words
 from transformer.pronouns.reading import read as read_pronoun_sentence
 from transformer.settings import WEIGHTS_FILE, CheckpointError, Found, find_checkpoint, list_checkpoints
@@ -83,6 +83,11 @@ def get_road(lab: Lab, text: str, switches: Sequence[object], forced: Sequence[t
 def get_comparison(lab: Lab, text: str, switches: Sequence[object]) -> Comparison:
     """`lab.compare`, remembered."""
     return _comparison(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)))
+
+
+def get_attention_shift(lab: Lab, text: str, switches: Sequence[object]) -> AttentionShift:
+    """`lab.attention_shift` of the comparison, remembered for a while: it is large."""
+    return _attention_shift(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -251,6 +256,12 @@ def _forcing(name: str, age: int, text: str) -> Forcing:
 def _comparison(name: str, age: int, text: str, switches: tuple[str, ...]) -> Comparison:
     lab = get_lab(name)
     return lab.effect(get_inspection(lab, text), get_inspection(lab, text, switches))
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _attention_shift(name: str, age: int, text: str, switches: tuple[str, ...]) -> AttentionShift:
+    lab = get_lab(name)
+    return lab.attention_shift(get_comparison(lab, text, switches))
 
 
 def _age(folder: Path) -> int:

@@ -1,0 +1,51 @@
+"""What switches did, drawn: the numbers in the traces are those that were handed in."""
+
+import numpy as np
+import pytest
+
+from transformer.figures import theme
+from transformer.figures.comparison import WIDTH, difference_figure, probabilities_figure
+
+TOKENS = ["▁il", "<b>x</b>", "</s>"]
+BEFORE, AFTER, KL = np.array([0.9, 0.2, 0.5]), np.array([0.1, 0.6, 0.5]), np.array([2.0, 0.5, 0.0])
+
+
+def markers(fig):
+    return {trace.name: trace for trace in fig.data if trace.type == "scatter" and trace.mode == "markers"}
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_probabilities_and_divergences_are_drawn_as_they_are_with_falls_blue_and_rises_vermilion(dark):
+    fig = probabilities_figure(TOKENS, BEFORE, AFTER, KL, dark=dark)
+    found = markers(fig)
+    assert list(found["before"].y) == BEFORE.tolist() and list(found["after"].y) == AFTER.tolist()
+    (bars,) = (trace for trace in fig.data if trace.type == "bar")
+    assert list(bars.y) == KL.tolist() and fig.layout.yaxis2.title.text == "KL, nats"
+    scale = theme.diverging(dark)
+    assert list(found["after"].marker.color) == [scale[1][1], scale[-2][1], theme.palette(dark).quiet]
+
+
+def test_markup_in_a_token_stays_text():
+    fig = probabilities_figure(TOKENS, BEFORE, AFTER, KL)
+    assert "&lt;b&gt;x&lt;/b&gt;" in markers(fig)["after"].customdata[1]
+    assert "<b>x" not in "".join(fig.layout.xaxis.ticktext)
+
+
+def test_as_many_numbers_as_tokens_are_needed():
+    with pytest.raises(ValueError, match="3 tokens need as many probabilities"):
+        probabilities_figure(TOKENS, BEFORE[:2], AFTER, KL)
+
+
+@pytest.mark.parametrize("n", [3, 16, 40])
+def test_a_difference_is_drawn_around_zero_and_fits_its_column_up_to_forty_tokens(n):
+    rng = np.random.default_rng(n)
+    before, after = rng.random((2, n, n)).astype(np.float32)
+    tokens = [f"t{i}" for i in range(n)]
+    fig = difference_figure(before, after, tokens, tokens, kind="cross")
+    trace = fig.data[0]
+    np.testing.assert_array_equal(trace.z, after - before)
+    assert trace.zmin == -trace.zmax == -np.abs(after - before).max()
+    assert fig.layout.meta["smallest_width"] <= max(WIDTH, 9 * n + 120)
+    margin = fig.layout.margin
+    square = (fig.layout.height - margin.t - margin.b) / n
+    assert fig.layout.meta["smallest_width"] == pytest.approx(margin.l + margin.r + n * square, abs=n)

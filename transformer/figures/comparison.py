@@ -1,0 +1,112 @@
+"""What switches did: to each token's probability, to each step's whole distribution, and to one head's weights."""
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from transformer.figures import theme
+from transformer.figures.attention import difference_heatmap
+from transformer.figures.labels import axis_labels, hover_label, label_width
+
+WIDTH = 460
+"""Pixels that each of the two figures is made for, so that both stand side by side."""
+_SEEN = 0.001
+"""A smaller move of a probability has no colour."""
+_TOKEN, _LEFT, _CHARACTER = 24, 52, 7.8
+"""Pixels: of a token's column, of the axis beside them, of a character."""
+
+
+def probabilities_figure(
+    tokens: Sequence[str],
+    before: Float[ndarray, "_"],
+    after: Float[ndarray, "_"],
+    kl_divergence: Float[ndarray, "_"],
+    *,
+    dark: bool = False,
+) -> go.Figure:
+    """Above, each token's probability without (open) and with the switches (filled), blue where it fell and vermilion
+    where it rose; below, the KL divergence of that step's whole distribution in nats."""
+    if not len(tokens) == len(before) == len(after) == len(kl_divergence):
+        raise ValueError(f"{len(tokens)} tokens need as many probabilities and divergences")
+    colours, scale = theme.palette(dark), theme.diverging(dark)
+    fell, rose = scale[1][1], scale[-2][1]
+    steps = list(range(len(tokens)))
+    moves = [float(q - p) for p, q in zip(before, after, strict=True)]
+    paints = [colours.quiet if abs(move) < _SEEN else rose if move > 0 else fell for move in moves]
+    notes = [
+        f"<b>{hover_label(token)}</b>, step {step}<br>probability {p:.6g} before, {q:.6g} after ({q - p:+.3g})"
+        f"<br>KL divergence {kl:.4g} nats"
+        for step, token, p, q, kl in zip(steps, tokens, before, after, kl_divergence, strict=True)
+    ]
+    fig = theme.apply(go.Figure(), dark)
+    for paint in dict.fromkeys(paints):
+        x, y = [], []
+        for step in steps:
+            if paints[step] == paint:
+                x += [step, step, None]
+                y += [before[step], after[step], None]
+        fig.add_scatter(x=x, y=y, mode="lines", line={"color": paint, "width": 2}, hoverinfo="skip", showlegend=False)
+    shared = {"mode": "markers", "customdata": notes, "hovertemplate": "%{customdata}<extra></extra>"}
+    hollow = {
+        "symbol": "circle",
+        "size": 9,
+        "color": colours.background,
+        "line": {"color": colours.quiet, "width": 1.5},
+    }
+    fig.add_scatter(x=steps, y=before, name="before", marker=hollow, **shared)
+    fig.add_scatter(x=steps, y=after, name="after", marker={"size": 9, "color": paints}, **shared)
+    fig.add_bar(
+        x=steps, y=kl_divergence, yaxis="y2", width=0.5, marker={"color": colours.quiet}, showlegend=False,
+        customdata=notes, hovertemplate="%{customdata}<extra></extra>",
+    )  # fmt: skip
+    return _lay_out(fig, tokens, float(kl_divergence.max(initial=0.0)), dark)
+
+
+def _lay_out(fig: go.Figure, tokens: Sequence[str], highest_kl: float, dark: bool) -> go.Figure:
+    colours = theme.palette(dark)
+    plain = {"zeroline": False, "tickfont": {"color": colours.text, "size": 12}, "fixedrange": True, "showline": False}
+    title = {"font": {"size": 12, "color": colours.quiet}, "standoff": 6}
+    deep = label_width(tokens) * _CHARACTER + 16
+    fig.update_xaxes(
+        tickvals=list(range(len(tokens))), range=[-0.6, len(tokens) - 0.4], tickangle=-90, fixedrange=True, anchor="y2",
+        ticktext=axis_labels(tokens, quiet=colours.quiet, faint=colours.faint), ticks="",
+        tickfont={"family": theme.MONOSPACE, "size": 12},
+    )  # fmt: skip
+    grid = {"showgrid": True, "gridcolor": colours.line, **plain}
+    top = highest_kl * 1.1 or 1.0
+    shares = {"domain": [0.42, 1], "range": [-0.04, 1.04], "tickvals": [0, 0.5, 1]}
+    return fig.update_layout(
+        yaxis={**grid, **shares, "title": {"text": "probability", **title}},
+        yaxis2={**grid, "domain": [0, 0.3], "range": [0, top], "nticks": 3, "title": {"text": "KL, nats", **title}},
+        height=round(262 + deep),
+        margin={"l": _LEFT, "r": 8, "t": 30, "b": deep},
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 12}},
+        dragmode=False,
+        meta={"smallest_width": _LEFT + 8 + _TOKEN * len(tokens)},
+    )  # fmt: skip
+
+
+def difference_figure(
+    before: Float[ndarray, "query key"],
+    after: Float[ndarray, "query key"],
+    queries: Sequence[str],
+    keys: Sequence[str],
+    *,
+    kind: theme.Kind,
+    mask: Bool[ndarray, "query key"] | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """`difference_heatmap`, after minus before around 0, made for a column of `WIDTH` pixels."""
+    fig = difference_heatmap(before, after, queries, keys, kind=kind, mask=mask, dark=dark)
+    margin = fig.layout.margin
+    drawn = (fig.layout.height - margin.t - margin.b) / max(len(queries), 1)
+    cell = min(drawn, max(9.0, (WIDTH - margin.l - margin.r) / max(len(keys), 1)))
+    size = {"size": max(8.0, min(14.0, cell * 0.72))}
+    fig.update_xaxes(tickfont=size)
+    fig.update_yaxes(tickfont=size)
+    width = margin.l + margin.r + cell * len(keys)
+    return fig.update_layout(
+        height=round(margin.t + margin.b + cell * len(queries)), meta={"smallest_width": round(width)}
+    )
