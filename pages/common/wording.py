@@ -48,9 +48,11 @@ def token(piece: str) -> str:
 
 
 def number(value: float, *, signed: bool = False) -> str:
-    """Three significant digits: 0.998, −0.0141, 3.2 × 10⁻⁷, 0."""
+    """Three significant digits: 0.998, −0.0141, 3.2 × 10⁻⁷, 0; or NaN."""
     if value == 0:
         return "0"
+    if value != value:
+        return "NaN"
     sign = "−" if value < 0 else ("+" if signed else "")
     size = abs(value)
     if size >= 1e-3:

@@ -1,0 +1,70 @@
+"""The Doctor's panel on Train and Runs: findings with their numbers, what was checked, and how often it looks again."""
+
+import os
+
+import psutil
+import pytest
+from page_models import open_page, texts
+from page_runs import made_run, put_status, trained_run
+
+from pages.common.training import doctor
+from pages.common.wording import plain
+from transformer import runs
+from transformer.files import append_rows
+from transformer.settings import METRICS_FILE, WEIGHTS_FILE
+
+
+@pytest.fixture(autouse=True)
+def own_runs(tmp_path, monkeypatch):
+    """An empty folder of runs."""
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
+
+
+def examined() -> None:
+    """Waits until nothing is being examined."""
+    for future in list(doctor.examinations().found.values()):
+        future.result()
+
+
+def at_work(run_id: str) -> None:
+    me = psutil.Process(os.getpid())
+    put_status(run_id, state="running", phase="training", pid=me.pid, create_time=me.create_time())
+
+
+@pytest.mark.parametrize("page", ["train", "runs"])
+def test_a_finished_run_is_examined_and_what_was_checked_is_said(page):
+    run_id = trained_run()
+    at = open_page(page, run=run_id)
+    examined()
+    said = texts(at.run())
+    assert "Doctor" in said and "Checked:" in said
+    assert "a vocabulary of 24" in said, "the corpus was read, in the background"
+    assert plain("over-fitting (2 evaluations, 4 are needed)") in said
+
+
+def test_a_loss_that_is_no_number_is_told_with_its_step_and_a_way_out():
+    run_id = made_run()
+    losses = [*(3.0 / step for step in range(1, 8)), float("nan")]
+    shared = {"split": "train", "learning_rate": 0.5, "gradient_norm": 2.0, "tokens": 9, "tokens_per_s": 9.0}
+    rows = [
+        shared | {"step": step, "loss": loss, "elapsed_s": float(step)} for step, loss in enumerate(losses, start=1)
+    ]
+    append_rows(runs.run_folder(run_id) / METRICS_FILE, rows)
+    put_status(run_id, state="failed", step=8, error="the loss is no longer a finite number at step 8")
+    said = texts(open_page("train", run=run_id))
+    assert "at step 8" in said and plain("learning rate") in said
+
+
+def test_a_run_at_work_is_not_examined_anew_with_each_of_its_weights(monkeypatch):
+    run_id = trained_run()
+    at_work(run_id)
+    run, all_of_them = runs.get_run(run_id), doctor.Examinations()
+    first, busy = all_of_them.of(run)
+    assert busy and first is None
+    next(iter(all_of_them.found.values())).result()
+    os.utime(run.folder / WEIGHTS_FILE)
+    later, busy = all_of_them.of(run)
+    assert not busy and later is not None and len(all_of_them.found) == 1
+    monkeypatch.setattr(doctor, "AGAIN_S", 0.0)
+    assert all_of_them.of(run) == (later, True) and len(all_of_them.found) == 2
+    all_of_them.pool.shutdown()
