@@ -3,7 +3,9 @@
 from pages.common import controls
 from pages.common.head_alike import draw_alike
 from pages.common.head_choices import SECTIONS, choices, segments
+from pages.common.head_evidence import draw_evidence
 from pages.common.head_roles import draw_roles
+from pages.common.head_search import draw_search
 from pages.common.head_worth import draw_worth
 
 chosen = choices()
@@ -17,3 +19,9 @@ match chosen.section:
     case "worth":
         controls.switch_chips(scene)
         draw_worth(scene, chosen)
+    case "smallest":
+        controls.switch_chips(scene)
+        draw_search(scene, chosen)
+    case "evidence":
+        controls.switch_chips(scene)
+        draw_evidence(scene, chosen)

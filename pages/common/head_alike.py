@@ -35,7 +35,7 @@ def draw_alike(scene: Scene, chosen: Choices) -> None:
         _say_groups(scene, found, profiles, distances, groups)
     with left:
         order = [head for group in groups for head in group]
-        names = [f"{profiles[head].at.layer} · {profiles[head].at.head}" for head in order]
+        names = [f"{profiles[head].at.layer}·{profiles[head].at.head}" for head in order]
         figure = likeness_map(
             distances[np.ix_(order, order)], names, kind=kind, sizes=[len(group) for group in groups], dark=is_dark()
         )

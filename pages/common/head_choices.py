@@ -57,7 +57,7 @@ class Choices:
     """Which heads are in the table, compared, or searched."""
     sort: str = ""
     """The column by which the table is sorted, with a minus where the largest comes first."""
-    closest: float = 0.3
+    closest: float = 0.45
     """The mean distance up to which heads are grouped."""
     worth: Worth = "sentence"
     step: int | None = None
@@ -108,7 +108,7 @@ def read(parameters: Mapping[str, str]) -> Choices:
     return Choices(**found)
 
 
-WORTHS = ("log_prob", "instead", "loss", "exact_match", "per_token", "pooled", "received")
+WORTHS = ("log_prob", "instead", "loss", "exact_match", "per_token", "tokens", "pooled", "received")
 """Columns of the table of what heads are worth."""
 COLUMNS = ("entropy", "largest", "error_rate", "accuracy", "error_rate_read")
 """Columns of the table beside the patterns."""

@@ -185,7 +185,7 @@ def _draw_table(scene: Scene, chosen: Choices, found: Survey, columns: Sequence[
                     f"{value:.2f}",
                     value,
                     None if name == "entropy" else value,
-                    even.get(name) if chosen.measure == "weight" else None,
+                    mark=even.get(name) if chosen.measure == "weight" else None,
                     note=_note(found, profile, name),
                 )
             )

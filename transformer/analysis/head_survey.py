@@ -165,7 +165,7 @@ class Survey:
         usual: dict[Pattern, float] = {name: a for name, a in above.items() if name != "referent" and a >= NOTICEABLE}
         found = clear or usual
         best = sorted(found, key=lambda name: -found[name])
-        equal = [name for name in best[:2] if found[best[0]] - found[name] <= 0.02]
+        equal: list[Pattern] = [name for name in best[:2] if found[best[0]] - found[name] <= 0.02]
         return Role(tuple(equal), bool(clear))
 
 

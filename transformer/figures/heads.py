@@ -17,6 +17,8 @@ _CELL, _NUMBERED = 46.0, 36.0
 """Pixels of a cell at most, and those from which its number fits into it."""
 _WIDTH = 620.0
 """Pixels that the cells share where there are many."""
+_EFFECT_WIDTH = 440.0
+_NUMBERED_BRIEFLY = 26.0
 _CHARACTER = 0.6
 _BAR_WIDTH = 120
 _SHORT_KINDS: dict[Kind, str] = {
@@ -103,7 +105,7 @@ def likeness_map(
             fig.add_shape(type="rect", **corners, line={"color": theme.kind_colour(kind, dark), "width": 2.5})
         start += size
     longest = max(map(len, names))
-    _axes(fig, names, names, longest, longest, dark, row_title="", column_title="layer · head")
+    _axes(fig, names, names, longest, longest, dark, row_title="", column_title="layer·head")
     return _legend(fig, "distance", dark)
 
 
@@ -123,11 +125,21 @@ def effect_map(
         ]
         for row, target in enumerate(targets)
     ]
-    fig = _cells(effect, texts, theme.diverging(dark), (-reach, reach), dark)
+    numbers = [["" if abs(value) < 0.05 else f"{value:.1f}" for value in row] for row in effect.tolist()]
+    fig = _cells(effect, texts, theme.diverging(dark), (-reach, reach), dark, width=_EFFECT_WIDTH, numbers=numbers)
     colours = theme.palette(dark)
     rows, columns = (axis_labels(side, quiet=colours.quiet, faint=colours.faint) for side in (targets, sources))
     widths = label_width(targets), label_width(sources)
-    _axes(fig, rows, columns, *widths, dark, row_title="output token", column_title="source token that is erased")
+    _axes(
+        fig,
+        rows,
+        columns,
+        *widths,
+        dark,
+        row_title="output token",
+        column_title="source token that is erased",
+        width=_EFFECT_WIDTH,
+    )
     return _legend(fig, "nats lost", dark)
 
 
@@ -211,9 +223,18 @@ def _cells(
     scale: theme.Scale,
     limits: tuple[float, float],
     dark: bool,
+    *,
+    width: float = _WIDTH,
+    numbers: list[list[str]] | None = None,
 ) -> go.Figure:
-    cell = _cell(values.shape[1])
-    numbers = [[_short(value, scale, limits) for value in row] for row in values.tolist()]
+    """The cells with a number in each where there is room; `numbers` says which, else two decimals everywhere."""
+    cell = _cell(values.shape[1], width)
+    room = _NUMBERED if numbers is None else _NUMBERED_BRIEFLY
+    written = numbers or [[_short(value) for value in row] for row in values.tolist()]
+    texts_in_ink = [
+        [_inked(text, value, scale, limits) for text, value in zip(line, row, strict=True)]
+        for line, row in zip(written, values.tolist(), strict=True)
+    ]
     trace = go.Heatmap(
         z=values,
         x=np.arange(values.shape[1]),
@@ -222,8 +243,8 @@ def _cells(
         zmax=limits[1],
         colorscale=scale,
         colorbar=_colour_bar(limits, dark),
-        text=numbers if cell >= _NUMBERED else None,
-        texttemplate="%{text}" if cell >= _NUMBERED else None,
+        text=texts_in_ink if cell >= room else None,
+        texttemplate="%{text}" if cell >= room else None,
         textfont={"size": 12},
         xgap=1 if cell > 12 else 0,
         ygap=1 if cell > 12 else 0,
@@ -261,9 +282,10 @@ def _axes(
     *,
     row_title: str,
     column_title: str,
+    width: float = _WIDTH,
 ) -> None:
     """Square cells from the upper left corner, with room for exactly these labels."""
-    cell = _cell(len(columns))
+    cell = _cell(len(columns), width)
     size = max(8.0, min(13.0, cell * 0.8))
     widths = [width * size * _CHARACTER for width in (row_width, column_width)]
     lies = widths[1] < cell - 4
@@ -331,16 +353,24 @@ def _frame(fig: go.Figure, cell: tuple[int, int], colour: str) -> None:
     fig.add_shape(type="rect", **corners, line={"color": colour, "width": 2.5})
 
 
-def _cell(n_columns: int) -> float:
-    return min(_CELL, _WIDTH / max(n_columns, 1))
+def _cell(n_columns: int, width: float = _WIDTH) -> float:
+    return min(_CELL, width / max(n_columns, 1))
 
 
-def _short(value: float, scale: theme.Scale, limits: tuple[float, float]) -> str:
+def _short(value: float) -> str:
     if math.isnan(value):
         return ""
+    if abs(value) < 0.005:
+        return "0"
+    return _typeset(f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}" if abs(value) < 99.95 else f"{value:.0f}")
+
+
+def _inked(text: str, value: float, scale: theme.Scale, limits: tuple[float, float]) -> str:
+    """The number in a colour that stands out on its cell."""
+    if not text:
+        return ""
     position = (value - limits[0]) / (limits[1] - limits[0])
-    digits = f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}" if abs(value) < 99.95 else f"{value:.0f}"
-    return f'<span style="color:{theme.ink_on(scale, position)}">{_typeset(digits)}</span>'
+    return f'<span style="color:{theme.ink_on(scale, position)}">{_typeset(text)}</span>'
 
 
 def _loses(nats: float) -> str:

@@ -107,7 +107,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (cell.bar !== null) {
       const track = element("span", "track");
       const bar = element("span", "bar");
-      bar.style.width = `${100 * cell.bar}%`;
+      bar.style.left = `${100 * Math.min(cell.start, cell.bar)}%`;
+      bar.style.width = `${100 * Math.abs(cell.bar - cell.start)}%`;
       track.append(bar);
       if (cell.mark !== null) {
         const mark = element("span", "mark");

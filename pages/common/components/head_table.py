@@ -39,6 +39,8 @@ class Cell:
     """What it is sorted by."""
     bar: float | None = None
     """How far its bar goes, 0 to 1; None: it has none."""
+    start: float = 0.0
+    """Where its bar begins."""
     mark: float | None = None
     """Where a tick stands on the bar: what an even head would have."""
     quiet: bool = False
@@ -116,6 +118,7 @@ def _described(cell: Cell) -> dict[str, object]:
         "text": cell.text,
         "value": cell.value,
         "bar": None if cell.bar is None else round(min(1.0, max(0.0, cell.bar)), 4),
+        "start": cell.start,
         "mark": None if cell.mark is None else round(cell.mark, 4),
         "quiet": cell.quiet,
         "note": cell.note,

@@ -1,0 +1,169 @@
+"""Attention against effect, on the Heads page: each source token erased in turn, against what every head looks at."""
+
+import math
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+from numpy import ndarray
+
+from pages.common import loading
+from pages.common.components.head_table import Cell, Column, Row, head_table
+from pages.common.components.scrolling_figure import scrolling_figure
+from pages.common.controls import Scene
+from pages.common.head_choices import TABLE, Choices, segments
+from pages.common.head_roles import chosen_head, open_link, opens
+from pages.common.head_words import head_name
+from pages.common.pictures import is_dark
+from pages.common.wording import number, token
+from transformer.analysis.erasure import FEWEST, Agreement, Erasing, agreement, erasure, received
+from transformer.analysis.head_survey import HeadAt, heads_of
+from transformer.figures.heads import effect_map, weight_against_effect
+from transformer.interventions import parse_intervention
+
+_ERASE: dict[Erasing, str] = {"hidden": "Hidden from everything", "cross": "Hidden from cross-attention alone"}
+_SAID: dict[Erasing, str] = {
+    "hidden": "No query of the encoder or of cross-attention may see the token, as if it were padding; the others keep "
+    "their places. That is a state the model knows from training, and nothing is put in the token's place.",
+    "cross": "Cross-attention may not see the token; what the encoder has carried from it to other tokens stays. That "
+    "measures the very thing that a head of cross-attention can look at.",
+}
+
+
+def draw_evidence(scene: Scene, chosen: Choices) -> None:
+    """The whole section."""
+    segments("erase", "An erased token is", _ERASE, chosen.erase)
+    seen = scene.inspection
+    effect = _erasure(
+        scene.lab.name,
+        loading.age_of(scene.lab),
+        scene.view.text,
+        tuple(map(str, scene.view.switches)),
+        chosen.erase,
+    )
+    found = _agreements(scene, effect)
+    at = _in_hand(scene, found)
+    weights = seen.cross.weights[at.layer, at.head]
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        figure = effect_map(effect, seen.target_tokens, seen.source_tokens, dark=is_dark())
+        scrolling_figure(figure, key="heads-erasure")
+        st.caption("Rows: how much log-probability each output token loses when a source token is erased.")
+    with right:
+        _say(scene, effect, found, at)
+        st.caption(f"Each dot is a cell of {head_name(at)}: its weight, and what erasing that source token costs.")
+        scrolling_figure(
+            weight_against_effect(
+                weights, effect, seen.target_tokens, seen.source_tokens, kind="cross", dark=is_dark()
+            ),
+            key="heads-scatter",
+        )
+        open_link(scene, at)
+    _draw_table(scene, chosen, effect, found, at)
+    _explain(chosen)
+
+
+@st.cache_data(max_entries=64, show_spinner="Erasing each source token in turn")
+def _erasure(
+    name: str, age: int, text: str, switches: tuple[str, ...], how: Erasing
+) -> Float[ndarray, "target source"]:
+    lab = loading.get_lab(name)
+    seen = loading.get_inspection(lab, text, switches)
+    return erasure(lab.model, seen.source_ids, seen.target_ids, how, [parse_intervention(s) for s in switches])
+
+
+def _agreements(scene: Scene, effect: Float[ndarray, "target source"]) -> dict[HeadAt, Agreement]:
+    weights = scene.inspection.cross.weights.astype(np.float64)
+    cross = [at for at in heads_of(scene.lab.model) if at.kind == "cross"]
+    return {at: agreement(weights[at.layer, at.head], effect) for at in cross}
+
+
+def _in_hand(scene: Scene, found: dict[HeadAt, Agreement]) -> HeadAt:
+    """The chosen head of cross-attention; where another kind is chosen, the one that agrees best."""
+    if scene.view.kind == "cross" and scene.view.head is not None:
+        return chosen_head(scene)
+    return max(found, key=lambda at: -2.0 if math.isnan(found[at].per_token) else found[at].per_token)
+
+
+def _say(scene: Scene, effect: Float[ndarray, "target source"], found: dict[HeadAt, Agreement], at: HeadAt) -> None:
+    seen = scene.inspection
+    if len(seen.source_tokens) < FEWEST:
+        st.markdown(f"A rank correlation needs {FEWEST} source tokens, its end mark included: take a longer sentence.")
+        return
+    ranked = {at: a for at, a in found.items() if not math.isnan(a.per_token)}
+    if ranked:
+        best = max(ranked, key=lambda at: ranked[at].per_token)
+        mean = float(np.mean([a.per_token for a in ranked.values()]))
+        st.markdown(
+            f"**{head_name(at)}: ρ = {_rho(found[at].per_token)}** within an output token, over "
+            f"{found[at].n_tokens} of them. The best of {len(found)} heads of cross-attention is {head_name(best)} "
+            f"({_rho(ranked[best].per_token)}); their mean is {_rho(mean)}. 1 would be: a token is looked at the more, "
+            "the more it is needed."
+        )
+    row, column = np.unravel_index(int(effect.argmax()), effect.shape)
+    most_seen = int(seen.cross.weights[at.layer, at.head, row].argmax())
+    looks = "which is also where" if most_seen == column else f"while {token(seen.source_tokens[most_seen])} is where"
+    st.markdown(
+        f"The largest effect: without {token(seen.source_tokens[column])}, {token(seen.target_tokens[row])} loses "
+        f"{number(float(effect[row, column]))} nats, {looks} this head looks most while writing it."
+    )
+
+
+def _draw_table(
+    scene: Scene,
+    chosen: Choices,
+    effect: Float[ndarray, "target source"],
+    found: dict[HeadAt, Agreement],
+    at: HeadAt,
+) -> None:
+    columns = [
+        Column("per_token", "ρ within a token", "Mean of the rank correlations within each output token."),
+        Column("tokens", "Tokens", "Output tokens whose weights and effects could be ranked."),
+        Column("pooled", "ρ over all cells", "Rank correlation over all cells of the head together."),
+        Column("received", "ρ of the sums", "What each source token gets of a head on average, against all that the "
+               "output loses by it."),
+    ]  # fmt: skip
+    rows = []
+    for head in heads_of(scene.lab.model):
+        if head.kind == "decoder_self":  # looks at no source token
+            continue
+        weights = scene.inspection.attention(head.kind).weights[head.layer, head.head].astype(np.float64)
+        summed = _cell(received(weights, effect))
+        if head.kind == "cross":
+            own = found[head]
+            count = Cell(str(own.n_tokens), float(own.n_tokens))
+            cells: tuple[Cell | None, ...] = (_cell(own.per_token), count, _cell(own.pooled), summed)
+        else:
+            cells = (None, None, None, summed)
+        rows.append(Row(str(head), head_name(head), head.kind, opens(scene, head), cells))
+    names = {"head", *(column.name for column in columns)}
+    sort = chosen.sort if chosen.sort.removeprefix("-") in names else "-per_token"
+    head_table(rows, columns, sort=sort, chosen=str(at), page="attention", key=TABLE)
+
+
+def _cell(rho: float) -> Cell | None:
+    return (
+        None
+        if math.isnan(rho)
+        else Cell(_rho(rho), rho, (rho + 1) / 2, start=0.5, mark=0.5, note="The tick stands at 0.")
+    )
+
+
+def _rho(rho: float) -> str:
+    return "none" if math.isnan(rho) else f"{rho:+.2f}".replace("-", "−")
+
+
+def _explain(chosen: Choices) -> None:
+    with st.expander("What am I looking at?"):
+        st.markdown(
+            "Does a head look most at what is needed most? Every source token is erased in turn and the same output "
+            "is forced, so that each output token's log-probability can be compared (erasure: Li, Monroe and Jurafsky, "
+            f"2016). *{_ERASE[chosen.erase]}*: {_SAID[chosen.erase]}"
+        )
+        st.markdown(
+            "ρ is Spearman's rank correlation, ties at their mean rank, of a head's weights on the source tokens with "
+            "what erasing each of them costs (as attention is set against leaving tokens out by Jain and Wallace, "
+            "2019). Output tokens whose weights or effects are all equal cannot be ranked and are left out. Heads of "
+            "the encoder have no output token of their own: for them, what each source token gets of the head, "
+            "averaged over all queries, is ranked against what the whole output loses. Your switches hold throughout."
+        )
