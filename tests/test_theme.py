@@ -129,7 +129,7 @@ def test_numbers_can_be_read_on_every_cell(dark: bool, scale: Any) -> None:
 def test_apply_changes_the_frame_and_never_the_data() -> None:
     fig = go.Figure(go.Bar(x=["a"], y=[1.5]))
     assert theme.apply(fig, dark=True) is fig
-    assert fig.layout.font.color == theme.DARK.text
+    assert fig.layout.template.layout.font.color == theme.DARK.text
     assert fig.data[0].y == (1.5,)
 
 
