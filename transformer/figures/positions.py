@@ -161,6 +161,7 @@ def _panels(
         left = index * (width + gap)
         fig.add_heatmap(
             z=panel, name=title, coloraxis="coloraxis", hovertemplate=f"{hover}<br>{value}<extra></extra>",
+            zsmooth="fast" if panel.size >= LARGE else False,  # cells smaller than pixels, drawn as one picture
             xaxis=f"x{reference}", yaxis=f"y{reference}",
         )  # fmt: skip
         fig.update_layout(
