@@ -25,6 +25,7 @@ bench: .venv/test-ready browser
 	$(BIN)/python tests/benchmarks/decoding.py --threads 2
 	$(BIN)/python tests/benchmarks/start_latency.py
 	$(BIN)/python tests/benchmarks/page_latency.py
+	$(BIN)/python tests/benchmarks/attention_payload.py
 	$(BIN)/python tests/benchmarks/positions_latency.py
 	$(BIN)/python tests/benchmarks/steps_latency.py
 	$(BIN)/python tests/benchmarks/estimate.py

@@ -23,7 +23,7 @@ MAX_TOKENS = 64
 """Rows and columns shown at most."""
 HEAD_LINES, MODEL_LINES, NEURON_TOKENS = 24_000, 60_000, 40
 """Lines that the head view draws of one layer and the model view of all; rows and columns of the neuron view."""
-MAX_NUMBERS = 150_000
+MAX_NUMBERS = 80_000
 """Numbers in one document; of more, only the chosen layer goes in."""
 
 _CHARACTER_WIDTH = 9.2

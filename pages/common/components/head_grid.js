@@ -4,8 +4,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   setKindColours(root, data.colours);
   const [layers, heads, queries, keys] = data.shape;
   const dark = isDark(root);
-  const scale = rampOf(data.scales[dark ? "dark" : "light"]);
-  const masked = channels(data.masked[dark ? "dark" : "light"]);
+  const scale = Uint32Array.from(rampOf(data.scales[dark ? "dark" : "light"]), pixelOf);
+  const masked = pixelOf(channels(data.masked[dark ? "dark" : "light"]));
   const weights = bytes(data.weights);
   const mask = data.mask && bytes(data.mask);
   const off = new Set(data.off.map(String));
@@ -79,12 +79,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
     canvas.style.aspectRatio = `${keys} / ${queries}`;
     const context = canvas.getContext("2d");
     const image = context.createImageData(keys, queries);
+    const pixels = new Uint32Array(image.data.buffer);
     const size = queries * keys;
     const start = (layer * heads + head) * size;
     for (let index = 0; index < size; index++) {
       const allowed = !mask || mask[layer * size + index];
-      const colour = allowed ? scale[weights[start + index]] : masked;
-      image.data.set([...colour, 255], index * 4);
+      pixels[index] = allowed ? scale[weights[start + index]] : masked;
     }
     context.putImageData(image, 0, 0);
     return canvas;
@@ -114,4 +114,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
     event.preventDefault();
     cells[goal[0]]?.[goal[1]]?.focus();
   }
+}
+
+// Red, green and blue as one opaque pixel of a canvas: every browser's machines keep the lowest byte first.
+function pixelOf([red, green, blue]) {
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }

@@ -20,6 +20,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const largest = data.largest && new Float32Array(bytes(data.largest).buffer);
   const targets = data.targets && new Int16Array(bytes(data.targets).buffer);
   const scale = rampOf(data.scales[theme]);
+  const fills = scale.map(css);
   const inks = scale.map(inkOn);
 
   const parts = Object.fromEntries(
@@ -76,7 +77,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   function legend() {
     const element = box("legend");
     const bar = box("bar");
-    bar.style.background = `linear-gradient(to right, ${scale.filter((_, i) => i % 15 === 0).map(css).join(", ")})`;
+    bar.style.background = `linear-gradient(to right, ${fills.filter((_, i) => i % 15 === 0).join(", ")})`;
     const ends = box("ends");
     for (const text of ["0", data.top_label]) ends.append(Object.assign(document.createElement("span"), { textContent: text }));
     const ruler = box("ruler");
@@ -153,7 +154,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
         const kind = state ? state[index] : 0;
         if (kind === WEAK) continue;
         const level = levelOf(values[index]);
-        context.fillStyle = kind === MASKED ? data.masked[theme] : css(scale[level]);
+        context.fillStyle = kind === MASKED ? data.masked[theme] : fills[level];
         context.fillRect(x, y, side, side);
         if (kind === MASKED) stroke(context, x, y, side);
         else if (numbered && !Number.isNaN(values[index])) {

@@ -1,0 +1,160 @@
+"""What the Attention page costs: `python tests/benchmarks/attention_payload.py`.
+
+1. First paint of 6 layers x 8 heads x 128 tokens in Chromium: bytes of the messages that the server sends, and seconds
+   from following the link until both pictures are drawn. Cold: the server decodes the sentence first, 128 steps
+   through 6 layers, in one thread. Warm: another visitor, same sentence. Goal: 2 MB, 2 s.
+2. From a switch to the new picture on pronouns-en-fr, on the server: the script's rerun with a head off that was not
+   off before, decoding and comparison included. Goal: p95 at most 400 ms while nothing trains.
+3. The cost of a recorded decoding against a plain one, on pronouns-en-fr. Goal: at most 2 times.
+"""
+
+import argparse
+import gc
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "browser")]
+
+import torch  # noqa: E402
+from app_server import running_app  # noqa: E402
+from page_models import CLASSIC  # noqa: E402
+from playwright.sync_api import Browser, sync_playwright  # noqa: E402
+from six_by_eight import NAME, SENTENCE, save_six_by_eight  # noqa: E402
+from streamlit.testing.v1 import AppTest  # noqa: E402
+
+from transformer.decoding import greedy  # noqa: E402
+from transformer.lab import load  # noqa: E402
+
+PRONOUNS = "pronouns-en-fr"
+DRAWN = """(wanted) => {
+  const find = (root, selector) => [root, ...[...root.querySelectorAll('*')].map(e => e.shadowRoot).filter(Boolean)]
+    .flatMap(r => [...r.querySelectorAll(selector)]);
+  const canvases = find(document, 'canvas').filter(c => c.width > 0 && c.getBoundingClientRect().height > 0);
+  return canvases.length >= wanted;
+}"""
+"""True once the small pictures and the large one stand in the page."""
+
+
+def main(arguments: list[str]) -> None:
+    """Prints a line for each measurement."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=60)
+    parser.add_argument("--d-model", type=int, nargs="+", default=[128, 512])
+    options = parser.parse_args(arguments)
+    os.chdir(ROOT)
+    torch.set_num_threads(1)  # as serve.py does
+    for d_model in options.d_model:
+        _first_paint(d_model)
+    with tempfile.TemporaryDirectory(prefix="attention-payload-") as folder:
+        os.environ["ATTENTION_LAB_RUNS"] = folder
+        _recording(options.times)
+        _switches(options.times)
+
+
+def _first_paint(d_model: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="attention-payload-") as folder, sync_playwright() as playwright:
+        runs = Path(folder) / "runs"
+        save_six_by_eight(runs, d_model=d_model)
+        os.environ["ATTENTION_LAB_RUNS"] = str(runs)
+        lab = load(NAME)
+        start = time.perf_counter()
+        lab.inspect(SENTENCE)
+        decoding = time.perf_counter() - start
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
+        )
+        with running_app(runs, Path(folder) / "log.txt") as server:
+            small = server.link("attention", model=PRONOUNS, text=CLASSIC)
+            _visit(browser, small, n_heads=8)  # wakes the server
+            n_bytes, seconds = _visit(browser, small, n_heads=8)
+            print(f"First paint of {PRONOUNS}, to compare: {n_bytes / 1e6:.2f} MB, {seconds:.2f} s", flush=True)
+            link = server.link("attention", model=NAME, text=SENTENCE)
+            for name in ("cold", "warm"):
+                n_bytes, seconds = _visit(browser, link, n_heads=48)
+                print(
+                    f"First paint of 6 x 8 x 128 tokens, d_model {d_model}, {name}: {n_bytes / 1e6:.2f} MB, "
+                    f"{seconds:.2f} s" + f" (decoding alone {decoding:.2f} s)" * (name == "cold"),
+                    flush=True,
+                )
+        browser.close()
+
+
+def _visit(browser: Browser, link: str, *, n_heads: int) -> tuple[int, float]:
+    """The bytes that came through a new visitor's web socket, and the seconds until all pictures were drawn.
+
+    The visitor's browser has nothing in its cache, so the seconds hold the loading of Streamlit's own scripts.
+    """
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    received: list[int] = []
+    page.on("websocket", lambda ws: ws.on("framereceived", lambda frame: received.append(len(frame))))
+    start = time.perf_counter()
+    page.goto(link)
+    page.wait_for_function(DRAWN, arg=n_heads + 1, timeout=90_000)
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    seconds = time.perf_counter() - start
+    context.close()
+    return sum(received), seconds
+
+
+def _recording(times: int) -> None:
+    lab = load(PRONOUNS)
+    source = torch.tensor([lab.inspect(CLASSIC).source_ids])
+    longest = lab.model.config.max_length
+
+    def attention(site: object) -> bool:
+        return getattr(site, "tensor", "") in ("weights", "mask")
+
+    plain = _median(lambda: list(greedy(lab.model, source, max_length=longest)), times)
+    recorded = _median(lambda: list(greedy(lab.model, source, max_length=longest, record=attention)), times)
+    everything = _median(lambda: list(greedy(lab.model, source, max_length=longest, record=lambda _: True)), times)
+    print(
+        f"Decoding on {PRONOUNS}: plain {plain:.1f} ms; attention recorded {recorded:.1f} ms ({recorded / plain:.2f} "
+        f"times); every site recorded {everything:.1f} ms ({everything / plain:.2f} times)",
+        flush=True,
+    )
+
+
+def _median(work: Callable[[], object], times: int) -> float:
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        taken.append((time.perf_counter() - start) * 1e3)
+    return float(np.median(taken[2:]))
+
+
+def _switches(times: int) -> None:
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    app.query_params["model"] = PRONOUNS
+    app.switch_page("pages/attention.py").run()
+    gc.collect()
+    gc.freeze()  # as serve.py does
+    sites = [(block, layer) for block in ("encoder.{}.self", "decoder.{}.self", "decoder.{}.cross") for layer in (0, 1)]
+    sets = [(0,), (1,), (2,), (3,), (0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    switches = [f"off:{block.format(layer)}:{','.join(map(str, heads))}" for heads in sets for block, layer in sites]
+    taken = []
+    for switch in switches[:times]:
+        app.query_params["switch"] = switch
+        start = time.perf_counter()
+        app.run()
+        taken.append((time.perf_counter() - start) * 1e3)
+        assert not app.exception, app.exception
+    p50, p95 = np.percentile(taken[4:], (50, 95))
+    print(
+        f"From a switch to the new picture on {PRONOUNS}, on the server: p50 {p50:.0f} ms, p95 {p95:.0f} ms of "
+        f"{len(taken) - 4} switches",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
