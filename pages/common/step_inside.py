@@ -1,5 +1,6 @@
 """Inside one step: what every depth of the decoder would have written, and what chose this token over another."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -123,10 +124,10 @@ def _show_parts(scene: Scene, walk: Walk, chosen: Choices, inside: Inside, usual
     before = None if usual is None else dict(usual.contributions(scene.lab.model, walk.written, against))
     difference = inside.difference(walk.written, against)
     with right:
+        odds = _odds(piece(walk.written), piece(against), difference)
         st.markdown(
             f"logit of {wording.token(piece(walk.written))} − logit of {wording.token(piece(against))} = "
-            f"**{wording.number(difference, signed=True)}**, so the one is e^({wording.number(difference)}) times as "
-            "probable."
+            f"**{wording.number(difference, signed=True)}**, so {odds}"
         )
     shares = _shares(found, before, difference, None if usual is None else usual.difference(walk.written, against))
     figure = contribution_bars(
@@ -140,10 +141,21 @@ def _show_parts(scene: Scene, walk: Walk, chosen: Choices, inside: Inside, usual
     error = abs(sum(value for _, value in found) - difference)
     st.caption(
         f"{len(found)} parts sum to {wording.number(sum(value for _, value in found), signed=True)}; the pass's own "
-        f"difference is {error:.1g} away." + " Marks: without the switches, after the same words." * (usual is not None)
+        f"difference is {wording.number(error)} away."
+        + " Marks: without the switches, after the same words."
+        * (usual is not None)
     )
     with st.expander("What am I looking at?", key="parts-explained"):
         st.markdown(PARTS_EXPLAINED)
+
+
+def _odds(written: str, against: str, difference: float) -> str:
+    """How many times as probable the more probable one is: e to the power of the difference of the logits."""
+    more, less = (written, against) if difference >= 0 else (against, written)
+    times = math.exp(min(abs(difference), 700.0))
+    said = wording.number(times) if times < 1_000 else f"{times:,.0f}" if times < 1e6 else f"{times:.2g}"
+    power = f"e^{wording.number(abs(difference))}"
+    return f"{wording.token(more)} is {power} = {said} times as probable as {wording.token(less)}."
 
 
 def _shares(
