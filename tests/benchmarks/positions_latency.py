@@ -8,17 +8,10 @@ new size stands above it.
 
 import argparse
 import sys
-import tempfile
-from pathlib import Path
-from shutil import which
 
 import numpy as np
-from playwright.sync_api import Page, sync_playwright
-
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
-
-from app_server import running_app  # noqa: E402
+from opened_app import opened_app
+from playwright.sync_api import Page
 
 CLOCK = """
 const send = WebSocket.prototype.send;
@@ -46,23 +39,12 @@ window.painted = (text) => new Promise((done) => {
 
 def main(arguments: list[str]) -> None:
     options = _options(arguments)
-    with (
-        tempfile.TemporaryDirectory(prefix="positions-latency-") as folder,
-        running_app(Path(folder), Path(folder) / "server.log") as server,
-        sync_playwright() as playwright,
-    ):
-        browser = playwright.chromium.launch(
-            executable_path=which("chromium") or which("google-chrome"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.set_default_timeout(60_000)
-        page.add_init_script(CLOCK)
+    with opened_app(CLOCK) as (server, page):
         for name, label in (("d_model", "d_model"), ("length", "Length")):
             page.goto(server.link("positions", model=options.model, d_model=512, length=512))
             page.get_by_text("512 × 512").first.wait_for()
             page.wait_for_timeout(1_500)
             _report(name, np.array([_change(page, name, label, number) for number in range(options.times)]))
-        browser.close()
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:

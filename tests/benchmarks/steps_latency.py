@@ -6,18 +6,11 @@ inside the step (every step computed anew the first time). Painted is two animat
 
 import argparse
 import sys
-import tempfile
 from itertools import pairwise
-from pathlib import Path
-from shutil import which
 
 import numpy as np
-from playwright.sync_api import Page, sync_playwright
-
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
-
-from app_server import running_app  # noqa: E402
+from opened_app import opened_app
+from playwright.sync_api import Page
 
 CLOCK = """
 window.painted = (text) => new Promise((done) => {
@@ -41,17 +34,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args(arguments)
-    with (
-        tempfile.TemporaryDirectory(prefix="steps-latency-") as folder,
-        running_app(Path(folder), Path(folder) / "server.log") as server,
-        sync_playwright() as playwright,
-    ):
-        browser = playwright.chromium.launch(
-            executable_path=which("chromium") or which("google-chrome"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.set_default_timeout(60_000)
-        page.add_init_script(CLOCK)
+    with opened_app(CLOCK) as (server, page):
         for look, named in NAMED.items():
             page.goto(server.link("decoder-steps", model=options.model, look=look))
             page.get_by_text(named.format(0)).first.wait_for()
@@ -60,7 +43,6 @@ def main(arguments: list[str]) -> None:
             took = np.array([_walk(page, named.format(step), step, before) for before, step in pairwise([0, *way])])
             p50, p95 = np.percentile(took, (50, 95))
             print(f"{look:7} click to painted   p50 {p50:4.0f} ms   p95 {p95:4.0f} ms   of {len(took)}")
-        browser.close()
 
 
 def _walk(page: Page, wanted: str, step: int, before: int) -> float:
