@@ -197,7 +197,8 @@ def _loss_of(logits: Tensor, batch: Batch) -> Tensor:
 def _fraction(options: argparse.Namespace) -> None:
     """Floating-point operations a second of a training step at d_model 512, against a plain matrix product's."""
     batches, vocab_size = _batches(3)
-    model = Transformer(replace(PRESETS["paper-base"], vocab_size=vocab_size, n_encoder_layers=2, n_decoder_layers=2)).train()
+    config = replace(PRESETS["paper-base"], vocab_size=vocab_size, n_encoder_layers=2, n_decoder_layers=2)
+    model = Transformer(config).train()
     optimizer = build_optimizer(model, CONFIG)
 
     def loss(batch: Batch) -> Tensor:
