@@ -148,8 +148,9 @@ def test_past_the_exact_sizes_heads_are_added_to_the_nearest_set(reverser):
     target = written(model, source)
     heads = heads_of(model)
     goal = Goal(2, next(t for t in range(4, 12) if t != target[2]))
-    found = smallest_set(model, source, target, goal, heads, exact=1, most=4)
-    assert found.tried[0] == len(heads) and list(found.tried[1:]) == [15, 14, 13][: len(found.tried) - 1]
+    found = smallest_set(model, source, target, goal, heads, exact=1, most=4, width=1)
+    n = len(heads)
+    assert found.tried[0] == n and list(found.tried[1:]) == [n - 1, n - 2, n - 3][: len(found.tried) - 1]
     assert found.exact == (len(found.tried) == 1)
     for trial in found.sets:
         assert reaches(written(model, source, [at.switch for at in trial.heads], 24), target, goal)
@@ -157,8 +158,21 @@ def test_past_the_exact_sizes_heads_are_added_to_the_nearest_set(reverser):
 
 def test_the_number_of_trials_is_known_before():
     assert n_trials(24, exact=3, most=3) == 24 + 276 + 2024
-    assert n_trials(24, exact=3, most=5) == 24 + 276 + 2024 + 21 + 20
-    assert n_trials(4, exact=1, most=8) == 4 + 3 + 2 + 1
+    assert n_trials(24, exact=3, most=5, width=1) == 24 + 276 + 2024 + 21 + 20
+    assert n_trials(4, exact=1, most=8, width=1) == 4 + 3 + 2 + 1
+    assert n_trials(4, exact=1, most=8, width=100) == 4 + 6 + 4 + 1
+
+
+def test_a_beam_wide_enough_for_all_sets_is_exact(reverser):
+    model, source = reverser
+    target = written(model, source)
+    heads = heads_of(model)[16:]
+    for token in (4, 6, 11):
+        goal = Goal(1, token)
+        every = smallest_set(model, source, target, goal, heads, exact=3, most=3)
+        grown = smallest_set(model, source, target, goal, heads, exact=1, most=3, width=1000)
+        assert (grown.size, grown.n_sets, grown.tried) == (every.size, every.n_sets, every.tried)
+        assert {trial.heads for trial in grown.sets} == {trial.heads for trial in every.sets}
 
 
 @pytest.mark.parametrize(

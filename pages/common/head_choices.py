@@ -33,6 +33,8 @@ TABLE = "heads-table"
 """Key of the table of heads."""
 COUNTS = (50, 100, 200, 500, 1_000)
 CLOSEST = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7)
+LARGEST_EXACT, LARGEST = 6, 12
+"""Heads of a set up to which every one can be tried, and at all."""
 LONGEST_LINES = 1_500
 """Characters of the visitor's own sentences, which travel in the URL."""
 
@@ -93,8 +95,8 @@ def read(parameters: Mapping[str, str]) -> Choices:
         "erase": get_args(Erasing),
         "pairs": COUNTS,
         "closest": CLOSEST,
-        "exact": range(1, 7),
-        "most": range(1, 13),
+        "exact": range(1, LARGEST_EXACT + 1),
+        "most": range(1, LARGEST + 1),
         "colour": (*get_args(Pattern), *COLUMNS),
         "sort": [sign + name for name in (*get_args(Pattern), *COLUMNS, *WORTHS, "head", "role") for sign in ("", "-")],
         "step": range(100_000),

@@ -12,6 +12,7 @@ from pages.common.controls import Scene, say
 from pages.common.head_choices import COUNTS, LONGEST_LINES, Choices, Data, area, box, segments
 from pages.common.wording import plain
 from transformer.cleaning import CorpusError, clean_pairs, kinds_of_files, rows_of
+from transformer.config import DecodeConfig
 from transformer.data import encode_sources, fits
 from transformer.evaluation import fitting
 from transformer.lab import Lab
@@ -138,6 +139,9 @@ def _sentences(scene: Scene, chosen: Choices) -> Measured | None:
         return None
     pairs = _translated(scene.lab.name, loading.age_of(scene.lab), tuple(kept))
     n = len(pairs)
+    if n == 0:
+        say("The model writes nothing for these sentences that could be given to it again: take others.")
+        return None
     said = f"{n:,} sentence{'s' * (n != 1)}, translated by the model itself"
     return Measured(("own", tuple(kept)), pairs, "word", said, own_output=True)
 
@@ -145,8 +149,10 @@ def _sentences(scene: Scene, chosen: Choices) -> Measured | None:
 @st.cache_data(max_entries=24, show_spinner="Translating the sentences")
 def _translated(name: str, age: int, lines: tuple[str, ...]) -> tuple[Pair, ...]:
     lab = loading.get_lab(name)
-    pairs = (Pair(line, target) for line, target in zip(lines, lab.translate(lines), strict=True))
-    return tuple(pair for pair in pairs if fits(pair, lab.tokenizer, lab.model.config.max_length))
+    longest = lab.model.config.max_length
+    written = lab.translate(lines, DecodeConfig(max_length=longest - 1))  # to be read behind a start mark
+    pairs = (Pair(line, target) for line, target in zip(lines, written, strict=True))
+    return tuple(pair for pair in pairs if fits(pair, lab.tokenizer, longest))
 
 
 def _file(scene: Scene, chosen: Choices) -> Measured | None:

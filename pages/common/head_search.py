@@ -3,27 +3,28 @@ it came to."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from math import comb
 
 import streamlit as st
 
 from pages.common import loading
 from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, edit_marks, say
-from pages.common.head_choices import HEADS, Choices, box, segments
+from pages.common.head_choices import HEADS, LARGEST, LARGEST_EXACT, Choices, box, change, segments
 from pages.common.head_words import block_of, head_name
 from pages.common.head_work import result_of
 from pages.common.training.timing import duration
 from pages.common.view import merged
 from pages.common.wording import bare, number, plain, pronoun_step, token
 from transformer.analysis.head_survey import HeadAt, Tell, heads_of
-from transformer.analysis.smallest_set import Found, Goal, Trial, n_trials, smallest_set
+from transformer.analysis.smallest_set import WIDTH, Found, Goal, Trial, n_trials, smallest_set
 from transformer.interventions import HeadsOff
 
 N_OFFERED = 50
 """Tokens offered for what a token is to become, the most probable at that step first."""
-UNASKED_S = 20.0
+UNASKED_S = 120.0
 """A search that takes longer, by a rough estimate, begins when it is asked for."""
-_NUMBERS_A_SECOND = 5e9
+_NUMBERS_A_SECOND = 2e10
 """Parameters times positions that one thread of a small machine gets through, with all that is around them."""
 _ASKED = "heads-searches-asked"
 _OTHER = {"il": "elle", "elle": "il"}
@@ -73,8 +74,8 @@ def _plan(scene: Scene, chosen: Choices) -> _Plan | None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         segments("heads", "Among", HEADS, chosen.heads)
         help = "Every set of up to so many heads is tried; larger ones are built head by head."
-        box("exact", "Every set up to", range(1, 7), chosen.exact, _heads, width=130, help=help)
-        box("most", "At most", range(1, 13), chosen.most, _heads, width=130)
+        box("exact", "Every set up to", range(1, LARGEST_EXACT + 1), chosen.exact, _heads, width=130, help=help)
+        box("most", "At most", range(1, LARGEST + 1), chosen.most, _heads, width=130)
     off = {
         (s.stack, s.layer, s.block, head) for s in scene.view.switches if isinstance(s, HeadsOff) for head in s.heads
     }
@@ -169,6 +170,8 @@ def _say(scene: Scene, plan: _Plan, found: Found) -> None:
     others = f" {found.n_sets:,} sets of that size do." if found.n_sets > 1 else " It is the only set of that size."
     st.markdown(f"##### {size}{' together' * (found.size > 1)} {what}")
     st.markdown(f"**{_named(best)}**{how}.{others if found.exact else ''} {tried}")
+    if not found.exact:
+        _try_more(plan)
     _draw_outputs(scene, best)
     st.caption("Decoded again without these heads, token by token.")
     _list_sets(scene, found)
@@ -189,6 +192,18 @@ def _say_none(scene: Scene, plan: _Plan, found: Found, what: str, tried: str) ->
         st.caption("Every set of these sizes was tried, so there is none.")
     else:
         st.caption("Among larger sets not all were tried: there may be one that the search did not meet.")
+        _try_more(plan)
+
+
+def _try_more(plan: _Plan) -> None:
+    """The offer to try every set of one head more."""
+    size = plan.exact + 1
+    if size <= min(LARGEST_EXACT, plan.most):
+        st.button(
+            f"Try every set of {size} heads too: {comb(len(plan.heads), size):,} more",
+            key="heads-more",
+            on_click=lambda: change(exact=size),
+        )
 
 
 def _tried(plan: _Plan, found: Found) -> str:
@@ -200,7 +215,7 @@ def _tried(plan: _Plan, found: Found) -> str:
     said = f"Tried: {_listed(every)}"
     if len(found.tried) > plan.exact:
         said += (
-            f"; then heads were added one at a time to the nearest set ({sum(found.tried[plan.exact :]):,} more sets)"
+            f"; then one head more at a time was added to the nearest sets ({sum(found.tried[plan.exact :]):,} more)"
         )
     return f"{said}."
 
@@ -274,7 +289,7 @@ def _explain() -> None:
             "output at the first token that is not the most probable one any more, so a single pass over the output, "
             "every set a row of one batch, says for each set whether it changes anything, exactly. With *One token*, "
             "the tokens before it must stay; what follows may change. Every set up to the size you choose is tried. "
-            "Past it the search is greedy: to the set nearest to the goal, the head is added that brings it nearest "
-            "(forward selection). Sets that reach the goal are then decoded token by token. Your switches hold "
-            "throughout, and heads that are off already are left out."
+            f"Past it the search is greedy: to the {WIDTH} sets nearest to the goal every other head is added, and so "
+            "on (forward selection with a beam). Sets that reach the goal are then decoded token by token. Your "
+            "switches hold throughout, and heads that are off already are left out."
         )

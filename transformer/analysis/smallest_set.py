@@ -1,7 +1,8 @@
 """The smallest set of heads whose removal changes an output: every set up to some size, then one head more at a time.
 
-Exact by enumeration up to the size asked for. Past it greedy: to the set nearest to the goal, the head that brings it
-nearest is added (forward selection), which finds small sets but does not prove that none is smaller.
+Exact by enumeration up to the size asked for. Past it greedy: to each of the sets nearest to the goal every other head
+is added, and of these again the nearest are kept (forward selection with a beam, which with a width of 1 is the plain
+greedy search). That finds small sets but does not prove that none is smaller.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ from transformer.taps import Block, Stack
 
 EXACT = 3
 """Every set of up to so many heads is tried."""
+WIDTH = 256
+"""Sets of a size that are grown further, past the sizes of which all are tried."""
 KEPT = 12
 """Sets that are kept, the clearest first."""
 
@@ -73,10 +76,11 @@ class Found:
     """Of all that was tried, the set nearest to the goal."""
 
 
-def n_trials(n_heads: int, *, exact: int = EXACT, most: int) -> int:
-    """How many sets a search may have to try."""
+def n_trials(n_heads: int, *, exact: int = EXACT, most: int, width: int = WIDTH) -> int:
+    """How many sets a search may have to try, at most."""
     every = sum(comb(n_heads, size) for size in range(1, min(exact, most) + 1))
-    return every + sum(n_heads - size + 1 for size in range(exact + 1, min(most, n_heads) + 1))
+    grown = range(exact + 1, min(most, n_heads) + 1)
+    return every + sum(min(comb(n_heads, size), width * (n_heads - size + 1)) for size in grown)
 
 
 @torch.no_grad()
@@ -90,6 +94,7 @@ def smallest_set(
     switches: Sequence[Intervention] = (),
     exact: int = EXACT,
     most: int = 8,
+    width: int = WIDTH,
     tell: Tell | None = None,
 ) -> Found:
     """The smallest set of these heads whose removal makes greedy decoding reach the goal, from the output `target`
@@ -99,7 +104,8 @@ def smallest_set(
     made the difference. ValueError for a goal that the output has no place for, and for no heads.
     """
     _check(model, target, goal, heads)
-    search = _Search(model, source, target, goal, tuple(switches), n_trials(len(heads), exact=exact, most=most), tell)
+    total = n_trials(len(heads), exact=exact, most=most, width=width)
+    search = _Search(model, source, target, goal, tuple(switches), total, width, tell)
     tried: list[int] = []
     for size in range(1, min(exact, most, len(heads)) + 1):
         sets = list(combinations(heads, size))
@@ -108,8 +114,8 @@ def smallest_set(
         if reached:
             return search.found(reached, size, tried, exact=True)
     while len(tried) < min(most, len(heads)):
-        base = search.best_of_size.heads
-        sets = [(*base, at) for at in heads if at not in base]
+        grown = {frozenset((*trial.heads, at)) for trial in search.nearest_of_size for at in heads}
+        sets = [tuple(at for at in heads if at in chosen) for chosen in grown if len(chosen) == len(tried) + 1]
         reached = search.try_all(sets)
         tried.append(len(sets))
         if reached:
@@ -135,10 +141,12 @@ class _Search:
     goal: Goal
     switches: tuple[Intervention, ...]
     n_trials: int
+    width: int
     tell: Tell | None
     n_tried: int = 0
     nearest: Trial = Trial((), torch.inf)
-    best_of_size: Trial = Trial((), torch.inf)
+    nearest_of_size: tuple[Trial, ...] = ()
+    """Of the last size, the nearest first."""
 
     def __post_init__(self) -> None:
         self.tap = compile_interventions(self.switches, self.model)
@@ -147,22 +155,23 @@ class _Search:
 
     def try_all(self, sets: Sequence[tuple[HeadAt, ...]]) -> list[Trial]:
         """Those that reach the goal, the clearest first."""
-        self.best_of_size = Trial((), torch.inf)
+        self.nearest_of_size = ()
         reached = []
         # Sets that leave out the same heads of the encoder then stand together and share its pass.
-        ordered = sorted(sets, key=lambda heads: [at for at in heads if at.stack == "encoder"])
+        ordered = sorted(sets, key=lambda heads: ([at for at in heads if at.stack == "encoder"], heads))
         for part in in_batches(ordered, len(self.source) + len(self.target)):
             memory = None if any(at.stack == "encoder" for heads in part for at in heads) else self.memory
             found = forced_under(self.model, self.source, self.target, part, tap=self.tap, memory=memory)
             margins, hits = judged(found, self.ids, self.goal, self.model.config.pad_id)
             trials = [Trial(heads, margin) for heads, margin in zip(part, margins.tolist(), strict=True)]
             reached += [trial for trial, hit in zip(trials, hits.tolist(), strict=True) if hit]
-            self.best_of_size = min(self.best_of_size, *trials, key=lambda trial: trial.margin)
+            nearest = sorted((*self.nearest_of_size, *trials), key=_margin)
+            self.nearest_of_size = tuple(nearest[: self.width])
             self.n_tried += len(part)
             if self.tell is not None:
                 self.tell(min(1.0, self.n_tried / self.n_trials))
-        self.nearest = min(self.nearest, self.best_of_size, key=lambda trial: trial.margin)
-        return self._decoded(sorted(reached, key=lambda trial: trial.margin))
+        self.nearest = min(self.nearest, *self.nearest_of_size, key=_margin)
+        return self._decoded(sorted(reached, key=_margin))
 
     def found(self, reached: list[Trial], size: int, tried: list[int], *, exact: bool) -> Found:
         return Found(tuple(reached[:KEPT]), len(reached), size, exact, tuple(tried), reached[0])
@@ -183,6 +192,10 @@ class _Search:
         longest = min(self.model.config.max_length, 2 * len(self.target) + 8)  # without heads some never end
         steps = greedy(self.model, torch.tensor([self.source]), max_length=longest, tap=tap)
         return tuple(int(step.tokens[0]) for step in steps)
+
+
+def _margin(trial: Trial) -> float:
+    return trial.margin
 
 
 def judged(

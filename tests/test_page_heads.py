@@ -1,0 +1,304 @@
+"""The Heads page: every control turned, on untrained models; what it says is what the library measures."""
+
+import gc
+import threading
+import time
+
+import pytest
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, follow, open_page, save_untrained, texts
+from streamlit.testing.v1 import AppTest
+
+from pages.common import head_choices, head_work
+from pages.common.head_choices import Choices, read
+from pages.common.head_work import Stopped, Watcher, Works
+from transformer.analysis.effects import output_effects
+from transformer.analysis.head_survey import heads_of, survey
+from transformer.analysis.smallest_set import Found, Goal, Trial, smallest_set
+from transformer.corpora import load_corpus
+from transformer.evaluation import fitting
+from transformer.interventions import parse_intervention
+from transformer.lab import load
+
+
+@pytest.fixture(scope="module", autouse=True)
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    save_untrained(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATTENTION_LAB_RUNS", str(folder))
+        patch.setattr(head_work, "FIRST_WAIT_S", 60.0)  # an AppTest looks once
+        yield folder
+
+
+def heads(model: str = REVERSE, **parameters: str) -> AppTest:
+    """The page on a model, with few pairs."""
+    return open_page("heads", model=model, pairs="50", **parameters)
+
+
+def figure(at: AppTest, index: int = 0) -> str:
+    return at.get("plotly_chart")[index].proto.spec
+
+
+def test_it_says_on_how_much_every_head_was_measured_and_opens_each_on_the_attention_page():
+    at = heads(PRONOUNS)
+    lab = load(PRONOUNS)
+    pairs = fitting(load_corpus("pronouns-en-fr").validation, lab.tokenizer, lab.model.config.max_length, 50)
+    found = survey(lab.model, pairs, lab.tokenizer)
+    said = texts(at)
+    assert f"50 validation pairs: {found.n_source:,} source and {found.n_target:,} target tokens" in said
+    labels = [link.proto.label for link in at.get("page_link")]
+    names = [label for label in labels if not label.startswith("Open ")]
+    assert len(names) == len(heads_of(lab.model)) and len(set(names)) == len(names)
+    opened = follow(at, "decoder 0 self · head 2", "attention")
+    assert field(opened.selectbox, "Head").value == 2 and field(opened.selectbox, "Layer").value == 0
+    assert field(opened.text_input, "Sentence").value == CLASSIC
+
+
+def test_colours_numbers_and_heads_are_chosen_and_stand_in_the_link():
+    at = heads()
+    before = figure(at)
+    box = field(at.selectbox, "Colours show")
+    assert any("aligned" in option for option in box.options)
+    checked(box.set_value("entropy").run())
+    assert figure(at) != before and at.query_params["colour"] == "entropy"
+    checked(at.segmented_control(key="heads-heads").set_value("cross").run())
+    assert at.query_params["heads"] == "cross"
+    assert len([link for link in at.get("page_link") if link.proto.label.startswith("decoder 0 cross")]) == 4
+    checked(at.segmented_control(key="heads-measure").set_value("peak").run())
+    assert at.query_params["measure"] == "peak"
+
+
+def test_own_sentences_are_measured_and_a_refused_one_is_named():
+    at = heads(data="own")
+    area = field(at.text_area, "Sentences, one a line")
+    checked(area.set_value("a b c\n" + "a " * 40 + "\nc d").run())
+    assert "2 sentences, translated by the model itself" in texts(at)
+    assert "is left out" in texts(at) and "2 sentences say little" in texts(at)
+    assert at.query_params["lines"]
+
+
+def test_a_file_of_pairs_is_measured_and_a_bad_one_is_told():
+    at = heads(data="file")
+    assert "nothing to measure on yet" in texts(at)
+    content = "\n".join(f"{a} {b}\t{b} {a}" for a in "abcdefgh" for b in "ijklmn").encode()
+    checked(at.file_uploader[0].set_value(("pairs.tsv", content, "text/plain")).run())
+    assert "48 pairs of the file" in texts(at)
+    checked(at.file_uploader[0].set_value(("pairs.tsv", b"no tab here", "text/plain")).run())
+    assert "has no pair that can be used" in texts(at)
+
+
+def test_alike_heads_are_grouped_and_the_distance_can_be_chosen():
+    at = heads(section="alike", closest="0.05")
+    assert "No two heads are that much alike" in texts(at)
+    checked(at.select_slider(key="heads-closest").set_value(0.7).run())
+    assert "apart on average" in texts(at) and at.query_params["closest"] == "0.7"
+    checked(at.segmented_control(key="heads-heads").set_value("encoder_self").run())
+    assert any(link.proto.label.startswith("encoder 0") for link in at.get("page_link"))
+
+
+def test_what_each_head_is_worth_to_this_translation_under_the_visitors_switches():
+    switch = "off:decoder.0.cross:1"
+    at = heads(section="worth", text="a b c", switch=switch)
+    lab = load(REVERSE)
+    seen = lab.inspect("a b c", [parse_intervention(switch)])
+    effects = output_effects(lab.model, seen.source_ids, seen.target_ids, seen.interventions)
+    changing = sum(effect.instead is not None for effect in effects)
+    said = texts(at)
+    assert f"{changing} of {len(effects)} heads change" in said or f"None of the {len(effects)} heads" in said
+    assert "Your switches hold throughout" in said
+
+
+@pytest.mark.parametrize(
+    "worth, said", [("loss", "With all heads: loss"), ("exact_match", "With all heads: exact match")]
+)
+def test_what_each_head_is_worth_on_the_pairs_comes_with_an_interval(worth, said):
+    at = heads(section="worth")
+    checked(at.segmented_control(key="heads-worth").set_value(worth).run())
+    assert said in texts(at) and "percentile bootstrap over the 50 pairs, 2,000 samples" in texts(at)
+    assert "error_x" in figure(at, 1)
+
+
+def test_the_smallest_set_is_searched_and_what_it_writes_is_shown():
+    at = heads(section="smallest", text="a b c", goal="any")
+    lab = load(REVERSE)
+    seen = lab.inspect("a b c")
+    found = smallest_set(lab.model, seen.source_ids, seen.target_ids, Goal(), heads_of(lab.model))
+    assert found.sets
+    said = texts(at)
+    assert f"{found.n_sets:,} sets of that size do" in said or "only set of that size" in said
+    links = [link for link in at.get("page_link") if "switch=" in link.proto.query_string]
+    assert len(links) == len(found.sets)
+
+
+def test_none_found_is_an_answer():
+    at = heads(section="smallest", text="a b c", goal="token", step="0", exact="1", most="1", heads="encoder_self")
+    box = at.selectbox(key="heads-into")
+    lab = load(REVERSE)
+    seen = lab.inspect("a b c")
+    heads_there = [head for head in heads_of(lab.model) if head.kind == "encoder_self"]
+    for option in range(4, lab.tokenizer.vocab_size):
+        if option == seen.target_ids[0]:
+            continue
+        goal = Goal(0, option)
+        found = smallest_set(lab.model, seen.source_ids, seen.target_ids, goal, heads_there, exact=1, most=1)
+        if not found.sets:
+            break
+    checked(box.set_value(option).run())
+    assert "None found up to 1 head" in texts(at) and "Every set of these sizes was tried" in texts(at)
+    assert at.query_params["into"] == str(option)
+
+
+def test_every_set_of_one_head_more_is_offered_where_the_search_was_not_exact(monkeypatch):
+    places = heads_of(load(REVERSE).model)
+    unproved = Found((), 0, 3, False, (12, 66, 10), Trial(places[:3], 0.25))
+    monkeypatch.setattr("pages.common.head_search.smallest_set", lambda *_, **__: unproved)
+    at = heads(section="smallest", text="b c d", goal="any", exact="2", most="3")
+    said = texts(at)
+    assert (
+        "None found up to 3 heads" in said and "all 12 single heads and all 66 pairs" in said and "0.250 nats" in said
+    )
+    assert "one head more at a time was added to the nearest sets (10 more)" in said
+    more = at.button(key="heads-more")
+    assert more.label == "Try every set of 3 heads too: 220 more"
+    checked(more.click().run())
+    assert at.query_params["exact"] == "3"
+
+
+def test_every_control_of_the_search_travels_in_the_link():
+    at = heads(section="smallest", text="a b c", goal="any")
+    checked(at.segmented_control(key="heads-goal").set_value("token").run())
+    checked(at.selectbox(key="heads-step").set_value(1).run())
+    checked(at.selectbox(key="heads-exact").set_value(2).run())
+    checked(at.selectbox(key="heads-most").set_value(3).run())
+    checked(at.segmented_control(key="heads-heads").set_value("cross").run())
+    assert [at.query_params[name] for name in ("goal", "step", "exact", "most", "heads")] == [
+        "token",
+        "1",
+        "2",
+        "3",
+        "cross",
+    ]
+
+
+def test_heads_that_are_off_leave_nothing_to_search():
+    switches = ["off:decoder.0.cross:0,1,2,3"]
+    at = heads(section="smallest", heads="cross", switch=switches)
+    assert "All of these heads are off already" in texts(at)
+
+
+def test_attention_is_set_against_erasing_each_token():
+    at = heads(section="evidence", text="a b c d")
+    first, said = figure(at), texts(at)
+    assert "ρ = " in said and "within an output token" in said and "The largest effect: without" in said
+    checked(at.segmented_control(key="heads-erase").set_value("cross").run())
+    assert figure(at) != first and at.query_params["erase"] == "cross"
+    short = heads(section="evidence", text="a")
+    assert "needs 3 source tokens" in texts(short)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"section": "nowhere", "pairs": "7", "closest": "x", "colour": "<script>", "sort": "-nothing"},
+        {"section": "smallest", "step": "999", "into": "999999", "goal": "token"},
+        {"section": "evidence", "erase": "everything", "layer": "99", "head": "99"},
+        {"section": "worth", "worth": "gold", "data": "none"},
+    ],
+)
+def test_a_hand_edited_link_is_no_error(parameters):
+    at = open_page("heads", model=REVERSE, **{"pairs": "50", **parameters})
+    assert texts(at)
+
+
+def test_a_link_describes_the_choices_completely():
+    chosen = Choices(
+        **{
+            **dict(section="smallest", data="own", lines="a b\nc", pairs=100, colour="entropy", measure="peak"),
+            **dict(heads="cross", sort="-loss", closest=0.15, worth="loss", step=2, into=7, goal="token"),
+            **dict(exact=2, most=5, erase="cross"),
+        }
+    )
+    assert read(chosen.parameters()) == chosen
+    assert Choices().parameters() == {} and set(head_choices.SECTIONS) >= {"roles", "worth"}
+
+
+def wait(condition) -> None:
+    limit = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+
+
+def test_work_is_shared_and_ends_when_nobody_waits_for_it():
+    works, going = Works(), threading.Event()
+
+    def compute(tell):
+        while True:
+            going.set()
+            tell(0.5)
+            time.sleep(0.002)
+
+    first, second = Watcher(), Watcher()
+    work = works.of("key", compute, first)
+    assert works.of("key", compute, second) is work
+    going.wait(20)
+    works.leave("key", first)
+    time.sleep(0.02)
+    assert not work.over.is_set() and work.share == 0.5 and work.left_s is not None
+    works.leave("key", second)
+    wait(work.over.is_set)
+    assert isinstance(work.error, Stopped)
+    again = works.of("key", lambda tell: 7, first)
+    wait(again.over.is_set)
+    assert again.found == 7 and works.of("key", compute, second) is again
+
+
+def test_work_ends_with_the_last_session_that_wanted_it():
+    works, going = Works(), threading.Event()
+
+    def compute(tell):
+        while True:
+            going.set()
+            tell(0.1)
+            time.sleep(0.002)
+
+    watcher = Watcher()
+    work = works.of("key", compute, watcher)
+    going.wait(20)
+    del watcher
+    gc.collect()
+    wait(work.over.is_set)
+    assert isinstance(work.error, Stopped)
+
+
+def test_a_search_under_way_shows_its_progress_and_can_be_cancelled_and_taken_up_again(monkeypatch):
+    """The same text as no other test, so that nothing is known of it yet."""
+    monkeypatch.setattr(head_work, "FIRST_WAIT_S", 0.0)
+    held = threading.Event()
+
+    def slow(*arguments, tell, **settings):
+        while not held.is_set():
+            tell(0.25)
+            time.sleep(0.002)
+        return smallest_set(*arguments, tell=tell, **settings)
+
+    monkeypatch.setattr("pages.common.head_search.smallest_set", slow)
+    try:
+        at = heads(section="smallest", text="q r s t", goal="any")
+        checked(at.button(key="heads-cancel").click().run())
+        checked(at.run())
+        assert "cancelled" in texts(at)
+        held.set()
+        monkeypatch.setattr(head_work, "FIRST_WAIT_S", 60.0)
+        checked(at.button(key="heads-go-on").click().run())
+        assert "of that size" in texts(at)
+    finally:
+        held.set()
+
+
+def test_a_long_search_waits_to_be_asked_for(monkeypatch):
+    monkeypatch.setattr("pages.common.head_search.UNASKED_S", 0.0)
+    at = heads(section="smallest", text="s r q", goal="any")
+    assert "sets to try" in texts(at) and "of that size" not in texts(at)
+    checked(at.button(key="heads-search").click().run())
+    assert "of that size" in texts(at)
