@@ -14,6 +14,7 @@ show_output(scene)
 with st.container(key="pictures"):
     if is_wide(scene.view.picture):
         draw_head(scene)
+        choose_cell(scene)
         draw_overview(scene)
     else:
         overview, large = st.columns([1, 2], gap="large")

@@ -27,6 +27,8 @@ MAX_NUMBERS = 80_000
 """Numbers in one document; of more, only the chosen layer goes in."""
 
 _CHARACTER_WIDTH = 9.2
+_MODEL_HEIGHT = 1_000
+"""Pixels of the model view, as long as a token has 4 of them."""
 _NARROWEST = 90
 """Pixels of a vector in the neuron view."""
 _HEAD_COLOURS = (
@@ -183,11 +185,14 @@ def model_view(shown: Shown, *, dark: bool = False) -> View:
         **_off(shown, dark),
     }
     colours = theme.palette(dark)
-    box = min(14.0, 7 * 12 / n_heads)
+    longest = max(len(shown.queries), len(shown.keys))
+    box = max(4.0, min(14.0, 7 * 12 / n_heads, _MODEL_HEIGHT / (n_layers * longest)))
     html = document(
         "model_view",
         parameters,
         changes={
+            "const LAYER_COLORS = d3.schemeCategory10;": "const LAYER_COLORS = window.bertviz_params.colours;",
+            "LAYER_COLORS[config.layers[layer] % 10]": "LAYER_COLORS[config.layers[layer] % LAYER_COLORS.length]",
             "const DIV_WIDTH = 970;": "const DIV_WIDTH = Math.max(620, Math.min(1100, document.body.clientWidth - 4));",
             "7 * (12 / config.totalHeads)": repr(box),
             "const DETAIL_BOX_WIDTH = 80;": f"const DETAIL_BOX_WIDTH = {shown.column - 10};",
@@ -202,7 +207,6 @@ def model_view(shown: Shown, *, dark: bool = False) -> View:
         notice=f"{shown.said}{shown.off_said}{_MODEL_LEGEND}",
         dark=dark,
     )
-    longest = max(len(shown.queries), len(shown.keys))
     needed = max(n_layers * (longest * box + 10) + 38, longest * 18 + 55)
     return View(html, round(needed) + 70)
 

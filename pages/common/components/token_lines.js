@@ -1,5 +1,6 @@
 const SVG = "http://www.w3.org/2000/svg";
-const SMALLEST = 0.68; // of a token's usual size
+const READABLE = 0.72; // of a token's usual size
+const SMALLEST = 0.52; // of the room around it, squared
 const FAINTEST = 1 / 512; // a line of less opacity would change no pixel
 const AT_REST = "Point at a token, or press Tab and the arrow keys, to see what it looks at.";
 
@@ -151,14 +152,17 @@ export default function ({ data, parentElement }) {
     readout.replaceChildren(...parts);
   }
 
-  // Long sentences get smaller tokens, and scroll only where these would be too small to read.
+  // Long sentences get tighter and smaller tokens, and scroll only where these would be too small to read.
   function fit() {
-    root.style.setProperty("--shrink", 1);
-    const needed = Math.max(rows.source.scrollWidth, rows.target.scrollWidth);
     const room = root.clientWidth - 8;
-    root.style.setProperty("--shrink", Math.max(SMALLEST, Math.min(1, (room / needed) * 0.985)));
+    const needed = () => Math.max(rows.source.offsetWidth, rows.target.offsetWidth);
+    for (let shrink = 1; shrink >= SMALLEST; shrink -= 0.08) {
+      root.style.setProperty("--tight", shrink * shrink);
+      root.style.setProperty("--shrink", Math.max(READABLE, shrink));
+      if (needed() <= room) break;
+    }
     fade();
-    lines.style.width = `${Math.max(room, rows.source.scrollWidth, rows.target.scrollWidth)}px`;
+    lines.style.width = `${Math.max(room, needed())}px`;
   }
 
   // The edge behind which more stands is faded.
