@@ -20,6 +20,7 @@ pages = {
         st.Page("pages/masks.py", title="Masks", url_path="masks"),
         st.Page("pages/decoder_steps.py", title="Decoder steps", url_path="decoder-steps"),
         st.Page("pages/walkthrough.py", title="Walkthrough", url_path="walkthrough"),
+        st.Page("pages/compare.py", title="Two at once", url_path="two-at-once"),
         st.Page("pages/positions.py", title="Positions", url_path="positions"),
     ],
     "Train": [

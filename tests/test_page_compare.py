@@ -1,96 +1,144 @@
-"""The answer to a switch: both outputs aligned, what moved on equal words, and the head that moved most."""
+"""Two at once: every control, heads matched before they are compared, and no difference where tokens do not align."""
 
 import json
+import shutil
 
-import numpy as np
 import pytest
-from page_models import CLASSIC, PRONOUNS, checked, open_page, save_untrained, texts
-from streamlit.testing.v1 import AppTest
+from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, save_untrained, texts
 
-from pages.common.components.aligned_tokens import aligned_tokens
-from transformer.interventions import parse_intervention
-from transformer.lab import load
+from pages.common.two_choices import Choices, read
+from pages.common.wording import number
+from transformer.checkpoint import load_checkpoint
+from transformer.lab import Lab, load
+from transformer.run_status import STATUS_FILE
 
-SWITCHES = ["off:decoder.0.self:0,1,2,3", "mean:decoder.1.cross:1"]
+OTHER = "other-seed"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two untrained models of one corpus from two seeds, one of another corpus, and a run with two snapshots."""
+    folder, second = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("second")
+    save_untrained(folder)
+    save_untrained(second, seed=7)
+    shutil.copytree(second / PRONOUNS, folder / OTHER)
+    kept = folder / OTHER / "snapshots"
+    kept.mkdir()
+    for step, source in ((10, folder / PRONOUNS), (200, folder / OTHER)):
+        shutil.copy(source / "weights.safetensors", kept / f"{step}.safetensors")
+    (folder / OTHER / STATUS_FILE).write_text(json.dumps({"state": "finished"}))
+    return folder
 
 
 @pytest.fixture(autouse=True)
-def models(tmp_path_factory, monkeypatch):
-    """A folder of runs with two untrained models."""
-    runs = tmp_path_factory.mktemp("runs")
-    save_untrained(runs)
+def models(runs, monkeypatch):
+    """The runs of this module."""
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
 
 
-def attention(**parameters):
-    return open_page("attention", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
+def two(**parameters):
+    return open_page("compare", **{"model": PRONOUNS, "text": CLASSIC, "other": OTHER, **parameters})
 
 
-def drawn(at, key):
-    """The plotly figure with this key."""
-    (chart,) = (chart for chart in at.get("plotly_chart") if f"-{key}" in chart.proto.id or chart.proto.id == key)
-    return json.loads(chart.proto.spec)["data"]
+def said(at):
+    return texts(at).replace("\\", "")
 
 
-def aligned(at):
-    """The data of the aligned outputs; None where they are not drawn."""
-    found = [json.loads(element.proto.json) for element in at.get("bidi_component")]
-    return next((data for data in found if "columns" in data and "labels" in data), None)
+def test_heads_of_two_seeds_are_matched_before_they_are_compared():
+    at = two(kind="encoder_self", layer="1", head="2")
+    assert "How far apart every two heads are" in said(at)
+    assert "These two heads: distance **" in said(at)
+    assert "other-seed** · layer" in said(at)
+    at = checked(at.segmented_control(key="two-pairing").set_value("same").run())
+    assert at.query_params["pairing"] == "same"
+    assert "**other-seed** · layer 1 · head 2" in said(at)
 
 
-def test_without_switches_nothing_is_compared():
-    at = attention()
-    assert aligned(at) is None and not at.get("plotly_chart")
+def test_different_outputs_are_compared_on_the_same_words_and_labelled():
+    at = two(kind="cross")
+    assert "right minus left" in said(at)
+    same = load(PRONOUNS).inspect(CLASSIC).target_ids == load(OTHER).inspect(CLASSIC).target_ids
+    assert ("teacher-forced" in said(at)) == (not same)
 
 
-def test_both_outputs_stand_side_by_side_token_for_token():
-    columns = aligned(attention(switch=SWITCHES))["columns"]
-    comparison = load(PRONOUNS).compare(CLASSIC, list(map(parse_intervention, SWITCHES)))
-    assert len(columns) == len(comparison.alignment)
-    for (above, below), (i, j) in zip(columns, comparison.alignment, strict=True):
-        assert (above is None, below is None) == (i is None, j is None)
-        if above and i is not None:
-            assert above["probability"] == pytest.approx(float(comparison.before.probabilities[i]))
-            assert above["changed"] == comparison.marks[0][i]
-        if below and j is not None:
-            assert below["changed"] == comparison.marks[1][j]
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+def test_models_with_other_tokens_are_shown_side_by_side_and_the_page_says_why_there_is_no_difference(kind):
+    at = two(other=REVERSE, kind=kind, layer="0")
+    assert "No difference is drawn" in said(at) and "into different tokens" in said(at)
+    assert "Heads are matched by what they look at in the same tokens" in said(at)
+    assert len(at.get("plotly_chart")) == 2
 
 
-def test_the_figures_show_what_was_measured_and_the_head_that_moved_most_is_a_click_away():
-    at = attention(switch=SWITCHES, kind="encoder_self", layer="0", head="1")
-    comparison = load(PRONOUNS).compare(CLASSIC, list(map(parse_intervention, SWITCHES)))
-    bars = next(trace for trace in drawn(at, "probabilities") if trace["type"] == "bar")
-    assert len(bars["x"]) == len(comparison.kl_divergence)
-    assert "No weight of this head moved: the largest change is exactly 0." in texts(at)  # the encoder comes before
-    moved, kind, layer, head = load(PRONOUNS).attention_shift(comparison).largest()[0]
-    assert moved > 0 and f"layer {layer}, head {head}" in at.button(key="most-moved").label
-    at = checked(at.button(key="most-moved").click().run())
-    assert at.query_params.get("kind", "cross") == kind and at.query_params["head"] == str(head)
-    assert any(trace["type"] == "heatmap" for trace in drawn(at, "difference"))
-    assert "most-moved" not in [button.key for button in at.button]
+def test_two_sentences_go_through_one_model_and_are_aligned():
+    at = two(two="sentences", other_text=WIDE, kind="encoder_self")
+    assert "rows and columns aligned by the fewest edits" in said(at)
+    assert "there is nothing to match" in said(at)
+    at = checked(at.text_input(key="two-text").set_value("The dog.").run())
+    assert at.query_params["other_text"] == "The dog."
+    assert "too few to compare cell by cell" in said(at)
+    at = checked(at.text_input(key="two-text").set_value("word " * 90).run())
+    assert "tokens" in said(at) and not at.get("plotly_chart")
 
 
-def test_a_switch_that_changed_nothing_says_so_with_the_number():
-    said = texts(attention(switch="mask:padding"))
-    assert "**The output did not change.**" in said and "No probability moved" in said
-    assert "No weight of this head moved: the largest change is exactly 0." in said
-    assert "Nor did a weight of any other head." in said
+def test_two_steps_of_one_run_stand_side_by_side():
+    at = two(model=OTHER, other=OTHER)
+    at = checked(at.selectbox(key="two-other-at").set_value("10").run())
+    assert at.query_params["other_at"] == "10"
+    assert "**other-seed, step 10** · layer" in said(at)
+    expected = load(PRONOUNS).inspect(CLASSIC).translation  # whose weights this snapshot has
+    folder = load(OTHER).checkpoint.folder
+    snapshot = Lab(load_checkpoint(folder, weights=folder / "snapshots" / "10.safetensors"))
+    assert snapshot.inspect(CLASSIC).translation == expected
+    at = checked(at.selectbox(key="two-at").set_value("200").run())
+    assert at.query_params["at"] == "200" and "**other-seed, step 200** · layer" in said(at)
 
 
-def test_aligned_lines_need_as_many_probabilities_as_tokens():
-    with pytest.raises(ValueError, match="2 tokens need as many probabilities, not 1"):
-        aligned_tokens((["a", "b"], [1.0]), (["a"], [1.0]), ((0, 0), (1, None)), labels=("x", "y"), key="z")
+def test_the_same_model_twice_differs_by_exactly_nothing():
+    at = two(other=PRONOUNS)
+    assert "Both write the same tokens." in said(at)
+    assert "the largest difference is exactly 0" in said(at)
+    assert f"distance **{number(0.0)}**" in said(at)
 
 
-def test_markup_in_aligned_tokens_travels_as_text():
-    def draw() -> None:
-        from pages.common.components.aligned_tokens import aligned_tokens
+def test_the_other_model_is_chosen_and_is_in_the_url():
+    at = open_page("compare", model=PRONOUNS, text=CLASSIC)
+    at = checked(at.selectbox(key="two-other").set_value(REVERSE).run())
+    assert at.query_params["other"] == REVERSE
+    at = checked(at.segmented_control(key="two").set_value("sentences").run())
+    assert at.query_params["two"] == "sentences"
+    assert at.text_input(key="two-text").value == WIDE
 
-        line = (["</script>", "\u202e"], [0.5, 1.0])
-        aligned_tokens(line, (["a"], [0.25]), ((0, 0), (1, None)), labels=("before", "after"), key="aligned")
 
-    app = AppTest.from_function(draw, default_timeout=30).run()
-    assert not app.exception
-    data = aligned(app)
-    assert [[t and t["text"] for t in column] for column in data["columns"]] == [["</script>", "a"], ["⟨U+202E⟩", None]]
-    assert np.isclose(data["columns"][0][1]["probability"], 0.25)
+def test_a_switch_acts_on_both_sides_and_what_does_not_fit_is_said():
+    at = two(other=REVERSE, switch="off:encoder.1.self:1")
+    assert "is left out for untrained-reverse" in said(at)
+    at = two(switch="off:encoder.1.self:1")
+    assert "left out" not in said(at)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"other": "nobody"}, "There is no model 'nobody'"),
+        ({"other": "../../etc"}, "There is no model"),
+        ({"other_at": "7"}, "There is no snapshot of step 7 of other-seed: there are 10, 200"),
+        ({"other_at": "x"}, "The link says other_at “x”, which is no step"),
+        ({"two": "three"}, "The link says two “three”, which must be one of: models, sentences"),
+        ({"pairing": "?"}, "The link says pairing “?”"),
+        ({"at": "5"}, "There is no snapshot of step 5 of untrained-pronouns: it kept none"),
+    ],
+)
+def test_bad_links_are_answered_in_a_sentence(parameters, sentence):
+    assert sentence in said(two(**parameters))
+
+
+def test_everything_chosen_is_printed_and_read_again():
+    chosen = Choices(two="sentences", other="a", at="3", other_at="4", other_text="x & y", pairing="same")
+    assert read(chosen.parameters()) == (chosen, ())
+    assert Choices().parameters() == {}
+
+
+def test_tokens_and_names_are_never_markup():
+    at = two(two="sentences", other_text="<b>x</b> </script> it")
+    specs = "".join(chart.proto.spec for chart in at.get("plotly_chart"))
+    assert "<b>x</b>" not in specs and "</script>" not in specs

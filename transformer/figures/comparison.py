@@ -1,6 +1,7 @@
 """What switches did: to each token's probability, to each step's whole distribution, and to one head's weights."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float
@@ -100,13 +101,19 @@ def difference_figure(
 ) -> go.Figure:
     """`difference_heatmap`, after minus before around 0, made for a column of `WIDTH` pixels."""
     fig = difference_heatmap(before, after, queries, keys, kind=kind, mask=mask, dark=dark)
-    margin = fig.layout.margin
-    drawn = (fig.layout.height - margin.t - margin.b) / max(len(queries), 1)
-    cell = min(drawn, max(9.0, (WIDTH - margin.l - margin.r) / max(len(keys), 1)))
+    return for_column(fig, len(queries), len(keys))
+
+
+def for_column(fig: go.Figure, n_queries: int, n_keys: int) -> go.Figure:
+    """A matrix of square cells brought to a column of `WIDTH` pixels, its labels with it."""
+    layout: Any = fig.layout
+    margin = layout.margin
+    drawn = (layout.height - margin.t - margin.b) / max(n_queries, 1)
+    cell = min(drawn, max(9.0, (WIDTH - margin.l - margin.r) / max(n_keys, 1)))
     size = {"size": max(8.0, min(14.0, cell * 0.72))}
     fig.update_xaxes(tickfont=size)
     fig.update_yaxes(tickfont=size)
-    width = margin.l + margin.r + cell * len(keys)
+    width = margin.l + margin.r + cell * n_keys
     return fig.update_layout(
-        height=round(margin.t + margin.b + cell * len(queries)), meta={"smallest_width": round(width)}
+        height=round(margin.t + margin.b + cell * n_queries), meta={"smallest_width": round(width)}
     )

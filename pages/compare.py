@@ -1,0 +1,16 @@
+"""Two at once: one sentence through two models, or two sentences through one."""
+
+from pages.common import controls
+from pages.common.two_choices import choices
+from pages.common.two_views import choose_sides, show_heads, show_outputs
+
+chosen = choices()
+scene = controls.frame(
+    "What does another model see in this sentence, or this model in another?", own=chosen.parameters()
+)
+controls.switch_chips(scene)
+pair = choose_sides(scene, chosen)
+if pair is not None:
+    show_outputs(pair)
+    show_heads(scene, pair, chosen)
+controls.switch_popover(scene)
