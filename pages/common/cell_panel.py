@@ -58,7 +58,7 @@ def choose_cell(scene: Scene) -> None:
                 key=name,
                 index=None,
                 width=170,
-                placeholder="click a cell",
+                placeholder="click a cell" if scene.view.picture == "matrix" else "none",
                 format_func=lambda i, tokens=tokens: f"{i} · {tokens[i]}",
                 on_change=take,
             )
@@ -81,7 +81,8 @@ def show_cell(scene: Scene) -> None:
     st.divider()
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         names = wording.token(attention.queries[query]), wording.token(attention.keys[key])
-        st.markdown(f"##### How {names[0]} (row {query}) looked at {names[1]} (column {key})", width="content")
+        title = f"##### How {names[0]} (row {query}) looked at {names[1]} (column {key})"
+        st.markdown(f"{title} · layer {scene.layer} · head {scene.head}", width="content")
         st.button("Close", key="close-cell", type="tertiary", on_click=lambda: choose(cell=None))
     try:
         cell = loading.get_cell(scene.lab, scene.inspection, scene.view.kind, scene.layer, scene.head, query, key)
@@ -98,7 +99,7 @@ def show_cell(scene: Scene) -> None:
         _row(scene, cell)
     with right:
         _shares(scene, cell)
-    _same_number(cell, float(attention.weights[scene.layer, scene.head, query, key]))
+    _same_number(scene, cell, float(attention.weights[scene.layer, scene.head, query, key]))
 
 
 def _change_it(scene: Scene, query: int, key: int) -> None:
@@ -213,11 +214,14 @@ def _shares(scene: Scene, cell: Cell) -> None:
         st.caption("The block's output is exactly 0 here, so there is nothing to have a share of.")
 
 
-def _same_number(cell: Cell, shown: float) -> None:
+def _same_number(scene: Scene, cell: Cell, shown: float) -> None:
+    view = scene.view
+    is_drawn = (view.show, view.combine, view.specials, view.words) == ("weights", "one", "shown", False)
+    whose = "of the picture" if is_drawn else f"of head {scene.head}'s recorded weights, from which the picture is made"
     deviation = abs(cell.softmax - float(cell.weights[cell.key]))
     same = "the very float32" if shown == float(cell.weights[cell.key]) else "not the number"
     st.caption(
-        f"All of it was recorded while this output was written; the weight is {same} of the picture. Softmax, computed "
+        f"All of it was recorded while this output was written; the weight is {same} {whose}. Softmax, computed "
         f"again here in double precision, differs from it by {wording.number(deviation)}. The share is the "
         "contribution projected on the output: negative where a value pulls the other way."
     )

@@ -21,6 +21,7 @@ from pages.common.state import GRID, MATRIX
 from pages.common.view import Picture
 from transformer.figures.theme import KIND_NAMES
 
+NORMS_SAID = "The length of what each cell adds to the block's output (Kobayashi et al., 2020)."
 WEIGHTS_ARE_OFF = (
     "This head is off: its weights are still computed, as drawn in grey, but its output is set to zero, so nothing of "
     "what it looks at goes any further."
@@ -57,7 +58,8 @@ def draw_head(scene: Scene) -> None:
     caption.caption(
         f"{KIND_NAMES[scene.view.kind]} · {made.what}{' · **off**' * made.off}{_note(scene)}", width="content"
     )
-    if said := (*made.said, *_said_of_switches(source, made)):
+    what = (NORMS_SAID,) * (scene.view.show == "norms")
+    if said := (*what, *made.said, *_said_of_switches(source, made)):
         st.caption(" ".join(said))
     if scene.view.picture == "lines" and scene.view.show != "entropy":
         _lines(scene, made)
