@@ -217,11 +217,11 @@ def test_nonsense_positions_in_a_link_are_answered_in_a_sentence(switch, said):
     assert plain(said) in texts(at) and removable(at) == []
 
 
-def test_a_sentence_too_short_for_the_two_tokens_is_refused_and_the_last_one_stays():
+def test_a_sentence_too_short_for_the_two_tokens_drops_the_switch_with_a_sentence():
     at = positions(section="break", switch="positions:encoder:same:0,12")
     at = checked(at.text_input(key="choose-text").set_value("The animal.").run())
-    assert "Token 12 does not exist" in texts(at).replace("\\", "")
-    assert len(removable(at)) == 1
+    assert "same:0,12 is left out: the sentence has tokens 0 to 3" in texts(at).replace("\\", "")
+    assert removable(at) == [] and at.text_input(key="choose-text").value == "The animal."
 
 
 def test_a_model_without_added_positions_has_nothing_to_break(models):
