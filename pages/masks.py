@@ -17,7 +17,7 @@ scene = controls.frame("What must attention not see, and what leaks when it does
 batch = choose_batch(scene, chosen)
 if batch is not None:
     texts, leak = batch
-    draw_batch(scene, leak)
+    draw_batch(scene, leak, texts)
     switch_masks(scene)
     controls.choose_kind(scene)
     draw_masks(scene, leak, texts, chosen)

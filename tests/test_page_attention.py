@@ -159,7 +159,7 @@ def test_the_numbers_are_checked_on_the_spot():
     at = attention(switch="off:decoder.0.cross:0,1,2,3")
     at.session_state["proofs"] = True
     said = texts(checked(at.run()))
-    assert said.count(":material/check:") == 5, said
+    assert said.count(":material/check:") == 8, said
     assert ":material/close:" not in said
 
 

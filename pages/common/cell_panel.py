@@ -6,6 +6,7 @@ import streamlit as st
 from pages.common import loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, say
+from pages.common.proofs import prove_cell_of
 from pages.common.state import choose, problems, visit
 from pages.common.view import merged
 from transformer.analysis.cell import Cell
@@ -100,6 +101,7 @@ def show_cell(scene: Scene) -> None:
     with right:
         _shares(scene, cell)
     _same_number(scene, cell, float(attention.weights[scene.layer, scene.head, query, key]))
+    prove_cell_of(scene, query, key)
 
 
 def _change_it(scene: Scene, query: int, key: int) -> None:

@@ -6,6 +6,7 @@ from pages.common import loading, wording
 from pages.common.components.aligned_tokens import aligned_tokens
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
+from pages.common.proofs import prove_compared, prove_difference
 from pages.common.scene import Scene
 from pages.common.state import choose
 from pages.common.switch_panel import switch_chips
@@ -45,6 +46,7 @@ def show_output(scene: Scene) -> None:
     with st.container(horizontal=True, gap="medium"):
         with st.container(width=WIDTH):
             _show_probabilities(comparison)
+            prove_compared(scene, comparison)
         with st.container(width=WIDTH):
             _show_difference(scene, loading.get_attention_shift(scene.lab, scene.view.text, scene.view.switches))
 
@@ -75,6 +77,7 @@ def _show_difference(scene: Scene, shift: AttentionShift) -> None:
         mask = before.mask[layer] | after.mask[layer]
         figure = difference_figure(old, new, before.queries, before.keys, kind=kind, mask=mask, dark=_is_dark())
         scrolling_figure(figure, key="difference")
+    prove_difference(scene)
     if most[1:] != (kind, layer, head):
         _offer_most_moved(*most)
 

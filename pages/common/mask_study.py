@@ -1,5 +1,6 @@
 """The Masks page's parts: a batch of the visitor's sentences, the masks over it, and what leaks when one is off."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,9 +10,12 @@ from pages.common import loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, say
 from pages.common.pictures import is_dark
+from pages.common.proofs import badge
 from pages.common.state import choose, visit
 from pages.common.view import merged
+from transformer.analysis.figure_proofs import mask_by_rule, prove_masks, prove_padding_is_invisible
 from transformer.analysis.leaks import Forcing, Leak, causal_part, real_part
+from transformer.analysis.proofs import Proof, agree
 from transformer.figures.masks import Part, batch_figure, masks_figure
 from transformer.figures.theme import KIND_NAMES
 from transformer.interventions import MaskKind, MaskOff
@@ -92,7 +96,7 @@ def switch_masks(scene: Scene) -> None:
             st.toggle(label, key=key, on_change=_flip, args=(mask, key), disabled=mask in never, help=said)
 
 
-def draw_batch(scene: Scene, leak: Leak) -> None:
+def draw_batch(scene: Scene, leak: Leak, texts: Sequence[str]) -> None:
     """The batch as it goes into the encoder."""
     pad = scene.lab.model.config.pad_id
     rows = [[scene.lab.tokenizer.piece(token) for token in row] for row in leak.source.tolist()]
@@ -102,6 +106,15 @@ def draw_batch(scene: Scene, leak: Leak) -> None:
         f"{leak.source.size} places, {empty} of them empty ({wording.number(100 * empty / leak.source.size)} %): "
         "a batch is a rectangle, sentences are not. The padding mask hides the `<pad>` ones from every query."
     )
+    badge(lambda: _prove_batch(scene, leak, texts), key="proof-batch")
+
+
+def _prove_batch(scene: Scene, leak: Leak, texts: Sequence[str]) -> tuple[Proof, ...]:
+    """Each row is its sentence and its end mark; all other places are padding."""
+    pad, eos, width = scene.lab.model.config.pad_id, scene.lab.model.config.eos_id, leak.source.shape[1]
+    again = [[*scene.lab.tokenizer.encode(text), eos] for text in texts]
+    again = [[*ids, *[pad] * (width - len(ids))] for ids in again]
+    return (agree("Each row is its sentence, an end mark, then padding", leak.source, again, 0, "read token by token"),)
 
 
 def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside) -> None:
@@ -139,6 +152,10 @@ def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside)
     why = "this model was trained without one" if kind == "decoder_self" else "all keys are there already"
     causal_said = "" if has_causal else f" {KIND_NAMES[kind]} has no causal mask: {why}."
     st.caption(f"Coloured cells may attend, struck ones may not. The combination is {same}.{causal_said}")
+    rule = mask_by_rule(
+        asking.tolist(), asked.tolist(), pad=pad, padding=not padding_off, causal=has_causal and "causal" not in off
+    )
+    badge(lambda: prove_masks(applied, combined, rule), key="proof-masks")
 
 
 def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
@@ -170,6 +187,7 @@ def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
         width="stretch",
     )
     st.caption(f"{_LOSS_HELP} Attention: mean share of a real query's attention, over all layers and heads.")
+    badge(lambda: _prove_leak(scene, leak), key="proof-leak")
     if not off:
         return
     if not leak.changed:
@@ -182,6 +200,19 @@ def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
     for i in leak.changed:
         was, became = (wording.plain(decode(_written(out.outputs[i], scene))) for out in (before, after))
         st.markdown(f"Sentence {i}, free-running: *{was}* became *{became or '(nothing)'}*.")
+
+
+def _prove_leak(scene: Scene, leak: Leak) -> tuple[Proof, ...]:
+    """With all masks nothing of the batch shows, and no attention falls where it may not."""
+    pad = scene.lab.model.config.pad_id
+    source = [[token for token in row if token != pad] for row in leak.source.tolist()]
+    written = [list(output) for output in leak.intact.outputs]
+    shares = [*leak.intact.on_padding.values(), *[leak.intact.on_future] * scene.lab.model.config.causal_mask]
+    none = [0.0] * len(shares)
+    return (
+        *prove_padding_is_invisible(scene.lab.model, source, written, leak.intact.losses),
+        agree("With all masks no attention falls on what they hide", shares, none, 0, "all layers, heads and queries"),
+    )
 
 
 def tell_forcing(scene: Scene) -> None:

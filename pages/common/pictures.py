@@ -16,11 +16,12 @@ from pages.common.picture_explained import explain_picture
 from pages.common.picture_loading import get_vectors
 from pages.common.picture_rollout import CannotDraw
 from pages.common.picture_sides import Side
-from pages.common.proofs import show_proofs
+from pages.common.proofs import prove_picture, show_proofs
 from pages.common.state import GRID, MATRIX
 from pages.common.view import Picture
 from transformer.figures.theme import KIND_NAMES
 
+NORMS_SAID = "The length of what each cell adds to the block's output (Kobayashi et al., 2020)."
 NORMS_SAID = "The length of what each cell adds to the block's output (Kobayashi et al., 2020)."
 WEIGHTS_ARE_OFF = (
     "This head is off: its weights are still computed, as drawn in grey, but its output is set to zero, so nothing of "
@@ -48,6 +49,7 @@ def draw_head(scene: Scene) -> None:
     if is_bertviz(scene.view.picture):
         caption.caption(f"{KIND_NAMES[scene.view.kind]} · all heads{_note(scene)}", width="content")
         show_bertviz(source, dark=is_dark())
+        prove_picture(scene)
         return
     try:
         made = drawing(source)
@@ -65,6 +67,7 @@ def draw_head(scene: Scene) -> None:
         _lines(scene, made)
     else:
         _matrix(scene, made)
+    prove_picture(scene, made.values)
 
 
 def draw_overview(scene: Scene) -> None:

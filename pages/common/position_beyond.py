@@ -10,6 +10,7 @@ from pages.common import loading, wording
 from pages.common.controls import Scene, say
 from pages.common.pictures import is_dark
 from pages.common.position_choices import Choices, segments
+from pages.common.position_proofs import prove_intervals, prove_lengths
 from pages.common.position_study import choose_study, corpus_of
 from transformer.analysis.lengths import LengthScore, scores_by_length, wilson
 from transformer.decoding import translate_ids
@@ -39,6 +40,9 @@ def draw_beyond(scene: Scene, chosen: Choices) -> None:
     segments("past", "Past its last trained row, a learned table", PAST, chosen.past)
     if found is not None and (curves := length_curves(found, corpus_of(found, chosen), chosen.past)):
         _draw(curves, list(found.plan.positions), found.plan.trained_to, key="study-lengths")
+        prove_intervals(
+            [s for curve in curves for s in curve.scores], [i for curve in curves for i in curve.intervals()]
+        )
         st.markdown(_ends(found, chosen.past))
         _ranges(found, curves)
     else:
@@ -133,6 +137,7 @@ def _this_model(lab: Lab, past: Extension) -> None:
         st.session_state[f"measured-{lab.name}"] = True
         curve = LengthCurve(kind, _measured(lab.name, _age(lab), past if kind == "learned" else "noise", longest))
         _draw((curve,), [kind], longest, key="own-lengths")
+        prove_lengths(curve.scores, (2, longest), lambda n: _one_by_one(lab, n, past, longest))
         st.dataframe(
             {
                 "lengths": [f"1 to {longest}, inside", f"{longest + 1} to {_LONGEST_LIVE}, beyond"],
@@ -202,6 +207,16 @@ def _done(lab: Lab, n_tokens: int, past: Extension, longest: int) -> str:
         "interpolate": f"The trained rows 0 to {longest} are stretched over all of them.",
         "refuse": "",
     }[past]
+
+
+def _one_by_one(lab: Lab, length: int, past: Extension, longest: int) -> int:
+    """How many strings of a length come out right, each in a batch of its own."""
+    how = past if lab.model.config.positions == "learned" else "noise"
+    pairs = pairs_of_length(lab.checkpoint.settings.corpus.name, length, _LIVE_PAIRS)
+    return sum(
+        scores_by_length(lab.model, lab.tokenizer, {length: [pair]}, how, trained=longest + 1)[0].right
+        for pair in pairs
+    )
 
 
 @st.cache_data(max_entries=32, show_spinner="Translating strings of every length")

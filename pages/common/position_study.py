@@ -8,6 +8,7 @@ import streamlit as st
 from pages.common.controls import say
 from pages.common.pictures import is_dark
 from pages.common.position_choices import Choices, box, change, segments
+from pages.common.position_proofs import prove_curves
 from transformer import runs, study
 from transformer.figures.study import Learning, learning_figure
 from transformer.study import TARGET, Study, StudyError, StudyPlan, StudyRun
@@ -104,7 +105,7 @@ def _panel(name: str, chosen: Choices, was_active: bool) -> None:
     corpus = corpus_of(found, chosen)
     if not study.is_shipped(name):
         _progress(found, was_active)
-    curves = [_learning(run) for run in found.runs if run.corpus == corpus]
+    curves = _curves(found, corpus)
     figure = learning_figure(
         [curve for curve in curves if len(curve.step)],
         list(found.plan.positions),
@@ -113,6 +114,7 @@ def _panel(name: str, chosen: Choices, was_active: bool) -> None:
         dark=is_dark(),
     )
     st.plotly_chart(figure, key="study-curves", theme=None, config=_QUIET)
+    prove_curves(lambda: _points(curves), lambda: _points(_curves(_load(name), corpus)))
     rows = verdicts(found, corpus, chosen.past)
     if not rows:
         st.caption("The verdict stands here as soon as a run has finished and its lengths are tested.")
@@ -160,6 +162,16 @@ def _go_on(name: str) -> None:
         study.start_study(name)
     except StudyError as error:
         st.session_state["study-refusal"] = f"{error}."
+
+
+def _curves(found: Study | None, corpus: str) -> list[Learning]:
+    return [] if found is None else [_learning(run) for run in found.runs if run.corpus == corpus]
+
+
+def _points(curves: list[Learning]) -> np.ndarray:
+    """(step, exact match) of all curves, one after the other."""
+    found = [np.column_stack((curve.step, curve.exact_match)) for curve in curves]
+    return np.concatenate(found) if found else np.zeros((0, 2))
 
 
 def _learning(run: StudyRun) -> Learning:

@@ -8,6 +8,7 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, switch_chips
 from pages.common.pictures import is_dark
 from pages.common.position_choices import BASES, LONGEST, Choices, box, segments, slider, stepped
+from pages.common.position_proofs import prove_alike, prove_shifts, prove_split, prove_tables
 from pages.common.position_tables import Table, Tables, get_split
 from pages.common.state import choose
 from transformer.analysis.positions import (
@@ -75,6 +76,7 @@ def draw_table(shown: Tables) -> None:
         names.append(shown.learned_name)
         ends.append(shown.learned.trained)
     scrolling_figure(tables_figure(values, names, untrained_from=ends, dark=is_dark()), key="tables")
+    prove_tables(shown, key="proof-tables")
     _say_where_it_ends(shown, " (dotted line)")
     left, right = st.columns([3, 1], gap="medium", vertical_alignment="bottom")
     with left:
@@ -90,6 +92,7 @@ def draw_table(shown: Tables) -> None:
         curves += [shown.cut[:, 2 * i], shown.cut[:, 2 * i + 1]]
         labels += [f"learned, dimension {2 * i}", f"learned, dimension {2 * i + 1}"]
     st.plotly_chart(dimensions_figure(curves, labels, dark=is_dark()), key="dimensions", theme=None, config=_QUIET)
+    prove_tables(shown, key="proof-dimensions")
     st.markdown(
         f"Dimensions {2 * i} and {2 * i + 1} repeat every **{_length(lengths[i])}** positions. Wavelengths run "
         f"from {_length(lengths[0])} (2π) to {_length(lengths[-1])} here; as d_model grows, the last one approaches "
@@ -126,6 +129,7 @@ def draw_distances(shown: Tables) -> None:
         dark=is_dark(),
     )
     st.plotly_chart(figure, key="offsets", theme=None, config=_QUIET)
+    prove_alike(values, names, matrices, offsets, cosine=kind == "cosine")
     spread = [float((o.high - o.low).max()) for o in offsets]
     said = (
         "The line is the mean over all pairs of positions this far apart; the band runs from lowest to highest. "
@@ -168,6 +172,7 @@ def draw_shifts(shown: Tables) -> None:
         dark=is_dark(),
     )
     st.plotly_chart(figure, key="errors", theme=None, config=_QUIET)
+    prove_shifts(values, k, turn, exact, fits)
     st.markdown(
         "A map fitted by least squares to every second position, and measured on those between. Of the variance of "
         f"PE(pos + {k}) it leaves unexplained:"
@@ -218,6 +223,7 @@ def draw_scores(scene: Scene, chosen: Choices) -> None:
     parts = [np.where(hidden, np.nan, part) for part in (*split.parts[:, head], split.scores[head])]
     figure = parts_figure(parts, [*PARTS, "sum: the score"], tokens, tokens, dark=is_dark())
     scrolling_figure(figure, key="parts")
+    prove_split(split)
     shares = [float(part[split.mask].std()) for part in split.parts[:, head]]
     st.markdown(
         f"Layer 0, head {head} of the {chosen.stack}'s self-attention. How much each part varies over the cells "

@@ -1,20 +1,185 @@
-""" "Check these numbers": claims about what is on the screen, measured when asked for."""
+"""A badge at each figure that opens its own check: claims about what is drawn, measured when asked for."""
 
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
 import streamlit as st
 
-from pages.common import wording
-from pages.common.controls import Scene
-from pages.common.loading import get_proofs
+from pages.common import loading, wording
+from pages.common.scene import Scene
+from transformer.analysis.entropy import row_entropy
+from transformer.analysis.figure_proofs import prove_cell, prove_comparison, prove_distribution, prove_output
+from transformer.analysis.proofs import Proof, agree
+from transformer.analysis.weight_proofs import prove_weights
+from transformer.attention import MultiHeadAttention
+from transformer.inspection import KIND_SITES, AttentionKind, Comparison, Inspection
+from transformer.lab import Lab
+from transformer.taps import Address
+
+Run = Callable[[], Iterable[Proof]]
+
+
+def badge(run: Run, *, key: str) -> None:
+    """A quiet button under a figure; opened, it runs the proofs and shows what each measured, a failing one in red."""
+    with st.popover("Prove it", icon=":material/verified:", type="tertiary", key=key, on_change="rerun") as box:
+        if box.open:
+            with st.container(width=520):
+                _show(tuple(run()))
+
+
+def _show(proofs: Sequence[Proof]) -> None:
+    failing = sum(not proof.holds for proof in proofs)
+    if failing:
+        st.markdown(f":red[:material/error: **{failing} of {len(proofs)} checks fail.**]")
+    else:
+        st.markdown(f":green[:material/verified: **{len(proofs)} checks, run just now: all hold.**]")
+    for proof in proofs:
+        icon = ":green[:material/check:]" if proof.holds else ":red[:material/close:]"
+        claim = f"**{wording.plain(proof.claim)}.**" if proof.holds else f":red[**{wording.plain(proof.claim)}.**]"
+        how = wording.plain(f"{proof.how[:1].upper()}{proof.how[1:]}")
+        measured, allowed = wording.number(proof.measured), wording.number(proof.tolerance)
+        st.markdown(f"{icon} {claim} {how}: **{measured}** (allowed: {allowed}).")
 
 
 def show_proofs(scene: Scene) -> None:
-    """A closed line that, opened, runs the proofs for the decoding on the screen."""
-    with st.expander("Check these numbers", on_change="rerun", key="proofs") as box:
-        if not box.open:
-            return
-        for proof in get_proofs(scene.lab, scene.view.text, scene.view.switches):
-            icon = ":green[:material/check:]" if proof.holds else ":red[:material/close:]"
-            st.markdown(
-                f"{icon} **{proof.claim}.** {proof.how[:1].upper()}{proof.how[1:]}: "
-                f"**{wording.number(proof.measured)}** (allowed: {wording.number(proof.tolerance)})."
-            )
+    """Of a decoding: that recording changed nothing, and that all its attention is what q, k and masks give."""
+
+    def run() -> Iterable[Proof]:
+        yield from loading.get_proofs(scene.lab, scene.view.text, scene.view.switches)
+        for kind in KIND_SITES:
+            yield weight_proofs(scene.lab, scene.inspection, kind)[0]
+
+    badge(run, key="proofs")
+
+
+def weight_proofs(lab: Lab, seen: Inspection, kind: AttentionKind) -> tuple[Proof, ...]:
+    """That the weights of one kind of attention are what q, k and the mask of this very decoding give."""
+    stack, block = KIND_SITES[kind]
+    attention = seen.attention(kind)
+    return prove_weights(
+        lab.model,
+        seen.source_ids,
+        seen.interventions,
+        dict(seen.forced),
+        stack=stack,
+        block=block,
+        weights=attention.weights,
+        mask=attention.mask,
+    )
+
+
+def prove_picture(scene: Scene, values: np.ndarray | None = None) -> None:
+    """Of the large picture: its weights, and (where it draws one head as it is) that it draws these."""
+
+    def run() -> Iterable[Proof]:
+        view = scene.view
+        attention = scene.inspection.attention(view.kind)
+        yield from weight_proofs(scene.lab, scene.inspection, view.kind)
+        if view.show == "entropy":
+            yield _entropy(attention.weights, attention.mask)
+        as_it_is = view.show == "weights" and view.combine == "one" and not view.words and view.specials == "shown"
+        if as_it_is and values is not None:
+            recorded = attention.weights[scene.layer, scene.head]
+            yield agree("The picture draws the recorded weights", values, recorded, 0, "cell by cell, bit by bit")
+
+    badge(run, key="proof-picture")
+
+
+def _entropy(weights: np.ndarray, mask: np.ndarray) -> Proof:
+    shown = row_entropy(weights, mask, "nats").values
+    rows = weights.reshape(-1, weights.shape[-1]).astype(np.float64)
+    again = [-sum(w * np.log(w) for w in row if w > 0) if row.any() else np.nan for row in rows]
+    how = f"{len(rows):,} rows summed again, key by key"
+    return agree("Entropy is −Σ w ln w of each row", shown.ravel(), again, 1e-6, how)
+
+
+def prove_cell_of(scene: Scene, query: int, key: int) -> None:
+    """Of the sum of a cell."""
+
+    def run() -> Iterable[Proof]:
+        lab, kind = scene.lab, scene.view.kind
+        cell = loading.get_cell(lab, scene.inspection, kind, scene.layer, scene.head, query, key)
+        stack, block = KIND_SITES[kind]
+        attention = lab.model.get_submodule(f"{stack}.layers.{scene.layer}.{block}_attention")
+        assert isinstance(attention, MultiHeadAttention) and Address(stack, scene.layer, block) == attention.address
+        weight, bias = (p.detach().numpy() for p in (attention.output.weight, attention.output.bias))
+        shown = scene.inspection.attention(kind).weights[scene.layer, scene.head, query, key]
+        yield agree("The weight is the picture's", cell.weights[cell.key], shown, 0, "bit by bit")
+        yield from prove_cell(cell, weight, bias)
+
+    badge(run, key="proof-cell")
+
+
+def prove_compared(scene: Scene, comparison: Comparison) -> None:
+    """Of probabilities before and after, and of their divergence."""
+
+    def run() -> Iterable[Proof]:
+        return prove_comparison(
+            scene.lab.model,
+            comparison.before.source_ids,
+            comparison.before.target_ids,
+            comparison.after.interventions,
+            before=comparison.forced_before,
+            after=comparison.forced_after,
+            kl_divergence=comparison.kl_divergence,
+        )
+
+    badge(run, key="proof-compared")
+
+
+def prove_difference(scene: Scene) -> None:
+    """Of the difference of a head's attention: each side is read again, without recording anything else."""
+
+    def run() -> Iterable[Proof]:
+        lab, kind = scene.lab, scene.view.kind
+        shift = loading.get_attention_shift(lab, scene.view.text, scene.view.switches)
+        comparison = loading.get_comparison(lab, scene.view.text, scene.view.switches)
+        forced = dict(enumerate(comparison.before.target_ids))
+        for name, switches, found in (
+            ("before", (), shift.before[kind]),
+            ("after", comparison.after.interventions, shift.after[kind]),
+        ):
+            stack, block = KIND_SITES[kind]
+            # A pass over the whole output shows later tokens where no mask hides them; step by step there are none yet.
+            if lab.model.config.causal_mask and not any(str(s) == "mask:causal" for s in switches):
+                claim, *_ = prove_weights(
+                    lab.model,
+                    comparison.before.source_ids,
+                    switches,
+                    forced,
+                    stack=stack,
+                    block=block,
+                    weights=found.weights,
+                    mask=found.mask,
+                )
+                yield Proof(f"{name.capitalize()}: {claim.claim}", claim.measured, claim.tolerance, claim.how)
+            again = lab.attention_on(comparison.before, switches)[kind].weights
+            how = "the original output read again"
+            yield agree(f"What is called {name} is that pass's attention", found.weights, again, 0, how)
+
+    badge(run, key="proof-difference")
+
+
+def prove_road(lab: Lab, road: Inspection, *, key: str) -> None:
+    """Of an output, own or forced: the probability under each of its tokens."""
+
+    def run() -> Iterable[Proof]:
+        own = road.log_probs[np.arange(len(road.target_ids)), list(road.target_ids)]
+        return prove_output(lab.model, road.source_ids, road.target_ids, road.interventions, own)
+
+    badge(run, key=key)
+
+
+def prove_step(lab: Lab, road: Inspection, step: int, *, key: str) -> None:
+    """Of one step's distribution over the next token."""
+
+    def run() -> Iterable[Proof]:
+        prefix, row = road.target_ids[:step], road.log_probs[step]
+        return prove_distribution(lab.model, road.source_ids, prefix, road.interventions, row)
+
+    badge(run, key=key)
+
+
+def prove_rows(lab: Lab, road: Inspection, kind: AttentionKind, *, key: str) -> None:
+    """Of a row of attention of a road: that of the kind that it belongs to."""
+    badge(lambda: weight_proofs(lab, road, kind), key=key)

@@ -9,6 +9,7 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, say
 from pages.common.pictures import is_dark
 from pages.common.step_choices import HIGHEST_ALPHA, WIDEST_TREE, Choices, Road, change, said_of, take_road
+from pages.common.step_proofs import prove_totals
 from transformer.analysis.search_tree import Node, SearchTree
 from transformer.beam import Hypothesis, length_norm
 from transformer.figures.search_tree import Branch, tree_figure
@@ -80,6 +81,7 @@ def show_beam(scene: Scene, chosen: Choices) -> None:
         for node in tree.nodes
     ]
     scrolling_figure(tree_figure(branches, dark=is_dark()), key="beam-tree")
+    prove_totals(scene, tree.results, key="proof-beam")
 
 
 def _search(scene: Scene, chosen: Choices, switches: Sequence[Intervention]) -> SearchTree:

@@ -12,6 +12,7 @@ from pages.common.controls import Scene
 from pages.common.pictures import is_dark
 from pages.common.step_choices import Choices, change
 from pages.common.step_loading import get_inside
+from pages.common.step_proofs import prove_inside, prove_parts
 from pages.common.step_roads import Walk
 from transformer.analysis.candidates import candidates, rank
 from transformer.analysis.inside import Inside, Part
@@ -66,6 +67,7 @@ def _show_lens(scene: Scene, walk: Walk, inside: Inside, usual: Inside | None) -
     st.caption(f"If the decoder ended here · step {walk.step}")
     depths = [_depth(scene, row, depth, walk.written) for depth, row in enumerate(inside.readings)]
     scrolling_figure(lens_figure(depths, piece(walk.written), dark=is_dark()), key="lens")
+    prove_inside(scene.lab, walk.road, walk.step, inside, key="proof-lens")
     ranks = [depth.rank for depth in depths]
     st.markdown(_settled(wording.token(piece(walk.written)), ranks))
     if usual is not None:
@@ -138,6 +140,7 @@ def _show_parts(scene: Scene, walk: Walk, chosen: Choices, inside: Inside, usual
         dark=is_dark(),
     )
     scrolling_figure(figure, key="contributions")
+    prove_parts(scene.lab, inside, walk.written, against)
     error = abs(sum(value for _, value in found) - difference)
     st.caption(
         f"{len(found)} parts sum to {wording.number(sum(value for _, value in found), signed=True)}; the pass's own "

@@ -13,6 +13,7 @@ from pages.common.controls import Scene, say
 from pages.common.pictures import is_dark
 from pages.common.step_choices import Choices
 from pages.common.step_loading import get_two_readings, measure, measured, validation_pairs
+from pages.common.step_proofs import prove_exposure, prove_readings
 from pages.common.step_view import ask_reference, reference_ids
 from transformer.analysis.exposure import AtPosition, TwoReadings
 from transformer.figures.readings import Measured, exposure_figure, losses_figure
@@ -75,6 +76,7 @@ def _show_readings(scene: Scene, ids: tuple[int, ...]) -> None:
         dark=is_dark(),
     )
     scrolling_figure(figure, key="losses")
+    prove_readings(scene, seen)
     if scene.view.switches:
         usual = get_two_readings(scene.lab, scene.inspection.source_ids, ids, ())
         st.caption(
@@ -136,6 +138,7 @@ def _show_exposure(scene: Scene) -> None:
         st.caption("Each sentence is read twice, teacher-forced and free-running. Any other control cancels it.")
         return
     scrolling_figure(exposure_figure([_drawn(at) for at in found], dark=is_dark()), key="exposure")
+    prove_exposure(scene, found)
     st.markdown(_summary(found, len(pairs)))
     usual = measured(scene.lab, ()) if scene.view.switches else None
     if usual is not None:

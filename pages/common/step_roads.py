@@ -12,6 +12,7 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, edit_marks, say
 from pages.common.pictures import is_dark
+from pages.common.proofs import prove_road
 from pages.common.step_choices import Choices, Road, RoadsAs, change, complain, complaint, drop, said_of, take_road
 from transformer.analysis.branches import grow
 from transformer.figures.branches import Twig, branches_figure, two_roads_figure
@@ -76,6 +77,7 @@ def show_roads(scene: Scene, walk: Walk, chosen: Choices) -> None:
         st.caption(" · ".join(_total(road, index) for index, road in enumerate(walk.roads)))
     else:
         st.caption("Under each token: its probability when it was written.")
+    prove_road(scene.lab, walk.road, key="proof-road")
     say(*said_of("road", "beside", "roads_as"))
     if not walk.road.ended and (walk.index or scene.view.switches):  # the frame says it of the plain output
         st.caption(f"No end mark was written: this was cut off at the model's {len(walk.road.target_ids)} tokens.")

@@ -10,7 +10,8 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, say
 from pages.common.pictures import is_dark
 from pages.common.step_choices import Choices, change, said_of
-from pages.common.step_roads import step_to, walk_of
+from pages.common.step_proofs import prove_draw, prove_totals
+from pages.common.step_roads import Walk, step_to, walk_of
 from transformer.analysis.branches import grow
 from transformer.analysis.candidates import candidates
 from transformer.analysis.draws import Draw, Drawn
@@ -56,13 +57,14 @@ def show_samples(scene: Scene, chosen: Choices) -> None:
     step_to(walk, chosen)
     left, right = st.columns([5, 6], gap="medium")
     with left:
-        _show_distribution(scene, walk.road.log_probs[walk.step], walk.step, draw)
+        _show_distribution(scene, walk, draw)
     with right:
         _show_outputs(scene, chosen, draw)
     _show_tree(scene, chosen)
 
 
-def _show_distribution(scene: Scene, log_probs: np.ndarray, step: int, draw: Draw) -> None:
+def _show_distribution(scene: Scene, walk: Walk, draw: Draw) -> None:
+    step, log_probs = walk.step, walk.road.log_probs[walk.step]
     drawn = draw.of(log_probs, never=scene.lab.model.config.pad_id)
     found = candidates(log_probs, 10)
     figure = candidate_bars(
@@ -75,6 +77,7 @@ def _show_distribution(scene: Scene, log_probs: np.ndarray, step: int, draw: Dra
     )
     st.caption(f"Step {step}: bars are what is drawn from, marks what the model says")
     scrolling_figure(figure, key="draw-bars")
+    prove_draw(scene.lab, walk.road, step, draw, drawn)
     left = int(np.isfinite(drawn).sum())
     st.markdown(
         f"{left:,} of {len(drawn):,} tokens can be drawn; entropy {wording.number(candidates(drawn, 1).entropy)} nats."
@@ -128,6 +131,7 @@ def _show_tree(scene: Scene, chosen: Choices) -> None:
         "it was often taken. Greedy's way is blue."
     )
     scrolling_figure(branches_figure(twigs, dark=is_dark()), key="samples-tree")
+    prove_totals(scene, found, key="proof-samples")
 
 
 def _drawn(scene: Scene, chosen: Choices, draw: Draw, switches: Sequence[Intervention]) -> tuple[Drawn, ...]:

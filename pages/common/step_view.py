@@ -11,6 +11,7 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, say
 from pages.common.pictures import is_dark
+from pages.common.proofs import prove_rows, prove_step
 from pages.common.step_choices import Choices, change, said_of
 from pages.common.step_roads import Walk, go_on_with
 from transformer.analysis.candidates import Candidates, candidates, rank
@@ -37,12 +38,15 @@ def show_step(scene: Scene, walk: Walk, chosen: Choices) -> None:
     left, middle, right = st.columns([5, 4, 4], gap="small")
     with left:
         _show_candidates(scene, walk, chosen)
+        prove_step(scene.lab, road, step, key="proof-step")
     with middle:
         st.caption("Cross-attention")
         _show_row(scene, road.cross, step, key="step-cross")
+        prove_rows(scene.lab, road, "cross", key="proof-cross")
     with right:
         st.caption("Decoder self-attention")
         _show_row(scene, road.decoder_self, step, key="step-self", n_keys=step + 1)
+        prove_rows(scene.lab, road, "decoder_self", key="proof-self")
         if not road.cached:
             st.caption("Of the last whole pass: later tokens may change earlier states.")
     st.markdown(_cache_line(scene, road, step))

@@ -1,5 +1,6 @@
 """Checks that a reader can ask for on the spot: that what a page shows is what the model computed."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,7 +29,16 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        return self.measured <= self.tolerance
+        return self.measured <= self.tolerance  # not for NaN
+
+
+def agree(claim: str, shown: object, again: object, tolerance: float, how: str) -> Proof:
+    """The proof that two arrays are the same numbers: its measure is the largest difference, infinite where the shapes
+    differ or one of them is no number where the other is."""
+    a, b = np.asarray(shown, dtype=np.float64), np.asarray(again, dtype=np.float64)
+    if a.shape != b.shape or (np.isnan(a) != np.isnan(b)).any():
+        return Proof(claim, math.inf, tolerance, f"{how}; their shapes are {a.shape} and {b.shape}")
+    return Proof(claim, float(np.nanmax(np.abs(a - b), initial=0.0)), tolerance, f"{how}; largest difference")
 
 
 def prove(
@@ -43,14 +53,15 @@ def prove(
 ) -> tuple[Proof, ...]:
     """The proofs for one recorded decoding, given its ids, its log-probabilities and its attention by kind."""
     return (
-        _rows_sum_to_one(weights, masks),
-        _masked_weights_are_zero(weights, masks),
+        rows_sum_to_one(weights, masks),
+        masked_weights_are_zero(weights, masks),
         *_same_output_unrecorded(model, source, target, log_probs, switches),
         _fused_equals_explicit(model, source, target),
     )
 
 
-def _rows_sum_to_one(weights: Mapping[str, ndarray], masks: Mapping[str, ndarray]) -> Proof:
+def rows_sum_to_one(weights: Mapping[str, ndarray], masks: Mapping[str, ndarray]) -> Proof:
+    """Of weights [layer head query key] and masks [layer query key] by kind; a fully masked row must sum to 0."""
     deviations = []
     for kind, array in weights.items():
         seen = np.any(masks[kind], axis=-1, keepdims=True)[:, None, :, 0]  # -> [layer 1 query]
@@ -60,11 +71,12 @@ def _rows_sum_to_one(weights: Mapping[str, ndarray], masks: Mapping[str, ndarray
         "Each row of attention weights sums to 1",
         max(deviations),
         1e-5,
-        f"all {n_rows:,} rows of the three kinds summed; largest distance from 1",
+        f"all {n_rows:,} rows summed; largest distance from 1",
     )
 
 
-def _masked_weights_are_zero(weights: Mapping[str, ndarray], masks: Mapping[str, ndarray]) -> Proof:
+def masked_weights_are_zero(weights: Mapping[str, ndarray], masks: Mapping[str, ndarray]) -> Proof:
+    """Of weights [layer head query key] and masks [layer query key] by kind."""
     forbidden = [np.abs(weights[kind] * ~masks[kind][:, None]) for kind in weights]
     count = sum(int((~masks[kind]).sum()) * weights[kind].shape[1] for kind in weights)
     return Proof(

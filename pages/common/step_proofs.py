@@ -1,0 +1,131 @@
+"""The checks of the Decoder steps page's figures."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from pages.common import loading
+from pages.common.proofs import badge
+from pages.common.scene import Scene
+from pages.common.step_loading import validation_pairs
+from transformer.analysis.draws import Draw, Drawn
+from transformer.analysis.exposure import AtPosition, TwoReadings, exposure
+from transformer.analysis.figure_proofs import one_pass_log_probs, prove_distribution, slow_log_probs
+from transformer.analysis.inside import Inside
+from transformer.analysis.proofs import Proof, agree
+from transformer.beam import Hypothesis
+from transformer.inspection import Inspection
+from transformer.lab import Lab
+
+_MOST_READ_AGAIN = 5
+"""Outputs that are read again at most."""
+
+
+def prove_totals(scene: Scene, found: Sequence[Hypothesis] | Sequence[Drawn], *, key: str) -> None:
+    """Of outputs found by a search or by lot: the log-probability of each whole."""
+
+    def run() -> Iterable[Proof]:
+        first = found[:_MOST_READ_AGAIN]
+        totals = [_total(scene, output.ids) for output in first]
+        how = f"the first {len(first)} of {len(found)} outputs read again, token by token, in double precision"
+        claim = "An output's log-probability is the sum over its tokens, each given those before it"
+        yield agree(claim, [output.log_prob for output in first], totals, 1e-3, how)
+
+    badge(run, key=key)
+
+
+def _total(scene: Scene, ids: Sequence[int]) -> float:
+    rows = slow_log_probs(scene.lab.model, scene.inspection.source_ids, ids, scene.view.switches)
+    return math.fsum(rows[np.arange(len(ids)), list(ids)])
+
+
+def prove_draw(lab: Lab, road: Inspection, step: int, draw: Draw, drawn: np.ndarray) -> None:
+    """Of the distribution that is drawn from: the model's, reshaped in the order temperature, top-k, top-p, min-p."""
+
+    def run() -> Iterable[Proof]:
+        row = road.log_probs[step].astype(np.float64)
+        yield from prove_distribution(
+            lab.model, road.source_ids, road.target_ids[:step], road.interventions, road.log_probs[step]
+        )
+        left = np.flatnonzero(np.isfinite(drawn))
+        shares = np.exp(row[left] / draw.temperature - (row[left] / draw.temperature).max())
+        how = f"{len(left):,} tokens kept, e^(ln p / temperature) shared out among them again"
+        claim = "Among the tokens that are kept, the chances are p^(1/temperature), shared out"
+        yield agree(claim, np.exp(drawn[left].astype(np.float64)), shares / math.fsum(shares), 1e-4, how)
+        others = np.flatnonzero(np.isinf(drawn))
+        others = others[others != lab.model.config.pad_id]
+        gap = max(0.0, float(row[others].max() - row[left].min())) if len(others) else 0.0
+        yield Proof(
+            "What is left out is less probable than all that is kept",
+            gap,
+            1e-6,
+            "the most probable token left out against the least probable one kept; by how much it is above, in nats",
+        )
+
+    badge(run, key="proof-draw")
+
+
+def prove_inside(lab: Lab, road: Inspection, step: int, inside: Inside, *, key: str) -> None:
+    """Of what each depth would have written: shares of 1 everywhere, and the model's own word at the end."""
+
+    def run() -> Iterable[Proof]:
+        sums = np.exp(inside.readings.astype(np.float64)).sum(axis=-1)
+        how = f"{len(sums)} depths, all probabilities summed"
+        yield agree("At every depth the probabilities sum to 1", sums, np.ones(len(sums)), 1e-4, how)
+        own = road.log_probs[step].astype(np.float64)
+        how = "the last reading against the step that was decoded"
+        yield agree("The last depth is the model's own word", np.exp(inside.readings[-1]), np.exp(own), 1e-4, how)
+
+    badge(run, key=key)
+
+
+def prove_parts(lab: Lab, inside: Inside, token: int, other: int) -> None:
+    """Of contributions: that they are the whole difference of two logits, as an independent pass has it."""
+
+    def run() -> Iterable[Proof]:
+        parts = math.fsum(value for _, value in inside.contributions(lab.model, token, other))
+        difference = inside.difference(token, other)
+        scale = 1e-4 * max(1.0, abs(difference))
+        yield agree("All parts sum to the difference of the logits", parts, difference, scale, "summed again")
+        read = inside.readings[-1].astype(np.float64)
+        how = "ln p of one less ln p of the other, at the last depth"
+        yield agree(
+            "It is the logarithm of how many times as probable", difference, read[token] - read[other], scale, how
+        )
+
+    badge(run, key="proof-parts")
+
+
+def prove_readings(scene: Scene, seen: TwoReadings) -> None:
+    """Of a reference's losses: after its own words, and after what the model wrote."""
+
+    def run() -> Iterable[Proof]:
+        model, source, switches = scene.lab.model, scene.inspection.source_ids, scene.view.switches
+        ids = list(seen.reference)
+        rows = one_pass_log_probs(model, source, ids, switches)
+        how = "the reference read again in double precision, on the explicit path, without a cache"
+        claim = "Teacher-forced, a token's loss is −ln p after the reference's words"
+        yield agree(claim, seen.forced_loss, -rows[np.arange(len(ids)), ids], 1e-3, how)
+        written = list(seen.written)
+        free = slow_log_probs(model, source, written, switches)[: len(ids)]
+        again = np.full(len(ids), np.nan)
+        again[: len(free)] = -free[np.arange(len(free)), ids[: len(free)]]
+        claim = "Free-running, it is −ln p after the model's own words"
+        yield agree(claim, seen.free_loss, again, 1e-3, "the model's own output read again in the same way")
+
+    badge(run, key="proof-losses")
+
+
+def prove_exposure(scene: Scene, found: Sequence[AtPosition]) -> None:
+    """Of exposure bias: all sentences measured again in other batches."""
+
+    def run() -> Iterable[Proof]:
+        lab = scene.lab
+        pairs = validation_pairs(lab.name, loading.age_of(lab))
+        *_, (_, again) = exposure(lab.model, pairs, lab.tokenizer, scene.view.switches, batch_tokens=1_024)
+        how = f"all {len(pairs)} sentences read twice again, in batches twice as large"
+        yield agree("Exposure bias at each position", [a.bias for a in found], [a.bias for a in again], 1e-3, how)
+        yield agree("How many sentences it is taken over", [a.going for a in found], [a.going for a in again], 0, how)
+
+    badge(run, key="proof-exposure")

@@ -1,0 +1,120 @@
+"""Every figure's badge opens checks that are run then and there: all hold, and a corrupted number turns one red."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
+
+from transformer.inspection import AttentionShift
+from transformer.lab import Lab
+
+SWITCHES = ["off:decoder.0.cross:1", "row:encoder.0.self.1:2:uniform", "mean:decoder.1.self:2"]
+
+
+@pytest.fixture(autouse=True)
+def models(tmp_path_factory, monkeypatch):
+    """A folder of runs with two untrained models."""
+    runs = tmp_path_factory.mktemp("runs")
+    save_untrained(runs)
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+
+
+def proved(page, *badges, **parameters):
+    """The page with these badges open."""
+    at = open_page(page, **parameters)
+    for badge in badges:
+        at.session_state[badge] = True
+    return checked(at.run())
+
+
+def verdicts(at):
+    """How many checks hold and how many fail, over all open badges."""
+    said = texts(at)
+    return said.count(":green[:material/check:]"), said.count(":red[:material/close:]")
+
+
+PAGES = [
+    ("attention", ["proofs", "proof-picture"], {"kind": "encoder_self"}, 11 + 1),
+    ("attention", ["proof-picture", "proof-cell"], {"kind": "cross", "cell": "2,3"}, 4 + 5),
+    ("attention", ["proof-picture"], {"kind": "decoder_self", "picture": "lines", "show": "entropy"}, 4),
+    ("attention", ["proofs", "proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 3 + 4),
+    ("attention", ["proof-picture", "proof-cell"], {"switch": [*SWITCHES, "mask:causal"], "cell": "1,1"}, 4 + 5),
+    ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 3 + 3),
+    ("masks", ["proof-batch", "proof-masks", "proof-leak"], {"kind": "decoder_self"}, 1 + 2 + 2),
+    ("masks", ["proof-batch", "proof-masks", "proof-leak"], {"switch": ["mask:padding", "mask:causal"]}, 1 + 2 + 2),
+    ("positions", ["proof-tables", "proof-dimensions"], {"section": "table"}, None),
+    ("positions", ["proof-alike"], {"section": "distances", "length": "24"}, None),
+    ("positions", ["proof-shifts"], {"section": "shifts"}, None),
+    ("positions", ["proof-parts"], {"section": "scores"}, 1),
+    (
+        "positions",
+        ["proof-compared", "proof-difference"],
+        {"switch": "positions:encoder:remove", "section": "break"},
+        7,
+    ),
+    ("decoder_steps", ["proof-road", "proof-step", "proof-cross", "proof-self"], {"step": "2"}, 1 + 2 + 3 + 3),
+    ("decoder_steps", ["proof-road", "proof-step", "proof-self"], {"step": "2", "switch": SWITCHES}, 1 + 2 + 3),
+    ("decoder_steps", ["proof-beam"], {"look": "beam"}, 1),
+    ("decoder_steps", ["proof-draw", "proof-samples"], {"look": "samples", "top_k": "5", "temperature": "1.5"}, 4 + 1),
+    ("decoder_steps", ["proof-lens", "proof-parts"], {"look": "inside", "step": "1"}, 2 + 2),
+    ("decoder_steps", ["proof-losses"], {"look": "reference"}, 2),
+]
+
+
+@pytest.mark.parametrize(("page", "badges", "parameters", "count"), PAGES)
+def test_every_badge_of_a_page_opens_checks_that_hold(page, badges, parameters, count):
+    at = proved(page, *badges, model=PRONOUNS, text=CLASSIC, **parameters)
+    holding, failing = verdicts(at)
+    assert failing == 0, texts(at)
+    assert holding >= len(badges) if count is None else holding == count, texts(at)
+    assert texts(at).count("run just now: all hold") == len(badges)
+
+
+def test_a_closed_badge_runs_nothing():
+    assert verdicts(open_page("attention", model=PRONOUNS, text=CLASSIC)) == (0, 0)
+
+
+def test_lengths_are_translated_again():
+    at = open_page("positions", model=REVERSE, section="beyond")
+    at = checked(at.button(key="measure-lengths").click().run(timeout=120))
+    at.session_state["proof-lengths"] = True
+    at = checked(at.run(timeout=120))
+    assert verdicts(at) == (1, 0)
+
+
+def corrupt_weights(monkeypatch):
+    """Makes every later inspection show 0.01 too much in one cell of cross-attention."""
+    honest = Lab.inspect
+
+    def inspect(self, *args, **kwargs):
+        seen = honest(self, *args, **kwargs)
+        weights = seen.cross.weights.copy()
+        weights[0, 1, 2, 3] += np.float32(0.01)
+        return dataclasses.replace(seen, cross=dataclasses.replace(seen.cross, weights=weights))
+
+    monkeypatch.setattr(Lab, "inspect", inspect)
+
+
+def test_a_corrupted_weight_turns_the_checks_red(monkeypatch):
+    corrupt_weights(monkeypatch)
+    at = proved("attention", "proofs", "proof-picture", model=PRONOUNS, text=CLASSIC, layer="0", head="1")
+    said = texts(at)
+    assert ":red[:material/error: **2 of 8 checks fail.**]" in said  # rows sum to 1; softmax of q and k
+    assert ":red[:material/error: **2 of 4 checks fail.**]" in said
+    assert said.count(":red[**The weights are softmax") == 2 and "**0.0100**" in said
+
+
+def test_a_corrupted_difference_turns_its_check_red(monkeypatch):
+    honest = Lab.attention_shift
+
+    def attention_shift(self, comparison):
+        shift = honest(self, comparison)
+        weights = shift.after["cross"].weights.copy()
+        weights[1, 0, 1, 1] += np.float32(0.02)
+        after = {**shift.after, "cross": dataclasses.replace(shift.after["cross"], weights=weights)}
+        return AttentionShift(shift.before, after)
+
+    monkeypatch.setattr(Lab, "attention_shift", attention_shift)
+    at = proved("attention", "proof-difference", model=PRONOUNS, text=CLASSIC, switch=SWITCHES)
+    assert "**2 of 4 checks fail.**" in texts(at) and verdicts(at) == (2, 2)
