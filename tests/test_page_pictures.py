@@ -131,6 +131,16 @@ def test_a_head_that_is_off_is_drawn_as_such_in_every_picture(picture):
         assert "This head is off" in texts(at)
 
 
+@pytest.mark.parametrize("picture", ["matrix", "lines", "bertviz", "bertviz-neuron"])
+def test_a_head_at_its_mean_is_not_called_off(picture):
+    at = attention(picture=picture, switch="mean:decoder.1.cross:0")
+    assert component(at, "at_mean")["at_mean"] == [[1, 0]] and component(at, "at_mean")["off"] == []
+    if picture == "matrix":
+        assert "at its mean**" in texts(at) and matrix(at)["off"]
+        at = checked(at.selectbox(key="choose-show").set_value("norms").run())
+        assert "This head is at its mean" in texts(at) and not values(matrix(at)).any()
+
+
 def test_combined_heads_name_those_that_are_off():
     at = attention(combine="mean", switch="off:decoder.1.cross:0,2")
     assert "Of these, heads 0, 2 are off" in texts(at)

@@ -62,7 +62,7 @@ class Shown:
     """The layer that is shown first, or alone."""
     head: int = 0
     off: frozenset[tuple[int, int]] = frozenset()
-    """(layer, head) of the heads that are off: drawn in grey."""
+    """(layer, head) of the heads of which nothing goes any further: drawn in grey."""
     said: str = ""
 
     def limited(self, n_tokens: int) -> "Shown":
@@ -89,7 +89,7 @@ class Shown:
     @property
     def off_said(self) -> str:
         named = ", ".join(f"{layer} · {head}" for layer, head in sorted(self.off))
-        return f"Grey: switched off, their output set to zero (layer · head {named}). " * bool(self.off)
+        return f"Grey: switched off, so nothing of it goes any further (layer · head {named}). " * bool(self.off)
 
 
 @dataclass(frozen=True)

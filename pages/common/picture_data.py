@@ -25,7 +25,7 @@ from transformer.analysis.combine import (
 )
 from transformer.analysis.entropy import row_entropy
 from transformer.figures.attention import AXIS_TITLES
-from transformer.lab import Attention, Inspection, Lab
+from transformer.lab import KIND_SITES, Attention, Inspection, Lab
 
 MERGED_SAID = "Values to a word are summed over its pieces, those from a word averaged over its pieces."
 
@@ -40,9 +40,15 @@ class Source:
     layer: int
     head: int
     off: frozenset[tuple[int, int]] = frozenset()
-    """(layer, head) of the heads that are off."""
+    """(layer, head) of the heads whose output a switch put something else in place of: zero, or their mean."""
     norms: Float[ndarray, "layer head query key"] | None = None
     """Norms of the contributions, where they are to be drawn."""
+
+    @property
+    def heads_off(self) -> frozenset[tuple[int, int]]:
+        """Those of them that are at zero."""
+        stack, block = KIND_SITES[self.view.kind]
+        return frozenset(at for at in self.off if at[1] in self.view.heads_off(stack, at[0], block))
 
     @property
     def attention(self) -> Attention:
@@ -84,7 +90,7 @@ class Drawing:
     """What each value could be at most, in `unit`."""
     unit: str = ""
     off: bool = False
-    """Whether every head in it is off."""
+    """Whether nothing of any head in it goes any further."""
     names: tuple[str, str] = ("query", "key")
     column_notes: tuple[str, ...] | None = None
 

@@ -4,7 +4,6 @@ import streamlit as st
 
 from pages.common import loading
 from transformer.analysis.vectors import Vectors, record_vectors
-from transformer.interventions import parse_intervention
 from transformer.lab import KIND_SITES, AttentionKind, Inspection, Lab
 
 
@@ -17,5 +16,5 @@ def get_vectors(lab: Lab, seen: Inspection, kind: AttentionKind) -> Vectors:
 @st.cache_data(max_entries=32, show_spinner=False)
 def _vectors(name: str, age: int, source: tuple[int, ...], switches: tuple[str, ...], kind: AttentionKind) -> Vectors:
     stack, block = KIND_SITES[kind]
-    specs = [parse_intervention(switch) for switch in switches]
-    return record_vectors(loading.get_lab(name).model, source, specs, stack, block)
+    lab = loading.get_lab(name)
+    return record_vectors(lab.model, source, loading.get_resolved(lab, switches), stack, block)

@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from transformer.analysis.rollout import cross_rollout, rollout, sees_later
 from transformer.attention_edits import BlockOff
-from transformer.interventions import HeadsOff, ResidualOff
+from transformer.interventions import HeadsMean, HeadsOff, ResidualOff
 from transformer.lab import KIND_SITES, AttentionKind, Inspection
 
 TITLES: dict[AttentionKind, tuple[str, str]] = {
@@ -36,8 +36,8 @@ class Rolled:
 
 def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, residual: bool) -> Rolled:
     """Rollout through a layer; `residual`: whether the model was built with them. CannotDraw where it means nothing."""
-    off = " Heads that are off count as zero." * any(
-        isinstance(spec, HeadsOff | BlockOff) for spec in inspection.interventions
+    off = " Heads that are off or at their mean count as zero." * any(
+        isinstance(spec, HeadsOff | HeadsMean | BlockOff) for spec in inspection.interventions
     )
     if kind != "cross":
         attention = inspection.attention(kind)
@@ -65,11 +65,11 @@ def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, resid
 
 
 def _effective(inspection: Inspection, kind: AttentionKind) -> Float[ndarray, "layer head query key"]:
-    """The weights, zero in heads that are off."""
+    """The weights, zero in heads of which nothing goes any further."""
     weights = inspection.attention(kind).weights.copy()
     stack, block = KIND_SITES[kind]
     for spec in inspection.interventions:
-        if isinstance(spec, HeadsOff) and (spec.stack, spec.block) == (stack, block):
+        if isinstance(spec, HeadsOff | HeadsMean) and (spec.stack, spec.block) == (stack, block):
             weights[spec.layer, list(spec.heads)] = 0
         elif isinstance(spec, BlockOff) and (spec.stack, spec.block) == (stack, block):
             weights[spec.layer] = 0

@@ -20,6 +20,8 @@ from pages.common.proofs import prove_picture, show_proofs
 from pages.common.state import GRID, MATRIX
 from pages.common.view import Picture
 from transformer.figures.theme import KIND_NAMES
+from transformer.interventions import HeadsMean
+from transformer.lab import KIND_SITES
 
 NORMS_SAID = "The length of what each cell adds to the block's output (Kobayashi et al., 2020)."
 NORMS_SAID = "The length of what each cell adds to the block's output (Kobayashi et al., 2020)."
@@ -28,6 +30,11 @@ WEIGHTS_ARE_OFF = (
     "what it looks at goes any further."
 )
 NORMS_ARE_OFF = "This head is off: its output is set to zero, so nothing of it arrives and every norm is 0."
+WEIGHTS_AT_MEAN = (
+    "This head is at its mean: its weights are still computed, as drawn in grey, but its output is its mean over the "
+    "validation set at every position, whatever it looks at."
+)
+NORMS_AT_MEAN = "This head is at its mean over the validation set: nothing of what it looks at arrives, so norms are 0."
 NO_ROLLOUT_CELL = (
     "A click does nothing here: a rollout is a product of whole matrices, with no single q · k behind a cell."
 )
@@ -58,7 +65,7 @@ def draw_head(scene: Scene) -> None:
         st.markdown(str(reason))
         return
     caption.caption(
-        f"{KIND_NAMES[scene.view.kind]} · {made.what}{' · **off**' * made.off}{_note(scene)}", width="content"
+        f"{KIND_NAMES[scene.view.kind]} · {made.what}{_off_note(source, made)}{_note(scene)}", width="content"
     )
     what = (NORMS_SAID,) * (scene.view.show == "norms")
     if said := (*what, *made.said, *_said_of_switches(source, made)):
@@ -79,6 +86,7 @@ def draw_overview(scene: Scene) -> None:
         kind=scene.view.kind,
         selected=(scene.layer, scene.head),
         off=scene.heads_off,
+        at_mean=heads_at_mean(scene),
         mask=attention.mask,
         key=GRID,
     )
@@ -98,7 +106,26 @@ def source_of(scene: Scene) -> Source:
     if view.show == "norms" and not is_bertviz(view.picture):
         vectors = get_vectors(scene.lab, scene.inspection, view.kind)
         norms = vectors.contributions(scene.inspection.attention(view.kind).weights)
-    return Source(scene.lab, scene.inspection, view, scene.layer, scene.head, scene.heads_off, norms)
+    replaced = scene.heads_off | heads_at_mean(scene)
+    return Source(scene.lab, scene.inspection, view, scene.layer, scene.head, replaced, norms)
+
+
+def heads_at_mean(scene: Scene) -> frozenset[tuple[int, int]]:
+    """(layer, head) of every head of the chosen kind that a switch holds at its mean."""
+    stack, block = KIND_SITES[scene.view.kind]
+    return frozenset(
+        (spec.layer, head)
+        for spec in scene.view.switches
+        if isinstance(spec, HeadsMean) and (spec.stack, spec.block) == (stack, block)
+        for head in spec.heads
+    )
+
+
+def _off_note(source: Source, made: Drawing) -> str:
+    if not made.off:
+        return ""
+    off = len(source.heads) > 1 or (source.layer, source.head) in source.heads_off
+    return " · **off**" if off else " · **at its mean**"
 
 
 def _matrix(scene: Scene, made: Drawing) -> None:
@@ -161,15 +188,19 @@ def _unseen(scene: Scene, side: Side) -> Mapping[int, str]:
 
 def _said_of_switches(source: Source, made: Drawing) -> tuple[str, ...]:
     if made.off and source.view.combine == "one":
-        return (NORMS_ARE_OFF if source.view.show == "norms" else WEIGHTS_ARE_OFF,)
+        if (source.layer, source.head) in source.heads_off:
+            return (NORMS_ARE_OFF if source.view.show == "norms" else WEIGHTS_ARE_OFF,)
+        return (NORMS_AT_MEAN if source.view.show == "norms" else WEIGHTS_AT_MEAN,)
     off = [head for head in source.heads if (source.layer, head) in source.off]
     if source.view.show in ("rollout", "entropy") or not off:
         return ()
     named = f"head{'s' * (len(off) > 1)} {', '.join(map(str, off))}"
     verb = "is" if len(off) == 1 else "are"
+    at_mean = any((source.layer, head) not in source.heads_off for head in off)
+    named += f" {verb} off{' or at the mean' * at_mean}"
     if source.view.show == "norms":
-        return (f"Of these, {named} {verb} off and {verb} counted with norms of 0.",)
-    return (f"Of these, {named} {verb} off: the weights are still computed and counted here, but go no further.",)
+        return (f"Of these, {named} and {verb} counted with norms of 0.",)
+    return (f"Of these, {named}: the weights are still computed and counted here, but go no further.",)
 
 
 def _note(scene: Scene) -> str:

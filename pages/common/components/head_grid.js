@@ -8,7 +8,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const masked = pixelOf(channels(data.masked[dark ? "dark" : "light"]));
   const weights = bytes(data.weights);
   const mask = data.mask && bytes(data.mask);
-  const off = new Set(data.off.map(String));
+  const marks = new Map([
+    ...data.off.map((at) => [String(at), { short: "off", long: "switched off" }]),
+    ...data.at_mean.map((at) => [String(at), { short: "mean", long: "at its mean" }]),
+  ]);
 
   const grid = document.createElement("div");
   grid.className = "grid";
@@ -50,16 +53,16 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const button = document.createElement("button");
     button.type = "button";
     button.setAttribute("role", "gridcell");
-    const isOff = off.has(String([layer, head]));
-    button.classList.toggle("off", isOff);
-    button.setAttribute("aria-label", `layer ${layer}, head ${head}${isOff ? ", switched off" : ""}`);
-    button.title = `layer ${layer}, head ${head}${isOff ? ", switched off" : ""}`;
+    const mark = marks.get(String([layer, head]));
+    button.classList.toggle("off", Boolean(mark));
+    button.setAttribute("aria-label", `layer ${layer}, head ${head}${mark ? `, ${mark.long}` : ""}`);
+    button.title = `layer ${layer}, head ${head}${mark ? `, ${mark.long}` : ""}`;
     button.append(thumbnail(layer, head));
-    if (isOff) {
-      const mark = document.createElement("span");
-      mark.textContent = "off";
-      mark.setAttribute("aria-hidden", "true");
-      button.append(mark);
+    if (mark) {
+      const sign = document.createElement("span");
+      sign.textContent = mark.short;
+      sign.setAttribute("aria-hidden", "true");
+      button.append(sign);
     }
     button.onclick = () => {
       root._at = [layer, head];

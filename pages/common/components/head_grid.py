@@ -26,13 +26,15 @@ def head_grid(
     kind: Kind,
     selected: tuple[int, int],
     off: Collection[tuple[int, int]] = (),
+    at_mean: Collection[tuple[int, int]] = (),
     mask: Bool[ndarray, "layer query key"] | None = None,
     relative: bool = False,
     key: str,
 ) -> tuple[int, int] | None:
     """Draws a thumbnail for each head, rows being layers; the head just picked by click or Enter, once, else None.
 
-    `off` heads are struck out. `relative` shades each head up to its own largest weight instead of 1.
+    `off` heads are struck out, and so are those `at_mean`. `relative` shades each head up to its own largest weight
+    instead of 1.
     """
     n_layers, n_heads = weights.shape[:2]
     picked = _picked(st.session_state.get(key), n_layers, n_heads)
@@ -46,6 +48,7 @@ def head_grid(
             "mask": None if mask is None or mask.all() else packed(mask.astype(np.uint8)),
             "selected": [int(layer), int(head)],
             "off": sorted([int(a), int(b)] for a, b in off),
+            "at_mean": sorted([int(a), int(b)] for a, b in at_mean),
             "colours": colours_of(kind),
             "scales": {
                 "light": [colour for _, colour in theme.sequential()],
