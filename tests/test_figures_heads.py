@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from transformer.figures.heads import Bar, Block, effect_map, head_map, likeness_map, ranking, weight_against_effect
+from transformer.figures.heads import (
+    Bar,
+    Block,
+    effect_map,
+    head_map,
+    likeness_map,
+    profile_bars,
+    ranking,
+    weight_against_effect,
+)
 from transformer.figures.theme import kind_colour
 
 BLOCKS = (Block("encoder_self", 0), Block("cross", 0))
@@ -62,3 +71,13 @@ def test_every_cell_of_a_head_is_a_dot():
     figure = weight_against_effect(weights, effect, ["<i>t"], ["a", "b"], kind="cross")
     assert list(figure.data[0].x) == [0.25, 0.75] and list(figure.data[0].y) == [1.0, -1.0]
     assert "&lt;i&gt;t" in figure.data[0].customdata[0]
+
+
+def test_a_profile_has_a_bar_and_an_even_heads_tick_for_each_place():
+    figure = profile_bars([0.7, 0.1], [0.2, 0.25], ["itself", "the end mark"], kind="decoder_self")
+    bars, ticks = figure.data
+    assert list(bars.x) == [0.7, 0.1] and list(ticks.x) == [0.2, 0.25]
+    assert bars.marker.color == kind_colour("decoder_self")
+    assert list(figure.layout.yaxis.ticktext) == ["itself", "the end mark"]
+    with pytest.raises(ValueError, match="must be as many"):
+        profile_bars([0.7], [0.2, 0.25], ["itself"], kind="cross")

@@ -161,7 +161,7 @@ def test_every_set_of_one_head_more_is_offered_where_the_search_was_not_exact(mo
     more = at.button(key="heads-more")
     assert more.label == "Try every set of 3 heads too: 220 more"
     checked(more.click().run())
-    assert at.query_params["exact"] == "3"
+    assert at.selectbox(key="heads-exact").value == 3
 
 
 def test_every_control_of_the_search_travels_in_the_link():

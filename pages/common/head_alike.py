@@ -7,7 +7,7 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
 from pages.common.head_choices import CLOSEST, Choices, segments, stepped
 from pages.common.head_data import choose_data
-from pages.common.head_roles import opens, say_measured, survey_of
+from pages.common.head_roles import opens, say_measured, survey_of, two_columns
 from pages.common.head_words import head_name, role_said
 from pages.common.pictures import is_dark
 from pages.common.wording import number
@@ -28,7 +28,7 @@ def draw_alike(scene: Scene, chosen: Choices) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
         segments("heads", "Heads of", {name: KIND_NAMES[name] for name in KINDS}, kind)
     profiles, distances = found.of_kind(kind), found.distances[kind]
-    left, right = st.columns([3, 2], gap="large")
+    left, right = two_columns(3, 2)
     with right:
         stepped("closest", "Alike up to a mean distance of", CLOSEST, chosen.closest)
         groups = alike(distances, chosen.closest)

@@ -12,7 +12,7 @@ from pages.common.components.head_table import Cell, Column, Row, head_table
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
 from pages.common.head_choices import TABLE, Choices, segments
-from pages.common.head_roles import chosen_head, open_link, opens
+from pages.common.head_roles import chosen_head, open_link, opens, two_columns
 from pages.common.head_words import head_name
 from pages.common.pictures import is_dark
 from pages.common.wording import number, token
@@ -44,7 +44,7 @@ def draw_evidence(scene: Scene, chosen: Choices) -> None:
     found = _agreements(scene, effect)
     at = _in_hand(scene, found)
     weights = seen.cross.weights[at.layer, at.head]
-    left, right = st.columns([3, 2], gap="large")
+    left, right = two_columns(3, 2)
     with left:
         figure = effect_map(effect, seen.target_tokens, seen.source_tokens, dark=is_dark())
         scrolling_figure(figure, key="heads-erasure")

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.common import loading
 from pages.common.components.head_table import Cell, Column, Row, head_table
@@ -20,6 +21,7 @@ from pages.common.head_words import (
     alignment_said,
     block_of,
     head_name,
+    looked_at,
     profile_said,
     role_said,
     value_of,
@@ -29,7 +31,7 @@ from pages.common.pictures import is_dark
 from pages.common.state import choose
 from pages.common.wording import number
 from transformer.analysis.head_survey import HeadAt, Pattern, Profile, Survey, Tell, heads_of, survey
-from transformer.figures.heads import Block, head_map
+from transformer.figures.heads import Block, head_map, profile_bars
 
 _PATTERNS: tuple[Pattern, ...] = (
     *("previous", "next", "diagonal", "anti_diagonal", "same_token"),
@@ -47,7 +49,7 @@ def draw_roles(scene: Scene, chosen: Choices) -> None:
         return
     columns = _columns(found, scene)
     say_measured(found, measured, scene)
-    left, right = st.columns([2, 3], gap="large")
+    left, right = two_columns(2, 3)
     with left:
         _draw_map(scene, chosen, found, columns)
     with right:
@@ -72,11 +74,18 @@ def survey_of(scene: Scene, measured: Measured) -> Survey | None:
 
 def say_measured(found: Survey, measured: Measured, scene: Scene) -> None:
     """On how much it was measured, and that the visitor's switches are out of it."""
-    forced = "each output the model's own" if measured.own_output else "the reference translations forced"
-    said = f"Measured on {measured.said}: {found.n_source:,} source and {found.n_target:,} target tokens, {forced}."
+    forced = "" if measured.own_output else ", the reference translations forced"
+    said = f"Measured on {measured.said}: {found.n_source:,} source and {found.n_target:,} target tokens{forced}."
     if scene.view.switches:
         said += " Without your switches: this is the model as it was trained."
     st.caption(said)
+
+
+def two_columns(left: int, right: int) -> tuple[DeltaGenerator, DeltaGenerator]:
+    """Two columns side by side, one below the other in a narrow window."""
+    with st.container(key="pictures"):
+        first, second = st.columns([left, right], gap="large")
+    return first, second
 
 
 def chosen_head(scene: Scene) -> HeadAt:
@@ -151,7 +160,8 @@ def _draw_map(scene: Scene, chosen: Choices, found: Survey, columns: Sequence[st
     pattern = colour in _PATTERNS
     quantity = MEASURES[chosen.measure].split(" with")[0] if pattern else LONG_TITLES[colour]
     clickable_map(scene, values, said, quantity=quantity, limits=(0.0, top))
-    st.caption("Click a cell to take a head in hand. Empty: such a head has no such place to look at.")
+    missing = " Empty: such a head has no such place to look at." if None in values.values() else ""
+    st.caption(f"Click a cell to take a head in hand.{missing}")
 
 
 def _draw_chosen(scene: Scene, found: Survey) -> None:
@@ -159,6 +169,15 @@ def _draw_chosen(scene: Scene, found: Survey) -> None:
     profile = found.by_head[at]
     st.markdown(f"##### {head_name(at)}")
     st.markdown(profile_said(found, profile))
+    names: list[Pattern] = [name for name in _PATTERNS if name in profile.weight]
+    figure = profile_bars(
+        [profile.weight[name] for name in names],
+        [found.even[at.kind][name] for name in names],
+        [looked_at(name, at.kind) for name in names],
+        kind=at.kind,
+        dark=is_dark(),
+    )
+    scrolling_figure(figure, key="heads-profile")
     if said := alignment_said(profile):
         st.markdown(said)
     st.markdown(

@@ -8,7 +8,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -81,7 +80,8 @@ class Work:
 class Works:
     """All computations of this server."""
 
-    pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    """Held by the one that computes."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     known: OrderedDict[Hashable, Work] = field(default_factory=OrderedDict)
 
@@ -92,12 +92,17 @@ class Works:
             if work is None or isinstance(work.error, Stopped):
                 work = self.known[key] = Work(compute)
                 work.watchers.add(watcher)
-                self.pool.submit(work.run)
+                # A daemon: a server that is stopped does not wait for a search.
+                threading.Thread(target=self._run, args=(work,), daemon=True).start()
             work.watchers.add(watcher)
             self.known.move_to_end(key)
             while len(self.known) > _KEPT:
                 self.known.popitem(last=False)
             return work
+
+    def _run(self, work: Work) -> None:
+        with self.turn:
+            work.run()
 
     def leave(self, key: Hashable, watcher: Watcher) -> None:
         """One visitor waits no longer."""

@@ -10,7 +10,7 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
 from pages.common.head_choices import TABLE, Choices, segments
 from pages.common.head_data import Measured, choose_data
-from pages.common.head_roles import chosen_head, clickable_map, open_link, opens, say_measured, survey_of
+from pages.common.head_roles import chosen_head, clickable_map, open_link, opens, say_measured, survey_of, two_columns
 from pages.common.head_words import head_name, role_said
 from pages.common.head_work import result_of
 from pages.common.pictures import is_dark
@@ -131,7 +131,7 @@ def _say_pairs(chosen: Choices, found: ValidationEffects, changes: Mapping[HeadA
 
 def _draw(scene: Scene, chosen: Choices, values: Mapping[HeadAt, float], changes: Mapping[HeadAt, Change]) -> None:
     reach = max(map(abs, values.values()), default=1.0) or 1.0
-    left, right = st.columns([2, 3], gap="large")
+    left, right = two_columns(2, 3)
     with left:
         said = {at: _said(value, changes.get(at)) for at, value in values.items()}
         quantity = _QUANTITIES[chosen.worth].split(",")[-1].strip() if chosen.worth != "exact_match" else "change"

@@ -184,6 +184,46 @@ def ranking(bars: Sequence[Bar], *, quantity: str, dark: bool = False) -> go.Fig
     return fig
 
 
+def profile_bars(
+    values: Sequence[float], even: Sequence[float], titles: Sequence[str], *, kind: Kind, dark: bool = False
+) -> go.Figure:
+    """A bar for each place that a head may look at, with a tick where an even head's would end."""
+    if not len(values) == len(even) == len(titles):
+        raise ValueError(f"{len(values)} values, {len(even)} of an even head and {len(titles)} titles must be as many")
+    colours, colour = theme.palette(dark), theme.kind_colour(kind, dark)
+    fig = theme.apply(go.Figure(), dark)
+    fig.add_bar(
+        x=list(values),
+        y=list(range(len(values))),
+        orientation="h",
+        width=0.5,
+        marker={"color": colour, "line": {"width": 0}},
+        text=[f"  {value:.2f}" for value in values],
+        textposition="outside",
+        constraintext="none",
+        textfont={"size": 12, "color": colours.text},
+        customdata=[
+            f"{title}: {v:.3f}, an even head {e:.3f}" for title, v, e in zip(titles, values, even, strict=True)
+        ],
+        hovertemplate="%{customdata}<extra></extra>",
+        cliponaxis=False,
+    )
+    fig.add_scatter(
+        x=list(even),
+        y=list(range(len(values))),
+        mode="markers",
+        marker={"symbol": "line-ns", "size": 13, "line": {"width": 1.5, "color": colours.quiet}},
+        hoverinfo="skip",
+    )
+    fig.update_yaxes(tickvals=list(range(len(values))), ticktext=list(titles), range=[len(values) - 0.4, -0.6])
+    fig.update_yaxes(ticks="", showline=False, tickfont={"size": 13}, ticklabelstandoff=6)
+    fig.update_xaxes(range=[0, 1.02], showticklabels=False, ticks="", showline=False)
+    width = 16 + 6.4 * max(map(len, titles), default=0)
+    fig.update_layout(height=14 + 23 * len(values), showlegend=False, bargap=0.5)
+    fig.update_layout(margin={"l": width, "r": 36, "t": 4, "b": 4, "autoexpand": False}, meta={"smallest_width": 320})
+    return fig
+
+
 def weight_against_effect(
     weights: Float[ndarray, "target source"],
     effect: Float[ndarray, "target source"],
