@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -49,3 +50,11 @@ def within(request: pytest.FixtureRequest) -> Iterator[Callable[..., float]]:
 
     yield assert_within
     request.node.user_properties.append(("max_deviation", largest))
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of runs; corpora of tasks are counted on a few pairs, as they name their whole vocabulary."""
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr("transformer.corpora.TOKENIZER_PAIRS_OF_TASK", 50)
+    return tmp_path / "runs"

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tiny_runs import MODEL, settings
 
-from transformer import corpora, runs, sweeps
+from transformer import runs, sweeps
 from transformer.__main__ import main
 from transformer.config import CorpusConfig
 from transformer.run_labels import rename
@@ -14,14 +14,9 @@ from transformer.runs import RunError
 from transformer.sweeps import Base, cancel_sweep, create_sweep, setting_called, start_sweep, sweeps_of, values_of
 from transformer.worker import train_run
 
+pytestmark = pytest.mark.usefixtures("room")
+
 BASE = Base(model=MODEL, train=settings(), corpus=CorpusConfig(name="reverse"), pinned=("a b",))
-
-
-@pytest.fixture(autouse=True)
-def room(tmp_path, monkeypatch):
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(corpora, "TOKENIZER_PAIRS_OF_TASK", 50)
-    return tmp_path / "runs"
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tiny_runs import MODEL
 from tiny_runs import settings as tiny
 
-from transformer import corpora, runs, uploads
+from transformer import runs, uploads
 from transformer.cleaning import MAX_FILE_BYTES, CorpusError, kinds_of_files
 from transformer.config import CorpusConfig
 from transformer.corpora import load_corpus
@@ -24,17 +24,11 @@ from transformer.pairs import split_of
 from transformer.settings import list_checkpoints, read_settings, write_settings
 from transformer.uploads import find_upload, list_uploads, safe_name, save_upload
 
+pytestmark = pytest.mark.usefixtures("room")
+
 ROWS = [(f"sentence number {i}", f"phrase numéro {i}") for i in range(120)]
 TSV = "".join(f"{source}\t{target}\n" for source, target in ROWS).encode()
 MEBIBYTE = 2**20
-
-
-@pytest.fixture(autouse=True)
-def room(tmp_path, monkeypatch) -> Path:
-    """An empty folder of runs."""
-    monkeypatch.setattr(corpora, "TOKENIZER_PAIRS_OF_TASK", 50)  # the task names its whole vocabulary anyhow
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "runs"))
-    return tmp_path / "runs"
 
 
 def zipped(**files: bytes) -> bytes:

@@ -10,23 +10,17 @@ import psutil
 import pytest
 from tiny_runs import MODEL, settings
 
-from transformer import corpora, launch, locks, runs
+from transformer import launch, locks, runs
 from transformer.config import CorpusConfig
 from transformer.launch import SWITCH, WarmWorker
 from transformer.run_status import LOCK_FILE
 from transformer.warm_worker import NICENESS
 from transformer.worker import train_run
 
+pytestmark = pytest.mark.usefixtures("room")
+
 PATIENCE_S = 240.0  # for an import of torch, on a busy machine
 SAYS_READY = "import socket, sys, time; line = socket.socket(fileno=0); line.send(b'ready'); "
-
-
-@pytest.fixture(autouse=True)
-def room(tmp_path, monkeypatch):
-    """An empty folder of runs."""
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(corpora, "TOKENIZER_PAIRS_OF_TASK", 50)  # the task names its whole vocabulary anyhow
-    return tmp_path / "runs"
 
 
 @pytest.fixture

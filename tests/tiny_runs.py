@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from transformer.config import ModelConfig, TrainConfig
+from transformer import runs
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.corpora import Corpus, load_corpus
 from transformer.state import TrainState, new_state
 from transformer.tokenizer import Tokenizer, train_tokenizer
@@ -43,3 +44,14 @@ def state(config: TrainConfig, model: ModelConfig = MODEL) -> TrainState:
 def events(start: TrainState, config: TrainConfig, **options: Any) -> list[Event]:
     """All that happens until training ends."""
     return list(train_steps(start, config, corpus(), tokenizer(), **options))
+
+
+def create(**changes: Any) -> str:
+    """The id of a new run with the settings of a few quick steps."""
+    options = {key: changes.pop(key) for key in ("pinned", "name", "command") if key in changes}
+    return runs.create_run(MODEL, settings(**changes), CorpusConfig(name="reverse"), **options)
+
+
+def losses(run_id: str) -> list[tuple[str, int, float]]:
+    """Every loss that the run wrote down, with its split and step."""
+    return [(row["split"], row["step"], row["loss"]) for row in runs.metrics(run_id)]
