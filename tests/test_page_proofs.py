@@ -68,7 +68,7 @@ def test_every_badge_of_a_page_opens_checks_that_hold(page, badges, parameters, 
     holding, failing = verdicts(at)
     assert failing == 0, texts(at)
     assert holding >= len(badges) if count is None else holding == count, texts(at)
-    assert texts(at).count("run just now: all hold") == len(badges)
+    assert texts(at).count("run just now:") == len(badges)
 
 
 def test_a_closed_badge_runs_nothing():

@@ -37,7 +37,7 @@ class Site:
             case [("encoder" | "decoder") as stack, "final", tensor]:
                 return cls(stack, None, "final", tensor)
             case [("encoder" | "decoder") as stack, layer, ("self" | "cross" | "ffn") as block, tensor] if (
-                layer.isdecimal()
+                layer.isascii() and layer.isdecimal() and len(layer) < 6
             ):
                 return cls(stack, int(layer), block, tensor)
         raise ValueError(f"{text!r} is not an address; one looks like decoder.0.cross.weights or encoder.embedding")

@@ -77,9 +77,9 @@ def _show_difference(scene: Scene, shift: AttentionShift) -> None:
         mask = before.mask[layer] | after.mask[layer]
         figure = difference_figure(old, new, before.queries, before.keys, kind=kind, mask=mask, dark=_is_dark())
         scrolling_figure(figure, key="difference")
-    prove_difference(scene)
     if most[1:] != (kind, layer, head):
         _offer_most_moved(*most)
+    prove_difference(scene)
 
 
 def _offer_most_moved(moved: float, kind: str, layer: int, head: int) -> None:

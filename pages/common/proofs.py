@@ -32,7 +32,9 @@ def _show(proofs: Sequence[Proof]) -> None:
     if failing:
         st.markdown(f":red[:material/error: **{failing} of {len(proofs)} checks fail.**]")
     else:
-        st.markdown(f":green[:material/verified: **{len(proofs)} checks, run just now: all hold.**]")
+        n = len(proofs)
+        said = "1 check, run just now: it holds." if n == 1 else f"{n} checks, run just now: all hold."
+        st.markdown(f":green[:material/verified: **{said}**]")
     for proof in proofs:
         icon = ":green[:material/check:]" if proof.holds else ":red[:material/close:]"
         claim = f"**{wording.plain(proof.claim)}.**" if proof.holds else f":red[**{wording.plain(proof.claim)}.**]"

@@ -8,6 +8,7 @@ from transformer.activation_copy import Copied
 from transformer.analysis.effects import OutputEffect
 from transformer.attention_edits import AttentionEdit, BlockOff, CellOff, RowSet
 from transformer.config import ModelConfig
+from transformer.figures.labels import readable
 from transformer.interventions import HeadsMean, HeadsOff, Intervention, MaskOff, ResidualOff
 from transformer.lab import Comparison, Inspection
 from transformer.pairs import Pair, words
@@ -38,8 +39,8 @@ NEGLIGIBLE = 1e-6
 
 
 def plain(text: str) -> str:
-    """The text with everything that Markdown would take for a sign escaped."""
-    return _MARKDOWN.sub(r"\\\1", text.replace("\n", " "))
+    """The text with everything that Markdown would take for a sign escaped, and what cannot be seen drawn as signs."""
+    return _MARKDOWN.sub(r"\\\1", readable(text.replace("\n", " "))) if text else ""
 
 
 def token(piece: str) -> str:
