@@ -205,7 +205,15 @@ def test_a_paused_run_can_be_stopped_where_it_is():
     assert (runs.status(run_id).state, runs.status(run_id).step) == ("stopped", 3)
 
 
-def test_an_interrupt_pauses():
+@pytest.fixture
+def interruptible():
+    """Interrupts are taken, also where the tests were started in the background of a shell, which ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_pauses(interruptible):
     run_id = create()
     ended = train_run(run_id, lambda event: signal.raise_signal(signal.SIGINT) if event.step == 4 else None)
     assert (ended.state, ended.step) == ("paused", 4)
