@@ -107,15 +107,6 @@ def test_cells_hold_their_numbers_only_where_they_fit() -> None:
     assert large.data[0].texttemplate is None and large.data[0].text is None
 
 
-def test_click_targets_name_query_and_key_by_position() -> None:
-    fig = head_heatmap(softmax_rows(3, 4), QUERIES, KEYS, kind="cross", clickable=True)
-    points = fig.data[1]
-    at = list(zip(points.y.tolist(), points.x.tolist(), strict=True))
-    assert at == [(query, key) for query in range(3) for key in range(4)]
-    assert points.customdata[at.index((1, 2))] == fig.data[0].customdata[1][2]
-    assert points.marker.opacity == points.selected.marker.opacity == points.unselected.marker.opacity == 0
-
-
 def test_a_chosen_cell_is_framed() -> None:
     fig = head_heatmap(softmax_rows(3, 4), QUERIES, KEYS, kind="cross", chosen=(2, 1))
     (frame,) = fig.layout.shapes

@@ -12,7 +12,7 @@ from pages.common.model_controls import change_text, frame
 from pages.common.scene import Change, Scene, change, edit_marks, n_layers, say
 from pages.common.state import choose, problems, visit, write_url
 from pages.common.switch_panel import switch_chips, switch_popover
-from pages.common.view import Picture, Place, with_heads
+from pages.common.view import Place, with_heads
 from transformer.lab import KIND_SITES, AttentionKind
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "choose_kind",
     "choose_layer",
     "choose_layer_or_average",
-    "choose_picture",
     "edit_marks",
     "frame",
     "n_layers",
@@ -41,7 +40,6 @@ _KIND_LABELS: dict[AttentionKind, str] = {
     "decoder_self": ":violet[Decoder self]",
     "cross": ":orange[Cross]",
 }
-_PICTURES: dict[Picture, str] = {"matrix": "Matrix", "lines": "Lines", "bertviz": "bertviz"}
 
 
 def choose_head(scene: Scene) -> None:
@@ -76,12 +74,6 @@ def choose_layer(scene: Scene, *, width: int | Literal["stretch"] = "stretch") -
     """A box with the layers of the stack."""
     layers = list(range(n_layers(scene.lab.model.config, scene.view.kind)))
     _box("choose-layer", "Layer", layers, scene.layer, lambda layer: choose(layer=layer), width=width)
-
-
-def choose_picture(scene: Scene) -> None:
-    """How the chosen head is drawn."""
-    _segments("choose-picture", "Picture", list(_PICTURES), scene.view.picture, "picture", _PICTURES.__getitem__)
-    say(*problems("picture"))
 
 
 def _head_switches(scene: Scene) -> None:

@@ -24,7 +24,6 @@ from transformer.interventions import HeadsMean
 from transformer.lab import KIND_SITES
 
 NORMS_SAID = "The length of what each cell adds to the block's output (Kobayashi et al., 2020)."
-NORMS_SAID = "The length of what each cell adds to the block's output (Kobayashi et al., 2020)."
 WEIGHTS_ARE_OFF = (
     "This head is off: its weights are still computed, as drawn in grey, but its output is set to zero, so nothing of "
     "what it looks at goes any further."

@@ -39,21 +39,19 @@ def head_heatmap(
     kind: Kind,
     mask: Bool[ndarray, "query key"] | None = None,
     dark: bool = False,
-    clickable: bool = False,
     relative: bool = False,
     chosen: tuple[int, int] | None = None,
 ) -> go.Figure:
     """One head's weights as a matrix of square cells; hovering names query and key and gives the exact float32.
 
     Masked cells (`mask` False) are struck through in a colour outside the scale. `relative` shades up to the head's
-    largest weight instead of 1. `clickable` adds the invisible points that `st.plotly_chart(on_select=...)` needs:
-    a selected point's x is the key's index, its y the query's. `chosen` frames the cell of that query and key.
+    largest weight instead of 1. `chosen` frames the cell of that query and key.
     """
     _check(weights, queries, keys, mask)
     hover = [[_weight_text(weights, mask, row, column) for column in range(len(keys))] for row in range(len(queries))]
     top = float(weights.max(initial=0.0)) if relative else 1.0
     trace = _heatmap(weights, (0.0, top or 1.0), theme.sequential(dark), ".2f", dark)
-    fig = _matrix(trace, "weight", hover, queries, keys, kind=kind, mask=mask, dark=dark, clickable=clickable)
+    fig = _matrix(trace, "weight", hover, queries, keys, kind=kind, mask=mask, dark=dark)
     return fig if chosen is None else _frame(fig, chosen, theme.kind_colour(kind, dark))
 
 
@@ -66,7 +64,6 @@ def difference_heatmap(
     kind: Kind,
     mask: Bool[ndarray, "query key"] | None = None,
     dark: bool = False,
-    clickable: bool = False,
 ) -> go.Figure:
     """After minus before in each cell, around 0; ValueError where the two matrices are of different shape."""
     if before.shape != after.shape:
@@ -83,7 +80,7 @@ def difference_heatmap(
         for row in range(len(queries))
     ]
     trace = _heatmap(difference, (-reach, reach), theme.diverging(dark), "+.2f", dark)
-    return _matrix(trace, "change", hover, queries, keys, kind=kind, mask=mask, dark=dark, clickable=clickable)
+    return _matrix(trace, "change", hover, queries, keys, kind=kind, mask=mask, dark=dark)
 
 
 def _frame(fig: go.Figure, cell: tuple[int, int], colour: str) -> go.Figure:
@@ -121,7 +118,6 @@ def _matrix(
     kind: Kind,
     mask: Bool[ndarray, "query key"] | None,
     dark: bool,
-    clickable: bool,
 ) -> go.Figure:
     cell = min(_LARGEST_CELL, _MATRIX_WIDTH / max(len(keys), 1))
     gap = 1 if cell >= 12 else 0
@@ -140,8 +136,6 @@ def _matrix(
     if mask is not None and not mask.all():
         masked = True
         _strike_masked(fig, mask, gap, dark)
-    if clickable:
-        _add_click_targets(fig, texts, cell)
     _draw_axes(fig, queries, keys, kind, cell, quantity, masked, dark)
     return fig
 
@@ -236,23 +230,6 @@ def _strike_masked(fig: go.Figure, mask: Bool[ndarray, "query key"], gap: int, d
         for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
     )
     fig.add_shape(type="path", path=strokes, line={"color": colours.quiet, "width": 0.6}, opacity=0.7)
-
-
-def _add_click_targets(fig: go.Figure, texts: list[list[str]], cell: float) -> None:
-    n_queries, n_keys = len(texts), len(texts[0])
-    rows, columns = np.mgrid[:n_queries, :n_keys]
-    hidden = {"marker": {"opacity": 0}}
-    fig.add_scatter(
-        x=columns.ravel(),
-        y=rows.ravel(),
-        mode="markers",
-        customdata=[text for row in texts for text in row],
-        hovertemplate="%{customdata}<extra></extra>",
-        marker={"symbol": "square", "size": cell, "opacity": 0},
-        selected=hidden,
-        unselected=hidden,
-        showlegend=False,
-    )
 
 
 def _colour_bar(limits: tuple[float, float], dark: bool) -> dict[str, object]:
