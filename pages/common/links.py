@@ -56,7 +56,15 @@ def look_further(scene: Scene) -> None:
     _link(scene, (everything,), f"What is left without layer {layer}'s cross-attention? Switch off all its heads.")
     if scene.lab.model.config.causal_mask:
         _link(scene, (MaskOff("causal"),), "What if each word could see the words after it? Lift the causal mask.")
+    _smallest_set(scene)
     _train_your_own(scene)
+
+
+def _smallest_set(scene: Scene) -> None:
+    """The Heads page's search, with this sentence."""
+    label = "How many heads must go together before this output changes? Search for the smallest set."
+    filled = scene.view.parameters() | {"section": "smallest"}
+    st.page_link("pages/heads.py", label=label, icon=_ARROW, query_params=filled)
 
 
 def _train_your_own(scene: Scene) -> None:

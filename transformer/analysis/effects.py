@@ -1,6 +1,6 @@
 """What a head contributes to one output, measured by leaving it out. Over many pairs: validation_effects.py."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,8 +54,10 @@ def head_effects(model: Transformer, source: Sequence[int], target: Sequence[int
     if not 0 <= step < len(target):
         raise ValueError(f"step {step} does not exist: the output has steps 0 to {len(target) - 1}")
     heads = heads_of(model)
-    found = _without_each(model, source, target[: step + 1], heads, ())[:, step, target[step]].exp()
-    effects = [HeadEffect(at.switch, float(p - found[0])) for at, p in zip(heads, found[1:], strict=True)]
+    base, *without = (
+        float(found[step, target[step]].exp()) for found in _without_each(model, source, target[: step + 1], heads, ())
+    )
+    effects = [HeadEffect(at.switch, p - base) for at, p in zip(heads, without, strict=True)]
     return tuple(sorted(effects, key=lambda effect: -abs(effect.shift)))
 
 
@@ -68,11 +70,11 @@ def output_effects(
     """
     off = {(s.stack, s.layer, s.block, head) for s in switches if isinstance(s, HeadsOff) for head in s.heads}
     heads = [at for at in heads_of(model) if (at.stack, at.layer, at.block, at.head) not in off]
-    base, *without = _without_each(model, source, target, heads, switches)
-    written = torch.tensor(target)
+    each = _without_each(model, source, target, heads, switches)
+    base, written = next(each), torch.tensor(target)
     effects = [
         _output_effect(at.switch, base, found, written, model.config.pad_id)
-        for at, found in zip(heads, without, strict=True)
+        for at, found in zip(heads, each, strict=True)
     ]
     return tuple(sorted(effects, key=lambda effect: (effect.instead is None, -effect.kl_divergence)))
 
@@ -83,15 +85,12 @@ def _without_each(
     target: Sequence[int],
     heads: Sequence[HeadAt],
     switches: Sequence[Intervention],
-) -> Float[Tensor, "trial step vocab"]:
+) -> Iterator[Float[Tensor, "step vocab"]]:
     """Log-probabilities with all heads, then without each, in float64."""
     tap = compile_interventions(switches, model)
     sets = [(), *((at,) for at in heads)]
-    found = [
-        forced_under(model, source, target, part, tap=tap).double()
-        for part in in_batches(sets, len(source) + len(target))
-    ]
-    return torch.cat(found)
+    for part in in_batches(sets, len(source), len(target), model.config.vocab_size):
+        yield from forced_under(model, source, target, part, tap=tap).double()
 
 
 def _output_effect(

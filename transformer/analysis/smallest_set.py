@@ -151,6 +151,7 @@ class _Search:
     def __post_init__(self) -> None:
         self.tap = compile_interventions(self.switches, self.model)
         self.ids = torch.tensor(self.target)
+        self.sizes = len(self.source), len(self.target), self.model.config.vocab_size
         self.memory = self.model.encode(torch.tensor([self.source]), tap=self.tap)
 
     def try_all(self, sets: Sequence[tuple[HeadAt, ...]]) -> list[Trial]:
@@ -159,7 +160,7 @@ class _Search:
         reached = []
         # Sets that leave out the same heads of the encoder then stand together and share its pass.
         ordered = sorted(sets, key=lambda heads: ([at for at in heads if at.stack == "encoder"], heads))
-        for part in in_batches(ordered, len(self.source) + len(self.target)):
+        for part in in_batches(ordered, *self.sizes):
             memory = None if any(at.stack == "encoder" for heads in part for at in heads) else self.memory
             found = forced_under(self.model, self.source, self.target, part, tap=self.tap, memory=memory)
             margins, hits = judged(found, self.ids, self.goal, self.model.config.pad_id)
@@ -202,11 +203,13 @@ def judged(
     log_probs: Float[Tensor, "set step vocab"], target: Int[Tensor, "step"], goal: Goal, pad_id: int
 ) -> tuple[Float[Tensor, "set"], Bool[Tensor, "set"]]:
     """By how much each set misses the goal, in nats, and whether it reaches it."""
-    writable = log_probs.double().clone()
+    writable = log_probs.clone()
     writable[..., pad_id] = -torch.inf  # is never written
-    chosen = target[None, :, None].expand(len(writable), -1, 1)
+    chosen = writable.gather(2, target[None, :, None].expand(len(writable), -1, 1))[..., 0].double()
+    best = writable.topk(2, dim=-1)
     stays = writable.argmax(dim=-1) == target
-    slack = writable.gather(2, chosen)[..., 0] - writable.scatter(2, chosen, -torch.inf).amax(dim=-1)
+    other = torch.where(best.indices[..., 0] == target, best.values[..., 1], best.values[..., 0]).double()
+    slack = chosen - other
     if goal.step is None:
         return slack.amin(dim=-1), ~stays.all(dim=-1)
     before = stays[:, : goal.step].all(dim=-1)
@@ -216,7 +219,7 @@ def judged(
     else:
         others = at_step.clone()
         others[:, goal.token] = -torch.inf
-        miss, there = others.amax(dim=-1) - at_step[:, goal.token], at_step.argmax(dim=-1) == goal.token
+        miss, there = (others.amax(dim=-1) - at_step[:, goal.token]).double(), at_step.argmax(dim=-1) == goal.token
     if goal.step:
         miss = torch.maximum(miss, -slack[:, : goal.step].amin(dim=-1))
     return miss, before & there

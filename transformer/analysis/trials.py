@@ -15,8 +15,9 @@ from transformer.analysis.head_survey import HeadAt
 from transformer.model import Transformer
 from transformer.taps import Site, Stack, Tap, chain
 
-TOKENS_A_PASS = 4_096
-"""Source and target positions that go through the model together: more are no faster on a CPU, and take memory."""
+TOKENS_A_PASS, NUMBERS_A_PASS = 4_096, 8_000_000
+"""Source and target positions that go through the model together, and log-probabilities that come out: more are no
+faster on a CPU, and take memory."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,11 @@ def forced_under(
     return torch.stack([model.project(state, tap=off).log_softmax(dim=-1) for state in last], dim=1)
 
 
-def in_batches(sets: Sequence[tuple[HeadAt, ...]], n_tokens: int) -> Iterator[Sequence[tuple[HeadAt, ...]]]:
-    """The sets in parts small enough for one pass each, over sentences of so many tokens on both sides together."""
-    size = max(1, TOKENS_A_PASS // n_tokens)
+def in_batches(
+    sets: Sequence[tuple[HeadAt, ...]], n_source: int, n_target: int, vocab_size: int
+) -> Iterator[Sequence[tuple[HeadAt, ...]]]:
+    """The sets in parts small enough for one pass each, over sentences of so many tokens."""
+    size = max(1, min(TOKENS_A_PASS // (n_source + n_target), NUMBERS_A_PASS // (n_target * vocab_size)))
     for start in range(0, len(sets), size):
         yield sets[start : start + size]
 
