@@ -4,6 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from pages.common.packed_link import follow_packed_link
 from pages.common.sidebar import runs_in_progress
 
 HERE = Path(__file__).parent
@@ -29,6 +30,7 @@ pages = {
     ],
 }
 page = st.navigation(pages)
+follow_packed_link()
 with st.sidebar:
     runs_in_progress()
 page.run()

@@ -5,6 +5,7 @@ import streamlit as st
 from pages.common import controls
 from pages.common.cell_panel import choose_cell, show_cell
 from pages.common.compare import show_output
+from pages.common.export_attention import take_attention_away
 from pages.common.pictures import draw_head, draw_overview, is_wide
 
 scene = controls.frame("Which token looks at which, and what becomes of the output when it cannot?")
@@ -22,5 +23,6 @@ with st.container(key="pictures"):
             draw_overview(scene)
         with large:
             draw_head(scene)
+            take_attention_away(scene)
             choose_cell(scene)
 show_cell(scene)

@@ -1,0 +1,180 @@
+"""What is taken away of the Attention page: the picture on the screen, and all layers and heads."""
+
+from functools import partial
+
+from pages.common.exports import Away, opening_lines, take_away
+from pages.common.picture_controls import is_bertviz
+from pages.common.picture_data import Drawing, drawing
+from pages.common.picture_rollout import CannotDraw
+from pages.common.picture_sides import groups, sides
+from pages.common.pictures import is_dark, source_of
+from pages.common.scene import Scene
+from transformer.attention_edits import BlockOff
+from transformer.figures.export import matrix_figure, overview_figure
+from transformer.figures.tables import Table
+from transformer.interventions import HeadsMean, HeadsOff, ResidualOff
+from transformer.lab import KIND_SITES, AttentionKind
+
+
+def take_attention_away(scene: Scene) -> None:
+    """The popover under the chosen head's picture."""
+    figures = {"All layers and heads": partial(_overview, scene, is_dark())}
+    if not is_bertviz(scene.view.picture):
+        try:
+            made = drawing(source_of(scene))
+        except CannotDraw:
+            pass
+        else:
+            figures = {"This picture": partial(_picture, scene, made, is_dark()), **figures}
+    take_away(scene, "attention", figures, key="take-attention")
+
+
+def _picture(scene: Scene, made: Drawing, dark: bool) -> Away:
+    view = scene.view
+    figure = matrix_figure(
+        made.values,
+        made.rows.labels,
+        made.columns.labels,
+        kind=view.kind,
+        titles=made.titles,
+        quantity=made.quantity,
+        top=made.top,
+        mask=made.mask,
+        dark=dark,
+    )
+    rows = tuple(f"{i} {label}" for i, label in enumerate(made.rows.labels))
+    columns = tuple(f"{j} {label}" for j, label in enumerate(made.columns.labels))
+    name = f"{scene.lab.name}-{view.kind}-{view.show}-layer{scene.layer}-head{scene.head}"
+    note = "a threshold hides cells on the page only; all numbers are here" if view.threshold else ""
+    return Away(name, figure, (Table(made.quantity, made.values, rows, columns),), python_of(scene, made), note)
+
+
+def _overview(scene: Scene, dark: bool) -> Away:
+    attention = scene.inspection.attention(scene.view.kind)
+    n_layers, n_heads, n_queries, n_keys = attention.weights.shape
+    tables = tuple(
+        Table(
+            f"layer {layer} head {head}",
+            attention.weights[layer, head],
+            tuple(f"{i} {token}" for i, token in enumerate(attention.queries)),
+            tuple(f"{j} {token}" for j, token in enumerate(attention.keys)),
+        )
+        for layer in range(n_layers)
+        for head in range(n_heads)
+    )
+    lines = [
+        *opening_lines(scene, ["from transformer.figures.export import overview_figure"]),
+        f"attention = seen.{scene.view.kind}",
+        f"numbers = attention.weights  # {n_layers} layers, {n_heads} heads, {n_queries} queries, {n_keys} keys",
+        "figure = overview_figure(numbers, kind=attention.kind, mask=attention.mask)",
+    ]
+    figure = overview_figure(attention.weights, kind=scene.view.kind, mask=attention.mask, dark=dark)
+    return Away(f"{scene.lab.name}-{scene.view.kind}-all-heads", figure, tables, "\n".join(lines))
+
+
+def python_of(scene: Scene, made: Drawing) -> str:
+    """Lines that make the picture's numbers, and draw them."""
+    view = scene.view
+    imports = ["from transformer.figures.export import matrix_figure"]
+    steps, more = _numbers(scene, made)
+    labels = [f"rows = {list(made.rows.labels)!r}", f"columns = {list(made.columns.labels)!r}"]
+    plain = view.show in ("weights", "norms") and not view.words and view.specials == "shown"
+    masked = ""
+    if plain:
+        labels = [f"rows, columns = seen.{view.kind}.queries, seen.{view.kind}.keys"]
+        masked = f", mask=seen.{view.kind}.mask[{scene.layer}]"
+    top = "" if made.top == 1 else f", top={made.top!r}"
+    lines = [
+        *opening_lines(scene, [*imports, *more]),
+        *steps,
+        *labels,
+        "figure = matrix_figure(",
+        f"    numbers, rows, columns, kind={view.kind!r}, titles={made.titles!r},",
+        f"    quantity={made.quantity!r}{top}{masked},",
+        ")",
+    ]
+    return "\n".join(lines)
+
+
+def _numbers(scene: Scene, made: Drawing) -> tuple[list[str], list[str]]:
+    """The lines from the decoding to the picture's numbers, and what they import."""
+    view = scene.view
+    if view.show == "entropy":
+        attention = f"seen.{view.kind}"
+        rows, _ = sides(scene.lab, scene.inspection, view.kind, words=False)
+        kept = f"numbers = numbers[{[not mark for mark in rows.special]!r}]"
+        return [
+            f"entropy = row_entropy({attention}.weights, {attention}.mask, {view.unit!r}).values",
+            "numbers = entropy.reshape(-1, entropy.shape[-1]).T.astype('float32')  # query, layer and head",
+            *[kept] * (view.specials != "shown"),
+        ], ["from transformer.analysis.entropy import row_entropy"]
+    steps, more = _rolled(scene) if view.show == "rollout" else _combined(scene)
+    rows, columns = sides(scene.lab, scene.inspection, view.kind, words=view.words)
+    if view.words:
+        more.append("from transformer.analysis.combine import merge_words")
+        steps.append(f"numbers = merge_words(numbers, {groups(rows)!r}, {groups(columns)!r})")
+    if view.specials != "shown":
+        more.append("from transformer.analysis.combine import leave_out")
+        steps.append(f"numbers, _ = leave_out(numbers, {list(rows.special)!r}, {list(columns.special)!r})")
+    if view.specials == "renormalised":
+        more.append("from transformer.analysis.combine import renormalise")
+        steps.append("numbers = renormalise(numbers)")
+    return steps, more
+
+
+def _combined(scene: Scene) -> tuple[list[str], list[str]]:
+    view, steps = scene.view, []
+    more = ["from transformer.analysis.combine import combine_heads"]
+    values = f"seen.{view.kind}.weights[{scene.layer}]"
+    if view.show == "norms":
+        stack, block = KIND_SITES[view.kind]
+        more.append("from transformer.analysis.vectors import record_vectors")
+        steps = [
+            f"vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, {stack!r}, {block!r})",
+            f"norms = vectors.contributions(seen.{view.kind}.weights)",
+        ]
+        values = f"norms[{scene.layer}]"
+    everything = tuple(range(scene.lab.model.config.n_heads))
+    heads = (scene.head,) if view.combine == "one" else view.over or everything
+    how = "max" if view.combine == "max" else "mean"
+    return [*steps, f"numbers = combine_heads({values}, {heads!r}, {how!r})"], more
+
+
+def _rolled(scene: Scene) -> tuple[list[str], list[str]]:
+    """Rollout of what goes any further: of heads and blocks that are off nothing does."""
+    view = scene.view
+    if view.kind != "cross":
+        lines = _effective(scene, view.kind, "weights")
+        rolled = f"numbers = rollout(weights, {_residuals(scene, view.kind)!r})[{scene.layer}].astype('float32')"
+        return [*lines, rolled], ["from transformer.analysis.rollout import rollout"]
+    lines = [
+        *_effective(scene, "encoder_self", "encoder"),
+        *_effective(scene, "decoder_self", "decoder"),
+        *_effective(scene, "cross", "cross"),
+        f"memory = rollout(encoder, {_residuals(scene, 'encoder_self')!r})[-1]",
+        f"residuals = {_residuals(scene, 'decoder_self')!r}, {_residuals(scene, 'cross')!r}",
+        "both = cross_rollout(memory, decoder, cross, *residuals)",
+        f"numbers = both.source[{scene.layer}].astype('float32')",
+    ]
+    return lines, ["from transformer.analysis.rollout import cross_rollout, rollout"]
+
+
+def _effective(scene: Scene, kind: AttentionKind, name: str) -> list[str]:
+    stack, block = KIND_SITES[kind]
+    lines = [f"{name} = seen.{kind}.weights.copy()"]
+    for spec in scene.inspection.interventions:
+        if isinstance(spec, HeadsOff | HeadsMean | BlockOff) and (spec.stack, spec.block) == (stack, block):
+            heads = "" if isinstance(spec, BlockOff) else f", {list(spec.heads)!r}"
+            lines.append(f"{name}[{spec.layer}{heads}] = 0")
+    return lines
+
+
+def _residuals(scene: Scene, kind: AttentionKind) -> list[bool]:
+    stack, block = KIND_SITES[kind]
+    gone = {
+        spec.layer
+        for spec in scene.inspection.interventions
+        if isinstance(spec, ResidualOff) and (spec.stack, spec.block) == (stack, block)
+    }
+    layers = range(len(scene.inspection.attention(kind).weights))
+    return [scene.lab.model.config.residual and layer not in gone for layer in layers]

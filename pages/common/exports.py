@@ -1,0 +1,161 @@
+"""Take it away: a figure as PNG, SVG or one HTML file, its numbers, the lines of Python that make it, and a link."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode, urlsplit
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from pages.common import wording
+from pages.common.components.save_chart import save_chart
+from pages.common.packed_link import LONGEST, PARAMETER, CannotOpen, as_file, from_file, pack
+from pages.common.scene import Scene, say
+from pages.common.state import visit
+from transformer.figures.export import html_document, on_paper
+from transformer.figures.tables import Table, as_csv, as_npz
+
+PAGES = {
+    "attention": ("pages/attention.py", "Attention"),
+    "heads": ("pages/heads.py", "Heads"),
+    "masks": ("pages/masks.py", "Masks"),
+    "decoder-steps": ("pages/decoder_steps.py", "Decoder steps"),
+    "walkthrough": ("pages/walkthrough.py", "Walkthrough"),
+    "two-at-once": ("pages/compare.py", "Two at once"),
+    "positions": ("pages/positions.py", "Positions"),
+}
+"""The pages whose views can be reopened, by the end of their address."""
+_WIDTH, _NAMED = 640, 4
+
+
+@dataclass(frozen=True)
+class Away:
+    """What can be taken away of one figure."""
+
+    name: str
+    """Of its files."""
+    figure: go.Figure
+    tables: tuple[Table, ...]
+    python: str
+    """Lines that make the same numbers in `numbers` and the same figure in `figure`, with `transformer` alone."""
+    note: str = ""
+    """What has to be said of them."""
+
+
+def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]], *, key: str) -> None:
+    """A quiet button under a figure; opened, it offers its files, its lines of Python and a link.
+
+    Nothing is made before it is opened. `figures` are named; with several, one is chosen.
+    """
+    with st.popover("Take it away", icon=":material/download:", type="tertiary", key=key, on_change="rerun") as box:
+        if not box.open:
+            return
+        with st.container(width=_WIDTH):
+            names = list(figures)
+            chosen = names[0]
+            if len(names) > 1:
+                chosen = st.segmented_control(
+                    "Figure", names, default=names[0], required=True, key=f"{key}-which", label_visibility="collapsed"
+                )
+            away = figures[chosen or names[0]]()
+            _files(away, scene, key)
+            st.caption("The same in Python" + f" · {away.note}" * bool(away.note))
+            st.code(away.python, language="python", wrap_lines=True)
+            _link(page, key)
+            _reopen(key)
+
+
+def _files(away: Away, scene: Scene, key: str) -> None:
+    chart = f"{key}-chart"
+    with st.container(key=f"{key}-sheet"):
+        st.html(
+            f"<style>.st-key-{key}-sheet {{max-height: 20rem; overflow: auto}} "
+            f".st-key-{key}-sheet .modebar {{opacity: 0; pointer-events: none}}</style>"
+        )
+        bar = {"displayModeBar": True, "displaylogo": False, "modeBarButtons": [["toImage"]]}
+        st.plotly_chart(away.figure, key=chart, theme=None, width="content", config=bar)
+    name = away.name
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        save_chart(chart, name=name, key=f"{key}-save")
+        said = f"{scene.lab.name} · {scene.view.text} · {' '.join(map(str, scene.view.switches))}".rstrip(" ·")
+        dark = st.context.theme.type == "dark"
+        _download("HTML", lambda: html_document(away.figure, title=name, said=said, dark=dark), name, "html", key)
+        _download("CSV", lambda: as_csv(away.tables), name, "csv", key)
+        _download("NPZ", lambda: as_npz(away.tables), name, "npz", key)
+    shapes = [f"{table.name} {' × '.join(map(str, table.values.shape))}" for table in away.tables]
+    held = ", ".join(shapes) if len(shapes) <= _NAMED else f"{len(shapes)} tables, {shapes[0]} and so on"
+    st.caption(f"HTML opens without a network. CSV and NPZ hold {wording.plain(held)}.")
+
+
+_MIMES = {"html": "text/html", "csv": "text/csv", "npz": "application/octet-stream"}
+
+
+def _download(label: str, make: Callable[[], str | bytes], name: str, end: str, key: str) -> None:
+    st.download_button(label, make, file_name=f"{name}.{end}", mime=_MIMES[end], key=f"{key}-{end}", on_click="ignore")
+
+
+def view_parameters() -> dict[str, str | list[str]]:
+    """Everything that this page's view is made of, the whole sentence with it."""
+    memory = visit()
+    return {**memory.view.parameters(), "text": memory.view.text, **memory.own}
+
+
+def link_to(address: str, page: str, parameters: Mapping[str, str | list[str]]) -> str | None:
+    """The shortest link that reopens this view; None where even a packed one is too long to be passed on."""
+    parts = urlsplit(address)
+    home = parts.path.rsplit("/", 1)[0]
+    begin = f"{parts.scheme}://{parts.netloc}{home}/{page}?"
+    links = (begin + urlencode(parameters, doseq=True), begin + urlencode({PARAMETER: pack(parameters)}))
+    shortest = min(links, key=len)
+    return shortest if len(shortest) <= LONGEST else None
+
+
+def _link(page: str, key: str) -> None:
+    parameters = view_parameters()
+    link = link_to(st.context.url or "http://localhost:8501/", page, parameters)
+    if link is not None:
+        st.caption("A link with everything in it")
+        st.code(link, language=None, wrap_lines=True)
+        return
+    st.caption(f"A link with everything in it would have more than {LONGEST:,} characters: here is a file instead.")
+    st.download_button(
+        "Save this view",
+        lambda: as_file(page, parameters),
+        file_name=f"{page}-view.json",
+        mime="application/json",
+        key=f"{key}-view",
+        on_click="ignore",
+    )
+
+
+def _reopen(key: str) -> None:
+    with st.expander("Open a saved view"):
+        file = st.file_uploader("A view saved here before", type=["json"], key=f"{key}-reopen")
+        if file is None:
+            return
+        try:
+            page, parameters = from_file(file.getvalue(), PAGES)
+        except CannotOpen as error:
+            say(str(error))
+            return
+        path, title = PAGES[page]
+        st.page_link(path, label=f"Open it on {title}", icon=":material/arrow_forward:", query_params=parameters)
+
+
+def opening_lines(scene: Scene, imports: Sequence[str] = ()) -> list[str]:
+    """The first lines of every program: the model, and the sentence decoded under the switches."""
+    switches = ", ".join(f"parse_intervention({str(spec)!r})" for spec in scene.view.switches)
+    wanted = ["from transformer import load", *imports]
+    if switches:
+        wanted.append("from transformer.interventions import parse_intervention")
+    return [
+        *sorted(dict.fromkeys(wanted)),
+        "",
+        f"lab = load({scene.lab.name!r})",
+        f"seen = lab.inspect({scene.view.text!r}{f', [{switches}]' * bool(switches)})",
+    ]
+
+
+def papered(figure: go.Figure, *, dark: bool, width: int = 900) -> go.Figure:
+    """A page's figure with a background and a width of its own, which on the page are the page's."""
+    return on_paper(figure.update_layout(width=width), dark)
