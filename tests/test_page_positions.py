@@ -121,7 +121,7 @@ def test_a_model_without_added_positions_is_shown_and_its_scores_explained(model
     path.write_text(path.read_text().replace('"positions": "sinusoidal"', f'"positions": "{kind}"'))
     at = positions(section="scores")
     assert f"{kind} positions are not added to the embeddings" in texts(at)
-    assert {"none": "no positions at all", "rotary": "turns queries and keys", "alibi": "mirror image"}[kind] in texts(
+    assert {"none": "no positions at all", "rotary": "turns queries and keys", "alibi": "which way a sentence runs"}[kind] in texts(
         at
     )
     at = checked(at.switch_page("pages/attention.py").run())

@@ -118,7 +118,7 @@ def test_both_attention_paths_agree_masked_rows_included(within, positions, norm
 
 
 @torch.no_grad()
-def test_symmetric_alibi_cannot_tell_a_sentence_from_its_mirror_image():
+def test_symmetric_alibi_cannot_tell_tokens_from_the_same_in_mirrored_order():
     """Distances are the same read from either end, and cross-attention has no positions to tell the ends apart."""
     source, target = random_ids(2, 9), random_ids(2, 5)
     for positions, blind in (("alibi", True), ("rotary", False), ("sinusoidal", False)):

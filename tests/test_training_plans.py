@@ -146,7 +146,7 @@ def test_an_odd_width_is_only_wrong_with_sinusoids():
 def test_a_warm_up_longer_than_the_run_is_noted_and_allowed():
     plan = replace(recommended("reverse"), steps=50, warmup_steps=100)
     assert "never reaches its peak" in notes(plan)["warmup_steps"]
-    assert "mirror image" in notes(replace(plan, positions="alibi"))["positions"]
+    assert "which way a sentence runs" in notes(replace(plan, positions="alibi"))["positions"]
     assert not faults(plan)
 
 

@@ -92,8 +92,8 @@ class RotaryPositions(nn.Module):
 class AlibiPositions(nn.Module):
     """A penalty on each score, a slope of the head's own times the distance of query and key (Press et al. 2022).
 
-    The paper's decoder only looks back; in an encoder the distance counts the same in both directions, so that a
-    sentence and its mirror image have the same states, mirrored.
+    The paper's decoder only looks back; in an encoder the distance counts the same in both directions, so that tokens
+    in mirrored order have the same states, mirrored: only an end mark that always stands last tells which way they run.
     """
 
     slopes: Tensor

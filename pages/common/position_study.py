@@ -29,9 +29,9 @@ THE_PAPER = (
 LATER_KINDS = (
     "Rotary and ALiBi are later than the paper (2021). Here they act in self-attention alone: cross-attention carries "
     "no positions, because source and target have no common ruler. ALiBi was published for decoders that only look "
-    "back; in this encoder its penalty is symmetric in |i − j|, so a sentence and its mirror image have the very same "
-    "states, mirrored. A task like copy or reverse then asks one question of two different answers: what is measured "
-    "for ALiBi here is that blindness, not ALiBi as it was published."
+    "back; in this encoder its penalty is symmetric in |i − j| and does not say which of two tokens comes first. "
+    "Mirror all tokens, and their states are the same, mirrored: only the end mark, which always stands last, tells "
+    "the directions apart. What is measured for ALiBi here is that variant, not ALiBi as it was published."
 )
 
 

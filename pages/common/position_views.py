@@ -53,7 +53,7 @@ OTHER_KINDS = {
     "rotary": "Its self-attention turns queries and keys by their position instead, so that a score depends on the "
     "distance between the two words. Cross-attention carries no positions.",
     "alibi": "Its self-attention lowers each score with the distance between the two words instead, alike in both "
-    "directions in the encoder, which so cannot tell a sentence from its mirror image. Cross-attention carries no "
+    "directions in the encoder, to which only the end mark tells which way a sentence runs. Cross-attention carries no "
     "positions.",
 }
 """What a model does that adds no positions to its embeddings."""

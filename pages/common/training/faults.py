@@ -55,8 +55,8 @@ def notes(plan: Plan) -> dict[str, str]:
         found["positions"] = "Without positions the encoder cannot tell one order of words from another."
     if plan.positions == "alibi":
         found["positions"] = (
-            "ALiBi counts distance alike in both directions, so that the encoder cannot tell a sentence from its "
-            "mirror image: copy and reverse cannot be learned with it."
+            "ALiBi counts distance alike in both directions: only the end mark tells the encoder which way a sentence "
+            "runs, so that copy and reverse are learned more slowly."
         )
     return found
 
