@@ -72,7 +72,7 @@ def test_train_reverse_for_100_steps_then_look_inside_it(page: Page, server: Ser
     page.wait_for_url("**/attention?**")
     expect(page.get_by_role("textbox", name="Sentence")).to_have_value("a b c d")
     assert f"model={run}" in page.url
-    expect(page.locator(".js-plotly-plot").first).to_be_visible()
+    expect(page.locator(".st-key-head canvas").first).to_be_visible()
 
 
 def test_a_run_is_seen_growing_pauses_resumes_and_stops(page: Page, server: Server):
@@ -90,7 +90,7 @@ def test_a_run_is_seen_growing_pauses_resumes_and_stops(page: Page, server: Serv
     # It goes on while the visitor is elsewhere, and one can look inside meanwhile.
     page.get_by_role("link", name="Look inside").click()
     page.wait_for_url("**/attention?**")
-    expect(page.locator(".js-plotly-plot").first).to_be_visible()
+    expect(page.locator(".st-key-head canvas").first).to_be_visible()
     page.get_by_role("link", name="Train", exact=True).click()
     state(page, "Training")
 
