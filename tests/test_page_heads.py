@@ -3,9 +3,12 @@
 import gc
 import threading
 import time
+from dataclasses import asdict, replace
 
 import pytest
+import torch
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, follow, open_page, save_untrained, texts
+from random_models import random_model
 from streamlit.testing.v1 import AppTest
 
 from pages.common import head_choices, head_work
@@ -14,10 +17,12 @@ from pages.common.head_work import Stopped, Watcher, Works
 from transformer.analysis.effects import output_effects
 from transformer.analysis.head_survey import heads_of, survey
 from transformer.analysis.smallest_set import Found, Goal, Trial, smallest_set
+from transformer.checkpoint import save_checkpoint
 from transformer.corpora import load_corpus
 from transformer.evaluation import fitting
 from transformer.interventions import parse_intervention
 from transformer.lab import load
+from transformer.state import weights_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -208,6 +213,19 @@ def test_attention_is_set_against_erasing_each_token():
 def test_a_hand_edited_link_is_no_error(parameters):
     at = open_page("heads", model=REVERSE, **{"pairs": "50", **parameters})
     assert texts(at)
+
+
+def test_a_model_that_sees_later_words_has_no_loss_to_compare_and_all_else(runs):
+    settings = load(REVERSE).checkpoint.settings
+    torch.manual_seed(3)
+    model = random_model(**{**asdict(settings.model), "causal_mask": False})
+    tokenizer = load(REVERSE).tokenizer
+    seeing = replace(settings, name="seeing", model=model.config)
+    save_checkpoint(runs / "seeing", seeing, tokenizer, weights_of(model))
+    at = heads("seeing", section="worth", worth="loss", text="a b")
+    assert "sees the words that it is to predict" in texts(at)
+    for section in ("roles", "alike", "smallest", "evidence"):
+        assert texts(heads("seeing", section=section, text="a b", goal="any", exact="1", most="1"))
 
 
 def test_a_link_describes_the_choices_completely():

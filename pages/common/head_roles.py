@@ -224,7 +224,7 @@ def _draw_table(scene: Scene, chosen: Choices, found: Survey, columns: Sequence[
 
 def _role_cell(found: Survey, profile: Profile) -> Cell:
     said = role_said(found, profile)
-    return Cell(said, quiet=not found.role(profile).clear)
+    return Cell(said, quiet=not found.role(profile).clear, note=said)
 
 
 def _note(found: Survey, profile: Profile, name: str) -> str:
