@@ -120,7 +120,7 @@ def test_what_each_head_is_worth_on_the_pairs_comes_with_an_interval(worth, said
     at = heads(section="worth")
     checked(at.segmented_control(key="heads-worth").set_value(worth).run())
     assert said in texts(at) and "percentile bootstrap over the 50 pairs, 2,000 samples" in texts(at)
-    assert "error_x" in figure(at, 1)
+    assert "error_x" in figure(at, 2)
 
 
 def test_the_smallest_set_is_searched_and_what_it_writes_is_shown():

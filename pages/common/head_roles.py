@@ -1,7 +1,6 @@
 """What every head does, on the Heads page: a map of layers and heads, the chosen one in words, and a table of all."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import streamlit as st
@@ -97,8 +96,7 @@ def chosen_head(scene: Scene) -> HeadAt:
 
 def opens(scene: Scene, at: HeadAt) -> dict[str, str | list[str]]:
     """The query parameters that open a head on the Attention page, with this sentence."""
-    view = replace(scene.view, kind=at.kind, layer=at.layer, head=at.head, picture="matrix", cell=None)
-    return view.parameters()
+    return scene.view.at_head(at.kind, at.layer, at.head).parameters()
 
 
 def blocks_of(scene: Scene) -> tuple[list[Block], list[list[HeadAt]]]:
@@ -141,6 +139,20 @@ def open_link(scene: Scene, at: HeadAt) -> None:
     )
 
 
+def draw_profile(found: Survey, at: HeadAt) -> None:
+    """Where a head's weight goes, on average, beside an even head's."""
+    profile = found.by_head[at]
+    names: list[Pattern] = [name for name in _PATTERNS if name in profile.weight]
+    figure = profile_bars(
+        [profile.weight[name] for name in names],
+        [found.even[at.kind][name] for name in names],
+        [looked_at(name, at.kind) for name in names],
+        kind=at.kind,
+        dark=is_dark(),
+    )
+    scrolling_figure(figure, key="heads-profile")
+
+
 def _columns(found: Survey, scene: Scene) -> tuple[str, ...]:
     """The columns that say something of this model and these pairs."""
     patterns = [name for name in _PATTERNS if any(name in profile.weight for profile in found.profiles)]
@@ -169,15 +181,7 @@ def _draw_chosen(scene: Scene, found: Survey) -> None:
     profile = found.by_head[at]
     st.markdown(f"##### {head_name(at)}")
     st.markdown(profile_said(found, profile))
-    names: list[Pattern] = [name for name in _PATTERNS if name in profile.weight]
-    figure = profile_bars(
-        [profile.weight[name] for name in names],
-        [found.even[at.kind][name] for name in names],
-        [looked_at(name, at.kind) for name in names],
-        kind=at.kind,
-        dark=is_dark(),
-    )
-    scrolling_figure(figure, key="heads-profile")
+    draw_profile(found, at)
     if said := alignment_said(profile):
         st.markdown(said)
     st.markdown(
@@ -215,7 +219,7 @@ def _draw_table(scene: Scene, chosen: Choices, found: Survey, columns: Sequence[
         rows,
         [Column("role", "Above all", "What the head looks at above all.", text=True)]
         + [Column(name, TITLES[name], EXPLAINED[name]) for name in shown],
-        sort=chosen.sort or "head",
+        sort=chosen.sort if chosen.sort.removeprefix("-") in ("head", "role", *shown) else "head",
         chosen=str(chosen_head(scene)),
         page="attention",
         key=TABLE,

@@ -10,7 +10,16 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
 from pages.common.head_choices import TABLE, Choices, segments
 from pages.common.head_data import Measured, choose_data
-from pages.common.head_roles import chosen_head, clickable_map, open_link, opens, say_measured, survey_of, two_columns
+from pages.common.head_roles import (
+    chosen_head,
+    clickable_map,
+    draw_profile,
+    open_link,
+    opens,
+    say_measured,
+    survey_of,
+    two_columns,
+)
 from pages.common.head_words import head_name, role_said
 from pages.common.head_work import result_of
 from pages.common.pictures import is_dark
@@ -52,7 +61,7 @@ def draw_worth(scene: Scene, chosen: Choices) -> None:
         values = {at: change.value for at, change in changes.items()}
         say_measured(found, measured, scene)
         _say_pairs(chosen, over_pairs, changes, measured)
-    _draw(scene, chosen, values, changes)
+    _draw(scene, chosen, values, changes, found)
     _draw_table(scene, chosen, effects, over_pairs, found)
     _explain(scene)
 
@@ -129,13 +138,23 @@ def _say_pairs(chosen: Choices, found: ValidationEffects, changes: Mapping[HeadA
     )
 
 
-def _draw(scene: Scene, chosen: Choices, values: Mapping[HeadAt, float], changes: Mapping[HeadAt, Change]) -> None:
+def _draw(
+    scene: Scene,
+    chosen: Choices,
+    values: Mapping[HeadAt, float],
+    changes: Mapping[HeadAt, Change],
+    found: Survey | None,
+) -> None:
     reach = max(map(abs, values.values()), default=1.0) or 1.0
     left, right = two_columns(2, 3)
     with left:
         said = {at: _said(value, changes.get(at)) for at, value in values.items()}
         quantity = _QUANTITIES[chosen.worth].split(",")[-1].strip() if chosen.worth != "exact_match" else "change"
         clickable_map(scene, dict(values), said, quantity=quantity, limits=(-reach, reach), diverging=True)
+        if found is not None:
+            at = chosen_head(scene)
+            st.caption(f"Mean attention of {head_name(at)}: where its weight goes. Ticks: a head that looks evenly.")
+            draw_profile(found, at)
         open_link(scene, chosen_head(scene))
     with right:
         harmful = sorted(values, key=lambda at: -values[at] if chosen.worth == "loss" else values[at])
