@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.common.components import token_chips, token_lines
 from pages.common.components.frontend import describe_tokens
+from pages.common.components.head_matrix import head_matrix
 from transformer.figures import theme
 
 
@@ -116,3 +117,75 @@ def test_what_does_not_fit_is_refused_with_both_numbers() -> None:
         token_lines(["a", "b"], ["c"], np.zeros((2, 2), np.float32), key="lines")
     with pytest.raises(ValueError, match="2 tokens need as many probabilities, not 1"):
         token_chips(["a", "b"], label="x", probabilities=[1.0], key="chips")
+
+
+def draw_matrix() -> None:
+    import numpy as np
+
+    from pages.common.components.head_matrix import head_matrix
+
+    values = np.array([[0.1, 0.2, 0.7], [1 / 3, np.nan, 0.0]], dtype=np.float32)
+    head_matrix(
+        values,
+        ["▁it", "</script>"],
+        ["<unk>", "\u202eb", "</s>"],
+        kind="cross",
+        titles=("query", "key"),
+        quantity="weight",
+        top=1.0,
+        label="a head",
+        columns_unseen={0: "<b>zebra</b>"},
+        mask=np.array([[True, True, False], [True, True, True]]),
+        weak=np.array([[True, False, True], [False, False, False]]),
+        where=(1, 2),
+        chosen=(0, 1),
+        key="matrix",
+    )
+    head_matrix(
+        values[:, :2],
+        ["a", "b"],
+        ["c", "d"],
+        kind="cross",
+        titles=("query", "key"),
+        quantity="weight",
+        top=1.0,
+        label="heads",
+        targets=np.arange(16).reshape(2, 2, 4),
+        off=True,
+        clickable=False,
+        key="targets",
+    )
+
+
+def test_the_matrix_carries_the_very_float32_and_says_what_is_not_drawn() -> None:
+    plain, targets = mounted(draw_matrix)
+    values = np.array([[0.1, 0.2, 0.7], [1 / 3, np.nan, 0.0]], dtype=np.float32)
+    np.testing.assert_array_equal(unpacked(plain["values"], np.float32, (2, 3)), values)
+    assert unpacked(plain["state"], np.uint8, (2, 3)).tolist() == [[2, 0, 1], [0, 0, 0]]
+    assert (plain["where"], plain["chosen"], plain["targets"]) == ([1, 2], [0, 1], None)
+    assert targets["state"] is None and targets["off"] and targets["unclickable"]
+    assert unpacked(targets["targets"], np.int16, (2, 2, 4)).tolist() == np.arange(16).reshape(2, 2, 4).tolist()
+    assert plain["scales"]["light"] != targets["scales"]["light"] == [colour for _, colour in theme.greys()]
+
+
+def test_tokens_of_the_matrix_are_text_and_whole_on_hover() -> None:
+    plain, _ = mounted(draw_matrix)
+    assert [token["full"] for token in plain["rows"]] == ["▁it", "</script>"]
+    assert [token["full"] for token in plain["columns"]] == ["<b>zebra</b>", "⟨U+202E⟩b", "</s>"]
+    assert plain["columns"][0]["unseen"] and plain["columns"][2]["special"]
+    assert plain["row_notes"] == ["row 0", "row 1"]
+
+
+def test_values_that_do_not_fit_their_labels_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"shape \(2, 2\) do not fit 1 rows and 2 columns"):
+        head_matrix(
+            np.zeros((2, 2), np.float32),
+            ["a"],
+            ["b", "c"],
+            kind="cross",
+            titles=("query", "key"),
+            quantity="weight",
+            top=1.0,
+            label="a head",
+            key="matrix",
+        )

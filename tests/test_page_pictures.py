@@ -202,3 +202,11 @@ def test_a_cell_stays_framed_where_the_picture_shows_it():
     assert matrix(attention(cell="3,2", show="entropy", layer="1", head="2"))["chosen"] == [3, 6]
     last = recorded().shape[-1] - 1
     assert matrix(attention(cell=f"3,{last}", specials="hidden"))["chosen"] is None
+
+
+def test_a_link_to_a_head_shows_that_head_whatever_was_combined_before():
+    view = View(model="m", text="t", picture="lines", show="rollout", combine="max", over=(1,), cell=(1, 1), words=True)
+    found = view.at_head("decoder_self", 1, 2)
+    assert (found.kind, found.layer, found.head) == ("decoder_self", 1, 2)
+    assert (found.picture, found.show, found.combine, found.cell) == ("matrix", "weights", "one", None)
+    assert (found.model, found.text, found.words) == ("m", "t", True)

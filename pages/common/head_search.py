@@ -251,9 +251,7 @@ def _link(scene: Scene, trial: Trial, label: str) -> None:
     """The Attention page with these heads off."""
     at = trial.heads[0]
     switches = merged([*scene.view.switches, *trial.switches])
-    view = replace(
-        scene.view, kind=at.kind, layer=at.layer, head=at.head, picture="matrix", cell=None, switches=switches
-    )
+    view = replace(scene.view.at_head(at.kind, at.layer, at.head), switches=switches)
     st.page_link("pages/attention.py", label=label, icon=":material/arrow_forward:", query_params=view.parameters())
 
 

@@ -9,6 +9,7 @@ from pages.common.controls import Scene, change_text
 from pages.common.view import merged
 from transformer.corpora import CORPORA
 from transformer.interventions import HeadsOff, MaskOff
+from transformer.lab import KIND_SITES, AttentionKind
 
 _CHANGES = (
     ("tired", "wide"),
@@ -105,13 +106,13 @@ def _which_heads(scene: Scene) -> None:
 
 
 def _link(scene: Scene, switches: tuple, label: str) -> None:
-    kind = "cross"
+    kind: AttentionKind = "cross"
     head = layer = None
     if isinstance(switches[0], HeadsOff):
         first = switches[0]
-        kind = "cross" if first.block == "cross" else f"{first.stack}_self"
+        kind = next(kind for kind, at in KIND_SITES.items() if at == (first.stack, first.block))
         layer, head = first.layer, first.heads[0]
     elif MaskOff("causal") in switches:
         kind = "decoder_self"
-    view = replace(scene.view, kind=kind, layer=layer, head=head, picture="matrix", switches=switches)
+    view = replace(scene.view.at_head(kind, layer, head), switches=switches)
     st.page_link("pages/attention.py", label=label, icon=_ARROW, query_params=view.parameters())

@@ -98,6 +98,11 @@ class View:
         """The same with one switch taken back."""
         return replace(self, switches=tuple(s for s in self.switches if s != spec))
 
+    def at_head(self, kind: AttentionKind, layer: int | None, head: int | None) -> "View":
+        """The same sentence and switches, looking at the weights of one head as they are."""
+        plain = replace(self, picture="matrix", show="weights", combine="one", cell=None)
+        return replace(plain, kind=kind, layer=layer, head=head)
+
     def heads_off(self, stack: str, layer: int, block: str) -> frozenset[int]:
         """The heads of one attention block that are off."""
         return frozenset(

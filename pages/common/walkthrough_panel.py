@@ -293,7 +293,7 @@ def _link(scene: Scene, place: Place) -> None:
     kind = _kind(place)
     if kind is None:
         return
-    view = replace(scene.view, kind=kind, layer=place.layer, head=place.head, picture="matrix", cell=None)
+    view = scene.view.at_head(kind, place.layer, place.head)
     label = f"This head among all others: Attention, layer {place.layer}, head {place.head}"
     st.page_link("pages/attention.py", label=label, icon=_ARROW, query_params=view.parameters())
 

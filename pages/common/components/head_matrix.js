@@ -14,6 +14,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   root.classList.toggle("off", data.off);
   const dark = isDark(root);
   const theme = dark ? "dark" : "light";
+  root.style.setProperty("--masked", data.masked[theme]);
   const [height, width] = data.shape;
   const values = new Float32Array(bytes(data.values).buffer);
   const state = data.state && bytes(data.state);
@@ -21,7 +22,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const targets = data.targets && new Int16Array(bytes(data.targets).buffer);
   const scale = rampOf(data.scales[theme]);
   const fills = scale.map(css);
-  const inks = scale.map(inkOn);
+  const inks = scale.map((colour) => inkOn(colour, data.inks));
 
   const parts = Object.fromEntries(
     ["frame", "corner", "columns", "rows", "cells", "across", "down", "tip"].map((name) => [name, box(name)]),
@@ -261,9 +262,9 @@ function css(colour) {
   return `rgb(${colour.join(" ")})`;
 }
 
-function inkOn(colour) {
+function inkOn(colour, inks) {
   const [red, green, blue] = colour.map((part) => (part / 255) ** 2.2);
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.2 ? "#1e1f25" : "#ffffff";
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.2 ? inks[0] : inks[1];
 }
 
 function short(value) {
