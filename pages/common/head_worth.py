@@ -97,11 +97,12 @@ def _say_sentence(scene: Scene, effects: Mapping[HeadAt, OutputEffect]) -> None:
     effect, n = effects[worst], len(effects)
     same = n - len(changing)
     said = (
-        f"**{len(changing)} of {n} heads change what is written when they alone are removed**"
+        f"**{len(changing)} of {n} heads {'change' if len(changing) > 1 else 'changes'} what is written when removed "
+        "alone**"
         if changing
         else f"**None of the {n} heads changes what is written when it alone is removed**"
     )
-    said += f"; the other {same} leave every token where it was." if changing and same else "."
+    said += f"; without any other one ({same}) every token stays." if changing and same else "."
     written = scene.inspection.target_tokens[effect.step]
     said += f" The largest loss: without {head_name(worst)} this output has {number(effect.log_prob, signed=True)} nats"
     if effect.instead is not None:
