@@ -94,6 +94,9 @@ _GLOW_DIVERGING = (
     *("#52382d", "#7d4b35", "#a95f3d", "#d67546", "#fe8f5a"),
 )
 
+INKS = (LIGHT.text, "#ffffff")
+"""What is written on light colours of a scale, and on dark ones."""
+
 
 def palette(dark: bool = False) -> Palette:
     """The colours of the light or the dark theme."""
@@ -125,7 +128,7 @@ def ink_on(scale: Scale, position: float) -> str:
     """The text colour, nearly black or white, that stands out more on the scale at 0 <= position <= 1."""
     colour = sample_colorscale([list(stop) for stop in scale], [min(1.0, max(0.0, position))], colortype="tuple")[0]
     luminance = sum(share * float(part) ** 2.2 for share, part in zip((0.2126, 0.7152, 0.0722), colour, strict=True))
-    return LIGHT.text if luminance > 0.2 else "#ffffff"
+    return INKS[0] if luminance > 0.2 else INKS[1]
 
 
 def apply(fig: go.Figure, dark: bool = False) -> go.Figure:

@@ -89,6 +89,7 @@ def head_matrix(
             "colours": colours_of(kind),
             "scales": {"light": light, "dark": dark},
             "masked": {"light": theme.LIGHT.masked, "dark": theme.DARK.masked},
+            "inks": list(theme.INKS),
             "quiet": {"light": theme.LIGHT.quiet, "dark": theme.DARK.quiet},
         },
     )
