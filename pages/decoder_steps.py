@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.common import controls
 from pages.common.explain import steps_explained, what_am_i_looking_at
+from pages.common.export_pages import take_step_away
 from pages.common.step_beam import choose_beam, show_beam
 from pages.common.step_choices import choices, choose_look, settled
 from pages.common.step_inside import show_inside
@@ -41,6 +42,7 @@ match chosen.look:
         show_roads(scene, walk, chosen)
         step_to(walk, chosen)
         show_step(scene, walk, chosen)
+        take_step_away(scene, walk)
         take_another_road(scene, walk, offered(walk))
         left, right = st.columns([3, 2], gap="medium")
         with left:

@@ -1,6 +1,7 @@
 """Masks: what padding and causal masks hide in a batch of the visitor's sentences, and what leaks without them."""
 
 from pages.common import controls
+from pages.common.export_pages import take_masks_away
 from pages.common.mask_study import (
     beside,
     choose_batch,
@@ -21,6 +22,7 @@ if batch is not None:
     switch_masks(scene)
     controls.choose_kind(scene)
     draw_masks(scene, leak, texts, chosen)
+    take_masks_away(scene, leak, texts, chosen)
     tell_leak(scene, leak, texts)
     tell_forcing(scene)
     tell_empty_row(scene)

@@ -1,6 +1,7 @@
 """Positions: the sinusoids of section 3.5 and a learned table, seen, compared, shifted, found again in the scores."""
 
 from pages.common import controls
+from pages.common.export_pages import take_tables_away
 from pages.common.position_beyond import draw_beyond
 from pages.common.position_break import draw_break
 from pages.common.position_choices import SECTIONS, choices, segments
@@ -16,7 +17,9 @@ scene = controls.frame(
 segments("section", "Look at", SECTIONS, chosen.section)
 match chosen.section:
     case "table":
-        draw_table(tables(scene, chosen))
+        shown = tables(scene, chosen)
+        draw_table(shown)
+        take_tables_away(scene, shown)
     case "distances":
         draw_distances(tables(scene, chosen))
     case "shifts":

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.common import controls
+from pages.common.export_walkthrough import take_station_away
 from pages.common.walkthrough_choices import choices, place
 from pages.common.walkthrough_loading import get_walk
 from pages.common.walkthrough_panel import choose_place, show_map, show_reading, show_station, walk_on
@@ -23,5 +24,5 @@ with right:
     walk_on(scene, here, where="above")
     choose_place(scene, here)
     controls.say(*said, *controls.problems("layer", "head"))
-    show_station(scene, here, get_walk(scene))
+    take_station_away(scene, here, show_station(scene, here, get_walk(scene)))
     walk_on(scene, here, where="below")

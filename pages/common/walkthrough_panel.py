@@ -114,14 +114,14 @@ def walk_on(scene: Scene, place: Place, *, where: str) -> None:
         )
 
 
-def show_station(scene: Scene, place: Place, walk: WholePass) -> None:
+def show_station(scene: Scene, place: Place, walk: WholePass) -> Opened:
     """What happens at the chosen station, with its real numbers."""
     station, config = place.station, scene.lab.model.config
     opened, words = open_station(scene.lab.model, walk, station, place.layer), told(station, config)
     st.caption(_where(place))
     st.markdown(f"##### {words.title}")
     st.markdown(words.says)
-    comes_in = _strips(scene, place, opened.comes_in, chosen_row=True)
+    comes_in = strips_of(scene, place, opened.comes_in, chosen_row=True)
     if comes_in:
         st.caption(f"Comes in · {_shapes(opened.comes_in)}")
         _draw(comes_in, place, "walk-in")
@@ -132,6 +132,7 @@ def show_station(scene: Scene, place: Place, walk: WholePass) -> None:
     _tell_proof(opened)
     _show_source(opened)
     _link(scene, place)
+    return opened
 
 
 def _comes_out(scene: Scene, place: Place, opened: Opened) -> None:
@@ -143,12 +144,12 @@ def _comes_out(scene: Scene, place: Place, opened: Opened) -> None:
         _draw([strip], place, "walk-out")
         return
     st.caption(f"Comes out · {_shapes(opened.comes_out)}{_not_kept(opened)}")
-    _draw(_strips(scene, place, opened.comes_out, chosen_row=True), place, "walk-out")
+    _draw(strips_of(scene, place, opened.comes_out, chosen_row=True), place, "walk-out")
     if name == "probabilities":
         written = scene.inspection.target_tokens[place.step]
         p = float(opened.comes_out[0].values[place.step, scene.inspection.target_ids[place.step]])
         st.markdown(f"It writes {wording.token(written)}, with probability **{wording.number(p)}**.")
-    whole = _strips(scene, place, _all_rows(opened), chosen_row=False)
+    whole = strips_of(scene, place, _all_rows(opened), chosen_row=False)
     if whole and name not in ("logits", "probabilities"):
         said = "All tokens" if not place.station.per_head else f"All tokens, head {place.head}"
         st.caption(f"{said} · the followed one is framed")
@@ -162,7 +163,7 @@ def _all_rows(opened: Opened) -> tuple[Shown, ...]:
     return tuple(shown for shown in opened.comes_out if not shown.every_row)
 
 
-def _strips(scene: Scene, place: Place, values: Sequence[Shown], *, chosen_row: bool) -> list[Strip]:
+def strips_of(scene: Scene, place: Place, values: Sequence[Shown], *, chosen_row: bool) -> list[Strip]:
     """The arrays as strips of the followed token, or as matrices of all of them."""
     found: list[Strip] = []
     for shown in values:
@@ -218,10 +219,11 @@ def _tokens(scene: Scene, place: Place, axis: str) -> Sequence[str] | None:
 
 def _draw(strips: Sequence[Strip], place: Place, key: str) -> None:
     safe = [replace(strip, name=hover_label(strip.name)) for strip in strips]
-    scrolling_figure(strips_figure(safe, kind=_kind(place), dark=is_dark()), key=key)
+    scrolling_figure(strips_figure(safe, kind=kind_of(place), dark=is_dark()), key=key)
 
 
-def _kind(place: Place) -> Kind | None:
+def kind_of(place: Place) -> Kind | None:
+    """The attention to which the station belongs; None outside of attention."""
     if place.station.block in (None, "ffn"):
         return None
     if place.station.block == "cross":
@@ -290,7 +292,7 @@ def _show_source(opened: Opened) -> None:
 
 
 def _link(scene: Scene, place: Place) -> None:
-    kind = _kind(place)
+    kind = kind_of(place)
     if kind is None:
         return
     view = scene.view.at_head(kind, place.layer, place.head)

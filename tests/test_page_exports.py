@@ -1,0 +1,172 @@
+"""Take it away: the files hold the picture's numbers, and the lines of Python make the same ones."""
+
+import json
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+from page_models import CLASSIC, PRONOUNS, open_page, save_untrained, texts
+from streamlit.testing.v1 import AppTest
+
+from pages.common.packed_link import pack
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder of runs with two untrained models."""
+    folder = tmp_path_factory.mktemp("runs")
+    save_untrained(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def models(runs, monkeypatch):
+    """The runs of this module."""
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+
+
+def opened(page: str, key: str, **parameters) -> AppTest:
+    """The page with this popover open."""
+    at = open_page(page, **{"model": PRONOUNS, "text": CLASSIC, **parameters})
+    at.session_state[key] = True
+    at.run()
+    assert not at.exception, [e.value for e in at.exception]
+    return at
+
+
+def figures(at):
+    return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
+
+
+def drawn(figure) -> list:
+    """The numbers of a figure's heatmaps, masked cells as NaN."""
+    found = []
+    for trace in figure["data"]:
+        if trace["type"] == "heatmap" and trace.get("hoverinfo") != "skip":
+            found.append(_array(trace["z"]))
+    return found
+
+
+def _array(z):
+    if isinstance(z, dict):
+        import base64
+
+        flat = np.frombuffer(base64.b64decode(z["bdata"]), dtype=z["dtype"])
+        return flat.reshape([int(n) for n in z["shape"].split(",")]) if "shape" in z else flat
+    return np.array([[np.nan if v is None else v for v in row] for row in z], dtype=float)
+
+
+def run_lines(at) -> dict:
+    """What the page's lines of Python make."""
+    (code,) = (block.value for block in at.code if "from transformer import load" in block.value)
+    names: dict = {}
+    exec(compile(code, "lines", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"kind": "cross", "layer": "0", "head": "2"},
+        {"kind": "decoder_self", "switch": ["off:decoder.0.cross:1", "mask:causal"]},
+        {"kind": "encoder_self", "combine": "mean", "over": "0,3"},
+        {"kind": "cross", "combine": "max", "specials": "renormalised"},
+        {"kind": "encoder_self", "words": "1", "specials": "hidden", "threshold": "0.1"},
+        {"kind": "cross", "show": "norms"},
+        {"kind": "encoder_self", "show": "rollout", "switch": "off:encoder.0.self:0"},
+        {"kind": "cross", "show": "rollout", "words": "1"},
+        {"kind": "decoder_self", "show": "entropy", "unit": "bits", "specials": "hidden"},
+    ],
+    ids=str,
+)
+def test_the_lines_of_python_make_the_picture_on_the_page(parameters):
+    at = opened("attention", "take-attention", **parameters)
+    shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    (numbers,) = drawn(shown)
+    made = run_lines(at)
+    (own,) = drawn(json.loads(made["figure"].to_json()))
+    assert np.array_equal(own, numbers, equal_nan=True)
+    kept = ~np.isnan(numbers)
+    assert np.array_equal(np.asarray(made["numbers"])[kept].astype(np.float32), numbers[kept].astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"station": "encoder.ids"},
+        {"station": "encoder.embedding"},
+        {"station": "decoder.cross.weights", "kind": "cross", "layer": "1", "head": "3"},
+        {"station": "decoder.self.masked", "switch": "off:decoder.0.self:1"},
+        {"station": "decoder.probabilities", "step": "2"},
+    ],
+    ids=str,
+)
+def test_the_lines_of_python_make_a_stations_numbers(parameters):
+    made = same_figure(opened("walkthrough", "take-station", **parameters))
+    assert np.asarray(made["numbers"]).size > 0
+
+
+@pytest.mark.parametrize(
+    ("page", "key", "parameters"),
+    [
+        ("masks", "take-masks", {"kind": "decoder_self", "row": "1", "beside": "The cat slept."}),
+        ("masks", "take-masks", {"kind": "cross", "switch": "mask:cross", "beside": "The cat slept."}),
+        ("positions", "take-tables", {"d_model": "16", "length": "10", "base": "100", "layout": "concatenated"}),
+    ],
+)
+def test_the_lines_of_python_make_the_figures_of_other_pages(page, key, parameters):
+    same_figure(opened(page, key, **parameters))
+
+
+def test_the_lines_of_python_make_a_steps_candidates():
+    at = opened("decoder_steps", "take-step", step="1")
+    made = run_lines(at)
+    (bars,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    own = json.loads(made["figure"].to_json())
+    assert bars["data"][0]["x"] == own["data"][0]["x"] == list(made["numbers"])
+
+
+def same_figure(at) -> dict:
+    """What the lines make, after asserting that its heatmaps hold the numbers of the page's figure."""
+    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    made = run_lines(at)
+    own = drawn(json.loads(made["figure"].to_json()))
+    for mine, theirs in zip(own, drawn(shown), strict=True):
+        assert np.array_equal(mine.astype(np.float32), theirs.astype(np.float32), equal_nan=True)
+    return made
+
+
+def test_all_heads_are_offered_too():
+    at = opened("attention", "take-attention", picture="bertviz")
+    made = run_lines(at)
+    assert made["numbers"].shape[:2] == (2, 4) and len(made["figure"].data) == 8
+
+
+def test_the_link_on_the_page_reopens_the_same_view():
+    at = opened("attention", "take-attention", kind="cross", layer="0", head="2", switch="off:decoder.0.cross:1")
+    (link,) = (block.value for block in at.code if block.value.startswith("http"))
+    parameters = {name: value[0] for name, value in parse_qs(urlsplit(link).query).items()}
+    assert parameters["switch"] == "off:decoder.0.cross:1" and parameters["text"] == CLASSIC
+    again = open_page("attention", **parameters)
+    assert "layer 0 · head 2" in texts(again)
+
+
+def follow() -> None:
+    import streamlit as st
+
+    from pages.common.packed_link import follow_packed_link
+
+    follow_packed_link()
+    st.text(str(sorted(st.query_params.to_dict().items())))
+
+
+@pytest.mark.parametrize("view", [pack({"model": "m", "text": "a b", "layer": "0"}), "nonsense"])
+def test_a_packed_link_puts_its_view_into_the_url_and_a_broken_one_says_so(view):
+    at = AppTest.from_function(follow)
+    at.query_params["view"] = view
+    at.run()
+    assert not at.exception
+    if view == "nonsense":
+        assert "cannot be read" in at.toast[0].value and at.text[0].value == "[]"
+    else:
+        assert at.text[0].value == str([("layer", "0"), ("model", "m"), ("text", "a b")])
