@@ -3,16 +3,8 @@
 import numpy as np
 import pytest
 
-from transformer.figures.heads import (
-    Bar,
-    Block,
-    effect_map,
-    head_map,
-    likeness_map,
-    profile_bars,
-    ranking,
-    weight_against_effect,
-)
+from transformer.figures.head_bars import Bar, profile_bars, ranking, weight_against_effect
+from transformer.figures.heads import Block, effect_map, head_map, likeness_map
 from transformer.figures.theme import kind_colour
 
 BLOCKS = (Block("encoder_self", 0), Block("cross", 0))

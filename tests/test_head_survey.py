@@ -10,7 +10,8 @@ from random_models import random_model
 
 from transformer.analysis.head_likeness import alike, summed_distances
 from transformer.analysis.head_patterns import punctuation_of
-from transformer.analysis.head_survey import HeadAt, heads_of, survey
+from transformer.analysis.head_places import HeadAt, heads_of
+from transformer.analysis.head_survey import survey
 from transformer.config import CorpusConfig
 from transformer.corpora import corpus_tokenizer, load_corpus
 from transformer.data import make_batch

@@ -10,7 +10,7 @@ from random_models import half_trained_model, random_ids, random_model
 
 from transformer.analysis.effects import output_effects
 from transformer.analysis.erasure import agreement, erasure, mean_ranks, received, spearman
-from transformer.analysis.head_survey import heads_of
+from transformer.analysis.head_places import heads_of
 from transformer.analysis.smallest_set import Goal, n_trials, reaches, smallest_set
 from transformer.analysis.trials import forced_under
 from transformer.analysis.validation_effects import intervals, resamples, validation_effects

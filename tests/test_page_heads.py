@@ -15,7 +15,8 @@ from pages.common import head_choices, head_work
 from pages.common.head_choices import Choices, read
 from pages.common.head_work import Stopped, Watcher, Works
 from transformer.analysis.effects import output_effects
-from transformer.analysis.head_survey import heads_of, survey
+from transformer.analysis.head_places import heads_of
+from transformer.analysis.head_survey import survey
 from transformer.analysis.smallest_set import Found, Goal, Trial, smallest_set
 from transformer.checkpoint import save_checkpoint
 from transformer.corpora import load_corpus

@@ -12,7 +12,8 @@ from pages.common.head_words import head_name, role_said
 from pages.common.pictures import is_dark
 from pages.common.wording import number
 from transformer.analysis.head_likeness import alike
-from transformer.analysis.head_survey import KINDS, Kind, Profile, Survey
+from transformer.analysis.head_places import KINDS
+from transformer.analysis.head_survey import Kind, Profile, Survey
 from transformer.figures.heads import likeness_map
 from transformer.figures.theme import KIND_NAMES
 

@@ -17,8 +17,9 @@ from pages.common.head_words import head_name
 from pages.common.pictures import is_dark
 from pages.common.wording import number, token
 from transformer.analysis.erasure import FEWEST, Agreement, Erasing, agreement, erasure, received
-from transformer.analysis.head_survey import HeadAt, heads_of
-from transformer.figures.heads import effect_map, weight_against_effect
+from transformer.analysis.head_places import HeadAt, heads_of
+from transformer.figures.head_bars import weight_against_effect
+from transformer.figures.heads import effect_map
 from transformer.interventions import parse_intervention
 
 _ERASE: dict[Erasing, str] = {"hidden": "Hidden from everything", "cross": "Hidden from cross-attention alone"}

@@ -29,8 +29,10 @@ from pages.common.head_work import result_of
 from pages.common.pictures import is_dark
 from pages.common.state import choose
 from pages.common.wording import number
-from transformer.analysis.head_survey import HeadAt, Pattern, Profile, Survey, Tell, heads_of, survey
-from transformer.figures.heads import Block, head_map, profile_bars
+from transformer.analysis.head_places import HeadAt, Tell, heads_of
+from transformer.analysis.head_survey import Pattern, Profile, Survey, survey
+from transformer.figures.head_bars import profile_bars
+from transformer.figures.heads import Block, head_map
 
 _PATTERNS: tuple[Pattern, ...] = (
     *("previous", "next", "diagonal", "anti_diagonal", "same_token"),

@@ -16,7 +16,7 @@ from pages.common.head_work import result_of
 from pages.common.training.timing import duration
 from pages.common.view import merged
 from pages.common.wording import bare, number, plain, pronoun_step, token
-from transformer.analysis.head_survey import HeadAt, Tell, heads_of
+from transformer.analysis.head_places import HeadAt, Tell, heads_of
 from transformer.analysis.smallest_set import WIDTH, Found, Goal, Trial, n_trials, smallest_set
 from transformer.interventions import HeadsOff
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from pages.common.head_choices import Measure
 from pages.common.wording import number
-from transformer.analysis.head_survey import HeadAt, Kind, Pattern, Profile, Survey
+from transformer.analysis.head_places import HeadAt
+from transformer.analysis.head_survey import Kind, Pattern, Profile, Survey
 from transformer.figures.heads import Block
 
 TITLES: Mapping[str, str] = {

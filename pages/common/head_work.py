@@ -16,7 +16,7 @@ import streamlit as st
 
 from pages.common.controls import say
 from pages.common.training.timing import duration
-from transformer.analysis.head_survey import Tell
+from transformer.analysis.head_places import Tell
 
 FIRST_WAIT_S = 1.0
 """A page waits so long before it shows progress: most of it is found by then."""

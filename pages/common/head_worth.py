@@ -25,9 +25,10 @@ from pages.common.head_work import result_of
 from pages.common.pictures import is_dark
 from pages.common.wording import number, token
 from transformer.analysis.effects import OutputEffect, output_effects
-from transformer.analysis.head_survey import HeadAt, Survey, Tell
+from transformer.analysis.head_places import HeadAt, Tell
+from transformer.analysis.head_survey import Survey
 from transformer.analysis.validation_effects import LEVEL, RESAMPLES, Change, ValidationEffects, validation_effects
-from transformer.figures.heads import Bar, ranking
+from transformer.figures.head_bars import Bar, ranking
 from transformer.interventions import parse_intervention
 
 MOST_RANKED = 24

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from transformer.analysis.head_survey import HeadAt, heads_of
+from transformer.analysis.head_places import HeadAt, heads_of
 from transformer.analysis.trials import forced_under, in_batches
 from transformer.interventions import HeadsOff, Intervention, compile_interventions
 from transformer.model import Transformer

@@ -7,7 +7,7 @@ section 5.1) call a head positional; alignment from the row that writes a word, 
 compared by Kobayashi et al. (2020, "Attention is Not Only a Weight", section 5).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,60 +18,20 @@ from torch import Tensor
 
 from transformer.analysis.head_likeness import summed_distances
 from transformer.analysis.head_patterns import Gold, Kind, Pattern, gold_of, patterns_of, punctuation_of
+from transformer.analysis.head_places import KINDS, HeadAt, Tell, heads_of
 from transformer.data import Batch, pair_batches
-from transformer.interventions import HeadsOff
 from transformer.model import Transformer
 from transformer.pairs import Pair
-from transformer.taps import Block, Recorder, Recording, Site, Stack
+from transformer.taps import Recorder, Recording, Site
 from transformer.tasks import AlignmentUnit
 from transformer.tokenizer import Tokenizer
 
-KINDS: dict[Kind, tuple[Stack, Block]] = {
-    "encoder_self": ("encoder", "self"),
-    "decoder_self": ("decoder", "self"),
-    "cross": ("decoder", "cross"),
-}
 CLEAR = 0.5
 """A head that puts more of its weight than this on a pattern, on average, is named after it."""
 ABOVE_EVEN = 0.15
 """By so much it must also exceed a head that looks evenly."""
 NOTICEABLE = 0.05
 """What a pattern must have beyond an even head's share to be named at all."""
-Tell = Callable[[float], object]
-"""Is told which share of the work is done; what it raises ends the work."""
-
-
-@dataclass(frozen=True, order=True)
-class HeadAt:
-    """Where a head stands."""
-
-    stack: Stack
-    layer: int
-    block: Block
-    head: int
-
-    @property
-    def kind(self) -> Kind:
-        """Of which attention it is a part."""
-        return "cross" if self.block == "cross" else "encoder_self" if self.stack == "encoder" else "decoder_self"
-
-    @property
-    def switch(self) -> HeadsOff:
-        """What takes it out of a pass."""
-        return HeadsOff(self.stack, self.layer, self.block, (self.head,))
-
-    def __str__(self) -> str:
-        return f"{self.stack}.{self.layer}.{self.block}.{self.head}"
-
-
-def heads_of(model: Transformer) -> tuple[HeadAt, ...]:
-    """Every head of a model, in the order in which a pass comes by."""
-    return tuple(
-        HeadAt(site.stack, site.layer, site.block, head)  # type: ignore[arg-type]
-        for site in model.sites()
-        if site.tensor == "heads"
-        for head in range(model.config.n_heads)
-    )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from transformer.analysis.head_survey import HeadAt, Tell
+from transformer.analysis.head_places import HeadAt, Tell
 from transformer.analysis.trials import forced_under, in_batches
 from transformer.decoding import greedy
 from transformer.interventions import HeadsOff, Intervention, compile_interventions

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from transformer.analysis.head_survey import HeadAt
+from transformer.analysis.head_places import HeadAt
 from transformer.model import Transformer
 from transformer.taps import Site, Stack, Tap, chain
 

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from transformer.analysis.head_survey import HeadAt, Tell, heads_of
+from transformer.analysis.head_places import HeadAt, Tell, heads_of
 from transformer.analysis.trials import rows_off
 from transformer.data import Batch, pair_batches
 from transformer.model import Transformer
