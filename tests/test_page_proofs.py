@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, save_untrained, texts
 
 from transformer.inspection import AttentionShift
 from transformer.lab import Lab
@@ -12,11 +12,16 @@ from transformer.lab import Lab
 SWITCHES = ["off:decoder.0.cross:1", "row:encoder.0.self.1:2:uniform", "mean:decoder.1.self:2"]
 
 
-@pytest.fixture(autouse=True)
-def models(tmp_path_factory, monkeypatch):
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
     """A folder of runs with two untrained models."""
-    runs = tmp_path_factory.mktemp("runs")
-    save_untrained(runs)
+    folder = tmp_path_factory.mktemp("runs")
+    save_untrained(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def models(runs, monkeypatch):
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
 
 
@@ -75,7 +80,9 @@ def test_a_closed_badge_runs_nothing():
     assert verdicts(open_page("attention", model=PRONOUNS, text=CLASSIC)) == (0, 0)
 
 
-def test_lengths_are_translated_again():
+def test_lengths_are_translated_again(monkeypatch):
+    monkeypatch.setattr("pages.common.position_beyond._LIVE_PAIRS", 5)
+    monkeypatch.setattr("pages.common.position_beyond._LONGEST_LIVE", 18)
     at = open_page("positions", model=REVERSE, section="beyond")
     at = checked(at.button(key="measure-lengths").click().run(timeout=120))
     at.session_state["proof-lengths"] = True
@@ -84,7 +91,7 @@ def test_lengths_are_translated_again():
 
 
 def corrupt_weights(monkeypatch):
-    """Makes every later inspection show 0.01 too much in one cell of cross-attention."""
+    """Makes every new inspection show 0.01 too much in one cell of cross-attention; what is remembered stays honest."""
     honest = Lab.inspect
 
     def inspect(self, *args, **kwargs):
@@ -98,7 +105,7 @@ def corrupt_weights(monkeypatch):
 
 def test_a_corrupted_weight_turns_the_checks_red(monkeypatch):
     corrupt_weights(monkeypatch)
-    at = proved("attention", "proofs", "proof-picture", model=PRONOUNS, text=CLASSIC, layer="0", head="1")
+    at = proved("attention", "proofs", "proof-picture", model=PRONOUNS, text=WIDE, layer="0", head="1")
     said = texts(at)
     assert ":red[:material/error: **2 of 8 checks fail.**]" in said  # rows sum to 1; softmax of q and k
     assert ":red[:material/error: **2 of 4 checks fail.**]" in said
@@ -116,5 +123,5 @@ def test_a_corrupted_difference_turns_its_check_red(monkeypatch):
         return AttentionShift(shift.before, after)
 
     monkeypatch.setattr(Lab, "attention_shift", attention_shift)
-    at = proved("attention", "proof-difference", model=PRONOUNS, text=CLASSIC, switch=SWITCHES)
+    at = proved("attention", "proof-difference", model=PRONOUNS, text=WIDE, switch=SWITCHES)
     assert "**2 of 4 checks fail.**" in texts(at) and verdicts(at) == (2, 2)

@@ -14,13 +14,17 @@ from transformer.taps import Site
 OTHER = "The cat slept."
 
 
-@pytest.fixture(autouse=True)
-def models(tmp_path_factory, monkeypatch):
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
     """A folder of runs with two untrained models."""
-    runs = tmp_path_factory.mktemp("runs")
-    save_untrained(runs)
+    folder = tmp_path_factory.mktemp("runs")
+    save_untrained(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def models(runs, monkeypatch):
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
-    return runs
 
 
 def panel(section="Parts", **parameters):
