@@ -1,6 +1,6 @@
 """The forms of the switch panel. Each says at its fields why a switch cannot be set, before it is."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ import streamlit as st
 from pages.common import loading, wording
 from pages.common.scene import Scene, say, sentence
 from pages.common.state import choose, visit
-from pages.common.switch_check import usable
+from pages.common.switch_fields import blocks, numbered, offer, parsed, pick, pick_attention, pick_cell
 from pages.common.view import merged
 from transformer.attention_edits import BlockOff, CellOff, RowSet
 from transformer.figures.labels import readable
@@ -20,9 +20,8 @@ from transformer.interventions import (
     MaskKind,
     MaskOff,
     ResidualOff,
-    parse_intervention,
 )
-from transformer.lab import KIND_SITES, AttentionKind
+from transformer.lab import KIND_SITES
 from transformer.taps import Block, Stack
 
 _MASKS: dict[MaskKind, str] = {"causal": "Causal", "padding": "Padding", "cross": "Padding, in cross-attention"}
@@ -36,8 +35,8 @@ Part = HeadsOff | HeadsMean | BlockOff | ResidualOff
 def parts_form(scene: Scene) -> None:
     """Every block in a row: its heads, the whole of it, and the way around it."""
     to = _heads_go_to(scene)
-    with st.container(height=min(400, 41 * len(_blocks(scene))), border=False, gap="xsmall"):
-        for stack, layer, block in _blocks(scene):
+    with st.container(height=min(400, 41 * len(blocks(scene))), border=False, gap="xsmall"):
+        for stack, layer, block in blocks(scene):
             _block_row(scene, stack, layer, block, to)
     st.caption("*Block*: its output is zero, bias included. *Residual*: nothing goes around it.")
 
@@ -140,22 +139,22 @@ def masks_form(scene: Scene) -> None:
 
 def cell_form(scene: Scene) -> None:
     """One query that may not see one key."""
-    kind, layer = _pick_attention(scene, "cell")
-    query, key = _pick_cell(scene, kind, "cell")
+    kind, layer = pick_attention(scene, "cell")
+    query, key = pick_cell(scene, kind, "cell")
     stack, block = KIND_SITES[kind]
-    _offer(scene, CellOff(stack, layer, block, query, key), "Forbid this cell")
+    offer(scene, CellOff(stack, layer, block, query, key), "Forbid this cell")
     st.caption("In all heads of the layer. A click on a cell of the matrix offers the same.")
 
 
 def row_form(scene: Scene) -> None:
     """A row of one head's weights: evenly, all on one key, or with own numbers."""
-    kind, layer = _pick_attention(scene, "row")
+    kind, layer = pick_attention(scene, "row")
     attention, n_heads = scene.inspection.attention(kind), scene.lab.model.config.n_heads
     left, middle = st.columns([1, 2])
     with left:
-        head = _pick("row-head", "Head", range(n_heads), scene.head)
+        head = pick("row-head", "Head", range(n_heads), scene.head)
     with middle:
-        query = _pick(f"row-query-{kind}", "Query", range(len(attention.queries)), 0, _numbered(attention.queries))
+        query = pick(f"row-query-{kind}", "Query", range(len(attention.queries)), 0, numbered(attention.queries))
     n_keys = query + 1 if kind == "decoder_self" else len(attention.keys)
     keys = attention.keys[:n_keys]
     aim = st.segmented_control(
@@ -165,10 +164,10 @@ def row_form(scene: Scene) -> None:
     spec: RowSet | None = RowSet(stack, layer, block, head, query, "uniform")
     match aim:
         case "key":
-            spec = replace(spec, to=_pick(f"row-key-{kind}-{n_keys}", "Key", range(n_keys), 0, _numbered(keys)))
+            spec = replace(spec, to=pick(f"row-key-{kind}-{n_keys}", "Key", range(n_keys), 0, numbered(keys)))
         case "numbers":
             spec = _own_numbers(spec, keys, attention.weights[layer, head, query, :n_keys].tolist())
-    _offer(scene, spec, "Overwrite this row")
+    offer(scene, spec, "Overwrite this row")
 
 
 def _own_numbers(row: RowSet, keys: Sequence[str], now: Sequence[float]) -> RowSet | None:
@@ -198,8 +197,8 @@ def copy_form(scene: Scene) -> None:
     except ValueError as error:
         say(sentence(str(error)))
         return
-    blocks = ["encoder", *_blocks(scene)]
-    block = _pick("copy-block", "Where", blocks, _last_ffn(scene), _place_name)
+    places = ["encoder", *blocks(scene)]
+    block = pick("copy-block", "Where", places, _last_ffn(scene), _place_name)
     site, head = _pick_tensor(scene, block)
     over_source = site.startswith("encoder") or site.endswith((".cross.k", ".cross.v"))
     theirs = other.source_tokens if over_source else other.decoder_inputs
@@ -208,14 +207,14 @@ def copy_form(scene: Scene) -> None:
     left, right = st.columns(2)
     with left:
         offered = [_ALL, *range(len(theirs))]
-        there = _pick(f"copy-there-{len(theirs)}-{differs}", "From", offered, differs, _numbered(theirs))
+        there = pick(f"copy-there-{len(theirs)}-{differs}", "From", offered, differs, numbered(theirs))
     here = there
     if there != _ALL:
         with right:
             default = min(there, len(ours) - 1)
-            here = _pick(f"copy-here-{len(ours)}-{there}", "Onto", range(len(ours)), default, _numbered(ours))
+            here = pick(f"copy-here-{len(ours)}-{there}", "Onto", range(len(ours)), default, numbered(ours))
     place = _ALL if there == _ALL else f"{there}>{here}"
-    _offer(scene, _parsed(f"copy:{site}{head}:{place}:{text}"), "Copy it")
+    offer(scene, parsed(f"copy:{site}{head}:{place}:{text}"), "Copy it")
 
 
 def _pick_tensor(scene: Scene, block: Any) -> tuple[str, str]:
@@ -229,11 +228,11 @@ def _pick_tensor(scene: Scene, block: Any) -> tuple[str, str]:
     left, right = st.columns(2)
     with left:
         offered = [tensor for tensor in tensors if tensor in there]
-        tensor = _pick(f"copy-tensor-{name}", "What", offered, "output", wording.TENSOR_NAMES.__getitem__)
+        tensor = pick(f"copy-tensor-{name}", "What", offered, "output", wording.TENSOR_NAMES.__getitem__)
     head = _ALL
     if tensor in per_head:
         with right:
-            head = _pick("copy-head", "Head", [_ALL, *range(scene.lab.model.config.n_heads)], _ALL)
+            head = pick("copy-head", "Head", [_ALL, *range(scene.lab.model.config.n_heads)], _ALL)
     return f"{stack}.{layer}.{name}.{tensor}", "" if head == _ALL else f".{head}"
 
 
@@ -241,7 +240,7 @@ def name_form(scene: Scene) -> None:
     """Any switch by its name, as it stands in the URL."""
     typed = st.text_input("A switch by its name", key="switch-typed", placeholder="forbid:decoder.0.cross:3,5").strip()
     if typed:
-        _offer(scene, _parsed(typed), "Switch it")
+        offer(scene, parsed(typed), "Switch it")
     st.markdown(
         """
 `off:decoder.0.cross:1,3` heads 1 and 3 to zero, `mean:decoder.0.cross:1,3` to their mean  
@@ -254,73 +253,6 @@ def name_form(scene: Scene) -> None:
     )
 
 
-def _offer(scene: Scene, spec: Intervention | None, label: str) -> None:
-    """A button that sets the switch; where it cannot be set, a sentence saying why, and a button that does nothing."""
-    if spec is not None:
-        others = [other for other in merged([*scene.view.switches, spec]) if other != spec]
-        try:
-            usable(spec, scene.lab, scene.view.text, others)
-        except ValueError as error:
-            say(sentence(str(error)))
-            spec = None
-    is_on = spec is not None and spec in scene.view.switches
-    st.button(
-        label if not is_on else "It is on",
-        key="switch-offer",
-        type="primary",
-        disabled=spec is None or is_on,
-        on_click=lambda: choose(switches=merged([*visit().view.switches, spec] if spec else visit().view.switches)),
-    )
-
-
-def _parsed(text: str) -> Intervention | None:
-    try:
-        return parse_intervention(text)
-    except ValueError as error:
-        say(sentence(str(error)))
-        return None
-
-
-def _pick_attention(scene: Scene, form: str) -> tuple[AttentionKind, int]:
-    """An attention block; at first the one that the page shows."""
-    kinds = {KIND_SITES[kind]: kind for kind in KIND_SITES}
-    blocks = [(kinds[stack, block], layer) for stack, layer, block in _blocks(scene) if block != "ffn"]  # type: ignore[index]
-    shown = (scene.view.kind, scene.layer)
-    return _pick(f"{form}-block-{shown}", "Attention", blocks, shown, lambda chosen: _attention_name(*chosen))
-
-
-def _pick_cell(scene: Scene, kind: AttentionKind, form: str) -> tuple[int, int]:
-    attention, cell = scene.inspection.attention(kind), scene.view.cell
-    query, key = cell if cell and kind == scene.view.kind else (0, 0)
-    left, right = st.columns(2)
-    with left:
-        query = _pick(
-            f"{form}-query-{kind}", "Query", range(len(attention.queries)), query, _numbered(attention.queries)
-        )
-    with right:
-        key = _pick(f"{form}-key-{kind}", "Key", range(len(attention.keys)), key, _numbered(attention.keys))
-    return query, key
-
-
-def _pick(
-    key: str, label: str, options: Sequence[Any], default: Hashable, format_func: Callable[[Any], str] = str
-) -> Any:
-    """A box that keeps its choice for as long as there is such an option."""
-    if key in st.session_state and st.session_state[key] not in options:
-        del st.session_state[key]
-    index = list(options).index(default) if default in options else 0
-    return st.selectbox(label, options, index=index, key=key, format_func=format_func)
-
-
-def _blocks(scene: Scene) -> list[tuple[Stack, int, Block]]:
-    """Every block of the model, in the order of a pass."""
-    return [
-        (site.stack, site.layer, site.block)
-        for site in scene.lab.model.sites()
-        if site.tensor == "output" and site.layer is not None and site.block is not None
-    ]
-
-
 def _last_ffn(scene: Scene) -> tuple[Stack, int, Block]:
     return "encoder", scene.lab.model.config.n_encoder_layers - 1, "ffn"
 
@@ -330,11 +262,3 @@ def _place_name(block: Any) -> str:
         return "Encoder · word vectors"
     stack, layer, name = block
     return f"{wording.BLOCK_NAMES[stack, name].capitalize()} · layer {layer}"
-
-
-def _attention_name(kind: AttentionKind, layer: int) -> str:
-    return f"{wording.BLOCK_NAMES[KIND_SITES[kind]].capitalize()} · layer {layer}"
-
-
-def _numbered(tokens: Sequence[str]) -> Callable[[int | str], str]:
-    return lambda i: f"{i} · {readable(tokens[i])}" if isinstance(i, int) else i

@@ -1,0 +1,89 @@
+"""What the forms of the switch panel share: boxes that keep their choice, and the button that sets a switch."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from pages.common import wording
+from pages.common.scene import Scene, say, sentence
+from pages.common.state import choose, visit
+from pages.common.switch_check import usable
+from pages.common.view import merged
+from transformer.figures.labels import readable
+from transformer.interventions import Intervention, parse_intervention
+from transformer.lab import KIND_SITES, AttentionKind
+from transformer.taps import Block, Stack
+
+
+def offer(scene: Scene, spec: Intervention | None, label: str) -> None:
+    """A button that sets the switch; where it cannot be set, a sentence saying why, and a button that does nothing."""
+    if spec is not None:
+        others = [other for other in merged([*scene.view.switches, spec]) if other != spec]
+        try:
+            usable(spec, scene.lab, scene.view.text, others)
+        except ValueError as error:
+            say(sentence(str(error)))
+            spec = None
+    is_on = spec is not None and spec in scene.view.switches
+    st.button(
+        label if not is_on else "It is on",
+        key="switch-offer",
+        type="primary",
+        disabled=spec is None or is_on,
+        on_click=lambda: choose(switches=merged([*visit().view.switches, spec] if spec else visit().view.switches)),
+    )
+
+
+def parsed(text: str) -> Intervention | None:
+    try:
+        return parse_intervention(text)
+    except ValueError as error:
+        say(sentence(str(error)))
+        return None
+
+
+def pick_attention(scene: Scene, form: str) -> tuple[AttentionKind, int]:
+    """An attention block; at first the one that the page shows."""
+    kinds = {KIND_SITES[kind]: kind for kind in KIND_SITES}
+    offered = [(kinds[stack, block], layer) for stack, layer, block in blocks(scene) if block != "ffn"]  # type: ignore[index]
+    shown = (scene.view.kind, scene.layer)
+    return pick(f"{form}-block-{shown}", "Attention", offered, shown, lambda chosen: attention_name(*chosen))
+
+
+def pick_cell(scene: Scene, kind: AttentionKind, form: str) -> tuple[int, int]:
+    attention, cell = scene.inspection.attention(kind), scene.view.cell
+    query, key = cell if cell and kind == scene.view.kind else (0, 0)
+    left, right = st.columns(2)
+    with left:
+        query = pick(f"{form}-query-{kind}", "Query", range(len(attention.queries)), query, numbered(attention.queries))
+    with right:
+        key = pick(f"{form}-key-{kind}", "Key", range(len(attention.keys)), key, numbered(attention.keys))
+    return query, key
+
+
+def pick(
+    key: str, label: str, options: Sequence[Any], default: Hashable, format_func: Callable[[Any], str] = str
+) -> Any:
+    """A box that keeps its choice for as long as there is such an option."""
+    if key in st.session_state and st.session_state[key] not in options:
+        del st.session_state[key]
+    index = list(options).index(default) if default in options else 0
+    return st.selectbox(label, options, index=index, key=key, format_func=format_func)
+
+
+def blocks(scene: Scene) -> list[tuple[Stack, int, Block]]:
+    """Every block of the model, in the order of a pass."""
+    return [
+        (site.stack, site.layer, site.block)
+        for site in scene.lab.model.sites()
+        if site.tensor == "output" and site.layer is not None and site.block is not None
+    ]
+
+
+def attention_name(kind: AttentionKind, layer: int) -> str:
+    return f"{wording.BLOCK_NAMES[KIND_SITES[kind]].capitalize()} · layer {layer}"
+
+
+def numbered(tokens: Sequence[str]) -> Callable[[int | str], str]:
+    return lambda i: f"{i} · {readable(tokens[i])}" if isinstance(i, int) else i
