@@ -13,7 +13,7 @@ from transformer.figures.theme import Kind
 _component = component(
     "attention_lab_head_table",
     html="<div class='root'></div>\n",
-    css=text_of("head_table.css"),
+    css=text_of("tables.css", "head_table.css"),
     js=text_of("head_table.js"),
 )
 Parameters = Mapping[str, str | list[str]]

@@ -14,7 +14,7 @@ Column = tuple[str, bool]
 _component = component(
     "attention_lab_run_table",
     html="<div class='root'></div>\n",
-    css=text_of("run_table.css"),
+    css=text_of("tables.css", "run_table.css"),
     js=text_of("run_table.js"),
 )
 
