@@ -121,11 +121,8 @@ def test_a_model_without_added_positions_is_shown_and_its_scores_explained(model
     path.write_text(path.read_text().replace('"positions": "sinusoidal"', f'"positions": "{kind}"'))
     at = positions(section="scores")
     assert f"{kind} positions are not added to the embeddings" in texts(at)
-    assert {"none": "no positions at all", "rotary": "turns queries and keys", "alibi": "which way a sentence runs"}[kind] in texts(
-        at
-    )
-    at = checked(at.switch_page("pages/attention.py").run())
-    assert "Cross-attention" in texts(at)
+    said = {"none": "no positions at all", "rotary": "turns queries and keys", "alibi": "which way a sentence runs"}
+    assert said[kind] in texts(at)
 
 
 def test_sections_change_and_stay_over_a_page_change():

@@ -345,8 +345,8 @@ def _check_types(config: Any) -> None:
         if int in kinds:
             _require(isinstance(value, int) and not isinstance(value, bool), f"{said} a whole number")
         elif float in kinds:
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            _require(number and math.isfinite(value), f"{said} a number")
+            number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            _require(number, f"{said} a number")
         elif bool in kinds or str in kinds:
             _require(isinstance(value, kinds), f"{said} {'true or false' if bool in kinds else 'a text'}")
 

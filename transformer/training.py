@@ -28,7 +28,7 @@ Reason = Literal["max_steps", "max_seconds", "target_exact_match", "patience"]
 READ_EVERY = 10
 """Steps between readings of the loss on a GPU: each one waits for the device."""
 
-TRIAL_FROM = 1_000_000
+TRIAL_FROM = 500_000
 """Parameters from which bfloat16 is tried on a CPU: below, its casts cost more than its products save."""
 
 

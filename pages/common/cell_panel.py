@@ -139,7 +139,7 @@ def _sum(scene: Scene, cell: Cell) -> None:
 def equation(cell: Cell) -> str:
     """The whole sum of a cell with its numbers, as LaTeX."""
     largest = np.argsort(-np.abs(cell.products))[:_TERMS]
-    written = " ".join(f"{_signed(cell.products[i])}" for i in largest)
+    written = " ".join(_signed(float(cell.products[i])) for i in largest)
     rest = cell.dot - float(cell.products[largest].sum())
     others = len(cell.products) - len(largest)
     if others:
@@ -161,7 +161,7 @@ def equation(cell: Cell) -> str:
     alpha = _plain(cell.weights[cell.key])
     lines.append(
         rf"c &= \alpha\, v W_O = {alpha}\, v W_O,\quad \lVert c \rVert = "
-        rf"{_plain(np.linalg.norm(cell.contribution))},\quad \lVert o \rVert = {_plain(np.sqrt(length))}"
+        rf"{_plain(float(np.linalg.norm(cell.contribution)))},\quad \lVert o \rVert = {_plain(np.sqrt(length))}"
     )
     if length:
         lines.append(

@@ -24,6 +24,8 @@ from transformer import runs  # noqa: E402
 from transformer.config import CorpusConfig  # noqa: E402
 from transformer.recipes import recipe_for  # noqa: E402
 
+MODEL = "pronouns-en-fr"
+
 
 def main(arguments: list[str]) -> None:
     """Prints a line without a run and one beside a run."""
@@ -34,14 +36,14 @@ def main(arguments: list[str]) -> None:
     torch.set_num_threads(1)  # as serve.py does
     with tempfile.TemporaryDirectory(prefix="page-latency-") as folder:
         os.environ["ATTENTION_LAB_RUNS"] = folder
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-        app.query_params["model"] = "pronouns-en-fr"
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()  # names the pages
+        app.query_params["model"] = MODEL
         app.switch_page("pages/attention.py").run()
         gc.collect()
         gc.freeze()  # as serve.py does
         _report("idle", app, options.times)
-        recipe = recipe_for("pronouns-en-fr")
-        run = runs.create_run(recipe.model, recipe.train, CorpusConfig(name="pronouns-en-fr"))
+        recipe = recipe_for(MODEL)
+        run = runs.create_run(recipe.model, recipe.train, CorpusConfig(name=MODEL))
         runs.start(run)
         try:
             while not runs.metrics(run):
@@ -61,6 +63,7 @@ def _report(name: str, app: AppTest, times: int) -> None:
         app.run()
         taken.append((time.perf_counter() - start) * 1e3)
         assert not app.exception, app.exception
+        assert app.selectbox(key="choose-model").value == MODEL and app.get("bidi_component"), "not the page"
     p50, p95 = np.percentile(taken[4:], (50, 95))
     print(f"Attention page, {name}: p50 {p50:.0f} ms, p95 {p95:.0f} ms of {times - 4} reruns", flush=True)
 

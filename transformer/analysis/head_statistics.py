@@ -103,8 +103,9 @@ def head_statistics(
                 block = f"{site.stack}.{site.layer}.{site.block}"
                 weights = recorder.recording[Site(site.stack, site.layer, site.block, "weights")]
                 real = batch.source_mask if site.stack == "encoder" else batch.target_mask
-                found = (*_summed(heads, weights, real), int(real.sum()))
-                sums[block] = tuple(a + b for a, b in zip(sums.get(block, (0, 0, 0)), found, strict=True))
+                contexts, entropies = _summed(heads, weights, real)
+                before = sums.get(block, (0.0, 0.0, 0))
+                sums[block] = (contexts + before[0], entropies + before[1], int(real.sum()) + before[2])
     return tuple(BlockStatistics(block, a / n, b / n, n) for block, (a, b, n) in sums.items())
 
 

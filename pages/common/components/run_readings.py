@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-import streamlit as st
+from streamlit.components.v2 import component
 
 from pages.common.components.frontend import text_of
 
-_component = st.components.v2.component(
+_component = component(
     "attention_lab_run_readings",
     html="""<div class='root'>
 <div class='line' aria-live='off'><span class='state'></span><span class='rest'></span></div>

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-import streamlit as st
+from streamlit.components.v2 import component
 
 from pages.common.components.frontend import text_of
 from pages.common.training.data import Sample
 
-_component = st.components.v2.component(
+_component = component(
     "attention_lab_run_sentences",
     html="<div class='root'></div>\n",
     css=text_of("run_sentences.css"),

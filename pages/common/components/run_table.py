@@ -62,8 +62,9 @@ def run_table(
     )
     names = {name for name, _ in rows}
     ticked, picked = state.get("ticked"), state.get("chosen")
-    well_formed = isinstance(ticked, list) and len(ticked) == 2 and ticked[0] in names
+    if not (isinstance(ticked, list) and len(ticked) == 2 and ticked[0] in names):
+        ticked = None
     return Picks(
-        ticked=(ticked[0], bool(ticked[1])) if well_formed else None,
+        ticked=None if ticked is None else (ticked[0], bool(ticked[1])),
         chosen=picked if isinstance(picked, str) and picked in names else None,
     )
