@@ -92,7 +92,7 @@ def test_a_popover_that_was_opened_once_takes_no_later_switch_back(page: Page, s
     chip = page.get_by_role("button", name="cross-attention · layer 1 · head 0 off")
     causal = page.get_by_role("button", name="causal mask off")
     page.get_by_role("button", name="More switches").click()
-    page.get_by_text("Masks", exact=True).last.click()
+    page.get_by_role("radio", name="Masks", exact=True).click()
     page.get_by_role("button", name="Causal", exact=True).click()
     expect(causal).to_be_visible()
     page.keyboard.press("Escape")
