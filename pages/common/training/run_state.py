@@ -140,4 +140,7 @@ def choose_run(found: Sequence[Run], chosen: str, *, key: str, on_choice: Callab
 
 
 def _button(label: str, request: str, run: Run, key: str, *, icon: str, disabled: bool = False) -> None:
-    st.button(label, key=f"{key}-{request}", icon=icon, disabled=disabled, on_click=act, args=(run.id, request))
+    # All of one width: a button that moved between press and release, as the run's state changed, would lose the click.
+    st.button(
+        label, key=f"{key}-{request}", icon=icon, width=112, disabled=disabled, on_click=act, args=(run.id, request)
+    )
