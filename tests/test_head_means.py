@@ -7,10 +7,18 @@ from hypothesis import strategies as st
 from page_models import REVERSE, save_untrained
 from random_models import random_ids, random_model
 
+from transformer.analysis.effects import output_effects
+from transformer.analysis.head_places import heads_of
 from transformer.analysis.head_statistics import STATISTICS_FILE, head_means
+from transformer.analysis.validation_effects import validation_effects
 from transformer.checkpoint import save_tensors
+from transformer.config import CorpusConfig
+from transformer.corpora import corpus_tokenizer, load_corpus
+from transformer.data import make_batch
+from transformer.decoding import teacher_forced_log_probs
 from transformer.interventions import HeadsMean, HeadsOff, compile_interventions, parse_intervention
 from transformer.lab import load
+from transformer.pairs import Pair
 from transformer.taps import Recorder, Site, chain
 
 TEXT = "a b c d"
@@ -132,3 +140,46 @@ def test_heads_at_their_mean_are_read_back_from_what_they_print_and_hash(stack, 
 def test_a_mean_that_the_model_lacks_is_refused(spec, said):
     with pytest.raises(ValueError, match=said):
         compile_interventions([spec], random_model())
+
+
+def every_mean(model, seed=4):
+    generator = torch.Generator().manual_seed(seed)
+    blocks = {f"{at.stack}.{at.layer}.{at.block}" for at in heads_of(model)}
+    return {
+        name: torch.randn(model.config.n_heads, model.config.d_head, generator=generator) for name in sorted(blocks)
+    }
+
+
+def test_the_effect_of_a_head_at_its_mean_is_that_of_the_switch():
+    model = random_model()
+    source, means = random_ids(1, 5)[0].tolist(), every_mean(model)
+    base = HeadsMean("encoder", 0, "self", (1,)).filled(means)
+    target = random_ids(1, 4)[0].tolist()
+    effects = output_effects(model, source, target, [base], means=means)
+    assert len(effects) == len(heads_of(model)) - 1 and len({effect.log_prob for effect in effects}) > 5
+    ids = torch.tensor(target)[:, None]
+    scores = {}
+    for switches in [(), *((effect.switch,) for effect in effects)]:
+        specs = [HeadsMean(s.stack, s.layer, s.block, s.heads).filled(means) for s in switches]
+        tap = compile_interventions([base, *specs], model)
+        rows = teacher_forced_log_probs(model, torch.tensor([source]), torch.tensor([target]), tap=tap)[0]
+        scores[switches] = float(rows.gather(1, ids).sum())
+    for effect in effects:
+        assert effect.log_prob == pytest.approx(scores[effect.switch,] - scores[()], abs=1e-4)
+
+
+def test_loss_on_pairs_with_a_head_at_its_mean_is_that_of_the_switch():
+    corpus = load_corpus("reverse")
+    tokenizer = corpus_tokenizer(corpus, CorpusConfig(name="reverse"))
+    model = random_model(vocab_size=tokenizer.vocab_size, n_encoder_layers=1, n_decoder_layers=1)
+    means, pairs = every_mean(model), [Pair("a b c", "c b a"), Pair("d", "d"), Pair("e f g h", "h g")]
+    found = validation_effects(model, pairs, tokenizer, batch_tokens=16, means=means)
+    assert found.heads[0].loss.value != validation_effects(model, pairs, tokenizer).heads[0].loss.value
+    for worth in found.heads[::3]:
+        spec = HeadsMean(worth.at.stack, worth.at.layer, worth.at.block, (worth.at.head,)).filled(means)
+        tap, loss = compile_interventions([spec], model), 0.0
+        for pair in pairs:
+            batch = make_batch([(tokenizer.encode(pair.source), tokenizer.encode(pair.target))])
+            rows = teacher_forced_log_probs(model, batch.source, batch.target_out, tap=tap)
+            loss -= float(rows.gather(2, batch.target_out[..., None]).double().sum())
+        assert found.loss + worth.loss.value == pytest.approx(loss / found.n_tokens, abs=1e-5)

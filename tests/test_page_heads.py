@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from pages.common import head_choices, head_work
 from pages.common.head_choices import Choices, read
 from pages.common.head_work import Stopped, Watcher, Works
+from pages.common.wording import number
 from transformer.analysis.effects import output_effects
 from transformer.analysis.head_places import heads_of
 from transformer.analysis.head_survey import survey
@@ -112,6 +113,33 @@ def test_what_each_head_is_worth_to_this_translation_under_the_visitors_switches
     said = texts(at)
     assert f"{changing} of {len(effects)} heads change" in said or f"None of the {len(effects)} heads" in said
     assert "Your switches hold throughout" in said
+
+
+def test_a_removed_head_can_be_set_to_its_mean():
+    at = heads(section="worth", text="a b c", switch="mean:decoder.0.self:1")
+    zero = figure(at)
+    checked(at.segmented_control(key="heads-removal").set_value("mean").run())
+    assert figure(at) != zero and at.query_params["removal"] == "mean"
+    lab = load(REVERSE)
+    assert f"Means over {lab.head_means.pairs:,} validation pairs, taken just now" in texts(at)
+    seen = lab.inspect("a b c", [parse_intervention("mean:decoder.0.self:1")])
+    means = lab.head_means.means
+    effects = output_effects(lab.model, seen.source_ids, seen.target_ids, seen.interventions, means=means)
+    worst = min(effects, key=lambda effect: effect.log_prob)
+    assert f"this output has {number(worst.log_prob, signed=True)} nats" in texts(at)
+    checked(at.segmented_control(key="heads-worth").set_value("loss").run())
+    assert "With all heads: loss" in texts(at)
+
+
+def test_without_means_the_page_says_so_and_zero_is_the_way_out(monkeypatch):
+    def absent(checkpoint):
+        raise ValueError("the mean of a head is taken over validation sentences; set heads to zero")
+
+    monkeypatch.setattr("transformer.lab.head_means", absent)
+    at = heads(PRONOUNS, section="worth", removal="mean")
+    assert "The mean of a head is taken over validation sentences" in texts(at)
+    checked(at.segmented_control(key="heads-removal").set_value("zero").run())
+    assert "when removed alone" in texts(at) or "when it alone is removed" in texts(at)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +261,9 @@ def test_a_link_describes_the_choices_completely():
     chosen = Choices(
         **{
             **dict(section="smallest", data="own", lines="a b\nc", pairs=100, colour="entropy", measure="peak"),
-            **dict(heads="cross", sort="-loss", closest=0.15, worth="loss", step=2, into=7, goal="token"),
+            **dict(
+                heads="cross", sort="-loss", closest=0.15, worth="loss", removal="mean", step=2, into=7, goal="token"
+            ),
             **dict(exact=2, most=5, erase="cross"),
         }
     )

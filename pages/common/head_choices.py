@@ -15,6 +15,7 @@ Section = Literal["roles", "alike", "worth", "smallest", "evidence"]
 Data = Literal["validation", "own", "file"]
 Measure = Literal["weight", "peak"]
 Worth = Literal["sentence", "loss", "exact_match"]
+Removal = Literal["zero", "mean"]
 Heads = Literal["all", "encoder_self", "decoder_self", "cross"]
 SECTIONS: dict[Section, str] = {
     "roles": "What they do",
@@ -62,6 +63,8 @@ class Choices:
     closest: float = 0.45
     """The mean distance up to which heads are grouped."""
     worth: Worth = "sentence"
+    removal: Removal = "zero"
+    """What a removed head says: nothing, or what it says on average."""
     step: int | None = None
     """The output token that is to change; None: what suits best."""
     into: int | None = None
@@ -91,6 +94,7 @@ def read(parameters: Mapping[str, str]) -> Choices:
         "measure": get_args(Measure),
         "heads": get_args(Heads),
         "worth": get_args(Worth),
+        "removal": get_args(Removal),
         "goal": ("any", "token"),
         "erase": get_args(Erasing),
         "pairs": COUNTS,

@@ -20,7 +20,6 @@ from transformer.analysis.erasure import FEWEST, Agreement, Erasing, agreement, 
 from transformer.analysis.head_places import HeadAt, heads_of
 from transformer.figures.head_bars import weight_against_effect
 from transformer.figures.heads import effect_map
-from transformer.interventions import parse_intervention
 
 _ERASE: dict[Erasing, str] = {"hidden": "Hidden from everything", "cross": "Hidden from cross-attention alone"}
 _SAID: dict[Erasing, str] = {
@@ -70,7 +69,7 @@ def _erasure(
 ) -> Float[ndarray, "target source"]:
     lab = loading.get_lab(name)
     seen = loading.get_inspection(lab, text, switches)
-    return erasure(lab.model, seen.source_ids, seen.target_ids, how, [parse_intervention(s) for s in switches])
+    return erasure(lab.model, seen.source_ids, seen.target_ids, how, seen.interventions)
 
 
 def _agreements(scene: Scene, effect: Float[ndarray, "target source"]) -> dict[HeadAt, Agreement]:

@@ -8,7 +8,7 @@ from pages.common import loading
 from pages.common.components.head_table import Cell, Column, Row, head_table
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
-from pages.common.head_choices import TABLE, Choices, segments
+from pages.common.head_choices import TABLE, Choices, Removal, segments
 from pages.common.head_data import Measured, choose_data
 from pages.common.head_roles import (
     chosen_head,
@@ -26,10 +26,12 @@ from pages.common.pictures import is_dark
 from pages.common.wording import number, token
 from transformer.analysis.effects import OutputEffect, output_effects
 from transformer.analysis.head_places import HeadAt, Tell
+from transformer.analysis.head_statistics import HeadMeans
 from transformer.analysis.head_survey import Survey
+from transformer.analysis.trials import Means
 from transformer.analysis.validation_effects import LEVEL, RESAMPLES, Change, ValidationEffects, validation_effects
 from transformer.figures.head_bars import Bar, ranking
-from transformer.interventions import parse_intervention
+from transformer.lab import Lab
 
 MOST_RANKED = 24
 _WORTHS = {
@@ -37,6 +39,7 @@ _WORTHS = {
     "loss": "Loss on the pairs",
     "exact_match": "Exact matches on the pairs",
 }
+_REMOVALS = {"zero": "Zero", "mean": "Its mean"}
 _QUANTITIES = {
     "sentence": "change of log-probability, nats",
     "loss": "change of loss, nats per token",
@@ -46,11 +49,15 @@ _QUANTITIES = {
 
 def draw_worth(scene: Scene, chosen: Choices) -> None:
     """The whole section."""
-    segments("worth", "Measured by", _WORTHS, chosen.worth)
-    effects = _sentence_effects(scene)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
+        segments("worth", "Measured by", _WORTHS, chosen.worth)
+        segments("removal", "A removed head is set to", _REMOVALS, chosen.removal)
+    if chosen.removal == "mean" and not _say_means(scene):
+        return
+    effects = _sentence_effects(scene, chosen.removal)
     measured = choose_data(scene, chosen)
     found = measured and survey_of(scene, measured)
-    over_pairs = _over_pairs(scene, measured) if measured is not None and found is not None else None
+    over_pairs = _over_pairs(scene, measured, chosen.removal) if measured is not None and found is not None else None
     if chosen.worth == "sentence":
         values = {at: effect.log_prob for at, effect in effects.items()}
         changes = {}
@@ -67,27 +74,49 @@ def draw_worth(scene: Scene, chosen: Choices) -> None:
     _explain(scene)
 
 
-def _sentence_effects(scene: Scene) -> Mapping[HeadAt, OutputEffect]:
+def _say_means(scene: Scene) -> bool:
+    """Whether the means of the heads are there; what they were taken over is said, or why there are none."""
+    lab = scene.lab
+    key = ("means", lab.name, loading.age_of(lab))
+    found: HeadMeans | None = result_of(
+        "means", key, lambda tell: lab.head_means, "Taking each head's mean over validation pairs"
+    )
+    if found is None:
+        return False
+    source = "taken just now" if found.measured else "as the model carries them"
+    st.caption(f"Means over {found.pairs:,} validation pairs, {source}.")
+    return True
+
+
+def means_of(lab: Lab, removal: Removal) -> Means | None:
+    """What a removed head says; None: nothing."""
+    return lab.head_means.means if removal == "mean" else None
+
+
+def _sentence_effects(scene: Scene, removal: Removal) -> Mapping[HeadAt, OutputEffect]:
     """What becomes of the output in sight without each head, the switches in force."""
     switches = tuple(map(str, scene.view.switches))
-    found = _output_effects(scene.lab.name, loading.age_of(scene.lab), scene.view.text, switches)
+    found = _output_effects(scene.lab.name, loading.age_of(scene.lab), scene.view.text, switches, removal)
     return {HeadAt(e.switch.stack, e.switch.layer, e.switch.block, e.switch.heads[0]): e for e in found}
 
 
 @st.cache_data(max_entries=64, show_spinner="Removing each head in turn")
-def _output_effects(name: str, age: int, text: str, switches: tuple[str, ...]) -> tuple[OutputEffect, ...]:
+def _output_effects(
+    name: str, age: int, text: str, switches: tuple[str, ...], removal: Removal
+) -> tuple[OutputEffect, ...]:
     lab = loading.get_lab(name)
     seen = loading.get_inspection(lab, text, switches)
-    return output_effects(lab.model, seen.source_ids, seen.target_ids, [parse_intervention(s) for s in switches])
+    means = means_of(lab, removal)
+    return output_effects(lab.model, seen.source_ids, seen.target_ids, seen.interventions, means=means)
 
 
-def _over_pairs(scene: Scene, measured: Measured) -> ValidationEffects | None:
+def _over_pairs(scene: Scene, measured: Measured, removal: Removal) -> ValidationEffects | None:
     lab = scene.lab
 
     def compute(tell: Tell) -> ValidationEffects:
-        return validation_effects(lab.model, measured.pairs, lab.tokenizer, tell=tell)
+        return validation_effects(lab.model, measured.pairs, lab.tokenizer, means=means_of(lab, removal), tell=tell)
 
-    key = ("worth", lab.name, loading.age_of(lab), measured.key)
+    key = ("worth", removal, lab.name, loading.age_of(lab), measured.key)
     return result_of("worth", key, compute, f"Removing each head in turn, on {measured.said}")
 
 
@@ -239,8 +268,10 @@ def _change_cell(change: Change) -> Cell:
 def _explain(scene: Scene) -> None:
     with st.expander("What am I looking at?"):
         st.markdown(
-            "To remove a head is to set its context to zero before $W^O$ (section 3.2.2): what it looked at then goes "
-            "nowhere, and all other heads stay as they are. Each head is removed alone. Heads are redundant: where "
+            "To remove a head is to set its context before $W^O$ (section 3.2.2) to zero, or to its mean over "
+            "validation pairs: what it looked at then goes nowhere, and all other heads stay as they are. At zero it "
+            "says something that it never said; at its mean, what it says whatever the sentence. Each head is removed "
+            "alone. Heads are redundant: where "
             "another one carries the same, a single removal does nothing, although both together may be needed. *The "
             "smallest set* looks for such sets. A head with large weights need not be one that matters: compare *Mean "
             "attention* with the changes beside it."

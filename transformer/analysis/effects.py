@@ -1,4 +1,7 @@
-"""What a head contributes to one output, measured by leaving it out. Over many pairs: validation_effects.py."""
+"""What a head contributes to one output, measured by leaving it out: at zero, or at its mean.
+
+Over many pairs: validation_effects.py.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,8 +13,8 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.analysis.head_places import HeadAt, heads_of
-from transformer.analysis.trials import forced_under, in_batches
-from transformer.interventions import HeadsOff, Intervention, compile_interventions
+from transformer.analysis.trials import Means, forced_under, in_batches
+from transformer.interventions import HeadsMean, HeadsOff, Intervention, compile_interventions
 from transformer.model import Transformer
 
 
@@ -29,6 +32,7 @@ class OutputEffect:
     """What one head's absence does to an output that the model wrote greedily, on equal prefixes (teacher-forced)."""
 
     switch: HeadsOff
+    """Which head; with means it was not off but at its mean."""
     kl_divergence: float
     """KL(with || without the head) of the next token, in nats, the mean over all steps."""
     log_prob: float
@@ -62,15 +66,22 @@ def head_effects(model: Transformer, source: Sequence[int], target: Sequence[int
 
 
 def output_effects(
-    model: Transformer, source: Sequence[int], target: Sequence[int], switches: Sequence[Intervention] = ()
+    model: Transformer,
+    source: Sequence[int],
+    target: Sequence[int],
+    switches: Sequence[Intervention] = (),
+    *,
+    means: Means | None = None,
 ) -> tuple[OutputEffect, ...]:
     """For every head, alone, what becomes of the whole output without it; outputs that change first, then by KL.
 
-    With `switches`, of the output that was written under them, heads that are off already left out.
+    With `switches`, of the output that was written under them, heads that are off already left out. With `means` a
+    head is set to these instead of zero, and heads that a switch has set to their mean are left out too.
     """
-    off = {(s.stack, s.layer, s.block, head) for s in switches if isinstance(s, HeadsOff) for head in s.heads}
+    gone = HeadsOff if means is None else HeadsOff | HeadsMean
+    off = {(s.stack, s.layer, s.block, head) for s in switches if isinstance(s, gone) for head in s.heads}
     heads = [at for at in heads_of(model) if (at.stack, at.layer, at.block, at.head) not in off]
-    each = _without_each(model, source, target, heads, switches)
+    each = _without_each(model, source, target, heads, switches, means)
     base, written = next(each), torch.tensor(target)
     effects = [
         _output_effect(at.switch, base, found, written, model.config.pad_id)
@@ -85,12 +96,13 @@ def _without_each(
     target: Sequence[int],
     heads: Sequence[HeadAt],
     switches: Sequence[Intervention],
+    means: Means | None = None,
 ) -> Iterator[Float[Tensor, "step vocab"]]:
     """Log-probabilities with all heads, then without each, in float64."""
     tap = compile_interventions(switches, model)
     sets = [(), *((at,) for at in heads)]
     for part in in_batches(sets, len(source), len(target), model.config.vocab_size):
-        yield from forced_under(model, source, target, part, tap=tap).double()
+        yield from forced_under(model, source, target, part, tap=tap, means=means).double()
 
 
 def _output_effect(

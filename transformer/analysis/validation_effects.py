@@ -14,7 +14,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.analysis.head_places import HeadAt, Tell, heads_of
-from transformer.analysis.trials import rows_off
+from transformer.analysis.trials import Means, rows_off
 from transformer.data import Batch, pair_batches
 from transformer.model import Transformer
 from transformer.pairs import Pair
@@ -71,9 +71,11 @@ def validation_effects(
     tokenizer: Tokenizer,
     *,
     batch_tokens: int = 2_048,
+    means: Means | None = None,
     tell: Tell | None = None,
 ) -> ValidationEffects:
-    """Loss and exact match with all heads and without each; ValueError for no pairs, or one that does not fit.
+    """Loss and exact match with all heads and without each: at zero, or at these `means`. ValueError for no pairs, or
+    one that does not fit.
 
     Both are read off one teacher-forced pass: greedy decoding writes the reference exactly where each of its tokens is
     the most probable one after the tokens before it. A reference with a word that the model cannot write is no match.
@@ -92,7 +94,7 @@ def validation_effects(
         lengths[rows] = batch.target_mask.sum(dim=1).numpy()
         memory = model.encode(batch.source, batch.source_mask)
         for trial, at in enumerate((None, *heads)):
-            found = _scored(model, batch, at, memory)
+            found = _scored(model, batch, at, memory, means)
             losses[trial, rows], matches[trial, rows] = (values.numpy() for values in found)
             if tell is not None:
                 tell((done + len(rows) * (trial + 1) / (1 + len(heads))) / len(pairs))
@@ -128,13 +130,17 @@ def intervals(
 
 
 def _scored(
-    model: Transformer, batch: Batch, at: HeadAt | None, memory: Float[Tensor, "batch source d_model"]
+    model: Transformer,
+    batch: Batch,
+    at: HeadAt | None,
+    memory: Float[Tensor, "batch source d_model"],
+    means: Means | None,
 ) -> tuple[Float[Tensor, "batch"], Float[Tensor, "batch"]]:
     """The summed loss of each pair, and 1 where its reference would be written."""
     sets = [() if at is None else (at,)] * len(batch.source)
     off: Tap | None = None
     if at is not None:
-        off = rows_off(model, sets, at.stack)
+        off = rows_off(model, sets, at.stack, means)
         memory = memory if at.stack == "decoder" else model.encode(batch.source, batch.source_mask, tap=off)
     tap = off if at is not None and at.stack == "decoder" else None
     states = model.decode(batch.target_in, memory, batch.source_mask, batch.target_mask, tap=tap)
