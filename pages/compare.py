@@ -2,7 +2,8 @@
 
 from pages.common import controls
 from pages.common.two_choices import choices
-from pages.common.two_views import choose_sides, show_heads, show_outputs
+from pages.common.two_sides import choose_sides
+from pages.common.two_views import show_heads, show_outputs
 
 chosen = choices()
 scene = controls.frame(
@@ -11,6 +12,6 @@ scene = controls.frame(
 controls.switch_chips(scene)
 pair = choose_sides(scene, chosen)
 if pair is not None:
-    show_outputs(pair)
+    show_outputs(scene, pair)
     show_heads(scene, pair, chosen)
 controls.switch_popover(scene)

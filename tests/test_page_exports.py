@@ -5,7 +5,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
-from page_models import CLASSIC, PRONOUNS, open_page, save_untrained, texts
+from page_exports import drawn, figures, opened, run_lines, same_figure
+from page_models import CLASSIC, open_page, save_untrained, texts
 from streamlit.testing.v1 import AppTest
 
 from pages.common.packed_link import pack
@@ -23,45 +24,6 @@ def runs(tmp_path_factory):
 def models(runs, monkeypatch):
     """The runs of this module."""
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
-
-
-def opened(page: str, key: str, **parameters) -> AppTest:
-    """The page with this popover open."""
-    at = open_page(page, **{"model": PRONOUNS, "text": CLASSIC, **parameters})
-    at.session_state[key] = True
-    at.run()
-    assert not at.exception, [e.value for e in at.exception]
-    return at
-
-
-def figures(at):
-    return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
-
-
-def drawn(figure) -> list:
-    """The numbers of a figure's heatmaps, masked cells as NaN."""
-    found = []
-    for trace in figure["data"]:
-        if trace["type"] == "heatmap" and trace.get("hoverinfo") != "skip":
-            found.append(_array(trace["z"]))
-    return found
-
-
-def _array(z):
-    if isinstance(z, dict):
-        import base64
-
-        flat = np.frombuffer(base64.b64decode(z["bdata"]), dtype=z["dtype"])
-        return flat.reshape([int(n) for n in z["shape"].split(",")]) if "shape" in z else flat
-    return np.array([[np.nan if v is None else v for v in row] for row in z], dtype=float)
-
-
-def run_lines(at) -> dict:
-    """What the page's lines of Python make."""
-    (code,) = (block.value for block in at.code if "from transformer import load" in block.value)
-    names: dict = {}
-    exec(compile(code, "lines", "exec"), names)
-    return names
 
 
 @pytest.mark.parametrize(
@@ -124,16 +86,6 @@ def test_the_lines_of_python_make_a_steps_candidates():
     (bars,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
     own = json.loads(made["figure"].to_json())
     assert bars["data"][0]["x"] == own["data"][0]["x"] == list(made["numbers"])
-
-
-def same_figure(at) -> dict:
-    """What the lines make, after asserting that its heatmaps hold the numbers of the page's figure."""
-    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
-    made = run_lines(at)
-    own = drawn(json.loads(made["figure"].to_json()))
-    for mine, theirs in zip(own, drawn(shown), strict=True):
-        assert np.array_equal(mine.astype(np.float32), theirs.astype(np.float32), equal_nan=True)
-    return made
 
 
 def test_all_heads_are_offered_too():

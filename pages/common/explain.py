@@ -59,11 +59,14 @@ def steps_explained(config: ModelConfig) -> str:
     return STEPS_EXPLAINED if config.causal_mask else _STEPS_WITHOUT_CAUSAL_MASK
 
 
-def what_am_i_looking_at(text: str, config: ModelConfig) -> None:
-    """The explanation and this model's equation, closed until asked for."""
+def what_am_i_looking_at(text: str, config: ModelConfig, equation: str = "") -> None:
+    """The explanation and this model's equation, or another one, closed until asked for."""
     score = _SCALED if config.scale_scores else _UNSCALED
     with st.expander("What am I looking at?"):
         st.markdown(text)
+        if equation:
+            st.latex(equation)
+            return
         st.latex(
             rf"\begin{{aligned}} A &= \mathrm{{softmax}}\!\left({score} + M\right) \\ "
             r"\mathrm{head} &= A\,V \end{aligned}"

@@ -14,6 +14,7 @@ from pages.common.scene import Scene, say
 from pages.common.state import visit
 from transformer.figures.export import html_document, on_paper
 from transformer.figures.tables import Table, as_csv, as_npz
+from transformer.interventions import Intervention
 
 PAGES = {
     "attention": ("pages/attention.py", "Attention"),
@@ -42,10 +43,11 @@ class Away:
     """What has to be said of them."""
 
 
-def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]], *, key: str) -> None:
+def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]], *, key: str, said: str = "") -> None:
     """A quiet button under a figure; opened, it offers its files, its lines of Python and a link.
 
-    Nothing is made before it is opened. `figures` are named; with several, one is chosen.
+    Nothing is made before it is opened. `figures` are named; with several, one is chosen. `said` stands under the
+    figure in the HTML file, where it is more than the model, the sentence and the switches.
     """
     with st.popover("Take it away", icon=":material/download:", type="tertiary", key=key, on_change="rerun") as box:
         if not box.open:
@@ -58,14 +60,14 @@ def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]]
                     "Figure", names, default=names[0], required=True, key=f"{key}-which", label_visibility="collapsed"
                 )
             away = figures[chosen or names[0]]()
-            _files(away, scene, key)
+            _files(away, said or _said(scene), key)
             st.caption("The same in Python" + f" · {away.note}" * bool(away.note))
             st.code(away.python, language="python", wrap_lines=True)
             _link(page, key)
             _reopen(key)
 
 
-def _files(away: Away, scene: Scene, key: str) -> None:
+def _files(away: Away, said: str, key: str) -> None:
     chart = f"{key}-chart"
     with st.container(key=f"{key}-sheet"):
         st.html(
@@ -77,7 +79,6 @@ def _files(away: Away, scene: Scene, key: str) -> None:
     name = away.name
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         save_chart(chart, name=name, key=f"{key}-save")
-        said = f"{scene.lab.name} · {scene.view.text} · {' '.join(map(str, scene.view.switches))}".rstrip(" ·")
         dark = st.context.theme.type == "dark"
         _download("HTML", lambda: html_document(away.figure, title=name, said=said, dark=dark), name, "html", key)
         _download("CSV", lambda: as_csv(away.tables), name, "csv", key)
@@ -85,6 +86,10 @@ def _files(away: Away, scene: Scene, key: str) -> None:
     shapes = [f"{table.name} {' × '.join(map(str, table.values.shape))}" for table in away.tables]
     held = ", ".join(shapes) if len(shapes) <= _NAMED else f"{len(shapes)} tables, {shapes[0]} and so on"
     st.caption(f"HTML opens without a network. CSV and NPZ hold {wording.plain(held)}.")
+
+
+def _said(scene: Scene) -> str:
+    return f"{scene.lab.name} · {scene.view.text} · {' '.join(map(str, scene.view.switches))}".rstrip(" ·")
 
 
 _MIMES = {"html": "text/html", "csv": "text/csv", "npz": "application/octet-stream"}
@@ -144,16 +149,18 @@ def _reopen(key: str) -> None:
 
 def opening_lines(scene: Scene, imports: Sequence[str] = ()) -> list[str]:
     """The first lines of every program: the model, and the sentence decoded under the switches."""
-    switches = ", ".join(f"parse_intervention({str(spec)!r})" for spec in scene.view.switches)
     wanted = ["from transformer import load", *imports]
-    if switches:
-        wanted.append("from transformer.interventions import parse_intervention")
-    return [
-        *sorted(dict.fromkeys(wanted)),
-        "",
-        f"lab = load({scene.lab.name!r})",
-        f"seen = lab.inspect({scene.view.text!r}{f', [{switches}]' * bool(switches)})",
-    ]
+    decoded = decoding_line("seen", "lab", scene.view.text, scene.view.switches, wanted)
+    return [*sorted(dict.fromkeys(wanted)), "", f"lab = load({scene.lab.name!r})", decoded]
+
+
+def decoding_line(name: str, lab: str, text: str, switches: Sequence[Intervention], wanted: list[str]) -> str:
+    """The line that decodes a text under switches with the model called `lab`; what it imports is put to `wanted`."""
+    if not switches:
+        return f"{name} = {lab}.inspect({text!r})"
+    wanted.append("from transformer.interventions import parse_intervention")
+    parsed = ", ".join(f"parse_intervention({str(spec)!r})" for spec in switches)
+    return f"{name} = {lab}.inspect({text!r}, [{parsed}])"
 
 
 def papered(figure: go.Figure, *, dark: bool, width: int = 900) -> go.Figure:

@@ -83,9 +83,31 @@ def read_same(on: Side, reader: Side, kind: AttentionKind) -> Attention:
 def get_matching(first: Side, second: Side, kind: AttentionKind) -> Matching:
     """The heads of both models brought together on several sentences, each with the first model's output."""
     keys = [(side.lab.name, side.step, _age(side.lab.name, side.step)) for side in (first, second)]
-    texts = tuple(dict.fromkeys((first.seen.text, *loading.examples(first.lab)[:SENTENCES])))
-    switches = tuple(tuple(map(str, side.seen.interventions)) for side in (first, second))
-    return _matching(keys[0], keys[1], texts, switches[0], switches[1], kind)
+    switches = [tuple(map(str, side.seen.interventions)) for side in (first, second)]
+    return _matching(keys[0], keys[1], texts_of(first), switches[0], switches[1], kind)
+
+
+def texts_of(first: Side) -> tuple[str, ...]:
+    """The sentences on which heads are matched: the page's, and examples of its model."""
+    return tuple(dict.fromkeys((first.seen.text, *loading.examples(first.lab)[:SENTENCES])))
+
+
+def read_texts(
+    first: Lab,
+    second: Lab,
+    texts: Sequence[str],
+    first_switches: Sequence[Intervention],
+    second_switches: Sequence[Intervention],
+    kind: AttentionKind,
+) -> tuple[list[Read], list[Read]]:
+    """What the heads of both look at while they read each text and the first model's output of it."""
+    reads: tuple[list[Read], list[Read]] = [], []
+    for text in texts:
+        seen = first.inspect(text, first_switches)
+        for found, lab, switches in zip(reads, (first, second), (first_switches, second_switches), strict=True):
+            shown = lab.attention_on(seen, switches)[kind]
+            found.append(Read(shown.weights, shown.mask))
+    return reads
 
 
 @st.cache_data(max_entries=32, show_spinner="Bringing the heads of both models together")
@@ -98,14 +120,8 @@ def _matching(
     kind: AttentionKind,
 ) -> Matching:
     labs = [get_lab_at(name, step) for name, step, _ in (first, second)]
-    switches = [[parse_intervention(text) for text in texts_] for texts_ in (first_switches, second_switches)]
-    reads: list[list[Read]] = [[], []]
-    for text in texts:
-        seen = labs[0].inspect(text, switches[0])
-        for found, lab, specs in zip(reads, labs, switches, strict=True):
-            shown = lab.attention_on(seen, specs)[kind]
-            found.append(Read(shown.weights, shown.mask))
-    return match_heads(reads[0], reads[1])
+    switches = [[parse_intervention(text) for text in own] for own in (first_switches, second_switches)]
+    return match_heads(*read_texts(labs[0], labs[1], texts, switches[0], switches[1], kind))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

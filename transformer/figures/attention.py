@@ -63,9 +63,13 @@ def difference_heatmap(
     *,
     kind: Kind,
     mask: Bool[ndarray, "query key"] | None = None,
+    names: tuple[str, str] = ("before", "after"),
     dark: bool = False,
 ) -> go.Figure:
-    """After minus before in each cell, around 0; ValueError where the two matrices are of different shape."""
+    """After minus before in each cell, around 0; ValueError where the two matrices are of different shape.
+
+    `names` say what the two are.
+    """
     if before.shape != after.shape:
         raise ValueError(f"before is {before.shape} and after {after.shape}: cells can only be compared one to one")
     _check(before, queries, keys, mask)
@@ -73,8 +77,8 @@ def difference_heatmap(
     reach = float(np.abs(difference).max(initial=0.0)) or 1.0
     hover = [
         [
-            f"{_signed(difference[row, column])}<br>before {exact(before[row, column])}"
-            f"<br>after {exact(after[row, column])}"
+            f"{_signed(difference[row, column])}<br>{names[0]} {exact(before[row, column])}"
+            f"<br>{names[1]} {exact(after[row, column])}"
             for column in range(len(keys))
         ]
         for row in range(len(queries))

@@ -1,20 +1,24 @@
-"""What switches did: to each token's probability, to each step's whole distribution, and to one head's weights."""
+"""What switches or other models did: to each token and its probability, to each step's distribution, to a head."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.figures import theme
 from transformer.figures.attention import difference_heatmap
+from transformer.figures.export import on_paper
 from transformer.figures.labels import axis_labels, hover_label, label_width
 
 WIDTH = 460
 """Pixels that each of the two figures is made for, so that both stand side by side."""
 _SEEN = 0.001
 """A smaller move of a probability has no colour."""
+_ROW, _COLUMN, _ABOVE = 24, 120, 34
+"""Pixels of two outputs side by side: of a place, of the narrowest side, of what they are called."""
 _TOKEN, _LEFT, _CHARACTER = 24, 52, 7.8
 """Pixels: of a token's column, of the axis beside them, of a character."""
 
@@ -89,6 +93,54 @@ def _lay_out(fig: go.Figure, tokens: Sequence[str], highest_kl: float, dark: boo
     )  # fmt: skip
 
 
+def aligned_figure(
+    tokens: tuple[Sequence[str], Sequence[str]],
+    probabilities: tuple[Float[ndarray, "_"], Float[ndarray, "_"]],
+    aligned: Sequence[tuple[int | None, int | None]],
+    *,
+    names: tuple[str, str],
+    dark: bool = False,
+) -> go.Figure:
+    """Two outputs down the page, what stands for what side by side, shaded by probability; what differs is framed."""
+    colours, scale = theme.palette(dark), theme.sequential(dark)
+    z = np.full((len(aligned), 2), np.nan)
+    text = [["", ""] for _ in aligned]
+    notes = [["", ""] for _ in aligned]
+    fig = theme.apply(go.Figure(), dark)
+    for place, pair in enumerate(aligned):
+        for side, at in enumerate(pair):
+            if at is None:
+                continue
+            z[place, side] = value = float(probabilities[side][at])
+            label = hover_label(tokens[side][at])
+            text[place][side] = f'<span style="color:{theme.ink_on(scale, value)}">{label}  {value:.3f}</span>'
+            notes[place][side] = f"<b>{label}</b>, step {at}<br>probability {value:.6g}"
+        i, j = pair
+        if i is None or j is None or tokens[0][i] != tokens[1][j]:
+            corners = {"x0": -0.5, "x1": 1.5, "y0": place - 0.5, "y1": place + 0.5}
+            fig.add_shape(type="rect", **corners, line={"color": theme.kind_colour("cross", dark), "width": 2})
+    hidden = {"zmin": 0, "zmax": 1, "colorscale": scale, "showscale": False, "hoverongaps": False, "xgap": 2, "ygap": 1}
+    fig.add_heatmap(
+        z=z, **hidden, text=text, texttemplate="%{text}", textfont={"family": theme.MONOSPACE, "size": 12},
+        customdata=notes, hovertemplate="%{customdata}<extra></extra>",
+    )  # fmt: skip
+    bare = {"showline": False, "ticks": "", "showgrid": False, "zeroline": False, "fixedrange": True}
+    fig.update_xaxes(
+        **bare, side="top", tickvals=[0, 1], ticktext=[hover_label(name) for name in names], range=[-0.5, 1.5]
+    )
+    fig.update_yaxes(**bare, showticklabels=False, range=[len(aligned) - 0.5, -0.5])
+    longest = max(label_width([*tokens[0], *tokens[1]]) + 8, *map(len, names))
+    return on_paper(
+        fig.update_layout(
+            width=round(32 + 2 * max(_COLUMN, longest * _CHARACTER)),
+            height=_ABOVE + 16 + _ROW * len(aligned),
+            margin={"l": 16, "r": 16, "t": _ABOVE, "b": 16},
+            plot_bgcolor=colours.background,
+        ),
+        dark,
+    )
+
+
 def difference_figure(
     before: Float[ndarray, "query key"],
     after: Float[ndarray, "query key"],
@@ -97,10 +149,11 @@ def difference_figure(
     *,
     kind: theme.Kind,
     mask: Bool[ndarray, "query key"] | None = None,
+    names: tuple[str, str] = ("before", "after"),
     dark: bool = False,
 ) -> go.Figure:
     """`difference_heatmap`, after minus before around 0, made for a column of `WIDTH` pixels."""
-    fig = difference_heatmap(before, after, queries, keys, kind=kind, mask=mask, dark=dark)
+    fig = difference_heatmap(before, after, queries, keys, kind=kind, mask=mask, names=names, dark=dark)
     return for_column(fig, len(queries), len(keys))
 
 

@@ -27,6 +27,11 @@ class Table:
             )
 
 
+def numbered(labels: Sequence[str]) -> list[str]:
+    """Labels that stay apart where two are the same: each with its place before it."""
+    return [f"{i} {label}" for i, label in enumerate(labels)]
+
+
 def as_csv(tables: Sequence[Table]) -> str:
     """The tables below one another, an empty line between them: labels, then numbers that read back exactly."""
     text = io.StringIO()

@@ -1,0 +1,129 @@
+"""Two at once: the controls for what stands on both sides, and both sides decoded."""
+
+import streamlit as st
+
+from pages.common import loading, wording
+from pages.common.scene import Scene, say, sentence
+from pages.common.state import visit
+from pages.common.two_choices import Choices, Two, change, misread
+from pages.common.two_compared import Pair
+from pages.common.two_loading import Side, get_lab_at, side, steps_of
+from transformer.edits import align
+from transformer.settings import CheckpointError
+
+_TWO: dict[Two, str] = {"models": "Two models", "sentences": "Two sentences"}
+ENDED = "as it ended"
+_CHANGES = (("tired", "wide"), ("wide", "tired"), ("did not follow", "followed"), ("heavy", "weak"), ("fast", "slow"))
+
+
+def choose_sides(scene: Scene, chosen: Choices) -> Pair | None:
+    """The controls for what stands beside the page's model and sentence; None where one side cannot be had."""
+    say(*misread())
+    st.session_state["two"] = chosen.two
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.segmented_control(
+            "Compare",
+            list(_TWO),
+            key="two",
+            required=True,
+            format_func=_TWO.__getitem__,
+            on_change=lambda: change(two=st.session_state["two"]),
+        )
+        if chosen.two == "models":
+            other = chosen.other or _partner(scene)
+            _choose_step("two-at", f"Weights of {scene.lab.name}", scene.lab.name, chosen.at, "at")
+            _choose_other(scene, other)
+            _choose_step("two-other-at", f"Weights of {other}", other, chosen.other_at, "other_at")
+        else:
+            _choose_sentence(scene, chosen)
+    text = scene.view.text if chosen.two == "models" else chosen.other_text or _other_sentence(scene)
+    other = (chosen.other or _partner(scene)) if chosen.two == "models" else scene.lab.name
+    at, other_at = (chosen.at, chosen.other_at) if chosen.two == "models" else ("", "")
+    # What suits best depends on what models there are; a link to take away names it.
+    visit().own |= {"other": other} if chosen.two == "models" else {"other_text": text}
+    first = _side(scene.lab.name, at, scene.view.text, scene)
+    second = _side(other, other_at, text, scene)
+    if first is None or second is None:
+        return None
+    say(*first.left_out, *second.left_out)
+    strange = second.lab.unknown(text)
+    if strange and strange != scene.lab.unknown(scene.view.text):
+        st.markdown(f"{wording.plain(second.name)}: {wording.unseen(strange)}")
+    return Pair(first, second, chosen.two, align(first.seen.target_tokens, second.seen.target_tokens))
+
+
+def _choose_other(scene: Scene, other: str) -> None:
+    names = [model.name for model in loading.models()]
+    st.session_state["two-other"] = other if other in names else None
+    st.selectbox(
+        "Beside it",
+        names,
+        key="two-other",
+        index=None,
+        width=220,
+        on_change=lambda: change(other=st.session_state["two-other"] or "", other_at=""),
+    )
+
+
+def _choose_step(key: str, label: str, name: str, step: str, field: str) -> None:
+    steps = steps_of(name)
+    if not steps:
+        return
+    st.session_state[key] = step if step in steps else ENDED
+    st.selectbox(
+        label,
+        [ENDED, *steps],
+        key=key,
+        width=170,
+        format_func=lambda s: s if s == ENDED else f"step {int(s):,}",
+        on_change=lambda: change(**{field: "" if st.session_state[key] == ENDED else st.session_state[key]}),
+    )
+
+
+def _choose_sentence(scene: Scene, chosen: Choices) -> None:
+    st.session_state["two-text"] = chosen.other_text or _other_sentence(scene)
+    st.text_input(
+        "The other sentence",
+        key="two-text",
+        width="stretch",
+        max_chars=1_000,
+        on_change=lambda: change(other_text=st.session_state["two-text"].strip()),
+    )
+
+
+def _side(name: str, step: str, text: str, scene: Scene) -> Side | None:
+    """One side, or a sentence about what is wrong with it."""
+    try:
+        get_lab_at(name, step)
+        return side(name, step, text, scene.view.switches)
+    except (CheckpointError, ValueError) as error:
+        say(sentence(str(error)))
+        return None
+
+
+def _partner(scene: Scene) -> str:
+    """A model worth standing beside this one: another of the same corpus, else any other, else itself."""
+    names = [model.name for model in loading.models() if model.name != scene.lab.name]
+    corpus = scene.lab.checkpoint.settings.corpus.name
+    alike = [name for name in names if _corpus_of(name) == corpus]
+    near = [name for name in alike if scene.lab.name.removesuffix("-learned") in name]
+    return next(iter([*near, *alike, *names]), scene.lab.name)
+
+
+def _corpus_of(name: str) -> str:
+    try:
+        return loading.get_lab(name).checkpoint.settings.corpus.name
+    except CheckpointError:
+        return ""
+
+
+def _other_sentence(scene: Scene) -> str:
+    """The page's sentence with one word changed, else another example."""
+    text = scene.view.text
+    for old, new in _CHANGES:
+        if f" {old}" in text and not scene.lab.unknown(new):
+            return text.replace(f" {old}", f" {new}", 1)
+    if " " in text and scene.lab.checkpoint.settings.corpus.name in ("reverse", "copy", "sort"):
+        first, rest = text.split(" ", 1)
+        return f"{rest} {first}"
+    return next((other for other in loading.examples(scene.lab) if other != text), text)
