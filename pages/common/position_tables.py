@@ -1,6 +1,7 @@
 """The two tables that the Positions page sets side by side, loaded and remembered."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,7 @@ class Tables:
     length: int
     """Rows of the sinusoidal table."""
 
-    @property
+    @cached_property
     def sinusoidal(self) -> Table:
         """The paper's table in the chosen size."""
         return sinusoids(self.length, self.d_model, self.choices.base)

@@ -5,6 +5,8 @@ import streamlit as st
 
 from pages.common import wording
 from pages.common.components.scrolling_figure import scrolling_figure
+from pages.common.components.value_curves import ValueCurve, value_curves
+from pages.common.components.value_tables import Panel, value_tables
 from pages.common.controls import Scene, switch_chips
 from pages.common.pictures import is_dark
 from pages.common.position_choices import BASES, LONGEST, Choices, box, segments, slider, stepped
@@ -22,12 +24,7 @@ from transformer.analysis.positions import (
 )
 from transformer.analysis.score_split import PARTS
 from transformer.figures.positions import (
-    dimensions_figure,
-    errors_figure,
-    matrices_figure,
-    offsets_figure,
     parts_figure,
-    tables_figure,
 )
 
 STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
@@ -75,7 +72,7 @@ def draw_table(shown: Tables) -> None:
         values.append(shown.cut)
         names.append(shown.learned_name)
         ends.append(shown.learned.trained)
-    scrolling_figure(tables_figure(values, names, untrained_from=ends, dark=is_dark()), key="tables")
+    value_tables([Panel(*one) for one in zip(values, names, ends, strict=True)], key="tables")
     prove_tables(shown, key="proof-tables")
     _say_where_it_ends(shown, " (dotted line)")
     left, right = st.columns([3, 1], gap="medium", vertical_alignment="bottom")
@@ -91,7 +88,8 @@ def draw_table(shown: Tables) -> None:
     if shown.learned is not None and 2 * i + 1 < shown.cut.shape[1]:
         curves += [shown.cut[:, 2 * i], shown.cut[:, 2 * i + 1]]
         labels += [f"learned, dimension {2 * i}", f"learned, dimension {2 * i + 1}"]
-    st.plotly_chart(dimensions_figure(curves, labels, dark=is_dark()), key="dimensions", theme=None, config=_QUIET)
+    drawn = [ValueCurve(label, np.arange(len(curve)), curve) for label, curve in zip(labels, curves, strict=True)]
+    value_curves(drawn, axes=("position", "value"), key="dimensions")
     prove_tables(shown, key="proof-dimensions")
     st.markdown(
         f"Dimensions {2 * i} and {2 * i + 1} repeat every **{_length(lengths[i])}** positions. Wavelengths run "
@@ -117,18 +115,12 @@ def draw_distances(shown: Tables) -> None:
     kind = shown.choices.likeness
     values, names = _both(shown)
     matrices = [likeness(value, kind) for value in values]
-    scrolling_figure(matrices_figure(matrices, names, dark=is_dark()), key="likeness")
+    panels = [Panel(matrix, name) for matrix, name in zip(matrices, names, strict=True)]
+    value_tables(panels, axes=("position", "position"), quantity=_LIKENESSES[kind].lower(), square=True, key="likeness")
     _say_where_it_ends(shown)
     offsets = [by_offset(matrix) for matrix in matrices]
-    figure = offsets_figure(
-        [o.mean for o in offsets],
-        [o.low for o in offsets],
-        [o.high for o in offsets],
-        names,
-        quantity=_LIKENESSES[kind].lower(),
-        dark=is_dark(),
-    )
-    st.plotly_chart(figure, key="offsets", theme=None, config=_QUIET)
+    curves = [ValueCurve(name, o.offset, o.mean, o.low, o.high) for name, o in zip(names, offsets, strict=True)]
+    value_curves(curves, axes=("offset between positions", _LIKENESSES[kind].lower()), key="offsets")
     prove_alike(values, names, matrices, offsets, cosine=kind == "cosine")
     spread = [float((o.high - o.low).max()) for o in offsets]
     said = (
@@ -159,19 +151,18 @@ def draw_shifts(shown: Tables) -> None:
         matrices.append(fits[1].matrix)
         titles.append(f"best linear map of the learned table, k = {k}")
     axes = ("dimension of PE(pos)", "dimension of PE(pos + k)")
-    scrolling_figure(matrices_figure(matrices, titles, axes=axes, dark=is_dark()), key="maps")
+    panels = [Panel(matrix, title) for matrix, title in zip(matrices, titles, strict=True)]
+    value_tables(panels, axes=axes, quantity="entry", square=True, key="maps")
     exact = shift_error(values[0], turn, k)
     st.markdown(
         f"**Sinusoidal:** turning each pair of dimensions by its own angle gives PE(pos + {k}) from PE(pos) at every "
         f"position, to within {wording.number(float(exact.max()))} in the float32 table: rounding alone."
     )
-    figure = errors_figure(
-        [np.arange(len(exact)), *(fit.held_out for fit in fits)],
-        [exact, *(fit.error[fit.held_out] for fit in fits)],
-        ["sinusoidal, rotation", *(f"{name}, fitted map, held out" for name in ("sinusoidal", "learned")[: len(fits)])],
-        dark=is_dark(),
-    )
-    st.plotly_chart(figure, key="errors", theme=None, config=_QUIET)
+    curves = [ValueCurve("sinusoidal, rotation", np.arange(len(exact)), exact)]
+    for name, fit in zip(("sinusoidal", "learned"), fits, strict=False):
+        curves.append(ValueCurve(f"{name}, fitted map, held out", fit.held_out, fit.error[fit.held_out]))
+    axes = ("position pos", "largest error of a dimension")
+    value_curves(curves, axes=axes, log=True, marks=True, key="errors")
     prove_shifts(values, k, turn, exact, fits)
     st.markdown(
         "A map fitted by least squares to every second position, and measured on those between. Of the variance of "

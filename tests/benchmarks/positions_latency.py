@@ -1,9 +1,9 @@
-"""Milliseconds from a change of d_model or length at 512 × 512 to the painted table: `python
-tests/benchmarks/positions_latency.py`.
+"""Milliseconds from a change of d_model or length at 512 × 512 to the painted figures: `python
+tests/benchmarks/positions_latency.py [--section table|distances|shifts]`.
 
 A real server and a real Chromium. Two clocks: from the key press, and from the moment the browser sends the change
-(Streamlit's sliders wait a while for further keys before they send). Painted is two animation frames after the table's
-new size stands above it.
+(Streamlit's sliders wait a while for further keys before they send). Painted is two animation frames after every canvas
+of the section was drawn anew, the tables in their new size; that their pixels changed is checked after each.
 """
 
 import argparse
@@ -20,50 +20,71 @@ WebSocket.prototype.send = function (...data) {
   return send.apply(this, data);
 };
 addEventListener("keydown", () => { if (window.waiting) window.pressed = performance.now(); }, true);
-window.painted = (text) => new Promise((done) => {
+window.canvases = () => [...document.querySelectorAll("[class*=st-key-] *")]
+  .map((element) => element.shadowRoot?.querySelector(".root[data-drawn]")).filter(Boolean);
+window.pixels = () => window.canvases().map((root) => root.querySelector("canvas").toDataURL()).join();
+window.painted = (text) => new Promise((done, fail) => {
   window.waiting = true;
   window.pressed = window.sent = 0;
+  const roots = window.canvases(), drawn = new Set();
+  const observers = roots.map((root) => {
+    const observer = new MutationObserver(() => drawn.add(root));
+    observer.observe(root, { attributes: true, attributeFilter: ["data-drawn"] });
+    return observer;
+  });
   const look = () => {
-    if (window.pressed && document.querySelector("[data-testid=stMain]").textContent.includes(text))
-      requestAnimationFrame(() => requestAnimationFrame(() => {
-        const now = performance.now();
-        window.waiting = false;
-        done([now - window.pressed, now - window.sent]);
-      }));
-    else requestAnimationFrame(look);
+    if (window.pressed && performance.now() - window.pressed > 20000) return fail(new Error(`${text} was never drawn`));
+    if (drawn.size < roots.length || !roots.some((root) => root.dataset.drawn.startsWith(text)))
+      return requestAnimationFrame(look);
+    for (const observer of observers) observer.disconnect();
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      const now = performance.now();
+      window.waiting = false;
+      done([now - window.pressed, now - window.sent]);
+    }));
   };
   look();
 });
 """
+_DRAWN = {  # what the tables say they drew, of a length and a d_model
+    "table": "{length} × {d_model}",
+    "distances": "{length} × {length}",
+    "shifts": "{d_model} × {d_model}",
+}
 
 
 def main(arguments: list[str]) -> None:
     options = _options(arguments)
     with opened_app(CLOCK) as (server, page):
         for name, label in (("d_model", "d_model"), ("length", "Length")):
-            page.goto(server.link("positions", model=options.model, d_model=512, length=512))
-            page.get_by_text("512 × 512").first.wait_for()
+            page.goto(server.link("positions", model=options.model, d_model=512, length=512, section=options.section))
+            page.locator(".root[data-drawn]").first.wait_for()
             page.wait_for_timeout(1_500)
-            _report(name, np.array([_change(page, name, label, number) for number in range(options.times)]))
+            form = _DRAWN[options.section]
+            _report(name, np.array([_change(page, form, name, label, number) for number in range(options.times)]))
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="reverse-learned")
     parser.add_argument("--times", type=int, default=40)
+    parser.add_argument("--section", choices=_DRAWN, default="table")
     return parser.parse_args(arguments)
 
 
-def _change(page: Page, name: str, label: str, number: int) -> list[float]:
-    """One step away from 512, or back; every table is a new one but for the two sizes' own cache."""
-    step = 2 if name == "d_model" else 1
-    size = 512 - step * (number + 1)
-    wanted = f"512 × {size}" if name == "d_model" else f"{size} × 512"
+def _change(page: Page, form: str, name: str, label: str, number: int) -> list[float]:
+    """One step further from 512; every table is a new one but for the two sizes' own cache."""
+    sizes = {"d_model": 512, "length": 512}
+    sizes[name] -= (2 if name == "d_model" else 1) * (number + 1)
     slider = page.get_by_role("slider", name=label)
     slider.focus()
-    page.evaluate("text => { window.found = window.painted(text); }", wanted)
+    before = page.evaluate("window.pixels()")
+    page.evaluate("text => { window.found = window.painted(text); }", form.format(**sizes))
     slider.press("ArrowLeft")
-    return page.evaluate("window.found")
+    found = page.evaluate("window.found")
+    changes = form.format(**sizes) != form.format(d_model=512, length=512)
+    assert not changes or page.evaluate("window.pixels()") != before, "the figures are those of the size before"
+    return found
 
 
 def _report(name: str, milliseconds: np.ndarray) -> None:

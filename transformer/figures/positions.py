@@ -18,8 +18,7 @@ _GAP = 0.09
 """Room between panels, as a share of the figure's width; the second panel's axis stands in it."""
 _HEIGHT = 420
 LARGE = 40_000
-"""Cells from which on panels travel as bytes: a quarter of the size, and quicker to draw."""
-_BYTE_STEPS = 100
+"""Cells from which on panels are drawn as one picture."""
 
 
 def tables_figure(
@@ -153,14 +152,14 @@ def _panels(
     gap: float = _GAP,
 ) -> go.Figure:
     reach = max((float(np.nan_to_num(np.abs(panel)).max(initial=0.0)) for panel in panels), default=0.0) or 1.0
-    drawn, end, value = _as_drawn(panels, reach)
     fig = go.Figure()
     width = (1 - gap * (len(panels) - 1)) / len(panels)
-    for index, (panel, title) in enumerate(zip(drawn, titles, strict=True)):
+    for index, (panel, title) in enumerate(zip(panels, titles, strict=True)):
         reference = "" if index == 0 else str(index + 1)
         left = index * (width + gap)
         fig.add_heatmap(
-            z=panel, name=title, coloraxis="coloraxis", hovertemplate=f"{hover}<br>{value}<extra></extra>",
+            z=panel.astype(np.float32), name=title, coloraxis="coloraxis",
+            hovertemplate=f"{hover}<br>%{{z:.7g}}<extra></extra>",
             zsmooth="fast" if panel.size >= LARGE else False,  # cells smaller than pixels, drawn as one picture
             xaxis=f"x{reference}", yaxis=f"y{reference}",
         )  # fmt: skip
@@ -182,30 +181,13 @@ def _panels(
     bar: dict[str, object] = {
         "thickness": 10, "outlinewidth": 0, "tickfont": {"color": theme.palette(dark).text}, "len": 0.8
     }  # fmt: skip
-    if end != reach:
-        bar |= {"tickvals": [end * part for part in _TICKS], "ticktext": [f"{reach * part:.3g}" for part in _TICKS]}
     scale = [list(stop) for stop in theme.diverging(dark)]
     return fig.update_layout(
-        coloraxis={"colorscale": scale, "cmin": -end, "cmax": end, "colorbar": bar},
+        coloraxis={"colorscale": scale, "cmin": -reach, "cmax": reach, "colorbar": bar},
         height=_HEIGHT,
         margin={"l": 60, "r": 10, "t": 34, "b": 50},
         meta={"smallest_width": 300 * len(panels)},
     )
-
-
-_TICKS = (-1, -0.5, 0, 0.5, 1)
-
-
-def _as_drawn(panels: Sequence[Matrix], reach: float) -> tuple[list[ndarray], float, str]:
-    """The panels as they travel, the end of their scale, and how a cell tells its value.
-
-    Large ones become whole per cent of the scale's end, a byte each; the others stay float32.
-    """
-    large = max((panel.size for panel in panels), default=0) >= LARGE
-    if not large or any(np.isnan(panel).any() for panel in panels):
-        return [panel.astype(np.float32) for panel in panels], reach, "%{z:.4f}"
-    steps = [np.round(panel * (_BYTE_STEPS / reach)).astype(np.int8) for panel in panels]
-    return steps, _BYTE_STEPS, f"about %{{z}} % of {reach:.4g}"
 
 
 def _lines(
