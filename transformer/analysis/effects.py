@@ -47,6 +47,11 @@ class OutputEffect:
     instead: int | None
     """The token that is then written at that step; None where the output stays the same."""
 
+    @property
+    def at(self) -> HeadAt:
+        """Where the head stands."""
+        return HeadAt(self.switch.stack, self.switch.layer, self.switch.block, self.switch.heads[0])
+
 
 def head_average(weights: Float[ndarray, "layer head query key"], layer: int) -> Float[ndarray, "query key"]:
     """The mean over the heads of a layer. Each row is a distribution again."""

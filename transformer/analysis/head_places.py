@@ -40,6 +40,13 @@ class HeadAt:
         return f"{self.stack}.{self.layer}.{self.block}.{self.head}"
 
 
+def blocks_of(model: Transformer) -> tuple[tuple[HeadAt, ...], ...]:
+    """The heads of each block of attention: encoder, decoder self, cross, layer by layer."""
+    heads = sorted(heads_of(model), key=lambda at: (at.stack != "encoder", at.block == "cross", at.layer, at.head))
+    n = model.config.n_heads
+    return tuple(tuple(heads[start : start + n]) for start in range(0, len(heads), n))
+
+
 def heads_of(model: Transformer) -> tuple[HeadAt, ...]:
     """Every head of a model, in the order in which a pass comes by."""
     return tuple(

@@ -38,7 +38,8 @@ def agree(claim: str, shown: object, again: object, tolerance: float, how: str) 
     a, b = np.asarray(shown, dtype=np.float64), np.asarray(again, dtype=np.float64)
     if a.shape != b.shape or (np.isnan(a) != np.isnan(b)).any():
         return Proof(claim, math.inf, tolerance, f"{how}; their shapes are {a.shape} and {b.shape}")
-    return Proof(claim, float(np.nanmax(np.abs(a - b), initial=0.0)), tolerance, f"{how}; largest difference")
+    apart = np.abs(a - b)
+    return Proof(claim, float(apart[~np.isnan(apart)].max(initial=0.0)), tolerance, f"{how}; largest difference")
 
 
 def prove(

@@ -44,7 +44,7 @@ class Block:
 def head_map(
     values: Float[ndarray, "block head"],
     blocks: Sequence[Block],
-    hover: Sequence[Sequence[str]],
+    hover: Sequence[Sequence[str]] | None = None,
     *,
     quantity: str,
     limits: tuple[float, float],
@@ -53,8 +53,9 @@ def head_map(
     dark: bool = False,
 ) -> go.Figure:
     """A cell for each head, blocks of attention being rows; NaN leaves a cell empty. A selected point's x is the head,
-    its y the row. `diverging` centres the colours on 0.
+    its y the row. `diverging` centres the colours on 0. Without `hover` a cell says its number.
     """
+    hover = [[f"{quantity} {value:.6g}" for value in row] for row in values.tolist()] if hover is None else hover
     _fit(values, len(blocks), len(hover))
     scale = theme.diverging(dark) if diverging else theme.sequential(dark)
     columns = [str(head) for head in range(values.shape[1])]

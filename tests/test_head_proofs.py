@@ -1,0 +1,215 @@
+"""Proofs of what heads do and are worth: they hold of honest numbers, and of one that is wrong they do not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from random_models import half_trained_model, random_model
+
+from transformer.analysis import head_removal_proofs
+from transformer.analysis.effects import output_effects
+from transformer.analysis.erasure import agreement, erasure, received
+from transformer.analysis.head_erasure_proofs import prove_agreement, prove_erasure, prove_sums
+from transformer.analysis.head_likeness import alike
+from transformer.analysis.head_places import heads_of
+from transformer.analysis.head_removal_proofs import (
+    prove_intervals_hold,
+    prove_output_effects,
+    prove_smallest_set,
+    prove_validation_effects,
+)
+from transformer.analysis.head_survey import survey
+from transformer.analysis.head_survey_proofs import prove_likeness_of_heads, prove_survey
+from transformer.analysis.smallest_set import Goal, smallest_set
+from transformer.analysis.validation_effects import validation_effects
+from transformer.config import CorpusConfig
+from transformer.corpora import corpus_tokenizer, load_corpus
+from transformer.decoding import greedy
+from transformer.interventions import HeadsOff, MaskOff, compile_interventions
+from transformer.pairs import Pair
+from transformer.tasks import TASKS, AlignmentUnit, held_out_pairs
+
+COLUMNS = ("entropy", "evenness", "largest", "error_rate", "accuracy", "error_rate_read")
+
+
+def held(proofs) -> list[bool]:
+    return [proof.holds for proof in proofs]
+
+
+def surveyed(corpus: str, pairs, unit: AlignmentUnit = "word", **parts):
+    tokenizer = corpus_tokenizer(load_corpus(corpus), CorpusConfig(name=corpus))
+    torch.manual_seed(0)
+    model = random_model(vocab_size=tokenizer.vocab_size, **parts)
+    return model, pairs, tokenizer, survey(model, pairs, tokenizer, unit=unit)
+
+
+@pytest.fixture(scope="module")
+def english():
+    pairs = [*load_corpus("pronouns-en-fr").validation[:9], Pair("The dog .", "Le chien .")]
+    return surveyed("pronouns-en-fr", pairs)
+
+
+def every_column(found):
+    for profile in found.profiles:
+        for name in profile.weight:
+            yield from ((profile.at, name), (profile.at, f"{name} peak"), (profile.at, f"{name} even"))
+        yield from ((profile.at, name) for name in COLUMNS)
+
+
+def test_every_column_of_a_survey_is_counted_again(english):
+    model, pairs, tokenizer, found = english
+    assert held(prove_survey(model, pairs, tokenizer, found, list(every_column(found)), unit="word")) == [True, True]
+
+
+@pytest.mark.parametrize("parts", [{"causal_mask": False}, {"n_encoder_layers": 1, "n_decoder_layers": 1}])
+def test_columns_of_other_models_and_units_are_counted_again(parts):
+    pairs = held_out_pairs(TASKS["dates"], 0, "validation")[:2]
+    made = surveyed("dates", pairs, "character", **parts)
+    columns = list(every_column(made[-1]))
+    assert held(prove_survey(*made, columns=columns, unit="character")) == [True, True]
+
+
+def test_one_wrong_share_is_noticed(english):
+    model, pairs, tokenizer, found = english
+    first = found.profiles[0]
+    wrong = replace(first, weight={**first.weight, "previous": first.weight["previous"] + 0.01})
+    broken = replace(found, profiles=(wrong, *found.profiles[1:]))
+    columns = [(profile.at, "previous") for profile in found.of_kind("encoder_self")]
+    assert held(prove_survey(model, pairs, tokenizer, broken, columns, unit="word")) == [True, False]
+
+
+def test_a_survey_that_counts_wrongly_is_noticed(english, monkeypatch):
+    from transformer.analysis import head_survey
+
+    honest = head_survey.patterns_of
+
+    def shifted(*arguments):
+        found = honest(*arguments)
+        return {**found, "previous": found["previous"].roll(1, dims=1)} if "previous" in found else found
+
+    monkeypatch.setattr(head_survey, "patterns_of", shifted)
+    model, pairs, tokenizer, found = english
+    columns = [(profile.at, "previous") for profile in found.of_kind("encoder_self")]
+    assert held(prove_survey(model, pairs, tokenizer, found, columns, unit="word")) == [False, False]
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+def test_distances_and_groups_are_proved_and_a_wrong_one_is_noticed(english, kind):
+    model, pairs, tokenizer, found = english
+    distances = found.distances[kind]
+    closest = float(np.median(distances))
+    groups = alike(distances, closest)
+    assert len(groups) > 1 and max(map(len, groups)) > 1
+    proofs = prove_likeness_of_heads(model, pairs, tokenizer, found, kind, groups, closest, unit="word")
+    assert held(proofs) == [True, True, True]
+    split = [(head,) for head in range(len(distances))]
+    off = distances + np.eye(len(distances)) * 0.01
+    broken = replace(found, distances={**found.distances, kind: off})
+    proofs = prove_likeness_of_heads(model, pairs, tokenizer, broken, kind, split, closest, unit="word")
+    assert held(proofs) == [True, False, False]
+
+
+@pytest.fixture(scope="module")
+def reverser():
+    """A model that half knows how to reverse, with a sentence and what becomes of it."""
+    model, source = half_trained_model(), [4, 9, 7, 5, 2]
+    return model, source, written(model, source)
+
+
+def written(model, source, switches=()):
+    tap = compile_interventions(switches, model)
+    return [int(step.tokens[0]) for step in greedy(model, torch.tensor([source]), max_length=16, tap=tap)]
+
+
+def means_for(model):
+    generator = torch.Generator().manual_seed(7)
+    blocks = sorted({f"{at.stack}.{at.layer}.{at.block}" for at in heads_of(model)})
+    return {block: torch.randn(model.config.n_heads, model.config.d_head, generator=generator) for block in blocks}
+
+
+@pytest.mark.parametrize("at_mean", [False, True])
+@pytest.mark.parametrize("switches", [(), (HeadsOff("decoder", 0, "cross", (1,)), MaskOff("causal"))])
+def test_effects_are_those_of_a_rewritten_output_matrix(reverser, at_mean, switches, monkeypatch):
+    monkeypatch.setattr(head_removal_proofs, "MOST_HEADS", 5)
+    model, source, _ = reverser
+    target, means = written(model, source, switches), means_for(model) if at_mean else None
+    effects = output_effects(model, source, target, switches, means=means)
+    assert held(prove_output_effects(model, source, target, switches, effects, means)) == [True, True]
+    off = (replace(effects[0], log_prob=effects[0].log_prob + 0.01), *effects[1:])
+    assert held(prove_output_effects(model, source, target, switches, off, means)) == [False, True]
+    other = next(token for token in range(4, 12) if token not in (effects[0].instead, target[effects[0].step]))
+    off = (replace(effects[0], instead=other), *effects[1:])
+    assert held(prove_output_effects(model, source, target, switches, off, means)) == [True, False]
+    swapped = None if at_mean else means_for(model)
+    assert not all(held(prove_output_effects(model, source, target, switches, effects, swapped)))
+
+
+@pytest.mark.parametrize("at_mean", [False, True])
+def test_loss_match_and_interval_over_pairs_are_measured_again(at_mean):
+    model, pairs, tokenizer, _ = surveyed("reverse", [Pair("a b c", "c b a"), Pair("d", "d"), Pair("e f", "f zebra")])
+    means = means_for(model) if at_mean else None
+    found = validation_effects(model, pairs, tokenizer, means=means)
+    worth = found.heads[1]
+    assert held(prove_validation_effects(model, pairs, tokenizer, found, worth.at, means)) == [True] * 4
+    assert prove_intervals_hold(found).holds
+    if at_mean:
+        return
+    for field, expected in (("value", [True, False, True, True]), ("low", [True, True, False, True])):
+        wrong = replace(worth, loss=replace(worth.loss, **{field: getattr(worth.loss, field) + 0.5}))
+        broken = replace(found, heads=(found.heads[0], wrong, *found.heads[2:]))
+        assert held(prove_validation_effects(model, pairs, tokenizer, broken, worth.at, means)) == expected
+    broken = replace(found, exact_match=found.exact_match + 0.4)
+    assert held(prove_validation_effects(model, pairs, tokenizer, broken, worth.at, means)) == [True, True, True, False]
+
+
+@pytest.mark.parametrize("goal", [Goal(), Goal(1)])
+def test_the_smallest_set_is_decoded_again_and_its_parts_are(reverser, goal):
+    model, source, target = reverser
+    found = smallest_set(model, source, target, goal, heads_of(model))
+    proofs = list(prove_smallest_set(model, source, target, goal, (), found, 3))
+    assert all(held(proofs)) and len(proofs) == 2 + (found.size > 1)
+    first = replace(found.sets[0], written=tuple(target))
+    wrong = list(prove_smallest_set(model, source, target, goal, (), replace(found, sets=(first,)), 3))
+    assert held(wrong)[:2] == [False, False]
+    more = replace(found.sets[0], heads=(*found.sets[0].heads, heads_of(model)[-1]))
+    larger = list(prove_smallest_set(model, source, target, goal, (), replace(found, sets=(more,)), 3))
+    assert held(larger)[-1] is False  # a part of it does it
+
+
+def test_a_set_that_comes_nearest_is_measured_again(reverser):
+    model, source, target = reverser
+    for goal in [Goal(step, token) for step in range(3) for token in range(4, 12) if token != target[step]]:
+        found = smallest_set(model, source, target, goal, heads_of(model)[:4], exact=1, most=1)
+        if found.sets:
+            continue
+        assert held(prove_smallest_set(model, source, target, goal, (), found, 1)) == [True, True]
+        off = replace(found, nearest=replace(found.nearest, margin=found.nearest.margin + 0.1))
+        assert held(prove_smallest_set(model, source, target, goal, (), off, 1)) == [True, False]
+        return
+    raise AssertionError("every goal was reached")
+
+
+@pytest.mark.parametrize("how", ["hidden", "cross"])
+@pytest.mark.parametrize("switches", [(), (MaskOff("causal"), MaskOff("padding"))])
+def test_erased_tokens_are_erased_again(reverser, how, switches):
+    model, source, _ = reverser
+    target = written(model, source, switches)
+    effect = erasure(model, source, target, how, switches)
+    assert held(prove_erasure(model, source, target, how, switches, effect)) == [True]
+    wrong = effect.copy()
+    wrong[1, 2] += 0.01
+    assert held(prove_erasure(model, source, target, how, switches, wrong)) == [False]
+
+
+def test_rank_correlations_are_counted_by_hand():
+    generator = np.random.default_rng(0)
+    weights, effect = generator.integers(0, 4, (5, 6)) / 4, generator.normal(size=(5, 6))
+    found = agreement(weights, effect)
+    assert held(prove_agreement(weights, effect, found)) == [True, True]
+    assert held(prove_agreement(weights, effect, replace(found, per_token=found.per_token + 0.01))) == [False, True]
+    assert held(prove_agreement(weights, effect, replace(found, pooled=found.pooled + 0.01))) == [True, False]
+    shown = [received(weights, effect)]
+    assert prove_sums([weights], effect, shown).holds and not prove_sums([weights], effect, [shown[0] + 0.01]).holds
+    short = np.zeros((2, 2))
+    assert held(prove_agreement(short, short, agreement(short, short))) == [True, True]  # nothing can be ranked

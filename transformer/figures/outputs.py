@@ -1,0 +1,50 @@
+"""Outputs one below the other: what a model writes, and what it writes with something taken out."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Bool
+from numpy import ndarray
+
+from transformer.figures import theme
+from transformer.figures.labels import hover_label, label_width
+
+_CHARACTER = 7.6
+
+
+def outputs_figure(
+    rows: Sequence[Sequence[str]], names: Sequence[str], changed: Bool[ndarray, "output step"], *, dark: bool = False
+) -> go.Figure:
+    """A row of tokens for each output, the ones that changed coloured; shorter rows end earlier."""
+    longest = max(map(len, rows), default=0)
+    if not len(rows) == len(names) == len(changed) or changed.shape[1] != longest:
+        raise ValueError(f"{len(rows)} outputs of up to {longest} tokens do not fit {changed.shape} marks")
+    colours = theme.palette(dark)
+    texts = [[*map(hover_label, row), *[""] * (longest - len(row))] for row in rows]
+    shown = np.where([[step < len(row) for step in range(longest)] for row in rows], changed.astype(float), np.nan)
+    fig = theme.apply(go.Figure(), dark)
+    fig.add_heatmap(
+        z=shown,
+        zmin=0,
+        zmax=1,
+        colorscale=[[0, colours.surface], [1, theme.diverging(dark)[-2][1]]],
+        showscale=False,
+        xgap=2,
+        ygap=3,
+        text=texts,
+        texttemplate="%{text}",
+        textfont={"size": 12, "family": theme.MONOSPACE},
+        hovertemplate="step %{x}<br><b>%{text}</b><extra></extra>",
+        hoverongaps=False,
+    )
+    fig.update_xaxes(showline=False, ticks="", side="top", nticks=longest, title={"text": "step"})
+    fig.update_yaxes(
+        showline=False, ticks="", tickvals=list(range(len(names))), ticktext=list(names), range=[len(names) - 0.5, -0.5]
+    )
+    left = 20 + _CHARACTER * max(map(len, names), default=0)
+    cell = max(34, 10 + _CHARACTER * max((label_width(row) for row in rows), default=1))
+    fig.update_layout(
+        height=72 + 32 * len(rows), margin={"l": left, "r": 8, "t": 60, "b": 8, "autoexpand": False}, showlegend=False
+    )
+    return fig.update_layout(meta={"smallest_width": round(left + 8 + longest * cell)})
