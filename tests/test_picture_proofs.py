@@ -1,0 +1,107 @@
+"""The roads by which pictures of attention are computed again lead where the pictures do, and notice what is off."""
+
+import numpy as np
+import pytest
+import torch
+from random_models import randomise
+
+from transformer.analysis.combine import combine_heads, leave_out, merge_words, renormalise
+from transformer.analysis.picture_proofs import (
+    prove_combination,
+    prove_contributions,
+    prove_rollout,
+    walk_back,
+    walk_back_to_source,
+)
+from transformer.analysis.rollout import cross_rollout, rollout
+from transformer.analysis.vectors import record_vectors
+from transformer.config import ModelConfig
+from transformer.interventions import parse_intervention
+from transformer.model import Transformer
+from transformer.taps import Address
+
+SOURCE = [5, 6, 7, 8, 3]
+
+
+@pytest.fixture(scope="module")
+def model() -> Transformer:
+    config = ModelConfig(
+        vocab_size=12, d_model=16, n_heads=4, d_ff=16, n_encoder_layers=2, n_decoder_layers=2, max_length=12
+    )
+    torch.manual_seed(3)
+    model = Transformer(config)
+    randomise(model)
+    return model.eval()
+
+
+def attention(seed: int, layers: int, queries: int, keys: int, causal: bool = False) -> np.ndarray:
+    weights = np.random.default_rng(seed).random((layers, 3, queries, keys))
+    if causal:
+        weights = np.tril(weights)
+    return (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
+
+
+@pytest.mark.parametrize("residual", [[True] * 3, [False] * 3, [True, False, True]])
+@pytest.mark.parametrize("dead", [(), (0, slice(None)), (1, 0)])
+def test_walks_end_where_rollout_says(residual, dead):
+    weights = attention(1, 3, 5, 5)
+    if dead:
+        weights[dead] = 0
+    shown = rollout(weights, residual)[-1]
+    assert prove_rollout(shown, walk_back(weights, residual), "").holds
+    moved = shown.copy()
+    moved[2, 1] += 1e-3
+    assert not prove_rollout(moved, walk_back(weights, residual), "").holds
+
+
+@pytest.mark.parametrize("kept", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("dead", ["", "cross", "decoder"])
+def test_walks_into_the_source_end_where_cross_rollout_says(kept, dead):
+    parts = {"decoder": attention(2, 2, 4, 4, causal=True), "cross": attention(3, 2, 4, 5)}
+    if dead:
+        parts[dead][0] = 0
+    encoder = rollout(attention(4, 2, 5, 5), [True, True])[-1]
+    given = encoder, parts["decoder"], parts["cross"], [kept[0]] * 2, [kept[1]] * 2
+    assert prove_rollout(cross_rollout(*given).source[-1], walk_back_to_source(*given), "").holds
+
+
+@pytest.mark.parametrize("site", [("encoder", "self"), ("decoder", "self"), ("decoder", "cross")])
+@pytest.mark.parametrize("switch", ["", "off:{}.0.{}:1", "mask:causal", "row:{}.0.{}.2:1:uniform"])
+def test_contributions_are_multiplied_out(model, site, switch):
+    switches = [parse_intervention(switch.format(*site))] if switch else []
+    vectors = record_vectors(model, SOURCE, switches, *site)
+    weights = recorded_weights(model, switches, Address(site[0], 0, site[1]), vectors.q.shape[2], vectors.k.shape[2])
+    norms = vectors.contributions(np.stack([weights, weights]))[0]
+    proofs = prove_contributions(model, SOURCE, switches, Address(site[0], 0, site[1]), norms)
+    assert all(proof.holds for proof in proofs), proofs
+    norms[0, 1, 0] += 0.01
+    assert not prove_contributions(model, SOURCE, switches, Address(site[0], 0, site[1]), norms)[0].holds
+
+
+def recorded_weights(model, switches, address, n_queries, n_keys):
+    from transformer.analysis.weight_proofs import recomputed_weights
+
+    found = recomputed_weights(model, SOURCE, switches, {}, stack=address.stack, block=address.block)[0]
+    assert found.shape[1:] == (n_queries, n_keys)
+    return found
+
+
+@pytest.mark.parametrize("how", ["mean", "max"])
+def test_heads_and_words_are_put_together_again_cell_by_cell(how):
+    values = attention(5, 1, 5, 6)[0]
+    row_groups, column_groups = (0, 1, 1, 2, 3), (0, 0, 1, 2, 3, 4)
+    merged = merge_words(combine_heads(values, [0, 2], how), row_groups, column_groups)
+    kept, _ = leave_out(merged, [False] * 3 + [True], [False] * 4 + [True])
+    rows, columns = [[0], [1, 2], [3]], [[0, 1], [2], [3], [4]]
+    given = {"rows": rows, "columns": columns, "largest": how == "max"}
+    assert prove_combination(kept, values[[0, 2]], **given, rescaled=False).holds
+    assert prove_combination(renormalise(kept), values[[0, 2]], **given, rescaled=True).holds
+    assert not prove_combination(renormalise(kept), values[[0, 2]], **given, rescaled=False).holds
+
+
+def test_one_head_as_it_is_must_agree_bit_by_bit():
+    values = attention(6, 1, 3, 3)[0][:1]
+    single = [[0], [1], [2]]
+    assert prove_combination(values[0], values, single, single, largest=False, rescaled=False).tolerance == 0
+    moved = np.nextafter(values[0], 2)
+    assert not prove_combination(moved, values, single, single, largest=False, rescaled=False).holds
