@@ -3,7 +3,8 @@
 import streamlit as st
 
 from pages.common import wording
-from pages.common.controls import say
+from pages.common.fields import segments
+from pages.common.scene import say
 from pages.common.training import corpora, faults
 from pages.common.training.corpus_panel import choose_corpus, corpus_panel
 from pages.common.training.costs import at_work, costs_of
@@ -54,7 +55,7 @@ st.markdown("#### How does it learn? Train one, and follow your own sentences fr
 recipe, result = st.columns([2, 3], gap="medium")
 
 with recipe:
-    wrong, costs = faults_of(plan), None
+    wrong, costs = faults_of(plan) | faults.misread(now.drafts), None
     shown, notes = now.problems | wrong, notes_of(plan)
     choose_corpus()
     sentences(("corpus",), shown, notes)
@@ -112,18 +113,7 @@ with result:
             say(f"The run was not started: {error}.")
         else:
             st.rerun()
-    key = key_of("look")
-    if st.session_state.get(key) != now.look:
-        st.session_state[key] = now.look
-    st.segmented_control(
-        "Show",
-        LOOKS,
-        key=key,
-        format_func=LOOK_NAMES.__getitem__,
-        label_visibility="collapsed",
-        required=True,
-        on_change=lambda: show(st.session_state[key]),
-    )
+    segments("Show", LOOKS, now.look, show, key=key_of("look"), names=LOOK_NAMES.__getitem__)
     if "run" in now.problems:
         say(now.problems["run"])
     if now.look == "corpus":

@@ -12,6 +12,7 @@ from page_runs import PINNED, made_run, put_status, trained_run
 from pages.common.training import measuring, timing
 from pages.common.training.form import WITHOUT
 from pages.common.training.plan_fields import CHOICES, LABELS, PARTS
+from pages.common.training.plan_text import parsed, written
 from pages.common.training.plans import recommended
 from pages.common.wording import plain
 from transformer import corpora, runs
@@ -75,11 +76,23 @@ def button(at, label):
 
 
 def field(at, name):
-    for kind in (at.number_input, at.selectbox, at.text_area, at.toggle):
+    for kind in (at.number_input, at.text_input, at.selectbox, at.text_area, at.toggle):
         for element in kind:
             if element.key == f"train-{name}":
                 return element
     raise KeyError(name)
+
+
+def fill(at, name, value):
+    """The page after a value was entered in a field; None empties it."""
+    element = field(at, name)
+    return checked(element.set_value(written(value) if element.type == "text_input" else value).run())
+
+
+def shows(at, name):
+    """What a field shows, numbers as such."""
+    element = field(at, name)
+    return parsed(name, element.value) if element.type == "text_input" else element.value
 
 
 def press_train(at):
@@ -103,7 +116,7 @@ def bars(at):
 def test_the_page_is_filled_in_with_the_recipe_and_invites():
     at = open_page("train")
     plan = recommended("reverse")
-    assert field(at, "steps").value == plan.steps and field(at, "d_model").value == plan.d_model
+    assert shows(at, "steps") == plan.steps and field(at, "d_model").value == plan.d_model
     assert field(at, "sentences").value.splitlines()[0] == "a b c d e"
     assert "No runs yet" in texts(at)
     assert "235,008 parameters" in texts(at) and "not measured here yet" in texts(at)
@@ -132,7 +145,7 @@ NEW_VALUES = {
 def test_every_field_reaches_the_run(started):
     at = opened(open_page("train"))
     for name, value in NEW_VALUES.items():
-        at = checked(field(at, name).set_value(value).run())
+        at = fill(at, name, value)
     press_train(at)
     made = runs.get_run(started[0]).settings
     found = vars(made.model) | vars(made.train) | vars(made.corpus) | {"seed": made.train.seed}
@@ -144,23 +157,23 @@ def test_every_field_reaches_the_run(started):
 
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_another_corpus_brings_its_recipe_and_its_examples(corpus):
-    at = checked(field(open_page("train"), "corpus").set_value(corpus).run())
-    assert field(at, "steps").value == recommended(corpus).steps
+    at = fill(open_page("train"), "corpus", corpus)
+    assert shows(at, "steps") == recommended(corpus).steps
     assert field(at, "sentences").value.splitlines() == list(corpora.load_corpus(corpus).examples[:3])
 
 
 @pytest.mark.parametrize("preset", CHOICES["preset"])
 def test_every_preset_can_be_taken(preset):
-    at = checked(field(open_page("train"), "preset").set_value(preset).run())
+    at = fill(open_page("train"), "preset", preset)
     assert "parameters" in texts(at)
     assert field(at, "preset").value in (preset, "recipe")
 
 
 def test_a_run_may_end_by_the_clock_alone(started):
-    at = checked(field(opened(open_page("train")), "schedule").set_value("paper").run())
-    at = checked(field(at, "steps").set_value(None).run())
+    at = fill(opened(open_page("train")), "schedule", "paper")
+    at = fill(at, "steps", None)
     assert "Neither steps nor seconds" in texts(at) and train_button(at).disabled
-    at = checked(field(at, "seconds").set_value(12.0).run())
+    at = fill(at, "seconds", 12.0)
     press_train(at)
     assert runs.get_run(started[0]).settings.train.max_seconds == 12
 
@@ -182,29 +195,29 @@ def test_a_run_may_end_by_the_clock_alone(started):
     ],
 )
 def test_a_bad_setting_is_refused_at_its_field_and_nothing_is_lost(name, value, said, started):
-    at = checked(field(opened(open_page("train")), "seed").set_value(5).run())
-    at = checked(field(at, name).set_value(value).run())
+    at = fill(opened(open_page("train")), "seed", 5)
+    at = fill(at, name, value)
     sentences = [element.value for element in at.markdown if plain(said) in element.value]
     assert len(sentences) == 1 and (f"{value:,}" if isinstance(value, int) else f"{value:g}") in sentences[0].replace(
         "\\", ""
     )
     assert train_button(at).disabled and not started
-    assert field(at, name).value == value and field(at, "seed").value == 5
+    assert shows(at, name) == value and field(at, "seed").value == 5
 
 
 def test_a_contradiction_of_two_fields_is_refused():
-    at = checked(field(open_page("train", seconds="9"), "steps").set_value(None).run())
+    at = fill(open_page("train", seconds="9"), "steps", None)
     assert "no known last step" in texts(at) and train_button(at).disabled
 
 
 def test_back_to_the_recipe():
-    at = checked(field(opened(open_page("train")), "d_model").set_value(130).run())
+    at = fill(opened(open_page("train")), "d_model", 130)
     at = checked(button(at, "Back to the recipe").click().run())
     assert field(at, "d_model").value == recommended("reverse").d_model and not train_button(at).disabled
 
 
 def test_own_sentences_are_followed_and_unseen_words_named(started):
-    at = checked(field(open_page("train"), "sentences").set_value("a b c\n\nc <i>Zebra\n").run())
+    at = fill(open_page("train"), "sentences", "a b c\n\nc <i>Zebra\n")
     assert "Zebra" in texts(at) and "will never have seen" in texts(at)
     press_train(at)
     assert runs.get_run(started[0]).settings.pinned == ("a b c", "c <i>Zebra")
@@ -215,20 +228,20 @@ def test_own_sentences_are_followed_and_unseen_words_named(started):
     [("a " * 5_000, "tokens with its end mark"), ("\n".join("abcdefg"), "more than the 5")],
 )
 def test_sentences_that_cannot_be_followed_are_refused_and_stay_in_the_field(typed, said):
-    at = checked(field(open_page("train"), "sentences").set_value(typed).run())
+    at = fill(open_page("train"), "sentences", typed)
     assert said in texts(at) and train_button(at).disabled
     assert len(field(at, "sentences").value) > 10
 
 
 def test_no_sentences_at_all_may_be_followed(started):
-    press_train(checked(field(open_page("train"), "sentences").set_value("").run()))
+    press_train(fill(open_page("train"), "sentences", ""))
     assert runs.get_run(started[0]).settings.pinned == ()
 
 
 def test_what_cannot_be_started_is_said_and_nothing_is_lost(monkeypatch, room):
     room.parent.mkdir(exist_ok=True)
     room.write_text("a file where the folder of runs should be")
-    at = checked(field(open_page("train"), "seed").set_value(5).run())
+    at = fill(open_page("train"), "seed", 5)
     at = press_train(at)
     assert "The run was not started" in texts(at)
     assert field(at, "seed").value == 5
@@ -275,7 +288,7 @@ def test_the_costs_in_full_and_the_schedule_as_a_curve():
         assert said in texts(at) or plain(said) in texts(at)
     (curve,) = (json.loads(chart.proto.spec) for chart in at.get("plotly_chart"))
     assert curve["layout"]["yaxis"]["title"]["text"] == "learning rate"
-    at = checked(field(at, "d_model").set_value(130).run())
+    at = fill(at, "d_model", 130)
     assert "once its fields are right" in texts(at)
 
 
@@ -305,7 +318,7 @@ def test_an_uploaded_file_is_shown_and_trained_on(started, room):
     assert plain("one side only") in said and plain("le mot0 est ici") in said
     chart = json.loads(at.get("plotly_chart")[0].proto.spec)
     assert [bars["name"] for bars in chart["data"]] == ["source", "target"]
-    at = checked(field(at, "steps").set_value(10).run())
+    at = fill(at, "steps", 10)
     press_train(at)
     settings = runs.get_run(started[0]).settings
     assert settings.corpus.name == "corpus/my pairs.tsv" and settings.train.max_steps == 10
@@ -323,7 +336,7 @@ def test_an_uploaded_file_is_shown_and_trained_on(started, room):
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_at_the_field_and_nothing_is_lost(name, content, said):
-    at = checked(field(open_page("train"), "seed").set_value(5).run())
+    at = fill(open_page("train"), "seed", 5)
     at = upload(at, name, content)
     assert plain(said) in texts(at)
     assert field(at, "corpus").value == "reverse" and field(at, "seed").value == 5 and not train_button(at).disabled
@@ -331,11 +344,11 @@ def test_a_file_that_cannot_be_used_is_refused_at_the_field_and_nothing_is_lost(
 
 def test_a_vocabulary_that_is_too_large_is_refused_and_the_ceiling_filled_in(started):
     at = upload(open_page("train"), "mine.tsv", pairs(300))
-    at = checked(field(opened(at), "vocab_size").set_value(90_000).run())
+    at = fill(opened(at), "vocab_size", 90_000)
     assert plain("Vocabulary (90000) is too large") in texts(at) and train_button(at).disabled
     offer = next(button for button in at.button if button.label.startswith("Take "))
     at = checked(offer.click().run())
-    ceiling = field(at, "vocab_size").value
+    ceiling = shows(at, "vocab_size")
     assert f"{ceiling:,}" in offer.label and not train_button(at).disabled
     press_train(at)
     assert runs.get_run(started[0]).settings.model.vocab_size == ceiling
@@ -435,7 +448,7 @@ def test_a_failed_run_says_its_sentence_and_offers_to_resume(started):
     at = open_page("train", run=run_id)
     assert plain("The loss is no longer a finite number at step 3") in texts(at)
     assert bars(at)["tone"] == "failed"
-    checked(at.button(key="run-resume").click().run())
+    checked(at.button(key="run-primary").click().run())
     assert started == [run_id]
 
 
@@ -445,13 +458,13 @@ def test_a_run_at_work_is_drawn_live_and_takes_requests():
     put_status(run_id, state="running", phase="training", pid=me.pid, create_time=me.create_time())
     at = open_page("train", run=run_id)
     assert bars(at)["state"] == "Training"
-    at = checked(at.button(key="run-pause").click().run())
+    at = checked(at.button(key="run-primary").click().run())
     assert json.loads((runs.run_folder(run_id) / runs.REQUEST_FILE).read_text()) == {"request": "pause"}
-    assert bars(at)["state"] == "Pausing" and at.button(key="run-pause").disabled
+    assert bars(at)["state"] == "Pausing" and at.button(key="run-primary").disabled
     put_status(run_id, state="paused", phase="")
     at = checked(at.run())
     assert bars(at)["state"] == "Paused"
-    at = checked(at.button(key="run-stop").click().run())
+    at = checked(at.button(key="run-second").click().run())
     assert bars(at)["state"] == "Stopped"
 
 
@@ -461,7 +474,7 @@ def test_a_request_that_comes_too_late_is_answered_in_a_sentence():
     put_status(run_id, state="running", phase="training", pid=me.pid, create_time=me.create_time())
     at = open_page("train", run=run_id)
     put_status(run_id, state="finished")
-    at = checked(at.button(key="run-stop").click().run())
+    at = checked(at.button(key="run-second").click().run())
     assert plain(f"{run_id} cannot stop") in texts(at)
 
 
@@ -476,7 +489,7 @@ def test_a_link_that_names_a_corpus_shows_a_run_of_it_and_no_other():
     run_id = trained_run()
     other = open_page("train", corpus="copy", sentence="a b")
     assert "run" not in other.query_params and "No run of *copy* yet" in texts(other)
-    other = checked(field(other, "seed").set_value(5).run())
+    other = fill(other, "seed", 5)
     assert "run" not in other.query_params
     assert open_page("train", corpus="reverse", sentence="a b").query_params["run"] == run_id
     assert open_page("train").query_params["run"] == run_id
@@ -491,7 +504,7 @@ def test_without_a_run_of_the_corpus_its_shipped_model_is_shown():
 def test_plan_and_run_survive_a_page_change():
     run_id = trained_run()
     made_run()
-    at = checked(field(open_page("train", run=run_id), "seed").set_value(5).run())
+    at = fill(open_page("train", run=run_id), "seed", 5)
     at = checked(at.switch_page("pages/attention.py").run())
     at.query_params.clear()
     at = checked(at.switch_page("pages/train.py").run())
@@ -500,14 +513,16 @@ def test_plan_and_run_survive_a_page_change():
 
 def test_every_field_has_a_label():
     at = opened(open_page("train"))
-    labels = {element.label for kind in (at.number_input, at.selectbox, at.text_area) for element in kind}
+    labels = {
+        element.label for kind in (at.number_input, at.text_input, at.selectbox, at.text_area) for element in kind
+    }
     others = {"start_from", "others", "causal_mask", "scale_scores", "residual"}
     assert {label for name, label in LABELS.items() if name not in others} <= labels
 
 
 def test_a_rerun_that_left_before_the_url_changed_takes_nothing_back(started):
     at = open_page("train", seed="3")
-    at = checked(field(at, "sentences").set_value("a b").run())
+    at = fill(at, "sentences", "a b")
     del at.query_params["sentence"]  # as the browser still has it
     press_train(at)
     assert runs.get_run(started[0]).settings.pinned == ("a b",)
@@ -515,7 +530,7 @@ def test_a_rerun_that_left_before_the_url_changed_takes_nothing_back(started):
 
 def test_the_back_button_brings_the_plan_before_back(monkeypatch):
     at = open_page("train", seed="3")
-    at = checked(field(at, "seed").set_value(4).run())
+    at = fill(at, "seed", 4)
     monkeypatch.setattr("pages.common.training.memory._ON_ITS_WAY_S", 0.0)
     at.query_params["seed"] = "3"
     assert field(checked(at.run()), "seed").value == 3

@@ -3,16 +3,14 @@
 What else they share is found through here too: the frame (model_controls.py), the switches (switch_panel.py).
 """
 
-from collections.abc import Callable
-from typing import Literal
-
 import streamlit as st
 
+from pages.common.fields import Width, box, segments, toggle
 from pages.common.model_controls import change_text, frame
 from pages.common.scene import Change, Scene, change, edit_marks, n_layers, say
 from pages.common.state import choose, problems, visit, write_url
 from pages.common.switch_panel import switch_chips, switch_popover
-from pages.common.view import Place, with_heads
+from pages.common.view import with_heads
 from transformer.lab import KIND_SITES, AttentionKind
 
 __all__ = [
@@ -48,14 +46,21 @@ def choose_head(scene: Scene) -> None:
         choose_kind(scene)
         choose_layer(scene, width=80)
         heads = list(range(scene.lab.model.config.n_heads))
-        _box("choose-head", "Head", heads, scene.head, lambda head: choose(head=head), width=80)
+        box("Head", heads, scene.head, lambda head: choose(head=head), key="choose-head", width=80)
         _head_switches(scene)
     say(*problems("kind", "layer", "head"))
 
 
 def choose_kind(scene: Scene) -> None:
     """Which of the three attentions."""
-    _segments("choose-kind", "Attention", list(_KIND_LABELS), scene.view.kind, "kind", _KIND_LABELS.__getitem__)
+    segments(
+        "Attention",
+        tuple(_KIND_LABELS),
+        scene.view.kind,
+        lambda kind: choose(kind=kind),
+        key="choose-kind",
+        names=_KIND_LABELS.__getitem__,
+    )
 
 
 def choose_layer_or_average(scene: Scene) -> None:
@@ -66,14 +71,21 @@ def choose_layer_or_average(scene: Scene) -> None:
     with right:
         heads = [AVERAGE, *range(scene.lab.model.config.n_heads)]
         head = AVERAGE if scene.view.head is None else scene.head
-        _box("choose-head", "Head", heads, head, lambda h: choose(head=None if h == AVERAGE else h), _head_name)
+        box(
+            "Head",
+            heads,
+            head,
+            lambda head: choose(head=None if head == AVERAGE else head),
+            key="choose-head",
+            names=_head_name,
+        )
     say(*problems("layer", "head"))
 
 
-def choose_layer(scene: Scene, *, width: int | Literal["stretch"] = "stretch") -> None:
+def choose_layer(scene: Scene, *, width: Width = "stretch") -> None:
     """A box with the layers of the stack."""
     layers = list(range(n_layers(scene.lab.model.config, scene.view.kind)))
-    _box("choose-layer", "Layer", layers, scene.layer, lambda layer: choose(layer=layer), width=width)
+    box("Layer", layers, scene.layer, lambda layer: choose(layer=layer), key="choose-layer", width=width)
 
 
 def _head_switches(scene: Scene) -> None:
@@ -87,52 +99,14 @@ def _head_switches(scene: Scene) -> None:
         choose(switches=with_heads(visit().view, stack, layer, block, heads).switches)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", width="content"):
-        _toggle(f"Head {head} off", "switch-head", head in off, lambda on: set_heads(_flipped(off, head, on)))
-        _toggle(
+        toggle(f"Head {head} off", head in off, lambda on: set_heads(_flipped(off, head, on)), key="switch-head")
+        toggle(
             f"All {n_heads} off",
-            "switch-block",
             off == everything,
             lambda on: set_heads(everything if on else frozenset()),
+            key="switch-block",
         )
         switch_popover(scene, "More switches")
-
-
-def _box(
-    key: str,
-    label: str,
-    options: list,
-    value: object,
-    apply: Callable,
-    format_func: Callable[..., str] = str,
-    width: int | Literal["stretch"] = "stretch",
-) -> None:
-    st.session_state[key] = value
-    st.selectbox(
-        label,
-        options,
-        key=key,
-        format_func=format_func,
-        width=width,
-        on_change=lambda: apply(st.session_state[key]),
-    )
-
-
-def _segments(key: str, label: str, options: list, value: object, name: Place, format_func: Callable[..., str]) -> None:
-    st.session_state[key] = value
-    st.segmented_control(
-        label,
-        options,
-        key=key,
-        format_func=format_func,
-        required=True,
-        label_visibility="collapsed",
-        on_change=lambda: choose(**{name: st.session_state[key]}),
-    )
-
-
-def _toggle(label: str, key: str, value: bool, apply: Callable[[bool], None]) -> None:
-    st.session_state[key] = value
-    st.toggle(label, key=key, on_change=lambda: apply(st.session_state[key]))
 
 
 def _flipped(off: frozenset[int], head: int, on: bool) -> frozenset[int]:

@@ -9,14 +9,13 @@ from dataclasses import replace
 import streamlit as st
 
 from pages.common import loading, wording
+from pages.common.fields import box, line
 from pages.common.scene import Scene, say, sentence
 from pages.common.state import choose, follow_url, problems, visit, write_url
 from pages.common.switch_check import with_usable_switches
 from pages.common.view import Problem, fit
 from transformer.lab import Lab
 from transformer.settings import CheckpointError
-
-_MODEL, _TEXT = "choose-model", "choose-text"
 
 
 def frame(question: str, own: Mapping[str, str] | None = None) -> Scene:
@@ -106,10 +105,9 @@ def _choices(names: list[str], shipped: dict[str, bool], lab: Lab) -> None:
     memory = visit()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         label = "Model" if shipped[lab.name] else "Model · your run"
-        st.session_state[_MODEL] = lab.name
-        st.selectbox(label, names, key=_MODEL, width=200, on_change=lambda: _change_model(st.session_state[_MODEL]))
-        st.session_state[_TEXT] = memory.view.text if memory.draft is None else memory.draft
-        st.text_input("Sentence", key=_TEXT, width="stretch", on_change=lambda: change_text(st.session_state[_TEXT]))
+        box(label, names, lab.name, _change_model, key="choose-model", width=200)
+        text = memory.view.text if memory.draft is None else memory.draft
+        line("Sentence", text, change_text, key="choose-text")
         # A popover that was used is drawn anew, closed, over the new result.
         with st.popover("Examples", key=f"examples-{memory.changes}"):
             for text in loading.examples(lab):

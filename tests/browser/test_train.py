@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from app_server import Server, running_app
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from transformer import runs
 from transformer.lab import load
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.browser
 TRAINING_MS = 180_000
 """For a hundred steps of the smallest sizes on a busy machine."""
 SMALL = {"d_model": 32, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 1, "n_decoder_layers": 1, "threads": 1}
+CODE_OF_FIELDS = re.compile(r"/(NumberInput|TextInput|TextArea|Selectbox|ButtonGroup)\.[^/]*\.js$")
 
 
 @pytest.fixture(autouse=True)
@@ -61,9 +62,26 @@ def press(page: Page, name: str, word: str) -> None:
     state(page, word)
 
 
+def test_train_pressed_before_the_fields_are_painted_starts_what_the_link_says(page: Page, server: Server):
+    """A slow machine or line: the button is there, the code of the fields on its way, and the page runs once more."""
+    held: list[Route] = []
+    page.route(CODE_OF_FIELDS, lambda route: held.append(route))
+    page.goto(server.link("train", **SMALL, batch_tokens=256, precision="float32", steps=20, evaluate_every=10))
+    first = train(page, server)
+    assert len(held) == 5, "these are the names of the fields' code"
+    page.unroute_all()  # lets them come
+    expect(page.get_by_role("spinbutton", name="d_model")).to_have_value("32")
+    expect(page.get_by_role("textbox", name="End after, steps")).to_have_value("20")
+    second = train(page, server)
+    for run in (first, second):
+        settings = runs.get_run(run).settings
+        assert (settings.corpus.name, settings.model.d_model, settings.model.n_heads) == ("reverse", 32, 2)
+        assert (settings.train.max_steps, settings.train.batch_tokens, settings.pinned[0]) == (20, 256, "a b c d e")
+
+
 def test_train_reverse_for_100_steps_then_look_inside_it(page: Page, server: Server):
     open_small(page, server, evaluate_every=25)
-    steps = page.get_by_role("spinbutton", name="End after, steps")
+    steps = page.get_by_role("textbox", name="End after, steps")
     steps.fill("100")
     steps.press("Enter")
     page.wait_for_url("**steps=100**")

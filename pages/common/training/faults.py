@@ -3,7 +3,7 @@
 Only what the fields say by themselves. What depends on the text of the corpus is start.py's.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from pages.common.training.corpora import config_name
@@ -16,6 +16,7 @@ from pages.common.training.plan_fields import (
     NOUNS,
     WHOLE,
 )
+from pages.common.training.plan_text import short
 from pages.common.training.plans import NUMBERS, Plan, recommended
 from transformer.config import CorpusConfig
 from transformer.corpora import CorpusError
@@ -41,6 +42,14 @@ def faults(plan: Plan) -> dict[str, str]:
     if not found and plan.others:
         found |= _refused_together(plan)
     return {name: found[name] for name in LABELS if name in found}
+
+
+def misread(drafts: Mapping[str, str]) -> dict[str, str]:
+    """For each number field with something else in it, a sentence."""
+    return {
+        name: f"“{short(text)}” is not a number: write digits, as 500 or 0.5, or leave the field empty."
+        for name, text in drafts.items()
+    }
 
 
 def notes(plan: Plan) -> dict[str, str]:

@@ -1,13 +1,16 @@
 """The fields of the Train page: each shows the plan, hands back what is typed, and has its sentence beneath it."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 import streamlit as st
 
-from pages.common.controls import say
+from pages.common.fields import box, line, lines, number, toggle
+from pages.common.scene import say
 from pages.common.training import corpora
-from pages.common.training.memory import change, change_part, key_of, memory
+from pages.common.training.memory import change, change_part, key_of, memory, type_number
 from pages.common.training.plan_fields import CHOICES, LABELS, MAY_BE_EMPTY, WHOLE, Part
+from pages.common.training.plan_text import written
 from pages.common.visitor import visitor
 from transformer.devices import devices_present
 
@@ -26,9 +29,8 @@ PLACEHOLDERS = {
     **{"steps": "no limit", "seconds": "no limit"},
 }
 STEPS: dict[str, int | float] = {
-    **{"d_model": 32, "d_ff": 32, "steps": 50, "evaluate_every": 10, "warmup_steps": 50, "batch_tokens": 256},
-    **{"learning_rate": 1e-4, "dropout": 0.05, "label_smoothing": 0.05, "seconds": 10.0, "target_percent": 1.0},
-    **{"vocab_size": 500, "max_length": 16},
+    **{"d_model": 32, "d_ff": 32, "evaluate_every": 10, "warmup_steps": 50, "batch_tokens": 256},
+    **{"learning_rate": 1e-4, "dropout": 0.05, "label_smoothing": 0.05, "max_length": 16},
 }
 """What one press of + adds."""
 HELP = {
@@ -93,44 +95,52 @@ def fields(names: Sequence[str], faults: Mapping[str, str], notes: Mapping[str, 
 
 def text_field(value: str, faults: Mapping[str, str], notes: Mapping[str, str]) -> None:
     """The sentences to follow."""
-    _put("sentences", value)
-    st.text_area(
-        LABELS["sentences"],
-        key=key_of("sentences"),
-        height=128,
-        help=HELP["sentences"],
-        on_change=change,
-        args=("sentences",),
-    )
-    sentences(("sentences",), faults, notes)
+    name = "sentences"
+    lines(LABELS[name], value, partial(change, name), key=key_of(name), height=128, help=HELP[name])
+    sentences((name,), faults, notes)
 
 
 def part_switches(left_out: Collection[Part]) -> None:
     """A switch for each part that a run can leave out, each with what to expect."""
     for part, (label, expected) in WITHOUT.items():
-        key = key_of(f"without-{part}")
-        if st.session_state.get(key) != (part in left_out):
-            st.session_state[key] = part in left_out
-        st.toggle(label, key=key, on_change=change_part, args=(part,))
+        toggle(label, part in left_out, partial(change_part, part), key=key_of(f"without-{part}"))
         st.caption(expected)
 
 
 def field(name: str) -> None:
-    """One field, which shows what the plan has."""
-    value = getattr(memory().plan, name)
-    _put(name, value)
-    shared = {"key": key_of(name), "help": HELP.get(name), "on_change": change, "args": (name,)}
+    """One field, which shows what the plan has.
+
+    A number that may be left out is typed as text: a number field of the browser's own that has a default cannot be
+    emptied, and one without a default may lose its number (`pages/common/fields.py`).
+    """
+    now = memory()
+    value, label, key, help = getattr(now.plan, name), LABELS[name], key_of(name), HELP.get(name)
     if name in CHOICES or name in ("corpus", "device"):
-        found = {"corpus": lambda: corpora.offered(visitor()), "device": devices_present}
-        options = found.get(name, lambda: CHOICES[name])()
-        options = options if value in options else (*options, value)
-        names = corpora.titles(options) if name == "corpus" else NAMES
-        st.selectbox(LABELS[name], options, format_func=lambda choice: str(names.get(choice, choice)), **shared)
+        _choice(name, value)
+    elif name in MAY_BE_EMPTY:
+        typed = now.drafts.get(name, written(value))
+        line(label, typed, partial(type_number, name), key=key, placeholder=PLACEHOLDERS[name], help=help)
     else:
-        empty = {"value": None, "placeholder": PLACEHOLDERS[name]} if name in MAY_BE_EMPTY else {}
-        st.number_input(
-            LABELS[name], step=STEPS.get(name, 1), format="%d" if name in WHOLE else "%g", **shared, **empty
-        )
+        whole = name in WHOLE and (value is None or float(value).is_integer())
+        kind, step = int if whole else float, STEPS.get(name, 1)
+        shown = None if value is None else kind(value)
+        number(label, shown, partial(change, name), key=key, step=kind(step), format="%d" if whole else "%g", help=help)
+
+
+def _choice(name: str, value: str) -> None:
+    found = {"corpus": lambda: corpora.offered(visitor()), "device": devices_present}
+    options = found.get(name, lambda: CHOICES[name])()
+    options = options if value in options else (*options, value)
+    names = corpora.titles(options) if name == "corpus" else NAMES
+    box(
+        LABELS[name],
+        options,
+        value,
+        partial(change, name),
+        key=key_of(name),
+        names=lambda choice: str(names.get(choice, choice)),
+        help=HELP.get(name),
+    )
 
 
 def sentences(names: Sequence[str], faults: Mapping[str, str], notes: Mapping[str, str]) -> None:
@@ -140,12 +150,3 @@ def sentences(names: Sequence[str], faults: Mapping[str, str], notes: Mapping[st
             say(faults[name])
         elif name in notes:
             st.caption(notes[name])
-
-
-def _put(name: str, value: object) -> None:
-    """Shows a value in a field. Only where it differs: what a visitor is typing elsewhere stays untouched."""
-    key = key_of(name)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        value = value if name in WHOLE else float(value)
-    if key not in st.session_state or st.session_state[key] != value:
-        st.session_state[key] = value

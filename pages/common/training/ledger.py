@@ -66,9 +66,8 @@ def _in_hand(entry: Entry, found: Sequence[Entry]) -> None:
         if entry.run is not None:
             run_state.forget_answered(entry.run)
             run_state.actions(entry.run, key="ledger")
-        if entry.run is None or entry.run.loadable:
-            text = entry.settings.pinned[0] if entry.settings.pinned else ""
-            run_state.look_inside(entry.name, text)
+        text = entry.settings.pinned[0] if entry.settings.pinned else ""
+        run_state.look_inside(entry.name, text, disabled=entry.run is not None and not entry.run.loadable)
         if entry.run is not None:
             st.page_link("pages/train.py", label="Watch it", query_params={"run": entry.name})
     if entry.run is not None:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from pages.common.training import corpora, plans
 from pages.common.training.plan_fields import PARTS
+from pages.common.training.plan_text import parsed
 from pages.common.training.plans import FIRST_CORPUS, Plan, recommended
 from transformer.runs import Run
 from transformer.settings import is_name
@@ -32,6 +33,8 @@ class Memory:
     look: str = LOOKS[0]
     named: bool = False
     """Whether a link or the visitor named the corpus: a run of another then does not come up beside it unasked."""
+    drafts: dict[str, str] = field(default_factory=dict)
+    """What stands in number fields and is no number; the plan then has the number before it."""
     problems: dict[str, str] = field(default_factory=dict)
     """Sentences about a link, by field; gone with the next change."""
     written: dict[str, list[str]] | None = None
@@ -60,10 +63,9 @@ def key_of(name: str) -> str:
     return f"train-{name}"
 
 
-def change(name: str) -> None:
-    """Takes over what now stands in a field; for callbacks."""
+def change(name: str, value: Any) -> None:
+    """Takes over what a visitor entered in a field."""
     now = memory()
-    value: Any = st.session_state[key_of(name)]
     match name:
         case "corpus":
             take_corpus(value)
@@ -76,11 +78,22 @@ def change(name: str) -> None:
     _changed(now)
 
 
-def change_part(part: plans.Part) -> None:
-    """Takes over a switch for a part of the model; for callbacks."""
+def type_number(name: str, text: str) -> None:
+    """Takes over a number that was typed as text; what is no number stays in the field, and is refused there."""
+    now = memory()
+    now.drafts.pop(name, None)
+    try:
+        change(name, parsed(name, text.strip()))
+    except ValueError:
+        now.drafts[name] = text
+        _changed(now)
+
+
+def change_part(part: plans.Part, left_out: bool) -> None:
+    """Takes over a switch for a part of the model."""
     now = memory()
     assert part in PARTS, part
-    now.plan = now.plan.with_part(part, present=not st.session_state[key_of(f"without-{part}")])
+    now.plan = now.plan.with_part(part, present=not left_out)
     _changed(now)
 
 
@@ -88,13 +101,14 @@ def put(name: str, value: Any) -> None:
     """Fills a value in, as a button offers it; for callbacks."""
     now = memory()
     now.plan = replace(now.plan, **{name: value})
+    now.drafts.pop(name, None)
     _changed(now)
 
 
 def take_corpus(corpus: str) -> None:
     """Fills in the recipe of another corpus."""
     now = memory()
-    now.plan, now.named = now.plan.with_corpus(corpus), True
+    now.plan, now.drafts, now.named = now.plan.with_corpus(corpus), {}, True
     _changed(now)
 
 
@@ -111,7 +125,7 @@ def _changed(now: Memory) -> None:
 def reset() -> None:
     """Puts every field back to what is recommended for the corpus; for callbacks."""
     now = memory()
-    now.plan = recommended(now.plan.corpus)
+    now.plan, now.drafts = recommended(now.plan.corpus), {}
     _changed(now)
 
 
@@ -140,7 +154,7 @@ def follow_url() -> None:
     late = any(url == in_url for _, url in now.replaced)
     if in_url and in_url != now.written and not now.touched and not late:
         now.plan, wrong = plans.read(in_url)
-        now.written = in_url
+        now.written, now.drafts = in_url, {}
         now.problems, now.named = dict(wrong), "corpus" in in_url
         now.run = in_url["run"][-1] if "run" in in_url else ""
         if now.run and not is_name(now.run):

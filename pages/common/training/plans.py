@@ -4,14 +4,12 @@ A plan may be wrong: it holds what was typed, and `faults.py` says, field by fie
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from pages.common.training.corpora import config_name, of_run
 from pages.common.training.plan_fields import (
-    CHOICES,
     CORPUS_FIELDS,
     MODEL_FIELDS,
     NO_STEP_LIMIT,
@@ -19,19 +17,18 @@ from pages.common.training.plan_fields import (
     PARTS,
     RECIPE,
     SIZES,
-    SWITCHES,
     TRAIN_FIELDS,
     WHOLE,
     Part,
 )
+from pages.common.training.plan_text import expected, parsed, short, written
 from transformer.config import PRESETS, CorpusConfig, ModelConfig, TrainConfig
 from transformer.corpora import CorpusError
 from transformer.recipes import recipe_for
-from transformer.settings import Settings, is_name
+from transformer.settings import Settings
 
 Number = float | int | None
 FIRST_CORPUS = "reverse"
-_DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d{1,2})?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +117,7 @@ class Plan:
         for name in _IN_URL:
             value = getattr(self, name)
             if value != getattr(recipe, name):
-                found[name] = _written(value)
+                found[name] = written(value)
         if self.sentences is not None:
             found["sentence"] = list(self.sentences) or [""]
         if self.others:
@@ -216,16 +213,16 @@ def read(parameters: Mapping[str, Sequence[str]]) -> tuple[Plan, tuple[tuple[str
             continue
         text = parameters[name][-1]
         try:
-            plan = replace(plan, **{name: _parsed(name, text)})
+            plan = replace(plan, **{name: parsed(name, text)})
         except ValueError:
-            wrong.append((name, f"The link asks for “{_short(text)}” here, which is not {_expected(name)}."))
+            wrong.append((name, f"The link asks for “{short(text)}” here, which is not {expected(name)}."))
     if "sentence" in parameters:
         plan = replace(plan, sentences=tuple(text for text in parameters["sentence"] if text.strip()))
     for text in parameters.get("set", ()):
         try:
             plan = _with_other(plan, text)
         except ValueError as error:
-            wrong.append(("others", f"The link asks for “{_short(text)}”, which is no setting: {error}."))
+            wrong.append(("others", f"The link asks for “{short(text)}”, which is no setting: {error}."))
     return plan, tuple(wrong)
 
 
@@ -267,43 +264,3 @@ def _with_other(plan: Plan, text: str) -> Plan:
         raise ValueError("it has no single value")
     replace(dict(zip(_CONFIGS, recommended(plan.corpus).configs(), strict=True))[kind], **{field: value})
     return replace(plan, others=(*((n, v) for n, v in plan.others if n != name), (name, value)))
-
-
-def _written(value: object) -> str:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "on" if value else "off"
-        case float():
-            return f"{value:.12g}"
-    return str(value)
-
-
-def _parsed(name: str, text: str) -> Any:
-    if name in CHOICES or name in SWITCHES:
-        if text not in CHOICES.get(name, ("on", "off")):
-            raise ValueError(text)
-        return text == "on" if name in SWITCHES else text
-    if name in ("device", "start_from"):
-        if not (_DEVICE.fullmatch(text) if name == "device" else is_name(text)):
-            raise ValueError(text)
-        return text
-    if text == "":
-        return None
-    number = float(text)
-    if not abs(number) < 1e12:
-        raise ValueError(text)
-    return int(number) if name in WHOLE and number.is_integer() else number
-
-
-def _expected(name: str) -> str:
-    if name in CHOICES:
-        return f"one of {', '.join(CHOICES[name])}"
-    if name in SWITCHES:
-        return "on or off"
-    return {"device": "auto, cpu, cuda, cuda:N or mps", "start_from": "the name of a run"}.get(name, "a number")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:40]}…"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.common.components.run_curve import Panel, run_curve
+from pages.common.fields import pills
 from pages.common.training.data import Progress
 from transformer.figures.curves import EXACT_MATCH_TITLE, LOSS_TITLE, X_TITLES, Curve
 from transformer.runs import Run
@@ -13,7 +14,6 @@ from transformer.settings import Settings
 
 PARAMETER = "curve"
 FIRST = ("loss", "exact match")
-_KEY = "run-curves"
 _LOW, _TALL = 90, 190
 _PERCENT = (0.0, 100.0)
 
@@ -49,15 +49,7 @@ def draw_curves(run: Run, progress: Progress) -> None:
         return
     offered = [name for name in QUANTITIES if name not in ("BLEU", "chrF") or _has(progress, name)]
     chosen = [name for name in offered if name in _chosen()]
-    st.session_state[_KEY] = chosen
-    st.pills(
-        "Curves",
-        offered,
-        key=_KEY,
-        selection_mode="multi",
-        label_visibility="collapsed",
-        on_change=lambda: _choose(st.session_state[_KEY]),
-    )
+    pills("Curves", offered, chosen, _choose, key="run-curves")
     if not chosen:
         st.caption("Choose what to see over the steps.")
         return

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
+from pages.common.fields import box
 from pages.common.training import timing
 from pages.common.training.memory import memory
 from pages.common.visitor import visitor
@@ -85,17 +86,27 @@ def forget_answered(run: Run) -> None:
 
 
 def actions(run: Run, *, key: str) -> None:
-    """The buttons that fit the run's state: pause or resume, stop, cancel. Draws into the container at hand."""
-    if run.status.waiting:
-        _button("Cancel", "stop", run, key, icon=":material/close:")
-        return
-    waiting = run.id in memory().asked and run.status.active
-    if run.status.active:
-        _button("Pause", "pause", run, key, disabled=waiting, icon=":material/pause:")
-    elif run.resumable:
-        _button("Resume", "resume", run, key, icon=":material/play_arrow:")
-    if run.status.active or run.status.state == "paused":
-        _button("Stop", "stop", run, key, disabled=waiting, icon=":material/stop:")
+    """Pause or Resume, and Stop or Cancel: both always there and each in its place, whatever the run's state.
+
+    A button that went, came or moved between press and release, as the state changed, would lose the click. Draws
+    into the container at hand.
+    """
+    status = run.status
+    asked = run.id in memory().asked and status.active
+    if run.resumable or (status.state == "queued" and not status.active):
+        label = "Resume" if run.resumable else "Start"
+        _button(label, "resume", run, f"{key}-primary", icon=":material/play_arrow:")
+    else:
+        _button("Pause", "pause", run, f"{key}-primary", disabled=asked or not status.active, icon=":material/pause:")
+    label, icon = ("Cancel", ":material/close:") if status.waiting else ("Stop", ":material/stop:")
+    _button(
+        label,
+        "stop",
+        run,
+        f"{key}-second",
+        disabled=asked or not (status.active or status.state == "paused"),
+        icon=icon,
+    )
 
 
 def look_inside(
@@ -106,6 +117,7 @@ def look_inside(
     layer: int | None = None,
     head: int | None = None,
     step: int | None = None,
+    disabled: bool = False,
 ) -> None:
     """The link that opens the Attention page on this model; `step` is that of its weights, said where it is known.
 
@@ -118,7 +130,8 @@ def look_inside(
         "pages/attention.py",
         label="Look inside",
         icon=":material/search:",
-        help="Opens the Attention page on the newest weights",
+        help="There are no weights to look into yet" if disabled else "Opens the Attention page on the newest weights",
+        disabled=disabled,
         query_params={k: str(v) for k, v in parameters.items() if v is not None},
     )
     if step is not None:
@@ -127,20 +140,8 @@ def look_inside(
 
 def choose_run(found: Sequence[Run], chosen: str, *, key: str, on_choice: Callable[[str], None]) -> None:
     """The box to choose a run by name."""
-    if st.session_state.get(key) != chosen:
-        st.session_state[key] = chosen
-    st.selectbox(
-        "Run",
-        [run.id for run in found],
-        key=key,
-        label_visibility="collapsed",
-        width=180,
-        on_change=lambda: on_choice(st.session_state[key]),
-    )
+    box("Run", [run.id for run in found], chosen, on_choice, key=key, width=180, hide_label=True)
 
 
 def _button(label: str, request: str, run: Run, key: str, *, icon: str, disabled: bool = False) -> None:
-    # All of one width: a button that moved between press and release, as the run's state changed, would lose the click.
-    st.button(
-        label, key=f"{key}-{request}", icon=icon, width=112, disabled=disabled, on_click=act, args=(run.id, request)
-    )
+    st.button(label, key=key, icon=icon, width=112, disabled=disabled, on_click=act, args=(run.id, request))

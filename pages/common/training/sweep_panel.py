@@ -8,6 +8,7 @@ import streamlit as st
 from pages.common import wording
 from pages.common.components.run_table import Column, run_table
 from pages.common.controls import say
+from pages.common.fields import box
 from pages.common.pictures import is_dark
 from pages.common.training import run_state, timing
 from pages.common.training.compare import QUANTITIES, Entry, draw_curves, entries, last_of, quantities_of
@@ -39,7 +40,7 @@ _COLUMNS: tuple[Column, ...] = (
     *(("run", False), ("state", False), ("step", True), ("exact match, %", True)),
     *(("validation loss", True), ("time", True)),
 )
-_METRIC, _SWEEP = "metric", "sweep-on-show"
+_METRIC = "metric"
 
 
 def sweep_panel(found: Sequence[Entry]) -> None:
@@ -81,19 +82,17 @@ def _chosen(made: Sequence[Sweep]) -> Sweep:
     return sweep
 
 
-def _choose() -> None:
+def _choose(sweep: str) -> None:
     now = ledger()
-    now.sweep, now.hidden, now.refusals = st.session_state[_SWEEP], frozenset(), ()
+    now.sweep, now.hidden, now.refusals = sweep, frozenset(), ()
 
 
 def _head(sweep: Sweep, made: Sequence[Sweep]) -> None:
     now = ledger()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if len(made) > 1:
-            if st.session_state.get(_SWEEP) != sweep.id:
-                st.session_state[_SWEEP] = sweep.id
             names = [sweep.id for sweep in made]
-            st.selectbox("Sweep", names, key=_SWEEP, label_visibility="collapsed", width=260, on_change=_choose)
+            box("Sweep", names, sweep.id, _choose, key="sweep-on-show", width=260, hide_label=True)
         else:
             st.markdown(f"##### {wording.plain(sweep.id)}", width="content")
         if sweep.active:
@@ -192,9 +191,10 @@ def _form(found: Sequence[Entry]) -> None:
     st.markdown("##### A new sweep")
     left, middle, right = st.columns([2, 2, 3], gap="small")
     with left:
+        first = ledger().chosen if ledger().chosen in names else names[0]
         if st.session_state.get(BASE) not in names:
-            st.session_state[BASE] = ledger().chosen if ledger().chosen in names else names[0]
-        chosen = st.selectbox("Everything else as in", names, key=BASE, bind="query-params")
+            st.session_state[BASE] = first
+        chosen = st.selectbox("Everything else as in", names, index=names.index(first), key=BASE, bind="query-params")
     entry = next(entry for entry in found if entry.name == chosen)
     settings = entry.settings
     base = Base(

@@ -1,14 +1,15 @@
 """The timeline: one sentence through the training of a run. Scrub it, play it, see which head formed and when."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import streamlit as st
 
 from pages.common import loading, wording
 from pages.common.components.run_film import film_picks
-from pages.common.controls import say
+from pages.common.fields import box, line, segments
+from pages.common.scene import say
 from pages.common.training import timing
 from pages.common.training.timeline_film import draw_film
 from pages.common.training.timeline_frames import Reel, Snapshot, advance, snapshots_of
@@ -159,26 +160,37 @@ def _controls(run: Run) -> None:
     """The sentence; which attention, layer and head; whose words the rows are."""
     now, config = timeline(), run.settings.model
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.session_state["timeline-text"] = _text(run) if now.draft is None else now.draft
-        st.text_input("Any sentence", key="timeline-text", width="stretch", on_change=_take_text, args=(run,))
+        shown = _text(run) if now.draft is None else now.draft
+        line("Any sentence", shown, partial(_show_text, run), key="timeline-text")
         with st.popover("Examples"):
             for text in _offered(run):
                 st.button(text, key=f"timeline-example-{text}", type="tertiary", on_click=_show_text, args=(run, text))
     layer, head = now.view.place(config)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        _segments("kind", "Attention", _KINDS, now.view.kind, lambda kind: choose(kind=kind))
-        _box("layer", "Layer", now.view.n_layers(config), layer)
-        _box("head", "Head", config.n_heads, head)
-    _segments("rows", "What the decoder reads", _ROWS, now.view.rows, lambda rows: choose(rows=rows))
-
-
-def _take_text(run: Run) -> None:
-    _show_text(run, st.session_state["timeline-text"].strip())
+        segments(
+            "Attention",
+            tuple(_KINDS),
+            now.view.kind,
+            lambda kind: choose(kind=kind),
+            key="timeline-kind",
+            names=_KINDS.__getitem__,
+        )
+        layers, heads = range(now.view.n_layers(config)), range(config.n_heads)
+        box("Layer", layers, layer, lambda layer: choose(layer=layer), key="timeline-layer", width=80)
+        box("Head", heads, head, lambda head: choose(head=head), key="timeline-head", width=80)
+    segments(
+        "What the decoder reads",
+        tuple(_ROWS),
+        now.view.rows,
+        lambda rows: choose(rows=rows),
+        key="timeline-rows",
+        names=_ROWS.__getitem__,
+    )
 
 
 def _show_text(run: Run, text: str) -> None:
     """Takes a sentence where the model can read it; else leaves it in the field, with a sentence saying why."""
-    now, longest = timeline(), run.settings.model.max_length
+    now, longest, text = timeline(), run.settings.model.max_length, text.strip()
     length = len(load_tokenizer(run.folder).encode(text)) + 1
     if 1 < length <= longest:
         now.draft, now.held = None, False
@@ -191,26 +203,6 @@ def _show_text(run: Run, text: str) -> None:
         else f"“{text[:40]}…” has {length:,} tokens with its end mark, and the model takes {longest}: shorten it."
     )
     now.problems = (f"{said} Below is still the last sentence.",)
-
-
-def _segments(name: str, label: str, options: dict[Any, str], value: object, apply: Callable[[Any], None]) -> None:
-    key = f"timeline-{name}"
-    st.session_state[key] = value
-    st.segmented_control(
-        label,
-        list(options),
-        key=key,
-        format_func=options.__getitem__,
-        required=True,
-        label_visibility="collapsed",
-        on_change=lambda: apply(st.session_state[key]),
-    )
-
-
-def _box(name: str, label: str, count: int, value: int) -> None:
-    key = f"timeline-{name}"
-    st.session_state[key] = value
-    st.selectbox(label, range(count), key=key, width=80, on_change=lambda: choose(**{name: int(st.session_state[key])}))
 
 
 def _say_jump(jump: Jump, steps: Sequence[int]) -> None:

@@ -91,12 +91,17 @@ def _head(run: Run, progress: Progress) -> None:
         else:
             st.markdown(f"##### {run.id}", width="content")
         run_state.actions(run, key="run")
-        if run.loadable:
-            view, text = timeline().view, pinned[0] if pinned else ""
-            layer, head = view.place(run.settings.model)
-            run_state.look_inside(
-                run.id, view.text or text, kind=view.kind, layer=layer, head=head, step=newest_step(run)
-            )
+        view, text = timeline().view, pinned[0] if pinned else ""
+        layer, head = view.place(run.settings.model)
+        run_state.look_inside(
+            run.id,
+            view.text or text,
+            kind=view.kind,
+            layer=layer,
+            head=head,
+            step=newest_step(run) if run.loadable else None,
+            disabled=not run.loadable,
+        )
     run_readings(
         state=run_state.state_word(run).capitalize(),
         tone=run.status.state,
