@@ -1,13 +1,15 @@
 """Positions: the sinusoids of section 3.5 and a learned table, seen, compared, shifted, found again in the scores."""
 
 from pages.common import controls
-from pages.common.export_pages import take_tables_away
 from pages.common.position_beyond import draw_beyond
 from pages.common.position_break import draw_break
 from pages.common.position_choices import SECTIONS, choices, segments
+from pages.common.position_distances import draw_distances
+from pages.common.position_scores import draw_scores
+from pages.common.position_shifts import draw_shifts
 from pages.common.position_study import draw_study
+from pages.common.position_table_view import draw_table
 from pages.common.position_tables import tables
-from pages.common.position_views import draw_distances, draw_scores, draw_shifts, draw_table
 
 chosen = choices()
 scene = controls.frame(
@@ -17,13 +19,11 @@ scene = controls.frame(
 segments("section", "Look at", SECTIONS, chosen.section)
 match chosen.section:
     case "table":
-        shown = tables(scene, chosen)
-        draw_table(shown)
-        take_tables_away(scene, shown)
+        draw_table(scene, tables(scene, chosen))
     case "distances":
-        draw_distances(tables(scene, chosen))
+        draw_distances(scene, tables(scene, chosen))
     case "shifts":
-        draw_shifts(tables(scene, chosen))
+        draw_shifts(scene, tables(scene, chosen))
     case "scores":
         draw_scores(scene, chosen)
     case "break":
@@ -31,4 +31,4 @@ match chosen.section:
     case "beyond":
         draw_beyond(scene, chosen)
     case "study":
-        draw_study(chosen)
+        draw_study(scene, chosen)

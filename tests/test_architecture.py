@@ -21,8 +21,8 @@ ROOMS = [
     "evaluation team",
     "training analysis engines",
     """continuing run_archive foreign_zip run_labels sweeps run_status claims quota job_queue launch warm_worker
-       tending runs journal card trainee worker rehearsal lab""",
-    "study study_verdict study_work publishing",
+       tending runs position_moments journal card trainee worker rehearsal lab""",
+    "study study_verdict study_pictures study_work publishing",
     "commands study_command engine_commands",
     "__main__",
 ]

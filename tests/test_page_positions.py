@@ -64,7 +64,8 @@ def test_both_tables_stand_side_by_side_first():
     assert "The learned table has 64 rows and ends there." in texts(at)
     assert "Training reached only positions 0 to 10: from 11 on" in texts(at)
     assert np.array_equal(tables(at)[0], sinusoids(64, 64))
-    assert np.array_equal(tables(at)[1], model_table(load("reverse-learned").model, "encoder"))
+    learned = model_table(load("reverse-learned").model, "encoder")
+    assert learned is not None and np.array_equal(tables(at)[1], learned)
     assert canvases(at)[0][0]["panels"][1]["untrained_from"] == 11
     assert curves(at)[2:] == ["learned, dimension 4", "learned, dimension 5"]
 

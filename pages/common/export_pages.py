@@ -1,20 +1,17 @@
-"""What is taken away of Masks, Decoder steps and Positions."""
+"""What is taken away of Masks and Decoder steps."""
 
 import numpy as np
 
 from pages.common.exports import Away, opening_lines, papered, take_away
 from pages.common.mask_study import Beside
 from pages.common.pictures import is_dark
-from pages.common.position_tables import Tables
 from pages.common.scene import Scene
 from pages.common.step_roads import Walk
 from pages.common.step_view import N_CANDIDATES
 from transformer.analysis.candidates import candidates
 from transformer.analysis.leaks import Leak, causal_part, real_part
-from transformer.analysis.positions import concatenated
 from transformer.figures.candidates import candidate_bars
 from transformer.figures.masks import Part, masks_figure
-from transformer.figures.positions import tables_figure
 from transformer.figures.tables import Table
 from transformer.interventions import MaskOff
 
@@ -97,48 +94,6 @@ def _candidates(scene: Scene, walk: Walk) -> Away:
     table = Table("probability", np.array(found.probabilities)[:, None], _numbered(tokens), ["probability"])
     name = f"{scene.lab.name}-step{walk.step}-candidates"
     return Away(name, papered(figure, dark=is_dark(), width=640), (table,), "\n".join(lines))
-
-
-def take_tables_away(scene: Scene, shown: Tables) -> None:
-    """The popover under the tables of positions."""
-    take_away(scene, "positions", {"tables": lambda: _tables(shown)}, key="take-tables")
-
-
-def _tables(shown: Tables) -> Away:
-    chosen, sinusoidal = shown.choices, shown.sinusoidal
-    laid_out = concatenated(sinusoidal) if chosen.layout == "concatenated" else sinusoidal
-    values, names, ends = [laid_out], [shown.sinusoidal_name], [None]
-    size = f"{shown.length}, {shown.d_model}, base={float(chosen.base)!r}"
-    lines = [
-        "from transformer.analysis.positions import concatenated",
-        "from transformer.figures.positions import tables_figure",
-        "from transformer.positions import sinusoidal_table",
-        "",
-        f"numbers = sinusoidal_table({size}).numpy()",
-        *["numbers = concatenated(numbers)"] * (chosen.layout == "concatenated"),
-        f"values, names = [numbers], [{shown.sinusoidal_name!r}]",
-    ]
-    note = ""
-    if shown.learned is not None:
-        values.append(shown.cut)
-        names.append(shown.learned_name)
-        ends.append(shown.learned.trained)  # type: ignore[arg-type]
-        if chosen.moment == "trained":
-            table = f"load({shown.learned.model!r}).model.{chosen.stack}.embedding.positions.table"
-            lines.insert(0, "from transformer import load")
-            lines += [
-                f"values.append({table}.detach().numpy()[:{shown.length}])",
-                f"names.append({shown.learned_name!r})",
-            ]
-        else:
-            note = "the table of an earlier moment is in the files"
-    lines.append("figure = tables_figure(values, names)")
-    figure = tables_figure(values, names, untrained_from=ends, dark=is_dark())
-    tables = tuple(
-        Table(name, array, _numbered(["position"] * len(array)), [f"dimension {i}" for i in range(array.shape[1])])
-        for name, array in zip(names, values, strict=True)
-    )
-    return Away("positions", papered(figure, dark=is_dark()), tables, "\n".join(lines), note)
 
 
 def _numbered(tokens: list[str]) -> list[str]:

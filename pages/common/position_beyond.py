@@ -2,16 +2,17 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import streamlit as st
 import torch
 
 from pages.common import loading, wording
 from pages.common.controls import Scene, say
-from pages.common.pictures import is_dark
+from pages.common.export_position_study import take_own_lengths_away, take_study_lengths_away
 from pages.common.position_choices import Choices, segments
+from pages.common.position_frame import beneath
 from pages.common.position_proofs import prove_intervals, prove_lengths
 from pages.common.position_study import choose_study, corpus_of
+from pages.common.scene import is_dark
 from transformer.analysis.lengths import LengthScore, scores_by_length, wilson
 from transformer.decoding import translate_ids
 from transformer.figures.study import ByLength, lengths_figure
@@ -19,6 +20,7 @@ from transformer.lab import Lab
 from transformer.position_extension import Extension, extended
 from transformer.settings import WEIGHTS_FILE
 from transformer.study import LENGTH_TASKS, Study
+from transformer.study_pictures import by_length
 from transformer.study_verdict import LengthCurve, length_curves
 from transformer.tasks import MAX_SYMBOLS, pairs_of_length
 
@@ -38,17 +40,23 @@ def draw_beyond(scene: Scene, chosen: Choices) -> None:
     own."""
     found = choose_study(chosen)
     segments("past", "Past its last trained row, a learned table", PAST, chosen.past)
-    if found is not None and (curves := length_curves(found, corpus_of(found, chosen), chosen.past)):
-        _draw(curves, list(found.plan.positions), found.plan.trained_to, key="study-lengths")
-        prove_intervals(
-            [s for curve in curves for s in curve.scores], [i for curve in curves for i in curve.intervals()]
+    corpus = "" if found is None else corpus_of(found, chosen)
+    if found is not None and (curves := length_curves(found, corpus, chosen.past)):
+        drawn = by_length(curves)
+        _draw(drawn, list(found.plan.positions), found.plan.trained_to, key="study-lengths")
+        beneath(
+            lambda: prove_intervals(
+                [s for curve in curves for s in curve.scores],
+                [i for curve in curves for i in curve.intervals()],
+            ),
+            lambda: take_study_lengths_away(scene, found, corpus, chosen.past, drawn),
         )
         st.markdown(_ends(found, chosen.past))
         _ranges(found, curves)
     else:
         st.caption("No study has tested lengths here yet: start one under *The paired study*.")
     st.markdown(f"##### {wording.plain(scene.lab.name)}, tested here")
-    _this_model(scene.lab, chosen.past)
+    _this_model(scene, chosen.past)
     with st.expander("What am I looking at?"):
         st.markdown(
             "A point is the share of held-out strings of one length that came out right in every symbol, all seeds "
@@ -80,13 +88,8 @@ def _ends(found: Study, past: Extension) -> str:
     )
 
 
-def _draw(curves: tuple[LengthCurve, ...], names: list[str], trained_to: int, *, key: str) -> None:
-    drawn = []
-    for curve in curves:
-        length, right, count = (np.array([getattr(s, f) for s in curve.scores]) for f in ("length", "right", "count"))
-        low, high = np.array(curve.intervals()).T
-        drawn.append(ByLength(curve.positions, length, right, count, low, high))
-    figure = lengths_figure(drawn, names, trained_to=trained_to, dark=is_dark())
+def _draw(curves: list[ByLength], names: list[str], trained_to: int, *, key: str) -> None:
+    figure = lengths_figure(curves, names, trained_to=trained_to, dark=is_dark())
     st.plotly_chart(figure, key=key, theme=None, config=_QUIET)
 
 
@@ -111,7 +114,8 @@ def _share(scores: tuple[LengthScore, ...], low: int, high: int) -> str:
     return f"{100 * right / count:.1f} % ({100 * least:.1f}–{100 * most:.1f}), {right:,} of {count:,}"
 
 
-def _this_model(lab: Lab, past: Extension) -> None:
+def _this_model(scene: Scene, past: Extension) -> None:
+    lab = scene.lab
     corpus = lab.checkpoint.settings.corpus
     if corpus.name not in LENGTH_TASKS:
         st.markdown(
@@ -135,9 +139,14 @@ def _this_model(lab: Lab, past: Extension) -> None:
         f"Test {_LIVE_PAIRS} strings of each length from 1 to {_LONGEST_LIVE}", key="measure-lengths"
     ):
         st.session_state[f"measured-{lab.name}"] = True
-        curve = LengthCurve(kind, _measured(lab.name, _age(lab), past if kind == "learned" else "noise", longest))
-        _draw((curve,), [kind], longest, key="own-lengths")
-        prove_lengths(curve.scores, (2, longest), lambda n: _one_by_one(lab, n, past, longest))
+        how: Extension = past if kind == "learned" else "noise"
+        curve = LengthCurve(kind, _measured(lab.name, _age(lab), how, longest))
+        (drawn,) = by_length([curve])
+        _draw([drawn], [kind], longest, key="own-lengths")
+        beneath(
+            lambda: prove_lengths(curve.scores, (2, longest), lambda n: _one_by_one(lab, n, past, longest)),
+            lambda: take_own_lengths_away(scene, how, longest, _LIVE_PAIRS, drawn),
+        )
         st.dataframe(
             {
                 "lengths": [f"1 to {longest}, inside", f"{longest + 1} to {_LONGEST_LIVE}, beyond"],

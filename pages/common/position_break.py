@@ -5,7 +5,7 @@ import streamlit as st
 from pages.common.compare import show_output
 from pages.common.controls import Scene
 from pages.common.position_choices import Choices, segments
-from pages.common.position_views import OTHER_KINDS, STACKS
+from pages.common.position_frame import OTHER_KINDS, STACKS
 from pages.common.state import choose, visit
 from pages.common.view import merged
 from transformer.interventions import PositionsChanged

@@ -24,7 +24,7 @@ def prove_tables(shown: Tables, *, key: str) -> None:
     def run() -> Iterable[Proof]:
         yield from prove_sinusoids(shown.sinusoidal, shown.choices.base)
         if shown.learned is not None and shown.choices.moment == "trained":
-            lab = loading.get_lab(shown.learned.model)
+            lab = loading.get_lab(shown.partner)
             tensors, _ = load_tensors(lab.checkpoint.folder / WEIGHTS_FILE)
             rows = tensors[f"{shown.choices.stack}.embedding.positions.table"].float().numpy()[: shown.length]
             how = f"{rows.shape[0]:,} × {rows.shape[1]:,} entries read from {WEIGHTS_FILE}"
@@ -33,37 +33,62 @@ def prove_tables(shown: Tables, *, key: str) -> None:
     badge(run, key=key)
 
 
-def prove_alike(
-    values: Sequence[Table],
-    names: Sequence[str],
-    matrices: Sequence[np.ndarray],
-    offsets: Sequence[ByOffset],
-    *,
-    cosine: bool,
+def prove_matrices(
+    values: Sequence[Table], names: Sequence[str], matrices: Sequence[np.ndarray], *, cosine: bool
 ) -> None:
-    """Of likenesses, and of their mean and reach at each distance."""
+    """Of likenesses: the products made again, one by one."""
 
     def run() -> Iterable[Proof]:
-        for table, name, matrix, found in zip(values, names, matrices, offsets, strict=True):
+        for table, name, matrix in zip(values, names, matrices, strict=True):
             for proof in prove_likeness(table, matrix, cosine=cosine):
                 yield replace(proof, claim=f"{name}: {proof.claim[:1].lower()}{proof.claim[1:]}")
-            n = len(matrix)
-            again = [math.fsum(matrix[i, i + k] for i in range(n - k)) / (n - k) for k in range(n)]
-            how = f"{n} diagonals summed again"
-            yield agree(f"{name}: the line is the mean at each distance", found.mean, again, 1e-6 * _size(matrix), how)
 
     badge(run, key="proof-alike")
 
 
-def prove_shifts(
-    values: Sequence[Table], k: int, turn: np.ndarray, exact: np.ndarray, fits: Sequence[ShiftFit]
-) -> None:
-    """Of the maps: the rotation is one, and the errors drawn are those of the maps drawn."""
+def prove_offsets(names: Sequence[str], matrices: Sequence[np.ndarray], offsets: Sequence[ByOffset]) -> None:
+    """Of likeness against offset: mean, lowest and highest of each diagonal, read again cell by cell."""
+
+    def run() -> Iterable[Proof]:
+        for name, matrix, found in zip(names, matrices, offsets, strict=True):
+            n = len(matrix)
+            diagonals = [[float(matrix[i, i + k]) for i in range(n - k)] for k in range(n)]
+            means = [math.fsum(diagonal) / len(diagonal) for diagonal in diagonals]
+            how = f"{n} diagonals summed again"
+            yield agree(f"{name}: the line is the mean at each distance", found.mean, means, 1e-6 * _size(matrix), how)
+            edges = np.array([(min(diagonal), max(diagonal)) for diagonal in diagonals]).T
+            claim = f"{name}: the band runs from the lowest to the highest"
+            yield agree(claim, np.stack((found.low, found.high)), edges, 0, f"{n} diagonals searched again")
+
+    badge(run, key="proof-offsets")
+
+
+def prove_maps(turn: np.ndarray, values: Sequence[Table], k: int, fits: Sequence[ShiftFit]) -> None:
+    """Of the maps: the rotation is one, and no small change of a fitted map fits its positions better."""
 
     def run() -> Iterable[Proof]:
         how = "the matrix times its transpose against the identity"
         yield agree("The rotation turns and stretches nothing", turn @ turn.T, np.eye(len(turn)), 1e-9, how)
-        yield agree("Its error at each position", exact, _errors(values[0], turn, k), 1e-9, "row by row again")
+        for name, table, fit in zip(("sinusoidal", "learned"), values, fits, strict=False):
+            rows = table.astype(np.float64)
+            start, end = rows[fit.fitted], rows[fit.fitted + k]
+            slope = float(np.abs(start.T @ (start @ fit.matrix.T - end)).max())
+            claim = f"The fitted map is the one of least squares, {name}"
+            how = "the slope of the squared error at the map, largest of its entries"
+            yield Proof(claim, slope, 1e-9 * _size(rows) ** 2 * rows.size, how)
+
+    badge(run, key="proof-maps")
+
+
+def prove_errors(
+    values: Sequence[Table], k: int, turn: np.ndarray, exact: np.ndarray, fits: Sequence[ShiftFit]
+) -> None:
+    """Of the errors: those drawn are those of the maps drawn."""
+
+    def run() -> Iterable[Proof]:
+        yield agree(
+            "The rotation's error at each position", exact, _errors(values[0], turn, k), 1e-9, "row by row again"
+        )
         for name, table, fit in zip(("sinusoidal", "learned"), values, fits, strict=False):
             rows = table[: len(fit.error) + k]
             claim = f"The fitted map's error at each position, {name}"

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
-import numpy as np
 import streamlit as st
 import torch
 from jaxtyping import Float
@@ -13,12 +11,10 @@ from numpy import ndarray
 from pages.common import loading
 from pages.common.controls import Scene
 from pages.common.position_choices import LONGEST, Choices
-from transformer.analysis.positions import initial_model, model_table, sinusoids, untouched_rows
+from transformer.analysis.positions import sinusoids
 from transformer.analysis.score_split import ScoreSplit, split_scores
 from transformer.interventions import compile_interventions
-from transformer.position_history import read_history, read_tables
-from transformer.runs import RunError
-from transformer.runs import snapshots as snapshots_of
+from transformer.position_moments import LearnedTable, learned_table, table_at_start
 from transformer.settings import WEIGHTS_FILE, CheckpointError, read_settings
 from transformer.taps import Stack
 
@@ -26,23 +22,13 @@ Table = Float[ndarray, "position d_model"]
 
 
 @dataclass(frozen=True)
-class Learned:
-    """A learned table at one moment of its training."""
-
-    model: str
-    rows: Table
-    trained: int
-    """Rows before the first one that training never reached."""
-    steps: tuple[int, ...]
-    """Steps at which snapshots were kept."""
-
-
-@dataclass(frozen=True)
 class Tables:
     """What is set side by side: a sinusoidal table of any size, and a learned one where there is any."""
 
     choices: Choices
-    learned: Learned | None
+    learned: LearnedTable | None
+    partner: str
+    """The model of the learned table."""
     models: tuple[str, ...]
     """Models with a learned table."""
     d_model: int
@@ -67,7 +53,7 @@ class Tables:
         when = {"trained": "trained", "start": "before training"}.get(
             self.choices.moment, f"step {self.choices.moment}"
         )
-        return f"learned: {self.learned.model}, {self.choices.stack}, {when}"
+        return f"learned: {self.partner}, {self.choices.stack}, {when}"
 
     @property
     def sinusoidal_name(self) -> str:
@@ -78,13 +64,15 @@ class Tables:
 def tables(scene: Scene, choices: Choices) -> Tables:
     """The tables that suit the chosen model and sizes."""
     models = learned_models()
-    learned = _learned(_partner(scene, choices, models), choices) if models else None
+    partner = _partner(scene, choices, models) if models else ""
+    learned = _learned(partner, choices) if models else None
     rows, width = scene.lab.model.config.max_length, scene.lab.model.config.d_model
     if learned is not None:
         rows, width = learned.rows.shape
     return Tables(
         choices,
         learned,
+        partner,
         models,
         d_model=choices.d_model or min(width - width % 2, LONGEST),
         length=choices.length or min(rows, LONGEST),
@@ -118,40 +106,15 @@ def _partner(scene: Scene, choices: Choices, models: tuple[str, ...]) -> str:
     return models[0]
 
 
-def _learned(name: str, choices: Choices) -> Learned | None:
+def _learned(name: str, choices: Choices) -> LearnedTable | None:
     try:
         lab = loading.get_lab(name)
         age = (lab.checkpoint.folder / WEIGHTS_FILE).stat().st_mtime_ns
     except (CheckpointError, FileNotFoundError):
         return None
-    end = model_table(lab.model, choices.stack)
-    start = _start(name, choices.stack, age)
-    assert end is not None and start is not None, "the model's positions are learned"
-    fresh = untouched_rows(end, start)
-    moment = int(choices.moment) if choices.moment.isdecimal() else None
-    rows = start if choices.moment == "start" else end
-    steps: tuple[int, ...]
-    if snapshots := _snapshots(name):
-        steps = tuple(snapshots)
-        if moment in snapshots and (found := read_tables(snapshots[moment])) is not None:
-            rows = found[choices.stack].numpy()
-    else:  # a shipped model keeps the tables alone
-        history = read_history(lab.checkpoint.folder)
-        steps = () if history is None else history.steps
-        if history is not None and moment in history.steps:
-            rows = history.at(moment, choices.stack, end)
-    return Learned(name, rows, int(fresh[0]) if len(fresh) else len(end), steps)
+    return learned_table(lab.checkpoint, choices.stack, choices.moment, start=_start(name, choices.stack, age))
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def _start(name: str, stack: Stack, age: int) -> np.ndarray | None:
-    """The table before training, made again from the seed."""
-    lab = loading.get_lab(name)
-    return model_table(initial_model(lab.model, lab.checkpoint.settings.train.seed), stack)
-
-
-def _snapshots(name: str) -> dict[int, Path]:
-    try:
-        return snapshots_of(name)
-    except RunError:  # a shipped model
-        return {}
+def _start(name: str, stack: Stack, age: int) -> Table:
+    return table_at_start(loading.get_lab(name).checkpoint, stack)

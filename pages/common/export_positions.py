@@ -1,0 +1,219 @@
+"""What is taken away of the sections of Positions that show tables, and of the scores."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy import ndarray
+
+from pages.common.exports import Away, opening_lines, papered, take_away
+from pages.common.position_tables import Tables
+from pages.common.scene import Scene, is_dark
+from transformer.analysis.positions import ByOffset, ShiftFit, concatenated
+from transformer.analysis.score_split import PARTS, ScoreSplit
+from transformer.figures.positions import (
+    dimensions_figure,
+    errors_figure,
+    matrices_figure,
+    offsets_figure,
+    parts_figure,
+    tables_figure,
+)
+from transformer.figures.tables import Table, numbered
+from transformer.taps import Stack
+
+_FIGURES, _MEASURES = "transformer.figures.positions", "transformer.analysis.positions"
+
+
+def take_tables_away(scene: Scene, shown: Tables) -> None:
+    """Of both tables."""
+
+    def make() -> Away:
+        in_rows = shown.choices.layout == "concatenated"
+        values, names = [concatenated(shown.sinusoidal) if in_rows else shown.sinusoidal], [shown.sinusoidal_name]
+        ends: list[int | None] = [None]
+        if shown.learned is not None:
+            values, names = [*values, shown.cut], [*names, shown.learned_name]
+            ends.append(shown.learned.trained)
+        lines = [
+            *_tables(shown, (_MEASURES, "concatenated") if in_rows else None, (_FIGURES, "tables_figure")),
+            *["values[0] = concatenated(values[0])"] * in_rows,
+            "numbers = values[0]",
+            f"figure = tables_figure(values, names, untrained_from={ends!r})",
+        ]
+        figure = tables_figure(values, names, untrained_from=ends, dark=is_dark())
+        return _away("positions", figure, _matrices(values, names, ("position", "dimension")), lines)
+
+    take_away(scene, "positions", {"tables": make}, key="take-tables")
+
+
+def take_dimensions_away(scene: Scene, shown: Tables, curves: Sequence[ndarray], labels: Sequence[str]) -> None:
+    """Of single dimensions."""
+
+    def make() -> Away:
+        first = 2 * min(shown.choices.frequency, shown.d_model // 2 - 1)
+        lines = [
+            *_tables(shown, None, (_FIGURES, "dimensions_figure")),
+            f"numbers = [table[:, i] for table in values for i in ({first}, {first + 1}) if i < table.shape[1]]",
+            f"figure = dimensions_figure(numbers, {list(labels)!r})",
+        ]
+        tables = [
+            Table(label, curve[:, None], numbered(["position"] * len(curve)), ["value"])
+            for label, curve in zip(labels, curves, strict=True)
+        ]
+        return _away(f"positions-dimensions-{first}", dimensions_figure(curves, labels, dark=is_dark()), tables, lines)
+
+    take_away(scene, "positions", {"dimensions": make}, key="take-dimensions")
+
+
+def take_distances_away(scene: Scene, shown: Tables, matrices: Sequence[ndarray], names: Sequence[str]) -> None:
+    """Of the matrices of likeness."""
+
+    def make() -> Away:
+        kind = shown.choices.likeness
+        lines = [
+            *_tables(shown, (_MEASURES, "likeness"), (_FIGURES, "matrices_figure")),
+            f"numbers = [likeness(table, {kind!r}) for table in values]",
+            "figure = matrices_figure(numbers, names)",
+        ]
+        figure = matrices_figure(matrices, names, dark=is_dark())
+        tables = _matrices(matrices, names, ("position", "position"))
+        return _away(f"positions-{kind}", figure, tables, lines)
+
+    take_away(scene, "positions", {"matrices": make}, key="take-distances")
+
+
+def take_offsets_away(scene: Scene, shown: Tables, offsets: Sequence[ByOffset], names: Sequence[str]) -> None:
+    """Of likeness against offset."""
+
+    def make() -> Away:
+        kind, quantity = shown.choices.likeness, {"cosine": "cosine", "dot": "dot product"}[shown.choices.likeness]
+        lines = [
+            *_tables(shown, (_MEASURES, "by_offset, likeness"), (_FIGURES, "offsets_figure")),
+            f"numbers = [by_offset(likeness(table, {kind!r})) for table in values]",
+            "means, lows, highs = zip(*((o.mean, o.low, o.high) for o in numbers))",
+            f"figure = offsets_figure(means, lows, highs, names, quantity={quantity!r})",
+        ]
+        triples = [(o.mean, o.low, o.high) for o in offsets]
+        means, lows, highs = zip(*triples, strict=True)
+        figure = offsets_figure(means, lows, highs, names, quantity=quantity, dark=is_dark())
+        tables = [
+            Table(name, np.column_stack(triple), numbered(["offset"] * len(triple[0])), ["mean", "lowest", "highest"])
+            for name, triple in zip(names, triples, strict=True)
+        ]
+        return _away(f"positions-{kind}-by-offset", figure, tables, lines)
+
+    take_away(scene, "positions", {"offsets": make}, key="take-offsets")
+
+
+def take_maps_away(scene: Scene, shown: Tables, k: int, rows: int, maps: dict[str, ndarray]) -> None:
+    """Of the rotation, and of the best linear map of the learned table; `maps` by what stands above each."""
+
+    def make() -> Away:
+        axes = ("dimension of PE(pos)", "dimension of PE(pos + k)")
+        turn = f"rotation({shown.d_model}, {k}, {float(shown.choices.base)!r})"
+        lines = [
+            *_tables(shown, (_MEASURES, "fit_shift, rotation"), (_FIGURES, "matrices_figure"), trained_only=True),
+            f"numbers = [{turn}, *(fit_shift(table[:{rows}], {k}).matrix for table in values[1:])]",
+            f"figure = matrices_figure(numbers, {list(maps)!r}, axes={axes!r})",
+        ]
+        figure = matrices_figure(list(maps.values()), list(maps), axes=axes, dark=is_dark())
+        tables = _matrices(list(maps.values()), list(maps), ("to dimension", "from dimension"))
+        return _away(f"positions-shift-{k}", figure, tables, lines)
+
+    take_away(scene, "positions", {"maps": make}, key="take-maps")
+
+
+def take_errors_away(scene: Scene, shown: Tables, k: int, rows: int, exact: ndarray, fits: Sequence[ShiftFit]) -> None:
+    """Of the errors of the rotation and of the fitted maps."""
+
+    def make() -> Away:
+        turn = f"rotation({shown.d_model}, {k}, {float(shown.choices.base)!r})"
+        names = ["sinusoidal, rotation", *_FITTED[: len(fits)]]
+        measures = (_MEASURES, "fit_shift, rotation, shift_error")
+        lines = [
+            *_tables(shown, measures, (_FIGURES, "errors_figure"), trained_only=True),
+            "import numpy as np",
+            f"exact = shift_error(values[0], {turn}, {k})",
+            f"fits = [fit_shift(table[:{rows}], {k}) for table in values]",
+            "places = [np.arange(len(exact)), *(fit.held_out for fit in fits)]",
+            "numbers = [exact, *(fit.error[fit.held_out] for fit in fits)]",
+            f"figure = errors_figure(places, numbers, {names!r})",
+        ]
+        places = [np.arange(len(exact)), *(fit.held_out for fit in fits)]
+        errors = [exact, *(fit.error[fit.held_out] for fit in fits)]
+        tables = [
+            Table(name, error[:, None], [f"position {place}" for place in at], ["largest error"])
+            for name, at, error in zip(names, places, errors, strict=True)
+        ]
+        return _away(f"positions-shift-{k}-errors", errors_figure(places, errors, names, dark=is_dark()), tables, lines)
+
+    take_away(scene, "positions", {"errors": make}, key="take-errors")
+
+
+_FITTED = ("sinusoidal, fitted map, held out", "learned, fitted map, held out")
+
+
+def take_parts_away(
+    scene: Scene, stack: Stack, head: int, split: ScoreSplit, parts: Sequence[ndarray], tokens: Sequence[str]
+) -> None:
+    """Of the four parts of a head's scores and their sum; masked cells are NaN in `parts`."""
+
+    def make() -> Away:
+        own = "seen.source_tokens" if stack == "encoder" else "seen.decoder_inputs"
+        names = [*PARTS, "sum: the score"]
+        imports = [
+            "import numpy as np",
+            "import torch",
+            "from transformer.analysis.score_split import split_scores",
+            "from transformer.figures.positions import parts_figure",
+            "from transformer.interventions import compile_interventions",
+        ]
+        lines = [
+            *opening_lines(scene, imports),
+            "target = torch.tensor([[lab.model.config.bos_id, *seen.target_ids[:-1]]])",
+            "tap = compile_interventions(seen.interventions, lab.model)",
+            f"split = split_scores(lab.model, torch.tensor([seen.source_ids]), target, {stack!r}, tap=tap)",
+            f"numbers = [*split.parts[:, {head}], split.scores[{head}]]",
+            "shown = [np.where(split.mask, part, np.nan) for part in numbers]",
+            f"figure = parts_figure(shown, {names!r}, {own}, {own})",
+        ]
+        labels = numbered(tokens)
+        values = [*split.parts[:, head], split.scores[head]]
+        tables = [Table(name, part, labels, labels) for name, part in zip(names, values, strict=True)]
+        name = f"{scene.lab.name}-scores-{stack}-head{head}"
+        return _away(name, parts_figure(parts, names, tokens, tokens, dark=is_dark()), tables, lines)
+
+    take_away(scene, "positions", {"parts": make}, key="take-parts")
+
+
+def _tables(
+    shown: Tables, measures: tuple[str, str] | None, figure: tuple[str, str], *, trained_only: bool = False
+) -> list[str]:
+    """The lines that import what is wanted, each a module and its names, and put the tables into `values`."""
+    wanted = [figure, ("transformer.positions", "sinusoidal_table"), *([measures] if measures else [])]
+    size = f"{shown.length}, {shown.d_model}, base={float(shown.choices.base)!r}"
+    made = [f"values, names = [sinusoidal_table({size}).numpy()], [{shown.sinusoidal_name!r}]"]
+    if shown.learned is not None:
+        wanted += [("transformer", "load"), ("transformer.position_moments", "learned_table")]
+        stack, moment = shown.choices.stack, shown.choices.moment
+        rows = min(shown.length, shown.learned.trained) if trained_only else shown.length
+        made += [
+            f"learned = learned_table(load({shown.partner!r}).checkpoint, {stack!r}, {moment!r})",
+            f"values.append(learned.rows[:{rows}])",
+            f"names.append({shown.learned_name!r})",
+        ]
+    return [*(f"from {module} import {names}" for module, names in sorted(wanted)), "", *made]
+
+
+def _matrices(values: Sequence[ndarray], names: Sequence[str], axes: tuple[str, str]) -> list[Table]:
+    return [
+        Table(name, table, *([f"{axis} {i}" for i in range(n)] for axis, n in zip(axes, table.shape, strict=True)))
+        for name, table in zip(names, values, strict=True)
+    ]
+
+
+def _away(name: str, figure: go.Figure, tables: Sequence[Table], lines: Sequence[str]) -> Away:
+    imports = [line for line in lines if line.startswith("import ")]
+    lines = [*imports, *(line for line in lines if not line.startswith("import "))]
+    return Away(name, papered(figure, dark=is_dark()), tuple(tables), "\n".join(lines))
