@@ -3,7 +3,8 @@
     python -m streamlit run serve.py
 
 Streamlit collects garbage after every rerun, which with torch loaded took most of a rerun's time; frozen objects are
-not looked at. One thread a pass: the models are small, and trainers beside the server need the cores.
+not looked at, and what pages and models add later is frozen in its turn. One thread a pass: the models are small, and
+trainers beside the server need the cores.
 
 While it runs, it keeps a warm worker, from which trainers start at once, and starts runs whose turn it is. Trainers
 outlive it.
@@ -22,6 +23,8 @@ from streamlit.runtime.pages_manager import PagesManager
 
 _PRELOADED = ("pandas", "plotly.graph_objects", "transformer.lab", "transformer.figures.attention", "transformer.runs")
 _EVERY_S = 2.0
+_MANY = 20_000
+"""Objects that a collection may look at: about 6 ms. Pages drawn for the first time add 200,000."""
 
 
 @asynccontextmanager
@@ -48,6 +51,9 @@ async def _tend() -> None:
     tend = import_module("transformer.tending").tend
     while True:
         await asyncio.to_thread(tend)
+        if len(gc.get_objects(generation=2)) > _MANY:
+            gc.collect()
+            gc.freeze()
         await asyncio.sleep(_EVERY_S)
 
 

@@ -8,10 +8,11 @@ from pages.common import controls
 from pages.common.explain import steps_explained, what_am_i_looking_at
 from pages.common.export_pages import take_step_away
 from pages.common.step_beam import choose_beam, show_beam
-from pages.common.step_choices import choices, choose_look, settled
+from pages.common.step_choices import Choices, choices, choose_look, settled
+from pages.common.step_fragment import stepping
 from pages.common.step_inside import show_inside
 from pages.common.step_reference import show_reference
-from pages.common.step_roads import show_roads, step_to, take_another_road, walk_of
+from pages.common.step_roads import Walk, show_roads, take_another_road, walk_of
 from pages.common.step_samples import choose_draw, show_samples
 from pages.common.step_view import choose_reference, choose_scale, offered, show_step
 
@@ -20,6 +21,15 @@ scene = controls.frame(
 )
 chosen = settled(scene)
 scene = replace(scene, view=replace(scene.view, kind="cross"))
+
+
+def step(scene: controls.Scene, walk: Walk, chosen: Choices) -> None:
+    """What one step considered, and other roads from there."""
+    show_step(scene, walk, chosen)
+    take_step_away(scene, walk)
+    take_another_road(scene, walk, offered(walk))
+    choose_reference(scene, walk, chosen)
+
 
 controls.switch_chips(scene)
 choose_look(chosen)
@@ -35,18 +45,13 @@ match chosen.look:
     case "inside":
         walk = walk_of(scene, chosen)
         show_roads(scene, walk, chosen)
-        step_to(walk, chosen)
-        show_inside(scene, walk, chosen)
+        stepping(scene, walk, show_inside)
     case "steps":
         walk = walk_of(scene, chosen)
         show_roads(scene, walk, chosen)
-        step_to(walk, chosen)
-        show_step(scene, walk, chosen)
-        take_step_away(scene, walk)
-        take_another_road(scene, walk, offered(walk))
+        stepping(scene, walk, step)
         left, right = st.columns([3, 2], gap="medium")
         with left:
-            choose_reference(scene, walk, chosen)
             what_am_i_looking_at(steps_explained(scene.lab.model.config), scene.lab.model.config)
         with right:
             controls.choose_layer_or_average(scene)

@@ -18,7 +18,7 @@ def test_the_lens_has_a_row_for_each_depth_with_rank_and_tokens(dark):
     fig = lens_figure(DEPTHS, "▁il", dark=dark)
     heat, ranks = fig.data
     np.testing.assert_array_equal(heat.z, [[0.5, 0.25], [0.99, 1e-4]])
-    assert list(ranks.text) == ["7 (0.01)", "1 (0.99)"] and fig.layout.xaxis.ticktext[-1] == "rank of il"
+    assert list(ranks.text) == ["7 (0.01)", "1 (0.99)"] and fig.layout.xaxis.ticktext[0] == "rank of il"
     assert any("&lt;b&gt;" in note.text for note in fig.layout.annotations) and len(fig.layout.annotations) == 4
     with pytest.raises(ValueError, match="every depth needs 2 tokens"):
         lens_figure([DEPTHS[0], Depth("x", ("a",), (1.0,), 1, 1.0)], "a")

@@ -1,6 +1,7 @@
 """Decoder steps: every control turned, every number from the decoding, every nonsense answered in a sentence."""
 
 import json
+from base64 import b64decode
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from pages.common.wording import number
 from transformer.analysis.candidates import candidates, rank
 from transformer.analysis.draws import Draw, draws
 from transformer.analysis.search_tree import search_tree
+from transformer.interventions import HeadsOff
 from transformer.lab import load
 
 
@@ -29,6 +31,11 @@ def steps(**parameters):
 
 def figures(at):
     return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
+
+
+def numbers(value):
+    """A list of a figure, however it is sent."""
+    return np.frombuffer(b64decode(value["bdata"]), dtype=value["dtype"]) if isinstance(value, dict) else value
 
 
 def another(seen, step, place=3):
@@ -145,7 +152,12 @@ def test_the_log_scale_the_head_and_the_switches_act_on_the_pictures():
     assert figures(at)[1]["data"][0]["customdata"] != average
     at = steps(step="1", switch="mask:causal")
     assert "**Cache**: not used" in texts(at) and "2 positions went through" in texts(at)
-    assert len(figures(at)[0]["data"]) == 2, "marks for the probabilities without the switches"
+    assert all(len(figure["data"]) == 2 for figure in figures(at)), "marks for all that is without the switches"
+    at = steps(switch="off:decoder.0.cross:1", head="1")
+    lab = load(REVERSE)
+    road = lab.inspect("a b c d", [HeadsOff("decoder", 0, "cross", (1,))])
+    usual = lab.attention_on(road, ())["cross"].weights[0, 1, 0]
+    np.testing.assert_allclose(numbers(figures(at)[1]["data"][1]["x"]), usual, atol=1e-6)
 
 
 def test_another_sentence_begins_with_its_own_way():

@@ -10,6 +10,7 @@ import pages.common.step_roads as step_roads
 from pages.common.step_choices import Choices, misread, read
 from pages.common.wording import number
 from transformer.analysis.branches import grow
+from transformer.analysis.candidates import rank
 from transformer.analysis.exposure import two_readings
 from transformer.analysis.inside import look_inside
 from transformer.interventions import HeadsOff
@@ -60,11 +61,13 @@ def test_inside_a_step_stand_the_lens_and_a_sum_of_parts():
 
 def test_inside_compares_before_and_after_under_switches():
     spec = HeadsOff("decoder", 0, "cross", (1,))
-    at, (_, _, found) = steps(look="inside", switch=str(spec)), inside(0, (spec,))
-    _, bars = figures(at)
+    at, (lab, seen, found) = steps(look="inside", switch=str(spec)), inside(0, (spec,))
+    lens, bars = figures(at)
     assert len(bars["data"]) == 2 and "Marks: without the switches" in texts(at)
-    assert "Without the switches, after the same words, its rank" in texts(at)
-    assert found.readings.shape[0] == 2
+    usual = look_inside(lab.model, seen.source_ids, seen.target_ids, 0)
+    assert found.readings.shape[0] == 2 and lens["layout"]["xaxis"]["ticktext"][1] == "without switches"
+    ranks = [f"{rank(row, seen.target_ids[0])} " for row in usual.readings]
+    assert all(text.startswith(rank) for text, rank in zip(lens["data"][2]["text"], ranks, strict=True))
 
 
 def test_a_reference_is_read_twice_and_the_divergence_is_said():

@@ -137,6 +137,16 @@ def choices() -> Choices:
     return kept
 
 
+def current() -> Choices:
+    """What is chosen now, whatever the URL says."""
+    return st.session_state[_KEY]
+
+
+def said() -> tuple[str, ...]:
+    """All that is to be said about the link that was followed."""
+    return tuple(st.session_state.get(_MISREAD, {}).values())
+
+
 def said_of(*names: str) -> tuple[str, ...]:
     """What is to be said at the fields of these names about the link that was followed."""
     found: dict[str, str] = st.session_state.get(_MISREAD, {})

@@ -65,20 +65,24 @@ def show_inside(scene: Scene, walk: Walk, chosen: Choices) -> None:
 def _show_lens(scene: Scene, walk: Walk, inside: Inside, usual: Inside | None) -> None:
     piece = scene.lab.tokenizer.piece
     st.caption(f"If the decoder ended here · step {walk.step}")
-    depths = [_depth(scene, row, depth, walk.written) for depth, row in enumerate(inside.readings)]
-    scrolling_figure(lens_figure(depths, piece(walk.written), dark=is_dark()), key="lens")
+    before = [None] * len(inside.readings) if usual is None else list(usual.readings)
+    depths = [
+        _depth(scene, row, other, depth, walk.written)
+        for depth, (row, other) in enumerate(zip(inside.readings, before, strict=True))
+    ]
+    figure = lens_figure(depths, piece(walk.written), before_name="without switches", dark=is_dark())
+    scrolling_figure(figure, key="lens")
     prove_inside(scene.lab, walk.road, walk.step, inside, key="proof-lens")
     ranks = [depth.rank for depth in depths]
     st.markdown(_settled(wording.token(piece(walk.written)), ranks))
     if usual is not None:
-        before = ", ".join(f"{rank(row, walk.written):,}" for row in usual.readings)
-        st.caption(f"Without the switches, after the same words, its rank from top to bottom is {before}.")
+        st.caption("Tokens are those with the switches; without them, the same words were read.")
     with st.expander("What am I looking at?"):
         st.markdown(LENS_EXPLAINED)
         st.markdown({"post": POST_NORM, "pre": PRE_NORM, "none": NO_NORM}[scene.lab.model.config.norm])
 
 
-def _depth(scene: Scene, row: np.ndarray, depth: int, followed: int) -> Depth:
+def _depth(scene: Scene, row: np.ndarray, before: np.ndarray | None, depth: int, followed: int) -> Depth:
     found = candidates(row, N_TOKENS)
     return Depth(
         "before layer 0" if depth == 0 else f"after layer {depth - 1}",
@@ -86,6 +90,7 @@ def _depth(scene: Scene, row: np.ndarray, depth: int, followed: int) -> Depth:
         found.probabilities[:N_TOKENS],
         rank(row, followed),
         float(np.exp(row[followed])),
+        None if before is None else (rank(before, followed), float(np.exp(before[followed]))),
     )
 
 

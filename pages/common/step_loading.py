@@ -1,19 +1,36 @@
 """What the Decoder steps page computes beside decodings, computed once and shared by all visitors."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import streamlit as st
+from jaxtyping import Float
+from numpy import ndarray
 
 from pages.common import loading
 from transformer.analysis.exposure import AtPosition, TwoReadings, exposure, two_readings
 from transformer.analysis.inside import Inside, look_inside
 from transformer.corpora import CorpusError, load_corpus
 from transformer.data import fits
-from transformer.lab import Inspection, Lab
+from transformer.lab import AttentionKind, Inspection, Lab
 from transformer.pairs import Pair
 
 N_PAIRS = 300
 """Validation pairs over which exposure bias is measured, the first ones."""
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What the model does without switches after a road's words, teacher-forced."""
+
+    log_probs: Float[ndarray, "step vocab"]
+    weights: dict[AttentionKind, Float[ndarray, "layer head query key"]]
+
+
+def get_usual(lab: Lab, road: Inspection) -> Usual:
+    """A road under switches read again without them, remembered."""
+    switches = tuple(map(str, road.interventions))
+    return _usual(lab.name, loading.age_of(lab), road.text, switches, road.forced)
 
 
 def get_inside(lab: Lab, road: Inspection, step: int, switches: Sequence[object]) -> Inside:
@@ -68,6 +85,14 @@ def _key(lab: Lab, switches: Sequence[object]) -> tuple:
 @st.cache_resource(max_entries=1)
 def _measurements() -> dict[tuple, Measured]:
     return {}
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _usual(name: str, age: int, text: str, switches: tuple[str, ...], forced: tuple[tuple[int, int], ...]) -> Usual:
+    lab = loading.get_lab(name)
+    road = loading.get_road(lab, text, switches, forced)
+    weights = {kind: attention.weights for kind, attention in lab.attention_on(road, ()).items()}
+    return Usual(lab.without_switches(road), weights)
 
 
 @st.cache_data(max_entries=128, show_spinner=False)

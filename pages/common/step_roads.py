@@ -67,7 +67,7 @@ def show_roads(scene: Scene, walk: Walk, chosen: Choices) -> None:
     """The model's own way and the forced ones, as lines of chips, one tree, or two of them; and the one to walk."""
     names = {index: _name(scene, road, index) for index, road in enumerate(walk.roads)}
     if len(names) == 1 or chosen.roads_as == "lines":
-        _show_lines(walk)
+        _show_lines(scene, walk)
     elif chosen.roads_as == "tree":
         _show_tree(walk, names)
     else:
@@ -83,10 +83,18 @@ def show_roads(scene: Scene, walk: Walk, chosen: Choices) -> None:
         st.caption(f"No end mark was written: this was cut off at the model's {len(walk.road.target_ids)} tokens.")
 
 
-def _show_lines(walk: Walk) -> None:
+def _show_lines(scene: Scene, walk: Walk) -> None:
     own = walk.roads[0]
+    usual = loading.get_inspection(scene.lab, scene.view.text) if scene.view.switches else own
+    if scene.view.switches:
+        token_chips(
+            usual.target_tokens,
+            label="without the switches",
+            probabilities=usual.probabilities.tolist(),
+            key="road-usual",
+        )
     for index, road in enumerate(walk.roads):
-        _, changed = edit_marks(own.target_tokens, road.target_tokens) if index else ((), frozenset())
+        _, changed = edit_marks((own if index else usual).target_tokens, road.target_tokens)
         token_chips(
             road.target_tokens,
             label="output" if index == 0 else f"road {index}",

@@ -13,6 +13,7 @@ from pages.common.controls import Scene, say
 from pages.common.pictures import is_dark
 from pages.common.proofs import prove_rows, prove_step
 from pages.common.step_choices import Choices, change, said_of
+from pages.common.step_loading import Usual, get_usual
 from pages.common.step_roads import Walk, go_on_with
 from transformer.analysis.candidates import Candidates, candidates, rank
 from transformer.analysis.effects import head_average
@@ -34,21 +35,24 @@ def offered(walk: Walk) -> tuple[int, ...]:
 def show_step(scene: Scene, walk: Walk, chosen: Choices) -> None:
     """The three pictures of a step, with what is to be said of each."""
     road, step = walk.road, walk.step
+    usual = get_usual(scene.lab, road) if scene.view.switches else None
     token_chips(road.decoder_inputs[: step + 1], label="read so far", key="so-far")
     left, middle, right = st.columns([5, 4, 4], gap="small")
     with left:
-        _show_candidates(scene, walk, chosen)
+        _show_candidates(scene, walk, chosen, usual)
         prove_step(scene.lab, road, step, key="proof-step")
     with middle:
         st.caption("Cross-attention")
-        _show_row(scene, road.cross, step, key="step-cross")
+        _show_row(scene, road.cross, step, usual, key="step-cross")
         prove_rows(scene.lab, road, "cross", key="proof-cross")
     with right:
         st.caption("Decoder self-attention")
-        _show_row(scene, road.decoder_self, step, key="step-self", n_keys=step + 1)
+        _show_row(scene, road.decoder_self, step, usual, key="step-self", n_keys=step + 1)
         prove_rows(scene.lab, road, "decoder_self", key="proof-self")
         if not road.cached:
             st.caption("Of the last whole pass: later tokens may change earlier states.")
+    if usual is not None:
+        st.caption("Bars: with the switches. Marks: without them, after the same words (teacher-forced).")
     st.markdown(_cache_line(scene, road, step))
 
 
@@ -95,21 +99,17 @@ def choose_reference(scene: Scene, walk: Walk, chosen: Choices) -> None:
     st.caption(f"The reference goes on with {word}: rank {place:,} of {len(row):,}, probability {wording.number(p)}.")
 
 
-def _show_candidates(scene: Scene, walk: Walk, chosen: Choices) -> None:
+def _show_candidates(scene: Scene, walk: Walk, chosen: Choices, usual: Usual | None) -> None:
     row, written = walk.road.log_probs[walk.step], walk.written
     reference = _next_of_reference(reference_ids(scene, chosen), walk)
     found = candidates(row, N_CANDIDATES, {written} if reference is None else {written, reference})
     st.caption("Candidates · click one to force it")
-    before = None
-    if scene.view.switches:
-        usual = scene.lab.without_switches(walk.road)[walk.step]
-        before = [_probability(usual, token) for token in found.ids]
     figure = candidate_bars(
         [scene.lab.tokenizer.piece(token) for token in found.ids],
         found.probabilities,
         written=found.ids.index(written),
         reference=None if reference is None else found.ids.index(reference),
-        before=before,
+        before=None if usual is None else [_probability(usual.log_probs[walk.step], token) for token in found.ids],
         logarithmic=chosen.scale == "log",
         dark=is_dark(),
     )
@@ -122,8 +122,6 @@ def _show_candidates(scene: Scene, walk: Walk, chosen: Choices) -> None:
 
     scrolling_figure(figure, key=key, on_select=take_clicked, selection_mode="points")
     st.markdown(_said(scene, walk, found))
-    if before is not None:
-        st.caption("Bars: with the switches. Marks: without them, after the same words (teacher-forced).")
 
 
 def _said(scene: Scene, walk: Walk, found: Candidates) -> str:
@@ -142,11 +140,19 @@ def _said(scene: Scene, walk: Walk, found: Candidates) -> str:
     )
 
 
-def _show_row(scene: Scene, attention: Attention, step: int, *, key: str, n_keys: int | None = None) -> None:
-    head = scene.view.head
-    weights = head_average(attention.weights, scene.layer) if head is None else attention.weights[scene.layer, head]
+def _show_row(
+    scene: Scene, attention: Attention, step: int, usual: Usual | None, *, key: str, n_keys: int | None = None
+) -> None:
     keys = attention.keys[:n_keys]
-    scrolling_figure(row_bars(weights[step, : len(keys)], keys, kind=attention.kind, dark=is_dark()), key=key)
+    row = row_of(scene, attention.weights, step)[: len(keys)]
+    before = None if usual is None else row_of(scene, usual.weights[attention.kind], step)[: len(keys)]
+    scrolling_figure(row_bars(row, keys, kind=attention.kind, before=before, dark=is_dark()), key=key)
+
+
+def row_of(scene: Scene, weights: Float[ndarray, "layer head query key"], step: int) -> Float[ndarray, "key"]:
+    """Where this step looked with the chosen head, or with all of the layer on average."""
+    head = scene.view.head
+    return (head_average(weights, scene.layer) if head is None else weights[scene.layer, head])[step]
 
 
 def _cache_line(scene: Scene, road: Inspection, step: int) -> str:

@@ -39,92 +39,94 @@ def candidate_bars(
     rows = list(range(len(tokens)))
     low = _floor([*probabilities, *(before or ())]) if logarithmic else 0.0
     notes = [_digits(p) + " ref" * (row == reference) for row, p in zip(rows, probabilities, strict=True)]
-    fig = theme.apply(go.Figure(), dark)
-    fig.add_bar(
-        x=[max(p, low) for p in probabilities],
-        y=rows,
-        orientation="h",
-        marker={"color": [colours.accent if row == written else colours.faint for row in rows]},
-        text=notes,
-        textposition="outside",
-        textfont={"size": 12, "color": [colours.accent if row == written else colours.text for row in rows]},
-        cliponaxis=False,
-        customdata=[
-            f"<b>{hover_label(t)}</b><br>probability {p!r}" for t, p in zip(tokens, probabilities, strict=True)
-        ],
-        hovertemplate="%{customdata}<extra></extra>",
-        selected={"marker": {"opacity": 1}},
-        unselected={"marker": {"opacity": 1}},
-        showlegend=False,
-    )
-    if before is not None:
-        fig.add_scatter(
-            x=[max(p, low) for p in before],
-            y=rows,
-            mode="markers",
-            marker={"symbol": "line-ns-open", "size": 16, "line": {"width": 2}, "color": colours.text},
-            customdata=[f"{before_name}: {p!r}" for p in before],
-            hovertemplate="%{customdata}<extra></extra>",
-            showlegend=False,
-        )
+    inks = [colours.accent if row == written else colours.text for row in rows]
+    hovers = [f"<b>{hover_label(t)}</b><br>probability {p!r}" for t, p in zip(tokens, probabilities, strict=True)]
+    bars = _bars([max(p, low) for p in probabilities], notes, hovers, inks) | {
+        "marker": {"color": [colours.accent if row == written else colours.faint for row in rows]},
+        "selected": {"marker": {"opacity": 1}},
+        "unselected": {"marker": {"opacity": 1}},
+    }
+    marks = [] if before is None else [_marks([max(p, low) for p in before], before, before_name, colours)]
     # The space on the right is for the numbers beside the longest bar.
-    span = (np.log10(low), 0.0) if logarithmic else (0.0, 1.0)
+    span = (float(np.log10(low)), 0.0) if logarithmic else (0.0, 1.0)
     if logarithmic:
         powers = range(round(span[0]), 1, 1 if span[0] >= -4 else 2)
         axis: dict[str, Any] = {"type": "log", "exponentformat": "power", "tickvals": [10.0**power for power in powers]}
     else:
         axis = {"tickvals": [0, 0.5, 1]}
     axis["range"] = [span[0], span[1] + 0.45 * (span[1] - span[0])]
-    return _frame(fig, tokens, axis, "probability, logarithmic" if logarithmic else "probability", colours)
+    axis["title"] = {"text": "probability, logarithmic" if logarithmic else "probability", "standoff": 6}
+    return _figure([bars, *marks], tokens, axis, dark)
 
 
-def row_bars(weights: Float[ndarray, "key"], keys: Sequence[str], *, kind: Kind, dark: bool = False) -> go.Figure:
-    """One query's weights over its keys, in their order; hovering gives the exact float32."""
-    if len(weights) != len(keys):
+def row_bars(
+    weights: Float[ndarray, "key"],
+    keys: Sequence[str],
+    *,
+    kind: Kind,
+    before: Float[ndarray, "key"] | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """One query's weights over its keys, in their order; hovering gives the exact float32.
+
+    `before`: the same weights without the switches, as marks.
+    """
+    if len(weights) != len(keys) or (before is not None and len(before) != len(keys)):
         raise ValueError(f"{len(keys)} keys do not fit {len(weights)} weights")
     colours = theme.palette(dark)
-    fig = theme.apply(go.Figure(), dark)
-    fig.add_bar(
-        x=weights,
-        y=np.arange(len(keys)),
-        orientation="h",
-        marker={"color": theme.kind_colour(kind, dark)},
-        text=[f"{w:.2f}" if w >= 0.005 else "" for w in weights.tolist()],
-        textposition="outside",
-        textfont={"size": 12, "color": colours.text},
-        cliponaxis=False,
-        customdata=[f"<b>{hover_label(k)}</b><br>weight {exact(w)}" for k, w in zip(keys, weights, strict=True)],
-        hovertemplate="%{customdata}<extra></extra>",
-        showlegend=False,
-    )
-    axis = {"range": [0, 1.35], "tickvals": [0, 0.5, 1]}
-    return _frame(fig, keys, axis, "weight", colours)
+    notes = [f"{w:.2f}" if w >= 0.005 else "" for w in weights.tolist()]
+    hovers = [f"<b>{hover_label(k)}</b><br>weight {exact(w)}" for k, w in zip(keys, weights, strict=True)]
+    bars = _bars(weights, notes, hovers, colours.text) | {"marker": {"color": theme.kind_colour(kind, dark)}}
+    marks = [] if before is None else [_marks(before, list(map(exact, before)), "without the switches", colours)]
+    axis = {"range": [0, 1.35], "tickvals": [0, 0.5, 1], "title": {"text": "weight", "standoff": 6}}
+    return _figure([bars, *marks], keys, axis, dark)
 
 
-def _frame(
-    fig: go.Figure, labels: Sequence[str], axis: dict[str, Any], title: str, colours: theme.Palette
-) -> go.Figure:
+def _bars(x: Any, notes: Sequence[str], hovers: Sequence[str], inks: Any) -> dict[str, Any]:
+    return {
+        "type": "bar", "orientation": "h", "x": x, "y": np.arange(len(x)), "text": notes, "textposition": "outside",
+        "textfont": {"size": 12, "color": inks}, "cliponaxis": False, "customdata": hovers,
+        "hovertemplate": "%{customdata}<extra></extra>", "showlegend": False,
+    }  # fmt: skip
+
+
+def _marks(x: Any, values: Sequence[object], name: str, colours: theme.Palette) -> dict[str, Any]:
+    return {
+        "type": "scatter", "mode": "markers", "x": x, "y": np.arange(len(x)),
+        "marker": {"symbol": "line-ns-open", "size": 16, "line": {"width": 2}, "color": colours.text},
+        "customdata": [f"{name}: {value}" for value in values],
+        "hovertemplate": "%{customdata}<extra></extra>", "showlegend": False,
+    }  # fmt: skip
+
+
+def _figure(traces: Sequence[dict[str, Any]], labels: Sequence[str], axis: dict[str, Any], dark: bool) -> go.Figure:
+    """The figure, made in one go: each change of one that is there already costs milliseconds."""
+    colours = theme.palette(dark)
     left = label_width(labels) * 13 * 0.6 + 20
-    grid = {"showgrid": True, "gridcolor": colours.line, "showline": False, "ticks": "", "side": "top"}
-    fig.update_xaxes(grid | axis | {"title": {"text": title, "standoff": 6}, "tickfont": {"size": 12}})
-    fig.update_yaxes(
-        tickvals=list(range(len(labels))),
-        ticktext=axis_labels(labels, quiet=colours.quiet, faint=colours.faint),
-        tickfont={"size": 13, "family": theme.MONOSPACE},
-        range=[len(labels) - 0.5, -0.5],
-        showline=False,
-        ticks="",
-        ticklabelstandoff=5,
-        fixedrange=True,
-    )
-    fig.update_xaxes(fixedrange=True)
-    return fig.update_layout(
-        height=round(_TOP + 24 + max(len(labels), 2) * _ROW),
-        margin={"l": left, "r": 8, "t": _TOP + 12, "b": 8, "autoexpand": False},
-        bargap=0.3,
-        dragmode=False,
-        meta={"smallest_width": round(left + 120)},
-    )
+    grid = {
+        "showgrid": True, "gridcolor": colours.line, "showline": False, "ticks": "", "side": "top",
+        "tickfont": {"size": 12}, "fixedrange": True,
+    }  # fmt: skip
+    rows = {
+        "tickvals": list(range(len(labels))),
+        "ticktext": axis_labels(labels, quiet=colours.quiet, faint=colours.faint),
+        "tickfont": {"size": 13, "family": theme.MONOSPACE},
+        "range": [len(labels) - 0.5, -0.5],
+        "showline": False,
+        "ticks": "",
+        "ticklabelstandoff": 5,
+        "fixedrange": True,
+    }
+    layout = {
+        "xaxis": grid | axis,
+        "yaxis": rows,
+        "height": round(_TOP + 24 + max(len(labels), 2) * _ROW),
+        "margin": {"l": left, "r": 8, "t": _TOP + 12, "b": 8, "autoexpand": False},
+        "bargap": 0.3,
+        "dragmode": False,
+        "meta": {"smallest_width": round(left + 120)},
+    }
+    return theme.apply(go.Figure(data=list(traces), layout=layout), dark)
 
 
 def _floor(probabilities: Sequence[float]) -> float:
