@@ -3,10 +3,20 @@
 import streamlit as st
 
 from pages.common import controls
-from pages.common.cell_panel import choose_cell, show_cell
+from pages.common.cell_panel import choose_cell, choose_click, show_cell
 from pages.common.compare import show_output
 from pages.common.export_attention import take_attention_away
-from pages.common.pictures import draw_head, draw_overview, is_wide
+from pages.common.picture_proofs import prove_picture
+from pages.common.pictures import draw_head, draw_overview, is_wide, source_of
+
+
+def draw_large() -> None:
+    """The chosen picture, with its proofs and what can be taken away under it."""
+    made = draw_head(scene)
+    with st.container(horizontal=True, gap="small"):
+        prove_picture(source_of(scene), made)
+        take_attention_away(scene, made)
+
 
 scene = controls.frame("Which token looks at which, and what becomes of the output when it cannot?")
 controls.choose_head(scene)
@@ -14,7 +24,7 @@ show_output(scene)
 
 with st.container(key="pictures"):
     if is_wide(scene.view.picture):
-        draw_head(scene)
+        draw_large()
         choose_cell(scene)
         draw_overview(scene)
     else:
@@ -22,7 +32,7 @@ with st.container(key="pictures"):
         with overview:
             draw_overview(scene)
         with large:
-            draw_head(scene)
-            take_attention_away(scene)
+            draw_large()
+            choose_click(scene)
             choose_cell(scene)
 show_cell(scene)

@@ -58,3 +58,20 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr("transformer.corpora.TOKENIZER_PAIRS_OF_TASK", 50)
     return tmp_path / "runs"
+
+
+@pytest.fixture(scope="session")
+def untrained_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of runs with two untrained models, to be read alone."""
+    from page_models import save_untrained
+
+    folder = tmp_path_factory.mktemp("untrained")
+    save_untrained(folder)
+    return folder
+
+
+@pytest.fixture
+def untrained_models(untrained_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, for pages to open."""
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(untrained_runs))
+    return untrained_runs

@@ -1,5 +1,6 @@
 """Untrained models for the page tests, and the app opened on one of them. What pages say must hold for any weights."""
 
+import json
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -83,6 +84,17 @@ def field(fields: Iterable[Any], label: str) -> Any:
 def texts(at: AppTest) -> str:
     """All that the page says, as one text."""
     return "\n".join(element.value for element in (*at.markdown, *at.caption))
+
+
+def component(at: AppTest, wanted: str) -> Any:
+    """The data of the page's first component that has this field; None where there is none."""
+    found = (json.loads(element.proto.json) for element in at.get("bidi_component"))
+    return next((data for data in found if wanted in data), None)
+
+
+def matrix(at: AppTest) -> Any:
+    """The data of the large matrix; None where there is none."""
+    return component(at, "row_notes")
 
 
 def follow(at: AppTest, label: str, page: str) -> AppTest:

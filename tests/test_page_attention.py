@@ -1,10 +1,9 @@
 """Attention: every control turned, every effect measured, every nonsense answered in a sentence."""
 
-import json
 from typing import get_args
 
 import pytest
-from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, matrix, open_page, texts
 
 from pages.common.cell_panel import equation
 from pages.common.view import Picture, View, fit, merged, read
@@ -14,24 +13,11 @@ from transformer.interventions import HeadsOff, MaskOff
 from transformer.lab import load
 from transformer.settings import SHIPPED_FOLDER
 
-
-@pytest.fixture(autouse=True)
-def models(tmp_path_factory, monkeypatch):
-    """A folder of runs with two untrained models."""
-    runs = tmp_path_factory.mktemp("runs")
-    save_untrained(runs)
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
-    return runs
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def attention(**parameters):
     return open_page("attention", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
-
-
-def matrix(at):
-    """The data of the large matrix; None where there is none."""
-    found = [json.loads(element.proto.json) for element in at.get("bidi_component")]
-    return next((data for data in found if "row_notes" in data), None)
 
 
 def removable(at):

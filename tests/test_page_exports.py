@@ -6,24 +6,12 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 from page_exports import drawn, figures, opened, run_lines, same_figure
-from page_models import CLASSIC, open_page, save_untrained, texts
+from page_models import CLASSIC, checked, open_page, texts
 from streamlit.testing.v1 import AppTest
 
 from pages.common.packed_link import pack
 
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A folder of runs with two untrained models."""
-    folder = tmp_path_factory.mktemp("runs")
-    save_untrained(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def models(runs, monkeypatch):
-    """The runs of this module."""
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 @pytest.mark.parametrize(
@@ -50,6 +38,39 @@ def test_the_lines_of_python_make_the_picture_on_the_page(parameters):
     assert np.array_equal(own, numbers, equal_nan=True)
     kept = ~np.isnan(numbers)
     assert np.array_equal(np.asarray(made["numbers"])[kept].astype(np.float32), numbers[kept].astype(np.float32))
+
+
+SWITCHES = ["off:decoder.0.self:0,1,2,3", "forbid:decoder.1.cross:1,2"]
+
+
+@pytest.mark.parametrize(
+    ("key", "which", "parameters"),
+    [
+        ("take-compared", "Both outputs", {}),
+        ("take-shift", "", {"kind": "decoder_self", "layer": "1", "head": "3"}),
+        ("take-cell", "Products", {"cell": "1,2"}),
+    ],
+)
+def test_the_lines_of_python_make_what_a_switch_did_and_a_cells_products(key, which, parameters):
+    at = opened("attention", key, switch=SWITCHES, **parameters)
+    if which:
+        at = checked(at.segmented_control(key=f"{key}-which").set_value(which).run())
+    made = same_figure(at)
+    assert all(np.asarray(numbers).size for numbers in made["numbers"])
+
+
+@pytest.mark.parametrize(("key", "which"), [("take-compared", "Probabilities"), ("take-cell", "Shares")])
+def test_the_lines_of_python_make_the_bars_of_a_switch_and_of_a_cell(key, which):
+    at = opened("attention", key, switch=SWITCHES, cell="1,2")
+    at = checked(at.segmented_control(key=f"{key}-which").set_value(which).run())
+    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    own = json.loads(run_lines(at)["figure"].to_json())
+    assert numbers_of(own, "bar") == numbers_of(shown, "bar") and numbers_of(own, "bar")
+    assert numbers_of(own, "scatter") == numbers_of(shown, "scatter")
+
+
+def numbers_of(figure, kind):
+    return [(trace["x"], trace["y"]) for trace in figure["data"] if trace["type"] == kind]
 
 
 @pytest.mark.parametrize(

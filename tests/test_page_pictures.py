@@ -5,38 +5,17 @@ import json
 
 import numpy as np
 import pytest
-from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, component, matrix, open_page, texts
 
 from pages.common.view import View, read
 from pages.common.wording import plain
 from transformer.lab import load
 
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A folder of runs with two untrained models."""
-    folder = tmp_path_factory.mktemp("runs")
-    save_untrained(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def models(runs, monkeypatch):
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def attention(**parameters):
     return open_page("attention", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
-
-
-def component(at, wanted):
-    """The data of the component that has this field."""
-    found = [json.loads(element.proto.json) for element in at.get("bidi_component")]
-    return next((data for data in found if wanted in data), None)
-
-
-def matrix(at):
-    return component(at, "row_notes")
 
 
 def values(data):

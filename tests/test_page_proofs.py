@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, save_untrained, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
 
 from transformer.inspection import AttentionShift
 from transformer.lab import Lab
@@ -12,17 +12,7 @@ from transformer.lab import Lab
 SWITCHES = ["off:decoder.0.cross:1", "row:encoder.0.self.1:2:uniform", "mean:decoder.1.self:2"]
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A folder of runs with two untrained models."""
-    folder = tmp_path_factory.mktemp("runs")
-    save_untrained(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def models(runs, monkeypatch):
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def proved(page, *badges, **parameters):
@@ -43,6 +33,13 @@ PAGES = [
     ("attention", ["proofs", "proof-picture"], {"kind": "encoder_self"}, 11 + 1),
     ("attention", ["proof-picture", "proof-cell"], {"kind": "cross", "cell": "2,3"}, 4 + 5),
     ("attention", ["proof-picture"], {"kind": "decoder_self", "picture": "lines", "show": "entropy"}, 4),
+    ("attention", ["proof-picture"], {"show": "entropy", "unit": "bits", "specials": "hidden"}, 4),
+    ("attention", ["proof-picture"], {"show": "norms", "combine": "mean", "switch": SWITCHES}, 3 + 2 + 1),
+    ("attention", ["proof-picture"], {"show": "norms", "kind": "decoder_self", "switch": "mask:causal"}, 3 + 2 + 1),
+    ("attention", ["proof-picture"], {"show": "rollout", "kind": "encoder_self", "words": "merged"}, 4),
+    ("attention", ["proof-picture"], {"show": "rollout", "layer": "0", "switch": "off:decoder.0.cross:0,1"}, 4),
+    ("attention", ["proof-picture"], {"combine": "max", "over": "0,2", "specials": "renormalised"}, 4),
+    ("attention", ["proof-picture", "proof-output"], {"picture": "bertviz-neuron"}, 3 + 1),
     ("attention", ["proofs", "proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 3 + 4),
     ("attention", ["proof-picture", "proof-cell"], {"switch": [*SWITCHES, "mask:causal"], "cell": "1,1"}, 4 + 5),
     ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 3 + 3),

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from page_models import CLASSIC, PRONOUNS, checked, open_page, save_untrained, texts
+from page_models import CLASSIC, PRONOUNS, checked, component, open_page, texts
 from streamlit.testing.v1 import AppTest
 
 from pages.common.components.aligned_tokens import aligned_tokens
@@ -14,17 +14,7 @@ from transformer.lab import load
 SWITCHES = ["off:decoder.0.self:0,1,2,3", "mean:decoder.1.cross:1"]
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A folder of runs with two untrained models."""
-    folder = tmp_path_factory.mktemp("runs")
-    save_untrained(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def models(runs, monkeypatch):
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def attention(**parameters):
@@ -39,8 +29,7 @@ def drawn(at, key):
 
 def aligned(at):
     """The data of the aligned outputs; None where they are not drawn."""
-    found = [json.loads(element.proto.json) for element in at.get("bidi_component")]
-    return next((data for data in found if "columns" in data and "labels" in data), None)
+    return component(at, "labels")
 
 
 def test_without_switches_nothing_is_compared():

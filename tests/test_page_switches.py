@@ -1,9 +1,12 @@
 """The switch panel: every control turned, every switch in the URL and on a chip, every nonsense a sentence."""
 
-import pytest
-from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, open_page, save_untrained, texts
+import base64
 
-from pages.common.view import View, fit, merged
+import numpy as np
+import pytest
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, matrix, open_page, texts
+
+from pages.common.view import View, fit, merged, with_cell
 from pages.common.wording import plain, switch_label
 from transformer.activation_copy import Copied
 from transformer.attention_edits import BlockOff, CellOff, RowSet
@@ -14,17 +17,11 @@ from transformer.taps import Site
 OTHER = "The cat slept."
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A folder of runs with two untrained models."""
-    folder = tmp_path_factory.mktemp("runs")
-    save_untrained(folder)
-    return folder
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
-@pytest.fixture(autouse=True)
-def models(runs, monkeypatch):
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+def attention(**parameters):
+    return open_page("attention", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
 
 
 def panel(section="Parts", **parameters):
@@ -251,3 +248,41 @@ def test_the_panel_is_on_the_decoder_steps_page_too():
     at = checked(at.run())
     at = checked(at.button_group(key="parts-decoder-1-ffn").set_value([BlockOff("decoder", 1, "ffn")]).run())
     assert at.query_params["switch"] == "block:decoder.1.ffn" and len(removable(at)) == 1
+
+
+def state(at):
+    """What is drawn in each cell of the matrix: 1 masked, 3 forbidden by a switch."""
+    data = matrix(at)
+    if data["state"] is None:
+        return np.zeros(data["shape"], np.uint8)
+    return np.frombuffer(base64.b64decode(data["state"]), np.uint8).reshape(data["shape"])
+
+
+def test_what_a_click_does_is_chosen_is_in_the_url_and_is_said():
+    at = attention(kind="encoder_self", layer="0")
+    assert not matrix(at)["forbids"]
+    at = checked(at.segmented_control(key="choose-click").set_value("forbid").run())
+    assert at.query_params["click"] == "forbid" and matrix(at)["forbids"]
+    assert "forbids it in all heads of layer 0" in texts(at)
+    for show in ("entropy", "rollout"):
+        assert not matrix(attention(click="forbid", show=show))["forbids"]
+    assert "so a click takes it apart" in texts(attention(click="forbid", words="merged"))
+    assert "a click can open and forbid" in texts(attention(click="burn"))
+
+
+@pytest.mark.parametrize("specials", ["shown", "hidden"])
+def test_a_cell_that_a_switch_forbids_is_drawn_as_such_where_it_stands(specials):
+    at = attention(kind="decoder_self", layer="0", specials=specials, switch="forbid:decoder.0.self:3,1")
+    found = state(at)
+    shift = specials == "hidden"  # the start mark has no row and no column
+    assert list(zip(*np.nonzero(found == 3), strict=True)) == [(3 - shift, 1 - shift)]
+    assert found[0, 1] == 1
+    assert not (state(attention(kind="decoder_self", layer="1", switch="forbid:decoder.0.self:3,1")) == 3).any()
+
+
+def test_a_click_on_a_cell_forbids_it_and_the_next_allows_it_again():
+    view = View(model="m", text="t", kind="cross", switches=(parse_intervention("off:decoder.0.cross:1"),))
+    once = with_cell(view, 0, 3, 2)
+    assert list(map(str, once.switches)) == ["off:decoder.0.cross:1", "forbid:decoder.0.cross:3,2"]
+    assert with_cell(once, 0, 3, 2) == view
+    assert [str(s) for s in with_cell(once, 1, 3, 2).switches][-1] == "forbid:decoder.1.cross:3,2"

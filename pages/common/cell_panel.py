@@ -6,9 +6,12 @@ import streamlit as st
 from pages.common import loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, say
+from pages.common.export_cell import take_cell_away
+from pages.common.fields import segments
 from pages.common.proofs import prove_cell_of
+from pages.common.scene import is_dark
 from pages.common.state import choose, problems, visit
-from pages.common.view import merged
+from pages.common.view import Click, merged
 from transformer.analysis.cell import Cell
 from transformer.attention_edits import AttentionEdit, CellOff, RowSet
 from transformer.figures.cell import products_figure, shares_figure
@@ -17,6 +20,7 @@ from transformer.figures.theme import KIND_NAMES
 from transformer.lab import KIND_SITES
 
 _QUERY, _KEY = "choose-query", "choose-key"
+_CLICKS: dict[Click, str] = {"open": "A click takes a cell apart", "forbid": "A click forbids a cell"}
 _TERMS = 4
 """Products that an equation writes out; the rest are summed up."""
 
@@ -27,6 +31,31 @@ def chosen_cell(scene: Scene) -> tuple[int, int] | None:
     if cell is None or cell[0] >= len(attention.queries) or cell[1] >= len(attention.keys):
         return None
     return cell
+
+
+def choose_click(scene: Scene) -> None:
+    """What a click on a cell of the matrix does, and what that means."""
+    view = scene.view
+    if view.picture != "matrix" or view.show == "rollout":
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        segments(
+            "A click on a cell",
+            list(_CLICKS),
+            view.click,
+            lambda click: choose(click=click),
+            key="choose-click",
+            names=_CLICKS.__getitem__,
+        )
+        if view.forbids:
+            st.caption(
+                f"A click or Enter on a cell forbids it in all heads of layer {scene.layer}; on a forbidden one, "
+                "allows it again.",
+                width="content",
+            )
+        elif view.click == "forbid":
+            st.caption("Here a cell is not one query and one key, so a click takes it apart.", width="content")
+    say(*problems("click"))
 
 
 def choose_cell(scene: Scene) -> None:
@@ -101,7 +130,9 @@ def show_cell(scene: Scene) -> None:
     with right:
         _shares(scene, cell)
     _same_number(scene, cell, float(attention.weights[scene.layer, scene.head, query, key]))
-    prove_cell_of(scene, query, key)
+    with st.container(horizontal=True, gap="small"):
+        prove_cell_of(scene, query, key)
+        take_cell_away(scene, cell, query)
 
 
 def _change_it(scene: Scene, query: int, key: int) -> None:
@@ -125,7 +156,7 @@ def _change_it(scene: Scene, query: int, key: int) -> None:
 
 
 def _sum(scene: Scene, cell: Cell) -> None:
-    figure = products_figure(cell.q, cell.k, kind=scene.view.kind, dark=_is_dark())
+    figure = products_figure(cell.q, cell.k, kind=scene.view.kind, dark=is_dark())
     scrolling_figure(figure, key="cell-products")
     st.latex(equation(cell))
     if not np.isclose(cell.scores[cell.key], cell.scaled, rtol=1e-4, atol=1e-4):
@@ -196,19 +227,11 @@ def _row(scene: Scene, cell: Cell) -> None:
 
 
 def _shares(scene: Scene, cell: Cell) -> None:
-    head = float(cell.shares[cell.head].sum())
-    terms = {
-        "this cell": cell.share,
-        "other keys of this head": head - cell.share,
-        "other heads": float(cell.shares.sum()) - head,
-        "bias of W_O": cell.bias_share,
-    }
-    if abs(cell.rest_share) > 1e-4:
-        terms["put there by a switch"] = cell.rest_share
+    terms = cell.parts
     kind = KIND_NAMES[scene.view.kind].lower()
     st.caption(f"The output of layer {scene.layer}'s {kind} at this query")
     scrolling_figure(
-        shares_figure(list(terms), list(terms.values()), kind=scene.view.kind, dark=_is_dark()), key="cell-shares"
+        shares_figure(list(terms), list(terms.values()), kind=scene.view.kind, dark=is_dark()), key="cell-shares"
     )
     if not cell.reached:
         st.caption("A switch replaced this head's context, so nothing of this cell reached the output.")
@@ -227,10 +250,6 @@ def _same_number(scene: Scene, cell: Cell, shown: float) -> None:
         f"again here in double precision, differs from it by {wording.number(deviation)}. The share is the "
         "contribution projected on the output: negative where a value pulls the other way."
     )
-
-
-def _is_dark() -> bool:
-    return st.context.theme.type == "dark"
 
 
 def _plain(value: float) -> str:

@@ -6,8 +6,9 @@ from pages.common import loading, wording
 from pages.common.components.aligned_tokens import aligned_tokens
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
-from pages.common.proofs import prove_compared, prove_difference
-from pages.common.scene import Scene
+from pages.common.export_compared import take_compared_away, take_shift_away
+from pages.common.proofs import prove_compared, prove_difference, prove_road
+from pages.common.scene import Scene, is_dark
 from pages.common.state import choose
 from pages.common.switch_panel import switch_chips
 from transformer.figures.comparison import WIDTH, difference_figure, probabilities_figure
@@ -23,11 +24,14 @@ def show_output(scene: Scene) -> None:
         token_chips(
             shown.target_tokens, label="output", probabilities=list(map(float, shown.probabilities)), key="output"
         )
-        st.caption(
-            "Under each token: its probability when it was written. "
-            f"{wording.smoothed(scene.lab.checkpoint.settings.train.label_smoothing)} "
-            "Switch a head off to decode again beside it."
-        )
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            st.caption(
+                "Under each token: its probability when it was written. "
+                f"{wording.smoothed(scene.lab.checkpoint.settings.train.label_smoothing)} "
+                "Switch a head off to decode again beside it.",
+                width="content",
+            )
+            prove_road(scene.lab, shown, key="proof-output")
         return
     comparison = loading.get_comparison(scene.lab, scene.view.text, scene.view.switches)
     before, after = comparison.before, comparison.after
@@ -46,9 +50,15 @@ def show_output(scene: Scene) -> None:
     with st.container(horizontal=True, gap="medium"):
         with st.container(width=WIDTH):
             _show_probabilities(comparison)
-            prove_compared(scene, comparison)
+            with st.container(horizontal=True, gap="small"):
+                prove_compared(scene, comparison)
+                take_compared_away(scene, comparison)
         with st.container(width=WIDTH):
-            _show_difference(scene, loading.get_attention_shift(scene.lab, scene.view.text, scene.view.switches))
+            shift = loading.get_attention_shift(scene.lab, scene.view.text, scene.view.switches)
+            _show_difference(scene, shift)
+            with st.container(horizontal=True, gap="small"):
+                prove_difference(scene)
+                take_shift_away(scene, shift)
 
 
 def _show_probabilities(comparison: Comparison) -> None:
@@ -59,7 +69,7 @@ def _show_probabilities(comparison: Comparison) -> None:
         comparison.forced_before,
         comparison.forced_after,
         comparison.kl_divergence,
-        dark=_is_dark(),
+        dark=is_dark(),
     )
     scrolling_figure(figure, key="probabilities")
 
@@ -75,11 +85,10 @@ def _show_difference(scene: Scene, shift: AttentionShift) -> None:
         st.markdown("No weight of this head moved: the largest change is exactly 0.")
     else:
         mask = before.mask[layer] | after.mask[layer]
-        figure = difference_figure(old, new, before.queries, before.keys, kind=kind, mask=mask, dark=_is_dark())
+        figure = difference_figure(old, new, before.queries, before.keys, kind=kind, mask=mask, dark=is_dark())
         scrolling_figure(figure, key="difference")
     if most[1:] != (kind, layer, head):
         _offer_most_moved(*most)
-    prove_difference(scene)
 
 
 def _offer_most_moved(moved: float, kind: str, layer: int, head: int) -> None:
@@ -93,7 +102,3 @@ def _offer_most_moved(moved: float, kind: str, layer: int, head: int) -> None:
         icon=":material/arrow_forward:",
         on_click=lambda: choose(kind=kind, layer=layer, head=head),
     )
-
-
-def _is_dark() -> bool:
-    return st.context.theme.type == "dark"

@@ -3,12 +3,9 @@
 from functools import partial
 
 from pages.common.exports import Away, opening_lines, take_away
-from pages.common.picture_controls import is_bertviz
-from pages.common.picture_data import Drawing, drawing
-from pages.common.picture_rollout import CannotDraw
+from pages.common.picture_data import Drawing
 from pages.common.picture_sides import groups, sides
-from pages.common.pictures import is_dark, source_of
-from pages.common.scene import Scene
+from pages.common.scene import Scene, is_dark
 from transformer.attention_edits import BlockOff
 from transformer.figures.export import matrix_figure, overview_figure
 from transformer.figures.tables import Table
@@ -16,16 +13,11 @@ from transformer.interventions import HeadsMean, HeadsOff, ResidualOff
 from transformer.lab import KIND_SITES, AttentionKind
 
 
-def take_attention_away(scene: Scene) -> None:
-    """The popover under the chosen head's picture."""
+def take_attention_away(scene: Scene, made: Drawing | None) -> None:
+    """The popover under the chosen head's picture; `made` is what it draws, None where there is no such matrix."""
     figures = {"All layers and heads": partial(_overview, scene, is_dark())}
-    if not is_bertviz(scene.view.picture):
-        try:
-            made = drawing(source_of(scene))
-        except CannotDraw:
-            pass
-        else:
-            figures = {"This picture": partial(_picture, scene, made, is_dark()), **figures}
+    if made is not None:
+        figures = {"This picture": partial(_picture, scene, made, is_dark()), **figures}
     take_away(scene, "attention", figures, key="take-attention")
 
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pages.common.exports import Away, decoding_line, papered, take_away
-from pages.common.pictures import is_dark
-from pages.common.scene import Scene
+from pages.common.scene import Scene, is_dark
 from pages.common.two_compared import Compared, Facing, Pair
 from pages.common.two_loading import Side, texts_of
 from transformer.analysis.matching import Matching, Place

@@ -147,6 +147,12 @@ def _reopen(key: str) -> None:
         st.page_link(path, label=f"Open it on {title}", icon=":material/arrow_forward:", query_params=parameters)
 
 
+def page_shown() -> str:
+    """The end of the address of the page that is open, for figures that stand on several."""
+    end = urlsplit(st.context.url or "").path.rsplit("/", 1)[-1]
+    return end if end in PAGES else "attention"
+
+
 def opening_lines(scene: Scene, imports: Sequence[str] = ()) -> list[str]:
     """The first lines of every program: the model, and the sentence decoded under the switches."""
     wanted = ["from transformer import load", *imports]

@@ -41,7 +41,7 @@ def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, resid
     )
     if kind != "cross":
         attention = inspection.attention(kind)
-        found = rollout(_effective(inspection, kind), _residuals(inspection, kind, residual))[layer]
+        found = rollout(effective_weights(inspection, kind), residuals(inspection, kind, residual))[layer]
         said = f"{LAYER_SAID if residual else 'A layer counts as the mean of its heads.'} Rows sum to 1.{off}"
         return Rolled(found.astype(np.float32), _arrives(attention.mask[: layer + 1]), said)
     if sees_later(inspection.decoder_self.weights):
@@ -50,11 +50,11 @@ def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, resid
             "come from different passes: they cannot be multiplied. Rollout is there for both kinds of self-attention."
         )
     both = cross_rollout(
-        rollout(_effective(inspection, "encoder_self"), _residuals(inspection, "encoder_self", residual))[-1],
-        _effective(inspection, "decoder_self"),
-        _effective(inspection, "cross"),
-        _residuals(inspection, "decoder_self", residual),
-        _residuals(inspection, "cross", residual),
+        rollout(effective_weights(inspection, "encoder_self"), residuals(inspection, "encoder_self", residual))[-1],
+        effective_weights(inspection, "decoder_self"),
+        effective_weights(inspection, "cross"),
+        residuals(inspection, "decoder_self", residual),
+        residuals(inspection, "cross", residual),
     )
     own = float(both.target[layer].sum(axis=-1).mean())
     said = (
@@ -64,7 +64,7 @@ def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, resid
     return Rolled(both.source[layer].astype(np.float32), None, said)
 
 
-def _effective(inspection: Inspection, kind: AttentionKind) -> Float[ndarray, "layer head query key"]:
+def effective_weights(inspection: Inspection, kind: AttentionKind) -> Float[ndarray, "layer head query key"]:
     """The weights, zero in heads of which nothing goes any further."""
     weights = inspection.attention(kind).weights.copy()
     stack, block = KIND_SITES[kind]
@@ -76,7 +76,7 @@ def _effective(inspection: Inspection, kind: AttentionKind) -> Float[ndarray, "l
     return weights
 
 
-def _residuals(inspection: Inspection, kind: AttentionKind, built_with: bool) -> list[bool]:
+def residuals(inspection: Inspection, kind: AttentionKind, built_with: bool) -> list[bool]:
     """Of each layer, whether its block has a residual."""
     stack, block = KIND_SITES[kind]
     gone = {

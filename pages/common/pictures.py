@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import streamlit as st
 
 from pages.common.bertviz_view import show_bertviz
@@ -16,9 +17,11 @@ from pages.common.picture_explained import explain_picture
 from pages.common.picture_loading import get_vectors
 from pages.common.picture_rollout import CannotDraw
 from pages.common.picture_sides import Side
-from pages.common.proofs import prove_picture, show_proofs
+from pages.common.proofs import show_proofs
+from pages.common.scene import is_dark
 from pages.common.state import GRID, MATRIX
-from pages.common.view import Picture
+from pages.common.view import Picture, View
+from transformer.attention_edits import CellOff
 from transformer.figures.theme import KIND_NAMES
 from transformer.interventions import HeadsMean
 from transformer.lab import KIND_SITES
@@ -40,13 +43,11 @@ NO_ROLLOUT_CELL = (
 NO_LINES = "Entropy belongs to a row, not to a pair of tokens, so there are no lines to draw: here is the matrix."
 
 
-def is_dark() -> bool:
-    """Whether the visitor's theme is dark."""
-    return st.context.theme.type == "dark"
+def draw_head(scene: Scene) -> Drawing | None:
+    """The picture that the visitor chose, with a line saying what it shows and what it hides.
 
-
-def draw_head(scene: Scene) -> None:
-    """The picture that the visitor chose, with a line saying what it shows and what it hides."""
+    Returns what it draws; None where bertviz draws, or nothing can be drawn.
+    """
     source = source_of(scene)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         caption = st.empty()
@@ -55,14 +56,13 @@ def draw_head(scene: Scene) -> None:
     if is_bertviz(scene.view.picture):
         caption.caption(f"{KIND_NAMES[scene.view.kind]} · all heads{_note(scene)}", width="content")
         show_bertviz(source, dark=is_dark())
-        prove_picture(scene)
-        return
+        return None
     try:
         made = drawing(source)
     except CannotDraw as reason:
         caption.caption(KIND_NAMES[scene.view.kind], width="content")
         st.markdown(str(reason))
-        return
+        return None
     caption.caption(
         f"{KIND_NAMES[scene.view.kind]} · {made.what}{_off_note(source, made)}{_note(scene)}", width="content"
     )
@@ -73,7 +73,7 @@ def draw_head(scene: Scene) -> None:
         _lines(scene, made)
     else:
         _matrix(scene, made)
-    prove_picture(scene, made.values)
+    return made
 
 
 def draw_overview(scene: Scene) -> None:
@@ -150,6 +150,8 @@ def _matrix(scene: Scene, made: Drawing) -> None:
         mask=made.mask,
         weak=made.weak,
         weak_label=made.weak_label,
+        forbidden=forbidden_cells(view, made),
+        forbids=view.forbids,
         targets=made.targets,
         largest=made.largest,
         unit=made.unit,
@@ -162,6 +164,18 @@ def _matrix(scene: Scene, made: Drawing) -> None:
         st.caption(NO_ROLLOUT_CELL)
     elif scene.view.picture == "lines":
         st.caption(NO_LINES)
+
+
+def forbidden_cells(view: View, made: Drawing) -> np.ndarray | None:
+    """Which cells a switch forbids; None where a cell of the picture is no single query and key."""
+    if made.targets is None or view.show not in ("weights", "norms") or view.words:
+        return None
+    stack, block = KIND_SITES[view.kind]
+    closed = [s for s in view.switches if isinstance(s, CellOff) and (s.stack, s.block) == (stack, block)]
+    found = np.zeros(made.values.shape, dtype=bool)
+    for spec in closed:
+        found |= (made.targets[..., [0, 2, 3]] == (spec.layer, spec.query, spec.key)).all(axis=-1)
+    return found
 
 
 def _lines(scene: Scene, made: Drawing) -> None:

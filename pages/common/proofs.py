@@ -7,7 +7,6 @@ import streamlit as st
 
 from pages.common import loading, wording
 from pages.common.scene import Scene
-from transformer.analysis.entropy import row_entropy
 from transformer.analysis.figure_proofs import prove_cell, prove_comparison, prove_distribution, prove_output
 from transformer.analysis.proofs import Proof, agree
 from transformer.analysis.weight_proofs import prove_weights
@@ -68,31 +67,6 @@ def weight_proofs(lab: Lab, seen: Inspection, kind: AttentionKind) -> tuple[Proo
         weights=attention.weights,
         mask=attention.mask,
     )
-
-
-def prove_picture(scene: Scene, values: np.ndarray | None = None) -> None:
-    """Of the large picture: its weights, and (where it draws one head as it is) that it draws these."""
-
-    def run() -> Iterable[Proof]:
-        view = scene.view
-        attention = scene.inspection.attention(view.kind)
-        yield from weight_proofs(scene.lab, scene.inspection, view.kind)
-        if view.show == "entropy":
-            yield _entropy(attention.weights, attention.mask)
-        as_it_is = view.show == "weights" and view.combine == "one" and not view.words and view.specials == "shown"
-        if as_it_is and values is not None:
-            recorded = attention.weights[scene.layer, scene.head]
-            yield agree("The picture draws the recorded weights", values, recorded, 0, "cell by cell, bit by bit")
-
-    badge(run, key="proof-picture")
-
-
-def _entropy(weights: np.ndarray, mask: np.ndarray) -> Proof:
-    shown = row_entropy(weights, mask, "nats").values
-    rows = weights.reshape(-1, weights.shape[-1]).astype(np.float64)
-    again = [-sum(w * np.log(w) for w in row if w > 0) if row.any() else np.nan for row in rows]
-    how = f"{len(rows):,} rows summed again, key by key"
-    return agree("Entropy is −Σ w ln w of each row", shown.ravel(), again, 1e-6, how)
 
 
 def prove_cell_of(scene: Scene, query: int, key: int) -> None:

@@ -50,6 +50,11 @@ class Change:
     sentence: str = ""
 
 
+def is_dark() -> bool:
+    """Whether the visitor's theme is dark."""
+    return st.context.theme.type == "dark"
+
+
 def say(*sentences: str) -> None:
     """A sentence for each thing that could not be done, where it belongs."""
     if sentences:

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.common.view import PARAMETERS, Place, Problem, View, read
+from pages.common.view import PARAMETERS, Place, Problem, View, read, with_cell
 
 _KEY = "attention-lab"
 GRID = "head-grid"
@@ -79,11 +79,13 @@ def _take_pick() -> None:
         choose(layer=head[0], head=head[1])
     if (cell := _picked(MATRIX, 4)) is not None:
         choose(layer=cell[0], head=cell[1], cell=(cell[2], cell[3]), combine=visit().view.combine)
+    if (cell := _picked(MATRIX, 4, "forbidden")) is not None:
+        choose(switches=with_cell(visit().view, cell[0], cell[2], cell[3]).switches)
 
 
-def _picked(key: str, length: int) -> list[int] | None:
+def _picked(key: str, length: int, name: str = "picked") -> list[int] | None:
     state = st.session_state.get(key)
-    value = state.get("picked") if isinstance(state, dict) else None
+    value = state.get(name) if isinstance(state, dict) else None
     if isinstance(value, list) and len(value) == length and all(isinstance(i, int) and i >= 0 for i in value):
         return value
     return None

@@ -16,8 +16,7 @@ from pages.common.export_two import (
     take_outputs_away,
     take_two_difference_away,
 )
-from pages.common.pictures import is_dark
-from pages.common.scene import Scene, say, sentence
+from pages.common.scene import Scene, is_dark, say, sentence
 from pages.common.two_choices import Choices, change
 from pages.common.two_compared import Compared, Facing, Pair, compare_sides
 from pages.common.two_loading import get_matching, same_words

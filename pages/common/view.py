@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from transformer.analysis.entropy import Unit
-from transformer.attention_edits import RowSet
+from transformer.attention_edits import CellOff, RowSet
 from transformer.interventions import HeadsMean, HeadsOff, Intervention, PositionsChanged, parse_intervention
 from transformer.lab import KIND_SITES, AttentionKind, Lab
 
@@ -13,6 +13,7 @@ Picture = Literal["matrix", "lines", "bertviz", "bertviz-model", "bertviz-neuron
 Shown = Literal["weights", "norms", "rollout", "entropy"]
 Combine = Literal["one", "mean", "max"]
 Specials = Literal["shown", "hidden", "renormalised"]
+Click = Literal["open", "forbid"]
 Place = Literal[
     "model",
     "text",
@@ -28,6 +29,7 @@ Place = Literal[
     "specials",
     "words",
     "cell",
+    "click",
     "switch",
 ]
 """A query parameter, which is also the control beside which a problem with it is told."""
@@ -72,14 +74,22 @@ class View:
     """Whether the pieces of a word are merged into one row and one column."""
     cell: tuple[int, int] | None = None
     """The query and the key whose cell is taken apart; None: no cell."""
+    click: Click = "open"
+    """What a click on a cell does: it takes the cell apart, or forbids it and allows it again."""
     switches: tuple[Intervention, ...] = ()
+
+    @property
+    def forbids(self) -> bool:
+        """Whether a click forbids a cell: in a matrix in which each cell is one query and one key."""
+        cells = self.picture == "matrix" and self.show in ("weights", "norms") and not self.words
+        return self.click == "forbid" and cells
 
     def parameters(self) -> dict[str, str | list[str]]:
         """The query parameters that `read` turns into this view again; defaults are left out."""
         found: dict[str, str | list[str]] = {"model": self.model}
         if len(self.text) <= LONGEST_IN_URL:
             found["text"] = self.text
-        for name in ("kind", "layer", "head", "picture", "show", "unit", "combine", "specials"):
+        for name in ("kind", "layer", "head", "picture", "show", "unit", "combine", "specials", "click"):
             if getattr(self, name) != getattr(_DEFAULT, name):
                 found[name] = str(getattr(self, name))
         if self.over:
@@ -154,6 +164,7 @@ def read(parameters: Mapping[str, Sequence[str]]) -> tuple[View, tuple[Problem, 
         | reader.word("specials", get_args(Specials), "the choices are")
         | reader.one("words", lambda v: True if v == "merged" else None, "words are merged or not named at all")
         | reader.one("cell", _cell, "a cell is its row and its column, like 2,5")
+        | reader.word("click", get_args(Click), "a click can")
     )
     switches: list[Intervention] = []
     for text in parameters.get("switch", ()):
@@ -251,6 +262,13 @@ def with_heads(view: View, stack: str, layer: int, block: str, off: frozenset[in
     if off:
         others.append(HeadsOff(stack, layer, block, tuple(sorted(off))))  # type: ignore[arg-type]
     return replace(view, switches=merged(others))
+
+
+def with_cell(view: View, layer: int, query: int, key: int) -> View:
+    """The same view with this cell of the chosen kind forbidden, or allowed again where a switch forbids it."""
+    stack, block = KIND_SITES[view.kind]
+    spec = CellOff(stack, layer, block, query, key)
+    return view.without(spec) if spec in view.switches else replace(view, switches=merged([*view.switches, spec]))
 
 
 def _check_tokens(spec: Intervention, text: str, lab: Lab) -> None:

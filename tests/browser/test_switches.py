@@ -71,6 +71,34 @@ def test_a_cell_is_clicked_in_the_matrix_and_forbidden(page: Page, server: Serve
     expect(page.get_by_role("button", name="may not see key")).to_be_hidden()
 
 
+def test_one_click_on_a_cell_forbids_it_and_another_allows_it_by_mouse_and_keyboard(page: Page, server: Server):
+    page.goto(server.link("attention", model=MODEL, text=CLASSIC, kind="encoder_self", layer=0))
+    canvas = page.locator(".st-key-head canvas")
+    expect(canvas).to_be_visible()
+    page.get_by_text("A click forbids a cell", exact=True).click()
+    expect(page.get_by_text("forbids it in all heads of layer 0")).to_be_visible()
+    size, n = canvas.bounding_box(), load(MODEL).n_source_tokens(CLASSIC)
+    assert size
+    where = {"x": size["width"] * 2.5 / n, "y": size["height"] * 1.5 / n}
+    canvas.click(position=where)  # type: ignore[arg-type]
+    expect(chip(page, "forbid:encoder.0.self:1,2")).to_be_visible()
+    expect(page.get_by_text(measured(["forbid:encoder.0.self:1,2"]), exact=False).first).to_be_visible()
+    expect(page.get_by_text("forbidden by a switch").first).to_be_visible()
+    assert "forbid%3Aencoder.0.self%3A1%2C2" in page.url
+    canvas.click(position=where)  # type: ignore[arg-type]
+    expect(chip(page, "forbid:encoder.0.self:1,2")).to_be_hidden()
+
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(chip(page, "forbid:encoder.0.self:2,2")).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(chip(page, "forbid:encoder.0.self:2,3")).to_be_visible()
+    expect(chip(page, "forbid:encoder.0.self:2,2")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(chip(page, "forbid:encoder.0.self:2,3")).to_be_hidden()
+
+
 def test_two_visitors_at_the_same_moment_see_their_own_switches_alone(browser: Browser, page: Page, server: Server):
     n_keys = load(MODEL).n_source_tokens(CLASSIC)
     first = ["mean:decoder.1.cross:0,1", f"copy:encoder.1.ffn.output:1>10:{OTHER}"]

@@ -20,6 +20,9 @@ from transformer.interventions import Intervention, compile_interventions
 from transformer.model import Transformer
 from transformer.taps import ATTENTION_TENSORS, Address, Recording
 
+_ROUNDING = 1e-4
+"""A smaller share of the output is not put there by anything."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -82,6 +85,18 @@ class Cell:
     def share(self) -> float:
         """This cell's share of the output."""
         return float(self.shares[self.head, self.key])
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """What the block's output is made of, seen from this cell; the numbers sum to 1."""
+        head = float(self.shares[self.head].sum())
+        found = {
+            "this cell": self.share,
+            "other keys of this head": head - self.share,
+            "other heads": float(self.shares.sum()) - head,
+            "bias of W_O": self.bias_share,
+        }
+        return found | {"put there by a switch": self.rest_share} if abs(self.rest_share) > _ROUNDING else found
 
 
 def look_into(

@@ -174,8 +174,19 @@ def prove_combination(
     largest: bool,
     rescaled: bool,
 ) -> Proof:
-    """That a picture's cells are these heads' mean (or `largest`) values: summed over the pieces of a column, averaged
-    over those of a row, and with `rescaled` each row divided by its sum."""
+    """That a picture's cells are these heads' values, as `put_together` puts them."""
+    again = put_together(values, rows, columns, largest=largest, rescaled=rescaled)
+    heads = f"{len(values)} heads" if len(values) > 1 else "one head"
+    how = f"{again.size:,} cells put together again from {heads}, one by one, in double precision"
+    tolerance = 0.0 if len(values) == 1 and not rescaled and _single(rows) and _single(columns) else 1e-5
+    return agree("The picture draws these numbers", shown, again, tolerance, how)
+
+
+def put_together(
+    values: Float[ndarray, "head query key"], rows: Groups, columns: Groups, *, largest: bool, rescaled: bool
+) -> Float[ndarray, "row column"]:
+    """Heads' mean (or `largest`) values, summed over the pieces of a column, averaged over those of a row, and with
+    `rescaled` each row divided by its sum."""
     again = np.zeros((len(rows), len(columns)))
     for i, queries in enumerate(rows):
         for j, keys in enumerate(columns):
@@ -185,10 +196,7 @@ def prove_combination(
         total = math.fsum(again[i])
         if rescaled and total:
             again[i] /= total
-    heads = f"{len(values)} heads" if len(values) > 1 else "one head"
-    how = f"{again.size:,} cells put together again from {heads}, one by one, in double precision"
-    tolerance = 0.0 if len(values) == 1 and not rescaled and _single(rows) and _single(columns) else 1e-5
-    return agree("The picture draws these numbers", shown, again, tolerance, how)
+    return again
 
 
 def _single(groups: Groups) -> Bool[ndarray, ""] | bool:

@@ -5,6 +5,7 @@ const NUMBERED = 30; // of a cell that holds its number
 const MOST_NUMBERED = 20; // rows or columns
 const MASKED = 1;
 const WEAK = 2;
+const FORBIDDEN = 3; // by a switch
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root");
@@ -34,7 +35,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   spoken.setAttribute("aria-live", "polite");
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", `${data.label}. Arrow keys move, Enter chooses a cell.`);
+  canvas.setAttribute("aria-label", `${data.label}. Arrow keys move, Enter ${data.forbids ? "forbids a cell or allows it again" : "chooses a cell"}.`);
   parts.across.textContent = data.titles[1];
   parts.down.textContent = data.titles[0];
   const names = { row: data.rows.map((token) => name(token, parts.rows)), column: data.columns.map((token) => name(token, parts.columns)) };
@@ -85,6 +86,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     ruler.append(bar, ends);
     element.append(ruler, sample("", data.quantity));
     if (state?.includes(MASKED)) element.append(sample("masked", "masked"));
+    if (state?.includes(FORBIDDEN)) element.append(sample("forbidden", "forbidden by a switch"));
     if (state?.includes(WEAK)) element.append(sample("weak", data.weak_label));
     return element;
   }
@@ -155,9 +157,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
         const kind = state ? state[index] : 0;
         if (kind === WEAK) continue;
         const level = levelOf(values[index]);
-        context.fillStyle = kind === MASKED ? data.masked[theme] : fills[level];
+        const closed = kind === MASKED || kind === FORBIDDEN;
+        context.fillStyle = closed ? data.masked[theme] : fills[level];
         context.fillRect(x, y, side, side);
         if (kind === MASKED) stroke(context, x, y, side);
+        else if (kind === FORBIDDEN) cross(context, x, y, side);
         else if (numbered && !Number.isNaN(values[index])) {
           context.fillStyle = inks[level];
           context.globalAlpha = Math.abs(values[index]) < 0.005 ? 0.45 : 1;
@@ -178,6 +182,18 @@ export default function ({ data, parentElement, setTriggerValue }) {
     context.lineTo(x + side * 0.73, y + side * 0.27);
     context.stroke();
     context.globalAlpha = 1;
+  }
+
+  function cross(context, x, y, side) {
+    const inset = side < 7 ? 0 : side * 0.3;
+    context.strokeStyle = data.colours[theme];
+    context.lineWidth = side < 14 ? 1 : 1.75;
+    context.beginPath();
+    context.moveTo(x + inset, y + inset);
+    context.lineTo(x + side - inset, y + side - inset);
+    context.moveTo(x + side - inset, y + inset);
+    context.lineTo(x + inset, y + side - inset);
+    context.stroke();
   }
 
   function levelOf(value) {
@@ -226,6 +242,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const most = largest ? ` of at most ${Number(largest[index].toPrecision(4))} ${data.unit}` : "";
     lines.push([Number.isNaN(value) ? `no ${data.quantity}: this row sees nothing` : `${data.quantity} ${exact(value)}${most}`]);
     if (state?.[index] === MASKED) lines.push(["masked: this query may not see this key"]);
+    if (state?.[index] === FORBIDDEN) lines.push([`forbidden by a switch${data.forbids ? ": a click allows it again" : ""}`]);
     if (state?.[index] === WEAK) lines.push([`${data.weak_label}, so not drawn`]);
     return lines;
   }
@@ -233,8 +250,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   function pick(at) {
     if (!at || data.unclickable) return;
     root._at = at;
+    if (data.forbids && state?.[at[0] * width + at[1]] === MASKED) return; // nothing is left to forbid
     const index = (at[0] * width + at[1]) * 4;
-    setTriggerValue("picked", targets ? [...targets.slice(index, index + 4)] : [...data.where, ...at]);
+    setTriggerValue(data.forbids ? "forbidden" : "picked", targets ? [...targets.slice(index, index + 4)] : [...data.where, ...at]);
   }
 
   function move(event) {

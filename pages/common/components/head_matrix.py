@@ -42,6 +42,8 @@ def head_matrix(
     mask: Bool[ndarray, "row column"] | None = None,
     weak: Bool[ndarray, "row column"] | None = None,
     weak_label: str = "",
+    forbidden: Bool[ndarray, "row column"] | None = None,
+    forbids: bool = False,
     where: tuple[int, int] = (0, 0),
     targets: Int[ndarray, "row column 4"] | None = None,
     largest: Float[ndarray, "row column"] | None = None,
@@ -55,7 +57,8 @@ def head_matrix(
 
     A click, or Enter on the cell that arrow keys moved to, puts (layer, head, query, key) into
     `st.session_state[key]["picked"]`: those of `targets`, or `where` with the cell's row and column. Cells whose `mask`
-    is False are struck through; `weak` ones are not drawn, which the legend says with `weak_label`. `largest` holds
+    is False are struck through; `weak` ones are not drawn, which the legend says with `weak_label`; `forbidden` ones
+    are those that a switch closed. If it `forbids`, a click puts the same numbers into "forbidden". `largest` holds
     what each value could be at most, in `unit`. `chosen` frames a cell; a head that is `off` is grey.
     """
     if values.shape != (len(rows), len(columns)):
@@ -64,10 +67,12 @@ def head_matrix(
     _component(
         key=key,
         on_picked_change=lambda: None,
+        on_forbidden_change=lambda: None,
         data={
             "shape": list(values.shape),
             "values": packed(values.astype(np.float32)),
-            "state": _state(mask, weak),
+            "state": _state(mask, weak, forbidden),
+            "forbids": forbids,
             "targets": None if targets is None else packed(targets.astype(np.int16)),
             "largest": None if largest is None else packed(largest.astype(np.float32)),
             "unit": unit,
@@ -99,14 +104,16 @@ def _scale(off: bool, dark: bool) -> list[str]:
     return [colour for _, colour in (theme.greys(dark) if off else theme.sequential(dark))]
 
 
-def _state(mask: ndarray | None, weak: ndarray | None) -> str | None:
-    """One byte a cell: 0 drawn, 1 masked, 2 too weak to be drawn; None where all are drawn."""
-    state = np.zeros((0,), np.uint8)
-    if weak is not None:
-        state = 2 * weak.astype(np.uint8)
-    if mask is not None:
-        state = np.where(mask, state if state.size else np.uint8(0), np.uint8(1))
-    return packed(state.astype(np.uint8)) if state.any() else None
+def _state(mask: ndarray | None, weak: ndarray | None, forbidden: ndarray | None) -> str | None:
+    """One byte a cell: 0 drawn, 1 masked, 2 too weak to be drawn, 3 forbidden by a switch; None where all are drawn."""
+    given = [array for array in (mask, weak, forbidden) if array is not None]
+    if not given:
+        return None
+    state = np.zeros(given[0].shape, np.uint8)
+    for array, code in ((weak, 2), (None if mask is None else ~mask, 1), (forbidden, 3)):
+        if array is not None:
+            state[array] = code
+    return packed(state) if state.any() else None
 
 
 def _tokens(tokens: Sequence[str], unseen: Mapping[int, str]) -> list[dict[str, Any]]:

@@ -1,0 +1,94 @@
+"""What is taken away of the answer to a switch: both outputs, each token before and after, and a head's difference."""
+
+import numpy as np
+
+from pages.common.exports import Away, opening_lines, page_shown, papered, take_away
+from pages.common.scene import Scene, is_dark
+from transformer.figures.comparison import aligned_figure, difference_figure, probabilities_figure
+from transformer.figures.tables import Table, numbered
+from transformer.inspection import AttentionShift, Comparison
+
+_NAMES = "before", "after"
+
+
+def take_compared_away(scene: Scene, comparison: Comparison) -> None:
+    """The popover under the probabilities before and after."""
+    figures = {
+        "Probabilities": lambda: _probabilities(scene, comparison),
+        "Both outputs": lambda: _outputs(scene, comparison),
+    }
+    take_away(scene, page_shown(), figures, key="take-compared")
+
+
+def take_shift_away(scene: Scene, shift: AttentionShift) -> None:
+    """The popover under the difference of the chosen head."""
+    take_away(scene, page_shown(), {"difference": lambda: _difference(scene, shift)}, key="take-shift")
+
+
+def _probabilities(scene: Scene, comparison: Comparison) -> Away:
+    tokens, kl = comparison.before.target_tokens, comparison.kl_divergence
+    values = comparison.forced_before, comparison.forced_after, kl
+    figure = probabilities_figure(tokens, *values, dark=is_dark())
+    lines = [
+        *_opening(scene, "probabilities_figure"),
+        "numbers = compared.forced_before, compared.forced_after, compared.kl_divergence",
+        "figure = probabilities_figure(compared.before.target_tokens, *numbers)",
+    ]
+    table = Table("probability", np.stack(values, axis=-1), numbered(tokens), [*_NAMES, "KL divergence in nats"])
+    width = max(560, figure.layout.meta["smallest_width"])  # type: ignore[attr-defined]
+    name = f"{scene.lab.name}-probabilities"
+    return Away(name, papered(figure, dark=is_dark(), width=width), (table,), "\n".join(lines))
+
+
+def _outputs(scene: Scene, comparison: Comparison) -> Away:
+    before, after = comparison.before, comparison.after
+    figure = aligned_figure(
+        (before.target_tokens, after.target_tokens),
+        (before.probabilities, after.probabilities),
+        comparison.alignment,
+        names=_NAMES,
+        dark=is_dark(),
+    )
+    lines = [
+        *_opening(scene, "aligned_figure"),
+        "before, after = compared.before, compared.after",
+        "numbers = before.probabilities, after.probabilities",
+        "figure = aligned_figure(",
+        "    (before.target_tokens, after.target_tokens), numbers, compared.alignment, names=('before', 'after')",
+        ")",
+    ]
+    tables = tuple(
+        Table(name, seen.probabilities[:, None], numbered(seen.target_tokens), ["probability"])
+        for name, seen in zip(_NAMES, (before, after), strict=True)
+    )
+    return Away(f"{scene.lab.name}-before-and-after", figure, tables, "\n".join(lines))
+
+
+def _difference(scene: Scene, shift: AttentionShift) -> Away:
+    kind, layer, head = scene.view.kind, scene.layer, scene.head
+    before, after = shift.before[kind], shift.after[kind]
+    old, new, mask = before.weights[layer, head], after.weights[layer, head], before.mask[layer] | after.mask[layer]
+    figure = difference_figure(old, new, before.queries, before.keys, kind=kind, mask=mask, dark=is_dark())
+    lines = [
+        *_opening(scene, "difference_figure"),
+        "shift = lab.attention_shift(compared)  # on the same words, those of the output before",
+        f"before, after = shift.before[{kind!r}], shift.after[{kind!r}]",
+        f"old, new = before.weights[{layer}, {head}], after.weights[{layer}, {head}]",
+        "numbers = new - old",
+        f"mask = before.mask[{layer}] | after.mask[{layer}]",
+        f"figure = difference_figure(old, new, before.queries, before.keys, kind={kind!r}, mask=mask)",
+    ]
+    rows, columns = numbered(before.queries), numbered(before.keys)
+    tables = tuple(
+        Table(name, values, rows, columns)
+        for name, values in (("before", old), ("after", new), ("after minus before", new - old))
+    )
+    width = max(560, figure.layout.meta["smallest_width"])  # type: ignore[attr-defined]
+    name = f"{scene.lab.name}-difference-{kind}-layer{layer}-head{head}"
+    return Away(name, papered(figure, dark=is_dark(), width=width), tables, "\n".join(lines))
+
+
+def _opening(scene: Scene, figure: str) -> list[str]:
+    """The model, and the sentence compared with and without the switches."""
+    *lines, decoded = opening_lines(scene, [f"from transformer.figures.comparison import {figure}"])
+    return [*lines, decoded.replace("seen = lab.inspect(", "compared = lab.compare(", 1)]

@@ -1,0 +1,104 @@
+"""The badge of the large picture: the weights behind it, what was made of them, and that this is what it draws."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from pages.common.picture_data import Drawing, Source
+from pages.common.picture_rollout import effective_weights, residuals
+from pages.common.proofs import badge, weight_proofs
+from transformer.analysis.picture_proofs import (
+    prove_combination,
+    prove_contributions,
+    prove_rollout,
+    put_together,
+    walk_back,
+    walk_back_to_source,
+)
+from transformer.analysis.proofs import Proof, agree
+from transformer.lab import KIND_SITES
+from transformer.taps import Address
+
+
+def prove_picture(source: Source, made: Drawing | None) -> None:
+    """Under the large picture; None where bertviz draws it."""
+
+    def run() -> Iterable[Proof]:
+        view, attention = source.view, source.attention
+        yield from weight_proofs(source.lab, source.inspection, view.kind)
+        if made is None:
+            return
+        match view.show:
+            case "weights":
+                yield _combined(source, made, attention.weights[source.layer])
+            case "norms":
+                assert source.norms is not None, "they are drawn"
+                yield from _contributions(source)
+                yield _combined(source, made, source.norms[source.layer])
+            case "rollout":
+                yield _rollout(source, made)
+            case "entropy":
+                yield _entropy(source, made)
+
+    badge(run, key="proof-picture")
+
+
+def _combined(source: Source, made: Drawing, values: np.ndarray) -> Proof:
+    view = source.view
+    return prove_combination(
+        made.values,
+        values[list(source.heads)],
+        made.rows.positions,
+        made.columns.positions,
+        largest=view.combine == "max",
+        rescaled=view.specials == "renormalised",
+    )
+
+
+def _contributions(source: Source) -> tuple[Proof, ...]:
+    assert source.norms is not None, "they are drawn"
+    stack, block = KIND_SITES[source.view.kind]
+    seen, address = source.inspection, Address(stack, source.layer, block)
+    return prove_contributions(
+        source.lab.model, seen.source_ids, seen.interventions, address, source.norms[source.layer]
+    )
+
+
+def _rollout(source: Source, made: Drawing) -> Proof:
+    seen, kind, last = source.inspection, source.view.kind, source.layer + 1
+    with_residual = source.lab.model.config.residual
+
+    def given(of: str) -> tuple[np.ndarray, list[bool]]:
+        upto = None if of == "encoder_self" != kind else last
+        return effective_weights(seen, of)[:upto], residuals(seen, of, with_residual)[:upto]  # type: ignore[arg-type]
+
+    if kind != "cross":
+        walked = walk_back(*given(kind))
+        layers = f"through {last} layer{'s' * (last > 1)}"
+    else:
+        decoder, cross = given("decoder_self"), given("cross")
+        walked = walk_back_to_source(walk_back(*given("encoder_self")), decoder[0], cross[0], decoder[1], cross[1])
+        layers = f"through {last} decoder layer{'s' * (last > 1)} and the whole encoder"
+    again = put_together(
+        walked[None],
+        made.rows.positions,
+        made.columns.positions,
+        largest=False,
+        rescaled=source.view.specials == "renormalised",
+    )
+    return prove_rollout(made.values, again, layers)
+
+
+def _entropy(source: Source, made: Drawing) -> Proof:
+    weights, view = source.attention.weights, source.view
+    log = np.log if view.unit == "nats" else np.log2
+    rows = [at[0] for at in made.rows.positions]
+    heads = list(np.ndindex(weights.shape[:2]))
+    again = [[_entropy_of(weights[at][row].astype(np.float64), log) for at in heads] for row in rows]
+    name = "ln" if view.unit == "nats" else "log₂"
+    how = f"{len(rows) * len(heads):,} rows summed again, key by key"
+    return agree(f"Entropy is −Σ w {name} w of each row", made.values, again, 1e-5, how)
+
+
+def _entropy_of(row: np.ndarray, log: np.ufunc) -> float:
+    return -sum(float(w * log(w)) for w in row if w > 0) if row.any() else np.nan
