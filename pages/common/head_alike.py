@@ -5,8 +5,11 @@ import streamlit as st
 
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
+from pages.common.export_heads import likeness
+from pages.common.exports import take_away
 from pages.common.head_choices import CLOSEST, Choices, segments, stepped
 from pages.common.head_data import choose_data
+from pages.common.head_proofs import prove_groups
 from pages.common.head_roles import opens, say_measured, survey_of, two_columns
 from pages.common.head_words import head_name, role_said
 from pages.common.pictures import is_dark
@@ -41,6 +44,10 @@ def draw_alike(scene: Scene, chosen: Choices) -> None:
             distances[np.ix_(order, order)], names, kind=kind, sizes=[len(group) for group in groups], dark=is_dark()
         )
         scrolling_figure(figure, key="heads-likeness")
+        with st.container(horizontal=True, gap="small"):
+            prove_groups(scene, measured, found, kind, groups, chosen.closest)
+            away = {"distances": lambda: likeness(scene, measured, found, kind, chosen.closest)}
+            take_away(scene, "heads", away, key="take-heads")
     with st.expander("What am I looking at?"):
         st.markdown(
             "Two heads are alike when they give the same tokens the same weights, row by row. The distance of two rows "

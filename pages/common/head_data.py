@@ -9,8 +9,9 @@ import streamlit as st
 
 from pages.common import loading
 from pages.common.controls import Scene, say
-from pages.common.head_choices import COUNTS, LONGEST_LINES, Choices, Data, area, box, segments
+from pages.common.head_choices import COUNTS, LONGEST_LINES, Choices, Data, Removal, area, box, segments
 from pages.common.wording import plain
+from transformer.analysis.trials import Means
 from transformer.cleaning import CorpusError, clean_pairs, kinds_of_files, rows_of
 from transformer.config import DecodeConfig
 from transformer.data import encode_sources, fits
@@ -72,6 +73,11 @@ class _Own:
     pairs: tuple[Pair, ...] = ()
     unit: AlignmentUnit = "word"
     missing: str = ""
+
+
+def means_of(lab: Lab, removal: Removal) -> Means | None:
+    """What a removed head says; None: nothing."""
+    return lab.head_means.means if removal == "mean" else None
 
 
 def choose_data(scene: Scene, chosen: Choices) -> Measured | None:

@@ -11,7 +11,10 @@ from pages.common import loading
 from pages.common.components.head_table import Cell, Column, Row, head_table
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
+from pages.common.export_head_effects import erasure_map, evidence_dots
+from pages.common.exports import take_away
 from pages.common.head_choices import TABLE, Choices, segments
+from pages.common.head_proofs import prove_correlations, prove_dots, prove_erased
 from pages.common.head_roles import chosen_head, open_link, opens, two_columns
 from pages.common.head_words import head_name
 from pages.common.pictures import is_dark
@@ -49,6 +52,13 @@ def draw_evidence(scene: Scene, chosen: Choices) -> None:
         figure = effect_map(effect, seen.target_tokens, seen.source_tokens, dark=is_dark())
         scrolling_figure(figure, key="heads-erasure")
         st.caption("Rows: how much log-probability each output token loses when a source token is erased.")
+        figures = {
+            "Effects": lambda: erasure_map(scene, chosen.erase, effect),
+            "Weight against effect": lambda: evidence_dots(scene, chosen.erase, at, effect),
+        }
+        with st.container(horizontal=True, gap="small"):
+            prove_erased(scene, chosen.erase, effect)
+            take_away(scene, "heads", figures, key="take-heads")
     with right:
         _say(scene, effect, found, at)
         st.caption(f"Each dot is a cell of {head_name(at)}: its weight, and what erasing that source token costs.")
@@ -58,6 +68,7 @@ def draw_evidence(scene: Scene, chosen: Choices) -> None:
             ),
             key="heads-scatter",
         )
+        prove_dots(scene, at, effect, found[at])
         open_link(scene, at)
     _draw_table(scene, chosen, effect, found, at)
     _explain(chosen)
@@ -123,12 +134,13 @@ def _draw_table(
         Column("received", "ρ of the sums", "What each source token gets of a head on average, against all that the "
                "output loses by it."),
     ]  # fmt: skip
-    rows = []
+    rows, sums = [], {}
     for head in heads_of(scene.lab.model):
         if head.kind == "decoder_self":  # looks at no source token
             continue
         weights = scene.inspection.attention(head.kind).weights[head.layer, head.head].astype(np.float64)
-        summed = _cell(received(weights, effect))
+        sums[head] = received(weights, effect)
+        summed = _cell(sums[head])
         if head.kind == "cross":
             own = found[head]
             count = Cell(str(own.n_tokens), float(own.n_tokens))
@@ -139,6 +151,7 @@ def _draw_table(
     names = {"head", *(column.name for column in columns)}
     sort = chosen.sort if chosen.sort.removeprefix("-") in names else "-per_token"
     head_table(rows, columns, sort=sort, chosen=str(at), page="attention", key=TABLE)
+    prove_correlations(scene, effect, found, sums)
 
 
 def _cell(rho: float) -> Cell | None:

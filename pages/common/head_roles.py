@@ -10,8 +10,11 @@ from pages.common import loading
 from pages.common.components.head_table import Cell, Column, Row, head_table
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
+from pages.common.export_heads import head_profile, role_map
+from pages.common.exports import take_away
 from pages.common.head_choices import HEADS, TABLE, Choices, box, segments
 from pages.common.head_data import Measured, choose_data
+from pages.common.head_proofs import prove_columns, prove_profile
 from pages.common.head_words import (
     EXPLAINED,
     LONG_TITLES,
@@ -29,10 +32,10 @@ from pages.common.head_work import result_of
 from pages.common.pictures import is_dark
 from pages.common.state import choose
 from pages.common.wording import number
-from transformer.analysis.head_places import HeadAt, Tell, heads_of
+from transformer.analysis.head_places import HeadAt, Tell, blocks_of, heads_of
 from transformer.analysis.head_survey import Pattern, Profile, Survey, survey
 from transformer.figures.head_bars import profile_bars
-from transformer.figures.heads import Block, head_map
+from transformer.figures.heads import head_map
 
 _PATTERNS: tuple[Pattern, ...] = (
     *("previous", "next", "diagonal", "anti_diagonal", "same_token"),
@@ -52,13 +55,14 @@ def draw_roles(scene: Scene, chosen: Choices) -> None:
     say_measured(found, measured, scene)
     left, right = two_columns(2, 3)
     with left:
-        _draw_map(scene, chosen, found, columns)
+        _draw_map(scene, chosen, measured, found, columns)
     with right:
-        _draw_chosen(scene, found)
+        _draw_chosen(scene, measured, found)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
         segments("heads", "Heads", HEADS, chosen.heads)
         segments("measure", "Numbers are", MEASURES, chosen.measure)
     _draw_table(scene, chosen, found, columns)
+    prove_columns(scene, measured, found, columns, chosen.measure, key="proof-heads-table")
     _explain(found)
 
 
@@ -101,17 +105,10 @@ def opens(scene: Scene, at: HeadAt) -> dict[str, str | list[str]]:
     return scene.view.at_head(at.kind, at.layer, at.head).parameters()
 
 
-def blocks_of(scene: Scene) -> tuple[list[Block], list[list[HeadAt]]]:
-    """The rows of a map of all heads: encoder, decoder self, cross, layer by layer; and the heads in each."""
-    rows: dict[Block, list[HeadAt]] = {}
-    for at in sorted(heads_of(scene.lab.model), key=lambda at: (at.stack != "encoder", at.block == "cross", at.layer)):
-        rows.setdefault(block_of(at), []).append(at)
-    return list(rows), list(rows.values())
-
-
 def clickable_map(scene: Scene, values: dict[HeadAt, float | None], said: dict[HeadAt, str], **look) -> None:
     """A map of all heads, a click on which takes one in hand."""
-    blocks, rows = blocks_of(scene)
+    rows = blocks_of(scene.lab.model)
+    blocks = [block_of(row[0]) for row in rows]
     at = chosen_head(scene)
     figure = head_map(
         np.array([[np.nan if (v := values.get(at)) is None else v for at in row] for row in rows], dtype=float),
@@ -161,7 +158,7 @@ def _columns(found: Survey, scene: Scene) -> tuple[str, ...]:
     return (*patterns, *(("error_rate", "accuracy", "error_rate_read") if found.n_links else ()), "entropy", "largest")
 
 
-def _draw_map(scene: Scene, chosen: Choices, found: Survey, columns: Sequence[str]) -> None:
+def _draw_map(scene: Scene, chosen: Choices, measured: Measured, found: Survey, columns: Sequence[str]) -> None:
     colour = chosen.colour if chosen.colour in columns else "diagonal"
     box("colour", "Colours show", list(columns), colour, LONG_TITLES.__getitem__, help=EXPLAINED[colour])
     values = {profile.at: value_of(profile, colour, chosen.measure) for profile in found.profiles}
@@ -176,14 +173,22 @@ def _draw_map(scene: Scene, chosen: Choices, found: Survey, columns: Sequence[st
     clickable_map(scene, values, said, quantity=quantity, limits=(0.0, top))
     missing = " Empty: such a head has no such place to look at." if None in values.values() else ""
     st.caption(f"Click a cell to take a head in hand.{missing}")
+    figures = {
+        "Map": lambda: role_map(scene, measured, found, colour, chosen.measure, columns, quantity=quantity, top=top),
+        "The head in hand": lambda: head_profile(scene, measured, found, chosen_head(scene)),
+    }
+    with st.container(horizontal=True, gap="small"):
+        prove_columns(scene, measured, found, (colour,), chosen.measure, key="proof-heads-map")
+        take_away(scene, "heads", figures, key="take-heads")
 
 
-def _draw_chosen(scene: Scene, found: Survey) -> None:
+def _draw_chosen(scene: Scene, measured: Measured, found: Survey) -> None:
     at = chosen_head(scene)
     profile = found.by_head[at]
     st.markdown(f"##### {head_name(at)}")
     st.markdown(profile_said(found, profile))
     draw_profile(found, at)
+    prove_profile(scene, measured, found, at)
     if said := alignment_said(profile):
         st.markdown(said)
     st.markdown(

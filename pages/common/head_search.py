@@ -10,7 +10,10 @@ import streamlit as st
 from pages.common import loading
 from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, edit_marks, say
+from pages.common.export_head_effects import found_sets
+from pages.common.exports import take_away
 from pages.common.head_choices import HEADS, LARGEST, LARGEST_EXACT, Choices, box, change, segments
+from pages.common.head_proofs import prove_set
 from pages.common.head_words import block_of, head_name
 from pages.common.head_work import result_of
 from pages.common.training.timing import duration
@@ -59,6 +62,7 @@ def draw_search(scene: Scene, chosen: Choices) -> None:
     found = _search(scene, plan, key)
     if found is not None:
         _say(scene, plan, found)
+        _back(scene, plan, found)
     _explain()
 
 
@@ -175,6 +179,15 @@ def _say(scene: Scene, plan: _Plan, found: Found) -> None:
     _draw_outputs(scene, best)
     st.caption("Decoded again without these heads, token by token.")
     _list_sets(scene, found)
+
+
+def _back(scene: Scene, plan: _Plan, found: Found) -> None:
+    """What proves the answer, and what can be taken away of it."""
+    with st.container(horizontal=True, gap="small"):
+        prove_set(scene, plan.goal, found, plan.exact)
+        if found.sets:
+            away = {"outputs": lambda: found_sets(scene, plan.goal, plan.heads, plan.exact, plan.most, found)}
+            take_away(scene, "heads", away, key="take-heads")
 
 
 def _say_none(scene: Scene, plan: _Plan, found: Found, what: str, tried: str) -> None:

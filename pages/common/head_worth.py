@@ -1,37 +1,37 @@
 """What each head is worth, on the Heads page: each removed in turn, for this translation and over many pairs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import streamlit as st
 
 from pages.common import loading
-from pages.common.components.head_table import Cell, Column, Row, head_table
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
-from pages.common.head_choices import TABLE, Choices, Removal, segments
-from pages.common.head_data import Measured, choose_data
+from pages.common.export_head_effects import bar_of, worth_map, worth_ranking
+from pages.common.export_heads import head_profile
+from pages.common.exports import take_away
+from pages.common.head_choices import Choices, Removal, segments
+from pages.common.head_data import Measured, choose_data, means_of
+from pages.common.head_proofs import prove_profile, prove_ranking, prove_worth
 from pages.common.head_roles import (
     chosen_head,
     clickable_map,
     draw_profile,
     open_link,
-    opens,
     say_measured,
     survey_of,
     two_columns,
 )
-from pages.common.head_words import head_name, role_said
+from pages.common.head_words import head_name
 from pages.common.head_work import result_of
+from pages.common.head_worth_table import Worths, draw_worth_table
 from pages.common.pictures import is_dark
 from pages.common.wording import number, token
 from transformer.analysis.effects import OutputEffect, output_effects
 from transformer.analysis.head_places import HeadAt, Tell
 from transformer.analysis.head_statistics import HeadMeans
-from transformer.analysis.head_survey import Survey
-from transformer.analysis.trials import Means
 from transformer.analysis.validation_effects import LEVEL, RESAMPLES, Change, ValidationEffects, validation_effects
-from transformer.figures.head_bars import Bar, ranking
-from transformer.lab import Lab
+from transformer.figures.head_bars import ranking
 
 MOST_RANKED = 24
 _WORTHS = {
@@ -69,9 +69,10 @@ def draw_worth(scene: Scene, chosen: Choices) -> None:
         values = {at: change.value for at, change in changes.items()}
         say_measured(found, measured, scene)
         _say_pairs(chosen, over_pairs, changes, measured)
-    _draw(scene, chosen, values, changes, found)
-    _draw_table(scene, chosen, effects, over_pairs, found)
-    _explain(scene)
+    worths = Worths(chosen, effects, over_pairs, values, changes, measured, found)
+    _draw(scene, worths)
+    draw_worth_table(scene, worths)
+    _explain()
 
 
 def _say_means(scene: Scene) -> bool:
@@ -88,16 +89,11 @@ def _say_means(scene: Scene) -> bool:
     return True
 
 
-def means_of(lab: Lab, removal: Removal) -> Means | None:
-    """What a removed head says; None: nothing."""
-    return lab.head_means.means if removal == "mean" else None
-
-
 def _sentence_effects(scene: Scene, removal: Removal) -> Mapping[HeadAt, OutputEffect]:
     """What becomes of the output in sight without each head, the switches in force."""
     switches = tuple(map(str, scene.view.switches))
     found = _output_effects(scene.lab.name, loading.age_of(scene.lab), scene.view.text, switches, removal)
-    return {HeadAt(e.switch.stack, e.switch.layer, e.switch.block, e.switch.heads[0]): e for e in found}
+    return {effect.at: effect for effect in found}
 
 
 @st.cache_data(max_entries=64, show_spinner="Removing each head in turn")
@@ -169,36 +165,51 @@ def _say_pairs(chosen: Choices, found: ValidationEffects, changes: Mapping[HeadA
     )
 
 
-def _draw(
-    scene: Scene,
-    chosen: Choices,
-    values: Mapping[HeadAt, float],
-    changes: Mapping[HeadAt, Change],
-    found: Survey | None,
-) -> None:
-    reach = max(map(abs, values.values()), default=1.0) or 1.0
+def _draw(scene: Scene, worths: Worths) -> None:
     left, right = two_columns(2, 3)
+    at, found = chosen_head(scene), worths.survey
     with left:
-        said = {at: _said(value, changes.get(at)) for at, value in values.items()}
-        quantity = _QUANTITIES[chosen.worth].split(",")[-1].strip() if chosen.worth != "exact_match" else "change"
-        clickable_map(scene, dict(values), said, quantity=quantity, limits=(-reach, reach), diverging=True)
-        if found is not None:
-            at = chosen_head(scene)
+        _draw_map(scene, worths, at)
+        if found is not None and worths.measured is not None:
             st.caption(f"Mean attention of {head_name(at)}: where its weight goes. Ticks: a head that looks evenly.")
             draw_profile(found, at)
-        open_link(scene, chosen_head(scene))
+            prove_profile(scene, worths.measured, found, at)
+        open_link(scene, at)
     with right:
-        harmful = sorted(values, key=lambda at: -values[at] if chosen.worth == "loss" else values[at])
-        shown = harmful[:MOST_RANKED]
-        bars = [_bar(at, values[at], changes.get(at)) for at in shown]
-        scrolling_figure(ranking(bars, quantity=_QUANTITIES[chosen.worth], dark=is_dark()), key="heads-ranking")
-        if len(harmful) > len(shown):
-            st.caption(f"The {len(shown)} heads whose removal costs most, of {len(harmful)}; all are in the table.")
+        _draw_ranking(scene, worths)
 
 
-def _bar(at: HeadAt, value: float, change: Change | None) -> Bar:
-    ends = (None, None) if change is None else (change.low, change.high)
-    return Bar(head_name(at), at.kind, value, *ends)
+def _draw_map(scene: Scene, worths: Worths, at: HeadAt) -> None:
+    chosen, values = worths.choices, worths.values
+    reach = max(map(abs, values.values()), default=1.0) or 1.0
+    said = {at: _said(value, worths.changes.get(at)) for at, value in values.items()}
+    quantity = _QUANTITIES[chosen.worth].split(",")[-1].strip() if chosen.worth != "exact_match" else "change"
+    clickable_map(scene, {**values}, said, quantity=quantity, limits=(-reach, reach), diverging=True)
+    of_pairs = worths.of_pairs
+    figures = {
+        "Map": lambda: worth_map(scene, chosen.removal, chosen.worth, of_pairs and of_pairs[0], values, quantity),
+        "Ranking": lambda: worth_ranking(
+            scene, chosen.removal, chosen.worth, of_pairs and of_pairs[0], values, worths.changes,
+            _QUANTITIES[chosen.worth],
+        ),
+    }  # fmt: skip
+    if worths.survey is not None and worths.measured is not None:
+        measured, found = worths.measured, worths.survey
+        figures["Mean attention"] = lambda: head_profile(scene, measured, found, at)
+    with st.container(horizontal=True, gap="small"):
+        prove_worth(scene, chosen.removal, tuple(worths.effects.values()), of_pairs, at)
+        take_away(scene, "heads", figures, key="take-heads")
+
+
+def _draw_ranking(scene: Scene, worths: Worths) -> None:
+    values, worth = worths.values, worths.choices.worth
+    harmful = sorted(values, key=lambda at: -values[at] if worth == "loss" else values[at])
+    shown = harmful[:MOST_RANKED]
+    bars = [bar_of(at, values[at], worths.changes.get(at)) for at in shown]
+    scrolling_figure(ranking(bars, quantity=_QUANTITIES[worth], dark=is_dark()), key="heads-ranking")
+    if len(harmful) > len(shown):
+        st.caption(f"The {len(shown)} heads whose removal costs most, of {len(harmful)}; all are in the table.")
+    prove_ranking([bar.value for bar in bars], worths.over_pairs if worths.changes else None, rising=worth != "loss")
 
 
 def _said(value: float, change: Change | None) -> str:
@@ -206,66 +217,7 @@ def _said(value: float, change: Change | None) -> str:
     return number(value, signed=True) + interval
 
 
-def _draw_table(
-    scene: Scene,
-    chosen: Choices,
-    effects: Mapping[HeadAt, OutputEffect],
-    over_pairs: ValidationEffects | None,
-    found: Survey | None,
-) -> None:
-    columns = [
-        Column("log_prob", "This translation", "Change of the output's log-probability in nats, without the head."),
-        Column("instead", "Then written", "The first token that greedy decoding writes otherwise.", text=True),
-    ]
-    if over_pairs is not None:
-        columns += [
-            Column("loss", "Loss", f"Change of the loss in nats per token, with its {LEVEL:.0%} interval."),
-            Column(
-                "exact_match", "Exact match", f"Change of the share of exact matches, with its {LEVEL:.0%} interval."
-            ),
-        ]
-    if found is not None:
-        columns += [
-            Column("largest", "Mean attention", "The largest weight of a row, on average (Voita et al.: confidence)."),
-            Column("role", "Looks above all at", text=True),
-        ]
-    worths = {} if over_pairs is None else {worth.at: worth for worth in over_pairs.heads}
-    places = list(worths) or (list(effects) if found is None else list(found.by_head))
-    rows = []
-    for at in places:
-        cells: list[Cell | None] = [*_sentence_cells(scene, effects.get(at))]
-        if over_pairs is not None:
-            cells += [_change_cell(worths[at].loss), _change_cell(worths[at].exact_match)]
-        if found is not None:
-            profile = found.by_head[at]
-            cells += [
-                Cell(f"{profile.largest:.2f}", profile.largest, profile.largest),
-                Cell(role_said(found, profile), quiet=not found.role(profile).clear),
-            ]
-        rows.append(Row(str(at), head_name(at), at.kind, opens(scene, at), tuple(cells)))
-    usual = {"sentence": "log_prob", "loss": "-loss", "exact_match": "exact_match"}[chosen.worth]
-    names = {"head", *(column.name for column in columns)}
-    sort = chosen.sort if chosen.sort.removeprefix("-") in names else usual
-    head_table(rows, columns, sort=sort, chosen=str(chosen_head(scene)), page="attention", key=TABLE)
-
-
-def _sentence_cells(scene: Scene, effect: OutputEffect | None) -> Sequence[Cell | None]:
-    if effect is None:
-        return (None, Cell("off", quiet=True))
-    value = Cell(f"{effect.log_prob:+.2f}".replace("-", "−"), effect.log_prob)
-    if effect.instead is None:
-        return (value, Cell("the same", quiet=True))
-    pieces = (scene.inspection.target_tokens[effect.step], scene.lab.tokenizer.piece(effect.instead))
-    before, after = (piece.strip("▁") or piece for piece in pieces)
-    return (value, Cell(f"{before} → {after}", note=f"At step {effect.step}, the first that changes."))
-
-
-def _change_cell(change: Change) -> Cell:
-    value, low, high = (f"{v:+.3f}".replace("-", "−") for v in (change.value, change.low, change.high))
-    return Cell(f"{value}  [{low}, {high}]", change.value, quiet=not change.is_clear)
-
-
-def _explain(scene: Scene) -> None:
+def _explain() -> None:
     with st.expander("What am I looking at?"):
         st.markdown(
             "To remove a head is to set its context before $W^O$ (section 3.2.2) to zero, or to its mean over "

@@ -52,7 +52,7 @@ def prove_agreement(
 
 
 def prove_sums(
-    weights: Sequence[Float[ndarray, "query key"]],
+    weights: Sequence[Float[ndarray, "_ source"]],
     effect: Float[ndarray, "target source"],
     shown: Sequence[float],
 ) -> Proof:

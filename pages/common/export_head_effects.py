@@ -1,0 +1,181 @@
+"""What is taken away of the Heads page where heads are removed or tokens erased, with the lines that do it again."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pages.common.export_heads import MAP, MAP_IMPORTS, Lines, map_away, note_of, number_or_nan, pairs_lines, program
+from pages.common.exports import Away, papered
+from pages.common.head_choices import Removal
+from pages.common.head_data import Measured
+from pages.common.head_words import head_name
+from pages.common.pictures import is_dark
+from pages.common.scene import Scene
+from transformer.analysis.head_places import HeadAt, heads_of
+from transformer.analysis.smallest_set import Found, Goal
+from transformer.analysis.validation_effects import Change
+from transformer.figures.head_bars import Bar, ranking, weight_against_effect
+from transformer.figures.heads import effect_map
+from transformer.figures.outputs import outputs_figure
+from transformer.figures.tables import Table
+
+
+def worth_map(
+    scene: Scene, removal: Removal, worth: str, measured: Measured | None, values: Mapping[HeadAt, float], quantity: str
+) -> Away:
+    """The map of what heads are worth."""
+    reach = max(map(abs, values.values()), default=1.0) or 1.0
+    imports, lines = _worths(removal, worth, measured)
+    lines = [*lines, *MAP, "reach = max(map(abs, values.values())) or 1.0"]
+    lines.append(f"figure = head_map(numbers, blocks, quantity={quantity!r}, limits=(-reach, reach), diverging=True)")
+    python = program(scene, [*imports, *MAP_IMPORTS], lines)
+    name, limits = f"{scene.lab.name}-heads-{worth}-{removal}", (-reach, reach)
+    return map_away(scene, name, {**values}, quantity, limits, True, python, [], note_of(measured))
+
+
+def worth_ranking(
+    scene: Scene,
+    removal: Removal,
+    worth: str,
+    measured: Measured | None,
+    values: Mapping[HeadAt, float],
+    changes: Mapping[HeadAt, Change],
+    quantity: str,
+) -> Away:
+    """All heads in the order of what they are worth, with their intervals."""
+    rising = worth != "loss"
+    order = sorted(values, key=lambda at: values[at] if rising else -values[at])
+    bars = [bar_of(at, values[at], changes.get(at)) for at in order]
+    imports, lines = _worths(removal, worth, measured)
+    imports += ["from transformer.figures.head_bars import Bar, ranking", "from transformer.figures.heads import Block"]
+    interval = f"lambda at: (changes[at].{worth}.low, changes[at].{worth}.high)" if changes else "lambda at: ()"
+    lines += [
+        f"ends = {interval}",
+        f"order = sorted(values, key=values.get{'' if rising else ', reverse=True'})",
+        "numbers = [values[at] for at in order]",
+        "named = lambda at: f'{Block(at.kind, at.layer).name} · head {at.head}'",
+        "bars = [Bar(named(at), at.kind, values[at], *ends(at)) for at in order]",
+        f"figure = ranking(bars, quantity={quantity!r})",
+    ]
+    table = np.array([[number_or_nan(bar.value), number_or_nan(bar.low), number_or_nan(bar.high)] for bar in bars])
+    tables = (Table(quantity, table, [bar.name for bar in bars], ["value", "low", "high"]),)
+    figure = papered(ranking(bars, quantity=quantity, dark=is_dark()), dark=is_dark(), width=720)
+    python = program(scene, imports, lines)
+    return Away(f"{scene.lab.name}-heads-{worth}-ranking", figure, tables, python, note_of(measured))
+
+
+def bar_of(at: HeadAt, value: float, change: Change | None) -> Bar:
+    """A head in the ranking."""
+    ends = (None, None) if change is None else (change.low, change.high)
+    return Bar(head_name(at), at.kind, value, *ends)
+
+
+def erasure_map(scene: Scene, how: str, effect: np.ndarray) -> Away:
+    """What erasing each source token costs."""
+    seen = scene.inspection
+    figure = effect_map(effect, seen.target_tokens, seen.source_tokens, dark=is_dark())
+    imports, lines = _erased(how)
+    imports.append("from transformer.figures.heads import effect_map")
+    lines.append("figure = effect_map(numbers, seen.target_tokens, seen.source_tokens)")
+    table = Table("nats lost", effect, *_sides(scene))
+    python = program(scene, imports, lines)
+    return Away(f"{scene.lab.name}-erasure-{how}", papered(figure, dark=is_dark(), width=760), (table,), python)
+
+
+def evidence_dots(scene: Scene, how: str, at: HeadAt, effect: np.ndarray) -> Away:
+    """A head's weights against what erasing costs."""
+    seen = scene.inspection
+    weights = seen.cross.weights[at.layer, at.head]
+    sides = seen.target_tokens, seen.source_tokens
+    figure = weight_against_effect(weights, effect, *sides, kind="cross", dark=is_dark())
+    imports, lines = _erased(how)
+    imports.append("from transformer.figures.head_bars import weight_against_effect")
+    lines += [
+        f"weights = seen.cross.weights[{at.layer}, {at.head}]",
+        "sides = seen.target_tokens, seen.source_tokens",
+        "figure = weight_against_effect(weights, numbers, *sides, kind='cross')",
+    ]
+    tables = tuple(Table(name, array, *_sides(scene)) for name, array in (("weight", weights), ("nats lost", effect)))
+    python = program(scene, imports, lines)
+    return Away(f"{scene.lab.name}-{at}-evidence", papered(figure, dark=is_dark(), width=640), tables, python)
+
+
+def found_sets(scene: Scene, goal: Goal, heads: Sequence[HeadAt], exact: int, most: int, found: Found) -> Away:
+    """What is written without each of the sets found."""
+    piece = scene.lab.tokenizer.piece
+    outputs = [scene.inspection.target_ids, *(trial.written for trial in found.sets if trial.written)]
+    names = ["all heads", *(" ".join(map(str, trial.heads)) for trial in found.sets if trial.written)]
+    changed = _changed(outputs)
+    rows = [[piece(token) for token in ids] for ids in outputs]
+    imports = [
+        "import numpy as np",
+        "from transformer.analysis.head_places import HeadAt, heads_of",
+        "from transformer.analysis.smallest_set import Goal, smallest_set",
+        "from transformer.figures.outputs import outputs_figure",
+    ]
+    among = sorted({at.kind for at in heads})
+    lines = [
+        f"heads = [at for at in heads_of(lab.model) if at.kind in {among!r}]",
+        *_left_out(scene, heads, among),
+        f"ids, goal = (seen.source_ids, seen.target_ids), {goal!r}",
+        f"found = smallest_set(lab.model, *ids, goal, heads, switches=seen.interventions, exact={exact}, most={most})",
+        "sets = [trial for trial in found.sets if trial.written]",
+        "outputs = [seen.target_ids, *(trial.written for trial in sets)]",
+        "names = ['all heads', *(' '.join(map(str, trial.heads)) for trial in sets)]",
+        "rows = [[lab.tokenizer.piece(token) for token in ids] for ids in outputs]",
+        "width = max(map(len, outputs))",
+        "padded = np.array([[*ids, *[-1] * (width - len(ids))] for ids in outputs])",
+        "numbers = (padded != padded[0]) & (padded >= 0)",
+        "figure = outputs_figure(rows, names, numbers)",
+    ]
+    figure = papered(outputs_figure(rows, names, changed, dark=is_dark()), dark=is_dark())
+    steps = [f"step {step}" for step in range(changed.shape[1])]
+    ids = np.array([[*row, *[-1] * (changed.shape[1] - len(row))] for row in outputs])
+    tables = (Table("changed", changed.astype(int), names, steps), Table("token ids", ids, names, steps))
+    return Away(f"{scene.lab.name}-smallest-sets", figure, tables, program(scene, imports, lines))
+
+
+def _left_out(scene: Scene, heads: Sequence[HeadAt], among: Sequence[str]) -> list[str]:
+    """The lines that leave out heads which are off already."""
+    off = [str(at) for at in heads_of(scene.lab.model) if at.kind in among and at not in heads]
+    return [f"heads = [at for at in heads if str(at) not in {off!r}]  # off already"] if off else []
+
+
+def _changed(outputs: Sequence[Sequence[int]]) -> np.ndarray:
+    width = max(map(len, outputs))
+    padded = np.array([[*ids, *[-1] * (width - len(ids))] for ids in outputs])
+    return (padded != padded[0]) & (padded >= 0)
+
+
+def _worths(removal: Removal, worth: str, measured: Measured | None) -> Lines:
+    """The lines that measure what every head is worth."""
+    means = ", means=lab.head_means.means" if removal == "mean" else ""
+    if worth == "sentence" or measured is None:
+        return ["from transformer.analysis.effects import output_effects"], [
+            "ids = seen.source_ids, seen.target_ids, seen.interventions",
+            f"effects = output_effects(lab.model, *ids{means})",
+            "values = {effect.at: effect.log_prob for effect in effects}",
+        ]
+    imports, lines = pairs_lines(measured)
+    imports.append("from transformer.analysis.validation_effects import validation_effects")
+    return imports, [
+        *lines,
+        f"found = validation_effects(lab.model, pairs, lab.tokenizer{means})",
+        "changes = {head.at: head for head in found.heads}",
+        f"values = {{at: head.{worth}.value for at, head in changes.items()}}",
+    ]
+
+
+def _erased(how: str) -> Lines:
+    return ["from transformer.analysis.erasure import erasure"], [
+        f"ids = seen.source_ids, seen.target_ids, {how!r}, seen.interventions",
+        "numbers = erasure(lab.model, *ids)",
+    ]
+
+
+def _sides(scene: Scene) -> tuple[list[str], list[str]]:
+    seen = scene.inspection
+    rows, columns = (
+        [f"{i} {token}" for i, token in enumerate(side)] for side in (seen.target_tokens, seen.source_tokens)
+    )
+    return rows, columns
