@@ -18,7 +18,7 @@ here, said = place(scene, chosen)
 with st.container(key="walkthrough"):
     left, right = st.columns([4, 5], gap="medium")
 with left, st.container(key="walkthrough-map-frame"):
-    show_map(scene, here)
+    show_map(scene, here, get_walk(scene))
     controls.switch_popover(scene)
 with right:
     walk_on(scene, here, where="above")

@@ -1,6 +1,7 @@
 """Walkthrough: every station of every kind of model opens, every control is turned, nonsense is answered."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -19,6 +20,7 @@ from transformer.lab import load
 from transformer.model import Transformer
 from transformer.settings import Settings
 from transformer.state import weights_of
+from transformer.taps import Site
 
 KINDS = {
     "paper": {},
@@ -66,7 +68,14 @@ def said(at):
     return texts(at).replace("\\", "")
 
 
-HOLDS = ":green[:material/check:] **The equation gives what the pass computed**"
+HOLDS = ":green[:material/check:] **The equation gives what the pass computed.**"
+
+
+def proved(at, *badges):
+    """The page with these badges open."""
+    for badge in badges or ("proof-station",):
+        at.session_state[badge] = True
+    return checked(at.run())
 
 
 def test_the_walk_goes_from_the_first_station_to_the_last_and_every_equation_holds():
@@ -76,7 +85,7 @@ def test_the_walk_goes_from_the_first_station_to_the_last_and_every_equation_hol
     for index, station in enumerate(order):
         assert f"{index + 1} of {len(order)}" in texts(at)
         assert the_map(at)["chosen"] == str(station)
-        assert HOLDS in texts(at) and at.code, str(station)
+        assert at.code and HOLDS in texts(proved(at)), str(station)
         titles.append(next(m.value for m in at.markdown if m.value.startswith("##### ")))
         at = checked(at.button(key="walk-next-below").click().run())
     assert titles[0] == "##### Words become numbers" and "what comes next" in titles[-1]
@@ -96,7 +105,7 @@ def test_the_walk_goes_from_the_first_station_to_the_last_and_every_equation_hol
     ],
 )
 def test_stations_of_other_kinds_of_model_say_what_they_do(model, station, words):
-    at = open_page("walkthrough", model=model, text="a b c", station=station)
+    at = proved(open_page("walkthrough", model=model, text="a b c", station=station))
     assert words in texts(at) and HOLDS in texts(at)
 
 
@@ -166,7 +175,7 @@ def test_a_switch_is_marked_on_the_map_and_told_where_it_acts():
 def test_a_link_that_asks_for_what_is_not_there_is_answered_in_a_sentence(parameters, sentence):
     at = walkthrough(**parameters)
     assert sentence in said(at)
-    assert "The equation gives" in texts(at)
+    assert HOLDS in texts(proved(at))
 
 
 def test_another_sentence_follows_other_tokens():
@@ -180,6 +189,33 @@ def test_a_model_without_a_station_of_the_link_says_so():
     assert "There is no station “encoder.positions” in bare" in said(at)
     ghosts = [box["label"] for box in the_map(at)["boxes"] if box["ghost"]]
     assert ghosts == ["no positions", "no positions"]
+
+
+@pytest.mark.parametrize("switch", ["off:decoder.0.cross:1", "mask:causal"])
+def test_the_whole_map_and_the_weights_of_a_station_are_proved(switch):
+    at = proved(walkthrough(station="decoder.cross.weights", switch=switch), "proof-map", "proof-station")
+    assert "Every station's equation gives what the pass computed" in texts(at)
+    assert "Recording does not change the pass" in texts(at) and ":red[" not in texts(at)
+    assert ("They are the weights that wrote the output" in texts(at)) == (switch != "mask:causal")
+
+
+def test_a_pass_whose_numbers_are_wrong_turns_map_and_station_red(monkeypatch):
+    from pages.common import walkthrough_loading
+
+    honest = walkthrough_loading.record_pass
+
+    def record_pass(*arguments, **settings):
+        walk = honest(*arguments, **settings)
+        site = Site.parse("decoder.0.cross.weights")
+        wrong = walk.taken[site] + 0.01
+        return replace(walk, taken={**walk.taken, site: wrong}, offered={**walk.offered, site: wrong})
+
+    monkeypatch.setattr(walkthrough_loading, "record_pass", record_pass)
+    at = walkthrough(station="decoder.cross.weights", layer="0", kind="cross", text="The old cat slept.")
+    said = texts(proved(at, "proof-map", "proof-station"))
+    assert ":red[**Every station's equation gives what the pass computed.**]" in said
+    assert ":red[**The equation gives what the pass computed.**]" in said
+    assert ":red[**They are the weights that wrote the output.**]" in said
 
 
 def test_tokens_are_never_markup():

@@ -15,6 +15,7 @@ from pages.common.pictures import is_dark
 from pages.common.state import choose
 from pages.common.walkthrough_choices import MAP, Place, change, go_to
 from pages.common.walkthrough_map import STACKS, draw_map
+from pages.common.walkthrough_proofs import prove_map, prove_station
 from pages.common.walkthrough_text import block_name, short_name, told
 from transformer.analysis.stations import missing_stations, n_layers, switches_at
 from transformer.analysis.walkthrough import Opened, Shown, open_station
@@ -29,7 +30,7 @@ N_BEST = 12
 _ARROW = ":material/arrow_forward:"
 
 
-def show_map(scene: Scene, place: Place) -> None:
+def show_map(scene: Scene, place: Place, walk: WholePass) -> None:
     """The architecture with the chosen station, and what switches act on."""
     model = scene.lab.model
     layers: dict[Stack, int] = {stack: min(place.layer, n_layers(model, stack) - 1) for stack in STACKS}
@@ -48,6 +49,7 @@ def show_map(scene: Scene, place: Place) -> None:
         label=f"Map of {scene.lab.name}. Arrow keys go from station to station, in the order of the computation.",
         key=MAP,
     )
+    prove_map(scene, walk)
     elsewhere = _in_other_layers(scene, layers)
     if elsewhere:
         st.caption(f":orange[●] Also switched, in a layer that is not unfolded: {wording.plain('; '.join(elsewhere))}.")
@@ -129,7 +131,7 @@ def show_station(scene: Scene, place: Place, walk: WholePass) -> Opened:
     st.caption(words.paper)
     _comes_out(scene, place, opened)
     _tell_switches(opened)
-    _tell_proof(opened)
+    prove_station(scene, place, walk)
     _show_source(opened)
     _link(scene, place)
     return opened
@@ -272,16 +274,6 @@ def _tell_switches(opened: Opened) -> None:
             f"numbers here moved by up to **{moved}**" if switched.moved else "no number here changed (measured: 0)"
         )
         st.markdown(f":orange[:material/tune:] **{label}**: {change_}.")
-
-
-def _tell_proof(opened: Opened) -> None:
-    proof = opened.proof
-    icon = ":green[:material/check:]" if proof.holds else ":red[:material/close:]"
-    st.markdown(
-        f"{icon} **{proof.claim}**: largest difference **{wording.number(proof.measured)}** "
-        f"(allowed: {wording.number(proof.tolerance)}).",
-        help=f"Computed again just now, in double precision: {proof.how}.",
-    )
 
 
 def _show_source(opened: Opened) -> None:

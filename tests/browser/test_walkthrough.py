@@ -25,7 +25,9 @@ def test_a_click_on_the_map_opens_a_station_and_the_arrow_keys_walk_on(page: Pag
     station(page, "decoder.cross.weights").click()  # unfolded by now
     expect(page.get_by_role("heading", name="Softmax: weights that sum to 1")).to_be_visible()
     expect(page.locator(".js-plotly-plot")).to_have_count(3)
+    page.locator(".st-key-proof-station button").first.click()
     expect(page.get_by_text("The equation gives what the pass computed")).to_be_visible()
+    page.keyboard.press("Escape")
 
     chosen = station(page, "decoder.cross.weights")
     expect(chosen).to_have_attribute("aria-current", "step")

@@ -13,12 +13,13 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.analysis.own_source import Snippet, snippets_of
-from transformer.analysis.proofs import Proof
+from transformer.analysis.proofs import Proof, agree
 from transformer.analysis.station_sums import At, Axis, Value, sum_of
 from transformer.analysis.stations import Station, n_layers, sites_of, stations, switches_at
 from transformer.analysis.whole_pass import WholePass
-from transformer.interventions import Intervention
+from transformer.interventions import Intervention, compile_interventions
 from transformer.model import Transformer
+from transformer.taps import Site
 
 EXACT = frozenset({"ids", "masked", "layers"})
 """Stations whose numbers are looked up or carried over and not rounded."""
@@ -87,6 +88,30 @@ def open_station(model: Transformer, walk: WholePass, station: Station, layer: i
         switched=_switched(model, walk, station, layer),
         snippets=snippets_of(station, model),
     )
+
+
+def prove_stations(model: Transformer, walk: WholePass) -> Proof:
+    """That every equation of the pass holds, in every layer."""
+    places = [
+        (station, layer)
+        for station in stations(model)
+        for layer in range(n_layers(model, station.stack) if station.in_layer and station.name != "layers" else 1)
+    ]
+    failing = [place for place in places if not open_station(model, walk, *place).proof.holds]
+    where = "" if not failing else f", the first at {failing[0][0]} of layer {failing[0][1]}"
+    how = f"{len(places)} stations of all layers computed again in double precision; how many differ{where}"
+    return Proof("Every station's equation gives what the pass computed", float(len(failing)), 0.0, how)
+
+
+@torch.no_grad()
+def prove_unrecorded(model: Transformer, walk: WholePass) -> Proof:
+    """That the pass ends in the same logits with nothing recorded."""
+    tap = compile_interventions(walk.switches, model)
+    again = model(torch.tensor([walk.source]), torch.tensor([walk.inputs]), tap=tap)[0].numpy()
+    logits = walk.taken[Site("decoder", None, None, "logits")].numpy()
+    size = max(1.0, float(abs(logits).max()))
+    how = f"the pass run again with nothing recorded, {logits.size:,} logits"
+    return agree("Recording does not change the pass", logits, again, ROUNDING * 10 * size, how)
 
 
 def _deviation(equal: Sequence[tuple[Tensor, Tensor]], *, exact: bool) -> tuple[float, float]:
