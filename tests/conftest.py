@@ -1,6 +1,7 @@
 """Set-up of all tests: shapes are checked, nothing asks the network, and every test starts from the same seed."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -75,3 +76,110 @@ def untrained_models(untrained_runs: Path, monkeypatch: pytest.MonkeyPatch) -> P
     """The same, for pages to open."""
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(untrained_runs))
     return untrained_runs
+
+
+@pytest.fixture
+def no_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hides the shipped models."""
+    monkeypatch.setattr("transformer.settings.SHIPPED_FOLDER", tmp_path / "shipped")
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The runs that a page starts: noted, not started."""
+    found: list[str] = []
+    monkeypatch.setattr("transformer.runs.start", lambda run_id, **_: found.append(run_id))
+    return found
+
+
+@pytest.fixture
+def queued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The runs that a page starts: noted, and left to wait in the queue."""
+    from page_runs import put_status
+
+    found: list[str] = []
+
+    def start(run_id: str, *, owner: str = "") -> None:
+        found.append(run_id)
+        put_status(run_id, state="queued", phase="waiting")
+
+    monkeypatch.setattr("transformer.runs.start", start)
+    return found
+
+
+@pytest.fixture
+def measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets `page_train.Measurements` stand for those of the server, with nothing measured or asked for yet."""
+    from page_train import Measurements
+
+    from pages.common.training import measuring
+
+    monkeypatch.setenv(measuring.MEASURE, "ask")
+    monkeypatch.setattr(measuring, "measurements", Measurements)
+    Measurements.found, Measurements.begun = None, []
+
+
+@pytest.fixture(scope="module")
+def archive_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of runs for the archives of one test file."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("runs")
+        patch.setenv("ATTENTION_LAB_RUNS", str(folder))
+        patch.setattr("transformer.corpora.TOKENIZER_PAIRS_OF_TASK", 50)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def origin(archive_room: Path) -> str:
+    """The run there that archives are made of."""
+    from page_runs import trained_run
+
+    from transformer.run_labels import set_note
+
+    run_id = trained_run("origin")
+    set_note(run_id, "the first one")
+    return run_id
+
+
+@pytest.fixture(scope="module")
+def packed(origin: str) -> bytes:
+    """Its archive."""
+    from archives import archive_of
+
+    return archive_of(origin)
+
+
+@pytest.fixture
+def only_the_origin(archive_room: Path, origin: str) -> Iterator[None]:
+    """What a test loads goes away after it, and no test leaves half a folder behind."""
+    yield
+    left = [path.name for path in archive_room.iterdir() if path.name.startswith(".")]
+    for path in archive_room.iterdir():
+        if path.name != origin:
+            shutil.rmtree(path)
+    assert not left
+
+
+@pytest.fixture(scope="module")
+def film_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A finished run of 20 steps, in a folder of runs of its own."""
+    from page_runs import trained_run
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATTENTION_LAB_RUNS", str(tmp_path_factory.mktemp("runs")))
+        patch.setattr("transformer.corpora.TOKENIZER_PAIRS_OF_TASK", 50)
+        yield trained_run()
+
+
+@pytest.fixture
+def own_film_run(room: Path) -> str:
+    """Another such run, to be damaged."""
+    from page_runs import trained_run
+
+    return trained_run()
+
+
+@pytest.fixture
+def whole_films(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every frame is computed in the first run of a page, so that a test needs no second."""
+    monkeypatch.setattr("pages.common.training.timeline.BUDGET_S", 1e9)

@@ -1,8 +1,10 @@
 """Runs for the page tests: made and trained in this process, in a second or two, with the smallest of settings."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
+from page_models import checked
 from tiny_runs import MODEL, settings
 
 from transformer import runs
@@ -29,3 +31,35 @@ def put_status(run_id: str, **changes: Any) -> None:
     """Writes another status, as a trainer would."""
     before: Status = runs.status(run_id)
     write_status(runs.run_folder(run_id), replace(before, **changes))
+
+
+def table(at):
+    """The rows that the table was given: cells by column title."""
+    found = [json.loads(element.proto.json) for element in at.get("bidi_component") if element.proto.json]
+    data = next(data for data in found if isinstance(data, dict) and "rows" in data)
+    titles = [column["title"] for column in data["columns"]]
+    return {row["id"]: row | dict(zip(titles, row["cells"], strict=True)) for row in data["rows"]}
+
+
+def columns(at):
+    """The titles between what was reached and when."""
+    titles = [
+        title for title in next(iter(table(at).values())) if title not in ("id", "cells", "shown", "chosen", "colour")
+    ]
+    return titles[6 : titles.index("parameters")]
+
+
+def curves(at):
+    return json.loads(at.get("plotly_chart")[0].proto.spec)
+
+
+def button(at, label):
+    return next(button for button in at.button if button.label == label)
+
+
+def press(at, label):
+    return checked(button(at, label).click().run())
+
+
+def typed(at, label):
+    return next(field for field in (*at.text_input, *at.text_area) if field.label == label)

@@ -49,16 +49,8 @@ def state(page: Page, word: str, timeout: float = TRAINING_MS) -> None:
 
 
 def press(page: Page, name: str, word: str) -> None:
-    """Presses a button of the run until its state is this word: where the row of buttons is drawn anew between press
-    and release, as happens on a busy machine, the browser takes neither for a click."""
-    for _ in range(3):
-        button = page.get_by_role("button", name=name, exact=True)
-        if button.count() and button.is_enabled():
-            button.click()
-        try:
-            return state(page, word, timeout=20_000)
-        except AssertionError:
-            continue
+    """Presses a button of the run, and waits for the state that it leads to."""
+    page.get_by_role("button", name=name, exact=True).click()
     state(page, word)
 
 

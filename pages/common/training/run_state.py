@@ -126,22 +126,21 @@ def look_inside(
     """
     parameters = {"model": run_id, "layer": layer, "head": head, "kind": None if kind == "cross" else kind}
     parameters |= {"text": text} if text else {}
+    weights = "the newest weights" if step is None else f"its newest weights, of step {step:,}"
     st.page_link(
         "pages/attention.py",
         label="Look inside",
         icon=":material/search:",
-        help="There are no weights to look into yet" if disabled else "Opens the Attention page on the newest weights",
+        help="There are no weights to look into yet" if disabled else f"Opens the Attention page on {weights}",
         disabled=disabled,
         query_params={k: str(v) for k, v in parameters.items() if v is not None},
     )
-    if step is not None:
-        st.caption(f"step {step:,}", width="content")
 
 
 def choose_run(found: Sequence[Run], chosen: str, *, key: str, on_choice: Callable[[str], None]) -> None:
     """The box to choose a run by name."""
-    box("Run", [run.id for run in found], chosen, on_choice, key=key, width=180, hide_label=True)
+    box("Run", [run.id for run in found], chosen, on_choice, key=key, hide_label=True)
 
 
 def _button(label: str, request: str, run: Run, key: str, *, icon: str, disabled: bool = False) -> None:
-    st.button(label, key=key, icon=icon, width=112, disabled=disabled, on_click=act, args=(run.id, request))
+    st.button(label, key=key, icon=icon, width=104, disabled=disabled, on_click=act, args=(run.id, request))

@@ -90,18 +90,20 @@ def _head(run: Run, progress: Progress) -> None:
             run_state.choose_run(others, run.id, key="run-on-show", on_choice=show_run)
         else:
             st.markdown(f"##### {run.id}", width="content")
-        run_state.actions(run, key="run")
-        view, text = timeline().view, pinned[0] if pinned else ""
-        layer, head = view.place(run.settings.model)
-        run_state.look_inside(
-            run.id,
-            view.text or text,
-            kind=view.kind,
-            layer=layer,
-            head=head,
-            step=newest_step(run) if run.loadable else None,
-            disabled=not run.loadable,
-        )
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
+            run_state.actions(run, key="run")
+            view, text = timeline().view, pinned[0] if pinned else ""
+            layer, head = view.place(run.settings.model)
+            step = newest_step(run) if run.loadable else None
+            run_state.look_inside(
+                run.id,
+                view.text or text,
+                kind=view.kind,
+                layer=layer,
+                head=head,
+                step=step,
+                disabled=not run.loadable,
+            )
     run_readings(
         state=run_state.state_word(run).capitalize(),
         tone=run.status.state,
