@@ -7,10 +7,11 @@ from pages.common import loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, say
 from pages.common.export_cell import take_cell_away
-from pages.common.fields import segments
+from pages.common.fields import box, segments
 from pages.common.proofs import prove_cell_of
 from pages.common.scene import is_dark
 from pages.common.state import choose, problems, visit
+from pages.common.switch_fields import numbered
 from pages.common.view import Click, merged
 from transformer.analysis.cell import Cell
 from transformer.attention_edits import AttentionEdit, CellOff, RowSet
@@ -63,7 +64,9 @@ def choose_cell(scene: Scene) -> None:
     attention = scene.inspection.attention(scene.view.kind)
     query, key = chosen_cell(scene) or (None, None)
 
-    def take() -> None:
+    nothing = "click a cell" if scene.view.picture == "matrix" and not scene.view.forbids else "none"
+
+    def take(_: int | None) -> None:
         row, column = st.session_state[_QUERY], st.session_state[_KEY]
         if (
             (row is None and column is None)
@@ -81,16 +84,14 @@ def choose_cell(scene: Scene) -> None:
             (_QUERY, "Query", query, attention.queries),
             (_KEY, "Key", key, attention.keys),
         ):
-            st.session_state[name] = value
-            st.selectbox(
+            box(
                 label,
-                range(len(tokens)),
+                [None, *range(len(tokens))],
+                value,
+                take,
                 key=name,
-                index=None,
+                names=lambda i, tokens=tokens: nothing if i is None else numbered(tokens)(i),
                 width=170,
-                placeholder="click a cell" if scene.view.picture == "matrix" else "none",
-                format_func=lambda i, tokens=tokens: f"{i} · {tokens[i]}",
-                on_change=take,
             )
     say(*problems("cell"))
     if scene.view.cell is not None and chosen_cell(scene) is None:

@@ -43,9 +43,16 @@ def box(
 
 
 def segments(
-    label: str, options: Sequence[Any], value: object, take: Take, *, key: str, names: Callable[[Any], str] = str
+    label: str,
+    options: Sequence[Any],
+    value: object,
+    take: Take,
+    *,
+    key: str,
+    names: Callable[[Any], str] = str,
+    hide_label: bool = True,
 ) -> None:
-    """A few words in a row, one of them chosen. The label is for screen readers."""
+    """A few words in a row, one of them chosen. A hidden label is for screen readers."""
     st.segmented_control(
         label,
         options,
@@ -53,13 +60,22 @@ def segments(
         key=_held(key, value),
         format_func=names,
         required=True,
-        label_visibility="collapsed",
+        label_visibility="collapsed" if hide_label else "visible",
         on_change=_taken(key, take),
     )
 
 
-def pills(label: str, options: Sequence[Any], values: Collection[Any], take: Take, *, key: str) -> None:
-    """Words in a row, any number of them chosen. The label is for screen readers."""
+def pills(
+    label: str,
+    options: Sequence[Any],
+    values: Collection[Any],
+    take: Take,
+    *,
+    key: str,
+    names: Callable[[Any], str] = str,
+    hide_label: bool = True,
+) -> None:
+    """Words in a row, any number of them chosen. A hidden label is for screen readers."""
     chosen = [option for option in options if option in values]
     st.pills(
         label,
@@ -67,7 +83,8 @@ def pills(label: str, options: Sequence[Any], values: Collection[Any], take: Tak
         default=chosen,
         key=_held(key, chosen),
         selection_mode="multi",
-        label_visibility="collapsed",
+        format_func=names,
+        label_visibility="collapsed" if hide_label else "visible",
         on_change=_taken(key, take),
     )
 
@@ -79,7 +96,8 @@ def several(
     take: Take,
     *,
     key: str,
-    placeholder: str,
+    placeholder: str | None = None,
+    names: Callable[[Any], str] = str,
     width: Width = "stretch",
 ) -> None:
     """A box that takes any number of its options."""
@@ -90,6 +108,7 @@ def several(
         default=chosen,
         key=_held(key, chosen),
         placeholder=placeholder,
+        format_func=names,
         width=width,
         on_change=_taken(key, take),
     )
@@ -123,6 +142,20 @@ def number(
     )
 
 
+def slider(
+    label: str,
+    least: float,
+    most: float,
+    value: float,
+    take: Take,
+    *,
+    key: str,
+    step: float,
+) -> None:
+    """A number between two ends; whole where both ends, value and step are."""
+    st.slider(label, least, most, value, step, key=_held(key, value), on_change=_taken(key, take))
+
+
 def line(
     label: str,
     value: str,
@@ -150,9 +183,9 @@ def lines(label: str, value: str, take: Take, *, key: str, height: int, help: st
     st.text_area(label, value, key=_held(key, value), height=height, help=help, on_change=_taken(key, take))
 
 
-def toggle(label: str, value: bool, take: Take, *, key: str) -> None:
+def toggle(label: str, value: bool, take: Take, *, key: str, help: str | None = None) -> None:
     """A switch."""
-    st.toggle(label, value, key=_held(key, value), on_change=_taken(key, take))
+    st.toggle(label, value, key=_held(key, value), help=help, on_change=_taken(key, take))
 
 
 def _held(key: str, value: object) -> str:

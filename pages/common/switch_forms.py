@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from pages.common import loading, wording
+from pages.common.fields import pills
 from pages.common.scene import Scene, say, sentence
 from pages.common.state import choose, visit
 from pages.common.switch_fields import blocks, numbered, offer, parsed, pick, pick_attention, pick_cell
@@ -78,7 +79,7 @@ def _block_row(scene: Scene, stack: Stack, layer: int, block: Block, to: type[He
         for head in spec.heads
     }
     key = f"parts-{stack}-{layer}-{block}"
-    st.session_state[key] = [
+    chosen = [
         option for option in options if (on.get(option.heads[0]) is to if isinstance(option, to) else option in now)
     ]
 
@@ -93,43 +94,36 @@ def _block_row(scene: Scene, stack: Stack, layer: int, block: Block, to: type[He
                 other = on.get(head, to)
                 return str(head) if other is to else f"{head} · {'mean' if other is HeadsMean else 'zero'}"
 
-    def take() -> None:
+    def take(picked: Sequence[Part]) -> None:
         def is_set_here(spec: Intervention) -> bool:
             return isinstance(spec, to | BlockOff | ResidualOff) and (spec.stack, spec.layer, spec.block) == where
 
         others = [spec for spec in visit().view.switches if not is_set_here(spec)]
-        choose(switches=merged([*others, *st.session_state[key]]))
+        choose(switches=merged([*others, *picked]))
 
     left, right = st.columns([2, 3], vertical_alignment="center", gap="small")
     name = f"{wording.BLOCK_NAMES[stack, block].capitalize()} · layer {layer}"
     colour = _COLOURS.get((stack, block))
     left.markdown(f":{colour}[{name}]" if colour else name)
-    right.pills(
-        name,
-        options,
-        key=key,
-        selection_mode="multi",
-        format_func=named,
-        label_visibility="collapsed",
-        on_change=take,
-    )
+    with right:
+        pills(name, options, chosen, take, key=key, names=named)
 
 
 def masks_form(scene: Scene) -> None:
     """Each mask, lifted or not."""
-    st.session_state["switch-masks"] = [spec.mask for spec in scene.view.switches if isinstance(spec, MaskOff)]
 
-    def take() -> None:
+    def take(picked: Sequence[MaskKind]) -> None:
         others = [spec for spec in visit().view.switches if not isinstance(spec, MaskOff)]
-        choose(switches=merged([*others, *map(MaskOff, st.session_state["switch-masks"])]))
+        choose(switches=merged([*others, *map(MaskOff, picked)]))
 
-    st.pills(
+    pills(
         "Masks off",
         [mask for mask in _MASKS if mask != "causal" or scene.lab.model.config.causal_mask],
+        [spec.mask for spec in scene.view.switches if isinstance(spec, MaskOff)],
+        take,
         key="switch-masks",
-        selection_mode="multi",
-        format_func=_MASKS.__getitem__,
-        on_change=take,
+        names=_MASKS.__getitem__,
+        hide_label=False,
     )
     st.caption(
         "Without the causal mask the decoder sees later tokens. A padding mask hides the empty places of a batch, of "

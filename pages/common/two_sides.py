@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.common import loading, wording
+from pages.common.fields import box, line, segments
 from pages.common.scene import Scene, say, sentence
 from pages.common.state import visit
 from pages.common.two_choices import Choices, Two, change, misread
@@ -19,15 +20,15 @@ _CHANGES = (("tired", "wide"), ("wide", "tired"), ("did not follow", "followed")
 def choose_sides(scene: Scene, chosen: Choices) -> Pair | None:
     """The controls for what stands beside the page's model and sentence; None where one side cannot be had."""
     say(*misread())
-    st.session_state["two"] = chosen.two
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.segmented_control(
+        segments(
             "Compare",
             list(_TWO),
+            chosen.two,
+            lambda two: change(two=two),
             key="two",
-            required=True,
-            format_func=_TWO.__getitem__,
-            on_change=lambda: change(two=st.session_state["two"]),
+            names=_TWO.__getitem__,
+            hide_label=False,
         )
         if chosen.two == "models":
             other = chosen.other or _partner(scene)
@@ -54,41 +55,27 @@ def choose_sides(scene: Scene, chosen: Choices) -> Pair | None:
 
 def _choose_other(scene: Scene, other: str) -> None:
     names = [model.name for model in loading.models()]
-    st.session_state["two-other"] = other if other in names else None
-    st.selectbox(
-        "Beside it",
-        names,
-        key="two-other",
-        index=None,
-        width=220,
-        on_change=lambda: change(other=st.session_state["two-other"] or "", other_at=""),
-    )
+    box("Beside it", names, other, lambda name: change(other=name or "", other_at=""), key="two-other", width=220)
 
 
 def _choose_step(key: str, label: str, name: str, step: str, field: str) -> None:
     steps = steps_of(name)
     if not steps:
         return
-    st.session_state[key] = step if step in steps else ENDED
-    st.selectbox(
+    box(
         label,
         [ENDED, *steps],
+        step if step in steps else ENDED,
+        lambda taken: change(**{field: "" if taken == ENDED else taken}),
         key=key,
+        names=lambda s: s if s == ENDED else f"step {int(s):,}",
         width=170,
-        format_func=lambda s: s if s == ENDED else f"step {int(s):,}",
-        on_change=lambda: change(**{field: "" if st.session_state[key] == ENDED else st.session_state[key]}),
     )
 
 
 def _choose_sentence(scene: Scene, chosen: Choices) -> None:
-    st.session_state["two-text"] = chosen.other_text or _other_sentence(scene)
-    st.text_input(
-        "The other sentence",
-        key="two-text",
-        width="stretch",
-        max_chars=1_000,
-        on_change=lambda: change(other_text=st.session_state["two-text"].strip()),
-    )
+    text = chosen.other_text or _other_sentence(scene)
+    line("The other sentence", text, lambda typed: change(other_text=typed.strip()), key="two-text")
 
 
 def _side(name: str, step: str, text: str, scene: Scene) -> Side | None:

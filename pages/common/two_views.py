@@ -16,6 +16,7 @@ from pages.common.export_two import (
     take_outputs_away,
     take_two_difference_away,
 )
+from pages.common.fields import box, segments
 from pages.common.scene import Scene, is_dark, say, sentence
 from pages.common.two_choices import Choices, change
 from pages.common.two_compared import Compared, Facing, Pair, compare_sides
@@ -27,6 +28,7 @@ from transformer.figures.comparison import WIDTH, difference_figure, for_column
 from transformer.figures.matching import matching_figure
 from transformer.figures.theme import KIND_NAMES
 
+_PAIRINGS = {"matched": "The head that matches", "same": "The same place"}
 _EXPLAINED = """
 Queries are rows and keys are columns on both sides. A seed deals the roles of heads out at random, so head 3 of one
 model need not be head 3 of another: heads are compared by what they look at in the same tokens. The distance of two
@@ -81,25 +83,18 @@ def _choose_heads(scene: Scene, pair: Pair, chosen: Choices) -> Facing | None:
         controls.choose_kind(scene)
         controls.choose_layer(scene, width=80)
         heads = list(range(scene.lab.model.config.n_heads))
-        st.session_state["choose-head"] = scene.head
-        st.selectbox(
-            "Head",
-            heads,
-            key="choose-head",
-            width=80,
-            on_change=lambda: controls.choose(head=st.session_state["choose-head"]),
-        )
+        box("Head", heads, scene.head, lambda head: controls.choose(head=head), key="choose-head", width=80)
         matching = _matching(scene, pair)
         wanted = _pairing(pair, chosen, matching)
         if isinstance(matching, Matching):
-            st.session_state["two-pairing"] = wanted
-            st.segmented_control(
+            segments(
                 "Beside it",
-                ["matched", "same"],
+                list(_PAIRINGS),
+                wanted,
+                lambda pairing: change(pairing=pairing),
                 key="two-pairing",
-                required=True,
-                format_func={"matched": "The head that matches", "same": "The same place"}.__getitem__,
-                on_change=lambda: change(pairing=st.session_state["two-pairing"]),
+                names=_PAIRINGS.__getitem__,
+                hide_label=False,
             )
     say(*controls.problems("kind", "layer", "head"))
     here = (scene.layer, scene.head)
