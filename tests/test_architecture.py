@@ -16,13 +16,13 @@ ROOMS = [
     "attention",
     "layers",
     "model",
-    """position_extension position_history decoding beam sampling methods attention_edits position_edits
+    """position_extension position_history plain_decoder decoding beam sampling methods attention_edits position_edits
        activation_copy interventions inspection checkpoint state""",
     "evaluation team",
     "training analysis engines",
     """continuing run_archive foreign_zip run_labels sweeps run_status claims quota job_queue launch warm_worker
        tending runs position_moments journal card trainee worker rehearsal lab""",
-    "study study_verdict study_pictures study_work publishing",
+    "study study_plan study_verdict study_pictures study_work publishing",
     "commands study_command engine_commands",
     "__main__",
 ]
@@ -40,7 +40,7 @@ MODEL_BUILDERS = {
     "runs",
     "continuing",
     "engines",
-    "study",
+    "study_plan",
     "sweeps",
     "doctor",
     "commands",

@@ -4,7 +4,7 @@ import pytest
 import torch
 from random_models import half_trained_model, random_model, reversals
 
-from transformer.decoding import Constraints, greedy, outputs, teacher_forced_log_probs
+from transformer.decoding import FREE, Constraints, greedy, outputs, teacher_forced_log_probs
 from transformer.interventions import HeadsOff, MaskOff, compile_interventions
 from transformer.sampling import reshaped, sample
 
@@ -63,13 +63,15 @@ def by_hand(log_probs, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0):
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_the_offered_distribution_is_the_one_by_hand(within, settings):
+def test_tokens_are_of_the_distribution_made_by_hand(within, settings):
     model, (source, _) = half_trained_model(torch.float64), reversals(4)
     steps, tokens = draw(model, source, **settings)
     for step in steps:
-        assert torch.isfinite(step.offered.gather(1, step.tokens[:, None])[step.tokens != 0]).all()
+        allowed = FREE.allowed(step.log_probs, tokens[:, : step.index], pad_id=0, eos_id=model.config.eos_id)
+        offered = reshaped(allowed, **settings)
+        assert torch.isfinite(offered.gather(1, step.tokens[:, None])[step.tokens != 0]).all()
         for row in step.rows.tolist():
-            within(step.offered[row].exp(), by_hand(step.log_probs[row], **settings), 1e-9)
+            within(offered[row].exp(), by_hand(step.log_probs[row], **settings), 1e-9)
     real = tokens != 0
     log_probs = torch.stack([step.log_probs for step in steps], dim=1)
     within(log_probs[real], teacher_forced_log_probs(model, source, tokens)[real], 1e-12)

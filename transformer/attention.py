@@ -227,15 +227,15 @@ class MultiHeadAttention(nn.Module):
             q = self._split(self.query(x))
             if cache is not None and cache.k is not None and cache.v is not None:
                 return q, cache.k, cache.v
-            k, v = map(self._split, F.linear(memory, *_side_by_side(self.key, self.value)).chunk(2, dim=-1))
+            k, v = map(self._split, F.linear(memory, *side_by_side(self.key, self.value)).chunk(2, dim=-1))
         return (q, k, v) if cache is None else (q, *cache.append(k, v))
 
     def _joined(self, cache: KeyValueCache | None) -> tuple[Tensor, Tensor]:
         """W_Q, W_K and W_V as one matrix, and their biases: one product costs less than three."""
         if cache is None:
-            return _side_by_side(self.query, self.key, self.value)
+            return side_by_side(self.query, self.key, self.value)
         if cache.joined is None:
-            cache.joined = _side_by_side(self.query, self.key, self.value)
+            cache.joined = side_by_side(self.query, self.key, self.value)
         return cache.joined
 
     def _turned(self, x: Heads, cache: KeyValueCache | None) -> Heads:
@@ -248,5 +248,6 @@ class MultiHeadAttention(nn.Module):
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
 
 
-def _side_by_side(*linears: nn.Linear) -> tuple[Tensor, Tensor]:
+def side_by_side(*linears: nn.Linear) -> tuple[Tensor, Tensor]:
+    """Weights and biases of several products of one input as one: a single product costs less."""
     return torch.cat([linear.weight for linear in linears]), torch.cat([linear.bias for linear in linears])

@@ -103,9 +103,10 @@ def beam_search(
     check_beam(size, alpha, norm)
     constraints.check(model, max_length)
     config, batch = model.config, source.size(0)
-    ask = NextToken(model, source, source_mask, max_length=max_length, tap=tap, record=record, cache=cache)
+    ask = NextToken(
+        model, source, source_mask, max_length=max_length, tap=tap, record=record, cache=cache, per_source=size
+    )
     active = torch.arange(batch, device=source.device)
-    ask.rows(active.repeat_interleave(size))
     prefix = source.new_full((batch * size, 1), config.bos_id)
     paths = source.new_zeros((batch, size, 0))
     totals = torch.full((batch, size), -torch.inf, device=source.device, dtype=model.projection.weight.dtype)
@@ -113,11 +114,13 @@ def beam_search(
     pools: list[list[Hypothesis]] = [[] for _ in range(batch)]
     for index in range(max_length):
         reused = ask.reusable
-        log_probs, recording = ask.log_probs(prefix)
+        logits, recording = ask.logits(prefix)
+        log_probs = logits.log_softmax(dim=-1)
         allowed = constraints.allowed(log_probs, prefix[:, 1:], pad_id=config.pad_id, eos_id=config.eos_id)
         sums = (totals[:, :, None] + allowed.unflatten(0, (-1, size))).flatten(1)  # -> [active beam * vocab]
         best, place = sums.topk(2 * size, dim=1)
-        parents, tokens = place // config.vocab_size, place % config.vocab_size
+        parents = place // config.vocab_size
+        tokens = place - parents * config.vocab_size
         divisor = length_norm(index + 1, alpha, norm)
         fates = _fates(best, tokens == config.eos_id, size)
         written = prefix[:, 1:].unflatten(0, (-1, size))  # -> [active beam written]
@@ -155,23 +158,23 @@ def beam_search(
         ]
         if not going:
             return
-        kept = torch.tensor(going, device=source.device)
-        parents, tokens, chosen, totals = parents[kept], tokens[kept], chosen[kept], totals[kept]
-        parent = parents.gather(1, chosen)
-        rows = kept[:, None] * size + parent  # -> [active beam], rows of this step's pass
-        ask.rows(rows.flatten(), same_sources=len(going) == len(active))
-        prefix = torch.cat((prefix[rows.flatten()], tokens.gather(1, chosen).flatten()[:, None]), dim=1)
+        rows = parents.gather(1, chosen) + size * torch.arange(len(active), device=source.device)[:, None]
+        newest = tokens.gather(1, chosen)
+        all_go_on = len(going) == len(active)
+        if not all_go_on:
+            kept = torch.tensor(going, device=source.device)
+            rows, newest, totals, active = rows[kept], newest[kept], totals[kept], active[kept]
+        before = rows.flatten()  # rows of this step's pass
+        ask.rows(before, same_sources=all_go_on)
+        prefix = torch.cat((prefix[before], newest.view(-1, 1)), dim=1)
         paths = torch.cat((paths.flatten(0, 1)[rows], rows[:, :, None]), dim=2)
-        active = active[kept]
 
 
 def _fates(totals: Tensor, ends: Tensor, size: int) -> Tensor:
     """GOES_ON for the best `size` that do not end, ENDED for those that end and rank among the best `size` of all."""
-    possible = ~totals.isneginf()
-    goes_on = possible & ~ends & ((~ends).cumsum(dim=1) <= size)
-    ended = possible & ends
-    ended[:, size:] = False
-    return torch.where(goes_on, GOES_ON, torch.where(ended, ENDED, PRUNED))
+    fates = torch.where(ends, ENDED, torch.where((~ends).cumsum(dim=1) <= size, GOES_ON, PRUNED))
+    fates[:, size:].masked_fill_(ends[:, size:], PRUNED)
+    return fates.masked_fill_(totals == -torch.inf, PRUNED)
 
 
 def _keep(pool: list[Hypothesis], new: Hypothesis, size: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -20,11 +21,16 @@ def activation_function(name: Activation) -> Callable[[Tensor], Tensor]:
     """The named non-linearity; swish is x * sigmoid(x)."""
     match name:
         case "relu":
-            return F.relu
+            return _relu
         case "gelu":
             return F.gelu
         case "swish":
             return F.silu
+
+
+def _relu(x: Tensor) -> Tensor:
+    """In the memory of its input, which nobody else reads, where no gradient is wanted."""
+    return F.relu(x, inplace=not torch.is_grad_enabled())
 
 
 @dataclass

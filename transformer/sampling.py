@@ -30,16 +30,15 @@ def sample(
 ) -> Iterator[Step]:
     """Yields a drawn token of each row until all have written eos, or max_length tokens.
 
-    The same seed, batch and device draw the same tokens. For several samples of a sentence, repeat its row. Each
-    step's `offered` is the distribution of the draw; `log_probs` stays the model's. Otherwise as `greedy`; ValueError
-    for settings that leave no distribution.
+    The same seed, batch and device draw the same tokens. For several samples of a sentence, repeat its row. A step's
+    `log_probs` stay the model's. Otherwise as `greedy`; ValueError for settings that leave no distribution.
     """
     check_sampling(temperature, top_k, top_p, min_p)
     generator = torch.Generator(source.device).manual_seed(seed)
 
-    def choose(allowed: Tensor) -> tuple[Tensor, Tensor]:
-        offered = reshaped(allowed, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
-        return offered, torch.multinomial(offered.exp(), 1, generator=generator)[:, 0]
+    def choose(allowed: Tensor) -> Tensor:
+        drawn_from = reshaped(allowed, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
+        return torch.multinomial(drawn_from.exp(), 1, generator=generator)[:, 0]
 
     return token_by_token(
         model,
@@ -55,7 +54,7 @@ def sample(
 
 
 def reshaped(
-    log_probs: Float[Tensor, "batch vocab"],
+    scores: Float[Tensor, "batch vocab"],
     *,
     temperature: float = 1.0,
     top_k: int = 0,
@@ -64,12 +63,13 @@ def reshaped(
 ) -> Float[Tensor, "batch vocab"]:
     """The log-probabilities of the distribution that a draw with these settings is from; -inf = never drawn.
 
-    In this order: temperature, the k most probable, the fewest that together have probability p (of what is left), and
-    those with at least min_p of the largest probability. Equal tokens go by their id; one token always stays.
+    `scores` are logits or log-probabilities. In this order: temperature, the k most probable, the fewest that together
+    have probability p (of what is left), and those with at least min_p of the largest probability. Equal tokens go by
+    their id; one token always stays.
     """
     check_sampling(temperature, top_k, top_p, min_p)
     # Shifted first, so that a small temperature cannot overflow.
-    shaped = ((log_probs - log_probs.amax(dim=-1, keepdim=True)) / temperature).log_softmax(dim=-1)
+    shaped = ((scores - scores.amax(dim=-1, keepdim=True)) / temperature).log_softmax(dim=-1)
     ranked, order = shaped.sort(dim=-1, descending=True, stable=True)
     kept = torch.ones_like(ranked, dtype=torch.bool)
     if top_k:

@@ -101,7 +101,7 @@ def snippets_of(station: Station, transformer: Transformer) -> tuple[Snippet, ..
         case "logits":
             return (lines_of(Transformer.project, "return"), *_tied(transformer))
         case "probabilities":
-            return (lines_of(decoding.NextToken.log_probs, "found = "),)
+            return (lines_of(decoding.Step.row_log_probs.func, "return"),)
         case _:
             raise AssertionError(f"{station} has no lines")
 
