@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.common import controls
 from pages.common.explain import steps_explained, what_am_i_looking_at
-from pages.common.export_pages import take_step_away
+from pages.common.export_steps import take_step_away
 from pages.common.step_beam import choose_beam, show_beam
 from pages.common.step_choices import Choices, choices, choose_look, settled
 from pages.common.step_fragment import stepping
@@ -26,7 +26,7 @@ scene = replace(scene, view=replace(scene.view, kind="cross"))
 def step(scene: controls.Scene, walk: Walk, chosen: Choices) -> None:
     """What one step considered, and other roads from there."""
     show_step(scene, walk, chosen)
-    take_step_away(scene, walk)
+    take_step_away(scene, walk, chosen)
     take_another_road(scene, walk, offered(walk))
     choose_reference(scene, walk, chosen)
 

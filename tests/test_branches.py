@@ -36,7 +36,12 @@ def test_the_tree_is_drawn_with_its_notes(dark):
     fig = branches_figure(twigs, dark=dark)
     points = next(trace for trace in fig.data if trace.mode == "markers+text")
     assert len(points.x) == len(twigs) and "&lt;b&gt;" in points.text[0] and "4 ×" in points.text[0]
-    assert sum(trace.mode == "lines" for trace in fig.data) == sum(twig.parent is not None for twig in twigs)
+    lines = [trace for trace in fig.data if trace.mode == "lines"]
+    assert len(lines) == sum(twig.parent is not None for twig in twigs)
+    for line, twig in zip(lines, (twig for twig in twigs if twig.parent is not None), strict=True):
+        above = twigs[twig.parent]
+        ends = (line.x[0], line.y[0], line.x[-1], line.y[-1])
+        assert ends == (above.step, above.row, twig.step, twig.row)
 
 
 def test_two_roads_show_both_probabilities_and_both_tokens():

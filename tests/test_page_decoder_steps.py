@@ -38,6 +38,13 @@ def numbers(value):
     return np.frombuffer(b64decode(value["bdata"]), dtype=value["dtype"]) if isinstance(value, dict) else value
 
 
+def matrix(value):
+    """A matrix of a figure, however it is sent."""
+    if not isinstance(value, dict):
+        return np.array(value, dtype=float)
+    return numbers(value).reshape([int(n) for n in value["shape"].split(",")])
+
+
 def another(seen, step, place=3):
     """A token that could have been written at a step."""
     return next(t for t in candidates(seen.log_probs[step], 9).ids[place:] if t not in (0, 1, 2, seen.target_ids[step]))
@@ -175,8 +182,10 @@ def test_the_beam_is_a_tree_with_its_results():
     at = steps(look="beam")
     lab = load(REVERSE)
     tree = search_tree(lab.model, lab.inspect("a b c d").source_ids, size=4, alpha=0.6, norm="paper")
-    (figure,) = figures(at)
+    figure, attention = figures(at)
     assert sum(len(trace["x"]) for trace in figure["data"] if "name" in trace) == len(tree.nodes)
+    best = tree.attention(tree.index_of(tree.results[0]))[0].mean(axis=0)
+    np.testing.assert_allclose(matrix(attention["data"][0]["z"]), best, atol=1e-6)
     assert f"score {number(tree.results[0].score)} = {number(tree.results[0].log_prob)} nats" in texts(at)
     at = checked(at.slider(key="beam-beam").set_value(2).run())
     assert len(figures(at)[0]["data"]) and "**3.**" not in texts(at) and at.query_params["beam"] == "2"
@@ -188,6 +197,27 @@ def test_the_beam_is_a_tree_with_its_results():
     )
     assert f"score {number(wanted.results[0].log_prob)} =" in texts(at)
     assert (at.query_params["alpha"], at.query_params["norm"], at.query_params["stop"]) == ("0", "length", "late")
+
+
+def test_a_candidate_of_the_beam_shows_why_it_was_pruned_and_where_it_looked():
+    lab = load(REVERSE)
+    tree = search_tree(lab.model, lab.inspect("a b c d").source_ids, size=4, alpha=0.6, norm="paper")
+    index = next(i for i, n in enumerate(tree.nodes) if n.fate == "pruned" and n.token not in (1, 2) and n.step > 0)
+    node, kept = tree.nodes[index], tree.kept_last(tree.nodes[index].step)
+    at = steps(look="beam", node=str(index), head="1")
+    said = texts(at).replace("\\", "")
+    assert f"number {node.rank} of this step's candidates: pruned, as the beam has room for 4" in said
+    assert f"nats; the last one that went on has {kept.log_prob:.4g}" in said
+    np.testing.assert_allclose(matrix(figures(at)[1]["data"][0]["z"]), tree.attention(index)[0, 1], atol=1e-6)
+    at = checked(at.button(key="walk-hypothesis").click().run())
+    forced = dict(tuple(map(int, pair.split(":"))) for pair in at.query_params["roads"].split(","))
+    ids = tuple(each.token for each in tree.path(index))
+    assert lab.inspect("a b c d", forced=forced).target_ids[: len(ids)] == ids
+
+
+def test_results_say_where_they_stood_without_the_switches():
+    at = steps(look="beam", switch="off:decoder.0.cross:1")
+    assert "without the switches" in texts(at)
 
 
 def test_a_result_of_the_beam_is_walked_as_a_road():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from page_models import REVERSE, checked, open_page, save_untrained, texts
 
-import pages.common.step_roads as step_roads
+import pages.common.stepper as stepper
 from pages.common.step_choices import Choices, misread, read
 from pages.common.wording import number
 from transformer.analysis.branches import grow
@@ -112,7 +112,7 @@ def test_roads_stand_as_a_tree_or_two_beside_each_other():
 
 
 def test_play_walks_to_the_last_step_and_stops(monkeypatch):
-    monkeypatch.setattr(step_roads, "PLAY_S", 1e-6)
+    monkeypatch.setattr(stepper, "PLAY_S", 1e-6)
     at = steps()
     at = checked(at.button(key="step-play").click().run())
     last = len(load(REVERSE).inspect("a b c d").target_ids) - 1
@@ -154,6 +154,7 @@ def test_the_other_looks_compare_before_and_after_too(look):
         (dict(roads="x:y"), "The link names a road that cannot be read"),
         (dict(roads="1:999999"), "the forced token 999999 is not in the vocabulary"),
         (dict(look="inside", against="999999"), "which a vocabulary of"),
+        (dict(look="beam", node="999999"), "The link names candidate 999,999; this tree has"),
     ],
     ids=str,
 )
@@ -164,5 +165,6 @@ def test_what_a_link_asks_too_much_is_said_at_the_field(parameters, sentence):
 def test_choices_come_back_from_their_parameters():
     choices = Choices(look="inside", against=7, roads_as="pair", roads=(((1, 5),), ((2, 6),)), road=1, beside=2)
     assert read(choices.parameters()) == choices and misread(choices.parameters()) == {}
-    assert read({"against": "x", "beside": "9", "roads_as": "ring"}) == Choices()
+    assert read(Choices(look="beam", node=5).parameters()).node == 5
+    assert read({"against": "x", "beside": "9", "roads_as": "ring", "node": "-3"}) == Choices()
     assert np.isfinite(read({"alpha": "-1"}).alpha)

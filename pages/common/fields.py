@@ -151,9 +151,17 @@ def slider(
     *,
     key: str,
     step: float,
+    width: Width = "stretch",
 ) -> None:
     """A number between two ends; whole where both ends, value and step are."""
-    st.slider(label, least, most, value, step, key=_held(key, value), on_change=_taken(key, take))
+    st.slider(label, least, most, value, step, key=_held(key, value), width=width, on_change=_taken(key, take))
+
+
+def stepped(
+    label: str, options: Sequence[Any], value: object, take: Take, *, key: str, names: Callable[[Any], str] = str
+) -> None:
+    """One of some values that have an order."""
+    st.select_slider(label, options, value, format_func=names, key=_held(key, value), on_change=_taken(key, take))
 
 
 def line(

@@ -1,17 +1,25 @@
 """The beam on the Decoder steps page: its settings, the tree of hypotheses, and its results to walk through."""
 
+import math
 from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
 
+import plotly.graph_objects as go
 import streamlit as st
 
-from pages.common import loading, wording
+from pages.common import fields, loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
-from pages.common.controls import Scene, say
+from pages.common.components.token_chips import token_chips
+from pages.common.controls import Scene, choose_layer_or_average, say
+from pages.common.export_search import take_search_away
 from pages.common.pictures import is_dark
 from pages.common.step_choices import HIGHEST_ALPHA, WIDEST_TREE, Choices, Road, change, said_of, take_road
-from pages.common.step_proofs import prove_totals
+from pages.common.step_proofs import prove_hypothesis, prove_totals
+from transformer.analysis.effects import head_average
 from transformer.analysis.search_tree import Node, SearchTree
 from transformer.beam import Hypothesis, length_norm
+from transformer.figures.attention import head_heatmap
 from transformer.figures.search_tree import Branch, tree_figure
 from transformer.interventions import Intervention
 
@@ -25,63 +33,89 @@ def choose_beam(chosen: Choices) -> None:
             ("beam", "Beam size", 1, WIDEST_TREE, 1),
             ("alpha", "Strength of the length norm, α", 0.0, HIGHEST_ALPHA, 0.1),
         ):
-            st.session_state[f"beam-{name}"] = getattr(chosen, name)
-            st.slider(
-                label,
-                low,
-                high,
-                step=step,
-                key=f"beam-{name}",
-                on_change=lambda name=name: change(**{name: st.session_state[f"beam-{name}"]}),
-            )
-        st.session_state["beam-norm"] = chosen.norm
-        st.selectbox(
+            value = getattr(chosen, name)
+            fields.slider(label, low, high, value, partial(_set, name), key=f"beam-{name}", step=step)
+        fields.box(
             "Score = log-probability divided by",
             list(_NORMS),
+            chosen.norm,
+            partial(_set, "norm"),
             key="beam-norm",
-            format_func=_NORMS.__getitem__,
-            on_change=lambda: change(norm=st.session_state["beam-norm"]),
+            names=_NORMS.__getitem__,
         )
-        st.session_state["beam-stop"] = chosen.stop == "early"
-        st.toggle(
+        fields.toggle(
             "Stop early",
+            chosen.stop == "early",
+            lambda on: _set("stop", "early" if on else "late"),
             key="beam-stop",
             help="On: when as many hypotheses as the beam is wide have ended. Off: when none can be overtaken.",
-            on_change=lambda: change(stop="early" if st.session_state["beam-stop"] else "late"),
         )
     say(*said_of("beam", "alpha", "norm", "stop"))
 
 
+def _set(name: str, value: object) -> None:
+    change(**{name: value}, node=-1)  # another search has another tree
+
+
 def show_beam(scene: Scene, chosen: Choices) -> None:
-    """The tree of the real search and its results; under switches, with the best result without them."""
+    """The tree of the real search, its results, and the attention of a hypothesis; under switches, results without."""
     tree = _search(scene, chosen, scene.view.switches)
-    _show_results(scene, chosen, tree)
-    if scene.view.switches:
-        usual = _search(scene, chosen, ()).results[0]
-        same = usual.ids == tree.results[0].ids
-        st.caption(
-            f"Without the switches the best result is {'the same' if same else wording.plain(_text(scene, usual))}, "
-            f"score {wording.number(usual.score)}."
-        )
+    usual = _search(scene, chosen, ()) if scene.view.switches else None
+    _show_results(scene, chosen, tree, usual)
     st.caption(
         "A column holds a step's candidates, the most probable on top, under each its token and score. The way of the "
-        "best result is blue. Point at one to read what became of it and why."
+        "best result is blue. Click a candidate to see where its hypothesis looked, and why it went on or not."
     )
-    branches = [
-        Branch(
-            node.step,
-            scene.lab.tokenizer.piece(node.token),
-            node.parent,
-            node.log_prob,
-            node.score,
-            node.fate,
-            node.on_best,
-            _why(node, tree),
-        )
-        for node in tree.nodes
-    ]
-    scrolling_figure(tree_figure(branches, dark=is_dark()), key="beam-tree")
+    index = chosen.node if 0 <= chosen.node < len(tree.nodes) else tree.index_of(tree.results[0])
+    if chosen.node >= len(tree.nodes):
+        st.caption(f"The link names candidate {chosen.node:,}; this tree has {len(tree.nodes):,}. Shown is the best.")
+    figure = _draw_tree(scene, tree, index, chosen)
     prove_totals(scene, tree.results, key="proof-beam")
+    attention = _show_hypothesis(scene, tree, index)
+    take_search_away(scene, chosen, tree, index, figure, attention)
+
+
+def _draw_tree(scene: Scene, tree: SearchTree, index: int, chosen: Choices) -> go.Figure:
+    piece = scene.lab.tokenizer.piece
+    branches = [
+        Branch(n.step, piece(n.token), n.parent, n.log_prob, n.score, n.fate, n.on_best, became(n, place, tree))
+        for place, n in enumerate(tree.nodes)
+    ]
+    figure = tree_figure(branches, chosen=index, dark=is_dark())
+    key = f"beam-tree-{chosen.node}"
+
+    def take_clicked() -> None:
+        points = st.session_state[key].selection.points
+        if points:
+            change(node=int(points[-1]["customdata"][0]))
+
+    scrolling_figure(figure, key=key, on_select=take_clicked, selection_mode="points")
+    return figure
+
+
+def _show_hypothesis(scene: Scene, tree: SearchTree, index: int) -> go.Figure:
+    """One hypothesis: what became of it, and its cross-attention as the search recorded it."""
+    node, path = tree.nodes[index], tree.path(index)
+    ids = tuple(each.token for each in path)
+    written = [scene.lab.tokenizer.piece(token) for token in ids]
+    before = (0.0, *(each.log_prob for each in path))
+    shares = [math.exp(total - earlier) for earlier, total in pairwise(before)]
+    token_chips(written, label="the hypothesis", probabilities=shares, key="hypothesis")
+    why = became(node, index, tree)
+    st.markdown(f"Step {node.step}: {wording.plain(why[:1].lower() + why[1:])}.")
+    weights = tree.attention(index)
+    head = scene.view.head
+    shown = head_average(weights, scene.layer) if head is None else weights[scene.layer, head]
+    figure = head_heatmap(shown, written, scene.inspection.cross.keys, kind="cross", dark=is_dark())
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        st.caption("Its cross-attention")
+        scrolling_figure(figure, key="hypothesis-attention")
+        prove_hypothesis(scene, ids, weights)
+    with right:
+        choose_layer_or_average(scene)
+        st.button("Walk through it", key="walk-hypothesis", on_click=lambda: _walk(scene, ids))
+    return figure
 
 
 def _search(scene: Scene, chosen: Choices, switches: Sequence[Intervention]) -> SearchTree:
@@ -100,12 +134,13 @@ def _text(scene: Scene, result: Hypothesis) -> str:
     return scene.lab.tokenizer.decode(list(result.ids[:-1] if result.ended else result.ids))
 
 
-def _show_results(scene: Scene, chosen: Choices, tree: SearchTree) -> None:
+def _show_results(scene: Scene, chosen: Choices, tree: SearchTree, usual: SearchTree | None) -> None:
     greedy = loading.get_inspection(scene.lab, scene.view.text, scene.view.switches).target_ids
     for place, result in enumerate(tree.results, start=1):
         text = _text(scene, result)
         divisor = length_norm(len(result.ids), chosen.alpha, chosen.norm)
         notes = "".join((" · greedy's" * (result.ids == greedy), " · cut off" * (not result.ended)))
+        notes += "" if usual is None else _without(result, usual)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.button(
                 "Walk",
@@ -118,6 +153,14 @@ def _show_results(scene: Scene, chosen: Choices, tree: SearchTree) -> None:
                 f"{wording.number(result.score)} = {wording.number(result.log_prob)} nats ÷ {wording.number(divisor)} "
                 f"({len(result.ids)} tokens){notes}]"
             )
+
+
+def _without(result: Hypothesis, usual: SearchTree) -> str:
+    """What the search without the switches made of a result."""
+    found = next((place for place, other in enumerate(usual.results, start=1) if other.ids == result.ids), None)
+    if found is None:
+        return " · without the switches not among the results"
+    return f" · without the switches number {found}, score {wording.number(usual.results[found - 1].score)}"
 
 
 def _walk(scene: Scene, ids: tuple[int, ...]) -> None:
@@ -133,13 +176,25 @@ def _walk(scene: Scene, ids: tuple[int, ...]) -> None:
     change(look="steps")
 
 
-def _why(node: Node, tree: SearchTree) -> str:
+def became(node: Node, index: int, tree: SearchTree) -> str:
+    """What became of a candidate, and why, with the numbers that decided it."""
+    said = f"number {node.rank} of this step's candidates"
+    place = tree.place_of(index)
     match node.fate:
         case "goes on":
-            return f"number {node.rank} of this step's candidates: goes on"
+            return f"{said}: goes on"
+        case "ended" if place is not None:
+            return f"{said}: ended, and is result {place} by its score"
         case "ended":
-            return f"number {node.rank} of this step's candidates: ended, and was kept as complete"
-        case "pruned":
-            return f"number {node.rank} of this step's candidates: pruned, as the beam has room for {tree.size}"
+            return f"{said}: ended, but {tree.size} complete hypotheses have better scores"
+        case "left over" if place is not None:
+            return f"{said}: cut off at the length limit, and is result {place} by its score"
         case "left over":
-            return "still in the beam when the search was over"
+            return f"{said}: still in the beam when the search was over"
+    kept = tree.kept_last(node.step)
+    if kept is None or kept.log_prob < node.log_prob:
+        return f"{said}: pruned, as an end counts only among the best {tree.size}"
+    return (
+        f"{said}: pruned, as the beam has room for {tree.size}. Its log-probability is {node.log_prob:.4g} nats; the "
+        f"last one that went on has {kept.log_prob:.4g}"
+    )

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 import streamlit as st
 
+from pages.common import fields
 from pages.common.controls import Scene, say
 from pages.common.state import choose, visit, write_url
 from transformer.config import LengthNorm
@@ -32,7 +33,7 @@ _WORDS = {
     "stop": ("early", "late"),
     "roads_as": get_args(RoadsAs),
 }
-_NAMES = ("step", "road", "roads", "reference", "against", "beside", *_WORDS, *_LIMITS)
+_NAMES = ("step", "road", "roads", "reference", "against", "beside", "node", *_WORDS, *_LIMITS)
 _PROBLEM, _MISREAD = "steps-page-problem", "steps-page-misread"
 
 
@@ -54,6 +55,8 @@ class Choices:
     """The road that stands beside the walked one."""
     against: int = -1
     """The token that the written one is compared with inside a step; -1 for the next most probable."""
+    node: int = -1
+    """The candidate of the beam's tree whose attention is shown; -1 for the end of the best result."""
     beam: int = 4
     alpha: float = 0.6
     norm: LengthNorm = "paper"
@@ -71,9 +74,11 @@ class Choices:
         found["roads"] = ";".join(",".join(f"{step}:{token}" for step, token in road) for road in self.roads)
         found |= {"look": self.look, "beam": str(self.beam), "norm": self.norm, "stop": self.stop}
         found |= {"roads_as": self.roads_as, "beside": str(self.beside), "against": str(self.against)}
+        found["node"] = str(self.node)
         found["alpha"] = f"{self.alpha:g}"
         usual = {"step": "0", "road": "0", "scale": "linear", "look": "steps", "stop": "early"}
         usual |= {"beam": "4", "alpha": "0.6", "norm": "paper", "roads_as": "lines", "beside": "0", "against": "-1"}
+        usual["node"] = "-1"
         found |= {name: f"{getattr(self, name):g}" for name in _DRAW}
         usual |= {"temperature": "1", "top_k": "0", "top_p": "1", "min_p": "0", "seed": "0"}
         return {name: text for name, text in found.items() if text != usual.get(name, "")}
@@ -95,7 +100,8 @@ def read(parameters: Mapping[str, str]) -> Choices:
         roads=tuple(dict.fromkeys(roads)),
         reference=parameters.get("reference", "")[:1_000],
         beside=beside if beside <= len(roads) else 0,
-        against=int(text) if re.fullmatch(r"\d{1,7}", text := parameters.get("against", ""), re.ASCII) else -1,
+        against=_or_none(parameters.get("against", "")),
+        node=_or_none(parameters.get("node", "")),
         **words,  # type: ignore[arg-type]
         **numbers,  # type: ignore[arg-type]
     )
@@ -159,7 +165,7 @@ def settled(scene: Scene) -> Choices:
     if st.session_state.setdefault(_OWNER, owner) != owner:
         st.session_state[_OWNER] = owner
         st.session_state[_KEY] = replace(
-            st.session_state[_KEY], step=0, road=0, roads=(), reference="", against=-1, beside=0
+            st.session_state[_KEY], step=0, road=0, roads=(), reference="", against=-1, beside=0, node=-1
         )
         visit().own = st.session_state[_KEY].parameters()
         write_url()
@@ -183,15 +189,8 @@ def choose_look(chosen: Choices) -> None:
         "samples": "Sampling",
         "reference": "Against a reference",
     }
-    st.session_state["look"] = chosen.look
-    st.segmented_control(
-        "Look at",
-        list(names),
-        key="look",
-        required=True,
-        format_func=names.__getitem__,
-        label_visibility="collapsed",
-        on_change=lambda: change(look=st.session_state["look"]),
+    fields.segments(
+        "Look at", list(names), chosen.look, lambda look: change(look=look), key="look", names=names.__getitem__
     )
     say(*said_of("look", "roads"))
 
@@ -226,6 +225,11 @@ def take_road(road: Road, step: int) -> None:
 
 def _number(text: str) -> int:
     return int(text) if re.fullmatch(r"\d{1,4}", text, re.ASCII) else 0
+
+
+def _or_none(text: str) -> int:
+    """The number; -1 for what is none."""
+    return int(text) if re.fullmatch(r"\d{1,7}", text, re.ASCII) else -1
 
 
 def _word(text: str, name: str) -> str:

@@ -8,7 +8,8 @@ import streamlit as st
 from pages.common.scene import Scene
 from pages.common.state import visit, write_url
 from pages.common.step_choices import Choices, current, said
-from pages.common.step_roads import Walk, step_to
+from pages.common.step_roads import Walk
+from pages.common.stepper import step_to
 
 _OWN = {"step": 0, "against": -1, "reference": ""}
 """What is chosen in this part alone, so that the rest of the page need not know."""

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import streamlit as st
 
-from pages.common import wording
+from pages.common import fields, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
+from pages.common.export_inside import DEPTH, KINDS, N_SHOWN, N_TOKENS, WITHOUT, take_contributions_away, take_lens_away
 from pages.common.pictures import is_dark
 from pages.common.step_choices import Choices, change
 from pages.common.step_loading import get_inside
@@ -17,12 +18,7 @@ from pages.common.step_roads import Walk
 from transformer.analysis.candidates import candidates, rank
 from transformer.analysis.inside import Inside, Part
 from transformer.figures.inside import Depth, Share, contribution_bars, lens_figure
-from transformer.figures.theme import Kind
 
-N_TOKENS = 4
-"""Tokens at each depth."""
-N_SHOWN = 14
-"""Parts with a bar of their own; all others share one."""
 N_OTHERS = 50
 """Tokens in the box of what could have been written instead."""
 
@@ -72,7 +68,9 @@ def _show_lens(scene: Scene, walk: Walk, inside: Inside, usual: Inside | None) -
     ]
     figure = lens_figure(depths, piece(walk.written), before_name="without switches", dark=is_dark())
     scrolling_figure(figure, key="lens")
-    prove_inside(scene.lab, walk.road, walk.step, inside, key="proof-lens")
+    with st.container(horizontal=True):
+        prove_inside(scene.lab, walk.road, walk.step, inside, key="proof-lens")
+        take_lens_away(scene, walk, inside, depths)
     ranks = [depth.rank for depth in depths]
     st.markdown(_settled(wording.token(piece(walk.written)), ranks))
     if usual is not None:
@@ -85,7 +83,7 @@ def _show_lens(scene: Scene, walk: Walk, inside: Inside, usual: Inside | None) -
 def _depth(scene: Scene, row: np.ndarray, before: np.ndarray | None, depth: int, followed: int) -> Depth:
     found = candidates(row, N_TOKENS)
     return Depth(
-        "before layer 0" if depth == 0 else f"after layer {depth - 1}",
+        DEPTH.format("before", 0) if depth == 0 else DEPTH.format("after", depth - 1),
         tuple(scene.lab.tokenizer.piece(token) for token in found.ids[:N_TOKENS]),
         found.probabilities[:N_TOKENS],
         rank(row, followed),
@@ -115,15 +113,15 @@ def _show_parts(scene: Scene, walk: Walk, chosen: Choices, inside: Inside, usual
     if 0 <= asked < vocab and asked not in never and asked not in others:
         others = [asked, *others]
     against = asked if asked in others else others[0]
-    st.session_state["against"] = against
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
     with left:
-        st.selectbox(
+        fields.box(
             f"Why {wording.plain(piece(walk.written).strip('▁'))} and not",
             others,
+            against,
+            lambda token: change(against=token),
             key="against",
-            format_func=piece,
-            on_change=lambda: change(against=st.session_state["against"]),
+            names=piece,
         )
     if asked >= vocab:
         st.caption(f"The link compares with token {asked:,}, which a vocabulary of {vocab:,} does not have.")
@@ -138,14 +136,12 @@ def _show_parts(scene: Scene, walk: Walk, chosen: Choices, inside: Inside, usual
         )
     shares = _shares(found, before, difference, None if usual is None else usual.difference(walk.written, against))
     figure = contribution_bars(
-        shares,
-        raised=piece(walk.written),
-        lowered=piece(against),
-        before_name="without the switches",
-        dark=is_dark(),
+        shares, raised=piece(walk.written), lowered=piece(against), before_name=WITHOUT, dark=is_dark()
     )
     scrolling_figure(figure, key="contributions")
-    prove_parts(scene.lab, inside, walk.written, against)
+    with st.container(horizontal=True):
+        prove_parts(scene.lab, inside, walk.written, against)
+        take_contributions_away(scene, walk, against, shares)
     error = abs(sum(value for _, value in found) - difference)
     st.caption(
         f"{len(found)} parts sum to {wording.number(sum(value for _, value in found), signed=True)}; the pass's own "
@@ -176,26 +172,10 @@ def _shares(
     ranked = sorted(found, key=lambda pair: -abs(pair[1]))
     shown, rest = ranked[:N_SHOWN], ranked[N_SHOWN:]
     shares = [
-        Share(_name(part), value, _kind(part), None if before is None else before.get(part, 0.0))
+        Share(part.title, value, KINDS.get(part.block or ""), None if before is None else before.get(part, 0.0))
         for part, value in shown
     ]
     if rest:
         old = None if before is None else sum(before.get(part, 0.0) for part, _ in rest)
         shares.append(Share(f"{len(rest)} other parts", sum(value for _, value in rest), None, old))
     return [*shares, Share("together", difference, None, usual_difference)]
-
-
-def _name(part: Part) -> str:
-    match part.kind:
-        case "head":
-            return f"layer {part.layer} · {part.block} · head {part.head}"
-        case "ffn":
-            return f"layer {part.layer} · feed-forward"
-        case "biases":
-            return "all biases"
-        case kind:
-            return kind
-
-
-def _kind(part: Part) -> Kind | None:
-    return {"self": "decoder_self", "cross": "cross"}.get(part.block or "")  # type: ignore[return-value]

@@ -35,6 +35,20 @@ def prove_totals(scene: Scene, found: Sequence[Hypothesis] | Sequence[Drawn], *,
     badge(run, key=key)
 
 
+def prove_hypothesis(scene: Scene, ids: Sequence[int], weights: np.ndarray) -> None:
+    """Of a hypothesis's attention: that a decoding of its words alone, one by one, looks at the same places."""
+
+    def run() -> Iterable[Proof]:
+        road = loading.get_road(scene.lab, scene.view.text, scene.view.switches, tuple(enumerate(ids)))
+        again = road.cross.weights[:, :, : len(ids)]
+        how = f"its {len(ids)} tokens forced one by one, without a beam; every layer and head"
+        yield agree("Its attention is that of writing these words", weights, again, 1e-5, how)
+        sums = weights.astype(np.float64).sum(axis=-1)
+        yield agree("Every row sums to 1", sums, np.ones(sums.shape), 1e-5, f"{sums.size} rows summed")
+
+    badge(run, key="proof-hypothesis")
+
+
 def _total(scene: Scene, ids: Sequence[int]) -> float:
     rows = slow_log_probs(scene.lab.model, scene.inspection.source_ids, ids, scene.view.switches)
     return math.fsum(rows[np.arange(len(ids)), list(ids)])

@@ -10,6 +10,7 @@ from pages.common import loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, say
+from pages.common.export_readings import take_exposure_away, take_losses_away
 from pages.common.pictures import is_dark
 from pages.common.step_choices import Choices
 from pages.common.step_loading import get_two_readings, measure, measured, validation_pairs
@@ -68,17 +69,20 @@ def _show_readings(scene: Scene, ids: tuple[int, ...]) -> None:
     )
     st.markdown(_said(scene, seen))
     _warn_of_strangeness(scene, seen)
+    usual = get_two_readings(scene.lab, scene.inspection.source_ids, ids, ()) if scene.view.switches else None
     figure = losses_figure(
         [piece(token) for token in seen.reference],
         seen.forced_loss.astype(np.float64),
         seen.free_loss.astype(np.float64),
         divergence=divergence,
+        before=None if usual is None else usual.forced_loss.astype(np.float64),
         dark=is_dark(),
     )
     scrolling_figure(figure, key="losses")
-    prove_readings(scene, seen)
-    if scene.view.switches:
-        usual = get_two_readings(scene.lab, scene.inspection.source_ids, ids, ())
+    with st.container(horizontal=True):
+        prove_readings(scene, seen)
+        take_losses_away(scene, seen, figure)
+    if usual is not None:
         st.caption(
             f"With the switches, teacher-forced: {wording.number(_mean(seen.forced_loss))} nats a token; without them: "
             f"{wording.number(_mean(usual.forced_loss))}. Without them the output "
@@ -137,8 +141,11 @@ def _show_exposure(scene: Scene) -> None:
             st.rerun()
         st.caption("Each sentence is read twice, teacher-forced and free-running. Any other control cancels it.")
         return
-    scrolling_figure(exposure_figure([_drawn(at) for at in found], dark=is_dark()), key="exposure")
-    prove_exposure(scene, found)
+    figure = exposure_figure([_drawn(at) for at in found], dark=is_dark())
+    scrolling_figure(figure, key="exposure")
+    with st.container(horizontal=True):
+        prove_exposure(scene, found)
+        take_exposure_away(scene, found, figure)
     st.markdown(_summary(found, len(pairs)))
     usual = measured(scene.lab, ()) if scene.view.switches else None
     if usual is not None:

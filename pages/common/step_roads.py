@@ -1,13 +1,12 @@
 """The roads through one sentence: the model's own way and those on which a token was forced, side by side."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 
-from pages.common import loading, wording
+from pages.common import fields, loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, edit_marks, say
@@ -17,10 +16,6 @@ from pages.common.step_choices import Choices, Road, RoadsAs, change, complain, 
 from transformer.analysis.branches import grow
 from transformer.figures.branches import Twig, branches_figure, two_roads_figure
 from transformer.lab import Inspection
-
-PLAY_S = 1.0
-"""A step is shown for this long while the walk plays."""
-_PLAYING = "steps-page-playing"
 
 
 @dataclass(frozen=True)
@@ -149,108 +144,34 @@ def _show_pair(walk: Walk, names: dict[int, str], chosen: Choices) -> None:
         "times as probable."
     )
     if len(others) > 1:
-        st.session_state["beside"] = beside
-        st.selectbox(
-            "Beside it",
-            others,
-            key="beside",
-            format_func=names.__getitem__,
-            on_change=lambda: change(beside=st.session_state["beside"]),
+        fields.box(
+            "Beside it", others, beside, lambda other: change(beside=other), key="beside", names=names.__getitem__
         )
 
 
 def _choose_roads(walk: Walk, names: dict[int, str], chosen: Choices) -> None:
     """Which road is walked and how all are drawn."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.session_state["walk-road"] = walk.index
-        st.segmented_control(
+        fields.segments(
             "Walk",
             list(names),
+            walk.index,
+            lambda road: change(road=road),
             key="walk-road",
-            required=True,
-            format_func=names.__getitem__,
-            label_visibility="collapsed",
-            on_change=lambda: change(road=st.session_state["walk-road"]),
+            names=names.__getitem__,
         )
         ways: dict[RoadsAs, str] = {"lines": "As lines", "tree": "As a tree", "pair": "Two side by side"}
-        st.session_state["roads-as"] = chosen.roads_as
-        st.segmented_control(
+        fields.segments(
             "Roads",
             list(ways),
+            chosen.roads_as,
+            lambda way: change(roads_as=way),
             key="roads-as",
-            required=True,
-            format_func=ways.__getitem__,
-            label_visibility="collapsed",
-            on_change=lambda: change(roads_as=st.session_state["roads-as"]),
+            names=ways.__getitem__,
         )
         st.button(
             "Forget the other roads", key="forget", type="tertiary", on_click=lambda: change(roads=(), road=0, beside=0)
         )
-
-
-def step_to(walk: Walk, chosen: Choices) -> None:
-    """The stepper: a slider with a button on either side, the arrow keys, and play."""
-    last = len(walk.road.target_ids) - 1
-    if last == 0:
-        st.caption("The output is one token long: there is one step.")
-        return
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.button(
-            "Back",
-            key="step-back",
-            icon=":material/chevron_left:",
-            shortcut="Left",
-            disabled=walk.step == 0,
-            on_click=lambda: _go_to(walk.step - 1),
-        )
-        playing = walk.step < last and st.session_state.get(_PLAYING) is not None
-        st.button(
-            "Pause" if playing else "Play",
-            key="step-play",
-            icon=":material/pause:" if playing else ":material/play_arrow:",
-            help="One step a second, from the first where the last one is shown",
-            on_click=lambda: _play(not playing, 0 if walk.step == last else walk.step),
-        )
-        st.session_state["step"] = walk.step
-        st.slider("Step", 0, last, key="step", on_change=lambda: _go_to(st.session_state["step"]))
-        st.button(
-            "On",
-            key="step-on",
-            icon=":material/chevron_right:",
-            icon_position="right",
-            shortcut="Right",
-            disabled=walk.step == last,
-            on_click=lambda: _go_to(walk.step + 1),
-        )
-    say(*said_of("step"))
-    if chosen.step > last:
-        st.caption(f"There is no step {chosen.step}: this output has steps 0 to {last}. Shown is the last.")
-    if playing:
-        st.fragment(_tick, run_every=PLAY_S)(walk.step)
-    else:
-        st.session_state.pop(_PLAYING, None)
-
-
-def _go_to(step: int) -> None:
-    st.session_state.pop(_PLAYING, None)
-    change(step=step)
-
-
-def _play(on: bool, step: int) -> None:
-    if on:
-        st.session_state[_PLAYING] = time.monotonic()
-    else:
-        st.session_state.pop(_PLAYING, None)
-    change(step=step)
-
-
-def _tick(step: int) -> None:
-    """Goes a step further when this one has been shown long enough."""
-    since = st.session_state.get(_PLAYING)
-    if since is not None and time.monotonic() - since >= 0.9 * PLAY_S:
-        st.session_state[_PLAYING] = time.monotonic()
-        change(step=step + 1)
-        st.rerun()
 
 
 def take_another_road(scene: Scene, walk: Walk, offered: Sequence[int]) -> None:
@@ -262,12 +183,8 @@ def take_another_road(scene: Scene, walk: Walk, offered: Sequence[int]) -> None:
         if token is not None:
             go_on_with(scene, walk, token)
 
-    def begin() -> None:
-        _begin_with(scene, st.session_state["begin"])
-
-    if not complaint():  # else what was typed stays
-        st.session_state["begin"] = scene.lab.tokenizer.decode(walk.road.target_ids[: walk.step])
-
+    written = scene.lab.tokenizer.decode(walk.road.target_ids[: walk.step])
+    typed = st.session_state.get("begin", written) if complaint() else written  # what was typed wrongly stays
     left, right = st.columns(2)
     with left:
         st.selectbox(
@@ -280,8 +197,12 @@ def take_another_road(scene: Scene, walk: Walk, offered: Sequence[int]) -> None:
             on_change=force,
         )
     with right:
-        st.text_input(
-            f"Or edit what stands before step {walk.step}", key="begin", placeholder="some words", on_change=begin
+        fields.line(
+            f"Or edit what stands before step {walk.step}",
+            typed,
+            lambda text: _begin_with(scene, text),
+            key="begin",
+            placeholder="some words",
         )
     if complaint():
         say(complaint())

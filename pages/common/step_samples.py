@@ -1,18 +1,22 @@
 """Sampling on the Decoder steps page: what the settings make of a step's distribution, and what is drawn with them."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import streamlit as st
 
-from pages.common import loading, wording
+from pages.common import fields, loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, say
+from pages.common.export_search import take_distribution_away, take_samples_away
 from pages.common.pictures import is_dark
 from pages.common.step_choices import Choices, change, said_of
+from pages.common.step_loading import get_usual
 from pages.common.step_proofs import prove_draw, prove_totals
-from pages.common.step_roads import Walk, step_to, walk_of
-from transformer.analysis.branches import grow
+from pages.common.step_roads import Walk, walk_of
+from pages.common.stepper import step_to
+from transformer.analysis.branches import Branch, grow
 from transformer.analysis.candidates import candidates
 from transformer.analysis.draws import Draw, Drawn
 from transformer.figures.branches import Twig, branches_figure
@@ -37,17 +41,14 @@ def choose_draw(chosen: Choices) -> None:
         ),
         strict=True,
     ):
-        key = f"draw-{name}"
-        st.session_state[key] = min(max(getattr(chosen, name), low), high)
-        column.slider(
-            label,
-            low,
-            high,
-            step=step,
-            key=key,
-            on_change=lambda name=name, key=key: change(**{name: st.session_state[key]}),
-        )
+        value = min(max(getattr(chosen, name), low), high)
+        with column:
+            fields.slider(label, low, high, value, partial(_set, name), key=f"draw-{name}", step=step)
     say(*said_of("temperature", "top_k", "top_p", "min_p", "seed"))
+
+
+def _set(name: str, value: object) -> None:
+    change(**{name: value})
 
 
 def show_samples(scene: Scene, chosen: Choices) -> None:
@@ -60,24 +61,30 @@ def show_samples(scene: Scene, chosen: Choices) -> None:
         _show_distribution(scene, walk, draw)
     with right:
         _show_outputs(scene, chosen, draw)
-    _show_tree(scene, chosen)
+    _show_tree(scene, chosen, walk)
 
 
 def _show_distribution(scene: Scene, walk: Walk, draw: Draw) -> None:
     step, log_probs = walk.step, walk.road.log_probs[walk.step]
     drawn = draw.of(log_probs, never=scene.lab.model.config.pad_id)
     found = candidates(log_probs, 10)
+    usual = None
+    if scene.view.switches:
+        usual = draw.of(get_usual(scene.lab, walk.road).log_probs[step], never=scene.lab.model.config.pad_id)
     figure = candidate_bars(
         [scene.lab.tokenizer.piece(token) for token in found.ids],
         np.exp(drawn[list(found.ids)]).tolist(),
         written=None,
-        before=found.probabilities,
+        before=found.probabilities if usual is None else np.exp(usual[list(found.ids)]).tolist(),
         dark=is_dark(),
-        before_name="the model's own",
+        before_name="the model's own" if usual is None else "without the switches",
     )
-    st.caption(f"Step {step}: bars are what is drawn from, marks what the model says")
+    marks = "what the model says" if usual is None else "the same without the switches, after the same words"
+    st.caption(f"Step {step}: bars are what is drawn from, marks {marks}")
     scrolling_figure(figure, key="draw-bars")
-    prove_draw(scene.lab, walk.road, step, draw, drawn)
+    with st.container(horizontal=True):
+        prove_draw(scene.lab, walk.road, step, draw, drawn)
+        take_distribution_away(scene, walk, draw, figure)
     left = int(np.isfinite(drawn).sum())
     st.markdown(
         f"{left:,} of {len(drawn):,} tokens can be drawn; entropy {wording.number(candidates(drawn, 1).entropy)} nats."
@@ -107,31 +114,46 @@ def _show_outputs(scene: Scene, chosen: Choices, draw: Draw) -> None:
         st.caption(f"Without the switches {len(usual)} different outputs; {len(gone)} of them do not come up now.")
 
 
-def _show_tree(scene: Scene, chosen: Choices) -> None:
-    """The most frequent samples as one tree, each token with the number of samples that wrote it there."""
+def _show_tree(scene: Scene, chosen: Choices, walk: Walk) -> None:
+    """The most frequent outputs as one tree, each token with the number of all samples that wrote it there."""
     draw = _draw(chosen)
-    found = _drawn(scene, chosen, draw, scene.view.switches)[:_SHOWN]
-    counted = sum(drawn.count for drawn in found)
+    found = _drawn(scene, chosen, draw, scene.view.switches)
+    usual = _drawn(scene, chosen, draw, ()) if scene.view.switches else None
     greedy = scene.inspection.target_ids
+    tree = grow([drawn.ids for drawn in found], [drawn.count for drawn in found])
+    kept = [branch for branch in tree if branch.outputs[0] < _SHOWN]  # rows are those of the most frequent outputs
+    places = {id(branch): place for place, branch in enumerate(kept)}
     twigs = [
         Twig(
             branch.step,
             scene.lab.tokenizer.piece(branch.token),
             branch.row,
-            branch.parent,
+            None if branch.parent is None else places[id(tree[branch.parent])],
             f"{branch.weight:g} ×",
-            branch.weight / counted,
+            branch.weight / N_SAMPLES,
             found[branch.outputs[0]].ids[: branch.step + 1] == greedy[: branch.step + 1],
-            f"{branch.weight:g} of {counted} samples",
+            _counted(branch, found[branch.outputs[0]].ids[: branch.step + 1], usual),
         )
-        for branch in grow([drawn.ids for drawn in found], [drawn.count for drawn in found])
+        for branch in kept
     ]
+    shown = sum(drawn.count for drawn in found[:_SHOWN])
     st.caption(
-        f"The {len(found)} most frequent outputs, {counted} of {N_SAMPLES} samples, as a tree: a line is as thick as "
-        "it was often taken. Greedy's way is blue."
+        f"All {N_SAMPLES} samples counted at each token; drawn are the ways of the {min(_SHOWN, len(found))} most "
+        f"frequent outputs ({shown} samples). A line is as thick as it was often taken. Greedy's way is blue."
     )
-    scrolling_figure(branches_figure(twigs, dark=is_dark()), key="samples-tree")
-    prove_totals(scene, found, key="proof-samples")
+    figure = branches_figure(twigs, dark=is_dark())
+    scrolling_figure(figure, key="samples-tree")
+    with st.container(horizontal=True):
+        prove_totals(scene, found, key="proof-samples")
+        take_samples_away(scene, chosen, draw, found, _SHOWN, figure)
+
+
+def _counted(branch: Branch, begun: tuple[int, ...], usual: Sequence[Drawn] | None) -> str:
+    said = f"{branch.weight:g} of {N_SAMPLES} samples come by here"
+    if usual is None:
+        return said
+    without = sum(drawn.count for drawn in usual if drawn.ids[: len(begun)] == begun)
+    return f"{said}; without the switches {without}"
 
 
 def _drawn(scene: Scene, chosen: Choices, draw: Draw, switches: Sequence[Intervention]) -> tuple[Drawn, ...]:

@@ -2,11 +2,12 @@
 
 import math
 
+import plotly.graph_objects as go
 import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
 
-from pages.common import loading, wording
+from pages.common import fields, loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, say
@@ -58,22 +59,19 @@ def show_step(scene: Scene, walk: Walk, chosen: Choices) -> None:
 
 def choose_scale(chosen: Choices) -> None:
     """Linear or logarithmic bars."""
-    st.session_state["scale"] = chosen.scale == "log"
-    st.toggle(
-        "Log scale", key="scale", on_change=lambda: change(scale="log" if st.session_state["scale"] else "linear")
-    )
+    fields.toggle("Log scale", chosen.scale == "log", lambda on: change(scale="log" if on else "linear"), key="scale")
     say(*said_of("scale"))
 
 
 def ask_reference(scene: Scene, chosen: Choices) -> None:
     """A field for a reference translation, and a sentence where the model cannot read what stands in it."""
     gold = loading.reference(scene.lab, scene.view.text)
-    st.session_state["reference"] = chosen.reference
-    st.text_input(
+    fields.line(
         "Reference translation",
+        chosen.reference,
+        lambda text: change(reference=text.strip()),
         key="reference",
         placeholder=gold.target if gold else "how it should read, to see where its token ranks",
-        on_change=lambda: change(reference=st.session_state["reference"].strip()),
     )
     strange = scene.lab.unknown(_reference_text(scene, chosen))
     if strange:
@@ -86,7 +84,7 @@ def choose_reference(scene: Scene, walk: Walk, chosen: Choices) -> None:
     ids = reference_ids(scene, chosen)
     if not ids:
         return
-    token = _next_of_reference(ids, walk)
+    token = next_of_reference(scene, walk, chosen)
     if token is None:
         written = walk.road.target_ids
         left = next(
@@ -101,18 +99,9 @@ def choose_reference(scene: Scene, walk: Walk, chosen: Choices) -> None:
 
 def _show_candidates(scene: Scene, walk: Walk, chosen: Choices, usual: Usual | None) -> None:
     row, written = walk.road.log_probs[walk.step], walk.written
-    reference = _next_of_reference(reference_ids(scene, chosen), walk)
-    found = candidates(row, N_CANDIDATES, {written} if reference is None else {written, reference})
+    found = candidates(row, N_CANDIDATES, {written} | ({next_of_reference(scene, walk, chosen)} - {None}))
     st.caption("Candidates · click one to force it")
-    figure = candidate_bars(
-        [scene.lab.tokenizer.piece(token) for token in found.ids],
-        found.probabilities,
-        written=found.ids.index(written),
-        reference=None if reference is None else found.ids.index(reference),
-        before=None if usual is None else [_probability(usual.log_probs[walk.step], token) for token in found.ids],
-        logarithmic=chosen.scale == "log",
-        dark=is_dark(),
-    )
+    figure = candidates_figure(scene, walk, chosen, usual)
     key = f"candidates-{walk.index}-{walk.step}-{len(walk.roads)}"
 
     def take_clicked() -> None:
@@ -122,6 +111,21 @@ def _show_candidates(scene: Scene, walk: Walk, chosen: Choices, usual: Usual | N
 
     scrolling_figure(figure, key=key, on_select=take_clicked, selection_mode="points")
     st.markdown(_said(scene, walk, found))
+
+
+def candidates_figure(scene: Scene, walk: Walk, chosen: Choices, usual: Usual | None) -> go.Figure:
+    """The bars of what could be written at this step."""
+    row, written, reference = walk.road.log_probs[walk.step], walk.written, next_of_reference(scene, walk, chosen)
+    found = candidates(row, N_CANDIDATES, {written} | ({reference} - {None}))
+    return candidate_bars(
+        [scene.lab.tokenizer.piece(token) for token in found.ids],
+        found.probabilities,
+        written=found.ids.index(written),
+        reference=None if reference is None else found.ids.index(reference),
+        before=None if usual is None else [_probability(usual.log_probs[walk.step], token) for token in found.ids],
+        logarithmic=chosen.scale == "log",
+        dark=is_dark(),
+    )
 
 
 def _said(scene: Scene, walk: Walk, found: Candidates) -> str:
@@ -143,13 +147,20 @@ def _said(scene: Scene, walk: Walk, found: Candidates) -> str:
 def _show_row(
     scene: Scene, attention: Attention, step: int, usual: Usual | None, *, key: str, n_keys: int | None = None
 ) -> None:
+    scrolling_figure(row_figure(scene, attention, step, usual, n_keys), key=key)
+
+
+def row_figure(
+    scene: Scene, attention: Attention, step: int, usual: Usual | None, n_keys: int | None = None
+) -> go.Figure:
+    """The bars of where this step looked."""
     keys = attention.keys[:n_keys]
-    row = row_of(scene, attention.weights, step)[: len(keys)]
-    before = None if usual is None else row_of(scene, usual.weights[attention.kind], step)[: len(keys)]
-    scrolling_figure(row_bars(row, keys, kind=attention.kind, before=before, dark=is_dark()), key=key)
+    row = _row_of(scene, attention.weights, step)[: len(keys)]
+    before = None if usual is None else _row_of(scene, usual.weights[attention.kind], step)[: len(keys)]
+    return row_bars(row, keys, kind=attention.kind, before=before, dark=is_dark())
 
 
-def row_of(scene: Scene, weights: Float[ndarray, "layer head query key"], step: int) -> Float[ndarray, "key"]:
+def _row_of(scene: Scene, weights: Float[ndarray, "layer head query key"], step: int) -> Float[ndarray, "key"]:
     """Where this step looked with the chosen head, or with all of the layer on average."""
     head = scene.view.head
     return (head_average(weights, scene.layer) if head is None else weights[scene.layer, head])[step]
@@ -192,8 +203,9 @@ def reference_ids(scene: Scene, chosen: Choices) -> tuple[int, ...]:
     return (*scene.lab.tokenizer.encode_target(text), scene.lab.model.config.eos_id)
 
 
-def _next_of_reference(ids: tuple[int, ...], walk: Walk) -> int | None:
+def next_of_reference(scene: Scene, walk: Walk, chosen: Choices) -> int | None:
     """The reference's token at this step, where all tokens before are those of the road."""
+    ids = reference_ids(scene, chosen)
     same = ids[: walk.step] == walk.road.target_ids[: walk.step]
     return ids[walk.step] if same and walk.step < len(ids) else None
 

@@ -34,6 +34,19 @@ class Part:
     block: Block | None = None
     head: int | None = None
 
+    @property
+    def title(self) -> str:
+        """What it is called beside its bar."""
+        match self.kind:
+            case "head":
+                return f"layer {self.layer} · {self.block} · head {self.head}"
+            case "ffn":
+                return f"layer {self.layer} · feed-forward"
+            case "biases":
+                return "all biases"
+            case kind:
+                return kind
+
 
 @dataclass(frozen=True)
 class Inside:

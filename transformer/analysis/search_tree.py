@@ -4,12 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
+from jaxtyping import Float
+from numpy import ndarray
 
 from transformer.beam import ENDED, GOES_ON, BeamStep, Hypothesis, beam_search
 from transformer.config import LengthNorm
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model import Transformer
+from transformer.taps import Site
 
 Fate = Literal["goes on", "ended", "pruned", "left over"]
 """`left over`: still in the beam when the search was over."""
@@ -23,6 +27,8 @@ class Node:
     token: int
     parent: int | None
     """Index of the node that it continues; None at step 0."""
+    place: int
+    """Of the hypothesis that it continues, in the beam and in what was recorded of this step's pass."""
     rank: int
     """Among this step's candidates by log-probability, 1 for the best."""
     log_prob: float
@@ -42,6 +48,37 @@ class SearchTree:
     results: tuple[Hypothesis, ...]
     """The best first, at most as many as the beam is wide."""
     size: int
+    cross: tuple[Float[ndarray, "layer beam head key"], ...]
+    """At each step, where every hypothesis looked in the source, as the search's own pass recorded it."""
+
+    def path(self, index: int) -> tuple[Node, ...]:
+        """The candidates from the first step to this one."""
+        node = self.nodes[index]
+        return (node,) if node.parent is None else (*self.path(node.parent), node)
+
+    def attention(self, index: int) -> Float[ndarray, "layer head step key"]:
+        """Cross-attention of the hypothesis that ends with this candidate: a row for each of its tokens."""
+        return np.stack([self.cross[node.step][:, node.place] for node in self.path(index)], axis=2)
+
+    def index_of(self, result: Hypothesis) -> int:
+        """The last candidate of a result."""
+        wanted = result.ids
+        last = (i for i, node in enumerate(self.nodes) if node.step == len(wanted) - 1 and node.token == wanted[-1])
+        return next(i for i in last if tuple(node.token for node in self.path(i)) == wanted)
+
+    def kept_last(self, step: int) -> Node | None:
+        """The least probable candidate of a step that went on."""
+        kept = [node for node in self.nodes if node.step == step and node.fate in ("goes on", "left over")]
+        return kept[-1] if kept else None
+
+    def place_of(self, index: int) -> int | None:
+        """The place of a complete hypothesis among the results, 1 for the best; None where it is none of them."""
+        ids = tuple(node.token for node in self.path(index))
+        return next((place for place, result in enumerate(self.results, start=1) if result.ids == ids), None)
+
+
+def _cross_weights(site: Site) -> bool:
+    return (site.stack, site.block, site.tensor) == ("decoder", "cross", "weights")
 
 
 def search_tree(
@@ -66,6 +103,7 @@ def search_tree(
             norm=norm,
             early_stopping=early_stopping,
             tap=tap,
+            record=_cross_weights,
         )
     )
     results = steps[-1].finished[0]
@@ -77,7 +115,15 @@ def search_tree(
         goes_on = [len(nodes) + i for i, node in enumerate(found) if node.fate == "goes on"]
         beams = [*goes_on, *[None] * (size - len(goes_on))]
         nodes += found
-    return SearchTree(tuple(nodes), results, size)
+    cross = tuple(_attention(step, model.config.n_decoder_layers) for step in steps)
+    return SearchTree(tuple(nodes), results, size, cross)
+
+
+def _attention(step: BeamStep, n_layers: int) -> Float[ndarray, "layer beam head key"]:
+    """The newest query of every hypothesis of the pass."""
+    assert step.recording is not None, "recording was asked for"
+    weights = [step.recording[Site("decoder", layer, "cross", "weights")][:, :, -1] for layer in range(n_layers)]
+    return torch.stack(weights).numpy()
 
 
 def _nodes(step: BeamStep, beams: list[int | None], best: tuple[int, ...], *, last: bool) -> list[Node]:
@@ -92,5 +138,5 @@ def _nodes(step: BeamStep, beams: list[int | None], best: tuple[int, ...], *, la
         if last and name == "goes on":
             name = "left over"
         on_best = written == best[: len(written)]
-        found.append(Node(step.index, token, beams[parent], rank, total, score, name, on_best))
+        found.append(Node(step.index, token, beams[parent], parent, rank, total, score, name, on_best))
     return found

@@ -34,40 +34,48 @@ class Twig:
 def branches_figure(twigs: Sequence[Twig], *, dark: bool = False) -> go.Figure:
     """The tree: a column a step, a row an output; what outputs share is drawn once."""
     colours = theme.palette(dark)
-    fig = theme.apply(go.Figure(), dark)
+    lines = []
     for twig in twigs:
         if twig.parent is not None:
             above = twigs[twig.parent]
-            fig.add_scatter(
-                x=[above.step, above.step + 0.25, twig.step] if above.row != twig.row else [above.step, twig.step],
-                y=[above.row, twig.row, twig.row] if above.row != twig.row else [above.row, twig.row],
-                mode="lines", hoverinfo="skip", showlegend=False,
-                line={"color": colours.accent if twig.marked else colours.faint, "width": 1 + 5 * twig.weight},
-            )  # fmt: skip
+            x, y = elbow((above.step, above.row), (twig.step, twig.row))
+            paint = {"color": colours.accent if twig.marked else colours.faint, "width": 1 + 5 * twig.weight}
+            lines.append(
+                {"type": "scatter", "x": x, "y": y, "mode": "lines", "hoverinfo": "skip", "showlegend": False}
+                | {"line": paint}
+            )
     labels = axis_labels([twig.token for twig in twigs], quiet=colours.quiet, faint=colours.faint)
     inks = [colours.accent if twig.marked else colours.text for twig in twigs]
-    fig.add_scatter(
-        x=[twig.step for twig in twigs], y=[twig.row for twig in twigs], mode="markers+text",
-        marker={"size": 7, "color": inks},
-        text=[f"{label}<br>{t.note}" for label, t in zip(labels, twigs, strict=True)],
-        textposition="bottom center", textfont={"size": 11, "family": theme.MONOSPACE, "color": inks},
-        customdata=[f"<b>{hover_label(t.token)}</b>, step {t.step}<br>{hover_label(t.hover)}" for t in twigs],
-        hovertemplate="%{customdata}<extra></extra>", showlegend=False,
-    )  # fmt: skip
+    points = {
+        "type": "scatter", "mode": "markers+text",
+        "x": [twig.step for twig in twigs], "y": [twig.row for twig in twigs],
+        "marker": {"size": 7, "color": inks},
+        "text": [f"{label}<br>{t.note}" for label, t in zip(labels, twigs, strict=True)],
+        "textposition": "bottom center", "textfont": {"size": 11, "family": theme.MONOSPACE, "color": inks},
+        "customdata": [f"<b>{hover_label(t.token)}</b>, step {t.step}<br>{hover_label(t.hover)}" for t in twigs],
+        "hovertemplate": "%{customdata}<extra></extra>", "showlegend": False,
+    }  # fmt: skip
     n_steps, n_rows = max(twig.step for twig in twigs) + 1, max(twig.row for twig in twigs) + 1
-    column = max(label_width([twig.token for twig in twigs]), *(len(twig.note) for twig in twigs)) * _CHARACTER + 14
+    column = max(label_width([twig.token for twig in twigs]), *(len(twig.note) for twig in twigs)) * _CHARACTER + 24
     bare = {"showgrid": False, "showline": False, "ticks": "", "fixedrange": True}
-    fig.update_xaxes(
-        bare | {"range": [-0.6, n_steps - 0.4], "tickvals": list(range(n_steps)), "side": "top"},
-        title={"text": "step", "standoff": 4},
-    )
-    fig.update_yaxes(bare | {"range": [n_rows - 0.1, -0.4], "showticklabels": False})
-    return fig.update_layout(
-        height=round(62 + n_rows * (_ROW + 8)),
-        margin={"l": 4, "r": 4, "t": 48, "b": 6},
-        dragmode=False,
-        meta={"smallest_width": round(n_steps * column)},
-    )
+    steps = {"range": [-0.6, n_steps - 0.4], "tickvals": list(range(n_steps)), "side": "top"}
+    layout = {
+        "xaxis": bare | steps | {"title": {"text": "step", "standoff": 4}},
+        "yaxis": bare | {"range": [n_rows - 0.1, -0.4], "showticklabels": False},
+        "height": round(62 + n_rows * (_ROW + 8)),
+        "margin": {"l": 4, "r": 4, "t": 48, "b": 6},
+        "dragmode": False,
+        "meta": {"smallest_width": round(n_steps * column)},
+    }
+    return theme.apply(go.Figure(data=[*lines, points], layout=layout), dark)
+
+
+def elbow(start: tuple[float, float], end: tuple[float, float]) -> tuple[list[float], list[float]]:
+    """A line between two columns of labels: along the row, down halfway, along again. Rows go down side by side."""
+    if start[1] == end[1]:
+        return [start[0], end[0]], [start[1], end[1]]
+    bend = (start[0] + end[0]) / 2 + 0.02 * (start[1] % 8 - 3.5)
+    return [start[0], bend, bend, end[0]], [start[1], start[1], end[1], end[1]]
 
 
 def two_roads_figure(

@@ -21,20 +21,27 @@ def losses_figure(
     free: Float[ndarray, "_"],
     *,
     divergence: int | None,
+    before: Float[ndarray, "_"] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """The loss of each reference token in both readings; a line stands where another token was written first."""
-    if not len(tokens) == len(forced) == len(free):
+    """The loss of each reference token in both readings; a line stands where another token was written first.
+
+    `before`: teacher-forced, without the switches.
+    """
+    if not len(tokens) == len(forced) == len(free) == len(forced if before is None else before):
         raise ValueError(f"{len(tokens)} tokens need as many losses")
     colours, paints = theme.palette(dark), RUN_COLOURS_DARK if dark else RUN_COLOURS
     fig = theme.apply(go.Figure(), dark)
+    usual = () if before is None else (("without the switches", before, colours.quiet, "x"),)
     for name, losses, paint, symbol in (
         ("after the reference's words", forced, paints[0], "circle"),
         ("after its own words", free, paints[1], "diamond"),
+        *usual,
     ):
         fig.add_scatter(
             x=list(range(len(tokens))), y=losses, mode="lines+markers", name=name,
-            line={"color": paint, "width": 2}, marker={"symbol": symbol, "size": 8},
+            line={"color": paint, "width": 2, "dash": "dot" if symbol == "x" else "solid"},
+            marker={"symbol": symbol, "size": 8},
             customdata=[
                 f"<b>{hover_label(t)}</b><br>{name}: {v:.6g} nats" for t, v in zip(tokens, losses, strict=True)
             ],
@@ -51,7 +58,8 @@ def losses_figure(
         ticktext=axis_labels(tokens, quiet=colours.quiet, faint=colours.faint),
         tickfont={"family": theme.MONOSPACE, "size": 12},
     )  # fmt: skip
-    highest = float(np.nanmax([forced, free]))  # above it there is room for the words at the line
+    highest = float(np.nanmax([forced, free, forced if before is None else before]))
+    # Above the highest there is room for the words at the line.
     fig.update_yaxes(
         title="loss, nats", fixedrange=True, range=[-0.03 * highest, 1.2 * highest or 1.0], showgrid=True,
         gridcolor=colours.line, showline=False,

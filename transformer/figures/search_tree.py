@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 
 from transformer.figures import theme
+from transformer.figures.branches import elbow
 from transformer.figures.labels import axis_labels, hover_label, label_width
 
 _ROW, _CHARACTER = 40, 6.8
@@ -31,24 +32,27 @@ class Branch:
     """What became of it, in words."""
 
 
-def tree_figure(branches: Sequence[Branch], *, dark: bool = False) -> go.Figure:
-    """The tree, each candidate with its token and score; the best result's way in the accent colour."""
+def tree_figure(branches: Sequence[Branch], *, chosen: int | None = None, dark: bool = False) -> go.Figure:
+    """The tree, each candidate with its token and score; the best result's way in the accent colour, the chosen
+    candidate larger. The first customdata of a point is its index."""
     colours = theme.palette(dark)
-    fig = theme.apply(go.Figure(), dark)
     rows: list[int] = []
     filled: dict[int, int] = {}
     for branch in branches:
         rows.append(filled.get(branch.step, 0))
         filled[branch.step] = rows[-1] + 1
+    traces: list[dict[str, Any]] = []
     for best, colour, width in ((False, colours.faint, 1.0), (True, colours.accent, 2.5)):
         x: list[float | None] = []
         y: list[float | None] = []
         for row, branch in zip(rows, branches, strict=True):
             if branch.parent is not None and branch.on_best == best:
-                x += [branch.step - 1, branch.step, None]
-                y += [rows[branch.parent], row, None]
-        fig.add_scatter(
-            x=x, y=y, mode="lines", line={"color": colour, "width": width}, hoverinfo="skip", showlegend=False
+                across, down = elbow((branch.step - 1, rows[branch.parent]), (branch.step, row))
+                x += [*across, None]
+                y += [*down, None]
+        line = {"color": colour, "width": width}
+        traces.append(
+            {"type": "scatter", "x": x, "y": y, "mode": "lines", "line": line, "hoverinfo": "skip", "showlegend": False}
         )
     labels = axis_labels([branch.token for branch in branches], quiet=colours.quiet, faint=colours.faint)
     for fate, symbol in _SYMBOLS.items():
@@ -56,43 +60,41 @@ def tree_figure(branches: Sequence[Branch], *, dark: bool = False) -> go.Figure:
         if not kept:
             continue
         ink = colours.quiet if fate == "pruned" else colours.text
-        fig.add_scatter(
-            x=[branches[i].step for i in kept],
-            y=[rows[i] for i in kept],
-            mode="markers+text",
-            name=fate,
-            marker={
-                "symbol": symbol,
-                "size": 9,
-                "color": [colours.accent if branches[i].on_best else ink for i in kept],
-                "line": {"width": 1.5, "color": [colours.accent if branches[i].on_best else ink for i in kept]},
-            },
-            text=[f"{labels[i]} {_number(branches[i].score)}" for i in kept],
-            textposition="bottom center",
-            textfont={"size": 11, "family": theme.MONOSPACE, "color": ink},
-            customdata=[_hover(branches[i]) for i in kept],
-            hovertemplate="%{customdata}<extra></extra>",
-        )
-    column = (label_width([branch.token for branch in branches]) + 8) * _CHARACTER  # the token, its score, some air
+        paints = [colours.accent if branches[i].on_best else ink for i in kept]
+        edges = {"width": [4 if i == chosen else 1.5 for i in kept], "color": paints}
+        sizes = [15 if i == chosen else 9 for i in kept]
+        traces.append(
+            {
+                "type": "scatter", "mode": "markers+text", "name": fate,
+                "x": [branches[i].step for i in kept], "y": [rows[i] for i in kept],
+                "marker": {"symbol": symbol, "size": sizes, "color": paints, "line": edges},
+                "text": [f"{labels[i]} {_number(branches[i].score)}" for i in kept],
+                "textposition": "bottom center",
+                "textfont": {"size": 11, "family": theme.MONOSPACE, "color": ink},
+                "customdata": [[i, _hover(branches[i])] for i in kept],
+                "hovertemplate": "%{customdata[1]}<extra></extra>",
+                "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}},
+            }
+        )  # fmt: skip
+    column = (label_width([branch.token for branch in branches]) + 11) * _CHARACTER  # the token, its score, some air
     n_steps, n_rows = max(branch.step for branch in branches) + 1, max(rows) + 1
     quiet = {"showgrid": False, "showline": False, "ticks": "", "fixedrange": True}
-    fig.update_xaxes(
-        quiet
+    layout = {
+        "xaxis": quiet
         | {
             "range": [-0.6, n_steps - 0.4],
             "tickvals": list(range(n_steps)),
             "side": "top",
             "title": {"text": "step", "standoff": 4},
-        }
-    )
-    fig.update_yaxes(quiet | {"range": [n_rows - 0.3, -0.5], "showticklabels": False})
-    return fig.update_layout(
-        height=round(90 + n_rows * _ROW),
-        margin={"l": 4, "r": 4, "t": 52, "b": 34},
-        legend={"orientation": "h", "x": 0, "y": 0, "yanchor": "top", "font": {"size": 12}},
-        dragmode=False,
-        meta={"smallest_width": round(n_steps * column)},
-    )
+        },
+        "yaxis": quiet | {"range": [n_rows - 0.3, -0.5], "showticklabels": False},
+        "height": round(90 + n_rows * _ROW),
+        "margin": {"l": 4, "r": 4, "t": 52, "b": 34},
+        "legend": {"orientation": "h", "x": 0, "y": 0, "yanchor": "top", "font": {"size": 12}, "itemclick": False},
+        "dragmode": False,
+        "meta": {"smallest_width": round(n_steps * column)},
+    }
+    return theme.apply(go.Figure(data=traces, layout=layout), dark)
 
 
 def _hover(branch: Branch) -> str:

@@ -1,0 +1,109 @@
+"""What is taken away of the inside of a step: the logit lens and the contributions to a difference of two logits."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pages.common.export_steps import road_lines
+from pages.common.exports import Away, papered, take_away
+from pages.common.pictures import is_dark
+from pages.common.scene import Scene
+from pages.common.step_roads import Walk
+from transformer.analysis.inside import Inside
+from transformer.figures.inside import Depth, Share, contribution_bars, lens_figure
+from transformer.figures.tables import Table, numbered
+from transformer.figures.theme import Kind
+
+N_TOKENS = 4
+"""Tokens at each depth."""
+N_SHOWN = 14
+"""Parts with a bar of their own; all others share one."""
+DEPTH = "{} layer {}"
+KINDS: dict[str, Kind] = {"self": "decoder_self", "cross": "cross"}
+"""The attention whose colour a part has, by its block."""
+WITHOUT = "without the switches"
+_LOOK = "look_inside(lab.model, seen.source_ids, seen.target_ids, {}, {})"
+
+
+def take_lens_away(scene: Scene, walk: Walk, inside: Inside, depths: Sequence[Depth]) -> None:
+    """The popover under the predictions of every depth."""
+    take_away(scene, "decoder-steps", {"logit lens": lambda: _lens(scene, walk, inside, depths)}, key="take-lens")
+
+
+def _lens(scene: Scene, walk: Walk, inside: Inside, depths: Sequence[Depth]) -> Away:
+    written, step, piece = walk.written, walk.step, scene.lab.tokenizer.piece
+    figure = lens_figure(depths, piece(written), before_name="without switches", dark=is_dark())
+    switched = bool(scene.view.switches)
+    imports = [
+        "import numpy as np",
+        "from transformer.analysis.candidates import candidates, rank",
+        "from transformer.analysis.inside import look_inside",
+        "from transformer.figures.inside import Depth, lens_figure",
+    ]
+    lines = [
+        *road_lines(scene, walk, imports),
+        f"numbers = {_LOOK.format(step, 'seen.interventions')}.readings",
+        *[f"usual = {_LOOK.format(step, '()')}.readings"] * switched,
+        f"written, depths = seen.target_ids[{step}], []",
+        "for depth, row in enumerate(numbers):",
+        f"    found = candidates(row, {N_TOKENS})",
+        "    name = f'after layer {depth - 1}' if depth else 'before layer 0'",
+        "    tokens = tuple(lab.tokenizer.piece(token) for token in found.ids)",
+        *["    before = rank(usual[depth], written), float(np.exp(usual[depth, written]))"] * switched,
+        "    place = rank(row, written), float(np.exp(row[written]))",
+        f"    depths.append(Depth(name, tokens, found.probabilities, *place{', before' * switched}))",
+        "figure = lens_figure(depths, lab.tokenizer.piece(written), before_name='without switches')",
+    ]
+    names = [depth.name for depth in depths]
+    tokens = numbered([piece(token) for token in range(inside.readings.shape[1])])
+    table = Table("log-probability", inside.readings, names, tokens)
+    name = f"{scene.lab.name}-step{step}-lens"
+    return Away(name, papered(figure, dark=is_dark(), width=760), (table,), "\n".join(lines))
+
+
+def take_contributions_away(scene: Scene, walk: Walk, against: int, shares: Sequence[Share]) -> None:
+    """The popover under what chose one token over another."""
+    make = {"contributions": lambda: _contributions(scene, walk, against, shares)}
+    take_away(scene, "decoder-steps", make, key="take-contributions")
+
+
+def _contributions(scene: Scene, walk: Walk, against: int, shares: Sequence[Share]) -> Away:
+    piece, step, switched = scene.lab.tokenizer.piece, walk.step, bool(scene.view.switches)
+    figure = contribution_bars(
+        shares, raised=piece(walk.written), lowered=piece(against), before_name=WITHOUT, dark=is_dark()
+    )
+    pair = f"lab.model, {walk.written}, {against}"
+    imports = [
+        "from transformer.analysis.inside import look_inside",
+        "from transformer.figures.inside import Share, contribution_bars",
+    ]
+    usual = [
+        f"usual = {_LOOK.format(step, '()')}",
+        f"before = dict(usual.contributions({pair}))",
+    ]
+    old, rest_old, sum_old = "", "None", "None"
+    if switched:
+        old, rest_old = ", before.get(part, 0.0)", "sum(before.get(part, 0.0) for part, _ in rest)"
+        sum_old = "usual.difference(written, other)"
+    lines = [
+        *road_lines(scene, walk, imports),
+        f"inside = {_LOOK.format(step, 'seen.interventions')}",
+        *usual * switched,
+        f"written, other = {walk.written}, {against}",
+        f"parts = sorted(inside.contributions({pair}), key=lambda pair: -abs(pair[1]))",
+        "numbers = [value for _, value in parts]",
+        f"kinds = {KINDS!r}",
+        f"shares = [Share(part.title, value, kinds.get(part.block or ''){old}) for part, value in parts[:{N_SHOWN}]]",
+        f"rest = parts[{N_SHOWN}:]",
+        "if rest:",
+        "    value = sum(value for _, value in rest)",
+        f"    shares.append(Share(f'{{len(rest)}} other parts', value, None, {rest_old}))",
+        f"shares.append(Share('together', inside.difference(written, other), None, {sum_old}))",
+        "raised, lowered = lab.tokenizer.piece(written), lab.tokenizer.piece(other)",
+        f"figure = contribution_bars(shares, raised=raised, lowered=lowered, before_name={WITHOUT!r})",
+    ]
+    values = [[share.value, *([share.before] * switched)] for share in shares]
+    columns = ["logits", *[WITHOUT] * switched]
+    table = Table("contribution", np.array(values, dtype=np.float64), [share.name for share in shares], columns)
+    name = f"{scene.lab.name}-step{step}-contributions"
+    return Away(name, papered(figure, dark=is_dark(), width=760), (table,), "\n".join(lines))

@@ -1,0 +1,163 @@
+"""What is taken away of a beam search and of samples."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from pages.common.exports import Away, opening_lines, papered, take_away
+from pages.common.pictures import is_dark
+from pages.common.scene import Scene
+from pages.common.step_choices import Choices
+from pages.common.step_roads import Walk
+from transformer.analysis.draws import Draw, Drawn
+from transformer.analysis.search_tree import SearchTree
+from transformer.figures.tables import Table, numbered
+
+
+def take_search_away(
+    scene: Scene, chosen: Choices, tree: SearchTree, index: int, drawn: go.Figure, attention: go.Figure
+) -> None:
+    """The popover under a search's tree and the attention of one of its hypotheses."""
+    figures = {
+        "tree": lambda: _tree(scene, chosen, tree, index, drawn),
+        "attention": lambda: _attention(scene, chosen, tree, index, attention),
+    }
+    take_away(scene, "decoder-steps", figures, key="take-search")
+
+
+def _search_lines(scene: Scene, chosen: Choices, imports: Sequence[str]) -> list[str]:
+    settings = f"size={chosen.beam}, alpha={chosen.alpha!r}, norm={chosen.norm!r}"
+    settings += f", early_stopping={chosen.stop == 'early'}"
+    return [
+        *opening_lines(scene, ["from transformer.analysis.search_tree import search_tree", *imports]),
+        f"tree = search_tree(lab.model, seen.source_ids, seen.interventions, {settings})",
+    ]
+
+
+def _tree(scene: Scene, chosen: Choices, tree: SearchTree, index: int, figure: go.Figure) -> Away:
+    lines = [
+        *_search_lines(scene, chosen, ["from transformer.figures.search_tree import Branch, tree_figure"]),
+        "numbers = [node.score for node in tree.nodes]",
+        "branches = [",
+        "    Branch(n.step, lab.tokenizer.piece(n.token), n.parent, n.log_prob, n.score, n.fate, n.on_best, n.fate)",
+        "    for n in tree.nodes",
+        "]",
+        f"figure = tree_figure(branches, chosen={index})",
+    ]
+    columns = ["step", "token", "continues", "rank", "log-probability", "score", "best way"]
+    rows = [
+        (n.step, n.token, -1 if n.parent is None else n.parent, n.rank, n.log_prob, n.score, n.on_best)
+        for n in tree.nodes
+    ]
+    names = numbered([f"{scene.lab.tokenizer.piece(n.token)}, {n.fate}" for n in tree.nodes])
+    table = Table("candidates", np.array(rows, dtype=np.float64), names, columns)
+    return Away(f"{scene.lab.name}-beam{chosen.beam}", _papered(figure), (table,), "\n".join(lines))
+
+
+def _attention(scene: Scene, chosen: Choices, tree: SearchTree, index: int, figure: go.Figure) -> Away:
+    average = scene.view.head is None
+    read = f"head_average({{}}, {scene.layer})" if average else f"{{}}[{scene.layer}, {scene.head}]"
+    imports = [
+        "from transformer.figures.attention import head_heatmap",
+        *["from transformer.analysis.effects import head_average"] * average,
+    ]
+    lines = [
+        *_search_lines(scene, chosen, imports),
+        f"numbers = {read.format(f'tree.attention({index})')}",
+        f"written = [lab.tokenizer.piece(node.token) for node in tree.path({index})]",
+        "figure = head_heatmap(numbers, written, seen.cross.keys, kind='cross')",
+    ]
+    written = numbered([scene.lab.tokenizer.piece(node.token) for node in tree.path(index)])
+    (heat, *_) = figure.data
+    table = Table("weight", np.asarray(heat.z), written, numbered(scene.inspection.cross.keys))  # type: ignore[attr-defined]
+    name = f"{scene.lab.name}-beam{chosen.beam}-candidate{index}-attention"
+    return Away(name, papered(figure, dark=is_dark(), width=640), (table,), "\n".join(lines))
+
+
+def take_samples_away(
+    scene: Scene, chosen: Choices, draw: Draw, found: Sequence[Drawn], shown: int, drawn: go.Figure
+) -> None:
+    """The popover under a tree of samples."""
+    figures = {"tree": lambda: _samples(scene, chosen, draw, found, shown, drawn)}
+    take_away(scene, "decoder-steps", figures, key="take-samples")
+
+
+def take_distribution_away(scene: Scene, walk: Walk, draw: Draw, drawn: go.Figure) -> None:
+    """The popover under the distribution that is drawn from."""
+    take_away(
+        scene, "decoder-steps", {"distribution": lambda: _distribution(scene, walk, draw, drawn)}, key="take-draw"
+    )
+
+
+def _distribution(scene: Scene, walk: Walk, draw: Draw, figure: go.Figure) -> Away:
+    step, switched = walk.step, bool(scene.view.switches)
+    lines = opening_lines(
+        scene,
+        [
+            "import numpy as np",
+            "from transformer.analysis.candidates import candidates",
+            "from transformer.analysis.draws import Draw",
+            "from transformer.figures.candidates import candidate_bars",
+        ],
+    )
+    if forced := dict(walk.road.forced):
+        lines.append(f"seen = lab.inspect(seen.text, seen.interventions, {forced!r})")
+    usual = f"draw.of(lab.without_switches(seen)[{step}], never=lab.model.config.pad_id)"
+    before = "np.exp(usual[list(found.ids)]).tolist()" if switched else "found.probabilities"
+    name = "without the switches" if switched else "the model's own"
+    lines += [
+        f"draw = {draw!r}",
+        f"drawn = draw.of(seen.log_probs[{step}], never=lab.model.config.pad_id)",
+        *[f"usual = {usual}"] * switched,
+        f"found = candidates(seen.log_probs[{step}], 10)",
+        "tokens = [lab.tokenizer.piece(token) for token in found.ids]",
+        "numbers = np.exp(drawn[list(found.ids)]).tolist()",
+        f"figure = candidate_bars(tokens, numbers, written=None, before={before}, before_name={name!r})",
+    ]
+    bars, marks = figure.data
+    values = np.array([bars.x, marks.x], dtype=np.float64).T  # type: ignore[attr-defined]
+    rows = list(figure.layout.yaxis.ticktext)  # type: ignore[attr-defined]
+    table = Table("probability", values, numbered(rows), ["drawn from", name])
+    away = f"{scene.lab.name}-step{step}-draw"
+    return Away(away, papered(figure, dark=is_dark(), width=640), (table,), "\n".join(lines))
+
+
+def _samples(scene: Scene, chosen: Choices, draw: Draw, found: Sequence[Drawn], shown: int, figure: go.Figure) -> Away:
+    n = sum(drawn.count for drawn in found)
+    imports = [
+        "from transformer.analysis.branches import grow",
+        "from transformer.analysis.draws import Draw, draws",
+        "from transformer.figures.branches import Twig, branches_figure",
+    ]
+    lines = [
+        *opening_lines(scene, imports),
+        f"found = draws(lab.model, seen.source_ids, seen.interventions, {draw!r}, n={n}, seed={chosen.seed})",
+        "numbers = [drawn.count for drawn in found]",
+        "tree = grow([drawn.ids for drawn in found], numbers)",
+        f"kept = [branch for branch in tree if branch.outputs[0] < {shown}]",
+        "places = {id(branch): place for place, branch in enumerate(kept)}",
+        "greedy = lab.inspect(seen.text, seen.interventions).target_ids",
+        "twigs = [",
+        "    Twig(",
+        "        b.step, lab.tokenizer.piece(b.token), b.row,",
+        "        None if b.parent is None else places[id(tree[b.parent])],",
+        f"        f'{{b.weight:g}} ×', b.weight / {n},",
+        "        found[b.outputs[0]].ids[: b.step + 1] == greedy[: b.step + 1], f'{b.weight:g} samples',",
+        "    )",
+        "    for b in kept",
+        "]",
+        "figure = branches_figure(twigs)",
+    ]
+    tokenizer = scene.lab.tokenizer
+    rows = numbered([" ".join(map(tokenizer.piece, drawn.ids)) for drawn in found])
+    values = np.array([[drawn.count, drawn.log_prob] for drawn in found], dtype=np.float64)
+    table = Table("samples", values, rows, ["count", "log-probability"])
+    return Away(f"{scene.lab.name}-samples-seed{chosen.seed}", _papered(figure), (table,), "\n".join(lines))
+
+
+def _papered(figure: go.Figure) -> go.Figure:
+    """A tree is as wide as its labels need."""
+    layout = figure.layout
+    width = max(640, (layout.meta or {}).get("smallest_width", 0))  # type: ignore[attr-defined]
+    return papered(figure, dark=is_dark(), width=width)
