@@ -2,10 +2,9 @@
 
 import os
 
-import psutil
 import pytest
 from page_models import open_page, texts
-from page_runs import made_run, put_status, trained_run
+from page_runs import at_work, made_run, put_status, trained_run
 
 from pages.common.training import doctor
 from pages.common.wording import plain
@@ -24,11 +23,6 @@ def examined() -> None:
     """Waits until nothing is being examined."""
     for future in list(doctor.examinations().found.values()):
         future.result()
-
-
-def at_work(run_id: str) -> None:
-    me = psutil.Process(os.getpid())
-    put_status(run_id, state="running", phase="training", pid=me.pid, create_time=me.create_time())
 
 
 @pytest.mark.parametrize("page", ["train", "runs"])

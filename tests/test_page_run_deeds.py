@@ -1,12 +1,10 @@
 """What is done to a run: another name, a note, its archive, its end after asking twice, a repeat, a continuation."""
 
 import json
-import os
 
-import psutil
 import pytest
 from page_models import checked, follow, open_page, texts
-from page_runs import button, made_run, press, put_status, table, trained_run, typed
+from page_runs import at_work, button, made_run, press, table, trained_run, typed
 
 from pages.common.training.compare import entries
 from pages.common.training.run_deeds import archive_bytes, next_seed
@@ -38,8 +36,7 @@ def test_deleting_the_last_run_leaves_the_invitation():
 
 def test_a_run_at_work_can_be_paused_and_stopped_but_not_deleted():
     run_id = trained_run()
-    me = psutil.Process(os.getpid())
-    put_status(run_id, state="running", phase="training", pid=me.pid, create_time=me.create_time())
+    at_work(run_id)
     at = open_page("runs", run=run_id)
     assert table(at)[run_id]["state"] == "training"
     assert "Delete" not in [button.label for button in at.button]

@@ -1,12 +1,10 @@
 """Train, a run: how it stands, what can be done to it, and the way into its newest weights."""
 
 import json
-import os
 
-import psutil
 import pytest
 from page_models import checked, follow, open_page, texts
-from page_runs import PINNED, made_run, put_status, trained_run
+from page_runs import PINNED, at_work, made_run, put_status, trained_run
 from page_train import bars
 
 from pages.common.wording import plain
@@ -54,8 +52,7 @@ def test_a_failed_run_says_its_sentence_and_offers_to_resume(started):
 
 def test_a_run_at_work_is_drawn_live_and_takes_requests():
     run_id = trained_run()
-    me = psutil.Process(os.getpid())
-    put_status(run_id, state="running", phase="training", pid=me.pid, create_time=me.create_time())
+    at_work(run_id)
     at = open_page("train", run=run_id)
     assert bars(at)["state"] == "Training"
     at = checked(at.button(key="run-primary").click().run())
@@ -70,8 +67,7 @@ def test_a_run_at_work_is_drawn_live_and_takes_requests():
 
 def test_a_request_that_comes_too_late_is_answered_in_a_sentence():
     run_id = trained_run()
-    me = psutil.Process(os.getpid())
-    put_status(run_id, state="running", phase="training", pid=me.pid, create_time=me.create_time())
+    at_work(run_id)
     at = open_page("train", run=run_id)
     put_status(run_id, state="finished")
     at = checked(at.button(key="run-second").click().run())

@@ -2,14 +2,12 @@
 
 import json
 import math
-import os
 
 import numpy as np
-import psutil
 import pytest
 from films import STEPS, TEXT, lab_at, opened
 from page_models import texts
-from page_runs import put_status
+from page_runs import at_work, put_status
 
 from pages.common.training.data import current_rows, samples_of
 from pages.common.training.timeline_frames import Reel, Snapshot, advance, halving, newest_step, snapshots_of
@@ -123,8 +121,7 @@ def test_a_damaged_snapshot_is_left_out(own_film_run):
 
 
 def test_a_resumed_run_shows_nothing_of_steps_that_it_has_not_reached_again(own_film_run):
-    me = psutil.Process(os.getpid())
-    put_status(own_film_run, state="running", phase="training", step=9, pid=me.pid, create_time=me.create_time())
+    at_work(own_film_run, step=9)
     assert [snapshot.step for snapshot in snapshots_of(runs.get_run(own_film_run))] == [0, 1, 2, 4, 8]
     put_status(own_film_run, state="paused", phase="")
     assert [snapshot.step for snapshot in snapshots_of(runs.get_run(own_film_run))] == STEPS

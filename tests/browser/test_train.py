@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 from app_server import Server, running_app
 from playwright.sync_api import Page, Route, expect
+from training_page import SMALL, TRAINING_MS, press, state
 
 from transformer import runs
 from transformer.lab import load
 
 pytestmark = pytest.mark.browser
 
-TRAINING_MS = 180_000
-"""For a hundred steps of the smallest sizes on a busy machine."""
-SMALL = {"d_model": 32, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 1, "n_decoder_layers": 1, "threads": 1}
 CODE_OF_FIELDS = re.compile(r"/(NumberInput|TextInput|TextArea|Selectbox|ButtonGroup)\.[^/]*\.js$")
 
 
@@ -42,16 +40,6 @@ def train(page: Page, server: Server) -> str:
         arg=before,
     )
     return page.evaluate("new URLSearchParams(location.search).get('run')")
-
-
-def state(page: Page, word: str, timeout: float = TRAINING_MS) -> None:
-    expect(page.locator(".st-key-readings .state")).to_have_text(word, timeout=timeout)
-
-
-def press(page: Page, name: str, word: str) -> None:
-    """Presses a button of the run, and waits for the state that it leads to."""
-    page.get_by_role("button", name=name, exact=True).click()
-    state(page, word)
 
 
 def test_train_pressed_before_the_fields_are_painted_starts_what_the_link_says(page: Page, server: Server):
@@ -80,6 +68,7 @@ def test_train_reverse_for_100_steps_then_look_inside_it(page: Page, server: Ser
     sentences = page.get_by_role("textbox", name="Sentences to follow")
     sentences.fill("a b c d\nt s r")
     sentences.press("Control+Enter")
+    page.wait_for_url("**sentence=a+b+c+d**")
 
     run = train(page, server)
     state(page, "Finished")
@@ -107,8 +96,7 @@ def test_a_run_is_seen_growing_pauses_resumes_and_stops(page: Page, server: Serv
     expect(curve).to_have_attribute("d", re.compile("^M"), timeout=TRAINING_MS)
 
     # The keyboard reads the curve.
-    page.locator(".st-key-curve .root").focus()
-    page.keyboard.press("ArrowLeft")
+    page.locator(".st-key-curve .root").press("ArrowLeft")
     expect(page.locator(".st-key-curve .entry b").first).not_to_be_empty()
 
     # It goes on while the visitor is elsewhere, and one can look inside meanwhile.
@@ -146,11 +134,9 @@ def test_runs_are_ticked_and_taken_in_hand_with_the_keyboard(page: Page, server:
     page.get_by_role("link", name="Runs", exact=True).click()
     tick = page.get_by_label(f"Show the curve of {run}", exact=True)
     expect(tick).to_be_checked()
-    tick.focus()
-    page.keyboard.press("Space")
+    tick.press("Space")
     expect(tick).not_to_be_checked()
-    page.get_by_role("button", name=run, exact=True).focus()
-    page.keyboard.press("Enter")
+    page.get_by_role("button", name=run, exact=True).press("Enter")
     page.wait_for_url(f"**run={run}**")
     expect(page.get_by_role("button", name="Delete")).to_be_visible()
 

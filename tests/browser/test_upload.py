@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 from app_server import Server, running_app
 from playwright.sync_api import Page, expect
+from training_page import SMALL, TRAINING_MS, press, state
 
 from transformer import runs
 
 pytestmark = pytest.mark.browser
 
-TRAINING_MS = 180_000
-"""For some steps of the smallest sizes on a busy machine."""
-SMALL = {"d_model": 32, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 1, "n_decoder_layers": 1, "threads": 1}
 NOUNS = {"cat": "chat", "dog": "chien", "book": "livre", "car": "camion", "hat": "chapeau", "garden": "jardin"}
 COLOURS = {"red": "rouge", "blue": "bleu", "green": "vert", "white": "blanc", "black": "noir", "grey": "gris"}
 VERBS = {"sees": "voit", "likes": "aime", "wants": "veut", "finds": "trouve", "draws": "dessine", "buys": "achète"}
@@ -49,10 +47,6 @@ def bring(page: Page, file: Path) -> None:
     page.locator("input[type=file]").set_input_files(file)
 
 
-def state(page: Page, word: str) -> None:
-    expect(page.locator(".st-key-readings .state")).to_have_text(word, timeout=TRAINING_MS)
-
-
 def test_bring_a_file_train_scrub_and_resume_after_the_server_was_killed(page: Page, file: Path, room: Path):
     with running_app(room, room.parent / "log.txt") as first:
         run = _trained_a_little(page, first, file)
@@ -62,14 +56,13 @@ def test_bring_a_file_train_scrub_and_resume_after_the_server_was_killed(page: P
     with running_app(room, room.parent / "second-log.txt") as second:
         page.goto(second.link("train", run=run))
         before = runs.status(run).step
-        page.get_by_role("button", name="Resume").click()
-        state(page, "Training")
-        page.get_by_role("button", name="Stop").click()
-        state(page, "Stopped")
+        press(page, "Resume", "Training")
+        press(page, "Stop", "Stopped")
         assert runs.status(run).step > before > 0
         page.goto(second.link("train"))
-        page.get_by_role("combobox", name="Corpus").click()
-        page.keyboard.type("my pairs")  # the list is long, and draws only what is in sight
+        page.get_by_role("combobox", name="Corpus").press_sequentially(
+            "my pairs"
+        )  # the list is long, and draws only what is in sight
         expect(page.get_by_role("option", name="my pairs.tsv")).to_be_visible()
 
 
@@ -94,7 +87,9 @@ def _trained_a_little(page: Page, server: Server, file: Path) -> str:
     expect(page.locator(".st-key-lengths .js-plotly-plot")).to_be_visible()
     page.keyboard.press("Escape")
 
-    corpus = re.search(r"corpus=([0-9a-f]{24})", page.url)
+    named = re.compile(r"[?&]corpus=([0-9a-f]{24})(&|$)")
+    page.wait_for_url(named)
+    corpus = named.search(page.url)
     assert corpus is not None
     many = {"steps": 100_000, "evaluate_every": 20, "warmup_steps": 10, "batch_tokens": 256, "precision": "float32"}
     page.goto(server.link("train", corpus=corpus[1], look="corpus", **SMALL, **many))
@@ -108,16 +103,13 @@ def _trained_a_little(page: Page, server: Server, file: Path) -> str:
 
 def _scrubbed(page: Page) -> None:
     """Pauses, and goes back in the timeline with the keyboard."""
-    page.get_by_role("button", name="Pause").click()
-    state(page, "Paused")
+    press(page, "Pause", "Paused")
     slider = page.get_by_role("slider", name="Training step")
     expect(slider).to_be_enabled(timeout=TRAINING_MS)
-    slider.focus()
-    page.keyboard.press("Home")
+    slider.press("Home")
     expect(page).to_have_url(re.compile(r"[?&]film_step=0(&|$)"))
     expect(page.get_by_test_id("film-step")).to_have_text("step 0")
-    page.get_by_role("button", name="Resume").click()
-    state(page, "Training")
+    press(page, "Resume", "Training")
 
 
 def _killed(run: str) -> None:
