@@ -112,6 +112,8 @@ def beam_search(
     totals = torch.full((batch, size), -torch.inf, device=source.device, dtype=model.projection.weight.dtype)
     totals[:, 0] = 0.0
     pools: list[list[Hypothesis]] = [[] for _ in range(batch)]
+    usual = torch.tensor([GOES_ON] * size + [PRUNED] * size, device=source.device)
+    firsts = size * active[:, None]
     for index in range(max_length):
         reused = ask.reusable
         logits, recording = ask.logits(prefix)
@@ -122,7 +124,9 @@ def beam_search(
         parents = place // config.vocab_size
         tokens = place - parents * config.vocab_size
         divisor = length_norm(index + 1, alpha, norm)
-        fates = _fates(best, tokens == config.eos_id, size)
+        ends = tokens == config.eos_id
+        simple = not bool((ends | best.isneginf()).any())  # nothing ends and no place is dead: the best `size` go on
+        fates = usual.expand(len(active), -1) if simple else _fates(best, ends, size)
         written = prefix[:, 1:].unflatten(0, (-1, size))  # -> [active beam written]
         completed = fates != PRUNED if index + 1 == max_length else fates == ENDED
         for i, c in completed.nonzero().tolist():
@@ -148,8 +152,12 @@ def beam_search(
             recording,
         )
         # The best `size` that go on; dead places fill up where there are fewer.
-        chosen = (fates != GOES_ON).int().argsort(dim=1, stable=True)[:, :size]
-        totals = best.gather(1, chosen).masked_fill(fates.gather(1, chosen) != GOES_ON, -torch.inf)
+        if not simple:
+            chosen = (fates != GOES_ON).int().argsort(dim=1, stable=True)
+            best = best.masked_fill(fates != GOES_ON, -torch.inf).gather(1, chosen)
+            parents, tokens = parents.gather(1, chosen), tokens.gather(1, chosen)
+        totals, newest = best[:, :size], tokens[:, :size]
+        rows = parents[:, :size] + firsts[: len(active)]  # -> [active beam], rows of this step's pass
         bounds = (totals.amax(dim=1) / length_norm(max_length, alpha, norm)).tolist()
         going = [
             i
@@ -158,15 +166,12 @@ def beam_search(
         ]
         if not going:
             return
-        rows = parents.gather(1, chosen) + size * torch.arange(len(active), device=source.device)[:, None]
-        newest = tokens.gather(1, chosen)
         all_go_on = len(going) == len(active)
         if not all_go_on:
             kept = torch.tensor(going, device=source.device)
             rows, newest, totals, active = rows[kept], newest[kept], totals[kept], active[kept]
-        before = rows.flatten()  # rows of this step's pass
-        ask.rows(before, same_sources=all_go_on)
-        prefix = torch.cat((prefix[before], newest.view(-1, 1)), dim=1)
+        ask.rows(rows.flatten(), same_sources=all_go_on)
+        prefix = torch.cat((prefix[rows.flatten()], newest.reshape(-1, 1)), dim=1)
         paths = torch.cat((paths.flatten(0, 1)[rows], rows[:, :, None]), dim=2)
 
 
