@@ -19,8 +19,9 @@ def draw_large() -> None:
 
 
 scene = controls.frame("Which token looks at which, and what becomes of the output when it cannot?")
-controls.choose_head(scene)
-show_output(scene)
+with st.container():  # what follows keeps its place, and with it the keyboard, however much is said here
+    controls.choose_head(scene)
+    show_output(scene)
 
 with st.container(key="pictures"):
     if is_wide(scene.view.picture):
