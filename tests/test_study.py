@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from random_models import random_model
 from tiny_runs import MODEL, settings
 
-from transformer import runs, study
+from transformer import runs, study, study_plan
 from transformer.analysis.lengths import LengthScore, scores_by_length, wilson
 from transformer.figures.study import ByLength, Learning, learning_figure, lengths_figure
 from transformer.pairs import words
@@ -32,7 +32,7 @@ def tiny_recipe():
     """Runs of a study that take a second."""
     tiny = Recipe(preset="tiny", model=MODEL, train=settings(threads=1))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(study, "recipe_for", lambda corpus: tiny)
+        patch.setattr(study_plan, "recipe_for", lambda corpus: tiny)
         yield
 
 

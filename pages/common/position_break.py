@@ -1,7 +1,10 @@
 """Break it: the positions of one stack changed, the sentence decoded again, and both outputs compared."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
+from pages.common import fields
 from pages.common.compare import show_output
 from pages.common.controls import Scene
 from pages.common.position_choices import Choices, segments
@@ -9,6 +12,7 @@ from pages.common.position_frame import OTHER_KINDS, STACKS
 from pages.common.state import choose, visit
 from pages.common.view import merged
 from transformer.interventions import PositionsChanged
+from transformer.position_edits import PositionEdit
 from transformer.taps import Stack
 
 _EDITS = {
@@ -48,55 +52,55 @@ def draw_break(scene: Scene, chosen: Choices) -> None:
 def _edits(scene: Scene, stack: Stack) -> None:
     now = _now(scene, stack)
     offered = [edit for edit in _EDITS if (stack, edit) != ("decoder", "shuffle")]
-    st.session_state["break-edit"] = now.edit if now else ""
-    st.segmented_control(
+    fields.segments(
         "What to do",
         offered,
+        now.edit if now else "",
+        lambda edit: _put(stack, _first(stack, edit)),
         key="break-edit",
-        format_func=_EDITS.__getitem__,
-        required=True,
-        on_change=lambda: _put(stack, _first(stack, st.session_state["break-edit"])),
+        names=_EDITS.__getitem__,
+        hide_label=False,
     )
 
 
 def _value(scene: Scene, stack: Stack) -> None:
     now = _now(scene, stack)
-    match now.edit if now else "":
+    if now is None:
+        return
+    match now.edit:
         case "shuffle":
-            assert now is not None
             again = PositionsChanged(stack, "shuffle", int(now.value) + 1)
             st.button("Another order", key="break-again", on_click=_put, args=(stack, again))
         case "shift":
-            assert now is not None
             most = min(_LARGEST_SHIFT, scene.lab.model.config.max_length - 1)
-            st.session_state["break-shift"] = min(int(now.value), most)
-            st.slider("Shift by", 1, most, key="break-shift", on_change=lambda: _take(stack, "shift"), width=220)
+            by = min(int(now.value), most)
+            fields.slider(
+                "Shift by", 1, most, by, lambda k: _take(stack, "shift", k), key="break-shift", step=1, width=220
+            )
         case "scale":
-            assert now is not None
-            st.session_state["break-scale"] = now.value
-            st.selectbox(
+            fields.box(
                 "Times",
                 sorted({*_SCALES, now.value}),
+                now.value,
+                lambda times: _take(stack, "scale", times),
                 key="break-scale",
-                on_change=lambda: _take(stack, "scale"),
-                format_func="{:g}".format,
+                names="{:g}".format,
                 width=120,
             )
         case "same":
-            assert now is not None
             _two_tokens(scene, stack, now)
 
 
 def _two_tokens(scene: Scene, stack: Stack, now: PositionsChanged) -> None:
     tokens = scene.inspection.source_tokens if stack == "encoder" else scene.inspection.decoder_inputs
     named = range(max(len(tokens), max(now.tokens) + 1))
-    st.session_state["break-same"] = list(now.tokens)
-    st.multiselect(
+    fields.several(
         "Two tokens",
         named,
+        now.tokens,
+        lambda chosen: _take_two(stack, chosen),
         key="break-same",
-        format_func=lambda i: f"{i} {tokens[i]}" if i < len(tokens) else str(i),
-        on_change=lambda: _take_two(stack),
+        names=lambda i: f"{i} {tokens[i]}" if i < len(tokens) else str(i),
         width=320,
     )
 
@@ -115,13 +119,13 @@ def _first(stack: Stack, edit: str) -> PositionsChanged | None:
     return None
 
 
-def _take(stack: Stack, edit: str) -> None:
-    _put(stack, PositionsChanged(stack, edit, st.session_state[f"break-{edit}"]))  # type: ignore[arg-type]
+def _take(stack: Stack, edit: PositionEdit, value: float) -> None:
+    _put(stack, PositionsChanged(stack, edit, value))
 
 
-def _take_two(stack: Stack) -> None:
+def _take_two(stack: Stack, chosen: Sequence[int]) -> None:
     """Takes the two tokens; of three the last two, and of one none yet."""
-    tokens = tuple(sorted(st.session_state["break-same"][-2:]))
+    tokens = tuple(sorted(chosen[-2:]))
     if len(tokens) == 2:
         _put(stack, PositionsChanged(stack, "same", tokens=tokens))
 

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
 from typing import Any, Literal, get_args
 
 import streamlit as st
 
+from pages.common import fields
 from pages.common.state import choose, visit
 from transformer.analysis.positions import Likeness
 from transformer.position_extension import EXTENSIONS, Extension
@@ -27,7 +29,7 @@ LONGEST = 512
 """Positions and dimensions up to which tables are drawn."""
 BASES = (2, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 
-_KEY = "positions-page"
+_PAGE = "positions-page"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +58,7 @@ class Choices:
 
     def parameters(self) -> dict[str, str]:
         """The query parameters that `read` turns into this again; defaults are left out."""
-        return {f.name: str(v) for f in fields(self) if (v := getattr(self, f.name)) != f.default}
+        return {f.name: str(v) for f in fields_of(self) if (v := getattr(self, f.name)) != f.default}
 
 
 def read(parameters: Mapping[str, str]) -> Choices:
@@ -84,51 +86,45 @@ def read(parameters: Mapping[str, str]) -> Choices:
 
 def choices() -> Choices:
     """What is chosen now: the URL's word where someone else than this session wrote it, else what was chosen before."""
-    names = {f.name for f in fields(Choices)}
+    names = {f.name for f in fields_of(Choices)}
     in_url = {name: st.query_params[name] for name in names if name in st.query_params}
-    kept: Choices = st.session_state.setdefault(_KEY, Choices())
+    kept: Choices = st.session_state.setdefault(_PAGE, Choices())
     if in_url and in_url != kept.parameters() and not visit().touched:
-        st.session_state[_KEY] = kept = read(in_url)
+        st.session_state[_PAGE] = kept = read(in_url)
     return kept
 
 
 def change(**changes: Any) -> None:
     """Changes something on behalf of the visitor; for callbacks."""
-    st.session_state[_KEY] = replace(st.session_state[_KEY], **changes)
+    st.session_state[_PAGE] = replace(st.session_state[_PAGE], **changes)
     choose()
 
 
 def segments(name: str, label: str, options: Mapping[Any, str], value: object) -> None:
     """One of a few words."""
-    key = _put(name, value)
-    st.segmented_control(
-        label, list(options), key=key, format_func=options.__getitem__, required=True, on_change=_taker(name, key)
+    fields.segments(
+        label, list(options), value, _taker(name), key=_key(name), names=options.__getitem__, hide_label=False
     )
 
 
-def box(name: str, label: str, options: Sequence[Any], value: object, format_func: Callable[[Any], str] = str) -> None:
+def box(name: str, label: str, options: Sequence[Any], value: object, names: Callable[[Any], str] = str) -> None:
     """One of many."""
-    key = _put(name, value)
-    st.selectbox(label, options, key=key, format_func=format_func, on_change=_taker(name, key))
+    fields.box(label, options, value, _taker(name), key=_key(name), names=names)
 
 
-def slider(name: str, label: str, low: int, high: int, value: int, *, step: int = 1, help: str | None = None) -> None:
+def slider(name: str, label: str, low: int, high: int, value: int, *, step: int = 1) -> None:
     """A whole number between two others."""
-    key = _put(name, min(max(value, low), high))
-    st.slider(label, low, high, step=step, key=key, help=help, on_change=_taker(name, key))
+    fields.slider(label, low, high, min(max(value, low), high), _taker(name), key=_key(name), step=step)
 
 
 def stepped(name: str, label: str, options: Sequence[int], value: int) -> None:
     """One of some ordered numbers."""
-    key = _put(name, value)
-    st.select_slider(label, options, key=key, format_func=lambda n: f"{n:,}", on_change=_taker(name, key))
+    fields.stepped(label, options, value, _taker(name), key=_key(name), names="{:,}".format)
 
 
-def _put(name: str, value: object) -> str:
-    key = f"positions-{name}"
-    st.session_state[key] = value
-    return key
+def _key(name: str) -> str:
+    return f"positions-{name}"
 
 
-def _taker(name: str, key: str) -> Callable[[], None]:
-    return lambda: change(**{name: st.session_state[key]})
+def _taker(name: str) -> Callable[[Any], None]:
+    return lambda value: change(**{name: value})

@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from pages.common import wording
+from pages.common import fields, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, switch_chips
 from pages.common.export_positions import take_parts_away
@@ -68,6 +68,5 @@ def draw_scores(scene: Scene, chosen: Choices) -> None:
 
 def _choose_head(scene: Scene) -> int:
     heads = list(range(scene.lab.model.config.n_heads))
-    st.session_state["positions-head"] = scene.head
-    st.selectbox("Head", heads, key="positions-head", on_change=lambda: choose(head=st.session_state["positions-head"]))
+    fields.box("Head", heads, scene.head, lambda head: choose(head=head), key="positions-head")
     return scene.head

@@ -20,13 +20,22 @@ function drawPanel(state, panel, view, width, inks) {
   width = LEFT + plot.width + RIGHT;
   view.title.style.maxWidth = `${plot.width}px`;
   const context = paper(view.canvas, width, TOP + plot.height + BOTTOM);
-  const [rows, columns] = panel.shape;
-  const ratio = window.devicePixelRatio || 1;
-  const fine = plot.width * ratio < columns || plot.height * ratio < rows; // cells smaller than pixels are averaged
-  context.imageSmoothingEnabled = fine;
-  context.imageSmoothingQuality = "high";
-  context.drawImage(cells(state, panel), plot.left, plot.top, plot.width, plot.height);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(averaged(cells(state, panel), plot), plot.left, plot.top, plot.width, plot.height);
   drawAxes(context, state, panel, plot, inks);
+}
+
+// The same with as many rows and columns as there are pixels for, where the cells are smaller than pixels.
+function averaged(sheet, plot) {
+  const ratio = window.devicePixelRatio || 1;
+  const width = Math.min(sheet.width, Math.round(plot.width * ratio));
+  const height = Math.min(sheet.height, Math.round(plot.height * ratio));
+  if (width === sheet.width && height === sheet.height) return sheet;
+  const small = new OffscreenCanvas(width, height);
+  const context = small.getContext("2d");
+  context.imageSmoothingQuality = "high";
+  context.drawImage(sheet, 0, 0, width, height);
+  return small;
 }
 
 // One pixel for each cell.
