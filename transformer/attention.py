@@ -119,8 +119,8 @@ def masked_softmax(
 ) -> Float[Tensor, "batch head query key"]:
     """The softmax over allowed keys: exactly 0 at masked cells, and in a fully masked row everywhere."""
     # The finite floor keeps a fully masked row's softmax and its gradient finite; the last step sets it to 0.
-    floor = torch.finfo(scores.dtype).min
-    return scores.masked_fill(~mask, floor).softmax(dim=-1).masked_fill(~mask, 0.0)
+    hidden, floor = ~mask, torch.finfo(scores.dtype).min
+    return scores.masked_fill(hidden, floor).softmax(dim=-1).masked_fill(hidden, 0.0)
 
 
 def fused_attention(

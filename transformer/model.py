@@ -13,7 +13,7 @@ from transformer.dropout import Dropout
 from transformer.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward, LayerCache
 from transformer.masks import AttentionMask, causal_mask, combine, key_mask, padding_mask
 from transformer.positions import build_positions, build_relative_positions
-from transformer.taps import ATTENTION_TENSORS, Address, Block, Site, Stack, Tap, needs_recomputation
+from transformer.taps import ATTENTION_TENSORS, Address, Block, Site, Stack, Tap, needs_recomputation, touches_attention
 
 Ids = Int[Tensor, "batch length"]
 Real = Bool[Tensor, "batch length"]
@@ -163,7 +163,7 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "batch source d_model"]:
         """The encoder's memory of a source."""
         self._check_length(source.size(1), "source")
-        return self.encoder(source, self._attention_mask(key_mask(self._real(source, source_mask))), tap)
+        return self.encoder(source, self._attention_mask(key_mask(self._real(source, source_mask)), tap), tap)
 
     def decode(
         self,
@@ -188,8 +188,8 @@ class Transformer(nn.Module):
         return self.decoder(
             target,
             memory,
-            self._attention_mask(self._target_mask(real, target.size(1))),
-            self._attention_mask(key_mask(source_mask)),
+            self._attention_mask(self._target_mask(real, target.size(1)), tap),
+            self._attention_mask(key_mask(source_mask), tap),
             start=start,
             tap=tap,
             caches=None if cache is None else cache.layers,
@@ -235,7 +235,9 @@ class Transformer(nn.Module):
             return key_mask(real)
         return combine(key_mask(real), causal_mask(n_query, real.size(1), real.device))
 
-    def _attention_mask(self, allowed: Bool[Tensor, "batch 1 #query key"]) -> AttentionMask:
+    def _attention_mask(self, allowed: Bool[Tensor, "batch 1 #query key"], tap: Tap | None) -> AttentionMask:
+        if touches_attention(tap):  # the explicit path asks for no more than what is allowed
+            return AttentionMask(allowed, None, None)
         return AttentionMask.of(allowed, self.projection.weight.dtype)
 
     def _check_length(self, length: int, name: str) -> None:
