@@ -207,7 +207,7 @@ def test_a_candidate_of_the_beam_shows_why_it_was_pruned_and_where_it_looked():
     at = steps(look="beam", node=str(index), head="1")
     said = texts(at).replace("\\", "")
     assert f"number {node.rank} of this step's candidates: pruned, as the beam has room for 4" in said
-    assert f"nats; the last one that went on has {kept.log_prob:.4g}" in said
+    assert f"{number(kept.log_prob - node.log_prob)} below that of the last one that went on" in said
     np.testing.assert_allclose(matrix(figures(at)[1]["data"][0]["z"]), tree.attention(index)[0, 1], atol=1e-6)
     at = checked(at.button(key="walk-hypothesis").click().run())
     forced = dict(tuple(map(int, pair.split(":"))) for pair in at.query_params["roads"].split(","))

@@ -70,7 +70,7 @@ class TwoSidedTokenizer:
     def unknown(self, text: str) -> list[str]:
         text = _valid(text)
         cut = self._cut(text)
-        ends = [start for _, start in cut[1:]] + [len(text)]
+        ends = [start for _, start in cut[1:]] + [len(text)] * bool(cut)
         unseen = [(start, end) for (token, start), end in zip(cut, ends, strict=True) if token == UNK]
         found = [text[a:b] for a, b in word_spans(text) if any(a < end and start < b for start, end in unseen)]
         return list(dict.fromkeys(found))

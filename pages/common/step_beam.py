@@ -194,7 +194,8 @@ def became(node: Node, index: int, tree: SearchTree) -> str:
     kept = tree.kept_last(node.step)
     if kept is None or kept.log_prob < node.log_prob:
         return f"{said}: pruned, as an end counts only among the best {tree.size}"
+    total, gap = wording.number(node.log_prob), wording.number(kept.log_prob - node.log_prob)
     return (
-        f"{said}: pruned, as the beam has room for {tree.size}. Its log-probability is {node.log_prob:.4g} nats; the "
-        f"last one that went on has {kept.log_prob:.4g}"
+        f"{said}: pruned, as the beam has room for {tree.size}. Its log-probability, {total} nats, is {gap} below that "
+        "of the last one that went on"
     )

@@ -45,7 +45,8 @@ def lens_figure(depths: Sequence[Depth], followed: str, *, before_name: str = ""
         names.append(before_name)
     columns = [-len(places) + column for column in range(len(places))]
     colours = theme.palette(dark)
-    texts = [_ranks(x, found, colours) for x, found in zip(columns, places, strict=True)]
+    inks = [colours.accent, colours.quiet]
+    texts = [_ranks(x, found, ink) for x, found, ink in zip(columns, places, inks, strict=False)]
     left = label_width([depth.name for depth in depths]) * _CHARACTER + 16
     bare = {"showgrid": False, "showline": False, "ticks": "", "fixedrange": True}
     layout = {
@@ -83,11 +84,11 @@ def _heat(depths: Sequence[Depth], dark: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _ranks(x: int, found: Sequence[tuple[int, float]], colours: theme.Palette) -> dict[str, Any]:
+def _ranks(x: int, found: Sequence[tuple[int, float]], ink: str) -> dict[str, Any]:
     return {
         "type": "scatter", "x": [x] * len(found), "y": list(range(len(found))), "mode": "text",
         "text": [f"{rank:,} ({_share(p)})" for rank, p in found],
-        "textfont": {"color": colours.accent if x == -1 else colours.quiet, "size": 13}, "showlegend": False,
+        "textfont": {"color": ink, "size": 13}, "showlegend": False,
         "customdata": [f"rank {rank:,}, probability {p:.6g}" for rank, p in found],
         "hovertemplate": "%{customdata}<extra></extra>",
     }  # fmt: skip

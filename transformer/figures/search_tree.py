@@ -67,7 +67,7 @@ def tree_figure(branches: Sequence[Branch], *, chosen: int | None = None, dark: 
             {
                 "type": "scatter", "mode": "markers+text", "name": fate,
                 "x": [branches[i].step for i in kept], "y": [rows[i] for i in kept],
-                "marker": {"symbol": symbol, "size": sizes, "color": paints, "line": edges},
+                "marker": {"symbol": symbol, "size": sizes, "color": paints, "line": edges, "opacity": 1},
                 "text": [f"{labels[i]} {_number(branches[i].score)}" for i in kept],
                 "textposition": "bottom center",
                 "textfont": {"size": 11, "family": theme.MONOSPACE, "color": ink},
