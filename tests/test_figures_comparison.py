@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from transformer.figures import theme
-from transformer.figures.comparison import WIDTH, difference_figure, probabilities_figure
+from transformer.figures.comparison import WIDTH, aligned_figure, difference_figure, probabilities_figure
 
 TOKENS = ["▁il", "<b>x</b>", "</s>"]
 BEFORE, AFTER, KL = np.array([0.9, 0.2, 0.5]), np.array([0.1, 0.6, 0.5]), np.array([2.0, 0.5, 0.0])
@@ -49,3 +49,23 @@ def test_a_difference_is_drawn_around_zero_and_fits_its_column_up_to_forty_token
     margin = fig.layout.margin
     square = (fig.layout.height - margin.t - margin.b) / n
     assert fig.layout.meta["smallest_width"] == pytest.approx(margin.l + margin.r + n * square, abs=n)
+
+
+@pytest.mark.parametrize("n", [10, 40, 128])
+def test_labels_of_a_difference_stand_apart_at_any_length(n):
+    before, after = np.zeros((n, n), np.float32), np.ones((n, n), np.float32)
+    fig = difference_figure(before, after, [f"q{i}" for i in range(n)], ["k"] * n, kind="cross")
+    margin, y = fig.layout.margin, fig.layout.yaxis
+    cell = (fig.layout.height - margin.t - margin.b) / n
+    gaps = np.diff([*y.tickvals, n])
+    assert len(y.ticktext) == len(y.tickvals) and cell * gaps[0] >= y.tickfont.size
+    assert (gaps[0] == 1) == (n <= 40)
+
+
+def test_two_outputs_are_drawn_with_their_probabilities_and_what_differs_is_framed():
+    tokens, values = (["il", "<b>"], ["elle"]), (np.array([0.9, 0.4]), np.array([0.7]))
+    fig = aligned_figure(tokens, values, ((0, 0), (1, None)), names=("<i>left", "right"))
+    (matrix,) = fig.data
+    assert np.array_equal(np.array(matrix.z, float), [[0.9, 0.7], [0.4, np.nan]], equal_nan=True)
+    assert len(fig.layout.shapes) == 2
+    assert "&lt;b&gt;" in matrix.text[1][0] and fig.layout.xaxis.ticktext[0] == "&lt;i&gt;left"

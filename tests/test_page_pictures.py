@@ -93,7 +93,11 @@ def test_each_view_of_bertviz_is_chosen_and_cut_as_the_matrix_is(view):
     found = frame.proto.srcdoc
     assert "window.bertviz_params" in found
     assert ('"</s>"' in found.replace("\\u003c", "<")) == (view == "bertviz-neuron")
-    said = "nothing is merged or left out here" if view == "bertviz-neuron" else "Start and end marks are left out"
+    said = (
+        "Here start and end marks stay: a query and a key"
+        if view == "bertviz-neuron"
+        else "Start and end marks are left out"
+    )
     assert said in texts(at)
 
 

@@ -133,6 +133,17 @@ def show_bertviz(source: Source, *, dark: bool) -> None:
         case _:
             drawn = head_view(shown, dark=dark)
     st.iframe(drawn.html, height=drawn.height)
+    st.download_button(
+        "Save this drawing",
+        drawn.html,
+        file_name=f"{source.lab.name}-{source.view.kind}-{picture}.html",
+        mime="text/html",
+        key="save-bertviz",
+        type="tertiary",
+        icon=":material/download:",
+        on_click="ignore",
+        help="One HTML file that opens without a network and can be used as here.",
+    )
 
 
 def head_view(shown: Shown, *, alone: int | None = None, dark: bool = False) -> View:
@@ -278,8 +289,17 @@ def neuron_view(
 def _say_what_differs(source: Source) -> None:
     """Where the scores that the neuron view computes from q and k are not those of the pass."""
     config = source.lab.model.config
-    if source.view.words or source.view.specials != "shown" or source.view.threshold:
-        st.caption("Each query and key belongs to one token of the pass, so nothing is merged or left out here.")
+    view = source.view
+    ignored = [
+        *["words are not merged"] * view.words,
+        *["start and end marks stay"] * (view.specials != "shown"),
+        *["weak cells stay"] * bool(view.threshold),
+    ]
+    if ignored:
+        st.caption(
+            f"Here {', '.join(ignored)}: a query and a key belong to one token of the pass, a merged word has none, "
+            "and the softmax is over all keys, so that leaving some out would draw one that was never computed."
+        )
     if not config.scale_scores:
         st.caption("This model does not divide q · k by √d: its own scores are √d times those drawn here.")
     if config.positions == "alibi" and source.view.kind != "cross":

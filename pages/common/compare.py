@@ -1,6 +1,7 @@
 """The output on the screen; under switches, before and after side by side, and what was measured on equal prefixes."""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.common import loading, wording
 from pages.common.components.aligned_tokens import aligned_tokens
@@ -15,15 +16,19 @@ from transformer.figures.comparison import WIDTH, difference_figure, probabiliti
 from transformer.figures.theme import KIND_NAMES
 from transformer.inspection import AttentionShift, Comparison
 
+_MANY, _ROOM = 100, 320
+"""Chips that stand as they are, and pixels for more."""
+
 
 def show_output(scene: Scene) -> None:
     """The output as a line of chips, or both outputs with the switches between which they stand."""
     switch_chips(scene)
     if not scene.view.switches:
         shown = scene.inspection
-        token_chips(
-            shown.target_tokens, label="output", probabilities=list(map(float, shown.probabilities)), key="output"
-        )
+        with room_for(len(shown.target_tokens)):
+            token_chips(
+                shown.target_tokens, label="output", probabilities=list(map(float, shown.probabilities)), key="output"
+            )
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             st.caption(
                 "Under each token: its probability when it was written. "
@@ -35,13 +40,14 @@ def show_output(scene: Scene) -> None:
         return
     comparison = loading.get_comparison(scene.lab, scene.view.text, scene.view.switches)
     before, after = comparison.before, comparison.after
-    aligned_tokens(
-        (before.target_tokens, before.probabilities.tolist()),
-        (after.target_tokens, after.probabilities.tolist()),
-        comparison.alignment,
-        labels=("before", "after"),
-        key="aligned",
-    )
+    with room_for(2 * len(comparison.alignment)):
+        aligned_tokens(
+            (before.target_tokens, before.probabilities.tolist()),
+            (after.target_tokens, after.probabilities.tolist()),
+            comparison.alignment,
+            labels=("before", "after"),
+            key="aligned",
+        )
     result, measures = wording.effect(comparison)
     st.markdown(result)
     st.caption(" ".join((measures, *wording.pronoun_effect(comparison))), help=wording.KL_EXPLAINED)
@@ -59,6 +65,11 @@ def show_output(scene: Scene) -> None:
             with st.container(horizontal=True, gap="small"):
                 prove_difference(scene)
                 take_shift_away(scene, shift)
+
+
+def room_for(n_tokens: int) -> DeltaGenerator:
+    """A place for so many chips: many scroll within it, so that the picture below stays near."""
+    return st.container(height=_ROOM if n_tokens > _MANY else "content", border=False)
 
 
 def _show_probabilities(comparison: Comparison) -> None:

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.common import controls, wording
+from pages.common.compare import room_for
 from pages.common.components.aligned_tokens import aligned_tokens
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.explain import what_am_i_looking_at
@@ -44,13 +45,14 @@ _DISTANCE = (
 def show_outputs(scene: Scene, pair: Pair) -> None:
     """Both outputs, what differs marked."""
     first, second = pair.first.seen, pair.second.seen
-    aligned_tokens(
-        (first.target_tokens, first.probabilities.tolist()),
-        (second.target_tokens, second.probabilities.tolist()),
-        pair.aligned,
-        labels=pair.labels,
-        key="two-outputs",
-    )
+    with room_for(2 * len(pair.aligned)):
+        aligned_tokens(
+            (first.target_tokens, first.probabilities.tolist()),
+            (second.target_tokens, second.probabilities.tolist()),
+            pair.aligned,
+            labels=pair.labels,
+            key="two-outputs",
+        )
     differing = len(pair.differing)
     st.markdown(
         "Both write the same tokens."

@@ -1,5 +1,6 @@
 """What switches or other models did: to each token and its probability, to each step's distribution, to a head."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from transformer.figures.labels import axis_labels, hover_label, label_width
 
 WIDTH = 460
 """Pixels that each of the two figures is made for, so that both stand side by side."""
+_LABEL = 9.0
+"""Pixels between two labels of a matrix."""
 _SEEN = 0.001
 """A smaller move of a probability has no colour."""
 _ROW, _COLUMN, _ABOVE = 24, 120, 34
@@ -164,8 +167,9 @@ def for_column(fig: go.Figure, n_queries: int, n_keys: int) -> go.Figure:
     drawn = (layout.height - margin.t - margin.b) / max(n_queries, 1)
     cell = min(drawn, max(9.0, (WIDTH - margin.l - margin.r) / max(n_keys, 1)))
     size = {"size": max(8.0, min(14.0, cell * 0.72))}
-    fig.update_xaxes(tickfont=size)
-    fig.update_yaxes(tickfont=size)
+    every = math.ceil(_LABEL / cell)  # labels stay apart; hovering names each token
+    for axis in (layout.xaxis, layout.yaxis):
+        axis.update(tickfont=size, tickvals=axis.tickvals[::every], ticktext=axis.ticktext[::every])
     width = margin.l + margin.r + cell * n_keys
     return fig.update_layout(
         height=round(margin.t + margin.b + cell * n_queries), meta={"smallest_width": round(width)}
