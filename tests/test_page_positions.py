@@ -10,7 +10,7 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_unt
 from tiny_runs import MODEL, settings
 
 from pages.common.components.packed_arrays import unpacked_arrays
-from pages.common.position_choices import Choices, read
+from pages.common.position_choices import SECTIONS, Choices, read
 from pages.common.wording import effect, number, plain
 from transformer import runs, study
 from transformer.analysis.positions import likeness as likeness_of
@@ -147,6 +147,37 @@ def test_a_model_without_added_positions_is_shown_and_its_scores_explained(model
     assert f"{kind} positions are not added to the embeddings" in texts(at)
     said = {"none": "no positions at all", "rotary": "turns queries and keys", "alibi": "which way a sentence runs"}
     assert said[kind] in texts(at)
+
+
+@pytest.mark.parametrize("kind", ["none", "rotary", "alibi"])
+def test_every_section_is_drawn_for_every_kind(models, kind):
+    path = models / REVERSE / "config.json"
+    path.write_text(path.read_text().replace('"positions": "sinusoidal"', f'"positions": "{kind}"'))
+    at = positions(model=REVERSE, text="a b c")
+    for section in SECTIONS:
+        at = checked(at.button_group(key="positions-section").set_value(section).run())
+        assert at.button_group(key="positions-section").value == section
+    at = checked(at.button_group(key="positions-section").set_value("beyond").run())
+    key = f"beyond-text-{REVERSE}"
+    at = checked(at.text_input(key=key).set_value(" ".join("abcdefghij" * 15)).run())
+    assert "151 tokens with the end mark: positions 0 to 150. Training reached 0 to 10." in texts(at)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("", "type at least one symbol"),
+        (" \t ", "type at least one symbol"),
+        ("a " * 5_000, "up to 200 are read here"),
+        ("<script>alert(1)</script> `x` **y** $z$ \\ 🦓 \u202e", "It writes"),
+        ("\x00\ud7ff", "It writes"),
+    ],
+)
+def test_whatever_is_typed_as_a_long_string_is_answered_in_a_sentence(typed, said):
+    at = positions(section="beyond", model="reverse-learned", text="a b c", past="clamp")
+    key = "beyond-text-reverse-learned"
+    at = checked(at.text_input(key=key).set_value(typed).run())
+    assert said in texts(at).replace("\\", "") and at.text_input(key=key).value == typed
 
 
 def test_sections_change_and_stay_over_a_page_change():

@@ -168,9 +168,8 @@ _FORMULA = {
 def _try(lab: Lab, past: Extension, longest: int) -> None:
     """A long sentence of the visitor's own, through the model so extended."""
     key = f"beyond-text-{lab.name}"
-    if key not in st.session_state:
-        st.session_state[key] = pairs_of_length(lab.checkpoint.settings.corpus.name, longest + 4, 1)[0].source
-    text = st.text_input(f"A string longer than {longest} symbols", key=key)
+    own = pairs_of_length(lab.checkpoint.settings.corpus.name, longest + 4, 1)[0].source
+    text = st.text_input(f"A string longer than {longest} symbols", own, key=key)
     try:
         answer = _answer(lab.name, _age(lab), text, past, longest)
     except ValueError as error:
