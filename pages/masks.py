@@ -1,7 +1,8 @@
 """Masks: what padding and causal masks hide in a batch of the visitor's sentences, and what leaks without them."""
 
 from pages.common import controls
-from pages.common.export_pages import take_masks_away
+from pages.common.export_masks import take_masks_away, take_row_away
+from pages.common.loading import get_empty_row
 from pages.common.mask_study import (
     beside,
     choose_batch,
@@ -25,4 +26,6 @@ if batch is not None:
     take_masks_away(scene, leak, texts, chosen)
     tell_leak(scene, leak, texts)
     tell_forcing(scene)
-    tell_empty_row(scene)
+    row = get_empty_row(scene.lab, scene.view.text)
+    with tell_empty_row(scene, row):
+        take_row_away(scene, row)

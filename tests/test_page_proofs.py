@@ -44,7 +44,7 @@ PAGES = [
     ("attention", ["proof-picture", "proof-cell"], {"switch": [*SWITCHES, "mask:causal"], "cell": "1,1"}, 4 + 5),
     ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 3 + 3),
     ("masks", ["proof-batch", "proof-masks", "proof-leak"], {"kind": "decoder_self"}, 1 + 2 + 2),
-    ("masks", ["proof-batch", "proof-masks", "proof-leak"], {"switch": ["mask:padding", "mask:causal"]}, 1 + 2 + 2),
+    ("masks", ["proof-batch", "proof-masks", "proof-leak"], {"switch": ["mask:padding", "mask:causal"]}, 1 + 2 + 4),
     ("positions", ["proof-tables", "proof-dimensions"], {"section": "table"}, None),
     ("positions", ["proof-alike"], {"section": "distances", "length": "24"}, None),
     ("positions", ["proof-shifts"], {"section": "shifts"}, None),

@@ -2,25 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from pages.common import loading, wording
+from pages.common import fields, loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, say
+from pages.common.mask_proofs import prove_batch, prove_combined, prove_honest, prove_leak, prove_row
 from pages.common.pictures import is_dark
-from pages.common.proofs import badge
 from pages.common.state import choose, visit
 from pages.common.view import merged
-from transformer.analysis.figure_proofs import mask_by_rule, prove_masks, prove_padding_is_invisible
-from transformer.analysis.leaks import Forcing, Leak, causal_part, real_part
-from transformer.analysis.proofs import Proof, agree
+from transformer.analysis.leaks import EmptyRow, Forcing, Leak, Reading, causal_part, real_part
 from transformer.figures.masks import Part, batch_figure, masks_figure
 from transformer.figures.theme import KIND_NAMES
 from transformer.interventions import MaskKind, MaskOff
 
 MOST_SENTENCES = 6
+LONGEST = 1000
+"""Characters of the other sentences, which travel in the URL."""
 _KEY = "masks-page"
 _TOGGLES: dict[MaskKind, str] = {
     "padding": "Padding mask, self-attention",
@@ -29,6 +31,11 @@ _TOGGLES: dict[MaskKind, str] = {
 }
 _ALL_ON = "All masks are on: nothing leaks."
 _NO_CAUSAL = "The masks that this model has are on; it was trained without a causal mask, so later tokens are seen."
+SHARES = (
+    *(f"on padding, {KIND_NAMES[kind].lower()}" for kind in ("encoder_self", "cross", "decoder_self")),
+    "on later tokens, decoder self-attention",
+)
+"""What attention may fall on that masks hide."""
 _LOSS_HELP = "Nats per token of the output with all masks, teacher-forced, over the whole batch."
 
 
@@ -53,7 +60,7 @@ def beside() -> Beside:
     if in_url and in_url != kept.parameters() and not visit().touched:
         row = in_url.get("row", "")
         kept = Beside(
-            in_url.get("beside", "")[:1000],
+            in_url.get("beside", "")[:LONGEST],
             int(row) if row.isascii() and row.isdecimal() and len(row) < 4 else Beside.row,
         )
         st.session_state[_KEY] = kept
@@ -67,18 +74,17 @@ def choose_batch(scene: Scene, chosen: Beside) -> tuple[tuple[str, ...], Leak] |
     offered.sort(key=lambda text: len(text.split()))
     others = lines or [offered[0], offered[len(offered) // 2]] if offered else lines
     texts = (scene.view.text, *others[: MOST_SENTENCES - 1])
-    st.session_state["masks-beside"] = "\n".join(others)
-    st.text_area(
+    fields.lines(
         "Other sentences of the batch, one a line",
+        "\n".join(others),
+        lambda typed: _change(text=typed[:LONGEST], row=Beside.row),
         key="masks-beside",
         height=80,
-        max_chars=1000,
-        on_change=lambda: _change(text=st.session_state["masks-beside"], row=Beside.row),
     )
     if len(others) > MOST_SENTENCES - 1:
         st.caption(f"A batch here has at most {MOST_SENTENCES} sentences; {len(others) + 1} are asked for.")
     try:
-        return texts, loading.get_leak(scene.lab, texts, _masks_off(scene))
+        return texts, loading.get_leak(scene.lab, texts, masks_off(scene))
     except ValueError as error:
         say(f"{str(error)[:1].upper()}{str(error)[1:]}.")
         return None
@@ -86,14 +92,14 @@ def choose_batch(scene: Scene, chosen: Beside) -> tuple[tuple[str, ...], Leak] |
 
 def switch_masks(scene: Scene) -> None:
     """A toggle for each mask; off is a switch like all others and travels to the other pages."""
-    off = {spec.mask for spec in _masks_off(scene)}
+    off = {spec.mask for spec in masks_off(scene)}
     never = set() if scene.lab.model.config.causal_mask else {"causal"}
     with st.container(horizontal=True, gap="large"):
         for mask, label in _TOGGLES.items():
-            key = f"mask-on-{mask}"
-            st.session_state[key] = mask not in off | never
-            said = "This model was trained without it." if mask in never else None
-            st.toggle(label, key=key, on_change=_flip, args=(mask, key), disabled=mask in never, help=said)
+            if mask in never:
+                st.toggle(label, key=f"mask-never-{mask}", disabled=True, help="This model was trained without it.")
+            else:
+                fields.toggle(label, mask not in off, partial(_flip, mask), key=f"mask-on-{mask}")
 
 
 def draw_batch(scene: Scene, leak: Leak, texts: Sequence[str]) -> None:
@@ -106,35 +112,27 @@ def draw_batch(scene: Scene, leak: Leak, texts: Sequence[str]) -> None:
         f"{leak.source.size} places, {empty} of them empty ({wording.number(100 * empty / leak.source.size)} %): "
         "a batch is a rectangle, sentences are not. The padding mask hides the `<pad>` ones from every query."
     )
-    badge(lambda: _prove_batch(scene, leak, texts), key="proof-batch")
-
-
-def _prove_batch(scene: Scene, leak: Leak, texts: Sequence[str]) -> tuple[Proof, ...]:
-    """Each row is its sentence and its end mark; all other places are padding."""
-    pad, eos, width = scene.lab.model.config.pad_id, scene.lab.model.config.eos_id, leak.source.shape[1]
-    again = [[*scene.lab.tokenizer.encode(text), eos] for text in texts]
-    again = [[*ids, *[pad] * (width - len(ids))] for ids in again]
-    return (agree("Each row is its sentence, an end mark, then padding", leak.source, again, 0, "read token by token"),)
+    prove_batch(scene, leak, texts)
 
 
 def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside) -> None:
     """The masks of one sentence that combine into what the pass applied."""
     row = min(chosen.row, len(texts) - 1)
-    st.session_state["masks-row"] = row
-    st.selectbox(
+    fields.box(
         "Sentence",
         range(len(texts)),
+        row,
+        lambda i: _change(row=i),
         key="masks-row",
-        format_func=lambda i: f"{i} · {texts[i]}",
-        on_change=lambda: _change(row=st.session_state["masks-row"]),
+        names=lambda i: f"{i} · {texts[i]}",
     )
-    kind, pad = scene.view.kind, scene.lab.model.config.pad_id
+    kind = scene.view.kind
     ids = {"encoder_self": (leak.source, leak.source), "decoder_self": (leak.target, leak.target)}
     asking, asked = (side[row] for side in ids.get(kind, (leak.target, leak.source)))
-    off = {spec.mask for spec in _masks_off(scene)}
+    off = {spec.mask for spec in masks_off(scene)}
     padding_off = ("cross" if kind == "cross" else "padding") in off
     every = np.ones((len(asking), len(asked)), dtype=bool)
-    padding = every if padding_off else real_part(asked, pad, len(asking)).copy()
+    padding = every if padding_off else real_part(asked, scene.lab.model.config.pad_id, len(asking)).copy()
     parts = [Part("padding" + " (off)" * padding_off, padding, "padding: no token stands here")]
     has_causal = kind == "decoder_self" and scene.lab.model.config.causal_mask
     if has_causal:
@@ -152,15 +150,13 @@ def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside)
     why = "this model was trained without one" if kind == "decoder_self" else "all keys are there already"
     causal_said = "" if has_causal else f" {KIND_NAMES[kind]} has no causal mask: {why}."
     st.caption(f"Coloured cells may attend, struck ones may not. The combination is {same}.{causal_said}")
-    rule = mask_by_rule(
-        asking.tolist(), asked.tolist(), pad=pad, padding=not padding_off, causal=has_causal and "causal" not in off
-    )
-    badge(lambda: prove_masks(applied, combined, rule), key="proof-masks")
+    causal_on = has_causal and "causal" not in off
+    prove_combined(scene, asking, asked, applied, combined, padding=not padding_off, causal=causal_on)
 
 
 def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
     """What the masks that are off let through, in numbers."""
-    off = _masks_off(scene)
+    off = masks_off(scene)
     st.markdown("##### What leaks")
     if not off:
         st.markdown(
@@ -169,13 +165,10 @@ def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
             f"{wording.number(leak.intact.on_future)}. Switch one off above."
         )
     before, after = leak.intact, leak.lifted
+    shares = zip(SHARES, shares_of(before), shares_of(after), strict=True)
     rows = [
         ("loss, teacher-forced (nats per token)", before.losses.mean(), after.losses.mean()),
-        *(
-            (f"attention on padding, {KIND_NAMES[kind].lower()}", before.on_padding[kind], after.on_padding[kind])
-            for kind in ("encoder_self", "cross", "decoder_self")
-        ),
-        ("attention on later tokens, decoder self-attention", before.on_future, after.on_future),
+        *((f"attention {name}", a, b) for name, a, b in shares),
     ]
     st.dataframe(
         {
@@ -187,7 +180,7 @@ def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
         width="stretch",
     )
     st.caption(f"{_LOSS_HELP} Attention: mean share of a real query's attention, over all layers and heads.")
-    badge(lambda: _prove_leak(scene, leak), key="proof-leak")
+    prove_leak(scene, leak, off)
     if not off:
         return
     if not leak.changed:
@@ -202,24 +195,16 @@ def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
         st.markdown(f"Sentence {i}, free-running: *{was}* became *{became or '(nothing)'}*.")
 
 
-def _prove_leak(scene: Scene, leak: Leak) -> tuple[Proof, ...]:
-    """With all masks nothing of the batch shows, and no attention falls where it may not."""
-    pad = scene.lab.model.config.pad_id
-    source = [[token for token in row if token != pad] for row in leak.source.tolist()]
-    written = [list(output) for output in leak.intact.outputs]
-    shares = [*leak.intact.on_padding.values(), *[leak.intact.on_future] * scene.lab.model.config.causal_mask]
-    none = [0.0] * len(shares)
-    return (
-        *prove_padding_is_invisible(scene.lab.model, source, written, leak.intact.losses),
-        agree("With all masks no attention falls on what they hide", shares, none, 0, "all layers, heads and queries"),
-    )
+def shares_of(reading: Reading) -> list[float]:
+    """How much attention fell on each of SHARES."""
+    return [*(reading.on_padding[kind] for kind in ("encoder_self", "cross", "decoder_self")), reading.on_future]
 
 
 def tell_forcing(scene: Scene) -> None:
     """Why teacher forcing under a causal mask is not cheating, measured on the page's own sentence."""
     measured = loading.get_forcing(scene.lab, scene.view.text)
     if not scene.lab.model.config.causal_mask:
-        _tell_cheating(measured)
+        _tell_cheating(scene, measured)
         return
     with st.expander("Why teacher forcing under a causal mask is not cheating"):
         st.markdown(
@@ -237,12 +222,13 @@ This model was trained with its masks, so lifting one usually makes it worse, no
 never seen.
 """
         )
+        prove_honest(scene, measured)
 
 
-def tell_empty_row(scene: Scene) -> None:
-    """What becomes of a row that may attend to nothing."""
-    row = loading.get_empty_row(scene.lab, scene.view.text)
-    with st.expander("A row that may attend to nothing"):
+def tell_empty_row(scene: Scene, row: EmptyRow) -> DeltaGenerator:
+    """What becomes of a row that may attend to nothing; the box in which that stands."""
+    box = st.expander("A row that may attend to nothing")
+    with box:
         st.markdown(
             "If every key is forbidden, softmax has nothing to share out. Here is the first row of the first encoder "
             "layer, in a pass where every token of your sentence is taken for padding:"
@@ -264,9 +250,11 @@ output is then W_O's bias (measured distance: {wording.number(row.from_bias)}), 
 row (largest: {wording.number(row.gradient)}), so that it teaches nothing and breaks nothing.
 """
         )
+        prove_row(scene, row)
+    return box
 
 
-def _tell_cheating(measured: Forcing) -> None:
+def _tell_cheating(scene: Scene, measured: Forcing) -> None:
     """What teacher forcing is worth in a model that never had a causal mask."""
     with st.expander("Why teacher forcing without a causal mask is cheating"):
         st.markdown(
@@ -280,15 +268,17 @@ predict: it stands one place later in the decoder's own input.
   probability. Step by step, the next token does not exist yet, and there is nothing to copy.
 """
         )
+        prove_honest(scene, measured)
 
 
-def _masks_off(scene: Scene) -> tuple[MaskOff, ...]:
+def masks_off(scene: Scene) -> tuple[MaskOff, ...]:
+    """The masks that are switched off."""
     return tuple(spec for spec in scene.view.switches if isinstance(spec, MaskOff))
 
 
-def _flip(mask: MaskKind, key: str) -> None:
+def _flip(mask: MaskKind, on: bool) -> None:
     kept = [spec for spec in visit().view.switches if spec != MaskOff(mask)]
-    choose(switches=merged(kept if st.session_state[key] else [*kept, MaskOff(mask)]))
+    choose(switches=merged(kept if on else [*kept, MaskOff(mask)]))
 
 
 def _change(**changes: object) -> None:

@@ -197,3 +197,28 @@ def _label(
         **{"xref": "paper", "yref": "paper", "x": x, "y": y, "xanchor": "center", "yanchor": anchor, "yshift": shift},
         font={"size": size, "color": colour},
     )
+
+
+def leak_figure(
+    names: Sequence[str], before: Sequence[float], after: Sequence[float], *, dark: bool = False
+) -> go.Figure:
+    """Shares of attention on what masks hide, with all masks (open) and as switched (filled)."""
+    if not len(names) == len(before) == len(after):
+        raise ValueError(f"{len(names)} names do not fit {len(before)} and {len(after)} shares")
+    colours = theme.palette(dark)
+    fig = theme.apply(go.Figure(), dark)
+    hollow = {"color": colours.background, "line": {"color": colours.quiet, "width": 1.5}}
+    for name, shares, look in (("all masks on", before, hollow), ("as switched", after, {"color": colours.accent})):
+        fig.add_scatter(
+            x=list(shares),
+            y=list(range(len(names))),
+            mode="markers",
+            name=name,
+            marker={"size": 11, **look},
+            hovertemplate=f"{name}: %{{x:.4g}}<extra></extra>",
+        )
+    fig.update_yaxes(tickvals=list(range(len(names))), ticktext=list(names), range=[len(names) - 0.5, -0.5], ticks="")
+    fig.update_xaxes(range=[-0.03, 1.03], title={"text": "mean share of a real query's attention"}, nticks=6)
+    left = 20 + _CHARACTER * max(map(len, names), default=0)
+    fig.update_layout(height=120 + 34 * len(names), margin={"l": left, "r": 12, "t": 40, "b": 52})
+    return fig.update_layout(legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"})

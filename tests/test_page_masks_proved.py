@@ -1,0 +1,106 @@
+"""Every figure of the Masks page has its badge, red where a number is wrong, and lines of Python that make it again."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from page_models import CLASSIC, PRONOUNS, REVERSE, save_untrained, texts
+from random_models import random_model
+from test_page_exports import drawn, figures, opened, run_lines
+from test_page_proofs import proved, verdicts
+
+from transformer.analysis.leaks import is_forcing_honest
+from transformer.analysis.mask_proofs import prove_forcing
+from transformer.lab import Lab
+
+
+@pytest.fixture(scope="module", autouse=True)
+def runs(tmp_path_factory):
+    """A folder of runs with two untrained models."""
+    folder = tmp_path_factory.mktemp("runs")
+    save_untrained(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATTENTION_LAB_RUNS", str(folder))
+        yield folder
+
+
+HERE = {"model": PRONOUNS, "text": CLASSIC, "beside": "The cat slept."}
+ALL = ("proof-batch", "proof-masks", "proof-leak", "proof-forcing", "proof-row")
+
+
+@pytest.mark.parametrize(
+    ("switches", "kind", "count"),
+    [
+        ([], "cross", 1 + 2 + 2 + 2 + 4),
+        (["mask:padding", "mask:causal", "mask:cross"], "decoder_self", 1 + 2 + 4 + 2 + 4),
+    ],
+)
+def test_every_badge_opens_checks_that_hold(switches, kind, count):
+    at = proved("masks", *ALL, **HERE, switch=switches, kind=kind)
+    assert verdicts(at) == (count, 0), texts(at)
+    assert texts(at).count("run just now:") == len(ALL)
+
+
+def test_a_leak_that_is_wrong_turns_its_badge_red(monkeypatch):
+    honest = Lab.leak
+
+    def leak(self, *arguments):
+        found = honest(self, *arguments)
+        wrong = {**found.lifted.on_padding, "cross": found.lifted.on_padding["cross"] + 0.01}
+        return replace(found, lifted=replace(found.lifted, on_padding=wrong, losses=found.lifted.losses + 0.01))
+
+    monkeypatch.setattr(Lab, "leak", leak)
+    at = proved("masks", "proof-leak", **{**HERE, "beside": "The dog slept."}, switch="mask:padding")
+    assert verdicts(at) == (2, 2), texts(at)
+
+
+def test_a_row_that_is_wrong_turns_its_badge_red(monkeypatch):
+    honest = Lab.empty_row
+
+    def empty_row(self, text):
+        found = honest(self, text)
+        return replace(found, here=found.here + np.float32(0.1), floored=found.floored * 2)
+
+    monkeypatch.setattr(Lab, "empty_row", empty_row)
+    at = proved("masks", "proof-row", model=REVERSE, text="a b c")
+    assert verdicts(at) == (2, 2), texts(at)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_forcing_is_proved_and_a_wrong_number_is_noticed(causal):
+    model = random_model(causal_mask=causal)
+    found = is_forcing_honest(model, [5, 9, 4, 2])
+    assert [proof.holds for proof in prove_forcing(model, [5, 9, 4, 2], found)] == [True, True]
+    wrong = replace(found, from_steps=found.from_steps + 0.01)
+    assert [proof.holds for proof in prove_forcing(model, [5, 9, 4, 2], wrong)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("which", "parameters"),
+    [
+        ("Masks", {"kind": "decoder_self", "row": "1"}),
+        ("Batch", {}),
+        ("Leak", {"switch": ["mask:padding", "mask:causal"]}),
+    ],
+)
+def test_the_lines_of_python_make_the_figure(which, parameters):
+    at = opened("masks", "take-masks", **{**HERE, **parameters})
+    at.segmented_control(key="take-masks-which").set_value(which)
+    at.session_state["take-masks"] = True
+    same(at.run())
+
+
+def test_the_lines_of_python_make_the_row():
+    same(opened("masks", "take-row", **HERE))
+
+
+def same(at) -> None:
+    made = run_lines(at)
+    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    own = json.loads(made["figure"].to_json())
+    for mine, theirs in zip(drawn(own), drawn(shown), strict=True):
+        assert np.array_equal(mine.astype(np.float32), theirs.astype(np.float32), equal_nan=True)
+    for mine, theirs in zip(own["data"], shown["data"], strict=True):
+        assert mine["type"] == theirs["type"] and mine.get("x") == theirs.get("x")
+    assert np.asarray(made["numbers"]).size > 0

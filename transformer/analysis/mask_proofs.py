@@ -1,0 +1,111 @@
+"""Proofs of what masks hide and of what leaks without them: passes in double precision, cells summed one by one."""
+
+import math
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+
+import numpy as np
+import torch
+
+from transformer.analysis.leaks import EmptyRow, Forcing, Leak
+from transformer.analysis.proofs import Proof, agree
+from transformer.decoding import greedy
+from transformer.interventions import MaskOff, compile_interventions
+from transformer.model import Transformer
+from transformer.taps import Recorder, chain
+
+_ROUNDING = 1e-4
+
+
+def prove_lifted(model: Transformer, leak: Leak, off: Sequence[MaskOff]) -> Iterator[Proof]:
+    """That loss and attention without these masks are what one pass in double precision gives, summed cell by cell."""
+    precise, recorder, pad = (
+        deepcopy(model).double(),
+        Recorder(lambda site: site.tensor == "weights"),
+        model.config.pad_id,
+    )
+    source, inputs = (torch.tensor(side.tolist()) for side in (leak.source, leak.target))
+    tap = chain(compile_interventions(off, precise), recorder)
+    with torch.no_grad():
+        rows = precise(source, inputs, source != pad, inputs != pad, tap=tap).log_softmax(dim=-1).numpy()
+    written = leak.intact.outputs
+    losses = [-math.fsum(row[step, token] for step, token in enumerate(ids)) / len(ids)
+              for row, ids in zip(rows, written, strict=True)]  # fmt: skip
+    how = f"{len(written)} sentences in one pass in double precision, without these masks"
+    yield agree("The loss of each sentence without these masks", leak.lifted.losses, losses, 1e-3, how)
+    shares: dict[str, list[float]] = {"encoder_self": [], "decoder_self": [], "cross": [], "later": []}
+    recorded = {site: weights.numpy() for site, weights in recorder.recording.items()}
+    for sentence in range(len(written)):
+        for site, weights in recorded.items():
+            kind = "cross" if site.block == "cross" else f"{site.stack}_self"
+            asking, asked = (
+                leak.source if side else leak.target for side in (kind == "encoder_self", kind != "decoder_self")
+            )
+            for query, token in enumerate(asking[sentence].tolist()):
+                if token == pad:
+                    continue
+                cells = weights[sentence, :, query]
+                shares[kind].append(float(cells[:, asked[sentence] == pad].sum(axis=-1).mean()))
+                if kind == "decoder_self" and query + 1 < cells.shape[-1]:
+                    shares["later"].append(float(cells[:, query + 1 :].sum(axis=-1).mean()))
+    again = [math.fsum(values) / len(values) if values else 0.0 for values in shares.values()]
+    shown = [*(leak.lifted.on_padding[kind] for kind in list(shares)[:3]), leak.lifted.on_future]
+    how = f"the same pass, {sum(map(len, shares.values())):,} rows of each head summed one by one"
+    yield agree("Attention on padding and on later tokens", shown, again, _ROUNDING, how)
+
+
+def prove_forcing(model: Transformer, source: Sequence[int], shown: Forcing) -> Iterator[Proof]:
+    """That one pass and decoding differ by so much, and that earlier positions see the last token or do not."""
+    ids = torch.tensor([list(source)])
+    steps = list(greedy(model, ids, max_length=model.config.max_length, cache=False))
+    target = [int(step.tokens[0]) for step in steps]
+    precise = deepcopy(model).double()
+
+    def logits(inputs: Sequence[int]) -> np.ndarray:
+        with torch.no_grad():
+            return precise(ids, torch.tensor([[model.config.bos_id, *inputs]]))[0].numpy()
+
+    forced = np.exp(_log_softmax(logits(target[:-1])))
+    apart = max(
+        float(abs(row - step.log_probs[0].double().exp().numpy()).max())
+        for row, step in zip(forced, steps, strict=True)
+    )
+    how = "one pass in double precision against decoding without a cache"
+    yield agree("One pass and decoding differ by so much", shown.from_steps, apart, _ROUNDING, how)
+    inputs = target[:-1] if len(target) > 1 else target
+    moved = 0.0
+    for token in range(4, min(12, model.config.vocab_size)):
+        before, after = logits(inputs), logits([*inputs[:-1], token])
+        moved = max(moved, float(abs(before[:-1] - after[:-1]).max()))
+    if model.config.causal_mask:
+        how = "up to eight other tokens in the last place; the largest move of any earlier logit"
+        yield Proof("No other last token moves an earlier position", moved, 0.0, how)
+    else:
+        how = "the same with eight tokens in the last place; 0 where earlier logits move as the text says"
+        yield Proof(
+            "Another last token moves earlier positions", float(moved == 0 or shown.masked_change == 0), 0.0, how
+        )
+
+
+def prove_empty_row(model: Transformer, source: Sequence[int], row: EmptyRow) -> Iterator[Proof]:
+    """That the three readings of softmax are what they are by its definition, and the block's output is W_O's bias."""
+    n = len(source)
+    with np.errstate(invalid="ignore"):
+        endless = np.exp(np.full(n, -np.inf))
+        plain = endless / endless.sum()
+    yield agree("With −∞ everywhere softmax is 0 / 0", row.plain, plain, 0, f"{n} times e^−∞, divided by their sum")
+    yield agree("With the lowest number it spreads evenly", row.floored, [1 / n] * n, 1e-6, f"1/{n} for each key")
+    yield agree("Here every weight is 0", row.here, [0.0] * n, 0, f"{n} keys")
+    recorder = Recorder(lambda site: str(site) == "encoder.0.self.output")
+    ids = torch.tensor([list(source)])
+    with torch.no_grad():
+        deepcopy(model).double().encode(ids, torch.zeros_like(ids, dtype=torch.bool), tap=recorder)
+    output = recorder.recording["encoder.0.self.output"][0].numpy()
+    bias = model.get_parameter("encoder.layers.0.self_attention.output.bias").detach().double().numpy()
+    how = "the pass run again in double precision, all positions"
+    yield agree("The block's output is W_O's bias", output, np.broadcast_to(bias, output.shape), 1e-6, how)
+
+
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
+    high = logits.max(axis=-1, keepdims=True)
+    return logits - high - np.log(np.exp(logits - high).sum(axis=-1, keepdims=True))
