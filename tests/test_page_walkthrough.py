@@ -11,7 +11,8 @@ from random_models import random_model, randomise
 from tiny_runs import tokenizer
 
 from pages.common.walkthrough_map import WIDTH, draw_map
-from pages.common.walkthrough_text import short_name, told
+from pages.common.walkthrough_names import short_name
+from pages.common.walkthrough_text import told
 from pages.common.wording import number
 from transformer.analysis.stations import Station, missing_stations, stations
 from transformer.checkpoint import save_checkpoint

@@ -1,11 +1,13 @@
 """What is chosen on the Heads page alone, kept over page changes and in the URL, and the controls for it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
 from typing import Any, Literal, get_args
 
 import streamlit as st
 
+from pages.common import fields
 from pages.common.components.head_table import picks_of
 from pages.common.state import choose, visit
 from transformer.analysis.erasure import Erasing
@@ -80,7 +82,7 @@ class Choices:
         """The query parameters that `read` turns into this again; defaults are left out."""
         return {
             f.name: f"{v:g}" if isinstance(v, float) else str(v)
-            for f in fields(self)
+            for f in fields_of(self)
             if (v := getattr(self, f.name)) != f.default
         }
 
@@ -122,7 +124,7 @@ COLUMNS = ("entropy", "largest", "error_rate", "accuracy", "error_rate_read")
 
 def choices() -> Choices:
     """What is chosen now: the URL's word where someone else than this session wrote it, else what was chosen before."""
-    names = {f.name for f in fields(Choices)}
+    names = {f.name for f in fields_of(Choices)}
     in_url = {name: st.query_params[name] for name in names if name in st.query_params}
     kept: Choices = st.session_state.setdefault(_KEY, Choices())
     if in_url and in_url != kept.parameters() and not visit().touched:
@@ -150,16 +152,8 @@ def change(**changes: Any) -> None:
 
 def segments(name: str, label: str, options: Mapping[Any, str], value: object, *, bare: bool = False) -> None:
     """One of a few words; `bare` hides the label."""
-    key = _put(name, value)
-    st.segmented_control(
-        label,
-        list(options),
-        key=key,
-        format_func=options.__getitem__,
-        required=True,
-        label_visibility="collapsed" if bare else "visible",
-        on_change=_taker(name, key),
-    )
+    names = options.__getitem__
+    fields.segments(label, list(options), value, _taker(name), key=f"heads-{name}", names=names, hide_label=bare)
 
 
 def box(
@@ -173,20 +167,30 @@ def box(
     help: str | None = None,
 ) -> None:
     """One of many."""
-    key = _put(name, value)
-    st.selectbox(label, options, key=key, format_func=format_func, width=width, help=help, on_change=_taker(name, key))
+    key = f"heads-{name}"
+    fields.box(label, options, value, _taker(name), key=key, names=format_func, width=width, help=help)
 
 
 def stepped(name: str, label: str, options: Sequence[Any], value: object, *, help: str | None = None) -> None:
     """One of some ordered numbers."""
-    key = _put(name, value)
-    st.select_slider(label, options, key=key, format_func=lambda n: f"{n:,}", help=help, on_change=_taker(name, key))
+    key = f"heads-{name}"
+    if key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value
+    st.select_slider(
+        label,
+        options,
+        value,
+        key=key,
+        format_func=lambda n: f"{n:,}",
+        help=help,
+        on_change=lambda: _taker(name)(st.session_state[key]),
+    )
 
 
 def area(name: str, label: str, value: str, *, limit: int) -> None:
-    """Several lines."""
-    key = _put(name, value)
-    st.text_area(label, key=key, height=120, max_chars=limit, on_change=_taker(name, key))
+    """Several lines, cut at a limit."""
+    take = _taker(name)
+    fields.lines(label, value, lambda typed: take(typed[:limit]), key=f"heads-{name}", height=120)
 
 
 def _parsed(text: str, offered: Sequence[object]) -> object | None:
@@ -201,11 +205,5 @@ def _parsed(text: str, offered: Sequence[object]) -> object | None:
     )
 
 
-def _put(name: str, value: object) -> str:
-    key = f"heads-{name}"
-    st.session_state[key] = value
-    return key
-
-
-def _taker(name: str, key: str) -> Callable[[], None]:
-    return lambda: change(**{name: st.session_state[key]})
+def _taker(name: str) -> Callable[[Any], None]:
+    return lambda value: change(**{name: value})

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from pages.common.walkthrough_text import short_name
+from pages.common.walkthrough_names import short_name
 from transformer.analysis.stations import Name, Part, Station
 from transformer.config import ModelConfig
 from transformer.figures.theme import Kind

@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 from numpy import ndarray
 
-from pages.common import wording
+from pages.common import fields, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.walkthrough_map import walkthrough_map
 from pages.common.controls import Scene
@@ -15,8 +15,9 @@ from pages.common.pictures import is_dark
 from pages.common.state import choose
 from pages.common.walkthrough_choices import MAP, Place, change, go_to
 from pages.common.walkthrough_map import STACKS, draw_map
+from pages.common.walkthrough_names import block_name, short_name
 from pages.common.walkthrough_proofs import prove_map, prove_station
-from pages.common.walkthrough_text import block_name, short_name, told
+from pages.common.walkthrough_text import told
 from transformer.analysis.stations import missing_stations, n_layers, switches_at
 from transformer.analysis.walkthrough import Opened, Shown, open_station
 from transformer.analysis.whole_pass import WholePass
@@ -61,33 +62,22 @@ def choose_place(scene: Scene, place: Place) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         if station.in_layer and n_layers(scene.lab.model, station.stack) > 1 and station.name != "layers":
             options = list(range(n_layers(scene.lab.model, station.stack)))
-            st.session_state["walk-layer"] = place.layer
-            st.selectbox(
-                "Layer",
-                options,
-                key="walk-layer",
-                width=84,
-                on_change=lambda: go_to(scene, station, st.session_state["walk-layer"]),
+            fields.box(
+                "Layer", options, place.layer, lambda layer: go_to(scene, station, layer), key="walk-layer", width=84
             )
         if station.per_head:
-            st.session_state["walk-head"] = place.head
-            st.selectbox(
-                "Head",
-                list(range(scene.lab.model.config.n_heads)),
-                key="walk-head",
-                width=84,
-                on_change=lambda: choose(head=st.session_state["walk-head"]),
-            )
+            heads = range(scene.lab.model.config.n_heads)
+            fields.box("Head", heads, place.head, lambda head: choose(head=head), key="walk-head", width=84)
         name = "token" if station.stack == "encoder" else "step"
         tokens = seen.source_tokens if station.stack == "encoder" else seen.target_tokens
-        st.session_state["walk-token"] = place.row
-        st.selectbox(
+        fields.box(
             "Follow the token" if name == "token" else "Follow the step",
             range(len(tokens)),
+            place.row,
+            lambda row: change(**{name: row}),
             key="walk-token",
             width=250,
-            format_func=lambda i: f"{i} · {tokens[i]}" if name == "token" else _step_name(scene, i),
-            on_change=lambda: change(**{name: st.session_state["walk-token"]}),
+            names=lambda i: f"{i} · {tokens[i]}" if name == "token" else _step_name(scene, i),
         )
 
 

@@ -1,8 +1,11 @@
-"""What is said at each station of the Walkthrough: its name, what happens there, the equation and where it stands."""
+"""What is said at each station of the Walkthrough: its title, what happens there, the equation and where it stands.
 
-from dataclasses import dataclass
+Inside attention: walkthrough_attention_text.py. The short names of stations: walkthrough_names.py.
+"""
 
-from transformer.analysis.stations import Station
+from pages.common.walkthrough_attention_text import ATTENTION_TOLD, Told
+from pages.common.walkthrough_names import ACTIVATION_NAMES
+from transformer.analysis.stations import Station, by_station
 from transformer.config import ModelConfig
 
 _ACTIVATIONS = {
@@ -10,103 +13,14 @@ _ACTIVATIONS = {
     "gelu": r"\mathrm{GELU}\!\left(x W_1 + b_1\right)",
     "swish": r"\mathrm{swish}\!\left(x W_1 + b_1\right)",
 }
-_ACTIVATION_NAMES = {"relu": "ReLU", "gelu": "GELU", "swish": "swish"}
-
-
-@dataclass(frozen=True)
-class Told:
-    """The words for one station of one model."""
-
-    title: str
-    says: str
-    equation: str
-    """LaTeX, or nothing where there is nothing to compute."""
-    paper: str
-    """Where the paper has it, or who else."""
+_LAYER_NORM = r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta"
 
 
 def told(station: Station, config: ModelConfig) -> Told:
     """What is to be said of a station in this model."""
     if station.block == "ffn" and station.name == "output":
         return _outer(config)
-    return {
-        "ids": _ids,
-        "embedding": _embedding,
-        "positions": _positions,
-        "norm": _norm,
-        "qkv": _qkv,
-        "products": _products,
-        "scaled": _scaled,
-        "penalty": _penalty,
-        "masked": _masked,
-        "weights": _weights,
-        "context": _context,
-        "concat": _concat,
-        "output": _output,
-        "hidden": _hidden,
-        "add": _add,
-        "layers": _layers,
-        "final": _final,
-        "logits": _logits,
-        "probabilities": _probabilities,
-    }[station.name](station, config)
-
-
-def short_name(station: Station, config: ModelConfig) -> str:
-    """The station's name on the map and on links, in the words of the paper's figures."""
-    if station.block == "ffn" and station.name == "output":
-        return "× W₂"
-    decoder = station.stack == "decoder"
-    match station.name:
-        case "ids":
-            return "Outputs (shifted right)" if decoder else "Inputs"
-        case "embedding":
-            return "Output embedding" if decoder else "Input embedding"
-        case "positions":
-            return "+ position"
-        case "norm" | "final":
-            return "Norm"
-        case "qkv":
-            return "Q, K, V" + ", turned" * (config.positions == "rotary" and station.block == "self")
-        case "products":
-            return "MatMul QKᵀ"
-        case "scaled":
-            return "Scale ÷ √dₖ"
-        case "penalty":
-            return "− ALiBi penalty"
-        case "masked":
-            return "Mask"
-        case "weights":
-            return "Softmax"
-        case "context":
-            return "MatMul with V"
-        case "concat":
-            return "Concat"
-        case "output":
-            return "Linear Wᴼ"
-        case "hidden":
-            return f"× W₁, {_ACTIVATION_NAMES[config.activation]}"
-        case "add":
-            return _add_name(config)
-        case "layers":
-            return "All layers"
-        case "logits":
-            return "Linear"
-        case "probabilities":
-            return "Softmax"
-    raise AssertionError(f"{station} has no name")
-
-
-def block_name(station: Station) -> str:
-    """The box of figure 1 in which a station stands, for the line above its title."""
-    names = {
-        ("encoder", "self"): "self-attention",
-        ("decoder", "self"): "masked self-attention",
-        ("decoder", "cross"): "cross-attention",
-        ("encoder", "ffn"): "feed-forward",
-        ("decoder", "ffn"): "feed-forward",
-    }
-    return "" if station.block is None else names[station.stack, station.block]
+    return _TOLD[station.name](station, config)
 
 
 def _ids(station: Station, config: ModelConfig) -> Told:
@@ -158,9 +72,6 @@ def _positions(station: Station, config: ModelConfig) -> Told:
     )
 
 
-_LAYER_NORM = r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta"
-
-
 def _norm(station: Station, config: ModelConfig) -> Told:
     return Told(
         "Norm, before the block",
@@ -171,133 +82,11 @@ def _norm(station: Station, config: ModelConfig) -> Told:
     )
 
 
-def _qkv(station: Station, config: ModelConfig) -> Told:
-    d_head = config.d_model // config.n_heads
-    source = "M" if station.block == "cross" else "X"
-    asked = (
-        "**Queries** come from the translation so far; **keys** and **values** from *M*, what the encoder made of the "
-        "sentence. This is where the two meet."
-        if station.block == "cross"
-        else "From each token's vector, three others are made: a **query** (what it is looking for), a **key** (what "
-        "it can be found by) and a **value** (what it gives to those who find it)."
-    )
-    says = f"{asked} Each of the {config.n_heads} heads has {d_head} dimensions of its own."
-    equation = rf"Q = X W^Q + b^Q, \quad K = {source} W^K + b^K, \quad V = {source} W^V + b^V"
-    paper = "Section 3.2.2 (the paper writes no biases)"
-    if config.positions == "rotary" and station.block == "self":
-        says += " Queries and keys are then turned, two dimensions at a time, by an angle that grows with their place."
-        equation = (
-            r"\begin{aligned} Q &= R_t\,(X W^Q + b^Q), \quad K = R_t\,(X W^K + b^K), \quad V = X W^V + b^V \\ R_t &: "
-            r"\text{ turns dimensions } 2i, 2i{+}1 \text{ by } t / 10000^{2i/d_k} \end{aligned}"
-        )
-        paper = "Section 3.2.2; the turning: Su et al. 2021 (RoFormer, eq. 34)"
-    return Told("Queries, keys and values", says, equation, paper)
-
-
-def _products(station: Station, config: ModelConfig) -> Told:
-    return Told(
-        "Every query meets every key",
-        "The chosen token's query is multiplied with each key, number by number, and added up. The better the two "
-        "agree, the larger the product: here it is decided who listens to whom.",
-        r"S = Q K^\top, \qquad S_{tj} = q_t \cdot k_j = \sum_{i=1}^{d_k} q_{t,i}\, k_{j,i}",
-        "Section 3.2.1, inside eq. 1",
-    )
-
-
-def _scaled(station: Station, config: ModelConfig) -> Told:
-    d_head = config.d_model // config.n_heads
-    return Told(
-        "Divided by √dₖ",
-        f"A sum of {d_head} products grows with their number, and softmax would answer to large scores with all or "
-        f"nothing, which hardly lets a gradient through. So every score is divided by √{d_head}.",
-        rf"S / \sqrt{{d_k}} = S / \sqrt{{{d_head}}} = S / {d_head**0.5:.4g}",
-        "Section 3.2.1, inside eq. 1",
-    )
-
-
-def _penalty(station: Station, config: ModelConfig) -> Told:
-    return Told(
-        "Less for what is far away",
-        "This model adds no positions to its tokens. Instead each score is lowered with the distance of query and key, "
-        "by a slope of the head's own: some heads look near, others far.",
-        r"S_{tj} - m_h\,\lvert t - j \rvert",
-        "ALiBi: Press et al. 2022; not in the paper",
-    )
-
-
-def _masked(station: Station, config: ModelConfig) -> Told:
-    causal = station.stack == "decoder" and station.block == "self"
-    if causal and config.causal_mask:
-        says = (
-            "No token may look at a later one: while the translation is written, later ones do not exist yet. Their "
-            "scores become −∞, so that softmax gives them exactly 0."
-        )
-    elif causal:
-        says = (
-            "This model was trained **without a causal mask**: every token may see the ones after it, and nothing is "
-            "closed here."
-        )
-    else:
-        says = (
-            "Here the mask would hide the empty places that make the sentences of a batch equally long. One sentence "
-            "alone has none, so every cell stays open."
-        )
-    return Told(
-        "What may not be seen is closed",
-        says,
-        r"S_{tj} + M_{tj}, \qquad M_{tj} = \begin{cases} 0 & \text{if } t \text{ may see } j \\ -\infty & \text{if not}"
-        r" \end{cases}",
-        "Section 3.2.3; figure 2, “Mask (opt.)”",
-    )
-
-
-def _weights(station: Station, config: ModelConfig) -> Told:
-    return Told(
-        "Softmax: weights that sum to 1",
-        "Each row of scores becomes a row of weights: all positive, together 1. This is **attention**: how the chosen "
-        "token divides its look over all it may see. The pictures on the other pages show these numbers.",
-        r"A_{tj} = \frac{e^{S_{tj} + M_{tj}}}{\sum_{j'} e^{S_{tj'} + M_{tj'}}}",
-        "Section 3.2.1, eq. 1",
-    )
-
-
-def _context(station: Station, config: ModelConfig) -> Told:
-    scaled = r"\frac{Q K^\top}{\sqrt{d_k}}" if config.scale_scores else r"Q K^\top"
-    return Told(
-        "Values, mixed by these weights",
-        "What the head found: the values of all tokens, each multiplied by its weight, added up. A token with weight "
-        "0.9 gives nine tenths of the mixture.",
-        rf"\mathrm{{head}} = A V = \mathrm{{softmax}}\!\left({scaled} + M\right) V",
-        "Section 3.2.1, eq. 1",
-    )
-
-
-def _concat(station: Station, config: ModelConfig) -> Told:
-    d_head = config.d_model // config.n_heads
-    return Told(
-        "All heads side by side",
-        f"The {config.n_heads} heads have looked at different things. Their findings of {d_head} numbers each are put "
-        f"in a row: {config.d_model} numbers again.",
-        r"\mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_h)",
-        "Section 3.2.2",
-    )
-
-
-def _output(station: Station, config: ModelConfig) -> Told:
-    return Told(
-        "Wᴼ mixes the heads",
-        "A last matrix lets every dimension of the result hear every head. What comes out is what this block has to "
-        "say about the token.",
-        r"\mathrm{MultiHead} = \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_h)\, W^O + b^O",
-        "Section 3.2.2 (the paper writes no bias)",
-    )
-
-
 def _hidden(station: Station, config: ModelConfig) -> Told:
     return Told(
         "Feed-forward: the wide part",
         f"Now each token works alone. Its {config.d_model} numbers become {config.d_ff}, each a question to the "
-        f"vector; {_ACTIVATION_NAMES[config.activation]} keeps the answers that are yes.",
+        f"vector; {ACTIVATION_NAMES[config.activation]} keeps the answers that are yes.",
         _ACTIVATIONS[config.activation],
         _ffn_paper(config, "inner part of eq. 2"),
     )
@@ -316,12 +105,6 @@ def _outer(config: ModelConfig) -> Told:
 
 def _ffn_paper(config: ModelConfig, where: str) -> str:
     return f"Section 3.3, {where}" + ("" if config.activation == "relu" else "; the paper's non-linearity is ReLU")
-
-
-def _add_name(config: ModelConfig) -> str:
-    if not config.residual:
-        return "Norm"
-    return "Add & norm" if config.norm == "post" else "Add"
 
 
 def _add(station: Station, config: ModelConfig) -> Told:
@@ -398,3 +181,8 @@ def _probabilities(station: Station, config: ModelConfig) -> Told:
         r"P(y_t = i \mid y_{<t}, \text{source}) = \frac{e^{z_{t,i}}}{\sum_{i'} e^{z_{t,i'}}}",
         "Section 3.4; figure 1, “Softmax”",
     )
+
+
+_TOLD = ATTENTION_TOLD | by_station(
+    _ids, _embedding, _positions, _norm, _hidden, _add, _layers, _final, _logits, _probabilities
+)

@@ -4,9 +4,9 @@ A station is one step of the computation: one equation. Which ones there are fol
 never had is no station. Not here: what goes on at a station (walkthrough.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar, get_args
 
 from transformer.interventions import Intervention
 from transformer.model import Transformer
@@ -17,6 +17,7 @@ Name = Literal[
     "ids", "embedding", "positions", "norm", "qkv", "products", "scaled", "penalty", "masked", "weights", "context",
     "concat", "output", "hidden", "add", "layers", "final", "logits", "probabilities",
 ]  # fmt: skip
+Does = TypeVar("Does", bound=Callable[..., Any])
 PER_HEAD = frozenset({"qkv", "products", "scaled", "penalty", "masked", "weights", "context"})
 """Stations at which every head computes its own numbers."""
 
@@ -41,6 +42,15 @@ class Station:
     def per_head(self) -> bool:
         """Whether each head computes its own numbers here."""
         return self.name in PER_HEAD
+
+
+def by_station(*functions: Does) -> dict[str, Does]:
+    """Functions that do something for one station each, by the name that they bear: `_ids` is for `ids`."""
+    found = {function.__name__.removeprefix("_"): function for function in functions}
+    strange = found.keys() - set(get_args(Name))
+    if strange:
+        raise ValueError(f"there is no station {min(strange)}")
+    return found
 
 
 def stations(model: Transformer) -> tuple[Station, ...]:

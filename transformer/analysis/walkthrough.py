@@ -14,7 +14,8 @@ from torch import Tensor
 
 from transformer.analysis.own_source import Snippet, snippets_of
 from transformer.analysis.proofs import Proof, agree
-from transformer.analysis.station_sums import At, Axis, Value, sum_of
+from transformer.analysis.station_parts import At, Axis, Value
+from transformer.analysis.station_sums import sum_of
 from transformer.analysis.stations import Station, n_layers, sites_of, stations, switches_at
 from transformer.analysis.whole_pass import WholePass
 from transformer.interventions import Intervention, compile_interventions
