@@ -22,7 +22,8 @@ _ROLLOUT_CROSS = """
 For cross-attention both stacks are followed: a position of the decoder is a mixture of source tokens and of target
 tokens, which self-attention mixes and cross-attention C draws towards what the encoder's last layer, by its own rollout
 E, has heard of. Abnar and Zuidema define no rollout for two stacks; both sentences share a row as in Ferrando et al.
-(2022), *Towards Opening the Black Box of Neural Machine Translation*.
+(2022), *Towards Opening the Black Box of Neural Machine Translation*. They roll out measured contributions; here it is
+raw weights and half the residual.
 """
 _ENTROPY = """
 A row of weights is a distribution over keys; its entropy says how widely the head looks while it is at that token.

@@ -4,7 +4,7 @@ and so on, and which heads look alike. One teacher-forced pass a batch, real pos
 Mean weights by the key's place are those of Clark et al. (2019, "What Does BERT Look At?", section 3); the share of
 rows whose largest weight lies there is the measure by which Voita et al. (2019, "Analyzing Multi-Head Self-Attention",
 section 5.1) call a head positional; alignment from the row that writes a word, and from the one that reads it, are
-compared by Kobayashi et al. (2020, "Attention is Not Only a Weight", section 5).
+compared by Kobayashi et al. (2020, "Attention is Not Only a Weight", for Transformer-based translation).
 """
 
 from collections.abc import Mapping, Sequence

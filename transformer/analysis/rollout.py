@@ -1,12 +1,12 @@
 """Attention rollout: which input tokens a position can have heard of, through all layers up to one.
 
-Abnar and Zuidema (2020), "Quantifying Attention Flow in Transformers", section 3. It takes a layer for the mean of its
-heads and a residual that counts as much as they do: no values, no feed-forwards, no norms. What a head looks at and
-what it passes on are different things, so a rollout is a picture of the paths, not of effects.
+Abnar and Zuidema (2020), "Quantifying Attention Flow in Transformers", ACL 2020, section 3: the heads of a layer are
+averaged, the residual enters as the identity, A = 0.5 W + 0.5 I, and rollout is the product of these from the input up
+(eq. 1 with j = 0). No values, no feed-forwards, no norms: what a head looks at and what it passes on are different
+things, so a rollout is a picture of the paths, not of effects.
 
-Here W is the mean of a block's heads, those that are off counting as 0, and the residual enters as the identity:
-A = (W + I) / 2, each row then divided by its sum (which is 1 unless heads are off or the row is fully masked).
-A block without a residual has A = W. Rollout through layer l is A_l A_(l-1) ... A_0.
+Ours, and not in the paper: heads that are off count as 0 in the mean W, each row is then divided by its sum (which is
+1 unless heads are off or the row is fully masked), and a block without a residual has A = W.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ class CrossRollout:
 def rollout(weights: Float[ndarray, "layer head query query"], residual: Sequence[bool]) -> ndarray:
     """The rollout of a self-attention stack through each layer [layer query key], in float64.
 
-    `residual` says of each layer whether its block has one. The encoder's is Abnar and Zuidema's own; the decoder's is
-    the same product of its causal self-attention, as if there were no cross-attention.
+    `residual` says of each layer whether its block has one. Abnar and Zuidema define it for one stack of
+    self-attention; the decoder's here is the same product of its causal one, as if there were no cross-attention.
     """
     heard = np.eye(weights.shape[-1])
     through = []
@@ -55,9 +55,12 @@ def cross_rollout(
     position becomes (C E + what it was) / 2, where C is the mean of the cross-attention's heads and E the encoder's
     rollout through its last layer: attending to the encoder's output is attending to what that output had heard of.
     A row of source and target parts together is divided by its sum. So the source part alone sums to less than 1: the
-    rest of the position stems from the target tokens before it. Abnar and Zuidema define no rollout for two stacks;
-    mixing both sentences in one row follows Ferrando et al. (2022), "Towards Opening the Black Box of Neural Machine
-    Translation", who do so with other contributions than raw weights.
+    rest of the position stems from the target tokens before it. Abnar and Zuidema define no rollout for two stacks.
+    The recursion (the encoder's rollout put through cross-attention, source and target prefix side by side in a row
+    that sums to 1) is the one of Ferrando et al. (2022), "Towards Opening the Black Box of Neural Machine Translation:
+    Source and Target Interpretations of the Transformer", EMNLP 2022 (ALTI+). What goes into it is not theirs: they
+    measure each token's contribution to a block, norms and residual included; here it is raw weights, averaged over
+    heads, and half the residual.
     """
     n_query = decoder_self.shape[-1]
     heard = np.concatenate((np.zeros((n_query, len(encoder))), np.eye(n_query)), axis=1)  # -> [query source+target]

@@ -1,7 +1,8 @@
 """Queries, keys and values of one kind of attention in all layers and heads, recorded while a sentence is decoded.
 
 From the values come the norms of contributions: what a head moves at a key is its weight times a vector, and a large
-weight on a short vector moves little (Kobayashi et al., 2020, "Attention is Not Only a Weight").
+weight on a short vector moves little (Kobayashi et al., 2020, "Attention is Not Only a Weight: Analyzing Transformers
+with Vector Norms", EMNLP 2020).
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,7 @@ class Vectors:
     """False where a switch replaced the head's context, so that nothing of the row reached W_O."""
 
     def contributions(self, weights: Float[ndarray, "layer head query key"]) -> Float[ndarray, "layer head query key"]:
-        """||alpha v W_O|| of every cell (Kobayashi et al., 2020, section 3): weight times length, in float32.
+        """||alpha v W_O|| of every cell (Kobayashi et al., 2020): weight times length, in float32.
 
         W_O's bias is in no cell's contribution. 0 where nothing of the row reached the output.
         """
