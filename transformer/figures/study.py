@@ -100,7 +100,7 @@ def _shade_training(fig: go.Figure, trained_to: int, dark: bool) -> None:
     colours = theme.palette(dark)
     fig.add_vrect(x0=0.5, x1=trained_to + 0.5, fillcolor=colours.line, opacity=0.35, line_width=0, layer="below")
     fig.add_annotation(
-        text="lengths of training", x=trained_to + 0.35, y=0.0, yref="paper", xanchor="right", yanchor="bottom",
+        text="lengths of training", x=trained_to + 0.35, y=60, xanchor="right", yanchor="middle",
         showarrow=False, font={"color": colours.quiet, "size": 12},
     )  # fmt: skip
 
