@@ -10,8 +10,7 @@ from pages.common.scene import Scene
 from pages.common.step_choices import Choices
 from pages.common.step_loading import Usual, get_usual
 from pages.common.step_roads import Walk
-from pages.common.step_view import N_CANDIDATES, candidates_figure, next_of_reference, row_figure
-from transformer.analysis.candidates import candidates
+from pages.common.step_view import N_CANDIDATES, candidates_figure, next_of_reference, row_figure, step_candidates
 from transformer.figures.tables import Table, numbered
 from transformer.lab import AttentionKind
 
@@ -56,7 +55,7 @@ def _candidates(scene: Scene, walk: Walk, chosen: Choices) -> Away:
         f"figure = candidate_bars(tokens, numbers, written=written{more})",
     ]
     figure = candidates_figure(scene, walk, chosen, usual)
-    found = candidates(walk.road.log_probs[step], N_CANDIDATES, {walk.written} | ({wanted} - {None}))
+    found = step_candidates(scene, walk, chosen)
     tokens = numbered([scene.lab.tokenizer.piece(token) for token in found.ids])
     table = Table("probability", np.array(found.probabilities)[:, None], tokens, ["probability"])
     name = f"{scene.lab.name}-step{step}-candidates"

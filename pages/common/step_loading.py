@@ -91,7 +91,8 @@ def _measurements() -> dict[tuple, Measured]:
 def _usual(name: str, age: int, text: str, switches: tuple[str, ...], forced: tuple[tuple[int, int], ...]) -> Usual:
     lab = loading.get_lab(name)
     road = loading.get_road(lab, text, switches, forced)
-    weights = {kind: attention.weights for kind, attention in lab.attention_on(road, ()).items()}
+    found = lab.attention_on(road, ())
+    weights: dict[AttentionKind, ndarray] = {kind: attention.weights for kind, attention in found.items()}
     return Usual(lab.without_switches(road), weights)
 
 

@@ -98,8 +98,7 @@ def choose_reference(scene: Scene, walk: Walk, chosen: Choices) -> None:
 
 
 def _show_candidates(scene: Scene, walk: Walk, chosen: Choices, usual: Usual | None) -> None:
-    row, written = walk.road.log_probs[walk.step], walk.written
-    found = candidates(row, N_CANDIDATES, {written} | ({next_of_reference(scene, walk, chosen)} - {None}))
+    found = step_candidates(scene, walk, chosen)
     st.caption("Candidates · click one to force it")
     figure = candidates_figure(scene, walk, chosen, usual)
     key = f"candidates-{walk.index}-{walk.step}-{len(walk.roads)}"
@@ -113,14 +112,20 @@ def _show_candidates(scene: Scene, walk: Walk, chosen: Choices, usual: Usual | N
     st.markdown(_said(scene, walk, found))
 
 
+def step_candidates(scene: Scene, walk: Walk, chosen: Choices) -> Candidates:
+    """The most probable tokens of this step, with the written one and the reference's."""
+    reference = next_of_reference(scene, walk, chosen)
+    wanted = {walk.written} if reference is None else {walk.written, reference}
+    return candidates(walk.road.log_probs[walk.step], N_CANDIDATES, wanted)
+
+
 def candidates_figure(scene: Scene, walk: Walk, chosen: Choices, usual: Usual | None) -> go.Figure:
     """The bars of what could be written at this step."""
-    row, written, reference = walk.road.log_probs[walk.step], walk.written, next_of_reference(scene, walk, chosen)
-    found = candidates(row, N_CANDIDATES, {written} | ({reference} - {None}))
+    found, reference = step_candidates(scene, walk, chosen), next_of_reference(scene, walk, chosen)
     return candidate_bars(
         [scene.lab.tokenizer.piece(token) for token in found.ids],
         found.probabilities,
-        written=found.ids.index(written),
+        written=found.ids.index(walk.written),
         reference=None if reference is None else found.ids.index(reference),
         before=None if usual is None else [_probability(usual.log_probs[walk.step], token) for token in found.ids],
         logarithmic=chosen.scale == "log",

@@ -12,8 +12,8 @@ from transformer.figures import theme
 from transformer.figures.labels import axis_labels, exact, hover_label, label_width
 from transformer.figures.theme import Kind
 
-_ROW, _TOP = 24, 44
-"""Pixels: a bar with its share of the gap; above the bars."""
+_ROW, _TOP, _LEAST_ROW, _MANY = 24, 44, 14, 20
+"""Pixels: a bar with its share of the gap; above the bars; the smallest bar, where there are more than so many."""
 _LEAST = 1e-9
 """Where a logarithmic axis ends at the latest."""
 
@@ -102,6 +102,7 @@ def _marks(x: Any, values: Sequence[object], name: str, colours: theme.Palette) 
 def _figure(traces: Sequence[dict[str, Any]], labels: Sequence[str], axis: dict[str, Any], dark: bool) -> go.Figure:
     """The figure, made in one go: each change of one that is there already costs milliseconds."""
     colours = theme.palette(dark)
+    row = _ROW if len(labels) <= _MANY else max(_LEAST_ROW, _ROW * _MANY / len(labels))
     left = label_width(labels) * 13 * 0.6 + 20
     grid = {
         "showgrid": True, "gridcolor": colours.line, "showline": False, "ticks": "", "side": "top",
@@ -110,7 +111,7 @@ def _figure(traces: Sequence[dict[str, Any]], labels: Sequence[str], axis: dict[
     rows = {
         "tickvals": list(range(len(labels))),
         "ticktext": axis_labels(labels, quiet=colours.quiet, faint=colours.faint),
-        "tickfont": {"size": 13, "family": theme.MONOSPACE},
+        "tickfont": {"size": min(13, round(0.8 * row)), "family": theme.MONOSPACE},
         "range": [len(labels) - 0.5, -0.5],
         "showline": False,
         "ticks": "",
@@ -120,7 +121,7 @@ def _figure(traces: Sequence[dict[str, Any]], labels: Sequence[str], axis: dict[
     layout = {
         "xaxis": grid | axis,
         "yaxis": rows,
-        "height": round(_TOP + 24 + max(len(labels), 2) * _ROW),
+        "height": round(_TOP + 24 + max(len(labels), 2) * row),
         "margin": {"l": left, "r": 8, "t": _TOP + 12, "b": 8, "autoexpand": False},
         "bargap": 0.3,
         "dragmode": False,
