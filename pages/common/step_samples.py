@@ -26,6 +26,8 @@ from transformer.interventions import Intervention
 N_SAMPLES = 100
 _SHOWN = 12
 """Different outputs that are listed."""
+_LONGEST = 160
+"""Characters of an output in the list; the tree and what is taken away have all."""
 
 
 def choose_draw(chosen: Choices) -> None:
@@ -99,10 +101,12 @@ def _show_outputs(scene: Scene, chosen: Choices, draw: Draw) -> None:
     lines = []
     for drawn in found[:_SHOWN]:
         notes = " · greedy's" * (drawn.ids == greedy)
+        if drawn.ids[-1] != scene.lab.model.config.eos_id:
+            notes += f" · no end mark: cut off at {len(drawn.ids)} tokens"
         if usual is not None:
             notes += f" · without the switches {usual.get(drawn.ids, 0)} ×"
         lines.append(
-            f"**{drawn.count} ×** {wording.plain(_text(scene, drawn)) or '*(nothing was written)*'}  \n"
+            f"**{drawn.count} ×** {wording.plain(_shortened(_text(scene, drawn))) or '*(nothing was written)*'}  \n"
             f":gray[{wording.number(drawn.log_prob)} nats{notes}]"
         )
     if len(found) > _SHOWN:
@@ -162,6 +166,10 @@ def _drawn(scene: Scene, chosen: Choices, draw: Draw, switches: Sequence[Interve
 
 def _draw(chosen: Choices) -> Draw:
     return Draw(temperature=chosen.temperature, top_k=chosen.top_k, top_p=chosen.top_p, min_p=chosen.min_p)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _text(scene: Scene, drawn: Drawn) -> str:
