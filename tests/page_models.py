@@ -1,6 +1,7 @@
 """Untrained models for the page tests, and the app opened on one of them. What pages say must hold for any weights."""
 
 import json
+import shutil
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,7 @@ from transformer.state import weights_of
 from transformer.tokenizer import Tokenizer
 
 APP = Path(__file__).parents[1] / "app.py"
-PRONOUNS, REVERSE = "untrained-pronouns", "untrained-reverse"
+PRONOUNS, REVERSE, OTHER_SEED = "untrained-pronouns", "untrained-reverse", "other-seed"
 CLASSIC = "The animal did not cross the street because it was too tired."
 WIDE = "The animal did not cross the street because it was too wide."
 WAIT_S = 60.0
@@ -36,6 +37,17 @@ def save_untrained(runs: Path, seed: int = 0) -> None:
     """Writes one model of English sentences (two layers) and one of symbols (one layer) into a folder of runs."""
     _save(runs / PRONOUNS, "pronouns-en-fr", n_layers=2, seed=seed)
     _save(runs / REVERSE, "reverse", n_layers=1, seed=seed + 1)
+
+
+def save_other_seed(runs: Path, elsewhere: Path) -> None:
+    """Writes the first model once more, out of another seed, beside those of `save_untrained`: a run that ended, with
+    the first model's weights as its snapshot of step 10 and its own as that of step 200."""
+    save_untrained(elsewhere, seed=7)
+    shutil.copytree(elsewhere / PRONOUNS, runs / OTHER_SEED)
+    (runs / OTHER_SEED / "snapshots").mkdir()
+    for step, model in ((10, PRONOUNS), (200, OTHER_SEED)):
+        shutil.copy(runs / model / "weights.safetensors", runs / OTHER_SEED / "snapshots" / f"{step}.safetensors")
+    (runs / OTHER_SEED / "status.json").write_text('{"state": "finished"}')
 
 
 def _save(folder: Path, corpus: str, *, n_layers: int, seed: int) -> None:

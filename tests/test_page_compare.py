@@ -1,32 +1,31 @@
 """Two at once: every control, heads matched before they are compared, and no difference where tokens do not align."""
 
-import json
-import shutil
-
 import pytest
-from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, save_untrained, texts
+from page_models import (
+    CLASSIC,
+    OTHER_SEED,
+    PRONOUNS,
+    REVERSE,
+    WIDE,
+    checked,
+    open_page,
+    save_other_seed,
+    save_untrained,
+    texts,
+)
 
 from pages.common.two_choices import Choices, read
 from pages.common.wording import number
 from transformer.checkpoint import load_checkpoint
 from transformer.lab import Lab, load
-from transformer.run_status import STATUS_FILE
-
-OTHER = "other-seed"
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """Two untrained models of one corpus from two seeds, one of another corpus, and a run with two snapshots."""
-    folder, second = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("second")
+    folder = tmp_path_factory.mktemp("runs")
     save_untrained(folder)
-    save_untrained(second, seed=7)
-    shutil.copytree(second / PRONOUNS, folder / OTHER)
-    kept = folder / OTHER / "snapshots"
-    kept.mkdir()
-    for step, source in ((10, folder / PRONOUNS), (200, folder / OTHER)):
-        shutil.copy(source / "weights.safetensors", kept / f"{step}.safetensors")
-    (folder / OTHER / STATUS_FILE).write_text(json.dumps({"state": "finished"}))
+    save_other_seed(folder, tmp_path_factory.mktemp("second"))
     return folder
 
 
@@ -37,7 +36,7 @@ def models(runs, monkeypatch):
 
 
 def two(**parameters):
-    return open_page("compare", **{"model": PRONOUNS, "text": CLASSIC, "other": OTHER, **parameters})
+    return open_page("compare", **{"model": PRONOUNS, "text": CLASSIC, "other": OTHER_SEED, **parameters})
 
 
 def said(at):
@@ -57,7 +56,7 @@ def test_heads_of_two_seeds_are_matched_before_they_are_compared():
 def test_different_outputs_are_compared_on_the_same_words_and_labelled():
     at = two(kind="cross")
     assert "right minus left" in said(at)
-    same = load(PRONOUNS).inspect(CLASSIC).target_ids == load(OTHER).inspect(CLASSIC).target_ids
+    same = load(PRONOUNS).inspect(CLASSIC).target_ids == load(OTHER_SEED).inspect(CLASSIC).target_ids
     assert ("teacher-forced" in said(at)) == (not same)
 
 
@@ -81,12 +80,12 @@ def test_two_sentences_go_through_one_model_and_are_aligned():
 
 
 def test_two_steps_of_one_run_stand_side_by_side():
-    at = two(model=OTHER, other=OTHER)
+    at = two(model=OTHER_SEED, other=OTHER_SEED)
     at = checked(at.selectbox(key="two-other-at").set_value("10").run())
     assert at.query_params["other_at"] == "10"
     assert "**other-seed, step 10** · layer" in said(at)
     expected = load(PRONOUNS).inspect(CLASSIC).translation  # whose weights this snapshot has
-    folder = load(OTHER).checkpoint.folder
+    folder = load(OTHER_SEED).checkpoint.folder
     snapshot = Lab(load_checkpoint(folder, weights=folder / "snapshots" / "10.safetensors"))
     assert snapshot.inspect(CLASSIC).translation == expected
     at = checked(at.selectbox(key="two-at").set_value("200").run())

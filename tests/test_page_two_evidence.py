@@ -1,37 +1,42 @@
 """Two at once: every figure is proved and taken away, whatever stands on its two sides."""
 
 import dataclasses
-import shutil
 
 import numpy as np
 import pytest
 from page_exports import figures, opened, run_lines, same_figure
-from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, save_untrained, texts
+from page_models import (
+    CLASSIC,
+    OTHER_SEED,
+    PRONOUNS,
+    REVERSE,
+    WIDE,
+    checked,
+    open_page,
+    save_other_seed,
+    save_untrained,
+    texts,
+)
 
 from transformer.lab import Lab
 
-OTHER = "other-seed"
 SIDES = {
-    "seeds": {"other": OTHER},
-    "switched": {"other": OTHER, "switch": ["off:decoder.0.cross:1", "row:encoder.0.self.1:2:uniform"]},
-    "without a causal mask": {"other": OTHER, "switch": "mask:causal"},
+    "seeds": {"other": OTHER_SEED},
+    "switched": {"other": OTHER_SEED, "switch": ["off:decoder.0.cross:1", "row:encoder.0.self.1:2:uniform"]},
+    "without a causal mask": {"other": OTHER_SEED, "switch": "mask:causal"},
     "sentences": {"two": "sentences", "other_text": WIDE},
     "sentences of other lengths": {"two": "sentences", "other_text": "The animal crossed the street."},
-    "steps": {"model": OTHER, "other": OTHER, "other_at": "10"},
+    "steps": {"model": OTHER_SEED, "other": OTHER_SEED, "other_at": "10"},
     "vocabularies": {"other": REVERSE},
 }
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Two untrained models of one corpus from two seeds, one of another corpus, and a snapshot."""
-    folder, second = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("second")
+    """Two untrained models of one corpus from two seeds, one of another corpus, and snapshots."""
+    folder = tmp_path_factory.mktemp("runs")
     save_untrained(folder)
-    save_untrained(second, seed=7)
-    shutil.copytree(second / PRONOUNS, folder / OTHER)
-    (folder / OTHER / "snapshots").mkdir()
-    shutil.copy(folder / PRONOUNS / "weights.safetensors", folder / OTHER / "snapshots" / "10.safetensors")
-    (folder / OTHER / "status.json").write_text('{"state": "finished"}')
+    save_other_seed(folder, tmp_path_factory.mktemp("second"))
     return folder
 
 
@@ -76,9 +81,9 @@ def test_a_corrupted_side_turns_the_checks_red(monkeypatch):
         found["encoder_self"] = dataclasses.replace(found["encoder_self"], weights=weights)
         return found
 
-    proved(kind="encoder_self", other=OTHER, head="1")  # what is drawn is remembered honestly
+    proved(kind="encoder_self", other=OTHER_SEED, head="1")  # what is drawn is remembered honestly
     monkeypatch.setattr(Lab, "attention_on", attention_on)
-    said = texts(proved(kind="encoder_self", other=OTHER, head="1")).replace("\\", "")
+    said = texts(proved(kind="encoder_self", other=OTHER_SEED, head="1")).replace("\\", "")
     assert ":red[**Each distance is the mean Jensen-Shannon distance" in said
 
 

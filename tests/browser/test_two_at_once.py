@@ -5,26 +5,18 @@ import shutil
 
 import pytest
 from app_server import Server
-from page_models import CLASSIC, PRONOUNS, WIDE, save_untrained
+from page_models import CLASSIC, OTHER_SEED, PRONOUNS, WIDE, save_other_seed
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
-
-OTHER = "other-seed"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def other_seed(server: Server, tmp_path_factory: pytest.TempPathFactory):
     """Another model of the same corpus, with two snapshots, for as long as these tests run."""
-    elsewhere, folder = tmp_path_factory.mktemp("second"), server.runs / OTHER
-    save_untrained(elsewhere, seed=7)
-    shutil.copytree(elsewhere / PRONOUNS, folder)
-    (folder / "snapshots").mkdir()
-    for step, model in ((10, server.runs / PRONOUNS), (200, folder)):
-        shutil.copy(model / "weights.safetensors", folder / "snapshots" / f"{step}.safetensors")
-    (folder / "status.json").write_text('{"state": "finished"}')
+    save_other_seed(server.runs, tmp_path_factory.mktemp("second"))
     yield
-    shutil.rmtree(folder)
+    shutil.rmtree(server.runs / OTHER_SEED)
 
 
 def drawn(page: Page, key: str):
@@ -32,20 +24,20 @@ def drawn(page: Page, key: str):
 
 
 def test_two_models_are_drawn_with_their_difference_and_reopened_by_link(page: Page, server: Server):
-    page.goto(server.link("two-at-once", model=PRONOUNS, text=CLASSIC, other=OTHER, kind="encoder_self"))
+    page.goto(server.link("two-at-once", model=PRONOUNS, text=CLASSIC, other=OTHER_SEED, kind="encoder_self"))
     for key in ("two-left", "two-right", "two-difference", "two-matching"):
         expect(drawn(page, key)).to_be_attached()
     expect(page.get_by_text("Encoder self-attention · right minus left")).to_be_visible()
     page.get_by_text("The same place", exact=True).click()
-    expect(page.get_by_text(f"{OTHER} · layer 1 · head 0")).to_be_visible()
+    expect(page.get_by_text(f"{OTHER_SEED} · layer 1 · head 0")).to_be_visible()
     expect(page).to_have_url(re.compile("pairing=same"))
     page.goto(page.url)
-    expect(page.get_by_text(f"{OTHER} · layer 1 · head 0")).to_be_visible()
+    expect(page.get_by_text(f"{OTHER_SEED} · layer 1 · head 0")).to_be_visible()
     expect(page.get_by_role("radio", name="The same place")).to_be_checked()
 
 
 def test_another_sentence_goes_through_the_same_model(page: Page, server: Server):
-    page.goto(server.link("two-at-once", model=PRONOUNS, text=CLASSIC, other=OTHER, kind="encoder_self"))
+    page.goto(server.link("two-at-once", model=PRONOUNS, text=CLASSIC, other=OTHER_SEED, kind="encoder_self"))
     expect(drawn(page, "two-matching")).to_be_attached()
     page.get_by_text("Two sentences", exact=True).click()
     field = page.get_by_role("textbox", name="The other sentence")
@@ -59,11 +51,11 @@ def test_another_sentence_goes_through_the_same_model(page: Page, server: Server
 
 
 def test_two_steps_of_a_run_are_chosen_and_proved(page: Page, server: Server):
-    page.goto(server.link("two-at-once", model=OTHER, text=CLASSIC, other=OTHER))
+    page.goto(server.link("two-at-once", model=OTHER_SEED, text=CLASSIC, other=OTHER_SEED))
     expect(page.get_by_text("the largest difference is exactly 0")).to_be_visible()
     page.locator(".st-key-two-other-at").get_by_role("combobox").click()
     page.get_by_role("option", name="step 10", exact=True).click()
-    expect(page.get_by_text(f"{OTHER}, step 10 · layer 1 · head 0")).to_be_visible()
+    expect(page.get_by_text(f"{OTHER_SEED}, step 10 · layer 1 · head 0")).to_be_visible()
     expect(drawn(page, "two-difference")).to_be_attached()
     expect(page).to_have_url(re.compile("other_at=10"))
     page.locator(".st-key-proof-two-difference").get_by_role("button").click()
@@ -71,7 +63,7 @@ def test_two_steps_of_a_run_are_chosen_and_proved(page: Page, server: Server):
 
 
 def test_the_difference_is_taken_away(page: Page, server: Server):
-    page.goto(server.link("two-at-once", model=PRONOUNS, text=CLASSIC, other=OTHER, kind="encoder_self"))
+    page.goto(server.link("two-at-once", model=PRONOUNS, text=CLASSIC, other=OTHER_SEED, kind="encoder_self"))
     page.locator(".st-key-take-two-difference").get_by_role("button").click()
     expect(page.locator(".st-key-take-two-difference-chart .js-plotly-plot")).to_be_visible()
     for name in ("PNG", "SVG", "CSV"):
