@@ -22,8 +22,8 @@ if batch is not None:
     draw_batch(scene, leak, texts)
     switch_masks(scene)
     controls.choose_kind(scene)
-    draw_masks(scene, leak, texts, chosen)
-    take_masks_away(scene, leak, texts, chosen)
+    with draw_masks(scene, leak, texts, chosen):
+        take_masks_away(scene, leak, texts, chosen)
     tell_leak(scene, leak, texts)
     tell_forcing(scene)
     row = get_empty_row(scene.lab, scene.view.text)

@@ -49,7 +49,7 @@ _QUANTITIES = {
 
 def draw_worth(scene: Scene, chosen: Choices) -> None:
     """The whole section."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         segments("worth", "Measured by", _WORTHS, chosen.worth)
         segments("removal", "A removed head is set to", _REMOVALS, chosen.removal)
     if chosen.removal == "mean" and not _say_means(scene):

@@ -72,7 +72,7 @@ def choose_batch(scene: Scene, chosen: Beside) -> tuple[tuple[str, ...], Leak] |
     lines = [line.strip() for line in chosen.text.splitlines() if line.strip()]
     offered = [text for text in loading.examples(scene.lab) if text != scene.view.text]
     offered.sort(key=lambda text: len(text.split()))
-    others = lines or [offered[0], offered[len(offered) // 2]] if offered else lines
+    others = lines or list(dict.fromkeys(offered[i] for i in (0, len(offered) // 2))) if offered else lines
     texts = (scene.view.text, *others[: MOST_SENTENCES - 1])
     fields.lines(
         "Other sentences of the batch, one a line",
@@ -94,7 +94,7 @@ def switch_masks(scene: Scene) -> None:
     """A toggle for each mask; off is a switch like all others and travels to the other pages."""
     off = {spec.mask for spec in masks_off(scene)}
     never = set() if scene.lab.model.config.causal_mask else {"causal"}
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         for mask, label in _TOGGLES.items():
             if mask in never:
                 st.toggle(label, key=f"mask-never-{mask}", disabled=True, help="This model was trained without it.")
@@ -115,8 +115,8 @@ def draw_batch(scene: Scene, leak: Leak, texts: Sequence[str]) -> None:
     prove_batch(scene, leak, texts)
 
 
-def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside) -> None:
-    """The masks of one sentence that combine into what the pass applied."""
+def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside) -> DeltaGenerator:
+    """The masks of one sentence that combine into what the pass applied; the row of buttons under them."""
     row = min(chosen.row, len(texts) - 1)
     fields.box(
         "Sentence",
@@ -151,7 +151,10 @@ def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside)
     causal_said = "" if has_causal else f" {KIND_NAMES[kind]} has no causal mask: {why}."
     st.caption(f"Coloured cells may attend, struck ones may not. The combination is {same}.{causal_said}")
     causal_on = has_causal and "causal" not in off
-    prove_combined(scene, asking, asked, applied, combined, padding=not padding_off, causal=causal_on)
+    buttons = st.container(horizontal=True, gap="small")
+    with buttons:
+        prove_combined(scene, asking, asked, applied, combined, padding=not padding_off, causal=causal_on)
+    return buttons
 
 
 def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
