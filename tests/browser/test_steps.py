@@ -48,6 +48,9 @@ def test_the_beam_grows_a_tree_and_a_result_is_walked(server: Server, page: Page
     points = page.locator(".js-plotly-plot .scatterlayer .point")
     expect(points.first).to_be_visible()
     assert points.count() > 20
+    points.nth(2).click(force=True)
+    parameter(page, "node", r"\d+")
+    expect(page.locator(".st-key-walk-hypothesis")).to_be_visible()
     page.get_by_role("button", name="Walk").nth(1).click()
     parameter(page, "road", "1")
     expect(page.get_by_text("was forced here")).to_be_visible()
