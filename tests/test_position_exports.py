@@ -108,6 +108,11 @@ def test_the_lines_of_python_make_the_parts_of_the_scores(stack):
     assert np.abs(sum(made["numbers"][:4]) - made["numbers"][4]).max() < 1e-4
 
 
+@pytest.mark.parametrize("key", ["take-compared", "take-shift"])
+def test_the_lines_of_python_make_what_breaking_the_positions_did(key):
+    same(opened(positions(section="break", switch="positions:encoder:remove"), key))
+
+
 def test_the_lines_of_python_make_the_curves_of_the_shipped_study():
     at = opened(positions(section="study", task="copy"), "take-learning")
     made = same(at)
