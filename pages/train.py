@@ -63,7 +63,7 @@ with recipe:
     text_field("\n".join(sentences_of(plan)), shown, notes)
     pressed = st.button("Train", type="primary", width="stretch", disabled=bool(wrong), icon=":material/play_arrow:")
     if wrong:
-        st.caption(f"To be put right first: {', '.join(LABELS[name] for name in wrong)}.")
+        st.caption(f"To be put right first: {', '.join(f'“{LABELS[name]}”' for name in LABELS if name in wrong)}.")
     else:
         costs = costs_of(plan, sentences_of(plan), at_work(found))
         forecast_line(plan, costs)

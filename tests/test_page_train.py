@@ -108,6 +108,26 @@ def test_a_bad_setting_is_refused_at_its_field_and_nothing_is_lost(name, value, 
     assert shows(at, name) == value and field(at, "seed").value == 5
 
 
+@pytest.mark.parametrize(("typed", "steps"), [("20,000", 20_000), ("1e3", 1_000), (" 40 ", 40)])
+def test_a_number_may_be_typed_as_people_write_it(typed, steps):
+    at = checked(field(open_page("train"), "steps").set_value(typed).run())
+    assert shows(at, "steps") == steps and at.query_params["steps"] == str(steps) and not train_button(at).disabled
+
+
+def test_what_is_no_number_stays_in_its_field_and_is_refused_there():
+    at = checked(field(open_page("train", seconds="9"), "seconds").set_value("soon").run())
+    assert plain("“soon” is not a number") in texts(at) and "“End after, seconds”" in texts(at)
+    assert field(at, "seconds").value == "soon" and train_button(at).disabled
+    at = checked(field(at, "corpus").set_value("copy").run())
+    assert shows(at, "seconds") is None and not train_button(at).disabled
+
+
+def test_a_fraction_where_a_whole_number_belongs_is_refused_with_the_nearest():
+    at = fill(open_page("train"), "d_model", 64.5)
+    assert plain("d_model (64.5) must be a whole number: take 64.") in texts(at) and train_button(at).disabled
+    assert field(at, "d_model").value == 64.5
+
+
 def test_a_contradiction_of_two_fields_is_refused():
     at = fill(open_page("train", seconds="9"), "steps", None)
     assert "no known last step" in texts(at) and train_button(at).disabled

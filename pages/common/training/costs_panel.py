@@ -48,7 +48,11 @@ def costs_panel(plan: Plan, found: Costs) -> None:
         ),
         *_time_rows(known, train),
     ]
-    lines = ["| | | |", "|---|---:|---|", *(f"| {a} | **{b}** | {wording.plain(c)} |" for a, b, c in rows)]
+    lines = [
+        "| what | how much | of which |",
+        "|---|---:|---|",
+        *(f"| {a} | **{b}** | {wording.plain(c)} |" for a, b, c in rows),
+    ]
     st.markdown("\n".join(lines))
     if not isinstance(known, Rehearsal):
         st.caption("The time shows up here once it has been measured.")

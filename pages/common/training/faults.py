@@ -146,11 +146,11 @@ def _uneven_heads(plan: Plan) -> dict[str, str]:
 
 def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
     """What the configs themselves refuse, each other field tried on its own with the recommended rest."""
-    recipe = recipe_for(plan.corpus)
+    base = recipe_for(plan.corpus)
     corpus = {} if "corpus" in known else plan.corpus_values()
     settings = (
-        (recipe.model, plan.model_values()),
-        (recipe.train, plan.train_values()),
+        (base.model, plan.model_values()),
+        (base.train, plan.train_values()),
         (CorpusConfig(), corpus),
     )
     found: dict[str, str] = {}
@@ -169,7 +169,12 @@ def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
             except ValueError as error:
                 called = f"{NOUNS.get(field, LABELS[field])} ({value:g})"
                 said = str(error).replace(f"{name} ({value!r})", called).rstrip(".")
-                found[field] = f"{said}; the recipe has {_shown(getattr(recommended(plan.corpus), field))}."
+                recipe = getattr(recommended(plan.corpus), field)
+                if recipe is not None:
+                    said += f"; the recipe has {_shown(recipe)}"
+                elif "empty" not in said:
+                    said += ", or leave the field empty"
+                found[field] = f"{said}."
     return found
 
 

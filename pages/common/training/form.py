@@ -9,7 +9,7 @@ from pages.common.fields import box, line, lines, number, toggle
 from pages.common.scene import say
 from pages.common.training import corpora
 from pages.common.training.memory import change, change_part, key_of, memory, type_number
-from pages.common.training.plan_fields import CHOICES, LABELS, MAY_BE_EMPTY, WHOLE, Part
+from pages.common.training.plan_fields import CHOICES, LABELS, MAY_BE_EMPTY, Part
 from pages.common.training.plan_text import written
 from pages.common.visitor import visitor
 from transformer.devices import devices_present
@@ -110,8 +110,8 @@ def part_switches(left_out: Collection[Part]) -> None:
 def field(name: str) -> None:
     """One field, which shows what the plan has.
 
-    A number that may be left out is typed as text: a number field of the browser's own that has a default cannot be
-    emptied, and one without a default may lose its number (`pages/common/fields.py`).
+    To the browser no number has to be whole: it would read 1e3 and 1.5 as 1. A number that may be left out is typed
+    as text: a field for numbers that has a default cannot be emptied, and one without may lose its number (fields.py).
     """
     now = memory()
     value, label, key, help = getattr(now.plan, name), LABELS[name], key_of(name), HELP.get(name)
@@ -121,10 +121,8 @@ def field(name: str) -> None:
         typed = now.drafts.get(name, written(value))
         line(label, typed, partial(type_number, name), key=key, placeholder=PLACEHOLDERS[name], help=help)
     else:
-        whole = name in WHOLE and (value is None or float(value).is_integer())
-        kind, step = int if whole else float, STEPS.get(name, 1)
-        shown = None if value is None else kind(value)
-        number(label, shown, partial(change, name), key=key, step=kind(step), format="%d" if whole else "%g", help=help)
+        shown, step = None if value is None else float(value), float(STEPS.get(name, 1))
+        number(label, shown, partial(change, name), key=key, step=step, format="%g", help=help)
 
 
 def _choice(name: str, value: str) -> None:

@@ -1,5 +1,6 @@
 """What the Train page remembers of a visitor, kept equal to the URL. All its session keys live here."""
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -8,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from pages.common.training import corpora, plans
-from pages.common.training.plan_fields import PARTS
+from pages.common.training.plan_fields import PARTS, WHOLE
 from pages.common.training.plan_text import parsed
 from pages.common.training.plans import FIRST_CORPUS, Plan, recommended
 from transformer.runs import Run
@@ -20,6 +21,7 @@ LOOKS = ("run", "corpus", "costs")
 _OWN = ("run", "look")
 PARAMETERS = (*_OWN, *plans.PARAMETERS)
 """The query parameters of the Train page."""
+_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+")
 _ON_ITS_WAY_S = 3.0
 """For so long after a change of the URL the one before may still arrive. Later it is the back button."""
 
@@ -74,16 +76,16 @@ def change(name: str, value: Any) -> None:
         case "sentences":
             now.plan = replace(now.plan, sentences=plans.lines_of(value))
         case _:
-            now.plan = replace(now.plan, **{name: value})
+            now.plan = replace(now.plan, **{name: plans.whole(value) if name in WHOLE else value})
     _changed(now)
 
 
 def type_number(name: str, text: str) -> None:
     """Takes over a number that was typed as text; what is no number stays in the field, and is refused there."""
-    now = memory()
+    now, typed = memory(), text.strip()
     now.drafts.pop(name, None)
     try:
-        change(name, parsed(name, text.strip()))
+        change(name, parsed(name, typed.replace(",", "") if _THOUSANDS.fullmatch(typed) else typed))
     except ValueError:
         now.drafts[name] = text
         _changed(now)
