@@ -1,13 +1,13 @@
 """Every figure of the Masks page has its badge, red where a number is wrong, and lines of Python that make it again."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, save_untrained, texts
 from random_models import random_model
-from test_page_exports import drawn, figures, opened, run_lines
+from test_page_exports import opened
+from test_page_heads_proved import same
 from test_page_proofs import proved, verdicts
 
 from transformer.analysis.leaks import is_forcing_honest
@@ -93,14 +93,3 @@ def test_the_lines_of_python_make_the_figure(which, parameters):
 
 def test_the_lines_of_python_make_the_row():
     same(opened("masks", "take-row", **HERE))
-
-
-def same(at) -> None:
-    made = run_lines(at)
-    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
-    own = json.loads(made["figure"].to_json())
-    for mine, theirs in zip(drawn(own), drawn(shown), strict=True):
-        assert np.array_equal(mine.astype(np.float32), theirs.astype(np.float32), equal_nan=True)
-    for mine, theirs in zip(own["data"], shown["data"], strict=True):
-        assert mine["type"] == theirs["type"] and mine.get("x") == theirs.get("x")
-    assert np.asarray(made["numbers"]).size > 0
