@@ -16,7 +16,7 @@ from transformer.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.decoding import greedy, teacher_forced_log_probs
 from transformer.engines import ctranslate2 as to_ctranslate2
-from transformer.engines import marian
+from transformer.engines import marian, marian_import
 from transformer.lab import Lab
 from transformer.model import Transformer
 from transformer.settings import CheckpointError, Settings
@@ -157,7 +157,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def lab(folder, tmp_path_factory):
     into = tmp_path_factory.mktemp("runs") / "opus"
-    marian.read(folder[0], "opus", into, "python -m transformer import")
+    marian_import.read(folder[0], "opus", into, "python -m transformer import")
     return Lab(load_checkpoint(into))
 
 
@@ -264,7 +264,7 @@ def copied(folder, tmp_path, drop=(), **changes):
 )
 def test_marian_folders_that_cannot_be_read_are_refused_by_name(folder, tmp_path, changes, phrase):
     with pytest.raises(CheckpointError, match=phrase):
-        marian.read(copied(folder, tmp_path, **changes), "x", tmp_path / "x", "")
+        marian_import.read(copied(folder, tmp_path, **changes), "x", tmp_path / "x", "")
     assert not (tmp_path / "x").exists()
 
 
@@ -273,16 +273,16 @@ def test_a_missing_file_is_named(folder, tmp_path, missing):
     root = copied(folder, tmp_path)
     (root / missing).unlink()
     with pytest.raises(CheckpointError, match=missing):
-        marian.read(root, "x", tmp_path / "x", "")
+        marian_import.read(root, "x", tmp_path / "x", "")
 
 
 def test_pickled_weights_are_refused_with_the_command_that_converts_them(folder, tmp_path):
     root = copied(folder, tmp_path, drop=("model.safetensors",))
     torch.save(folder[1].state_dict(), root / "pytorch_model.bin")
     with pytest.raises(CheckpointError) as refusal:
-        marian.read(root, "x", tmp_path / "x", "")
+        marian_import.read(root, "x", tmp_path / "x", "")
     assert "pickled weights are refused because reading them can run any code" in str(refusal.value)
     command = str(refusal.value).split('python -c "')[1].rstrip('"')
     exec(command, {})
-    marian.read(root, "x", tmp_path / "x", "")
+    marian_import.read(root, "x", tmp_path / "x", "")
     assert load_checkpoint(tmp_path / "x").model.n_parameters() > 0

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from transformer.checkpoint import load_checkpoint
-from transformer.engines import ctranslate2, marian
+from transformer.engines import ctranslate2, marian, marian_import
 from transformer.settings import CheckpointError, find_checkpoint, is_name, runs_folder
 
 Engine = Literal["ctranslate2", "marian"]
@@ -63,7 +63,7 @@ def import_command(arguments: list[str]) -> Callable[..., None]:
         into = runs_folder() / chosen
         if into.exists():
             raise CheckpointError(f"there is a model {chosen!r} already: say another --name")
-        marian.read(folder, chosen, into, command)
+        marian_import.read(folder, chosen, into, command)
         print(f"{chosen} is there now: python -m transformer translate --model {chosen} TEXT")
 
     return import_model
