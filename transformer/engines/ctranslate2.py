@@ -73,7 +73,7 @@ def _spec(model: Transformer) -> Any:
         (spec.decoder, model.decoder, spec.decoder.embeddings),
     ):
         embeddings.weight = _array(stack.embedding.tokens.weight)
-        side.scale_embeddings = stack.embedding.scale
+        side.scale_embeddings = stack.embedding.scale  # type: ignore[assignment]  # a number is saved as it is
         side.position_encodings.encodings = _positions(model, stack.embedding.positions)
         for layer_spec, layer in zip(side.layer, stack.layers, strict=True):
             _fill_layer(layer_spec, layer)
