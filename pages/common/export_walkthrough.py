@@ -7,8 +7,8 @@ import numpy as np
 from pages.common.exports import Away, opening_lines, papered, take_away
 from pages.common.pictures import is_dark
 from pages.common.scene import Scene
-from pages.common.walkthrough_choices import Place
-from pages.common.walkthrough_panel import kind_of, strips_of
+from pages.common.walkthrough_choices import Place, kind_of
+from pages.common.walkthrough_panel import strips_of
 from transformer.analysis.walkthrough import Opened, Shown
 from transformer.figures.labels import hover_label
 from transformer.figures.tables import Table

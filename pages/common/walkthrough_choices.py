@@ -13,6 +13,7 @@ from pages.common import wording
 from pages.common.controls import Scene
 from pages.common.state import choose, visit, write_url
 from transformer.analysis.stations import Station, n_layers, stations
+from transformer.figures.theme import Kind
 from transformer.lab import Inspection
 
 MAP = "walkthrough-map"
@@ -95,6 +96,15 @@ def place(scene: Scene, chosen: Choices) -> tuple[Place, tuple[str, ...]]:
     step = _existing("step", chosen.step, step, len(seen.target_tokens), said)
     layer = min(scene.view.layer or 0, n_layers(scene.lab.model, station.stack) - 1)
     return Place(station, order, layer, scene.head, token, step), tuple(said)
+
+
+def kind_of(place: Place) -> Kind | None:
+    """The attention to which the station belongs; None outside of attention."""
+    if place.station.block in (None, "ffn"):
+        return None
+    if place.station.block == "cross":
+        return "cross"
+    return "encoder_self" if place.station.stack == "encoder" else "decoder_self"
 
 
 def followed(inspection: Inspection) -> tuple[int, int]:

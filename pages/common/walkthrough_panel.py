@@ -13,7 +13,7 @@ from pages.common.components.walkthrough_map import walkthrough_map
 from pages.common.controls import Scene
 from pages.common.pictures import is_dark
 from pages.common.state import choose
-from pages.common.walkthrough_choices import MAP, Place, change, go_to
+from pages.common.walkthrough_choices import MAP, Place, change, go_to, kind_of
 from pages.common.walkthrough_map import STACKS, draw_map
 from pages.common.walkthrough_names import block_name, short_name
 from pages.common.walkthrough_proofs import prove_map, prove_station
@@ -22,7 +22,6 @@ from transformer.analysis.stations import missing_stations, n_layers, switches_a
 from transformer.analysis.walkthrough import Opened, Shown, open_station
 from transformer.analysis.whole_pass import WholePass
 from transformer.figures.labels import hover_label
-from transformer.figures.theme import Kind
 from transformer.figures.walkthrough import Scale, Strip, strips_figure
 from transformer.taps import Stack
 
@@ -212,15 +211,6 @@ def _tokens(scene: Scene, place: Place, axis: str) -> Sequence[str] | None:
 def _draw(strips: Sequence[Strip], place: Place, key: str) -> None:
     safe = [replace(strip, name=hover_label(strip.name)) for strip in strips]
     scrolling_figure(strips_figure(safe, kind=kind_of(place), dark=is_dark()), key=key)
-
-
-def kind_of(place: Place) -> Kind | None:
-    """The attention to which the station belongs; None outside of attention."""
-    if place.station.block in (None, "ffn"):
-        return None
-    if place.station.block == "cross":
-        return "cross"
-    return "encoder_self" if place.station.stack == "encoder" else "decoder_self"
 
 
 def _shapes(values: Sequence[Shown]) -> str:

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 
 from pages.common.proofs import badge
 from pages.common.scene import Scene
-from pages.common.walkthrough_choices import Place
+from pages.common.walkthrough_choices import Place, kind_of
 from transformer.analysis.proofs import Proof, agree
 from transformer.analysis.walkthrough import open_station, prove_stations, prove_unrecorded
 from transformer.analysis.whole_pass import WholePass
-from transformer.inspection import KIND_SITES
 
 
 def prove_map(scene: Scene, walk: WholePass) -> None:
@@ -25,9 +24,9 @@ def prove_station(scene: Scene, place: Place, walk: WholePass) -> None:
         found = open_station(scene.lab.model, walk, station, layer)
         how = f"computed again just now, in double precision: {found.proof.how}; largest difference"
         yield Proof(found.proof.claim, found.proof.measured, found.proof.tolerance, how)
-        kinds = [kind for kind, where in KIND_SITES.items() if where == (station.stack, station.block)]
-        if station.name == "weights" and not (walk.sees_later and station.stack == "decoder"):
-            recorded = scene.inspection.attention(kinds[0]).weights[layer]
+        kind = kind_of(place)
+        if kind is not None and station.name == "weights" and not (walk.sees_later and station.stack == "decoder"):
+            recorded = scene.inspection.attention(kind).weights[layer]
             how = f"{recorded.size:,} weights of all heads against those of the decoding steps"
             claim = "They are the weights that wrote the output"
             yield agree(claim, found.comes_out[0].values, recorded, 1e-5, how)
