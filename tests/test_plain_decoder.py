@@ -2,14 +2,17 @@
 
 import gc
 import weakref
+from copy import deepcopy
 
 import pytest
 import torch
 from random_models import random_ids, random_model
 
 from transformer import plain_decoder
+from transformer.config import TrainConfig
 from transformer.decoding import translate_ids
 from transformer.plain_decoder import PlainDecoder
+from transformer.state import build_optimizer
 
 KINDS = [
     *({"positions": kind} for kind in ("sinusoidal", "learned", "none", "rotary", "alibi")),
@@ -66,19 +69,31 @@ def test_rows_change_places_and_sources_leave(within, per_source, positions):
 
 
 def test_changed_weights_count_at_once():
-    model, other, (source, real) = random_model(), random_model(), sources()
+    model, other, (source, real) = random_model().requires_grad_(False), random_model(), sources()
     before = translate_ids(model, source, real, max_length=8)
     model.load_state_dict(other.state_dict())
     after = translate_ids(model, source, real, max_length=8)
     assert after == translate_ids(other, source, real, max_length=8) != before
 
 
-def test_weights_are_laid_out_once_and_go_with_their_model():
+def test_a_step_of_training_counts_at_once():
+    """A fused step leaves no trace in the versions of the weights."""
     model, (source, real) = random_model(), sources()
+    optimizer = build_optimizer(model, TrainConfig(learning_rate=0.5))
+    before = translate_ids(model, source, real, max_length=8)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    optimizer.step()
+    after = translate_ids(model, source, real, max_length=8)
+    assert after == translate_ids(deepcopy(model), source, real, max_length=8) != before
+
+
+def test_weights_are_laid_out_once_and_go_with_their_model():
+    model, (source, real) = random_model().requires_grad_(False), sources()
     translate_ids(model, source, real, max_length=3)
-    laid_out = weakref.ref(plain_decoder._KEPT[model][2])
+    laid_out = weakref.ref(plain_decoder._KEPT[model][1])
     translate_ids(model, source, real, max_length=3)
-    assert plain_decoder._KEPT[model][2] is laid_out()
+    assert plain_decoder._KEPT[model][1] is laid_out()
     del model
     gc.collect()
     assert laid_out() is None

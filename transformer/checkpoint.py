@@ -173,4 +173,4 @@ def _with_weights(config: ModelConfig, weights: Weights, path: Path) -> Transfor
         load_weights(model, weights)
     except (ValueError, RuntimeError, MemoryError) as error:
         raise CheckpointError(f"{path}: {error}") from error
-    return model.eval()
+    return model.eval().requires_grad_(False)

@@ -174,22 +174,20 @@ class _Around:
         return self._norm(torch.addmm(self._bias, context, self._across))
 
 
-_KEPT: WeakKeyDictionary[Transformer, tuple[list[nn.Parameter], list[tuple[int, int]], _Weights]] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[Transformer, tuple[list[tuple[int, int]], _Weights]] = WeakKeyDictionary()
 
 
 def _weights_of(model: Transformer) -> _Weights:
-    """The model's weights laid out; again where any was changed since."""
-    if model in _KEPT:
-        parameters, before, weights = _KEPT[model]
-        if _versions(parameters) == before:
-            return weights
-    parameters, weights = [*model.decoder.parameters(), *model.projection.parameters()], _Weights(model)
-    _KEPT[model] = parameters, _versions(parameters), weights
-    return weights
-
-
-def _versions(parameters: list[nn.Parameter]) -> list[tuple[int, int]]:
-    return [(parameter.data_ptr(), parameter._version) for parameter in parameters]
+    """The model's weights laid out: once for one at rest, again where any was changed since; always anew for one in
+    training, whose fused steps leave the versions of the weights as they were."""
+    parameters = [*model.decoder.parameters(), *model.projection.parameters()]
+    if any(parameter.requires_grad for parameter in parameters):
+        return _Weights(model)
+    now = [(parameter.data_ptr(), parameter._version) for parameter in parameters]
+    kept = _KEPT.get(model)
+    if kept is None or kept[0] != now:
+        kept = _KEPT[model] = now, _Weights(model)
+    return kept[1]
 
 
 def _linear(linear: nn.Linear) -> Map:

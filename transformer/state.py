@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import increment_version
 
 from transformer.config import ModelConfig, TrainConfig
 from transformer.data import Position
@@ -129,13 +128,13 @@ def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
         {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": config.weight_decay},
         {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
     ]
-    fused = _fused(parameters[0].device)
-    optimizer = torch.optim.AdamW(
-        groups, lr=config.learning_rate, betas=(config.beta1, config.beta2), eps=config.epsilon, fused=fused
+    return torch.optim.AdamW(
+        groups,
+        lr=config.learning_rate,
+        betas=(config.beta1, config.beta2),
+        eps=config.epsilon,
+        fused=_fused(parameters[0].device),
     )
-    if fused:  # such a step alone leaves the versions of the weights as they were, and what was made of them is stale
-        optimizer.register_step_post_hook(lambda *_: increment_version(parameters))
-    return optimizer
 
 
 def weights_of(model: nn.Module) -> Weights:
