@@ -205,7 +205,7 @@ def test_decoding_neither_keeps_gradients_nor_switches_them_off_outside():
 def test_a_forced_token_is_written_and_what_follows_is_decoded_from_it(within):
     model, (source, _) = half_trained_model(torch.float64), reversals(8)
     _, free, _ = decode(model, source)
-    steps, tokens, log_probs = decode(model, source, constraints=Constraints(forced={0: 9, 2: 4}))
+    _, tokens, log_probs = decode(model, source, constraints=Constraints(forced={0: 9, 2: 4}))
     assert (tokens[:, 0] == 9).all() and (tokens[:, 2] == 4).all()
     assert not torch.equal(free[:, :2], tokens[:, :2])
     real = tokens != 0
