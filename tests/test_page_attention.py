@@ -7,7 +7,7 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, matrix, open_page, 
 
 from pages.common.cell_panel import equation
 from pages.common.view import Picture, View, fit, merged, read
-from pages.common.wording import effect, number, plain, pronoun_effect, smoothed, switch_label, token
+from pages.common.wording import effect, moved, number, plain, pronoun_effect, smoothed, switch_label, token
 from transformer.figures.theme import greys, sequential
 from transformer.interventions import HeadsOff, MaskOff
 from transformer.lab import load
@@ -89,10 +89,24 @@ def test_the_plain_sentence_names_the_token_that_moved_most():
     comparison = load(PRONOUNS).compare(CLASSIC, [HeadsOff("decoder", 1, "cross", (0, 1, 2, 3))])
     step, shift = comparison.largest_shift
     said, measures = effect(comparison)
-    p, q = number(float(comparison.forced_before[step])), number(float(comparison.forced_after[step]))
+    move = moved(float(comparison.forced_before[step]), float(comparison.forced_after[step]))
     name = token(comparison.before.target_tokens[step])
-    assert said.endswith(f"{name} moves most: its probability {'falls' if shift < 0 else 'rises'} from {p} to {q}.")
+    assert said.endswith(f"{name} moves most: its probability {'falls' if shift < 0 else 'rises'} {move}.")
     assert f"at step {step}" in measures
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (0.98, 0.0141, "from 0.980 to 0.0141"),
+        (0.19641, 0.19638, "from 0.19641 to 0.19638"),
+        (0.99996, 0.99951, "from 1.000 to 0.9995"),
+        (3.21e-7, 3.2149e-7, "from 3.21 × 10⁻⁷ to 3.215 × 10⁻⁷"),
+        (0.25, 0.25, "from 0.250 to exactly the same"),
+    ],
+)
+def test_two_numbers_that_differ_are_never_written_alike(before, after, said):
+    assert moved(before, after) == said
 
 
 def test_the_pronouns_own_move_is_told(monkeypatch):
@@ -101,7 +115,7 @@ def test_the_pronouns_own_move_is_told(monkeypatch):
     monkeypatch.setattr("pages.common.wording.pronoun_step", lambda inspection: step)
     p, q = comparison.forced_before[step], comparison.forced_after[step]
     (said,) = pronoun_effect(comparison)
-    assert f"from {number(p)} to {number(q)}" in said
+    assert moved(float(p), float(q)) in said
 
 
 def test_a_head_that_is_off_is_drawn_grey_and_called_off():

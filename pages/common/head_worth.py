@@ -26,7 +26,7 @@ from pages.common.head_words import head_name
 from pages.common.head_work import result_of
 from pages.common.head_worth_table import Worths, draw_worth_table
 from pages.common.pictures import is_dark
-from pages.common.wording import number, token
+from pages.common.wording import moved, number, token
 from transformer.analysis.effects import OutputEffect, output_effects
 from transformer.analysis.head_places import HeadAt, Tell
 from transformer.analysis.head_statistics import HeadMeans
@@ -135,7 +135,7 @@ def _say_sentence(scene: Scene, effects: Mapping[HeadAt, OutputEffect]) -> None:
         instead = scene.lab.tokenizer.piece(effect.instead)
         said += f", and {token(instead)} is written in place of {token(written)}."
     else:
-        said += f"; {token(written)} moves most, from {number(effect.before)} to {number(effect.after)}."
+        said += f"; {token(written)} moves most, {moved(effect.before, effect.after)}."
     st.markdown(said)
     note = (
         "Log-probability of the output in sight, summed over its tokens, the same words before each (teacher-forced)."

@@ -48,7 +48,7 @@ def token(piece: str) -> str:
     return f"*{plain(piece.strip('▁') or piece)}*"
 
 
-def number(value: float, *, signed: bool = False) -> str:
+def number(value: float, *, signed: bool = False, digits: int = 3) -> str:
     """Three significant digits: 0.998, −0.0141, 3.2 × 10⁻⁷, 0; or NaN."""
     if value == 0:
         return "0"
@@ -57,9 +57,18 @@ def number(value: float, *, signed: bool = False) -> str:
     sign = "−" if value < 0 else ("+" if signed else "")
     size = abs(value)
     if size >= 1e-3:
-        return f"{sign}{size:#.3g}".rstrip(".")
-    digits, exponent = f"{size:.2e}".split("e")
-    return f"{sign}{float(digits):.3g} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+        return f"{sign}{size:#.{digits}g}".rstrip(".")
+    mantissa, exponent = f"{size:.{digits - 1}e}".split("e")
+    return f"{sign}{float(mantissa):.{digits}g} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+
+
+def moved(before: float, after: float) -> str:
+    """As in "from 0.998 to 0.0141", with as many digits as it takes to tell the two apart."""
+    for digits in range(3, 10):
+        p, q = number(before, digits=digits), number(after, digits=digits)
+        if p != q:
+            return f"from {p} to {q}"
+    return f"from {number(before)} to {'exactly the same' if before == after else 'the same in nine digits'}"
 
 
 def switch_label(spec: Intervention) -> str:
@@ -148,11 +157,11 @@ def head_label(spec: HeadsOff) -> str:
 
 def most_needed(effect: OutputEffect, n_heads: int, written: str, instead: str | None) -> str:
     """The invitation to switch off the head that the output needs most, with what was measured."""
-    moves = f"{number(effect.before)} to {number(effect.after)}"
+    moves = moved(effect.before, effect.after)
     if instead is None:
-        found = f"Every token stays the most probable; {token(written)} moves from {moves}."
+        found = f"Every token stays the most probable; {token(written)} moves {moves}."
     else:
-        found = f"Then {token(instead)} is written in place of {token(written)}, whose probability goes from {moves}."
+        found = f"Then {token(instead)} is written in place of {token(written)}, whose probability goes {moves}."
     return (
         f"Switch off one head and see: of all {n_heads}, each tried alone, {head_label(effect.switch)} changes this "
         f"output most. {found}"
@@ -210,9 +219,9 @@ def effect(comparison: Comparison) -> tuple[str, str]:
             f"{where} no token of it moved by more than {number(abs(shift))}; "
             f"KL divergence at most {number(float(kl.max()))} nats."
         )
-    p, q = number(float(comparison.forced_before[step])), number(float(comparison.forced_after[step]))
+    move = moved(float(comparison.forced_before[step]), float(comparison.forced_after[step]))
     verb = "falls" if shift < 0 else "rises"
-    said += f" {token(comparison.before.target_tokens[step])} moves most: its probability {verb} from {p} to {q}."
+    said += f" {token(comparison.before.target_tokens[step])} moves most: its probability {verb} {move}."
     return said, (
         f"{where} {number(shift, signed=True)} at step {step}. KL divergence {number(float(kl.max()))} nats at step "
         f"{int(kl.argmax())}, {number(float(kl.mean()))} on average."
@@ -236,7 +245,7 @@ def pronoun_effect(comparison: Comparison) -> tuple[str, ...]:
         return ()
     p, q = float(comparison.forced_before[step]), float(comparison.forced_after[step])
     word = token(comparison.before.target_tokens[step])
-    return (f"The pronoun {word} at step {step}: from {number(p)} to {number(q)} ({number(q - p, signed=True)}).",)
+    return (f"The pronoun {word} at step {step}: {moved(p, q)} ({number(q - p, signed=True)}).",)
 
 
 def switch_notes(comparison: Comparison) -> tuple[str, ...]:
