@@ -79,10 +79,39 @@ def test_a_sentence_that_cannot_be_read_is_answered_in_a_sentence():
     assert "Sentence 2 has" in texts(at) or "entence 2" in texts(at)
 
 
-@pytest.mark.parametrize("row", ["99", "x", "-1"])
-def test_a_row_that_does_not_exist_shows_one_that_does(row):
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("99", "There is no sentence 99: the batch has sentences 0 to 1. Sentence 1 is shown."),
+        ("x", "The link says row “x”, which is no number of a sentence"),
+        ("-1", "The link says row “-1”"),
+    ],
+)
+def test_a_row_that_does_not_exist_shows_one_that_does_and_says_so(row, said):
     at = masks(beside=SHORT, row=row)
-    assert at.selectbox(key="masks-row").value in (0, 1)
+    assert at.selectbox(key="masks-row").value == 1 and plain(said) in texts(at)
+    at = checked(at.selectbox(key="masks-row").set_value(0).run())
+    assert plain(said) not in texts(at)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("\n".join([SHORT] * 7), "at most 6 sentences, the one above among them: the last 2 are left out."),
+        (SHORT + "\n" * 990 + SHORT, "have 1,018 characters; only the first 1,000 are taken"),
+    ],
+)
+def test_more_than_a_batch_takes_is_said_at_the_field_and_stays_there(typed, said):
+    at = checked(masks().text_area(key="masks-beside").set_value(typed).run())
+    assert plain(said) in texts(at) and at.text_area(key="masks-beside").value == typed
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [({"kind": "sideways"}, "the kinds are"), ({"switch": "off:decoder.9.cross:0"}, "is left out")],
+)
+def test_nonsense_in_a_link_is_answered_in_a_sentence(parameters, said):
+    assert said in texts(masks(beside=SHORT, **parameters))
 
 
 def test_tokens_are_never_markup():

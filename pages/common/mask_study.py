@@ -23,7 +23,7 @@ from transformer.interventions import MaskKind, MaskOff
 MOST_SENTENCES = 6
 LONGEST = 1000
 """Characters of the other sentences, which travel in the URL."""
-_KEY = "masks-page"
+_KEY, _MISREAD = "masks-page", "masks-misread"
 _TOGGLES: dict[MaskKind, str] = {
     "padding": "Padding mask, self-attention",
     "cross": "Padding mask, cross-attention",
@@ -49,7 +49,7 @@ class Beside:
 
     def parameters(self) -> dict[str, str]:
         """The query parameters; defaults are left out."""
-        found = {"beside": self.text, "row": "" if self.row == Beside.row else str(self.row)}
+        found = {"beside": self.text[:LONGEST], "row": "" if self.row == Beside.row else str(self.row)}
         return {name: value for name, value in found.items() if value}
 
 
@@ -57,32 +57,39 @@ def beside() -> Beside:
     """What is chosen now: the URL's word where someone else than this session wrote it, else what was chosen before."""
     in_url = {name: st.query_params[name] for name in ("beside", "row") if name in st.query_params}
     kept: Beside = st.session_state.setdefault(_KEY, Beside())
-    if in_url and in_url != kept.parameters() and not visit().touched:
-        row = in_url.get("row", "")
-        kept = Beside(
-            in_url.get("beside", "")[:LONGEST],
-            int(row) if row.isascii() and row.isdecimal() and len(row) < 4 else Beside.row,
-        )
-        st.session_state[_KEY] = kept
+    if visit().touched:
+        st.session_state.pop(_MISREAD, None)
+    elif in_url and in_url != kept.parameters():
+        row = in_url.get("row", str(Beside.row))
+        is_row = row.isascii() and row.isdecimal() and len(row) < 4
+        kept = st.session_state[_KEY] = Beside(in_url.get("beside", ""), int(row) if is_row else Beside.row)
+        said = f"The link says row “{row[:30]}”, which is no number of a sentence of the batch."
+        st.session_state[_MISREAD] = () if is_row else (said,)
     return kept
 
 
 def choose_batch(scene: Scene, chosen: Beside) -> tuple[tuple[str, ...], Leak] | None:
     """The field for the other sentences; the batch as read by the model, or None where it cannot be read."""
-    lines = [line.strip() for line in chosen.text.splitlines() if line.strip()]
+    lines = [line.strip() for line in chosen.text[:LONGEST].splitlines() if line.strip()]
     offered = [text for text in loading.examples(scene.lab) if text != scene.view.text]
     offered.sort(key=lambda text: len(text.split()))
     others = lines or list(dict.fromkeys(offered[i] for i in (0, len(offered) // 2))) if offered else lines
     texts = (scene.view.text, *others[: MOST_SENTENCES - 1])
     fields.lines(
         "Other sentences of the batch, one a line",
-        "\n".join(others),
-        lambda typed: _change(text=typed[:LONGEST], row=Beside.row),
+        chosen.text if lines else "\n".join(others),
+        lambda typed: _change(text=typed, row=Beside.row),
         key="masks-beside",
         height=80,
     )
-    if len(others) > MOST_SENTENCES - 1:
-        st.caption(f"A batch here has at most {MOST_SENTENCES} sentences; {len(others) + 1} are asked for.")
+    if len(chosen.text) > LONGEST:
+        say(
+            f"These sentences have {len(chosen.text):,} characters; only the first {LONGEST:,} are taken, as many "
+            "as a link carries. Make them shorter or fewer."
+        )
+    if (extra := len(others) - (MOST_SENTENCES - 1)) > 0:
+        said = "the last one is left out" if extra == 1 else f"the last {extra} are left out"
+        say(f"A batch here has at most {MOST_SENTENCES} sentences, the one above among them: {said}.")
     try:
         return texts, loading.get_leak(scene.lab, texts, masks_off(scene))
     except ValueError as error:
@@ -118,6 +125,12 @@ def draw_batch(scene: Scene, leak: Leak, texts: Sequence[str]) -> None:
 def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside) -> DeltaGenerator:
     """The masks of one sentence that combine into what the pass applied; the row of buttons under them."""
     row = min(chosen.row, len(texts) - 1)
+    say(*st.session_state.get(_MISREAD, ()))
+    if row < chosen.row != Beside.row:
+        say(
+            f"There is no sentence {chosen.row}: the batch has sentences 0 to {len(texts) - 1}. Sentence {row} is "
+            "shown."
+        )
     fields.box(
         "Sentence",
         range(len(texts)),
