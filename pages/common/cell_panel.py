@@ -51,7 +51,7 @@ def choose_click(scene: Scene) -> None:
         if view.forbids:
             st.caption(
                 f"A click or Enter on a cell forbids it in all heads of layer {scene.layer}; on a forbidden one, "
-                "allows it again.",
+                "allows it again. What that did is said above.",
                 width="content",
             )
         elif view.click == "forbid":
@@ -119,8 +119,9 @@ def show_cell(scene: Scene) -> None:
         cell = loading.get_cell(scene.lab, scene.inspection, scene.view.kind, scene.layer, scene.head, query, key)
     except ValueError:
         st.markdown(
-            f"When row {query} was computed, this key **did not exist yet**: the decoder had read only {query + 1} "
-            "tokens. There is no product to show; its weight is exactly 0, which is what the causal mask would make it."
+            f"When row {query} was computed, this key **did not exist yet**: the decoder had read only "
+            f"{query + 1} token{'s' * (query > 0)}. There is no product to show; its weight is exactly 0, as the "
+            "causal mask would make it."
         )
         return
     _change_it(scene, query, key)

@@ -80,9 +80,14 @@ def test_one_click_on_a_cell_forbids_it_and_another_allows_it_by_mouse_and_keybo
     size, n = canvas.bounding_box(), load(MODEL).n_source_tokens(CLASSIC)
     assert size
     where = {"x": size["width"] * 2.5 / n, "y": size["height"] * 1.5 / n}
+    before = canvas.bounding_box()
     canvas.click(position=where)  # type: ignore[arg-type]
-    expect(chip(page, "forbid:encoder.0.self:1,2")).to_be_visible()
-    expect(page.get_by_text(measured(["forbid:encoder.0.self:1,2"]), exact=False).first).to_be_visible()
+    expect(chip(page, "forbid:encoder.0.self:1,2")).to_be_attached()
+    expect(page.get_by_text(measured(["forbid:encoder.0.self:1,2"]), exact=False).first).to_be_attached()
+    expect(page.locator(".st-key-difference .js-plotly-plot")).to_be_attached()
+    page.wait_for_timeout(500)
+    after = canvas.bounding_box()
+    assert before and after and abs(after["y"] - before["y"]) < 3, "the matrix stays under the pointer"
     expect(page.get_by_text("forbidden by a switch").first).to_be_visible()
     assert "forbid%3Aencoder.0.self%3A1%2C2" in page.url
     canvas.click(position=where)  # type: ignore[arg-type]

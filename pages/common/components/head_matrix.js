@@ -6,6 +6,7 @@ const MOST_NUMBERED = 20; // rows or columns
 const MASKED = 1;
 const WEAK = 2;
 const FORBIDDEN = 3; // by a switch
+const HELD_MS = 4000;
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root");
@@ -60,7 +61,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   canvas.classList.toggle("still", Boolean(data.unclickable));
   if (had) {
     root._at = had;
-    canvas.focus();
+    canvas.focus({ preventScroll: true });
   }
 
   function box(className) {
@@ -252,6 +253,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     root._at = at;
     if (data.forbids && state?.[at[0] * width + at[1]] === MASKED) return; // nothing is left to forbid
     const index = (at[0] * width + at[1]) * 4;
+    if (data.forbids) hold(root);
     setTriggerValue(data.forbids ? "forbidden" : "picked", targets ? [...targets.slice(index, index + 4)] : [...data.where, ...at]);
   }
 
@@ -274,6 +276,22 @@ export default function ({ data, parentElement, setTriggerValue }) {
     root._at = [Math.min(height - 1, Math.max(0, goal[0])), Math.min(width - 1, Math.max(0, goal[1]))];
     point(root._at, true);
   }
+}
+
+// What a switch did is said above the matrix; the page scrolls with it, so that the next cell is where the pointer is.
+function hold(root) {
+  const main = document.querySelector("[data-testid=stMain]");
+  const place = () => root.querySelector("canvas")?.getBoundingClientRect().top;
+  const [top, until, own] = [place(), performance.now() + HELD_MS, new AbortController()];
+  for (const gesture of ["wheel", "touchstart", "pointerdown", "keydown"])
+    window.addEventListener(gesture, () => own.abort(), { capture: true, signal: own.signal, passive: true });
+  const follow = () => {
+    if (own.signal.aborted || performance.now() > until) return own.abort();
+    const moved = place() - top;
+    if (Math.abs(moved) >= 1) main.scrollTop += moved;
+    requestAnimationFrame(follow);
+  };
+  if (main) requestAnimationFrame(follow);
 }
 
 function css(colour) {
