@@ -30,6 +30,8 @@ def verdicts(at):
 
 
 PAGES = [
+    ("home", ["proof-home"], {}, 3 + 1),
+    ("home", ["proof-home"], {"layer": "0", "head": "2", "switch": SWITCHES}, 3 + 1),
     ("attention", ["proofs", "proof-picture"], {"kind": "encoder_self"}, 11 + 1),
     ("attention", ["proof-picture", "proof-cell"], {"kind": "cross", "cell": "2,3"}, 4 + 5),
     ("attention", ["proof-picture"], {"kind": "decoder_self", "picture": "lines", "show": "entropy"}, 4),
@@ -107,6 +109,12 @@ def test_a_corrupted_weight_turns_the_checks_red(monkeypatch):
     assert ":red[:material/error: **2 of 8 checks fail.**]" in said  # rows sum to 1; softmax of q and k
     assert ":red[:material/error: **2 of 4 checks fail.**]" in said
     assert said.count(":red[**The weights are softmax") == 2 and "**0.0100**" in said
+
+
+def test_a_wrong_average_on_home_turns_its_check_red(monkeypatch):
+    monkeypatch.setattr("transformer.analysis.effects.head_average", lambda weights, layer: weights[layer].max(axis=0))
+    at = proved("home", "proof-home", model=PRONOUNS, text=CLASSIC)
+    assert "**1 of 4 checks fail.**" in texts(at) and ":red[**The lines are the average of 4 heads" in texts(at)
 
 
 def test_a_corrupted_difference_turns_its_check_red(monkeypatch):

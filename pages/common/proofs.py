@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
 from pages.common import loading, wording
 from pages.common.scene import Scene
@@ -67,6 +68,20 @@ def weight_proofs(lab: Lab, seen: Inspection, kind: AttentionKind) -> tuple[Proo
         weights=attention.weights,
         mask=attention.mask,
     )
+
+
+def prove_lines(scene: Scene, drawn: Float[np.ndarray, "query key"]) -> None:
+    """Of the lines of cross-attention on Home: one head, or the average of a layer's."""
+
+    def run() -> Iterable[Proof]:
+        yield from weight_proofs(scene.lab, scene.inspection, "cross")
+        weights = scene.inspection.cross.weights[scene.layer]
+        heads = range(len(weights)) if scene.view.head is None else [scene.view.head]
+        again = sum(weights[head].astype(np.float64) for head in heads) / len(heads)
+        whose = f"the average of {len(heads)} heads" if len(heads) > 1 else f"head {heads[0]}"
+        yield agree(f"The lines are {whose} of layer {scene.layer}", drawn, again, 1e-6, "summed again")
+
+    badge(run, key="proof-home")
 
 
 def prove_cell_of(scene: Scene, query: int, key: int) -> None:
