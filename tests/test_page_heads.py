@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from pages.common import head_choices, head_work
 from pages.common.head_choices import Choices, read
 from pages.common.head_work import Stopped, Watcher, Works
-from pages.common.wording import number
+from pages.common.wording import bare, number, plain
 from transformer.analysis.effects import output_effects
 from transformer.analysis.head_places import heads_of
 from transformer.analysis.head_survey import survey
@@ -24,6 +24,7 @@ from transformer.corpora import load_corpus
 from transformer.evaluation import fitting
 from transformer.interventions import parse_intervention
 from transformer.lab import load
+from transformer.settings import SHIPPED_FOLDER
 from transformer.state import weights_of
 
 
@@ -164,6 +165,21 @@ def test_the_smallest_set_is_searched_and_what_it_writes_is_shown():
     assert len(links) == len(found.sets)
 
 
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
+def test_the_smallest_set_that_turns_il_into_elle_is_what_the_page_begins_with():
+    at = heads("pronouns-en-fr", section="smallest", text=CLASSIC, most="3")
+    lab = load("pronouns-en-fr")
+    seen = lab.inspect(CLASSIC)
+    step = [bare(token) for token in seen.target_tokens].index("il")
+    (elle,) = lab.tokenizer.encode_target("elle")
+    found = smallest_set(lab.model, seen.source_ids, seen.target_ids, Goal(step, elle), heads_of(lab.model), most=3)
+    if not found.sets:
+        assert "None found up to 3 heads" in texts(at)
+        return
+    assert "*il* into *elle*" in texts(at) and found.exact
+    assert lab.inspect(CLASSIC, found.sets[0].switches).target_ids[step] == elle
+
+
 def test_none_found_is_an_answer():
     at = heads(section="smallest", text="a b c", goal="token", step="0", exact="1", most="1", heads="encoder_self")
     box = at.selectbox(key="heads-into")
@@ -234,14 +250,31 @@ def test_attention_is_set_against_erasing_each_token():
     "parameters",
     [
         {"section": "nowhere", "pairs": "7", "closest": "x", "colour": "<script>", "sort": "-nothing"},
-        {"section": "smallest", "step": "999", "into": "999999", "goal": "token"},
-        {"section": "evidence", "erase": "everything", "layer": "99", "head": "99"},
+        {"section": "smallest", "exact": "99", "goal": "all"},
+        {"section": "evidence", "erase": "everything"},
         {"section": "worth", "worth": "gold", "data": "none"},
     ],
 )
-def test_a_hand_edited_link_is_no_error(parameters):
+def test_each_nonsense_in_a_link_is_answered_in_a_sentence_until_the_next_change(parameters):
     at = open_page("heads", model=REVERSE, **{"pairs": "50", **parameters})
-    assert texts(at)
+    wrong = {name: value for name, value in parameters.items() if value not in head_choices.SECTIONS}
+    said = [plain(f"The link says {name} “{value}”") for name, value in wrong.items()]
+    assert all(sentence in texts(at) for sentence in said)
+    at = checked(at.segmented_control(key="heads-section").set_value("alike").run())
+    assert not any(sentence in texts(at) for sentence in said)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"section": "smallest", "step": "999", "into": "999999", "goal": "token"}, "token 999 does not exist"),
+        ({"section": "evidence", "layer": "99"}, "Layer 99 does not exist"),
+        ({"head": "99"}, "Head 99 does not exist"),
+        ({"section": "alike", "switch": "off:decoder.9.cross:0"}, "is left out"),
+    ],
+)
+def test_what_a_link_asks_for_and_is_not_there_is_answered_in_a_sentence(parameters, said):
+    assert said in texts(heads(**parameters))
 
 
 def test_a_model_that_sees_later_words_has_no_loss_to_compare_and_all_else(runs):
@@ -267,7 +300,7 @@ def test_a_link_describes_the_choices_completely():
             **dict(exact=2, most=5, erase="cross"),
         }
     )
-    assert read(chosen.parameters()) == chosen
+    assert read(chosen.parameters()) == (chosen, ())
     assert Choices().parameters() == {} and set(head_choices.SECTIONS) >= {"roles", "worth"}
 
 

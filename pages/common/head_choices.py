@@ -41,7 +41,7 @@ LARGEST_EXACT, LARGEST = 6, 12
 LONGEST_LINES = 1_500
 """Characters of the visitor's own sentences, which travel in the URL."""
 
-_KEY = "heads-page"
+_KEY, _MISREAD = "heads-page", "heads-misread"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +87,10 @@ class Choices:
         }
 
 
-def read(parameters: Mapping[str, str]) -> Choices:
-    """The choices in these query parameters; what makes no sense is left at its default."""
+def read(parameters: Mapping[str, str]) -> tuple[Choices, tuple[str, ...]]:
+    """The choices in these query parameters, and a sentence for each that makes no sense and is left at its default."""
     found: dict[str, Any] = {}
+    said: list[str] = []
     offered: dict[str, Sequence[object]] = {
         "section": get_args(Section),
         "data": get_args(Data),
@@ -113,7 +114,16 @@ def read(parameters: Mapping[str, str]) -> Choices:
             found[name] = text[:LONGEST_LINES]
         elif name in offered and (value := _parsed(text, offered[name])) is not None:
             found[name] = value
-    return Choices(**found)
+        elif name in offered:
+            said.append(f"The link says {name} “{text[:30]}”, which {_expected(offered[name])}; it is left out.")
+    return Choices(**found), tuple(said)
+
+
+def _expected(offered: Sequence[object]) -> str:
+    if isinstance(offered, range):
+        return f"must be a whole number from {offered[0]:,} to {offered[-1]:,}"
+    shown = ", ".join(map(str, offered[:12]))
+    return f"must be one of: {shown}{' …' * (len(offered) > 12)}"
 
 
 WORTHS = ("log_prob", "instead", "loss", "exact_match", "per_token", "tokens", "pooled", "received")
@@ -127,10 +137,17 @@ def choices() -> Choices:
     names = {f.name for f in fields_of(Choices)}
     in_url = {name: st.query_params[name] for name in names if name in st.query_params}
     kept: Choices = st.session_state.setdefault(_KEY, Choices())
-    if in_url and in_url != kept.parameters() and not visit().touched:
-        st.session_state[_KEY] = read(in_url)
+    if visit().touched:
+        st.session_state.pop(_MISREAD, None)
+    elif in_url and in_url != kept.parameters():
+        st.session_state[_KEY], st.session_state[_MISREAD] = read(in_url)
     _take_picks()
     return st.session_state[_KEY]
+
+
+def misread() -> tuple[str, ...]:
+    """What is to be said about the link that was followed, until the next change."""
+    return st.session_state.get(_MISREAD, ())
 
 
 def _take_picks() -> None:

@@ -1,0 +1,86 @@
+"""In a real browser: tokens of markup, emoji, right-to-left text and control characters are text in every picture."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from app_server import Server
+from playwright.sync_api import Page, expect
+from random_models import randomise
+
+from transformer.checkpoint import save_checkpoint
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.model import Transformer
+from transformer.settings import Settings
+from transformer.state import weights_of
+from transformer.tokenizer import train_tokenizer
+
+pytestmark = pytest.mark.browser
+
+NAME = "untrained-markup"
+HOSTILE = "</script><script>window.hacked=1</script> <img src=x onerror=window.hacked=1> 👩‍👧 \u202eevil\u202c a\x07b"
+COPIED = f"copy:encoder.0.ffn.output:0>1:{HOSTILE}"
+DRAWN = {
+    "attention": ".st-key-head canvas",
+    "lines": ".st-key-head-lines path",
+    "two-at-once": ".st-key-two-left .heatmaplayer image",
+    "masks": ".st-key-masks .heatmaplayer image",
+    "walkthrough": "[data-station]",
+    "heads": ".st-key-heads-erasure .heatmaplayer image",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hostile_model(server: Server):
+    """An untrained model whose tokens are pieces of the sentence, for as long as these tests run."""
+    folder: Path = server.runs / NAME
+    tokenizer = train_tokenizer("bpe", [HOSTILE] * 4)
+    sizes = ModelConfig(
+        vocab_size=tokenizer.vocab_size,
+        d_model=16,
+        n_heads=2,
+        d_ff=16,
+        n_encoder_layers=1,
+        n_decoder_layers=1,
+        max_length=96,
+    )
+    torch.manual_seed(0)
+    model = Transformer(sizes)
+    randomise(model)
+    settings = Settings(name=NAME, model=sizes, train=TrainConfig(), corpus=CorpusConfig(name="reverse"))
+    save_checkpoint(folder, settings, tokenizer, weights_of(model))
+    yield
+    shutil.rmtree(folder)
+
+
+def harmless(page: Page) -> None:
+    """No text of the visitor's became code, in the page or in a frame of it."""
+    page.wait_for_timeout(200)
+    for frame in page.frames:
+        assert frame.evaluate("() => window.hacked") is None
+        assert frame.locator("img[src=x]").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "path", "more"),
+    [
+        ("attention", "attention", {"kind": "encoder_self", "words": "merged", "switch": COPIED}),
+        ("lines", "attention", {"picture": "lines", "words": "merged"}),
+        ("two-at-once", "two-at-once", {"two": "sentences", "other_text": HOSTILE[::-1]}),
+        ("masks", "masks", {"beside": HOSTILE}),
+        ("walkthrough", "walkthrough", {}),
+        ("heads", "heads", {"section": "evidence"}),
+    ],
+)
+def test_a_page_shows_hostile_tokens_as_text(page: Page, server: Server, where: str, path: str, more: dict[str, str]):
+    page.goto(server.link(path, model=NAME, text=HOSTILE, **more))
+    expect(page.locator(DRAWN[where]).first).to_be_attached()
+    harmless(page)
+
+
+@pytest.mark.parametrize("view", ["bertviz", "bertviz-model", "bertviz-neuron"])
+def test_bertviz_shows_hostile_tokens_as_text(page: Page, server: Server, view: str):
+    page.goto(server.link("attention", model=NAME, text=HOSTILE, kind="encoder_self", picture=view, words="merged"))
+    expect(page.frame_locator("iframe").locator("svg line, svg path").first).to_be_attached()
+    harmless(page)
