@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from page_models import REVERSE, checked, open_page, save_untrained
 
+from transformer.analysis.roads import road_twigs
+
 SWITCH = {"switch": "off:decoder.0.cross:1"}
 ROAD = {"roads": "1:5", "road": "1", "step": "2"}
 
@@ -52,7 +54,7 @@ def check(key: str, which: str, parameters: dict) -> dict:
     names: dict = {}
     exec(compile(code, "lines", "exec"), names)
     assert drawn(json.loads(names["figure"].to_json())) == drawn(shown)
-    assert np.size(names["numbers"]) > 0
+    assert len(names["numbers"]) > 0
     return names
 
 
@@ -67,6 +69,19 @@ def test_candidates(parameters):
 def test_rows_of_attention(which, parameters):
     names = check("take-step", which, parameters)
     assert float(np.sum(names["numbers"])) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("key", ["tree", "pair"])
+@pytest.mark.parametrize("parameters", [{}, {"roads": "1:5;2:7", "road": "2", "beside": "1"}, SWITCH], ids=str)
+def test_roads_as_a_tree_and_two_of_them_side_by_side(key, parameters):
+    names = check(f"take-{key}", "", {**ROAD, **parameters, "roads_as": key})
+    shown = names["pair"] if key == "pair" else names["roads"]
+    assert [len(numbers) for numbers in names["numbers"]] == [len(road.target_ids) for road in shown]
+
+
+def test_each_road_of_a_tree_needs_a_name():
+    with pytest.raises(ValueError, match="0 roads need as many names, not 1"):
+        road_twigs([], ["Output"])
 
 
 @pytest.mark.parametrize("parameters", [{}, SWITCH, ROAD], ids=str)

@@ -10,11 +10,12 @@ from pages.common import fields, loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, edit_marks, say
+from pages.common.export_roads import take_pair_away, take_tree_away
 from pages.common.pictures import is_dark
 from pages.common.proofs import prove_road
 from pages.common.step_choices import Choices, Road, RoadsAs, change, complain, complaint, drop, said_of, take_road
-from transformer.analysis.branches import grow
-from transformer.figures.branches import Twig, branches_figure, two_roads_figure
+from transformer.analysis.roads import road_twigs
+from transformer.figures.branches import branches_figure, two_roads_figure
 from transformer.lab import Inspection
 
 
@@ -60,13 +61,13 @@ def walk_of(scene: Scene, chosen: Choices) -> Walk:
 
 def show_roads(scene: Scene, walk: Walk, chosen: Choices) -> None:
     """The model's own way and the forced ones, as lines of chips, one tree, or two of them; and the one to walk."""
-    names = {index: _name(scene, road, index) for index, road in enumerate(walk.roads)}
+    names = [_name(scene, road, index) for index, road in enumerate(walk.roads)]
     if len(names) == 1 or chosen.roads_as == "lines":
         _show_lines(scene, walk)
     elif chosen.roads_as == "tree":
-        _show_tree(walk, names)
+        _show_tree(scene, walk, names)
     else:
-        _show_pair(walk, names, chosen)
+        _show_pair(scene, walk, names, chosen)
     if len(names) > 1:
         _choose_roads(walk, names, chosen)
         st.caption(" · ".join(_total(road, index) for index, road in enumerate(walk.roads)))
@@ -99,66 +100,52 @@ def _show_lines(scene: Scene, walk: Walk) -> None:
         )
 
 
-def _show_tree(walk: Walk, names: dict[int, str]) -> None:
-    tree = grow([road.target_ids for road in walk.roads])
-    twigs = []
-    for branch in tree:
-        road = walk.roads[branch.outputs[0]]
-        share = float(road.probabilities[branch.step])
-        forced = any(branch.step in dict(walk.roads[index].forced) for index in branch.outputs)
-        who = ", ".join(names[index] for index in branch.outputs)
-        twigs.append(
-            Twig(
-                branch.step,
-                road.target_tokens[branch.step],
-                branch.row,
-                branch.parent,
-                f"{share:.2f}{' !' * forced}",
-                share,
-                walk.index in branch.outputs,
-                f"probability {share:.6g}{', forced' * forced}. {who}",
-            )
-        )
-    scrolling_figure(branches_figure(twigs, dark=is_dark()), key="roads-tree")
+def _show_tree(scene: Scene, walk: Walk, names: Sequence[str]) -> None:
+    figure = branches_figure(road_twigs(walk.roads, names, walk.index), dark=is_dark())
+    scrolling_figure(figure, key="roads-tree")
     st.caption(
         "Roads grow to the right and part where another token was forced (!). Under each token its probability; "
         "the road that is walked is blue."
     )
+    take_tree_away(scene, walk.roads, names, walk.index, figure)
 
 
-def _show_pair(walk: Walk, names: dict[int, str], chosen: Choices) -> None:
-    others = [index for index in names if index != walk.index]
+def _show_pair(scene: Scene, walk: Walk, names: Sequence[str], chosen: Choices) -> None:
+    others = [index for index in range(len(names)) if index != walk.index]
     beside = chosen.beside if chosen.beside in others else others[0]
     pair = (walk.index, beside)
     figure = two_roads_figure(
         [names[index] for index in pair],
         [walk.roads[index].target_tokens for index in pair],
-        [walk.roads[index].probabilities.astype(np.float64) for index in pair],
+        [walk.roads[index].probabilities for index in pair],
         dark=is_dark(),
     )
     scrolling_figure(figure, key="roads-pair")
     totals = [_log_probability(walk.roads[index]) for index in pair]
-    st.caption(
-        f"How probable each token was where it was written. {names[pair[0]]}: {wording.number(totals[0])} nats in all; "
-        f"{names[pair[1]]}: {wording.number(totals[1])}. The first is e^({wording.number(totals[0] - totals[1])}) "
-        "times as probable."
+    own, other = (
+        f"{wording.plain(names[index])}: {wording.number(total)}" for index, total in zip(pair, totals, strict=True)
     )
+    st.caption(
+        f"How probable each token was where it was written. {own} nats in all; {other}. "
+        f"The first is e^({wording.number(totals[0] - totals[1])}) times as probable."
+    )
+    take_pair_away(scene, walk.roads, names, pair, figure)
     if len(others) > 1:
         fields.box(
             "Beside it", others, beside, lambda other: change(beside=other), key="beside", names=names.__getitem__
         )
 
 
-def _choose_roads(walk: Walk, names: dict[int, str], chosen: Choices) -> None:
+def _choose_roads(walk: Walk, names: Sequence[str], chosen: Choices) -> None:
     """Which road is walked and how all are drawn."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         fields.segments(
             "Walk",
-            list(names),
+            range(len(names)),
             walk.index,
             lambda road: change(road=road),
             key="walk-road",
-            names=names.__getitem__,
+            names=lambda road: wording.plain(names[road]),
         )
         ways: dict[RoadsAs, str] = {"lines": "As lines", "tree": "As a tree", "pair": "Two side by side"}
         fields.segments(
@@ -243,7 +230,7 @@ def _name(scene: Scene, road: Inspection, index: int) -> str:
     if index == 0:
         return "Output"
     step, token = road.forced[-1]
-    return f"Road {index}: {wording.plain(_piece(scene, token).strip('▁'))} at step {step}"
+    return f"Road {index}: {_piece(scene, token).strip('▁')} at step {step}"
 
 
 def _log_probability(road: Inspection) -> float:

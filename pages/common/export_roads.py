@@ -1,0 +1,74 @@
+"""What is taken away of the roads of a sentence: as one tree, and two of them side by side."""
+
+from collections.abc import Mapping, Sequence
+
+import plotly.graph_objects as go
+
+from pages.common.exports import Away, opening_lines, papered, take_away
+from pages.common.pictures import is_dark
+from pages.common.scene import Scene
+from transformer.figures.tables import Table, numbered
+from transformer.lab import Inspection
+
+_SAID = ("probability",)
+
+
+def take_tree_away(
+    scene: Scene, roads: Sequence[Inspection], names: Sequence[str], walked: int, tree: go.Figure
+) -> None:
+    """The popover under the tree of roads."""
+
+    def away() -> Away:
+        imports = [
+            "from transformer.analysis.roads import road_twigs",
+            "from transformer.figures.branches import branches_figure",
+        ]
+        lines = [
+            *_road_lines(scene, roads, imports),
+            f"names = {list(names)!r}",
+            "numbers = [road.probabilities for road in roads]",
+            f"figure = branches_figure(road_twigs(roads, names, {walked}))",
+        ]
+        return _away(scene, "roads", tree, dict(enumerate(roads)), lines)
+
+    take_away(scene, "decoder-steps", {"tree": away}, key="take-tree")
+
+
+def take_pair_away(
+    scene: Scene, roads: Sequence[Inspection], names: Sequence[str], pair: tuple[int, int], drawn: go.Figure
+) -> None:
+    """The popover under two roads side by side."""
+
+    def away() -> Away:
+        own = [names[index] for index in pair]
+        lines = [
+            *_road_lines(scene, roads, ["from transformer.figures.branches import two_roads_figure"]),
+            f"pair = roads[{pair[0]}], roads[{pair[1]}]",
+            "numbers = [road.probabilities for road in pair]",
+            f"figure = two_roads_figure({own!r}, [road.target_tokens for road in pair], numbers)",
+        ]
+        return _away(scene, "two-roads", drawn, {index: roads[index] for index in pair}, lines)
+
+    take_away(scene, "decoder-steps", {"two roads": away}, key="take-pair")
+
+
+def _road_lines(scene: Scene, roads: Sequence[Inspection], imports: Sequence[str]) -> list[str]:
+    """The first lines of a program about several roads: `roads` are the sentence's decodings, the model's own first."""
+    forced = [f"    lab.inspect(seen.text, seen.interventions, {dict(road.forced)!r})," for road in roads[1:]]
+    return [
+        *opening_lines(scene, imports),
+        "roads = [  # tokens that are forced: {step: id}",
+        "    seen,",
+        *forced,
+        "]",
+    ]
+
+
+def _away(scene: Scene, name: str, figure: go.Figure, roads: Mapping[int, Inspection], lines: Sequence[str]) -> Away:
+    """A picture of roads is as wide as its labels need."""
+    width = max(640, figure.layout.meta["smallest_width"])  # type: ignore[attr-defined]
+    tables = tuple(
+        Table(f"road {index}" if index else "output", road.probabilities[:, None], numbered(road.target_tokens), _SAID)
+        for index, road in roads.items()
+    )
+    return Away(f"{scene.lab.name}-{name}", papered(figure, dark=is_dark(), width=width), tables, "\n".join(lines))
