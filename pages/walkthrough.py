@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.common import controls
-from pages.common.export_walkthrough import take_station_away
+from pages.common.export_walkthrough import take_map_away, take_station_away
 from pages.common.walkthrough_choices import choices, place
 from pages.common.walkthrough_loading import get_walk
 from pages.common.walkthrough_panel import choose_place, show_map, show_reading, show_station, walk_on
@@ -19,6 +19,7 @@ with st.container(key="walkthrough"):
     left, right = st.columns([4, 5], gap="medium")
 with left, st.container(key="walkthrough-map-frame"):
     show_map(scene, here, get_walk(scene))
+    take_map_away(scene, here, get_walk(scene))
     controls.switch_popover(scene)
 with right:
     walk_on(scene, here, where="above")

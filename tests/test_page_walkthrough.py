@@ -10,13 +10,14 @@ from page_models import CLASSIC, PRONOUNS, checked, open_page, save_untrained, t
 from random_models import random_model, randomise
 from tiny_runs import tokenizer
 
-from pages.common.walkthrough_map import WIDTH, draw_map
-from pages.common.walkthrough_names import short_name
 from pages.common.walkthrough_text import told
 from pages.common.wording import number
-from transformer.analysis.stations import Station, missing_stations, stations
+from transformer.analysis.station_map import draw_map
+from transformer.analysis.station_names import short_name
+from transformer.analysis.stations import Station, stations
 from transformer.checkpoint import save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.figures.station_map import WIDTH
 from transformer.lab import load
 from transformer.model import Transformer
 from transformer.settings import Settings
@@ -228,13 +229,13 @@ def test_tokens_are_never_markup():
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_station_has_its_words_and_its_place_on_the_map(kind):
     model = random_model(**KINDS[kind])
-    order, gone = stations(model), missing_stations(model)
+    order = stations(model)
     for chosen in order:
         words = told(chosen, model.config)
         assert words.title and words.says and words.equation.count("{") == words.equation.count("}") and words.paper
-        drawing = draw_map(order, gone, chosen, {"encoder": 0, "decoder": 0}, model.config, {}).data()
+        drawing = draw_map(model, chosen).data()
         (box,) = (box for box in drawing["boxes"] if box["chosen"])
-        assert box["station"] == str(chosen) and box["label"] == short_name(chosen, model.config).replace(
+        assert box["station"] == str(chosen) and box["label"] == short_name(chosen, model).replace(
             "All layers", box["label"]
         )
         for box in drawing["boxes"]:
@@ -247,7 +248,7 @@ def test_boxes_of_one_stack_never_overlap():
     model = random_model(norm="pre", positions="alibi")
     order = stations(model)
     for chosen in order:
-        drawing = draw_map(order, (), chosen, {"encoder": 0, "decoder": 0}, model.config, {}).data()
+        drawing = draw_map(model, chosen).data()
         for left in (True, False):
             column = sorted((b["y"], b["h"]) for b in drawing["boxes"] if (b["x"] < WIDTH / 2) == left)
             assert all(y + h <= below for (y, h), (below, _) in pairwise(column)), str(chosen)
@@ -256,5 +257,5 @@ def test_boxes_of_one_stack_never_overlap():
 def test_a_model_without_scaling_shows_the_gap():
     model = random_model(scale_scores=False)
     chosen = Station("decoder", "cross", "products")
-    drawing = draw_map(stations(model), missing_stations(model), chosen, {"encoder": 0, "decoder": 0}, model.config, {})
+    drawing = draw_map(model, chosen)
     assert "no ÷ √dₖ" in [box.label for box in drawing.boxes if box.ghost]

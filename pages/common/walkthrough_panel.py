@@ -14,11 +14,11 @@ from pages.common.controls import Scene
 from pages.common.pictures import is_dark
 from pages.common.state import choose
 from pages.common.walkthrough_choices import MAP, Place, change, go_to, kind_of
-from pages.common.walkthrough_map import STACKS, draw_map
-from pages.common.walkthrough_names import block_name, short_name
 from pages.common.walkthrough_proofs import prove_map, prove_station
 from pages.common.walkthrough_text import told
-from transformer.analysis.stations import missing_stations, n_layers, switches_at
+from transformer.analysis.station_map import draw_map, unfolded
+from transformer.analysis.station_names import block_name, short_name
+from transformer.analysis.stations import n_layers
 from transformer.analysis.walkthrough import Opened, Shown, open_station
 from transformer.analysis.whole_pass import WholePass
 from transformer.figures.labels import hover_label
@@ -32,16 +32,9 @@ _ARROW = ":material/arrow_forward:"
 
 def show_map(scene: Scene, place: Place, walk: WholePass) -> None:
     """The architecture with the chosen station, and what switches act on."""
-    model = scene.lab.model
-    layers: dict[Stack, int] = {stack: min(place.layer, n_layers(model, stack) - 1) for stack in STACKS}
-    marked = {
-        station: tuple(
-            wording.switch_label(spec)
-            for spec in switches_at(station, layers[station.stack], scene.inspection.interventions, model)
-        )
-        for station in place.order
-    }
-    drawing = draw_map(place.order, missing_stations(model), place.station, layers, model.config, marked)
+    model, switches = scene.lab.model, scene.inspection.interventions
+    layers = unfolded(model, place.layer)
+    drawing = draw_map(model, place.station, place.layer, switches, wording.switch_label)
     walkthrough_map(
         drawing.data(),
         order=[(str(station), layers[station.stack]) for station in place.order],
@@ -84,10 +77,10 @@ def walk_on(scene: Scene, place: Place, *, where: str) -> None:
     """The way back and on."""
     before = place.order[place.index - 1] if place.index else None
     after = place.order[place.index + 1] if place.index + 1 < len(place.order) else None
-    config = scene.lab.model.config
+    model = scene.lab.model
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.button(
-            "Back" if before is None else f"Back: {short_name(before, config)}",
+            "Back" if before is None else f"Back: {short_name(before, model)}",
             key=f"walk-back-{where}",
             type="tertiary",
             icon=":material/arrow_back:",
@@ -96,7 +89,7 @@ def walk_on(scene: Scene, place: Place, *, where: str) -> None:
         )
         st.caption(f"{place.index + 1} of {len(place.order)}", width="content")
         st.button(
-            "To the beginning" if after is None else f"Next: {short_name(after, config)}",
+            "To the beginning" if after is None else f"Next: {short_name(after, model)}",
             key=f"walk-next-{where}",
             type="primary" if where == "below" else "secondary",
             icon=_ARROW,

@@ -1,10 +1,10 @@
 """What is said at each station of the Walkthrough: its title, what happens there, the equation and where it stands.
 
-Inside attention: walkthrough_attention_text.py. The short names of stations: walkthrough_names.py.
+Inside attention: walkthrough_attention_text.py. The short names of stations: transformer/analysis/station_names.py.
 """
 
 from pages.common.walkthrough_attention_text import ATTENTION_TOLD, Told
-from pages.common.walkthrough_names import ACTIVATION_NAMES
+from transformer.analysis.station_names import ACTIVATION_NAMES
 from transformer.analysis.stations import Station, by_station
 from transformer.config import ModelConfig
 

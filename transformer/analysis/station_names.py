@@ -1,13 +1,14 @@
-"""What stations are called on the map, on links and above their titles. Plain strings; nothing is drawn here."""
+"""What stations are called on the map, on links and above their titles: the words of the paper's figures."""
 
 from transformer.analysis.stations import Station
-from transformer.config import ModelConfig
+from transformer.model import Transformer
 
 ACTIVATION_NAMES = {"relu": "ReLU", "gelu": "GELU", "swish": "swish"}
 
 
-def short_name(station: Station, config: ModelConfig) -> str:
+def short_name(station: Station, model: Transformer) -> str:
     """The station's name on the map and on links, in the words of the paper's figures."""
+    config = model.config
     if station.block == "ffn" and station.name == "output":
         return "× W₂"
     decoder = station.stack == "decoder"
@@ -41,7 +42,7 @@ def short_name(station: Station, config: ModelConfig) -> str:
         case "hidden":
             return f"× W₁, {ACTIVATION_NAMES[config.activation]}"
         case "add":
-            return add_name(config)
+            return _add_name(model)
         case "layers":
             return "All layers"
         case "logits":
@@ -63,8 +64,8 @@ def block_name(station: Station) -> str:
     return "" if station.block is None else names[station.stack, station.block]
 
 
-def add_name(config: ModelConfig) -> str:
+def _add_name(model: Transformer) -> str:
     """What stands behind a block: the sum, the norm or both."""
-    if not config.residual:
+    if not model.config.residual:
         return "Norm"
-    return "Add & norm" if config.norm == "post" else "Add"
+    return "Add & norm" if model.config.norm == "post" else "Add"

@@ -1,26 +1,29 @@
-"""The map of the Walkthrough: the paper's figure 1 laid out for this model, with the chosen block unfolded as figure 2.
+"""The map of a model: the paper's figure 1 laid out for it, with the chosen block unfolded as figure 2; and what shapes
+a pass has at its stations.
 
-Plain numbers and words out, no Streamlit: the component draws what stands here. Data flow from below to above, as in
-the paper; y is turned round at the end.
+Plain numbers and words; nothing is drawn here. Data flow from below to above, as in the paper.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
-from pages.common.walkthrough_names import short_name
-from transformer.analysis.stations import Name, Part, Station
-from transformer.config import ModelConfig
+from transformer.analysis.station_names import short_name
+from transformer.analysis.stations import Name, Part, Station, missing_stations, n_layers, stations, switches_at
+from transformer.analysis.walkthrough import open_station
+from transformer.analysis.whole_pass import WholePass
+from transformer.figures.station_map import WIDTH, Box, Drawing, Frame, Line
 from transformer.figures.theme import Kind
+from transformer.interventions import Intervention
+from transformer.model import Transformer
 from transformer.taps import Stack
 
-WIDTH = 450
-STACKS: tuple[Stack, Stack] = ("encoder", "decoder")
+Shape = tuple[int, ...]
+_STACKS: tuple[Stack, Stack] = ("encoder", "decoder")
 _COLUMN = {"encoder": 112.0, "decoder": 338.0}
 """The middle of each stack."""
 _BOX, _OPEN, _PILL = 150.0, 166.0, 122.0
 """Widths: a box, an unfolded block, a step inside it."""
-_CROSSING = 225.0
+_CROSSING = WIDTH / 2
 """Where the encoder's memory goes over to the decoder."""
 _TITLES: dict[tuple[Stack, Part], str] = {
     ("encoder", "self"): "Multi-head attention",
@@ -36,86 +39,30 @@ _KINDS: dict[tuple[Stack, Part], Kind] = {
 }
 
 
-@dataclass(frozen=True)
-class Box:
-    """A station, or a folded block that opens at its first station."""
-
-    station: str
-    x: float
-    y: float
-    w: float
-    h: float
-    label: str
-    spoken: str
-    shape: Literal["box", "pill", "circle", "text"] = "box"
-    kind: Kind | None = None
-    chosen: bool = False
-    ghost: bool = False
-    """A part of the paper that this model never had: drawn, and no station."""
-    folded: bool = False
-    """A whole block, which unfolds where one of its stations is chosen."""
-    switched: tuple[str, ...] = ()
-    """What switches do there."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A path of straight pieces, in the order of the flow."""
-
-    points: tuple[tuple[float, float], ...]
-    kind: Kind | None = None
-    arrow: bool = True
-
-
-@dataclass(frozen=True)
-class Frame:
-    """The outline of a layer, with the others as sheets behind it, or of an unfolded block."""
-
-    x: float
-    y: float
-    w: float
-    h: float
-    label: str = ""
-    side: Literal["left", "right", "top"] = "top"
-    sheets: int = 0
-    kind: Kind | None = None
-
-
-@dataclass
-class Drawing:
-    """Everything on the map."""
-
-    height: float = 0.0
-    boxes: list[Box] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
-    frames: list[Frame] = field(default_factory=list)
-
-    def data(self) -> dict[str, Any]:
-        """The drawing as the component gets it, y counted from the top."""
-        top = self.height
-        return {
-            "width": WIDTH,
-            "height": top,
-            "boxes": [{**asdict(box), "y": top - box.y - box.h, "switched": list(box.switched)} for box in self.boxes],
-            "lines": [{**asdict(line), "points": [[x, top - y] for x, y in line.points]} for line in self.lines],
-            "frames": [{**asdict(frame), "y": top - frame.y - frame.h} for frame in self.frames],
-        }
+def unfolded(model: Transformer, layer: int) -> dict[Stack, int]:
+    """The layer of each stack that is on the map: this one, the last one where a stack is not as high."""
+    return {stack: min(layer, n_layers(model, stack) - 1) for stack in _STACKS}
 
 
 def draw_map(
-    order: Sequence[Station],
-    missing: Sequence[Station],
+    model: Transformer,
     chosen: Station,
-    layers: Mapping[Stack, int],
-    config: ModelConfig,
-    switched: Mapping[Station, tuple[str, ...]],
+    layer: int = 0,
+    switches: Sequence[Intervention] = (),
+    say: Callable[[Intervention], str] = str,
 ) -> Drawing:
-    """The map of a model at a station; `layers` says which layer of each stack is unfolded."""
+    """The map of a model at a station of a layer, with what switches act there; `say` names a switch."""
+    order, layers = stations(model), unfolded(model, layer)
+    if chosen not in order:
+        raise ValueError(f"this model has no station {chosen}")
+    switched = {
+        station: tuple(map(say, switches_at(station, layers[station.stack], switches, model))) for station in order
+    }
     drawing = Drawing()
     tops: dict[Stack, float] = {}
     ports: dict[Stack, tuple[float, float]] = {}
-    for stack in STACKS:
-        column = _Column(drawing, stack, order, missing, chosen, layers[stack], config, switched)
+    for stack in _STACKS:
+        column = _Column(drawing, model, stack, chosen, layers[stack], switched)
         tops[stack], ports[stack] = column.build()
     x, y = _COLUMN["encoder"], tops["encoder"]
     cross_x, cross_y = ports["decoder"]
@@ -126,24 +73,41 @@ def draw_map(
     return drawing
 
 
+def map_shapes(model: Transformer, walk: WholePass, drawing: Drawing, layer: int = 0) -> dict[str, dict[str, Shape]]:
+    """The shape of every array that comes out of each station on the map, by their names; of a folded block, of what
+    comes out of the block."""
+    own = {str(station): station for station in stations(model)}
+    layers = unfolded(model, layer)
+    found: dict[str, dict[str, Shape]] = {}
+    for box in drawing.boxes:
+        if box.ghost:
+            continue
+        station = own[box.station]
+        last = Station(station.stack, station.block, "output") if box.folded else station
+        opened = open_station(model, walk, last, layers[last.stack] if last.in_layer else 0)
+        found[box.station] = {
+            shown.name: shown.values.shape[:1] if shown.columns == "id" else shown.values.shape
+            for shown in opened.comes_out
+        }
+    return found
+
+
 class _Column:
     """One stack, built from below."""
 
     def __init__(
         self,
         drawing: Drawing,
+        model: Transformer,
         stack: Stack,
-        order: Sequence[Station],
-        missing: Sequence[Station],
         chosen: Station,
         layer: int,
-        config: ModelConfig,
         switched: Mapping[Station, tuple[str, ...]],
     ) -> None:
         self.stack: Stack = stack
-        self.drawing, self.chosen, self.layer, self.config = drawing, chosen, layer, config
-        self.own = [station for station in order if station.stack == stack]
-        self.missing, self.switched = missing, switched
+        self.drawing, self.model, self.config = drawing, model, model.config
+        self.chosen, self.layer, self.switched = chosen, layer, switched
+        self.own = [station for station in stations(model) if station.stack == stack]
         self.x, self.y = _COLUMN[stack], 4.0
         self.port = (0.0, 0.0)
         """Where the encoder's memory comes in."""
@@ -184,7 +148,7 @@ class _Column:
         kind: Kind | None = None,
         folded: bool = False,
     ) -> None:
-        own = short_name(station, self.config) if label is None else label
+        own = short_name(station, self.model) if label is None else label
         inside = [s for s in self.own if s.block == station.block] if folded else [station]
         switched = tuple(dict.fromkeys(text for s in inside for text in self.switched.get(s, ())))
         where = f"{self.stack}{f', layer {self.layer}' if station.in_layer else ''}"
@@ -281,7 +245,7 @@ class _Column:
         self.y += 8
         start = self.y + 11  # where the values leave for their weights
         inside = [s for s in self.own if s.block == block and s.name not in ("norm", "add")]
-        gone = Station(self.stack, block, "scaled") in self.missing
+        gone = Station(self.stack, block, "scaled") in missing_stations(self.model)
         for station in inside:
             if station.name == "masked" and gone:
                 self._ghost("no ÷ √dₖ", _PILL, 18, "pill", "This model's scores are not divided by the root of d_k")
@@ -308,7 +272,7 @@ class _Column:
 
     def _layer_frame(self, bottom: float) -> None:
         """The outline of the layer, N × beside it: that is the station of all layers where there are several."""
-        n = self.config.n_encoder_layers if self.stack == "encoder" else self.config.n_decoder_layers
+        n = n_layers(self.model, self.stack)
         station, height = Station(self.stack, None, "layers"), 20
         several = station in self.own
         top = self.y + height / 2 if several else self.y - 6
