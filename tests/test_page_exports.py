@@ -10,6 +10,7 @@ from page_models import CLASSIC, checked, open_page, texts
 from streamlit.testing.v1 import AppTest
 
 from pages.common.packed_link import pack
+from transformer.figures.outputs import outputs_figure
 
 pytestmark = pytest.mark.usefixtures("untrained_models")
 
@@ -90,6 +91,26 @@ def test_the_lines_of_python_make_a_stations_numbers(parameters):
 
 
 @pytest.mark.parametrize(
+    "parameters",
+    [
+        {"station": "encoder.self.qkv", "layer": "1"},
+        {"station": "decoder.cross.context", "kind": "cross", "layer": "0", "switch": "off:decoder.0.cross:1"},
+        {"station": "decoder.probabilities"},
+    ],
+    ids=str,
+)
+def test_the_lines_of_python_make_the_map(parameters):
+    at = opened("walkthrough", "take-map", **parameters)
+    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    made = run_lines(at)
+    own = json.loads(made["figure"].to_json())
+    assert own["data"][0]["text"] == shown["data"][0]["text"] and own["data"][0]["customdata"]
+    assert own["data"][0]["customdata"] == shown["data"][0]["customdata"]
+    assert [s.get("path") for s in own["layout"]["shapes"]] == [s.get("path") for s in shown["layout"]["shapes"]]
+    assert parameters["station"] in made["numbers"]
+
+
+@pytest.mark.parametrize(
     ("page", "key", "parameters"),
     [
         ("masks", "take-masks", {"kind": "decoder_self", "row": "1", "beside": "The cat slept."}),
@@ -107,6 +128,22 @@ def test_the_lines_of_python_make_a_steps_candidates():
     (bars,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
     own = json.loads(made["figure"].to_json())
     assert bars["data"][0]["x"] == own["data"][0]["x"] == list(made["numbers"])
+
+
+def test_the_lines_of_python_make_the_output_with_its_probabilities():
+    at = opened("attention", "take-output")
+    made = same_figure(at)
+    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    (row,) = shown["data"][0]["text"]
+    own = json.loads(made["figure"].to_json())
+    assert own["data"][0]["text"] == [row] and own["data"][0]["customdata"] == shown["data"][0]["customdata"]
+    assert len(row) == len(made["numbers"]) == len(made["seen"].target_tokens)
+    assert all(f">{p:.2f}<" in text for p, text in zip(made["numbers"], row, strict=True))
+
+
+def test_an_output_is_not_drawn_with_fewer_probabilities_than_tokens():
+    with pytest.raises(ValueError, match="each token needs a probability"):
+        outputs_figure([["a", "b"]], ["output"], np.zeros((1, 2), dtype=bool), probabilities=[np.ones(1)])
 
 
 def test_all_heads_are_offered_too():

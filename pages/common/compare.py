@@ -7,7 +7,7 @@ from pages.common import loading, wording
 from pages.common.components.aligned_tokens import aligned_tokens
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
-from pages.common.export_compared import take_compared_away, take_shift_away
+from pages.common.export_compared import take_compared_away, take_output_away, take_shift_away
 from pages.common.proofs import prove_compared, prove_difference, prove_road
 from pages.common.scene import Scene, is_dark
 from pages.common.state import choose
@@ -37,6 +37,7 @@ def show_output(scene: Scene) -> None:
                 width="content",
             )
             prove_road(scene.lab, shown, key="proof-output")
+            take_output_away(scene)
         return
     comparison = loading.get_comparison(scene.lab, scene.view.text, scene.view.switches)
     before, after = comparison.before, comparison.after

@@ -1,14 +1,20 @@
-"""What is taken away of the answer to a switch: both outputs, each token before and after, and a head's difference."""
+"""What is taken away of the output, and of the answer to a switch: both outputs, their tokens, a head's difference."""
 
 import numpy as np
 
 from pages.common.exports import Away, opening_lines, page_shown, papered, take_away
 from pages.common.scene import Scene, is_dark
 from transformer.figures.comparison import aligned_figure, difference_figure, probabilities_figure
+from transformer.figures.outputs import outputs_figure
 from transformer.figures.tables import Table, numbered
 from transformer.inspection import AttentionShift, Comparison
 
 _NAMES = "before", "after"
+
+
+def take_output_away(scene: Scene) -> None:
+    """The popover under the output, where no switch is set."""
+    take_away(scene, page_shown(), {"output": lambda: _output(scene)}, key="take-output")
 
 
 def take_compared_away(scene: Scene, comparison: Comparison) -> None:
@@ -23,6 +29,25 @@ def take_compared_away(scene: Scene, comparison: Comparison) -> None:
 def take_shift_away(scene: Scene, shift: AttentionShift) -> None:
     """The popover under the difference of the chosen head."""
     take_away(scene, page_shown(), {"difference": lambda: _difference(scene, shift)}, key="take-shift")
+
+
+def _output(scene: Scene) -> Away:
+    seen = scene.inspection
+    unchanged = np.zeros((1, len(seen.target_tokens)), dtype=bool)
+    figure = outputs_figure(
+        [seen.target_tokens], ["output"], unchanged, probabilities=[seen.probabilities], dark=is_dark()
+    )
+    imports = ["import numpy as np", "from transformer.figures.outputs import outputs_figure"]
+    lines = [
+        *opening_lines(scene, imports),
+        "numbers = seen.probabilities",
+        "unchanged = np.zeros((1, len(numbers)), dtype=bool)",
+        "figure = outputs_figure([seen.target_tokens], ['output'], unchanged, probabilities=[numbers])",
+    ]
+    table = Table("probability", seen.probabilities[:, None], numbered(seen.target_tokens), ["probability"])
+    width = max(560, figure.layout.meta["smallest_width"])  # type: ignore[attr-defined]
+    away = papered(figure, dark=is_dark(), width=width)
+    return Away(f"{scene.lab.name}-output", away, (table,), "\n".join(lines))
 
 
 def _probabilities(scene: Scene, comparison: Comparison) -> Away:
