@@ -70,6 +70,7 @@ def test_a_profile_has_a_bar_and_an_even_heads_tick_for_each_place():
     bars, ticks = figure.data
     assert list(bars.x) == [0.7, 0.1] and list(ticks.x) == [0.2, 0.25]
     assert bars.marker.color == kind_colour("decoder_self")
+    assert [(note.x, note.text) for note in figure.layout.annotations] == [(0.7, "0.70"), (0.25, "0.10")]
     assert list(figure.layout.yaxis.ticktext) == ["itself", "the end mark"]
     with pytest.raises(ValueError, match="must be as many"):
         profile_bars([0.7], [0.2, 0.25], ["itself"], kind="cross")

@@ -80,16 +80,15 @@ def profile_bars(
         orientation="h",
         width=0.5,
         marker={"color": colour, "line": {"width": 0}},
-        text=[f"  {value:.2f}" for value in values],
-        textposition="outside",
-        constraintext="none",
-        textfont={"size": 12, "color": colours.text},
         customdata=[
             f"{title}: {v:.3f}, an even head {e:.3f}" for title, v, e in zip(titles, values, even, strict=True)
         ],
         hovertemplate="%{customdata}<extra></extra>",
-        cliponaxis=False,
     )
+    for place, (value, tick) in enumerate(zip(values, even, strict=True)):
+        font = {"size": 12, "color": colours.text}
+        right = {"showarrow": False, "xanchor": "left", "xshift": 4, "font": font}
+        fig.add_annotation(x=max(value, tick), y=place, text=f"{value:.2f}", **right)
     fig.add_scatter(
         x=list(even),
         y=list(range(len(values))),
