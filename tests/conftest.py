@@ -78,6 +78,25 @@ def untrained_models(untrained_runs: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return untrained_runs
 
 
+@pytest.fixture(scope="session")
+def two_seed_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of runs with models of one corpus from two seeds, the second with two snapshots, and one of another
+    corpus, all untrained; to be read alone."""
+    from page_models import save_other_seed, save_untrained
+
+    folder = tmp_path_factory.mktemp("two-seeds")
+    save_untrained(folder)
+    save_other_seed(folder, tmp_path_factory.mktemp("second"))
+    return folder
+
+
+@pytest.fixture
+def two_seeds(two_seed_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, for pages to open."""
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(two_seed_runs))
+    return two_seed_runs
+
+
 @pytest.fixture
 def no_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hides the shipped models."""

@@ -9,8 +9,6 @@ from page_models import (
     WIDE,
     checked,
     open_page,
-    save_other_seed,
-    save_untrained,
     texts,
 )
 
@@ -19,20 +17,7 @@ from pages.common.wording import number
 from transformer.checkpoint import load_checkpoint
 from transformer.lab import Lab, load
 
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Two untrained models of one corpus from two seeds, one of another corpus, and a run with two snapshots."""
-    folder = tmp_path_factory.mktemp("runs")
-    save_untrained(folder)
-    save_other_seed(folder, tmp_path_factory.mktemp("second"))
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def models(runs, monkeypatch):
-    """The runs of this module."""
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+pytestmark = pytest.mark.usefixtures("two_seeds")
 
 
 def two(**parameters):

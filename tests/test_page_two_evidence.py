@@ -13,12 +13,12 @@ from page_models import (
     WIDE,
     checked,
     open_page,
-    save_other_seed,
-    save_untrained,
     texts,
 )
 
 from transformer.lab import Lab
+
+pytestmark = pytest.mark.usefixtures("two_seeds")
 
 SIDES = {
     "seeds": {"other": OTHER_SEED},
@@ -29,20 +29,6 @@ SIDES = {
     "steps": {"model": OTHER_SEED, "other": OTHER_SEED, "other_at": "10"},
     "vocabularies": {"other": REVERSE},
 }
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Two untrained models of one corpus from two seeds, one of another corpus, and snapshots."""
-    folder = tmp_path_factory.mktemp("runs")
-    save_untrained(folder)
-    save_other_seed(folder, tmp_path_factory.mktemp("second"))
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def models(runs, monkeypatch):
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
 
 
 def proved(**parameters):
