@@ -13,7 +13,7 @@ from pages.common.step_fragment import stepping
 from pages.common.step_inside import show_inside
 from pages.common.step_reference import show_reference
 from pages.common.step_roads import Walk, show_roads, take_another_road, walk_of
-from pages.common.step_samples import choose_draw, show_samples
+from pages.common.step_samples import show_samples
 from pages.common.step_view import choose_reference, choose_scale, offered, show_step
 
 scene = controls.frame(
@@ -38,7 +38,6 @@ match chosen.look:
         choose_beam(chosen)
         show_beam(scene, chosen)
     case "samples":
-        choose_draw(chosen)
         show_samples(scene, chosen)
     case "reference":
         show_reference(scene, chosen)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
 
+from pages.common import step_samples
+from pages.common.components.packed_arrays import unpacked_arrays
 from pages.common.step_choices import Choices, read
 from pages.common.wording import number
 from transformer.analysis.candidates import candidates, rank
@@ -233,20 +235,51 @@ def test_samples_follow_their_settings_and_are_counted():
     at = steps(look="samples", step="1")
     lab = load(REVERSE)
     seen = lab.inspect("a b c d")
-    size = lab.tokenizer.vocab_size
     found = draws(lab.model, seen.source_ids, (), Draw(), n=100, seed=0)
     assert f"{len(found)} different output" in texts(at) and f"**{found[0].count} ×**" in texts(at)
-    at = checked(at.slider(key="draw-top_k").set_value(1).run())
-    assert "**100 ×**" in texts(at) and "greedy's" in texts(at) and f"1 of {size} tokens can be drawn" in texts(at)
-    at = checked(at.slider(key="draw-top_k").set_value(0).run())
-    for name, value in (("temperature", 2.0), ("top_p", 0.9), ("min_p", 0.05), ("seed", 3)):
-        at = checked(at.slider(key=f"draw-{name}").set_value(value).run())
-        assert float(at.query_params[name]) == value
-    draw = Draw(temperature=2.0, top_p=0.9, min_p=0.05)
-    found = draws(lab.model, seen.source_ids, (), draw, n=100, seed=3)
+    at = steps(look="samples", step="1", top_k="1")
+    assert "**100 ×**" in texts(at) and "greedy's" in texts(at)
+    settings = {"temperature": 2.0, "top_k": 0, "top_p": 0.9, "min_p": 0.05}
+    at = steps(look="samples", step="1", **{name: f"{value:g}" for name, value in settings.items()})
+    at = checked(at.slider(key="draw-seed").set_value(3).run())
+    assert float(at.query_params["seed"]) == 3
+    found = draws(lab.model, seen.source_ids, (), Draw(**settings), n=100, seed=3)
     assert f"with seed 3: {len(found)} different output" in texts(at)
-    left = int(np.isfinite(draw.of(seen.log_probs[1], never=0)).sum())
-    assert f"{left} of {size} tokens can be drawn" in texts(at)
+    assert {name: float(at.query_params.get(name, 0)) for name in settings} == settings
+
+
+def distribution(at):
+    """What the bars of a step's distribution are drawn from: their header and their arrays."""
+    (element,) = at.get("bidi_component")
+    return unpacked_arrays(element.proto.bytes)
+
+
+def test_the_bars_have_the_steps_whole_distribution_and_the_settings():
+    settings = {"temperature": 0.7, "top_k": 5, "top_p": 0.9, "min_p": 0.1}
+    at = steps(look="samples", step="1", **{name: f"{value:g}" for name, value in settings.items()})
+    lab = load(REVERSE)
+    seen = lab.inspect("a b c d")
+    header, (log_probs,) = distribution(at)
+    assert np.array_equal(log_probs, seen.log_probs[1]) and log_probs.dtype == np.float32
+    assert tuple(header["ids"]) == candidates(seen.log_probs[1], 10).ids
+    assert header["settings"] == settings and header["never"] == lab.model.config.pad_id
+    switched = steps(look="samples", switch="off:decoder.0.cross:1")
+    _, (changed, usual) = distribution(switched)
+    road = lab.inspect("a b c d", [HeadsOff("decoder", 0, "cross", (1,))])
+    assert np.array_equal(changed, road.log_probs[0])
+    assert np.array_equal(usual, lab.without_switches(road)[0])
+
+
+@pytest.mark.parametrize(
+    "sent", [{"temperature": float("nan"), "top_k": "x", "top_p": -3, "min_p": None}, {"top_k": 10**12}, {}], ids=str
+)
+def test_whatever_the_sliders_send_ends_within_their_limits(sent, monkeypatch):
+    taken = {}
+    monkeypatch.setattr(step_samples, "change", taken.update)
+    step_samples._take(sent)
+    draw = Draw(**taken)
+    assert 0.1 <= draw.temperature <= 5 and 0 <= draw.top_k <= 50
+    assert 0.05 <= draw.top_p <= 1 and 0 <= draw.min_p <= 1
 
 
 def test_choices_are_read_back_from_their_parameters():

@@ -1,17 +1,18 @@
 """Sampling on the Decoder steps page: what the settings make of a step's distribution, and what is drawn with them."""
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 import numpy as np
 import streamlit as st
 
 from pages.common import fields, loading, wording
+from pages.common.components.draw_distribution import Slider, draw_distribution
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, say
 from pages.common.export_search import take_distribution_away, take_samples_away
 from pages.common.pictures import is_dark
-from pages.common.step_choices import Choices, change, said_of
+from pages.common.step_choices import Choices, change, read, said_of
 from pages.common.step_loading import get_usual
 from pages.common.step_proofs import prove_draw, prove_totals
 from pages.common.step_roads import Walk, walk_of
@@ -28,29 +29,13 @@ _SHOWN = 12
 """Different outputs that are listed."""
 _LONGEST = 160
 """Characters of an output in the list; the tree and what is taken away have all."""
-
-
-def choose_draw(chosen: Choices) -> None:
-    """Temperature, top-k, top-p, min-p and the seed; each acts at once."""
-    for column, (name, label, low, high, step) in zip(
-        st.columns(5),
-        (
-            ("temperature", "Temperature", 0.1, 5.0, 0.1),
-            ("top_k", "Top-k (0: all)", 0, 50, 1),
-            ("top_p", "Top-p", 0.05, 1.0, 0.05),
-            ("min_p", "Min-p", 0.0, 1.0, 0.05),
-            ("seed", "Seed", 0, 100, 1),
-        ),
-        strict=True,
-    ):
-        value = min(max(getattr(chosen, name), low), high)
-        with column:
-            fields.slider(label, low, high, value, partial(_set, name), key=f"draw-{name}", step=step)
-    say(*said_of("temperature", "top_k", "top_p", "min_p", "seed"))
-
-
-def _set(name: str, value: object) -> None:
-    change(**{name: value})
+_SLIDERS = (
+    Slider(name="temperature", label="Temperature", low=0.1, high=5.0, step=0.1),
+    Slider(name="top_k", label="Top-k", low=0, high=50, step=1),
+    Slider(name="top_p", label="Top-p", low=0.05, high=1.0, step=0.05),
+    Slider(name="min_p", label="Min-p", low=0.0, high=1.0, step=0.05),
+)
+_SHAPING = tuple(slider.name for slider in _SLIDERS)
 
 
 def show_samples(scene: Scene, chosen: Choices) -> None:
@@ -62,35 +47,53 @@ def show_samples(scene: Scene, chosen: Choices) -> None:
     with left:
         _show_distribution(scene, walk, draw)
     with right:
+        fields.slider("Seed", 0, 100, chosen.seed, lambda seed: change(seed=seed), key="draw-seed", step=1)
+        say(*said_of("seed"))
         _show_outputs(scene, chosen, draw)
     _show_tree(scene, chosen, walk)
 
 
 def _show_distribution(scene: Scene, walk: Walk, draw: Draw) -> None:
-    step, log_probs = walk.step, walk.road.log_probs[walk.step]
-    drawn = draw.of(log_probs, never=scene.lab.model.config.pad_id)
+    """The bars follow the sliders in the browser; the proof and what is taken away are of the settings let go of."""
+    step, log_probs, never = walk.step, walk.road.log_probs[walk.step], scene.lab.model.config.pad_id
+    drawn = draw.of(log_probs, never=never)
     found = candidates(log_probs, 10)
-    usual = None
-    if scene.view.switches:
-        usual = draw.of(get_usual(scene.lab, walk.road).log_probs[step], never=scene.lab.model.config.pad_id)
+    pieces = {token: scene.lab.tokenizer.piece(token) for token in found.ids}
+    usual = get_usual(scene.lab, walk.road).log_probs[step] if scene.view.switches else None
+    say(*said_of(*_SHAPING))
+    marks = "" if usual is None else "; marks: drawn from without the switches"
+    st.caption(f"Step {step}: what the model says, and what is drawn from{marks}")
+    draw_distribution(
+        log_probs,
+        pieces,
+        _SLIDERS,
+        asdict(draw),
+        _take,
+        usual=usual,
+        never=never,
+        label=f"Probabilities at step {step}",
+        key="draw-distribution",
+    )
+    before = found.probabilities
+    if usual is not None:
+        before = np.exp(draw.of(usual, never=never)[list(found.ids)]).tolist()
     figure = candidate_bars(
-        [scene.lab.tokenizer.piece(token) for token in found.ids],
+        list(pieces.values()),
         np.exp(drawn[list(found.ids)]).tolist(),
         written=None,
-        before=found.probabilities if usual is None else np.exp(usual[list(found.ids)]).tolist(),
+        before=before,
         dark=is_dark(),
         before_name="the model's own" if usual is None else "without the switches",
     )
-    marks = "what the model says" if usual is None else "the same without the switches, after the same words"
-    st.caption(f"Step {step}: bars are what is drawn from, marks {marks}")
-    scrolling_figure(figure, key="draw-bars")
     with st.container(horizontal=True):
         prove_draw(scene.lab, walk.road, step, draw, drawn)
         take_distribution_away(scene, walk, draw, figure)
-    left = int(np.isfinite(drawn).sum())
-    st.markdown(
-        f"{left:,} of {len(drawn):,} tokens can be drawn; entropy {wording.number(candidates(drawn, 1).entropy)} nats."
-    )
+
+
+def _take(settings: Mapping[str, object]) -> None:
+    """Takes over what the sliders say, as a link's words: whatever comes from outside ends within the limits."""
+    found = read({name: str(settings[name]) for name in _SHAPING if name in settings})
+    change(**{name: getattr(found, name) for name in _SHAPING})
 
 
 def _show_outputs(scene: Scene, chosen: Choices, draw: Draw) -> None:
