@@ -172,12 +172,10 @@ def test_the_smallest_set_that_turns_il_into_elle_is_what_the_page_begins_with()
     seen = lab.inspect(CLASSIC)
     step = [bare(token) for token in seen.target_tokens].index("il")
     (elle,) = lab.tokenizer.encode_target("elle")
-    found = smallest_set(lab.model, seen.source_ids, seen.target_ids, Goal(step, elle), heads_of(lab.model), most=3)
-    if not found.sets:
-        assert "None found up to 3 heads" in texts(at)
-        return
-    assert "*il* into *elle*" in texts(at) and found.exact
-    assert lab.inspect(CLASSIC, found.sets[0].switches).target_ids[step] == elle
+    assert "of the sets of heads that were tried, none would turn *il* into *elle*".lower() in texts(at).lower()
+    # What the page finds with the 8 heads that it allows at first, in some 20 seconds.
+    six = ("off:decoder.0.cross:1,2,3", "off:decoder.1.cross:2", "off:decoder.1.self:0,2")
+    assert lab.inspect(CLASSIC, list(map(parse_intervention, six))).target_ids[step] == elle
 
 
 def test_none_found_is_an_answer():
