@@ -68,10 +68,11 @@ def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]]
 
 
 def _files(away: Away, said: str, key: str) -> None:
-    chart = f"{key}-chart"
+    chart, width = f"{key}-chart", away.figure.layout.width or 0  # type: ignore[attr-defined]
     with st.container(key=f"{key}-sheet"):
         st.html(
             f"<style>.st-key-{key}-sheet {{max-height: 20rem; overflow: auto}} "
+            f".st-key-{key}-sheet > * {{min-width: {width}px}} "
             f".st-key-{key}-sheet .modebar {{opacity: 0; pointer-events: none}}</style>"
         )
         bar = {"displayModeBar": True, "displaylogo": False, "modeBarButtons": [["toImage"]]}
