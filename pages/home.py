@@ -7,6 +7,7 @@ import streamlit as st
 from pages.common import controls, loading, wording
 from pages.common.components.token_lines import token_lines
 from pages.common.explain import LINES_EXPLAINED, what_am_i_looking_at
+from pages.common.export_home import take_lines_away
 from pages.common.links import change_to_try, look_further, try_a_change
 from pages.common.proofs import prove_lines
 from transformer.analysis.effects import head_average
@@ -35,7 +36,9 @@ token_lines(
 )
 whose = "the average of its heads" if chosen is None else f"head {chosen}"
 st.caption(f"Lines are cross-attention: layer {scene.layer}, {whose}, as it was while each word was being written.")
-prove_lines(scene, weights)
+with st.container(horizontal=True):
+    prove_lines(scene, weights)
+    take_lines_away(scene, weights)
 st.markdown(f"#### {wording.plain(inspection.translation) or '*(nothing was written)*'}")
 said = (change.sentence, wording.pronoun(inspection, gold), wording.verdict(inspection.translation, gold))
 offered = change_to_try(scene)

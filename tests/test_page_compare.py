@@ -122,6 +122,11 @@ def test_everything_chosen_is_printed_and_read_again():
     assert Choices().parameters() == {}
 
 
+def test_a_sentence_that_is_too_long_for_a_link_is_cut_and_that_is_said():
+    found, (sentence,) = read({"other_text": "x" * 1_200})
+    assert len(found.other_text) == 1_000 and "1,200 characters" in sentence
+
+
 def test_tokens_and_names_are_never_markup():
     at = two(two="sentences", other_text="<b>x</b> </script> it")
     specs = "".join(chart.proto.spec for chart in at.get("plotly_chart"))

@@ -113,6 +113,8 @@ def test_the_lines_of_python_make_the_map(parameters):
 @pytest.mark.parametrize(
     ("page", "key", "parameters"),
     [
+        ("home", "take-home", {}),
+        ("home", "take-home", {"layer": "0", "head": "1", "switch": "off:decoder.1.cross:0"}),
         ("masks", "take-masks", {"kind": "decoder_self", "row": "1", "beside": "The cat slept."}),
         ("masks", "take-masks", {"kind": "cross", "switch": "mask:cross", "beside": "The cat slept."}),
         ("positions", "take-tables", {"d_model": "16", "length": "10", "base": "100", "layout": "concatenated"}),

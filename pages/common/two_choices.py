@@ -48,6 +48,8 @@ def read(parameters: Mapping[str, str]) -> tuple[Choices, tuple[str, ...]]:
             said.append(f"The link says {name} “{text[:30]}”, which is no step; these are the weights at the end.")
         else:
             found[name] = text[:_LONGEST]
+            if len(text) > _LONGEST:
+                said.append(f"The link's {name} has {len(text):,} characters: the first {_LONGEST:,} are taken.")
     return Choices(**found), tuple(said)
 
 
