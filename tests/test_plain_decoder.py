@@ -91,9 +91,9 @@ def test_a_step_of_training_counts_at_once():
 def test_weights_are_laid_out_once_and_go_with_their_model():
     model, (source, real) = random_model().requires_grad_(False), sources()
     translate_ids(model, source, real, max_length=3)
-    laid_out = weakref.ref(plain_decoder._KEPT[model][1])
+    laid_out = weakref.ref(plain_decoder._KEPT[model][2])
     translate_ids(model, source, real, max_length=3)
-    assert plain_decoder._KEPT[model][1] is laid_out()
+    assert plain_decoder._KEPT[model][2] is laid_out()
     del model
     gc.collect()
     assert laid_out() is None

@@ -247,7 +247,7 @@ class NextToken:
     def logits(self, prefix: Int[Tensor, "row prefix"]) -> tuple[Float[Tensor, "row vocab"], Recording | None]:
         """Logits after each prefix (bos included), and what was recorded since the last question."""
         if self._plain is not None:
-            return self._plain.logits(prefix[:, -1]).clone(), None
+            return self._plain.logits(prefix[:, -1]), None
         new = prefix[:, self.reusable :]
         tap = chain(self._tap, self._recorder)
         states = self._model.decode(new, self._memory, self._source_mask, tap=tap, cache=self._cache)

@@ -48,9 +48,13 @@ class PlainDecoder:
         self.length = 0
         """Target positions held."""
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def logits(self, tokens: Int[Tensor, "row"]) -> Float[Tensor, "row vocab"]:
         """Logits of the token after these, which follow those given before."""
+        return self._weights.project(self._state(tokens))
+
+    @torch.inference_mode()
+    def _state(self, tokens: Int[Tensor, "row"]) -> States:
         x = self._weights.vectors.index_select(0, tokens)
         if self._places is not None:
             x += self._places[self.length]
@@ -59,7 +63,7 @@ class PlainDecoder:
             x = layer.around_cross.after(x, source.context(layer.around_cross.before(x), self._mask))
             x = layer.around_ffn.after(x, layer.activation(layer.inner(layer.around_ffn.before(x))))
         self.length += 1
-        return self._weights.project(self._weights.norm(x))
+        return self._weights.norm(x)
 
     @torch.inference_mode()
     def rows(self, kept: Int[Tensor, "row"], *, same_sources: bool = False) -> None:
@@ -174,20 +178,27 @@ class _Around:
         return self._norm(torch.addmm(self._bias, context, self._across))
 
 
-_KEPT: WeakKeyDictionary[Transformer, tuple[list[tuple[int, int]], _Weights]] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[Transformer, tuple[list[nn.Parameter], list[tuple[int, int]], _Weights]] = WeakKeyDictionary()
 
 
 def _weights_of(model: Transformer) -> _Weights:
     """The model's weights laid out: once for one at rest, again where any was changed since; always anew for one in
     training, whose fused steps leave the versions of the weights as they were."""
-    parameters = [*model.decoder.parameters(), *model.projection.parameters()]
+    if model in _KEPT:
+        parameters, before, weights = _KEPT[model]
+        if _versions(parameters) == before:
+            return weights
+    parameters, weights = [*model.decoder.parameters(), *model.projection.parameters()], _Weights(model)
+    if (now := _versions(parameters)) is not None:
+        _KEPT[model] = parameters, now, weights
+    return weights
+
+
+def _versions(parameters: list[nn.Parameter]) -> list[tuple[int, int]] | None:
+    """What tells a change of weights at rest; None where any is in training."""
     if any(parameter.requires_grad for parameter in parameters):
-        return _Weights(model)
-    now = [(parameter.data_ptr(), parameter._version) for parameter in parameters]
-    kept = _KEPT.get(model)
-    if kept is None or kept[0] != now:
-        kept = _KEPT[model] = now, _Weights(model)
-    return kept[1]
+        return None
+    return [(parameter.data_ptr(), parameter._version) for parameter in parameters]
 
 
 def _linear(linear: nn.Linear) -> Map:
