@@ -6,7 +6,6 @@ from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -90,14 +89,14 @@ class _Target:
         """What each row gathered from its target positions, its newest the one at `start`."""
         weights, held, bias = self._weights, self._held, None
         found = weights.qkv(x).view(len(x), 3, weights.n_heads, -1)
-        q = found[:, 0, :, None]
-        held[:, start] = found[:, 1:]
+        q = found.select(1, 0).unsqueeze(2)
+        held.select(1, start).copy_(found.narrow(1, 1, 2))
         if isinstance(weights.relative, RotaryPositions):
             q = weights.relative(q, start)
             held[:, start, 0] = weights.relative(found[:, 1, :, None], start)[:, :, 0]
         elif isinstance(weights.relative, AlibiPositions):
             bias = weights.relative(1, start + 1)
-        k, v = held[:, : start + 1].permute(2, 0, 3, 1, 4).unbind()  # -> [row head position d_head] each
+        k, v = held.narrow(1, 0, start + 1).permute(2, 0, 3, 1, 4).unbind()  # -> [row head position d_head] each
         return fused_attention(q, k, v, _EVERY_KEY, bias=bias, scale=weights.scale).flatten(1)
 
     def rows(self, kept: Tensor, length: int) -> None:
@@ -222,7 +221,7 @@ def _normed_by(norm: nn.Module | None) -> Map:
         return lambda x: x
     assert isinstance(norm, nn.LayerNorm)
     shape, weight, bias, epsilon = norm.normalized_shape, norm.weight, norm.bias, norm.eps
-    return lambda x: F.layer_norm(x, shape, weight, bias, epsilon)
+    return lambda x: torch.layer_norm(x, shape, weight, bias, epsilon)
 
 
 _EVERY_KEY = AttentionMask(torch.ones(1, 1, 1, 1, dtype=torch.bool), None, None)
