@@ -7,6 +7,7 @@ from pages.common.export_walkthrough import take_map_away, take_station_away
 from pages.common.walkthrough_choices import choices, place
 from pages.common.walkthrough_loading import get_walk
 from pages.common.walkthrough_panel import choose_place, show_map, show_reading, show_station, walk_on
+from pages.common.walkthrough_proofs import prove_map
 
 chosen = choices()
 scene = controls.frame(
@@ -18,8 +19,10 @@ here, said = place(scene, chosen)
 with st.container(key="walkthrough"):
     left, right = st.columns([4, 5], gap="medium")
 with left, st.container(key="walkthrough-map-frame"):
-    show_map(scene, here, get_walk(scene))
-    take_map_away(scene, here, get_walk(scene))
+    show_map(scene, here)
+    with st.container(horizontal=True):
+        prove_map(scene, get_walk(scene))
+        take_map_away(scene, here, get_walk(scene))
     controls.switch_popover(scene)
 with right:
     walk_on(scene, here, where="above")

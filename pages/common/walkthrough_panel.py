@@ -14,7 +14,7 @@ from pages.common.controls import Scene
 from pages.common.pictures import is_dark
 from pages.common.state import choose
 from pages.common.walkthrough_choices import MAP, Place, change, go_to, kind_of
-from pages.common.walkthrough_proofs import prove_map, prove_station
+from pages.common.walkthrough_proofs import prove_station
 from pages.common.walkthrough_text import told
 from transformer.analysis.station_map import draw_map, unfolded
 from transformer.analysis.station_names import block_name, short_name
@@ -30,7 +30,7 @@ N_BEST = 12
 _ARROW = ":material/arrow_forward:"
 
 
-def show_map(scene: Scene, place: Place, walk: WholePass) -> None:
+def show_map(scene: Scene, place: Place) -> None:
     """The architecture with the chosen station, and what switches act on."""
     model, switches = scene.lab.model, scene.inspection.interventions
     layers = unfolded(model, place.layer)
@@ -42,7 +42,6 @@ def show_map(scene: Scene, place: Place, walk: WholePass) -> None:
         label=f"Map of {scene.lab.name}. Arrow keys go from station to station, in the order of the computation.",
         key=MAP,
     )
-    prove_map(scene, walk)
     elsewhere = _in_other_layers(scene, layers)
     if elsewhere:
         st.caption(f":orange[●] Also switched, in a layer that is not unfolded: {wording.plain('; '.join(elsewhere))}.")
