@@ -78,6 +78,16 @@ def untrained_models(untrained_runs: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return untrained_runs
 
 
+@pytest.fixture
+def own_models(untrained_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of them for one test, which may change it or what is computed from it: pages remember nothing of it."""
+    folder = tmp_path / "models"
+    # With new times of its files, by which pages tell models of one name apart.
+    shutil.copytree(untrained_runs, folder, copy_function=shutil.copyfile)
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(folder))
+    return folder
+
+
 @pytest.fixture(scope="session")
 def two_seed_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of runs with models of one corpus from two seeds, the second with two snapshots, and one of another

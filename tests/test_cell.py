@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from page_models import REVERSE, save_untrained
+from page_models import REVERSE
 from random_models import half_trained_model, random_model
 
 from transformer.analysis.cell import look_into
@@ -168,9 +168,7 @@ def test_under_a_forced_token_the_row_is_the_one_that_the_forced_decoding_record
     assert freely.weights.shape != cell.weights.shape or np.abs(freely.weights - cell.weights).max() > 1e-4
 
 
-def test_the_lab_takes_a_cell_of_a_road_with_forced_tokens_apart(tmp_path, monkeypatch):
-    save_untrained(tmp_path)
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
+def test_the_lab_takes_a_cell_of_a_road_with_forced_tokens_apart(untrained_models):
     lab = load(REVERSE)
     free = lab.inspect("a b c d")
     road = lab.inspect("a b c d", (), {0: 4 if free.target_ids[0] != 4 else 5})

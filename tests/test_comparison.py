@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from page_models import REVERSE, save_untrained
+from page_models import REVERSE
 
 from transformer.edits import align
 from transformer.interventions import HeadsMean, HeadsOff, MaskOff, compile_interventions
@@ -17,10 +17,8 @@ SWITCHES = [HeadsOff("decoder", 0, "cross", (0, 2)), HeadsMean("encoder", 0, "se
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    runs = tmp_path_factory.mktemp("runs")
-    save_untrained(runs)
-    return load(str(runs / REVERSE))
+def lab(untrained_runs):
+    return load(str(untrained_runs / REVERSE))
 
 
 @pytest.fixture(scope="module")

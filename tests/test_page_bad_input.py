@@ -6,7 +6,7 @@ The app runs with the hardest of it; what comes before the page (reading, fittin
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from page_models import CLASSIC, PRONOUNS, checked, open_page, save_untrained, texts
+from page_models import CLASSIC, PRONOUNS, checked, open_page, texts
 
 from pages.common.switch_check import with_usable_switches
 from pages.common.view import PARAMETERS, View, fit, read
@@ -14,6 +14,8 @@ from pages.common.wording import plain, switch_label
 from transformer.interventions import compile_interventions, parse_intervention
 from transformer.lab import Lab, load
 from transformer.settings import SHIPPED_FOLDER
+
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 HOSTILE = {
     "emoji": "👩‍👩‍👧 slept 🏳️‍🌈",
@@ -30,21 +32,8 @@ HOSTILE = {
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A folder of runs with two untrained models."""
-    folder = tmp_path_factory.mktemp("runs")
-    save_untrained(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def models(runs, monkeypatch):
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
-
-
-@pytest.fixture(scope="module")
-def lab(runs) -> Lab:
-    return load(str(runs / PRONOUNS))
+def lab(untrained_runs) -> Lab:
+    return load(str(untrained_runs / PRONOUNS))
 
 
 blocks = st.builds(

@@ -5,7 +5,7 @@ from base64 import b64decode
 
 import numpy as np
 import pytest
-from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 
 from pages.common import step_samples
 from pages.common.components.packed_arrays import unpacked_arrays
@@ -17,14 +17,7 @@ from transformer.analysis.search_tree import search_tree
 from transformer.interventions import HeadsOff
 from transformer.lab import load
 
-
-@pytest.fixture(autouse=True)
-def models(tmp_path_factory, monkeypatch):
-    """A folder of runs with two untrained models."""
-    runs = tmp_path_factory.mktemp("runs")
-    save_untrained(runs)
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
-    return runs
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def steps(**parameters):
@@ -50,7 +43,12 @@ def matrix(value):
 def another(seen, step, place=3):
     """A token that could have been written at a step."""
     return next(t for t in candidates(seen.log_probs[step], 9).ids[place:] if t not in (0, 1, 2, seen.target_ids[step]))
-    return token
+
+
+def forced_by(at) -> dict[int, int]:
+    """The tokens that the page's link forces, by step."""
+    pairs = (pair.split(":") for pair in at.query_params["roads"].split(","))
+    return {int(step): int(token) for step, token in pairs}
 
 
 def test_the_first_step_is_shown_with_the_numbers_of_the_decoding():
@@ -206,13 +204,14 @@ def test_a_candidate_of_the_beam_shows_why_it_was_pruned_and_where_it_looked():
     tree = search_tree(lab.model, lab.inspect("a b c d").source_ids, size=4, alpha=0.6, norm="paper")
     index = next(i for i, n in enumerate(tree.nodes) if n.fate == "pruned" and n.token not in (1, 2) and n.step > 0)
     node, kept = tree.nodes[index], tree.kept_last(tree.nodes[index].step)
+    assert kept is not None
     at = steps(look="beam", node=str(index), head="1")
     said = texts(at).replace("\\", "")
     assert f"number {node.rank} of this step's candidates: pruned, as the beam has room for 4" in said
     assert f"{number(kept.log_prob - node.log_prob)} below that of the last one that went on" in said
     np.testing.assert_allclose(matrix(figures(at)[1]["data"][0]["z"]), tree.attention(index)[0, 1], atol=1e-6)
     at = checked(at.button(key="walk-hypothesis").click().run())
-    forced = dict(tuple(map(int, pair.split(":"))) for pair in at.query_params["roads"].split(","))
+    forced = forced_by(at)
     ids = tuple(each.token for each in tree.path(index))
     assert lab.inspect("a b c d", forced=forced).target_ids[: len(ids)] == ids
 
@@ -227,7 +226,7 @@ def test_a_result_of_the_beam_is_walked_as_a_road():
     lab = load(REVERSE)
     tree = search_tree(lab.model, lab.inspect("a b c d").source_ids, size=4, alpha=0.6, norm="paper")
     assert "look" not in at.query_params
-    forced = dict(tuple(map(int, pair.split(":"))) for pair in at.query_params["roads"].split(","))
+    forced = forced_by(at)
     assert lab.inspect("a b c d", forced=forced).target_ids[: len(tree.results[1].ids)] == tree.results[1].ids
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import pytest
 import torch
-from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, follow, open_page, save_untrained, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, follow, open_page, texts
 from random_models import random_model
 from streamlit.testing.v1 import AppTest
 
@@ -28,17 +28,13 @@ from transformer.settings import SHIPPED_FOLDER
 from transformer.state import weights_of
 
 
-@pytest.fixture(scope="module", autouse=True)
-def runs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs")
-    save_untrained(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ATTENTION_LAB_RUNS", str(folder))
-        patch.setattr(head_work, "FIRST_WAIT_S", 60.0)  # an AppTest looks once
-        yield folder
+@pytest.fixture(autouse=True)
+def patient(untrained_models, monkeypatch):
+    """Untrained models; work is awaited, as an AppTest looks once."""
+    monkeypatch.setattr(head_work, "FIRST_WAIT_S", 60.0)
 
 
-def heads(model: str = REVERSE, **parameters: str) -> AppTest:
+def heads(model: str = REVERSE, **parameters: str | list[str]) -> AppTest:
     """The page on a model, with few pairs."""
     return open_page("heads", model=model, pairs="50", **parameters)
 
@@ -132,7 +128,7 @@ def test_a_removed_head_can_be_set_to_its_mean():
     assert "With all heads: loss" in texts(at)
 
 
-def test_without_means_the_page_says_so_and_zero_is_the_way_out(monkeypatch):
+def test_without_means_the_page_says_so_and_zero_is_the_way_out(own_models, monkeypatch):
     def absent(checkpoint):
         raise ValueError("the mean of a head is taken over validation sentences; set heads to zero")
 
@@ -184,13 +180,13 @@ def test_none_found_is_an_answer():
     lab = load(REVERSE)
     seen = lab.inspect("a b c")
     heads_there = [head for head in heads_of(lab.model) if head.kind == "encoder_self"]
-    for option in range(4, lab.tokenizer.vocab_size):
-        if option == seen.target_ids[0]:
-            continue
-        goal = Goal(0, option)
-        found = smallest_set(lab.model, seen.source_ids, seen.target_ids, goal, heads_there, exact=1, most=1)
-        if not found.sets:
-            break
+
+    def unreachable(token):
+        goal = Goal(0, token)
+        return not smallest_set(lab.model, seen.source_ids, seen.target_ids, goal, heads_there, exact=1, most=1).sets
+
+    others = (token for token in range(4, lab.tokenizer.vocab_size) if token != seen.target_ids[0])
+    option = next(filter(unreachable, others))
     checked(box.set_value(option).run())
     assert "None found up to 1 head" in texts(at) and "Every set of these sizes was tried" in texts(at)
     assert at.query_params["into"] == str(option)
@@ -275,13 +271,13 @@ def test_what_a_link_asks_for_and_is_not_there_is_answered_in_a_sentence(paramet
     assert said in texts(heads(**parameters))
 
 
-def test_a_model_that_sees_later_words_has_no_loss_to_compare_and_all_else(runs):
+def test_a_model_that_sees_later_words_has_no_loss_to_compare_and_all_else(own_models):
     settings = load(REVERSE).checkpoint.settings
     torch.manual_seed(3)
     model = random_model(**{**asdict(settings.model), "causal_mask": False})
     tokenizer = load(REVERSE).tokenizer
     seeing = replace(settings, name="seeing", model=model.config)
-    save_checkpoint(runs / "seeing", seeing, tokenizer, weights_of(model))
+    save_checkpoint(own_models / "seeing", seeing, tokenizer, weights_of(model))
     at = heads("seeing", section="worth", worth="loss", text="a b")
     assert "sees the words that it is to predict" in texts(at)
     for section in ("roles", "alike", "smallest", "evidence"):

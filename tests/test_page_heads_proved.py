@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from page_models import PRONOUNS, REVERSE, save_untrained, texts
+from page_models import PRONOUNS, REVERSE, texts
 from test_page_exports import drawn, figures, opened, run_lines
 from test_page_proofs import proved, verdicts
 
@@ -13,17 +13,12 @@ from pages.common import head_work
 from transformer.analysis import head_removal_proofs, head_survey_proofs
 
 
-@pytest.fixture(scope="module", autouse=True)
-def runs(tmp_path_factory):
+@pytest.fixture(autouse=True)
+def few(untrained_models, monkeypatch):
     """Untrained models; an AppTest looks once, and few numbers are proved."""
-    folder = tmp_path_factory.mktemp("runs")
-    save_untrained(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ATTENTION_LAB_RUNS", str(folder))
-        patch.setattr(head_work, "FIRST_WAIT_S", 60.0)
-        patch.setattr(head_removal_proofs, "MOST_HEADS", 4)
-        patch.setattr(head_survey_proofs, "LOOPED", 4)
-        yield folder
+    monkeypatch.setattr(head_work, "FIRST_WAIT_S", 60.0)
+    monkeypatch.setattr(head_removal_proofs, "MOST_HEADS", 4)
+    monkeypatch.setattr(head_survey_proofs, "LOOPED", 4)
 
 
 FEW = {"model": REVERSE, "pairs": "50", "text": "a b c d"}

@@ -10,14 +10,7 @@ from pages.common.wording import change_of, head_label, plain
 from transformer.lab import load
 from transformer.settings import SHIPPED_FOLDER
 
-
-@pytest.fixture(autouse=True)
-def models(tmp_path_factory, monkeypatch):
-    """A folder of runs with two untrained models."""
-    runs = tmp_path_factory.mktemp("runs")
-    save_untrained(runs)
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
-    return runs
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def home(**parameters):
@@ -28,8 +21,8 @@ def test_the_translation_on_the_page_is_the_models():
     assert plain(load(PRONOUNS).translate([CLASSIC])[0]) in texts(home())
 
 
-def test_the_classic_sentence_is_there_on_first_paint(models):
-    (models / PRONOUNS).rename(models / "pronouns-en-fr")
+def test_the_classic_sentence_is_there_on_first_paint(own_models):
+    (own_models / PRONOUNS).rename(own_models / "pronouns-en-fr")
     at = open_page()
     assert at.text_input(key="choose-text").value == CLASSIC
     assert at.query_params["text"] == CLASSIC
@@ -151,22 +144,20 @@ def test_a_link_to_a_model_that_is_not_there_is_answered_in_a_sentence():
     assert "There is no model" in texts(at) and "Shown instead" in texts(at)
 
 
-def test_a_damaged_model_is_named_and_another_one_shown(models):
-    (models / PRONOUNS / "config.json").write_text("{")
+def test_a_damaged_model_is_named_and_another_one_shown(own_models):
+    (own_models / PRONOUNS / "config.json").write_text("{")
     at = home()
     assert "config\\.json cannot be read" in texts(at)
     assert at.selectbox(key="choose-model").value != PRONOUNS
 
 
-def test_without_any_model_the_page_invites_to_train(models, monkeypatch):
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(models / "empty"))
-    monkeypatch.setattr("transformer.settings.SHIPPED_FOLDER", models / "none")
+def test_without_any_model_the_page_invites_to_train(room, no_shipped):
     assert "There is no model here yet" in texts(open_page())
 
 
-def test_newer_weights_of_a_run_are_seen(models):
+def test_newer_weights_of_a_run_are_seen(own_models):
     before = home()
-    save_untrained(models / "later", seed=7)
-    (models / "later" / PRONOUNS / "weights.safetensors").replace(models / PRONOUNS / "weights.safetensors")
+    save_untrained(own_models / "later", seed=7)
+    (own_models / "later" / PRONOUNS / "weights.safetensors").replace(own_models / PRONOUNS / "weights.safetensors")
     assert plain(load(PRONOUNS).translate([CLASSIC])[0]) not in texts(before)
     assert plain(load(PRONOUNS).translate([CLASSIC])[0]) in texts(home())

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from page_models import CLASSIC, PRONOUNS, checked, open_page, save_untrained, texts
+from page_models import CLASSIC, PRONOUNS, checked, open_page, texts
 
 from pages.common.wording import number, plain
 from transformer.interventions import MaskOff
@@ -12,12 +12,7 @@ from transformer.lab import load
 SHORT = "The cat slept."
 
 
-@pytest.fixture(autouse=True)
-def models(tmp_path_factory, monkeypatch):
-    """A folder of runs with two untrained models."""
-    runs = tmp_path_factory.mktemp("runs")
-    save_untrained(runs)
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def masks(**parameters):

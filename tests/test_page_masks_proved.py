@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from page_models import CLASSIC, PRONOUNS, REVERSE, save_untrained, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, texts
 from random_models import random_model
 from test_page_exports import opened
 from test_page_heads_proved import same
@@ -14,16 +14,7 @@ from transformer.analysis.leaks import is_forcing_honest
 from transformer.analysis.mask_proofs import prove_forcing
 from transformer.lab import Lab
 
-
-@pytest.fixture(scope="module", autouse=True)
-def runs(tmp_path_factory):
-    """A folder of runs with two untrained models."""
-    folder = tmp_path_factory.mktemp("runs")
-    save_untrained(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ATTENTION_LAB_RUNS", str(folder))
-        yield folder
-
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 HERE = {"model": PRONOUNS, "text": CLASSIC, "beside": "The cat slept."}
 ALL = ("proof-batch", "proof-masks", "proof-leak", "proof-forcing", "proof-row")
@@ -42,7 +33,7 @@ def test_every_badge_opens_checks_that_hold(switches, kind, count):
     assert texts(at).count("run just now:") == len(ALL)
 
 
-def test_a_leak_that_is_wrong_turns_its_badge_red(monkeypatch):
+def test_a_leak_that_is_wrong_turns_its_badge_red(own_models, monkeypatch):
     honest = Lab.leak
 
     def leak(self, *arguments):
@@ -55,7 +46,7 @@ def test_a_leak_that_is_wrong_turns_its_badge_red(monkeypatch):
     assert verdicts(at) == (2, 2), texts(at)
 
 
-def test_a_row_that_is_wrong_turns_its_badge_red(monkeypatch):
+def test_a_row_that_is_wrong_turns_its_badge_red(own_models, monkeypatch):
     honest = Lab.empty_row
 
     def empty_row(self, text):

@@ -6,7 +6,7 @@ from shutil import rmtree
 
 import numpy as np
 import pytest
-from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, save_untrained, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 from tiny_runs import MODEL, settings
 
 from pages.common.components.packed_arrays import unpacked_arrays
@@ -21,14 +21,7 @@ from transformer.interventions import parse_intervention
 from transformer.lab import load
 from transformer.worker import train_run
 
-
-@pytest.fixture(autouse=True)
-def models(tmp_path_factory, monkeypatch):
-    """A folder of runs with two untrained models."""
-    runs = tmp_path_factory.mktemp("runs")
-    save_untrained(runs)
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
-    return runs
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def positions(**parameters):
@@ -140,8 +133,8 @@ def test_scores_are_taken_apart_for_each_head(stack):
 
 
 @pytest.mark.parametrize("kind", ["none", "rotary", "alibi"])
-def test_a_model_without_added_positions_is_shown_and_its_scores_explained(models, kind):
-    path = models / PRONOUNS / "config.json"
+def test_a_model_without_added_positions_is_shown_and_its_scores_explained(own_models, kind):
+    path = own_models / PRONOUNS / "config.json"
     path.write_text(path.read_text().replace('"positions": "sinusoidal"', f'"positions": "{kind}"'))
     at = positions(section="scores")
     assert f"{kind} positions are not added to the embeddings" in texts(at)
@@ -150,8 +143,8 @@ def test_a_model_without_added_positions_is_shown_and_its_scores_explained(model
 
 
 @pytest.mark.parametrize("kind", ["none", "rotary", "alibi"])
-def test_every_section_is_drawn_for_every_kind(models, kind):
-    path = models / REVERSE / "config.json"
+def test_every_section_is_drawn_for_every_kind(own_models, kind):
+    path = own_models / REVERSE / "config.json"
     path.write_text(path.read_text().replace('"positions": "sinusoidal"', f'"positions": "{kind}"'))
     at = positions(model=REVERSE, text="a b c")
     for section in SECTIONS:
@@ -276,8 +269,8 @@ def test_a_sentence_too_short_for_the_two_tokens_drops_the_switch_with_a_sentenc
     assert removable(at) == [] and at.text_input(key="choose-text").value == "The animal."
 
 
-def test_a_model_without_added_positions_has_nothing_to_break(models):
-    path = models / PRONOUNS / "config.json"
+def test_a_model_without_added_positions_has_nothing_to_break(own_models):
+    path = own_models / PRONOUNS / "config.json"
     path.write_text(path.read_text().replace('"positions": "sinusoidal"', '"positions": "rotary"'))
     at = positions(section="break", switch="positions:encoder:remove")
     assert "adds nothing to its embeddings" in texts(at) and removable(at) == []
@@ -311,8 +304,8 @@ def cells(at, index=1):
     return at.dataframe[index].value.astype(str).to_string()
 
 
-def test_the_study_says_its_verdict_beside_the_papers(models):
-    a_study(models)
+def test_the_study_says_its_verdict_beside_the_papers(own_models):
+    a_study(own_models)
     at = positions(section="study", study="mine", task="reverse")
     lines = figure(at)["data"]
     assert [line["name"] for line in lines] == ["sinusoidal", "learned", "alibi"] * 2
@@ -327,7 +320,7 @@ def test_the_study_says_its_verdict_beside_the_papers(models):
     assert at.code[0].value == "python -m transformer study positions"
 
 
-def test_one_button_starts_the_study_and_the_page_watches_it(models, monkeypatch):
+def test_one_button_starts_the_study_and_the_page_watches_it(own_models, monkeypatch):
     started = []
     monkeypatch.setattr("transformer.study.start_study", started.append)
     at = positions(section="study")
@@ -343,21 +336,21 @@ def test_one_button_starts_the_study_and_the_page_watches_it(models, monkeypatch
     assert started == [name, name]
 
 
-def test_a_study_that_cannot_be_started_or_read_is_answered_in_a_sentence(models, monkeypatch):
+def test_a_study_that_cannot_be_started_or_read_is_answered_in_a_sentence(own_models, monkeypatch):
     def refuse(name):
         raise study.StudyError("the disk is full")
 
     monkeypatch.setattr("transformer.study.start_study", refuse)
     at = checked(positions(section="study").button(key="study-start").click().run())
     assert "The study was not started: the disk is full" in texts(at).replace("\\", "")
-    (models / "bad").mkdir()
-    (models / "bad" / study.STUDY_FILE).write_text('{"plan": {}, "runs": 7}')
+    (own_models / "bad").mkdir()
+    (own_models / "bad" / study.STUDY_FILE).write_text('{"plan": {}, "runs": 7}')
     assert "cannot be read" in texts(positions(section="study", study="bad")).replace("\\", "")
     assert "There is no study nowhere here" in texts(positions(section="study", study="nowhere")).replace("\\", "")
 
 
-def test_beyond_the_trained_length_says_where_the_table_ends_and_what_was_done(models):
-    a_study(models)
+def test_beyond_the_trained_length_says_where_the_table_ends_and_what_was_done(own_models):
+    a_study(own_models)
     at = positions(section="beyond", study="mine", task="reverse", model="reverse-learned", text="a b")
     said = texts(at)
     assert "positions 0 to 16" in said and "the learned table ends at position 40" in said
@@ -372,7 +365,7 @@ def test_beyond_the_trained_length_says_where_the_table_ends_and_what_was_done(m
     assert by_name["learned"]["x"]["bdata"] != by_name["alibi"]["x"]["bdata"]
 
 
-def test_a_long_string_of_ones_own_is_answered_or_refused_and_the_model_stays_as_it_is(models):
+def test_a_long_string_of_ones_own_is_answered_or_refused_and_the_model_stays_as_it_is():
     before = load("reverse-learned").inspect("a b c").translation
     at = positions(section="beyond", model="reverse-learned", text="a b c", past="clamp")
     assert "positions 0 to 10" in texts(at) and "rows 11 to 63 exist and were never trained" in texts(at)
@@ -393,7 +386,7 @@ def test_a_model_of_other_sentences_has_no_lengths_to_test():
     assert "cannot be had at any length" in texts(positions(section="beyond"))
 
 
-def test_the_model_in_hand_is_tested_by_length(models, monkeypatch):
+def test_the_model_in_hand_is_tested_by_length(monkeypatch):
     monkeypatch.setattr("pages.common.position_beyond._LIVE_PAIRS", 2)
     monkeypatch.setattr("pages.common.position_beyond._LONGEST_LIVE", 12)
     at = positions(section="beyond", model=REVERSE, text="a b c")
@@ -403,8 +396,8 @@ def test_the_model_in_hand_is_tested_by_length(models, monkeypatch):
     assert "11 to 12, beyond" in cells(at, -1) and " of 4" in cells(at, -1)
 
 
-def test_a_shipped_models_table_is_shown_at_each_snapshot(models, monkeypatch):
-    trained = trained_run_with_learned_positions(models)
+def test_a_shipped_models_table_is_shown_at_each_snapshot(own_models, monkeypatch):
+    trained = trained_run_with_learned_positions(own_models)
     at = positions(table=trained, section="distances")
     steps = at.selectbox(key="positions-moment").options
     assert steps[:3] == ["before training", "step 0", "step 1"] and steps[-1] == "trained"
@@ -412,14 +405,14 @@ def test_a_shipped_models_table_is_shown_at_each_snapshot(models, monkeypatch):
     at = checked(at.selectbox(key="positions-moment").set_value("1").run())
     kept = tables(at)[1]
     assert not np.array_equal(kept, before)
-    rmtree(models / trained / "snapshots")
-    (models / trained / "status.json").unlink()  # as a shipped one: the tables alone
+    rmtree(own_models / trained / "snapshots")
+    (own_models / trained / "status.json").unlink()  # as a shipped one: the tables alone
     again = positions(table=trained, section="distances", moment="1")
     assert again.selectbox(key="positions-moment").options == steps
     assert np.abs(tables(again)[1] - kept).max() < 1e-3  # they are kept in half precision
 
 
-def trained_run_with_learned_positions(models):
+def trained_run_with_learned_positions(own_models):
     name = runs.create_run(
         replace(MODEL, positions="learned"), settings(max_steps=4), CorpusConfig(name="reverse"), name="learned"
     )

@@ -3,20 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from page_models import PRONOUNS, open_page, save_untrained
+from page_models import PRONOUNS, open_page
 from tiny_runs import MODEL, settings
 
 from transformer import runs
 from transformer.config import CorpusConfig
 from transformer.runs import Status
 
-
-@pytest.fixture(autouse=True)
-def models(tmp_path_factory, monkeypatch):
-    folder = tmp_path_factory.mktemp("runs")
-    save_untrained(folder)
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("own_models")
 
 
 def test_a_run_in_progress_has_a_bar_with_its_step(monkeypatch):

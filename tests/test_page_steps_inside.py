@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from page_models import REVERSE, checked, open_page, save_untrained, texts
+from page_models import REVERSE, checked, open_page, texts
 
 import pages.common.stepper as stepper
 from pages.common.step_choices import Choices, misread, read
@@ -16,13 +16,7 @@ from transformer.analysis.inside import look_inside
 from transformer.interventions import HeadsOff
 from transformer.lab import load
 
-
-@pytest.fixture(autouse=True)
-def models(tmp_path_factory, monkeypatch):
-    """A folder of runs with two untrained models."""
-    runs = tmp_path_factory.mktemp("runs")
-    save_untrained(runs)
-    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(runs))
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def steps(**parameters):

@@ -5,22 +5,14 @@ from base64 import b64decode
 
 import numpy as np
 import pytest
-from page_models import REVERSE, checked, open_page, save_untrained
+from page_models import REVERSE, checked, open_page
 
 from transformer.analysis.roads import road_twigs
 
+pytestmark = pytest.mark.usefixtures("untrained_models")
+
 SWITCH = {"switch": "off:decoder.0.cross:1"}
 ROAD = {"roads": "1:5", "road": "1", "step": "2"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def models(tmp_path_factory):
-    """A folder of runs with untrained models."""
-    runs = tmp_path_factory.mktemp("runs")
-    save_untrained(runs)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ATTENTION_LAB_RUNS", str(runs))
-        yield
 
 
 def plain(value):
