@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.common import controls
-from pages.common.cell_panel import choose_cell, choose_click, show_cell
+from pages.common.cell_panel import choose_cell, show_cell
 from pages.common.compare import show_output
 from pages.common.export_attention import take_attention_away
 from pages.common.picture_proofs import prove_picture
@@ -12,10 +12,10 @@ from pages.common.pictures import draw_head, draw_overview, is_wide, source_of
 
 def draw_large() -> None:
     """The chosen picture, with its proofs and what can be taken away under it."""
-    made = draw_head(scene)
+    made, source = draw_head(scene), source_of(scene)
     with st.container(horizontal=True, gap="small"):
-        prove_picture(source_of(scene), made)
-        take_attention_away(scene, made)
+        prove_picture(source, made)
+        take_attention_away(scene, source, made)
 
 
 scene = controls.frame("Which token looks at which, and what becomes of the output when it cannot?")
@@ -34,6 +34,5 @@ with st.container(key="pictures"):
             draw_overview(scene)
         with large:
             draw_large()
-            choose_click(scene)
             choose_cell(scene)
 show_cell(scene)

@@ -150,6 +150,7 @@ def test_an_output_is_not_drawn_with_fewer_probabilities_than_tokens():
 
 def test_all_heads_are_offered_too():
     at = opened("attention", "take-attention", picture="bertviz")
+    at = checked(at.segmented_control(key="take-attention-which").set_value("All layers and heads").run())
     made = run_lines(at)
     assert made["numbers"].shape[:2] == (2, 4) and len(made["figure"].data) == 8
 

@@ -41,7 +41,7 @@ PAGES = [
     ("attention", ["proof-picture"], {"show": "rollout", "kind": "encoder_self", "words": "merged"}, 4),
     ("attention", ["proof-picture"], {"show": "rollout", "layer": "0", "switch": "off:decoder.0.cross:0,1"}, 4),
     ("attention", ["proof-picture"], {"combine": "max", "over": "0,2", "specials": "renormalised"}, 4),
-    ("attention", ["proof-picture", "proof-output"], {"picture": "bertviz-neuron"}, 3 + 1),
+    ("attention", ["proof-picture", "proof-output"], {"picture": "bertviz-neuron"}, 3 + 3 + 1),
     ("attention", ["proofs", "proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 3 + 4),
     ("attention", ["proof-picture", "proof-cell"], {"switch": [*SWITCHES, "mask:causal"], "cell": "1,1"}, 4 + 5),
     ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 3 + 3),

@@ -2,21 +2,25 @@
 
 from functools import partial
 
+from pages.common.bertviz_view import Framed
+from pages.common.export_bertviz import bertviz_away
 from pages.common.exports import Away, opening_lines, take_away
-from pages.common.picture_data import Drawing
+from pages.common.picture_data import Drawing, Source
 from pages.common.picture_sides import groups, sides
 from pages.common.scene import Scene, is_dark
 from transformer.attention_edits import BlockOff
 from transformer.figures.export import matrix_figure, overview_figure
-from transformer.figures.tables import Table
+from transformer.figures.tables import Table, head_tables, numbered
 from transformer.interventions import HeadsMean, HeadsOff, ResidualOff
 from transformer.lab import KIND_SITES, AttentionKind
 
 
-def take_attention_away(scene: Scene, made: Drawing | None) -> None:
-    """The popover under the chosen head's picture; `made` is what it draws, None where there is no such matrix."""
+def take_attention_away(scene: Scene, source: Source, made: Drawing | Framed | None) -> None:
+    """The popover under the chosen head's picture; `made` is what it draws, None where nothing can be drawn."""
     figures = {"All layers and heads": partial(_overview, scene, is_dark())}
-    if made is not None:
+    if isinstance(made, Framed):
+        figures = {"This drawing": partial(bertviz_away, scene, source, made), **figures}
+    elif made is not None:
         figures = {"This picture": partial(_picture, scene, made, is_dark()), **figures}
     take_away(scene, "attention", figures, key="take-attention")
 
@@ -34,8 +38,7 @@ def _picture(scene: Scene, made: Drawing, dark: bool) -> Away:
         mask=made.mask,
         dark=dark,
     )
-    rows = tuple(f"{i} {label}" for i, label in enumerate(made.rows.labels))
-    columns = tuple(f"{j} {label}" for j, label in enumerate(made.columns.labels))
+    rows, columns = numbered(made.rows.labels), numbered(made.columns.labels)
     name = f"{scene.lab.name}-{view.kind}-{view.show}-layer{scene.layer}-head{scene.head}"
     note = "a threshold hides cells on the page only; all numbers are here" if view.threshold else ""
     return Away(name, figure, (Table(made.quantity, made.values, rows, columns),), python_of(scene, made), note)
@@ -44,16 +47,7 @@ def _picture(scene: Scene, made: Drawing, dark: bool) -> Away:
 def _overview(scene: Scene, dark: bool) -> Away:
     attention = scene.inspection.attention(scene.view.kind)
     n_layers, n_heads, n_queries, n_keys = attention.weights.shape
-    tables = tuple(
-        Table(
-            f"layer {layer} head {head}",
-            attention.weights[layer, head],
-            tuple(f"{i} {token}" for i, token in enumerate(attention.queries)),
-            tuple(f"{j} {token}" for j, token in enumerate(attention.keys)),
-        )
-        for layer in range(n_layers)
-        for head in range(n_heads)
-    )
+    tables = head_tables(attention.weights, attention.queries, attention.keys)
     lines = [
         *opening_lines(scene, ["from transformer.figures.export import overview_figure"]),
         f"attention = seen.{scene.view.kind}",

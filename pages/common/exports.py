@@ -1,7 +1,9 @@
 """Take it away: a figure as PNG, SVG or one HTML file, its numbers, the lines of Python that make it, and a link."""
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlencode, urlsplit
 
 import plotly.graph_objects as go
@@ -9,6 +11,7 @@ import streamlit as st
 
 from pages.common import wording
 from pages.common.components.save_chart import save_chart
+from pages.common.components.save_drawing import save_drawing
 from pages.common.packed_link import LONGEST, PARAMETER, CannotOpen, as_file, from_file, pack
 from pages.common.scene import Scene, say
 from pages.common.state import visit
@@ -30,12 +33,26 @@ _WIDTH, _NAMED = 640, 4
 
 
 @dataclass(frozen=True)
+class InFrame:
+    """A drawing that stands on the page in a frame of its own."""
+
+    key: str
+    """Of the container with the frame."""
+    html: str
+
+    def document(self, said: str) -> str:
+        """The file of it, with `said` below."""
+        drawing, _, end = self.html.rpartition("</body>")
+        return f"{drawing}<p>{html.escape(said)}</p></body>{end}"
+
+
+@dataclass(frozen=True)
 class Away:
     """What can be taken away of one figure."""
 
     name: str
     """Of its files."""
-    figure: go.Figure
+    figure: go.Figure | InFrame
     tables: tuple[Table, ...]
     python: str
     """Lines that make the same numbers in `numbers` and the same figure in `figure`, with `transformer` alone."""
@@ -68,7 +85,27 @@ def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]]
 
 
 def _files(away: Away, said: str, key: str) -> None:
-    chart, width = f"{key}-chart", away.figure.layout.width or 0  # type: ignore[attr-defined]
+    name, figure = away.name, away.figure
+    if isinstance(figure, InFrame):
+        save, document = partial(save_drawing, figure.key), partial(figure.document, said)
+    else:
+        save = partial(save_chart, _sheet(figure, key))
+        dark = st.context.theme.type == "dark"
+        document = partial(html_document, figure, title=name, said=said, dark=dark)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        save(name=name, key=f"{key}-save")
+        _download("HTML", document, name, "html", key)
+        _download("CSV", lambda: as_csv(away.tables), name, "csv", key)
+        _download("NPZ", lambda: as_npz(away.tables), name, "npz", key)
+    shapes = [f"{table.name} {' × '.join(map(str, table.values.shape))}" for table in away.tables]
+    held = ", ".join(shapes) if len(shapes) <= _NAMED else f"{len(shapes)} tables, {shapes[0]} and so on"
+    moment = "PNG and SVG are the drawing as it stands now. " * isinstance(figure, InFrame)
+    st.caption(f"{moment}HTML opens without a network. CSV and NPZ hold {wording.plain(held)}.")
+
+
+def _sheet(figure: go.Figure, key: str) -> str:
+    """Draws the figure to be saved; returns its key."""
+    chart, width = f"{key}-chart", figure.layout.width or 0  # type: ignore[attr-defined]
     with st.container(key=f"{key}-sheet"):
         st.html(
             f"<style>.st-key-{key}-sheet {{max-height: 20rem; overflow: auto}} "
@@ -76,17 +113,8 @@ def _files(away: Away, said: str, key: str) -> None:
             f".st-key-{key}-sheet .modebar {{opacity: 0; pointer-events: none}}</style>"
         )
         bar = {"displayModeBar": True, "displaylogo": False, "modeBarButtons": [["toImage"]]}
-        st.plotly_chart(away.figure, key=chart, theme=None, width="content", config=bar)
-    name = away.name
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        save_chart(chart, name=name, key=f"{key}-save")
-        dark = st.context.theme.type == "dark"
-        _download("HTML", lambda: html_document(away.figure, title=name, said=said, dark=dark), name, "html", key)
-        _download("CSV", lambda: as_csv(away.tables), name, "csv", key)
-        _download("NPZ", lambda: as_npz(away.tables), name, "npz", key)
-    shapes = [f"{table.name} {' × '.join(map(str, table.values.shape))}" for table in away.tables]
-    held = ", ".join(shapes) if len(shapes) <= _NAMED else f"{len(shapes)} tables, {shapes[0]} and so on"
-    st.caption(f"HTML opens without a network. CSV and NPZ hold {wording.plain(held)}.")
+        st.plotly_chart(figure, key=chart, theme=None, width="content", config=bar)
+    return chart
 
 
 def _said(scene: Scene) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from pages.common.bertviz_view import Framed
 from pages.common.picture_data import Drawing, Source
 from pages.common.picture_rollout import effective_weights, residuals
 from pages.common.proofs import badge, weight_proofs
@@ -20,13 +21,16 @@ from transformer.lab import KIND_SITES
 from transformer.taps import Address
 
 
-def prove_picture(source: Source, made: Drawing | None) -> None:
-    """Under the large picture; None where bertviz draws it."""
+def prove_picture(source: Source, made: Drawing | Framed | None) -> None:
+    """Under the large picture; None where nothing can be drawn."""
 
     def run() -> Iterable[Proof]:
         view, attention = source.view, source.attention
         yield from weight_proofs(source.lab, source.inspection, view.kind)
         if made is None:
+            return
+        if isinstance(made, Framed):
+            yield from _handed(made)
             return
         match view.show:
             case "weights":
@@ -41,6 +45,21 @@ def prove_picture(source: Source, made: Drawing | None) -> None:
                 yield _entropy(source, made)
 
     badge(run, key="proof-picture")
+
+
+def _handed(made: Framed) -> Iterable[Proof]:
+    """That bertviz draws the weights, and in the neuron view the vectors, that it should; read out of its document."""
+    found, shown, allowed = made.view.attention(), made.shown, 5.1e-5
+    drawn = np.asarray(found["attn"])
+    layers = made.view.parameters().get("layer_names", made.view.parameters().get("include_layers"))
+    rows, columns = drawn.shape[2:]
+    how = f"{drawn.size:,} numbers read back out of the drawing, which has four decimals of each"
+    weights = np.nan_to_num(shown.weights[layers][:, :, :rows, :columns])
+    yield agree("bertviz draws these weights", drawn, weights, allowed, how)
+    if made.vectors is not None:
+        q, k = made.vectors.q[layers][:, :, :rows], made.vectors.k[layers][:, :, :columns]
+        yield agree("Its queries are those of the pass", found["queries"], q, allowed, "read back likewise")
+        yield agree("Its keys are those of the pass", found["keys"], k, allowed, "read back likewise")
 
 
 def _combined(source: Source, made: Drawing, values: np.ndarray) -> Proof:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import streamlit as st
 
-from pages.common.bertviz_view import show_bertviz
+from pages.common.bertviz_view import Framed, show_bertviz
 from pages.common.cell_panel import chosen_cell
 from pages.common.components.head_grid import head_grid
 from pages.common.components.head_matrix import head_matrix
@@ -43,10 +43,10 @@ NO_ROLLOUT_CELL = (
 NO_LINES = "Entropy belongs to a row, not to a pair of tokens, so there are no lines to draw: here is the matrix."
 
 
-def draw_head(scene: Scene) -> Drawing | None:
+def draw_head(scene: Scene) -> Drawing | Framed | None:
     """The picture that the visitor chose, with a line saying what it shows and what it hides.
 
-    Returns what it draws; None where bertviz draws, or nothing can be drawn.
+    Returns what it draws; None where nothing can be drawn.
     """
     source = source_of(scene)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
@@ -55,8 +55,7 @@ def draw_head(scene: Scene) -> Drawing | None:
     choose_what(scene)
     if is_bertviz(scene.view.picture):
         caption.caption(f"{KIND_NAMES[scene.view.kind]} · all heads{_note(scene)}", width="content")
-        show_bertviz(source, dark=is_dark())
-        return None
+        return show_bertviz(source, dark=is_dark())
     try:
         made = drawing(source)
     except CannotDraw as reason:

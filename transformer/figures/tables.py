@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Float, Shaped
 from numpy import ndarray
 
 
@@ -30,6 +30,17 @@ class Table:
 def numbered(labels: Sequence[str]) -> list[str]:
     """Labels that stay apart where two are the same: each with its place before it."""
     return [f"{i} {label}" for i, label in enumerate(labels)]
+
+
+def head_tables(
+    values: Float[ndarray, "layer head row column"], rows: Sequence[str], columns: Sequence[str], *, name: str = ""
+) -> tuple[Table, ...]:
+    """A table for every head of every layer; `name` is put behind "layer 0 head 0"."""
+    layers, heads = map(range, values.shape[:2])
+    labels = numbered(rows), numbered(columns)
+    return tuple(
+        Table(f"layer {layer} head {head}{name}", values[layer, head], *labels) for layer in layers for head in heads
+    )
 
 
 def as_csv(tables: Sequence[Table]) -> str:

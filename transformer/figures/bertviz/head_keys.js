@@ -1,6 +1,10 @@
-// bertviz draws for the mouse alone. This gives its squares and tokens a place in the tab order and keys.
+// bertviz draws for the mouse alone. This gives its squares and tokens a place in the tab order and keys; a click on a
+// token, or Enter, keeps its lines drawn alone.
 (() => {
   const drawing = document.getElementById("vis");
+  let kept = null; // [side, index]
+  for (const type of ["mouseover", "mouseleave"])
+    drawing.addEventListener(type, (event) => kept && event.stopPropagation(), true);
   new MutationObserver(prepare).observe(drawing, { childList: true, subtree: true });
   prepare();
 
@@ -24,10 +28,29 @@
         token.setAttribute("aria-label", `${side ? "key" : "query"} ${token.textContent}`);
         token.onfocus = () => fire(token, "mouseover");
         token.onblur = () => fire(token.parentNode.parentNode, "mouseleave");
-        token.onkeydown = (event) => step(event, tokens, index, "ArrowUp", "ArrowDown");
+        token.onclick = () => keep(sides, kept?.[0] === side && kept[1] === index ? null : [side, index]);
+        token.onkeydown = (event) => {
+          if (event.key !== "Enter" && event.key !== " ") return step(event, tokens, index, "ArrowUp", "ArrowDown");
+          event.preventDefault();
+          token.onclick();
+        };
       });
       enter(tokens);
     });
+    if (kept) keep(sides, kept);
+  }
+
+  function keep(sides, goal) {
+    kept = null;
+    for (const tokens of sides) {
+      fire(tokens[0].parentNode.parentNode, "mouseleave");
+      for (const token of tokens) token.setAttribute("aria-pressed", "false");
+    }
+    if (!goal) return;
+    const token = sides[goal[0]][goal[1]];
+    token.setAttribute("aria-pressed", "true");
+    fire(token, "mouseover");
+    kept = goal;
   }
 
   function enter(elements) {

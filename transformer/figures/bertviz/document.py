@@ -1,4 +1,4 @@
-"""A drawing of bertviz as one HTML document that needs no network. Show it with `st.iframe`.
+"""A drawing of bertviz as one HTML document that needs no network.
 
 The drawing is bertviz's own script with a few lines changed. Its Python half is not used: that asks a CDN for
 libraries, lets a token end the script it is written in, and takes an encoder and a decoder for equally deep.
@@ -13,7 +13,7 @@ from typing import Any
 
 from transformer.figures import theme
 
-_STATIC = Path(__file__).parents[2] / "static"
+_STATIC = Path(__file__).parents[3] / "static"
 _LIBRARIES = ("jquery-2.2.4.min.js", "d3-5.16.0.min.js")
 # bertviz loads its libraries through require.js; here both are already on the page.
 _SHIM = "window.require = { config() {} }; window.requirejs = (names, run) => run(window.jQuery, window.d3);"

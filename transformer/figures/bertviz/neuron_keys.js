@@ -1,8 +1,14 @@
-// bertviz draws for the mouse alone. This gives its queries a place in the tab order and keys, and unfolds one at once.
+// bertviz draws for the mouse alone. This gives its queries a place in the tab order and keys, and unfolds one at once,
+// which stays until another one is pointed at.
 (() => {
   const drawing = document.getElementById("vis");
   let at = window.bertviz_params.row;
   new MutationObserver(prepare).observe(drawing, { childList: true });
+  drawing.addEventListener(
+    "mouseleave",
+    (event) => event.target !== drawing && event.target.closest("#expanded") && event.stopPropagation(),
+    true,
+  );
   prepare();
 
   function prepare() {

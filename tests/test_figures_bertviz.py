@@ -1,6 +1,5 @@
 """bertviz's three views: no network, inert tokens, any depths and lengths, and a limit that is said."""
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,18 +8,9 @@ import numpy as np
 import pytest
 from numpy import ndarray
 
-from pages.common.bertviz_view import (
-    HEAD_LINES,
-    MAX_NUMBERS,
-    MAX_TOKENS,
-    MODEL_LINES,
-    NEURON_TOKENS,
-    Shown,
-    View,
-    head_view,
-    model_view,
-    neuron_view,
-)
+from transformer.figures.bertviz import Shown, View, head_view, model_view, neuron_view
+from transformer.figures.bertviz.shown import MAX_NUMBERS, MAX_TOKENS
+from transformer.figures.bertviz.views import HEAD_LINES, MODEL_LINES, NEURON_TOKENS
 
 SOURCE = ("▁the", "</script>", "<b>x</b>", "<!--", "</s>")
 TARGET = ("<s>", "▁le", "שלום")
@@ -46,18 +36,6 @@ def neuron(given: Shown, **more: Any) -> View:
 VIEWS: list[Callable[..., View]] = [head_view, model_view, neuron]
 
 
-def parameters(view: View) -> dict[str, Any]:
-    """What bertviz's script is given, read as a browser reads it."""
-    found = re.search(r"window.bertviz_params = (\{.*?\});</script>", view.html)
-    assert found
-    return json.loads(found[1])
-
-
-def attention(view: View) -> dict[str, Any]:
-    found = parameters(view)["attention"]
-    return found["all"] if isinstance(found, dict) else found[0]
-
-
 @pytest.mark.parametrize("view", VIEWS)
 def test_nothing_is_fetched(view):
     html = view(shown()).html
@@ -68,7 +46,7 @@ def test_nothing_is_fetched(view):
 @pytest.mark.parametrize("view", VIEWS)
 def test_different_depths_and_lengths_are_shown_whole(view):
     given = shown()
-    found = attention(view(given))
+    found = view(given).attention()
     assert np.shape(found["attn"]) == given.weights.shape
     assert np.abs(np.array(found["attn"]) - given.weights).max() <= 5.1e-5  # rounded to four decimals
     assert found["left_text"] == list(given.queries)
@@ -82,7 +60,7 @@ def test_a_token_cannot_end_the_script_it_stands_in(view):
     assert html.count("</script") == harmless.count("</script")
     assert html.count("<!--") == harmless.count("<!--")
     assert "\\u003c/script>" in html and "<b>x" not in html
-    assert attention(view(shown()))["right_text"] == list(SOURCE)
+    assert view(shown()).attention()["right_text"] == list(SOURCE)
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -99,7 +77,7 @@ def test_dark_documents_are_dark(view):
 def test_long_sentences_are_cut_and_the_document_says_so(view, most):
     long = tuple(f"w{index}" for index in range(most + 6))
     drawn = view(shown(keys=long))
-    assert np.shape(attention(drawn)["attn"]) == (3, 2, len(TARGET), most)
+    assert np.shape(drawn.attention()["attn"]) == (3, 2, len(TARGET), most)
     assert f"first {most} of {most + 6} tokens" in drawn.html
     assert "Shown: the first" not in view(shown()).html
 
@@ -112,12 +90,12 @@ def test_six_layers_of_eight_heads_and_128_tokens_stay_sane(view):
         neuron_view(given, vectors(given, tokens, 64), vectors(given, tokens, 64)) if view is neuron else view(given)
     )
     assert len(drawn.html) < 2_000_000
-    layers, heads, queries, keys = np.shape(attention(drawn)["attn"])
+    layers, heads, queries, keys = np.shape(drawn.attention()["attn"])
     assert layers * heads * queries * keys <= MAX_NUMBERS
     assert heads * queries * keys * (layers if view is model_view else 1) <= max(HEAD_LINES, MODEL_LINES)
     if view is neuron:
         assert "Only layer 4" in drawn.html
-        assert (parameters(drawn)["layer"], parameters(drawn)["layer_names"]) == (0, [4])
+        assert (drawn.parameters()["layer"], drawn.parameters()["layer_names"]) == (0, [4])
     assert "of 128 tokens" in drawn.html
 
 
@@ -135,32 +113,32 @@ def test_the_height_grows_with_the_longer_side(view):
 
 
 def test_the_chosen_layer_and_head_are_shown_first():
-    first = parameters(head_view(shown(layer=2), alone=1))
+    first = head_view(shown(layer=2), alone=1).parameters()
     assert (first["layer"], first["heads"]) == (2, [1])
-    assert parameters(head_view(shown()))["heads"] is None
-    found = parameters(neuron(shown(layer=2, head=1), row=1))
+    assert head_view(shown()).parameters()["heads"] is None
+    found = neuron(shown(layer=2, head=1), row=1).parameters()
     assert (found["layer"], found["head"], found["row"]) == (2, 1, 1)
 
 
 def test_the_neuron_view_gets_q_and_k_of_the_pass():
     given = shown()
     q, k = vectors(given, given.queries), vectors(given, given.keys)
-    found = attention(neuron_view(given, q, k))
+    found = neuron_view(given, q, k).attention()
     assert np.abs(np.array(found["queries"]) - q).max() <= 5.1e-5
     assert np.abs(np.array(found["keys"]) - k).max() <= 5.1e-5
-    assert parameters(neuron_view(given, q, k, causal=True))["bidirectional"] is False
+    assert neuron_view(given, q, k, causal=True).parameters()["bidirectional"] is False
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_heads_that_are_off_are_handed_over_and_named(view):
     drawn = view(shown(off=frozenset({(1, 0), (0, 1)})))
-    assert parameters(drawn)["off"] == [[0, 1], [1, 0]]
+    assert drawn.parameters()["off"] == [[0, 1], [1, 0]]
     assert "Grey: switched off" in drawn.html and "0 · 1, 1 · 0" in drawn.html
     assert "Grey:" not in view(shown()).html
 
 
 def test_no_head_has_the_colour_of_one_that_is_off():
-    found = parameters(head_view(shown()))
+    found = head_view(shown()).parameters()
     for colour in found["colours"]:
         red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
         assert max(red, green, blue) - min(red, green, blue) > 30

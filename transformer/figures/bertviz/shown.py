@@ -1,0 +1,121 @@
+"""What a view of bertviz is given, how much of it, and the document that comes out.
+
+bertviz makes an element of the page for every weight that it draws, so each view has a limit, and says when it bites.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from transformer.figures import theme
+from transformer.figures.labels import readable
+
+MAX_TOKENS = 64
+"""Rows and columns shown at most."""
+MAX_NUMBERS = 80_000
+"""Numbers in one document; of more, only the chosen layer goes in."""
+
+_CHARACTER_WIDTH = 9.2
+_HEAD_COLOURS = (
+    *("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd"),
+    *("#8c564b", "#e377c2", "#bcbd22", "#17becf"),
+)
+"""The usual ten without grey, which means that a head is off."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a view is given: attention of all heads, what stands at its sides, and what is to be said of it."""
+
+    weights: Float[ndarray, "layer head query key"]
+    queries: Sequence[str]
+    keys: Sequence[str]
+    layer: int = 0
+    """The layer that is shown first, or alone."""
+    head: int = 0
+    off: frozenset[tuple[int, int]] = frozenset()
+    """(layer, head) of the heads of which nothing goes any further: drawn in grey."""
+    said: str = ""
+
+    def limited(self, n_tokens: int) -> "Shown":
+        """The same with at most so many rows and columns."""
+        longest = max(len(self.queries), len(self.keys))
+        if longest <= n_tokens:
+            return self
+        return replace(
+            self,
+            weights=self.weights[:, :, :n_tokens, :n_tokens],
+            queries=self.queries[:n_tokens],
+            keys=self.keys[:n_tokens],
+            said=f"Shown: the first {n_tokens} of {longest} tokens. {self.said}",
+        )
+
+    def within(self, lines: int, n_heads: int) -> "Shown":
+        """The same with as many rows and columns as so many heads draw with no more than so many lines."""
+        n_queries, n_keys = len(self.queries), len(self.keys)
+        fitting = (n for n in range(2, MAX_TOKENS + 1) if n_heads * min(n, n_queries) * min(n, n_keys) <= lines)
+        return self.limited(max(fitting, default=1))
+
+    def layers_within(self, numbers: int) -> tuple[list[int], str]:
+        """All layers, or the chosen one where they would be too much, and a sentence that says so."""
+        if numbers <= MAX_NUMBERS:
+            return list(range(len(self.weights))), ""
+        return [self.layer], f"Only layer {self.layer}, for the size of it: another one is chosen above. "
+
+    def attention(self, layers: Sequence[int]) -> dict[str, Any]:
+        """What bertviz's script reads of these layers. Weights are rounded to four decimals."""
+        return {
+            "name": None,
+            "attn": rounded(self.weights[list(layers)]),
+            "left_text": [readable(token) for token in self.queries],
+            "right_text": [readable(token) for token in self.keys],
+        }
+
+    def paints(self, dark: bool) -> dict[str, Any]:
+        """The colours of heads, and which of them are grey."""
+        return {
+            "off": sorted([layer, head] for layer, head in self.off),
+            "grey": theme.palette(dark).quiet,
+            "colours": _HEAD_COLOURS,
+        }
+
+    @property
+    def column(self) -> int:
+        """Pixels that the longest token needs."""
+        longest = max(len(readable(token)) for token in (*self.queries, *self.keys))
+        return max(110, round(16 + _CHARACTER_WIDTH * longest))
+
+    @property
+    def off_said(self) -> str:
+        named = ", ".join(f"{layer} · {head}" for layer, head in sorted(self.off))
+        return f"Grey: switched off, so nothing of it goes any further (layer · head {named}). " * bool(self.off)
+
+
+@dataclass(frozen=True)
+class View:
+    """A document and the pixels that it needs."""
+
+    html: str
+    height: int
+
+    def parameters(self) -> dict[str, Any]:
+        """What bertviz's script is given in it, read as a browser reads it."""
+        found = re.search(r"window.bertviz_params = (\{.*?\});</script>", self.html)
+        assert found, "every document has its parameters"
+        return json.loads(found[1])
+
+    def attention(self) -> dict[str, Any]:
+        """The weights ("attn"), the tokens ("left_text", "right_text"), and the neuron view's "queries" and "keys"."""
+        found = self.parameters()["attention"]
+        return found["all"] if isinstance(found, dict) else found[0]
+
+
+def rounded(values: ndarray) -> list:
+    """Nested lists of four decimals; what is no number becomes 0."""
+    return np.nan_to_num(values.astype(float)).round(4).tolist()
