@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[1]
 ROOMS = [
     """config masks positions taps files locks settings devices
        data loss dropout schedule tokenizer cleaning corpora prepared own_copy uploads corpus_stats tasks metrics pairs
-       recipes emoji_names pronouns figures two_sided_tokenizer edits""",
+       recipes emoji_names pronouns figures token_ids word_tokenizer sentencepiece_tokenizer two_sided_tokenizer
+       edits""",
     "attention",
     "layers",
     "model",

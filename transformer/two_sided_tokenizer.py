@@ -5,7 +5,6 @@ The source is cut by the one, the target by the other; what both make are entrie
 
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,11 +15,18 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 from transformer.pairs import word_spans
+from transformer.token_ids import (
+    BOS,
+    EOS,
+    PAD,
+    SPECIALS,
+    UNK,
+    UNKNOWN_MARK,
+    checked_ids,
+    valid_text,
+    words_at,
+)
 
-PAD, BOS, EOS, UNK = 0, 1, 2, 3
-SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
-UNKNOWN_MARK = "\u2047"
-"""What an unknown token reads as in decoded text."""
 VOCABULARY_FILE, SOURCE_FILE, TARGET_FILE = "tokenizer.pieces.json", "tokenizer.source.spm", "tokenizer.target.spm"
 _LANGUAGE = re.compile(r"\s*(>>[^<\s]+<<)\s*")
 _KINDS: dict[int, Literal["bpe", "unigram", "char"]] = {1: "unigram", 2: "bpe", 4: "char"}
@@ -51,15 +57,15 @@ class TwoSidedTokenizer:
 
     def encode_target(self, text: str) -> list[int]:
         """The ids of a target."""
-        return [self._ids.get(piece, UNK) for piece in self._target.encode(_valid(text), out_type=str)]
+        return [self._ids.get(piece, UNK) for piece in self._target.encode(valid_text(text), out_type=str)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        kept = [token for token in self._checked(ids) if token not in (PAD, BOS, EOS)]
+        kept = [token for token in checked_ids(ids, self.vocab_size) if token not in (PAD, BOS, EOS)]
         text = "".join(UNKNOWN_MARK if token == UNK else self.entries[token] for token in kept)
         return text.replace("▁", " ").removeprefix(" ")
 
     def piece(self, token: int) -> str:
-        return self.entries[self._checked([token])[0]]
+        return self.entries[checked_ids([token], self.vocab_size)[0]]
 
     def pieces(self, text: str) -> list[str]:
         return [self.entries[token] for token in self.encode(text)]
@@ -68,7 +74,7 @@ class TwoSidedTokenizer:
         return list(self.entries)
 
     def unknown(self, text: str) -> list[str]:
-        text = _valid(text)
+        text = valid_text(text)
         cut = self._cut(text)
         ends = [start for _, start in cut[1:]] + [len(text)] * bool(cut)
         unseen = [(start, end) for (token, start), end in zip(cut, ends, strict=True) if token == UNK]
@@ -76,16 +82,16 @@ class TwoSidedTokenizer:
         return list(dict.fromkeys(found))
 
     def word_of_token(self, text: str) -> list[int]:
-        return _words_at(_valid(text), [start for _, start in self._cut(text)])
+        return words_at(valid_text(text), [start for _, start in self._cut(text)])
 
     def word_of_output(self, ids: Sequence[int]) -> list[int]:
         text, starts = "", []
-        for token in self._checked(ids):
+        for token in checked_ids(ids, self.vocab_size):
             piece = "" if token in (PAD, BOS, EOS) else UNKNOWN_MARK if token == UNK else self.entries[token]
             piece = piece.replace("▁", " ")
             starts.append(len(text) + len(piece) - len(piece.lstrip()))
             text += piece
-        owners = _words_at(text, starts)
+        owners = words_at(text, starts)
         return [-1 if token in (PAD, BOS, EOS) else owner for token, owner in zip(ids, owners, strict=True)]
 
     def save(self, folder: Path) -> Path:
@@ -97,7 +103,7 @@ class TwoSidedTokenizer:
 
     def _cut(self, text: str) -> list[tuple[int, int]]:
         """The ids of a source, each with the character at which it begins."""
-        text = _valid(text)
+        text = valid_text(text)
         code = _LANGUAGE.match(text)
         start = code.end() if code else 0
         first = [(self._ids.get(code[1], UNK), code.start(1))] if code else []
@@ -105,15 +111,6 @@ class TwoSidedTokenizer:
         places = zip(mapping["ids"], mapping["offsets"], strict=True)
         cut = [(self._ids.get(self._source.id_to_piece(token), UNK), start + begin) for token, (begin, _) in places]
         return [*first, *cut]
-
-    def _checked(self, ids: Iterable[int]) -> list[int]:
-        checked = [int(token) for token in ids]
-        for token in checked:
-            if not 0 <= token < self.vocab_size:
-                raise ValueError(
-                    f"token id ({token}) must lie in 0..{self.vocab_size - 1}, the vocabulary of {self.vocab_size}"
-                )
-        return checked
 
 
 def read_two_sided(source: Path, target: Path, entries: Sequence[str]) -> TwoSidedTokenizer:
@@ -148,12 +145,3 @@ def load_two_sided(folder: Path) -> TwoSidedTokenizer:
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
         raise ValueError(f"{VOCABULARY_FILE} has no list of pieces under 'entries'")
     return read_two_sided(folder / SOURCE_FILE, folder / TARGET_FILE, entries)
-
-
-def _valid(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _words_at(text: str, starts: Sequence[int]) -> list[int]:
-    ends = [end for _, end in word_spans(text)]
-    return [min(bisect_right(ends, start), len(ends) - 1) for start in starts]
