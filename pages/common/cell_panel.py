@@ -21,7 +21,7 @@ from transformer.figures.theme import KIND_NAMES
 from transformer.lab import KIND_SITES
 
 _QUERY, _KEY = "choose-query", "choose-key"
-_CLICKS: dict[Click, str] = {"open": "A click takes a cell apart", "forbid": "A click forbids a cell"}
+_CLICKS: dict[Click, str] = {"open": "Explains it", "forbid": "Forbids it"}
 _TERMS = 4
 """Products that an equation writes out; the rest are summed up."""
 
@@ -34,37 +34,10 @@ def chosen_cell(scene: Scene) -> tuple[int, int] | None:
     return cell
 
 
-def choose_click(scene: Scene) -> None:
-    """What a click on a cell of the matrix does, and what that means."""
-    view = scene.view
-    if view.picture != "matrix" or view.show == "rollout":
-        return
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        segments(
-            "A click on a cell",
-            list(_CLICKS),
-            view.click,
-            lambda click: choose(click=click),
-            key="choose-click",
-            names=_CLICKS.__getitem__,
-        )
-        if view.forbids:
-            st.caption(
-                f"A click or Enter on a cell forbids it in all heads of layer {scene.layer}; on a forbidden one, "
-                "allows it again. What that did is said above.",
-                width="content",
-            )
-        elif view.click == "forbid":
-            st.caption("Here a cell is not one query and one key, so a click takes it apart.", width="content")
-    say(*problems("click"))
-
-
 def choose_cell(scene: Scene) -> None:
-    """Two boxes that do what a click on a cell does."""
+    """One row: what a click on a cell does, and two boxes that do what such a click does."""
     attention = scene.inspection.attention(scene.view.kind)
     query, key = chosen_cell(scene) or (None, None)
-
-    nothing = "click a cell" if scene.view.picture == "matrix" and not scene.view.forbids else "none"
 
     def take(_: int | None) -> None:
         row, column = st.session_state[_QUERY], st.session_state[_KEY]
@@ -80,6 +53,7 @@ def choose_cell(scene: Scene) -> None:
             choose(cell=(row, int(weights.argmax()) if column is None else column))
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        _choose_click(scene)
         for name, label, value, tokens in (
             (_QUERY, "Query", query, attention.queries),
             (_KEY, "Key", key, attention.keys),
@@ -90,16 +64,49 @@ def choose_cell(scene: Scene) -> None:
                 value,
                 take,
                 key=name,
-                names=lambda i, tokens=tokens: nothing if i is None else numbered(tokens)(i),
-                width=170,
+                names=lambda i, tokens=tokens: "none" if i is None else numbered(tokens)(i),
+                width=140,
+                placeholder="click a cell" if _clicked(scene) and not scene.view.forbids else "choose",
             )
-    say(*problems("cell"))
+    _say_click(scene)
+    say(*problems("click", "cell"))
     if scene.view.cell is not None and chosen_cell(scene) is None:
         row, column = scene.view.cell
         say(
             f"There is no cell {row},{column}: this picture has rows 0 to {len(attention.queries) - 1} "
             f"and columns 0 to {len(attention.keys) - 1}."
         )
+
+
+def _clicked(scene: Scene) -> bool:
+    """Whether the picture is a matrix whose cells can be clicked."""
+    return scene.view.picture == "matrix" and scene.view.show != "rollout"
+
+
+def _choose_click(scene: Scene) -> None:
+    if _clicked(scene):
+        segments(
+            "A click on a cell",
+            list(_CLICKS),
+            scene.view.click,
+            lambda click: choose(click=click),
+            key="choose-click",
+            names=_CLICKS.__getitem__,
+            hide_label=False,
+        )
+
+
+def _say_click(scene: Scene) -> None:
+    """What a click means where it forbids, or cannot."""
+    if not _clicked(scene):
+        return
+    if scene.view.forbids:
+        st.caption(
+            f"A click or Enter on a cell forbids it in all heads of layer {scene.layer}; on a forbidden one, "
+            "allows it again. What that did is said above."
+        )
+    elif scene.view.click == "forbid":
+        st.caption("Here a cell is not one query and one key, so a click explains it.")
 
 
 def show_cell(scene: Scene) -> None:
@@ -126,7 +133,8 @@ def show_cell(scene: Scene) -> None:
         return
     _change_it(scene, query, key)
     _sum(scene, cell)
-    left, right = st.columns([5, 4], gap="medium")
+    with st.container(key="cell-parts"):
+        left, right = st.columns([5, 4], gap="medium")
     with left:
         _row(scene, cell)
     with right:

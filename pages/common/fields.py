@@ -27,8 +27,9 @@ def box(
     width: Width = "stretch",
     hide_label: bool = False,
     help: str | None = None,
+    placeholder: str | None = None,
 ) -> None:
-    """A select box."""
+    """A select box; `placeholder` stands in it where nothing is chosen."""
     st.selectbox(
         label,
         options,
@@ -38,6 +39,7 @@ def box(
         width=width,
         label_visibility="collapsed" if hide_label else "visible",
         help=help,
+        placeholder=placeholder,
         on_change=_taken(key, take),
     )
 

@@ -103,7 +103,7 @@ def _settle_text(lab: Lab) -> None:
 
 def _choices(names: list[str], shipped: dict[str, bool], lab: Lab) -> None:
     memory = visit()
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame-choices"):
         label = "Model" if shipped[lab.name] else "Model · your run"
         box(label, names, lab.name, _change_model, key="choose-model", width=200)
         text = memory.view.text if memory.draft is None else memory.draft

@@ -75,7 +75,7 @@ def test_one_click_on_a_cell_forbids_it_and_another_allows_it_by_mouse_and_keybo
     page.goto(server.link("attention", model=MODEL, text=CLASSIC, kind="encoder_self", layer=0))
     canvas = page.locator(".st-key-head canvas")
     expect(canvas).to_be_visible()
-    page.get_by_text("A click forbids a cell", exact=True).click()
+    page.get_by_text("Forbids it", exact=True).click()
     expect(page.get_by_text("forbids it in all heads of layer 0")).to_be_visible()
     size, n = canvas.bounding_box(), load(MODEL).n_source_tokens(CLASSIC)
     assert size
