@@ -21,7 +21,6 @@ if batch is not None:
     texts, leak = batch
     draw_batch(scene, leak, texts)
     switch_masks(scene)
-    controls.choose_kind(scene)
     controls.say(*controls.problems("switch", "kind"))
     with draw_masks(scene, leak, texts, chosen):
         take_masks_away(scene, leak, texts, chosen)

@@ -39,7 +39,7 @@ def test_own_sentences_are_the_batch_and_are_in_the_url():
     assert at.query_params["row"] == "0"
 
 
-@pytest.mark.parametrize(("kind", "n_matrices"), [("encoder_self", 2), ("decoder_self", 3), ("cross", 2)])
+@pytest.mark.parametrize(("kind", "n_matrices"), [("encoder_self", 1), ("decoder_self", 3), ("cross", 1)])
 def test_each_attentions_masks_combine(kind, n_matrices):
     at = masks(kind=kind, row="1", beside=SHORT)
     assert len([t for t in figures(at)[1]["data"] if t["type"] == "heatmap"]) == n_matrices

@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.common import fields, loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
-from pages.common.controls import Scene, say
+from pages.common.controls import Scene, choose_kind, say
 from pages.common.mask_proofs import prove_batch, prove_combined, prove_honest, prove_leak, prove_row
 from pages.common.pictures import is_dark
 from pages.common.state import choose, visit
@@ -117,7 +117,7 @@ def draw_batch(scene: Scene, leak: Leak, texts: Sequence[str]) -> None:
     empty = int((leak.source == pad).sum())
     st.caption(
         f"{leak.source.size} places, {empty} of them empty ({wording.number(100 * empty / leak.source.size)} %): "
-        "a batch is a rectangle, sentences are not. The padding mask hides the `<pad>` ones from every query."
+        "a batch is a rectangle, sentences are not. The padding mask hides the \\<pad\\> ones from every query."
     )
     prove_batch(scene, leak, texts)
 
@@ -131,14 +131,16 @@ def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside)
             f"There is no sentence {chosen.row}: the batch has sentences 0 to {len(texts) - 1}. Sentence {row} is "
             "shown."
         )
-    fields.box(
-        "Sentence",
-        range(len(texts)),
-        row,
-        lambda i: _change(row=i),
-        key="masks-row",
-        names=lambda i: f"{i} · {texts[i]}",
-    )
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        choose_kind(scene)
+        fields.box(
+            "Sentence of the batch",
+            range(len(texts)),
+            row,
+            lambda i: _change(row=i),
+            key="masks-row",
+            names=lambda i: f"{i} · {texts[i]}",
+        )
     kind = scene.view.kind
     ids = {"encoder_self": (leak.source, leak.source), "decoder_self": (leak.target, leak.target)}
     asking, asked = (side[row] for side in ids.get(kind, (leak.target, leak.source)))
@@ -160,14 +162,24 @@ def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside)
         if np.array_equal(applied, combined)
         else ("**not** the mask that the pass applied")
     )
-    why = "this model was trained without one" if kind == "decoder_self" else "all keys are there already"
-    causal_said = "" if has_causal else f" {KIND_NAMES[kind]} has no causal mask: {why}."
-    st.caption(f"Coloured cells may attend, struck ones may not. The combination is {same}.{causal_said}")
+    what = "The combination" if len(parts) > 1 else "That"
+    st.caption(f"Coloured cells may attend, struck ones may not. {what} is {same}.{_no_causal(scene, has_causal)}")
     causal_on = has_causal and "causal" not in off
     buttons = st.container(horizontal=True, gap="small")
     with buttons:
         prove_combined(scene, asking, asked, applied, combined, padding=not padding_off, causal=causal_on)
     return buttons
+
+
+def _no_causal(scene: Scene, has_causal: bool) -> str:
+    """Why there is no causal mask beside the padding mask; empty where there is one."""
+    if has_causal:
+        return ""
+    kind = scene.view.kind
+    if kind == "decoder_self":
+        return f" {KIND_NAMES[kind]} has no causal mask: this model was trained without one."
+    both = " *Decoder self* has both." if scene.lab.model.config.causal_mask else ""
+    return f" {KIND_NAMES[kind]} has no causal mask: the whole sentence is there from the start.{both}"
 
 
 def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
@@ -186,12 +198,14 @@ def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
         ("loss, teacher-forced (nats per token)", before.losses.mean(), after.losses.mean()),
         *((f"attention {name}", a, b) for name, a, b in shares),
     ]
+    columns = {
+        "": [name for name, _, _ in rows],
+        "all masks on": [wording.number(float(value)) for _, value, _ in rows],
+    }
+    if off:
+        columns["as switched"] = [wording.number(float(value)) for _, _, value in rows]
     st.dataframe(
-        {
-            "": [name for name, _, _ in rows],
-            "all masks on": [wording.number(float(value)) for _, value, _ in rows],
-            "as switched": [wording.number(float(value)) for _, _, value in rows],
-        },
+        columns,
         hide_index=True,
         width="stretch",
     )

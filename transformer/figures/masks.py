@@ -1,7 +1,9 @@
 """Masks as matrices: what each forbids, and how several become one. Queries are rows, keys are columns."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -15,6 +17,12 @@ from transformer.figures.theme import Kind
 _CHARACTER = 7.6
 _GAP = 0.07
 """Between two matrices, as a fraction of the figure's width: room for the sign."""
+_LARGEST, _SMALLEST = 28.0, 6.0
+"""Pixels of a cell."""
+_WIDTH = 860
+"""Pixels that a figure is made for: wide enough for three masks of 40 tokens; a narrower window scrolls."""
+_LABEL = 9.0
+"""Pixels between two labels at least."""
 
 
 @dataclass(frozen=True)
@@ -35,69 +43,91 @@ def masks_figure(
     kind: Kind,
     dark: bool = False,
 ) -> go.Figure:
-    """Masks side by side with their conjunction last: a cell is open where all of them are. Closed cells are struck."""
+    """Masks side by side with their conjunction last: a cell is open where all of them are. Closed cells are struck.
+
+    One mask alone is its own conjunction and is drawn once.
+    """
     for part in parts:
         if part.mask.shape != (len(queries), len(keys)):
             raise ValueError(f"a mask of shape {part.mask.shape} does not fit {len(queries)} queries, {len(keys)} keys")
     combined = Part("combined", np.logical_and.reduce([part.mask for part in parts]), "forbidden by one of the masks")
     colours = theme.palette(dark)
     fig = theme.apply(go.Figure(), dark)
-    drawn = [*parts, combined]
+    drawn = [*parts, combined] if len(parts) > 1 else [*parts]
     width = (1 - _GAP * (len(drawn) - 1)) / len(drawn)
+    side = 24 + label_width(queries) * _CHARACTER
+    fitting = (_WIDTH - side) * width / max(len(keys), 1)
+    cell, smallest = min(_LARGEST, max(_SMALLEST, fitting)), min(14.0, max(_SMALLEST, 0.75 * fitting))
+    top = 44 + label_width(keys) * _CHARACTER
     for index, part in enumerate(drawn):
         left = index * (width + _GAP)
         _draw(fig, part, index + 1, queries, keys, kind, dark)
-        number = "" if index == 0 else str(index + 1)
-        shared = {
-            "showline": False,
-            "ticks": "",
-            "ticklabelstandoff": 5,
-            "constrain": "domain",
-            "showgrid": False,
-            "zeroline": False,
-        }
-        fig.update_layout(
-            {
-                f"xaxis{number}": {
-                    **shared,
-                    "domain": [left, left + width],
-                    "anchor": f"y{number}",
-                    "side": "top",
-                    "tickangle": -90,
-                    "tickvals": list(range(len(keys))),
-                    "ticktext": axis_labels(keys, quiet=colours.quiet, faint=colours.faint),
-                    "tickfont": {"family": theme.MONOSPACE, "size": 12},
-                    "range": [-0.5, len(keys) - 0.5],
-                },
-                f"yaxis{number}": {
-                    **shared,
-                    "anchor": f"x{number}",
-                    "range": [len(queries) - 0.5, -0.5],
-                    "scaleanchor": f"x{number}",
-                    "constraintoward": "top",
-                    "tickvals": list(range(len(queries))),
-                    "ticktext": axis_labels(queries, quiet=colours.quiet, faint=colours.faint),
-                    "tickfont": {"family": theme.MONOSPACE, "size": 12},
-                    "showticklabels": index == 0,
-                },
-            }
-        )
-        _label(fig, part.name, left + width / 2, 1, shift=-8, colour=theme.kind_colour(kind, dark), anchor="bottom")
+        _draw_axes(fig, index, (left, left + width), queries, keys, smallest, alone=len(drawn) == 1, dark=dark)
+        name = {"x": (len(keys) - 1) / 2, "xref": f"x{index + 1}" if index else "x", "yshift": top - 30}
+        _label(fig, part.name, 1, colour=theme.kind_colour(kind, dark), yanchor="bottom", **name)
         if index:
-            _label(fig, "=" if part is combined else "∧", left - _GAP / 2, 0.5, colour=colours.quiet, size=24)
-    top = 44 + label_width(keys) * _CHARACTER
-    side = 24 + label_width(queries) * _CHARACTER
-    smallest = round(side + len(drawn) * max(14 * len(keys), 130) / (1 - _GAP))
-    cell = max(14.0, (860 - side) * width / max(len(keys), 1)) if len(keys) > 6 else 40.0
-    for note in fig.layout.annotations:
-        if note.yshift == -8:
-            note.update(yshift=label_width(keys) * _CHARACTER + 14)
+            sign = "=" if part is combined else "∧"
+            _label(fig, sign, 0.5, colour=colours.quiet, size=24, x=left - _GAP / 2, xref="paper", yanchor="middle")
     fig.update_layout(
-        height=round(top + len(queries) * min(cell, 40) + 16),
+        height=round(top + len(queries) * cell + 16),
         margin={"l": side, "r": 8, "t": top, "b": 12, "autoexpand": False},
-        meta={"smallest_width": smallest},
+        meta={"smallest_width": round(side + 8 + max(smallest * len(keys), 90) / width)},
     )
     return fig
+
+
+def _draw_axes(
+    fig: go.Figure,
+    index: int,
+    domain: tuple[float, float],
+    queries: Sequence[str],
+    keys: Sequence[str],
+    cell: float,
+    *,
+    alone: bool,
+    dark: bool,
+) -> None:
+    """Tokens at rows and columns, as many as have room where cells are as small as they may become."""
+    colours, number, every = theme.palette(dark), "" if index == 0 else str(index + 1), math.ceil(_LABEL / cell)
+    shared = {
+        "showline": False,
+        "ticks": "",
+        "ticklabelstandoff": 5,
+        "constrain": "domain",
+        "showgrid": False,
+        "zeroline": False,
+        "tickfont": {"family": theme.MONOSPACE, "size": 12 if cell >= 14 else max(9, min(12, cell * every * 0.85))},
+    }
+    rows, columns = (
+        {
+            "tickvals": list(range(0, len(tokens), every)),
+            "ticktext": axis_labels(tokens[::every], quiet=colours.quiet, faint=colours.faint),
+        }
+        for tokens in (queries, keys)
+    )
+    fig.update_layout(
+        {
+            f"xaxis{number}": {
+                **shared,
+                **columns,
+                "domain": domain,
+                "anchor": f"y{number}",
+                "side": "top",
+                "tickangle": -90,
+                "range": [-0.5, len(keys) - 0.5],
+                "constraintoward": "left" if alone else "center",
+            },
+            f"yaxis{number}": {
+                **shared,
+                **rows,
+                "anchor": f"x{number}",
+                "range": [len(queries) - 0.5, -0.5],
+                "scaleanchor": f"x{number}",
+                "constraintoward": "top",
+                "showticklabels": index == 0,
+            },
+        }
+    )
 
 
 def batch_figure(
@@ -134,7 +164,7 @@ def batch_figure(
     fig.update_layout(
         height=len(rows) * 32 + 12,
         margin={"l": 24, "r": 8, "t": 4, "b": 4, "autoexpand": False},
-        meta={"smallest_width": round(32 + real.shape[1] * max(34, longest * _CHARACTER))},
+        meta={"smallest_width": round(32 + real.shape[1] * max(34, longest * _CHARACTER + 8))},
     )
     return fig
 
@@ -180,22 +210,9 @@ def _draw(
         )
 
 
-def _label(
-    fig: go.Figure,
-    text: str,
-    x: float,
-    y: float,
-    *,
-    colour: str,
-    size: int = 14,
-    shift: float = 0,
-    anchor: str = "middle",
-) -> None:
+def _label(fig: go.Figure, text: str, y: float, *, colour: str, size: int = 14, **place: Any) -> None:
     fig.add_annotation(
-        text=text,
-        showarrow=False,
-        **{"xref": "paper", "yref": "paper", "x": x, "y": y, "xanchor": "center", "yanchor": anchor, "yshift": shift},
-        font={"size": size, "color": colour},
+        text=text, showarrow=False, y=y, yref="paper", xanchor="center", font={"size": size, "color": colour}, **place
     )
 
 
