@@ -20,11 +20,11 @@ ROOMS = [
     """position_extension position_history plain_decoder decoding beam sampling methods attention_edits position_edits
        activation_copy interventions inspection checkpoint state""",
     "evaluation team",
-    "training analysis engines",
+    "training_events training_step training analysis engines",
     """continuing run_archive foreign_zip run_labels sweeps run_status claims quota job_queue launch warm_worker
        tending runs position_moments journal card trainee worker rehearsal lab""",
     "study study_plan study_verdict study_pictures study_work publishing",
-    "commands study_command engine_commands",
+    "commands run_commands train_commands study_command engine_commands",
     "__main__",
 ]
 """The library's modules from the foundations up: a module may import from its own room and from those before it."""
@@ -44,13 +44,18 @@ MODEL_BUILDERS = {
     "study_plan",
     "sweeps",
     "doctor",
-    "commands",
+    "curve_findings",
+    "corpus_findings",
+    "head_findings",
+    "train_commands",
     "__main__",
 }
 """The only library modules that may name ModelConfig: it is read in model.py, elsewhere only passed on or stored."""
 SPEAKING = {
     "transformer.__main__",
     "transformer.commands",
+    "transformer.run_commands",
+    "transformer.train_commands",
     "transformer.study_command",
     "transformer.engine_commands",
 }

@@ -1,5 +1,6 @@
 """A corpus, a tokenizer and settings so small that a training step takes two milliseconds."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -11,7 +12,7 @@ from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.corpora import Corpus, load_corpus
 from transformer.state import TrainState, new_state
 from transformer.tokenizer import Tokenizer, train_tokenizer
-from transformer.training import Event, train_steps
+from transformer.training import Event, Finished, train_steps
 
 CPU = torch.device("cpu")
 MODEL = ModelConfig(
@@ -55,3 +56,8 @@ def create(**changes: Any) -> str:
 def losses(run_id: str) -> list[tuple[str, int, float]]:
     """Every loss that the run wrote down, with its split and step."""
     return [(row["split"], row["step"], row["loss"]) for row in runs.metrics(run_id)]
+
+
+def event_losses(found: Iterable[Event]) -> list[tuple[str, int, float]]:
+    """The loss of every step and evaluation among these events, with its kind and step."""
+    return [(type(event).__name__, event.step, event.loss) for event in found if not isinstance(event, Finished)]

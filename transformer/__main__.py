@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import tyro
 
-from transformer import commands, engine_commands, study_command
+from transformer import commands, engine_commands, run_commands, study_command, train_commands
 from transformer.config import PRESETS, CorpusConfig, ModelConfig
 from transformer.recipes import recipe_for
 from transformer.study import StudyError
@@ -51,12 +51,12 @@ def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
     recipe = recipe_for(choice.corpus.name)
     model = recipe.model if choice.preset is None else _preset(choice.preset)
     return {
-        "train": commands.train_command(choice.corpus, model, recipe.train),
-        "sweep": commands.sweep_command(choice.corpus, model, recipe.train),
+        "train": train_commands.train_command(choice.corpus, model, recipe.train),
+        "sweep": train_commands.sweep_command(choice.corpus, model, recipe.train),
         "translate": commands.translate,
         "evaluate": commands.evaluate,
         "inspect": commands.inspect,
-        "runs": commands.runs,
+        "runs": run_commands.runs,
         "study": study_command.study,
         **engine_commands.commands(arguments),
     }

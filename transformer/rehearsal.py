@@ -27,7 +27,8 @@ from transformer.settings import Settings, read_settings
 from transformer.state import TrainState, new_state
 from transformer.tokenizer import Tokenizer, load_tokenizer
 from transformer.trainee import Trainee, is_snapshot_step, snapshots_an_octave
-from transformer.training import READ_EVERY, StepDone, measured_precision, train_steps
+from transformer.training import StepDone, measured_precision, train_steps
+from transformer.training_step import READ_EVERY
 
 RESULT_FILE = "rehearsal.json"
 ENOUGH_S = 1.2
