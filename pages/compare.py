@@ -14,4 +14,3 @@ pair = choose_sides(scene, chosen)
 if pair is not None:
     show_outputs(scene, pair)
     show_heads(scene, pair, chosen)
-controls.switch_popover(scene)

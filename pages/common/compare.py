@@ -16,7 +16,7 @@ from transformer.figures.comparison import WIDTH, difference_figure, probabiliti
 from transformer.figures.theme import KIND_NAMES
 from transformer.inspection import AttentionShift, Comparison
 
-_MANY, _ROOM = 100, 320
+_MANY, _ROOM = 150, 320
 """Chips that stand as they are, and pixels for more."""
 
 
@@ -69,8 +69,9 @@ def show_output(scene: Scene) -> None:
 
 
 def room_for(n_tokens: int) -> DeltaGenerator:
-    """A place for so many chips: many scroll within it, so that the picture below stays near."""
-    return st.container(height=_ROOM if n_tokens > _MANY else "content", border=False)
+    """A place for so many chips: many scroll within a frame, so that the picture below stays near."""
+    many = n_tokens > _MANY
+    return st.container(height=_ROOM if many else "content", border=many)
 
 
 def _show_probabilities(comparison: Comparison) -> None:

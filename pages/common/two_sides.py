@@ -6,6 +6,7 @@ from pages.common import loading, wording
 from pages.common.fields import box, line, segments
 from pages.common.scene import Scene, say, sentence
 from pages.common.state import visit
+from pages.common.switch_panel import switch_popover
 from pages.common.two_choices import Choices, Two, change, misread
 from pages.common.two_compared import Pair
 from pages.common.two_loading import Side, get_lab_at, side, steps_of
@@ -37,6 +38,7 @@ def choose_sides(scene: Scene, chosen: Choices) -> Pair | None:
             _choose_step("two-other-at", f"Weights of {other}", other, chosen.other_at, "other_at")
         else:
             _choose_sentence(scene, chosen)
+        switch_popover(scene)
     text = scene.view.text if chosen.two == "models" else chosen.other_text or _other_sentence(scene)
     other = (chosen.other or _partner(scene)) if chosen.two == "models" else scene.lab.name
     at, other_at = (chosen.at, chosen.other_at) if chosen.two == "models" else ("", "")
@@ -55,7 +57,7 @@ def choose_sides(scene: Scene, chosen: Choices) -> Pair | None:
 
 def _choose_other(scene: Scene, other: str) -> None:
     names = [model.name for model in loading.models()]
-    box("Beside it", names, other, lambda name: change(other=name or "", other_at=""), key="two-other", width=220)
+    box("Other model", names, other, lambda name: change(other=name or "", other_at=""), key="two-other", width=220)
 
 
 def _choose_step(key: str, label: str, name: str, step: str, field: str) -> None:

@@ -1,6 +1,7 @@
 """Two at once: both outputs aligned, both heads, their difference where tokens align, and how heads were matched."""
 
 from collections.abc import Callable
+from textwrap import shorten
 
 import numpy as np
 import plotly.graph_objects as go
@@ -29,7 +30,9 @@ from transformer.figures.comparison import WIDTH, difference_figure, for_column
 from transformer.figures.matching import matching_figure
 from transformer.figures.theme import KIND_NAMES
 
-_PAIRINGS = {"matched": "The head that matches", "same": "The same place"}
+_PAIRINGS = {"matched": "The one that matches", "same": "The same place"}
+_LONGEST = 70
+"""Characters of a sentence above its matrix."""
 _EXPLAINED = """
 Queries are rows and keys are columns on both sides. A seed deals the roles of heads out at random, so head 3 of one
 model need not be head 3 of another: heads are compared by what they look at in the same tokens. The distance of two
@@ -90,7 +93,7 @@ def _choose_heads(scene: Scene, pair: Pair, chosen: Choices) -> Facing | None:
         wanted = _pairing(pair, chosen, matching)
         if isinstance(matching, Matching):
             segments(
-                "Beside it",
+                "Head on the right",
                 list(_PAIRINGS),
                 wanted,
                 lambda pairing: change(pairing=pairing),
@@ -112,7 +115,7 @@ def _choose_heads(scene: Scene, pair: Pair, chosen: Choices) -> Facing | None:
 def _draw_head(scene: Scene, facing: Facing, name: str) -> None:
     _, side, (layer, head) = next(shown for shown in facing.sides if shown[0] == name)
     attention = side.seen.attention(facing.kind)
-    whose = side.name if facing.pair.two == "models" else side.seen.text
+    whose = side.name if facing.pair.two == "models" else shorten(side.seen.text, _LONGEST, placeholder=" …")
     st.caption(f"**{wording.plain(whose)}** · layer {layer} · head {head}")
     figure = head_heatmap(
         attention.weights[layer, head],

@@ -16,8 +16,8 @@ from transformer.figures.labels import axis_labels, hover_label, label_width
 
 WIDTH = 460
 """Pixels that each of the two figures is made for, so that both stand side by side."""
-_LABEL = 9.0
-"""Pixels between two labels of a matrix."""
+_CELL, _LABEL = 6.5, 9.0
+"""Pixels of a matrix: of a cell and between two labels, at least."""
 _SEEN = 0.001
 """A smaller move of a probability has no colour."""
 _ROW, _COLUMN, _ABOVE = 24, 120, 34
@@ -165,7 +165,7 @@ def for_column(fig: go.Figure, n_queries: int, n_keys: int) -> go.Figure:
     layout: Any = fig.layout
     margin = layout.margin
     drawn = (layout.height - margin.t - margin.b) / max(n_queries, 1)
-    cell = min(drawn, max(9.0, (WIDTH - margin.l - margin.r) / max(n_keys, 1)))
+    cell = min(drawn, max(_CELL, (WIDTH - margin.l - margin.r) / max(n_keys, 1)))
     size = {"size": max(8.0, min(14.0, cell * 0.72))}
     every = math.ceil(_LABEL / cell)  # labels stay apart; hovering names each token
     for axis in (layout.xaxis, layout.yaxis):

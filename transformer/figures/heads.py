@@ -86,7 +86,7 @@ def likeness_map(
         [f"<b>{a}</b> and <b>{b}</b><br>distance {distances[i, j]:.3f}" for j, b in enumerate(names)]
         for i, a in enumerate(names)
     ]
-    fig = _cells(distances, texts, tuple((1 - at, c) for at, c in reversed(theme.sequential(dark))), (0.0, 1.0), dark)
+    fig = _cells(distances, texts, theme.distances(dark), (0.0, 1.0), dark)
     start = 0
     for size in sizes:
         if size > 1:

@@ -30,7 +30,7 @@ def matching_figure(
     """Rows are heads of the first model, columns of the second. Pairs are framed, that of the row `chosen` boldly."""
     if distances.shape != (len(heads), len(others)) or len(partners) != len(heads):
         raise ValueError(f"{len(heads)} and {len(others)} heads do not fit distances of shape {distances.shape}")
-    colours, scale = theme.palette(dark), theme.sequential(dark)
+    colours, scale = theme.palette(dark), theme.distances(dark)
     numbered = max(distances.shape, default=0) <= _NUMBERED
     fig = theme.apply(go.Figure(), dark)
     fig.add_heatmap(

@@ -118,6 +118,11 @@ def diverging(dark: bool = False) -> Scale:
     return _scale(_GLOW_DIVERGING if dark else _PAPER_DIVERGING)
 
 
+def distances(dark: bool = False) -> Scale:
+    """The scale of distances from 0 to 1: what is near stands out."""
+    return tuple((1 - position, colour) for position, colour in reversed(sequential(dark)))
+
+
 def greys(dark: bool = False) -> Scale:
     """The scale of weights that are computed and not used."""
     colours = palette(dark)
