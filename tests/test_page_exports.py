@@ -10,6 +10,7 @@ from page_models import CLASSIC, checked, open_page, texts
 from streamlit.testing.v1 import AppTest
 
 from pages.common.packed_link import pack
+from transformer.figures import theme
 from transformer.figures.outputs import outputs_figure
 
 pytestmark = pytest.mark.usefixtures("untrained_models")
@@ -113,8 +114,6 @@ def test_the_lines_of_python_make_the_map(parameters):
 @pytest.mark.parametrize(
     ("page", "key", "parameters"),
     [
-        ("home", "take-home", {}),
-        ("home", "take-home", {"layer": "0", "head": "1", "switch": "off:decoder.1.cross:0"}),
         ("masks", "take-masks", {"kind": "decoder_self", "row": "1", "beside": "The cat slept."}),
         ("masks", "take-masks", {"kind": "cross", "switch": "mask:cross", "beside": "The cat slept."}),
         ("positions", "take-tables", {"d_model": "16", "length": "10", "base": "100", "layout": "concatenated"}),
@@ -146,6 +145,16 @@ def test_the_lines_of_python_make_the_output_with_its_probabilities():
 def test_an_output_is_not_drawn_with_fewer_probabilities_than_tokens():
     with pytest.raises(ValueError, match="each token needs a probability"):
         outputs_figure([["a", "b"]], ["output"], np.zeros((1, 2), dtype=bool), probabilities=[np.ones(1)])
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_changed_tokens_probability_can_be_read(dark):
+    changed, probabilities = np.array([[True, False]]), [np.array([0.25, 0.001])]
+    figure = outputs_figure([["a", "b"]], ["output"], changed, probabilities=probabilities, dark=dark)
+    (row,) = figure.data[0].text
+    ground = ((0.0, figure.data[0].colorscale[0][1]), (1.0, figure.data[0].colorscale[1][1]))
+    assert f"color:{theme.ink_on(ground, 1.0)}" in row[0] and ">0.25<" in row[0]
+    assert f"color:{theme.palette(dark).quiet}" in row[1] and ">&lt;0.01<" in row[1]
 
 
 def test_all_heads_are_offered_too():

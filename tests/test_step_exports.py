@@ -71,6 +71,20 @@ def test_roads_as_a_tree_and_two_of_them_side_by_side(key, parameters):
     assert [len(numbers) for numbers in names["numbers"]] == [len(road.target_ids) for road in shown]
 
 
+@pytest.mark.parametrize("parameters", [{}, ROAD, SWITCH, {**ROAD, **SWITCH, "roads": "1:5;2:7"}], ids=str)
+def test_roads_as_lines(parameters):
+    names = check("take-roads", "", parameters)
+    shown, changed, n_roads = names["shown"], names["changed"], len(names["roads"])
+    assert [len(numbers) for numbers in names["numbers"]] == [len(road.target_ids) for road in shown]
+    assert n_roads == 1 + len([road for road in parameters.get("roads", "").split(";") if road])
+    assert len(shown) == n_roads + ("switch" in parameters) and not changed[0].any()
+    own = len(shown) - n_roads
+    for index, (road, marks) in enumerate(zip(shown, changed, strict=True)):
+        before = iter(shown[own if index > own else 0].target_ids)  # holds what is not marked, in this order
+        kept = [token for token, new in zip(road.target_ids, marks, strict=False) if not new]
+        assert all(token in before for token in kept)
+
+
 def test_each_road_of_a_tree_needs_a_name():
     with pytest.raises(ValueError, match="0 roads need as many names, not 1"):
         road_twigs([], ["Output"])

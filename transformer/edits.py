@@ -6,6 +6,13 @@ Aligned = tuple[tuple[int | None, int | None], ...]
 """Pairs of indices in order; None stands across from what only the other has."""
 
 
+def edit_marks(a: Sequence[object], b: Sequence[object]) -> tuple[frozenset[int], frozenset[int]]:
+    """The elements of both that the fewest edits touch."""
+    kept = {(i, j) for i, j in align(a, b) if i is not None and j is not None and a[i] == b[j]}
+    gone, new = frozenset(range(len(a))), frozenset(range(len(b)))
+    return gone - {i for i, _ in kept}, new - {j for _, j in kept}
+
+
 def align(a: Sequence[object], b: Sequence[object]) -> Aligned:
     """The alignment of two sequences with the fewest substitutions, insertions and deletions (Levenshtein).
 

@@ -1,6 +1,7 @@
 """What is taken away of the Attention page: the picture on the screen, and all layers and heads."""
 
 from functools import partial
+from typing import Any
 
 from pages.common.bertviz_view import Framed
 from pages.common.export_bertviz import bertviz_away
@@ -11,6 +12,7 @@ from pages.common.scene import Scene, is_dark
 from transformer.attention_edits import BlockOff
 from transformer.figures.export import matrix_figure, overview_figure
 from transformer.figures.tables import Table, head_tables, numbered
+from transformer.figures.token_lines import lines_figure
 from transformer.interventions import HeadsMean, HeadsOff, ResidualOff
 from transformer.lab import KIND_SITES, AttentionKind
 
@@ -26,22 +28,34 @@ def take_attention_away(scene: Scene, source: Source, made: Drawing | Framed | N
 
 
 def _picture(scene: Scene, made: Drawing, dark: bool) -> Away:
-    view = scene.view
-    figure = matrix_figure(
-        made.values,
-        made.rows.labels,
-        made.columns.labels,
-        kind=view.kind,
-        titles=made.titles,
-        quantity=made.quantity,
-        top=made.top,
-        mask=made.mask,
-        dark=dark,
+    view, rows, columns = scene.view, made.rows.labels, made.columns.labels
+    if as_lines(scene):
+        options = _line_options(scene, made)
+        figure = lines_figure(columns, rows, made.values, kind=view.kind, **options, dark=dark)
+    else:
+        options = {"titles": made.titles, "quantity": made.quantity, "top": made.top, "mask": made.mask}
+        figure = matrix_figure(made.values, rows, columns, kind=view.kind, **options, dark=dark)
+    name = f"{scene.lab.name}-{view.kind}-{view.show}-layer{scene.layer}-head{scene.head}{'-lines' * as_lines(scene)}"
+    hides = "lines" if as_lines(scene) else "cells on the page"
+    note = f"a threshold hides {hides} only; all numbers are here" if view.threshold else ""
+    return Away(
+        name,
+        figure,
+        (Table(made.quantity, made.values, numbered(rows), numbered(columns)),),
+        python_of(scene, made),
+        note,
     )
-    rows, columns = numbered(made.rows.labels), numbered(made.columns.labels)
-    name = f"{scene.lab.name}-{view.kind}-{view.show}-layer{scene.layer}-head{scene.head}"
-    note = "a threshold hides cells on the page only; all numbers are here" if view.threshold else ""
-    return Away(name, figure, (Table(made.quantity, made.values, rows, columns),), python_of(scene, made), note)
+
+
+def as_lines(scene: Scene) -> bool:
+    """Whether the picture is lines between tokens, which entropy has not."""
+    return scene.view.picture == "lines" and scene.view.show != "entropy"
+
+
+def _line_options(scene: Scene, made: Drawing) -> dict[str, Any]:
+    least = scene.view.threshold * (made.top if scene.view.show == "norms" else 1.0)
+    chosen = {"top": made.top} if made.top != 1 else {}
+    return {"labels": made.ends, **chosen, **({"least": least} if least else {}), **({"off": True} if made.off else {})}
 
 
 def _overview(scene: Scene, dark: bool) -> Away:
@@ -62,6 +76,8 @@ def python_of(scene: Scene, made: Drawing) -> str:
     """Lines that make the picture's numbers, and draw them."""
     view = scene.view
     imports = ["from transformer.figures.export import matrix_figure"]
+    if as_lines(scene):
+        imports = ["from transformer.figures.token_lines import lines_figure"]
     steps, more = _numbers(scene, made)
     labels = [f"rows = {list(made.rows.labels)!r}", f"columns = {list(made.columns.labels)!r}"]
     plain = view.show in ("weights", "norms") and not view.words and view.specials == "shown"
@@ -70,14 +86,20 @@ def python_of(scene: Scene, made: Drawing) -> str:
         labels = [f"rows, columns = seen.{view.kind}.queries, seen.{view.kind}.keys"]
         masked = f", mask=seen.{view.kind}.mask[{scene.layer}]"
     top = "" if made.top == 1 else f", top={made.top!r}"
-    lines = [
-        *opening_lines(scene, [*imports, *more]),
-        *steps,
-        *labels,
+    drawn = [
         "figure = matrix_figure(",
         f"    numbers, rows, columns, kind={view.kind!r}, titles={made.titles!r},",
         f"    quantity={made.quantity!r}{top}{masked},",
         ")",
+    ]
+    if as_lines(scene):
+        options = ", ".join(f"{name}={value!r}" for name, value in _line_options(scene, made).items())
+        drawn = [f"figure = lines_figure(columns, rows, numbers, kind={view.kind!r}, {options})"]
+    lines = [
+        *opening_lines(scene, [*imports, *more]),
+        *steps,
+        *labels,
+        *drawn,
     ]
     return "\n".join(lines)
 

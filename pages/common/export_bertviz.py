@@ -20,8 +20,9 @@ def bertviz_away(scene: Scene, source: Source, framed: Framed) -> Away:
         dimensions = [str(index) for index in range(vectors.q.shape[-1])]
         tables += head_tables(vectors.q, shown.queries, dimensions, name=" q")
         tables += head_tables(vectors.k, shown.keys, dimensions, name=" k")
+    held = "" if vectors is None else "; files hold weights, q and k of every head"
     name = f"{scene.lab.name}-{scene.view.kind}-{scene.view.picture}"
-    return Away(name, InFrame(FRAME, framed.view.html), tables, python_of(scene, source, framed), _NOTE)
+    return Away(name, InFrame(FRAME, framed.view.html), tables, python_of(scene, source, framed), f"{_NOTE}{held}")
 
 
 def python_of(scene: Scene, source: Source, framed: Framed) -> str:

@@ -1,5 +1,8 @@
-"""What is taken away of Home: the cross-attention behind its lines, as a matrix."""
+"""What is taken away of Home: its lines, and the cross-attention behind them as a matrix."""
 
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
 
@@ -8,16 +11,29 @@ from pages.common.scene import Scene, is_dark
 from transformer.figures.attention import AXIS_TITLES
 from transformer.figures.export import matrix_figure
 from transformer.figures.tables import Table, numbered
+from transformer.figures.token_lines import lines_figure
 
 
 def take_lines_away(scene: Scene, weights: Float[ndarray, "query key"]) -> None:
     """The popover under the lines; its link opens the same view on the Attention page."""
-    note = "lines become a matrix, with every number on hover"
-    take_away(scene, "attention", {"Cross-attention": lambda: _matrix(scene, weights, note)}, key="take-home")
+    figures = {"Lines": lambda: _lines(scene, weights), "Matrix": lambda: _matrix(scene, weights)}
+    take_away(scene, "attention", figures, key="take-home")
 
 
-def _matrix(scene: Scene, weights: Float[ndarray, "query key"], note: str) -> Away:
-    attention, layer, head = scene.inspection.cross, scene.layer, scene.view.head
+def _lines(scene: Scene, weights: Float[ndarray, "query key"]) -> Away:
+    seen, named = scene.inspection, ("sentence", "translation")
+    figure = lines_figure(seen.source_tokens, seen.target_tokens, weights, kind="cross", labels=named, dark=is_dark())
+    lines = [
+        *_numbers(scene, "from transformer.figures.token_lines import lines_figure"),
+        "figure = lines_figure(",
+        f"    seen.source_tokens, seen.target_tokens, numbers, kind='cross', labels={named!r}",
+        ")",
+    ]
+    return _away(scene, weights, "lines", figure, lines)
+
+
+def _matrix(scene: Scene, weights: Float[ndarray, "query key"]) -> Away:
+    attention, layer = scene.inspection.cross, scene.layer
     titles = AXIS_TITLES["cross"]
     figure = matrix_figure(
         weights,
@@ -28,18 +44,33 @@ def _matrix(scene: Scene, weights: Float[ndarray, "query key"], note: str) -> Aw
         mask=attention.mask[layer],
         dark=is_dark(),
     )
-    average = "from transformer.analysis.effects import head_average"
     lines = [
-        *opening_lines(scene, ["from transformer.figures.export import matrix_figure", *[average] * (head is None)]),
-        "attention = seen.cross",
-        f"numbers = head_average(attention.weights, {layer})"
-        if head is None
-        else f"numbers = attention.weights[{layer}, {head}]",
+        *_numbers(scene, "from transformer.figures.export import matrix_figure"),
         "figure = matrix_figure(",
         "    numbers, attention.queries, attention.keys, kind='cross',",
         f"    titles={titles!r}, mask=attention.mask[{layer}],",
         ")",
     ]
+    return _away(scene, weights, "cross", figure, lines)
+
+
+def _numbers(scene: Scene, figure: str) -> list[str]:
+    """The lines up to the numbers, with the import of the figure."""
+    layer, head = scene.layer, scene.view.head
+    average = "from transformer.analysis.effects import head_average"
+    return [
+        *opening_lines(scene, [figure, *[average] * (head is None)]),
+        "attention = seen.cross",
+        f"numbers = head_average(attention.weights, {layer})"
+        if head is None
+        else f"numbers = attention.weights[{layer}, {head}]",
+    ]
+
+
+def _away(
+    scene: Scene, weights: Float[ndarray, "query key"], what: str, figure: go.Figure, lines: Sequence[str]
+) -> Away:
+    attention, head = scene.inspection.cross, scene.view.head
     table = Table("weight", weights, numbered(attention.queries), numbered(attention.keys))
-    name = f"{scene.lab.name}-cross-layer{layer}-{'average' if head is None else f'head{head}'}"
-    return Away(name, figure, (table,), "\n".join(lines), note)
+    name = f"{scene.lab.name}-{what}-layer{scene.layer}-{'average' if head is None else f'head{head}'}"
+    return Away(name, figure, (table,), "\n".join(lines))

@@ -1,4 +1,4 @@
-"""What is taken away of the roads of a sentence: as one tree, and two of them side by side."""
+"""What is taken away of the roads of a sentence: as lines, as one tree, and two of them side by side."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,10 +7,45 @@ import plotly.graph_objects as go
 from pages.common.exports import Away, opening_lines, papered, take_away
 from pages.common.pictures import is_dark
 from pages.common.scene import Scene
+from transformer.analysis.roads import road_changes
+from transformer.figures.outputs import outputs_figure
 from transformer.figures.tables import Table, numbered
 from transformer.lab import Inspection
 
+WITHOUT = "without the switches"
 _SAID = ("probability",)
+
+
+def take_roads_away(scene: Scene, roads: Sequence[Inspection], usual: Inspection | None) -> None:
+    """The popover under the roads as lines; `usual` is the output without the switches, where there are any."""
+
+    def away() -> Away:
+        shown = _named(dict(enumerate(roads))) if usual is None else {WITHOUT: usual, **_named(dict(enumerate(roads)))}
+        own = len(shown) - len(roads)
+        probabilities = [road.probabilities for road in shown.values()]
+        figure = outputs_figure(
+            [road.target_tokens for road in shown.values()],
+            list(shown),
+            road_changes(list(shown.values()), own),
+            probabilities=probabilities,
+            dark=is_dark(),
+        )
+        imports = [
+            "from transformer.analysis.roads import road_changes",
+            "from transformer.figures.outputs import outputs_figure",
+        ]
+        lines = [
+            *_road_lines(scene, roads, imports),
+            "shown = roads"
+            if usual is None
+            else "shown = [lab.inspect(seen.text), *roads]  # without the switches first",
+            "tokens, numbers = zip(*[(road.target_tokens, road.probabilities) for road in shown])",
+            f"changed = road_changes(shown, {own})",
+            f"figure = outputs_figure(tokens, {list(shown)!r}, changed, probabilities=numbers)",
+        ]
+        return _away(scene, "output-and-roads", figure, shown, lines)
+
+    take_away(scene, "decoder-steps", {"roads": away}, key="take-roads")
 
 
 def take_tree_away(
@@ -29,7 +64,7 @@ def take_tree_away(
             "numbers = [road.probabilities for road in roads]",
             f"figure = branches_figure(road_twigs(roads, names, {walked}))",
         ]
-        return _away(scene, "roads", tree, dict(enumerate(roads)), lines)
+        return _away(scene, "roads", tree, _named(dict(enumerate(roads))), lines)
 
     take_away(scene, "decoder-steps", {"tree": away}, key="take-tree")
 
@@ -47,7 +82,7 @@ def take_pair_away(
             "numbers = [road.probabilities for road in pair]",
             f"figure = two_roads_figure({own!r}, [road.target_tokens for road in pair], numbers)",
         ]
-        return _away(scene, "two-roads", drawn, {index: roads[index] for index in pair}, lines)
+        return _away(scene, "two-roads", drawn, _named({index: roads[index] for index in pair}), lines)
 
     take_away(scene, "decoder-steps", {"two roads": away}, key="take-pair")
 
@@ -64,11 +99,14 @@ def _road_lines(scene: Scene, roads: Sequence[Inspection], imports: Sequence[str
     ]
 
 
-def _away(scene: Scene, name: str, figure: go.Figure, roads: Mapping[int, Inspection], lines: Sequence[str]) -> Away:
+def _named(roads: Mapping[int, Inspection]) -> dict[str, Inspection]:
+    return {f"road {index}" if index else "output": road for index, road in roads.items()}
+
+
+def _away(scene: Scene, name: str, figure: go.Figure, roads: Mapping[str, Inspection], lines: Sequence[str]) -> Away:
     """A picture of roads is as wide as its labels need."""
     width = max(640, figure.layout.meta["smallest_width"])  # type: ignore[attr-defined]
     tables = tuple(
-        Table(f"road {index}" if index else "output", road.probabilities[:, None], numbered(road.target_tokens), _SAID)
-        for index, road in roads.items()
+        Table(name, road.probabilities[:, None], numbered(road.target_tokens), _SAID) for name, road in roads.items()
     )
     return Away(f"{scene.lab.name}-{name}", papered(figure, dark=is_dark(), width=width), tables, "\n".join(lines))

@@ -94,6 +94,11 @@ class Drawing:
     names: tuple[str, str] = ("query", "key")
     column_notes: tuple[str, ...] | None = None
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """What stands at both ends of its lines, above and below."""
+        return f"{self.names[1]}s", "queries" if self.names[0] == "query" else f"{self.names[0]}s"
+
 
 def drawing(source: Source) -> Drawing:
     """The matrix that the view asks for; CannotDraw where there is none."""

@@ -1,6 +1,7 @@
 """A badge at each figure that opens its own check: claims about what is drawn, measured when asked for."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import streamlit as st
@@ -151,12 +152,15 @@ def prove_difference(scene: Scene) -> None:
     badge(run, key="proof-difference")
 
 
-def prove_road(lab: Lab, road: Inspection, *, key: str) -> None:
-    """Of an output, own or forced: the probability under each of its tokens."""
+def prove_road(lab: Lab, *roads: Inspection, key: str) -> None:
+    """Of an output and the roads forced beside it: the probability under each of their tokens."""
 
     def run() -> Iterable[Proof]:
-        own = road.log_probs[np.arange(len(road.target_ids)), list(road.target_ids)]
-        return prove_output(lab.model, road.source_ids, road.target_ids, road.interventions, own)
+        for index, road in enumerate(roads):
+            own = road.log_probs[np.arange(len(road.target_ids)), list(road.target_ids)]
+            whose = f"Road {index}: " if index else ""
+            for proof in prove_output(lab.model, road.source_ids, road.target_ids, road.interventions, own):
+                yield replace(proof, claim=f"{whose}{proof.claim}")
 
     badge(run, key=key)
 

@@ -9,7 +9,7 @@ from pages.common import loading, wording
 from pages.common.state import visit
 from pages.common.view import View
 from transformer.config import ModelConfig
-from transformer.edits import align
+from transformer.edits import edit_marks
 from transformer.lab import KIND_SITES, AttentionKind, Inspection, Lab
 
 
@@ -87,10 +87,3 @@ def change(scene: Scene) -> Change:
         return Change()
     _, written = edit_marks(before.target_tokens, now.target_tokens)
     return Change(new, written, wording.change_of(before.target_tokens, now.target_tokens))
-
-
-def edit_marks(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[frozenset[int], frozenset[int]]:
-    """The tokens of both that the fewest edits touch."""
-    kept = {(i, j) for i, j in align(a, b) if i is not None and j is not None and a[i] == b[j]}
-    gone, new = frozenset(range(len(a))), frozenset(range(len(b)))
-    return gone - {i for i, _ in kept}, new - {j for _, j in kept}

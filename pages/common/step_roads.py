@@ -1,7 +1,8 @@
 """The roads through one sentence: the model's own way and those on which a token was forced, side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -9,14 +10,17 @@ import streamlit as st
 from pages.common import fields, loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
-from pages.common.controls import Scene, edit_marks, say
-from pages.common.export_roads import take_pair_away, take_tree_away
+from pages.common.controls import Scene, say
+from pages.common.export_roads import WITHOUT, take_pair_away, take_roads_away, take_tree_away
 from pages.common.pictures import is_dark
 from pages.common.proofs import prove_road
 from pages.common.step_choices import Choices, Road, RoadsAs, change, complain, complaint, drop, said_of, take_road
-from transformer.analysis.roads import road_twigs
+from transformer.analysis.roads import road_changes, road_twigs
 from transformer.figures.branches import branches_figure, two_roads_figure
 from transformer.lab import Inspection
+
+Take = Callable[[], None]
+"""Draws the popover in which a figure is taken away."""
 
 
 @dataclass(frozen=True)
@@ -63,54 +67,51 @@ def show_roads(scene: Scene, walk: Walk, chosen: Choices) -> None:
     """The model's own way and the forced ones, as lines of chips, one tree, or two of them; and the one to walk."""
     names = [_name(scene, road, index) for index, road in enumerate(walk.roads)]
     if len(names) == 1 or chosen.roads_as == "lines":
-        _show_lines(scene, walk)
+        take = _show_lines(scene, walk)
     elif chosen.roads_as == "tree":
-        _show_tree(scene, walk, names)
+        take = _show_tree(scene, walk, names)
     else:
-        _show_pair(scene, walk, names, chosen)
+        take = _show_pair(scene, walk, names, chosen)
     if len(names) > 1:
         _choose_roads(walk, names, chosen)
         st.caption(" · ".join(_total(road, index) for index, road in enumerate(walk.roads)))
     else:
         st.caption("Under each token: its probability when it was written.")
-    prove_road(scene.lab, walk.road, key="proof-road")
+    with st.container(horizontal=True):
+        prove_road(scene.lab, *walk.roads, key="proof-road")
+        take()
     say(*said_of("road", "beside", "roads_as"))
     if not walk.road.ended and (walk.index or scene.view.switches):  # the frame says it of the plain output
         st.caption(f"No end mark was written: this was cut off at the model's {len(walk.road.target_ids)} tokens.")
 
 
-def _show_lines(scene: Scene, walk: Walk) -> None:
-    own = walk.roads[0]
-    usual = loading.get_inspection(scene.lab, scene.view.text) if scene.view.switches else own
-    if scene.view.switches:
-        token_chips(
-            usual.target_tokens,
-            label="without the switches",
-            probabilities=usual.probabilities.tolist(),
-            key="road-usual",
-        )
-    for index, road in enumerate(walk.roads):
-        _, changed = edit_marks((own if index else usual).target_tokens, road.target_tokens)
+def _show_lines(scene: Scene, walk: Walk) -> Take:
+    usual = loading.get_inspection(scene.lab, scene.view.text) if scene.view.switches else None
+    if usual is not None:
+        token_chips(usual.target_tokens, label=WITHOUT, probabilities=usual.probabilities.tolist(), key="road-usual")
+    changes = road_changes([usual or walk.roads[0], *walk.roads], own=1)[1:]
+    for index, (road, changed) in enumerate(zip(walk.roads, changes, strict=True)):
         token_chips(
             road.target_tokens,
             label="output" if index == 0 else f"road {index}",
-            changed=changed,
+            changed=np.flatnonzero(changed).tolist(),
             probabilities=road.probabilities.tolist(),
             key=f"road-{index}",
         )
+    return partial(take_roads_away, scene, walk.roads, usual)
 
 
-def _show_tree(scene: Scene, walk: Walk, names: Sequence[str]) -> None:
+def _show_tree(scene: Scene, walk: Walk, names: Sequence[str]) -> Take:
     figure = branches_figure(road_twigs(walk.roads, names, walk.index), dark=is_dark())
     scrolling_figure(figure, key="roads-tree")
     st.caption(
         "Roads grow to the right and part where another token was forced (!). Under each token its probability; "
         "the road that is walked is blue."
     )
-    take_tree_away(scene, walk.roads, names, walk.index, figure)
+    return partial(take_tree_away, scene, walk.roads, names, walk.index, figure)
 
 
-def _show_pair(scene: Scene, walk: Walk, names: Sequence[str], chosen: Choices) -> None:
+def _show_pair(scene: Scene, walk: Walk, names: Sequence[str], chosen: Choices) -> Take:
     others = [index for index in range(len(names)) if index != walk.index]
     beside = chosen.beside if chosen.beside in others else others[0]
     pair = (walk.index, beside)
@@ -129,11 +130,11 @@ def _show_pair(scene: Scene, walk: Walk, names: Sequence[str], chosen: Choices) 
         f"How probable each token was where it was written. {own} nats in all; {other}. "
         f"The first is e^({wording.number(totals[0] - totals[1])}) times as probable."
     )
-    take_pair_away(scene, walk.roads, names, pair, figure)
     if len(others) > 1:
         fields.box(
             "Beside it", others, beside, lambda other: change(beside=other), key="beside", names=names.__getitem__
         )
+    return partial(take_pair_away, scene, walk.roads, names, pair, figure)
 
 
 def _choose_roads(walk: Walk, names: Sequence[str], chosen: Choices) -> None:

@@ -2,7 +2,12 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+from jaxtyping import Bool
+from numpy import ndarray
+
 from transformer.analysis.branches import grow
+from transformer.edits import edit_marks
 from transformer.figures.branches import Twig
 from transformer.inspection import Inspection
 
@@ -30,3 +35,16 @@ def road_twigs(roads: Sequence[Inspection], names: Sequence[str], walked: int = 
             )
         )
     return twigs
+
+
+def road_changes(roads: Sequence[Inspection], own: int = 0) -> Bool[ndarray, "road step"]:
+    """The tokens of each road that the fewest edits change from the model's `own` way; of that, from the first road.
+
+    Shorter roads end in False.
+    """
+    changed = np.zeros((len(roads), max(len(road.target_ids) for road in roads)), dtype=bool)
+    for index, road in enumerate(roads):
+        before = roads[0 if index <= own else own]
+        _, new = edit_marks(before.target_tokens, road.target_tokens)
+        changed[index, sorted(new)] = True
+    return changed

@@ -33,11 +33,14 @@ def outputs_figure(
     if probabilities is not None and list(map(len, probabilities)) != list(map(len, rows)):
         raise ValueError("each token needs a probability")
     colours = theme.palette(dark)
+    scale = (0.0, colours.surface), (1.0, theme.diverging(dark)[-2][1])
     texts = [[*map(hover_label, row), *[""] * (longest - len(row))] for row in rows]
     notes = [[f"<b>{text}</b>" for text in row] for row in texts]
     for row, values in enumerate(probabilities or ()):
         for step, value in enumerate(map(float, values)):
-            texts[row][step] += f'<br><span style="color:{colours.quiet}">{value:.2f}</span>'
+            ink = theme.ink_on(scale, 1.0) if changed[row, step] else colours.quiet
+            number = f"{value:.2f}" if value >= 0.005 else "&lt;0.01"
+            texts[row][step] += f'<br><span style="color:{ink}">{number}</span>'
             notes[row][step] += f", probability {value:.6g}"
     shown = np.where([[step < len(row) for step in range(longest)] for row in rows], changed.astype(float), np.nan)
     fig = theme.apply(go.Figure(), dark)
@@ -45,7 +48,7 @@ def outputs_figure(
         z=shown,
         zmin=0,
         zmax=1,
-        colorscale=[[0, colours.surface], [1, theme.diverging(dark)[-2][1]]],
+        colorscale=scale,
         showscale=False,
         xgap=2,
         ygap=3,
