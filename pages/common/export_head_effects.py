@@ -1,5 +1,6 @@
 """What is taken away of the Heads page where heads are removed or tokens erased, with the lines that do it again."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from pages.common.head_data import Measured
 from pages.common.head_words import head_name
 from pages.common.pictures import is_dark
 from pages.common.scene import Scene
+from transformer.analysis.erasure import Agreement, agreement, received
 from transformer.analysis.head_places import HeadAt, heads_of
 from transformer.analysis.smallest_set import Found, Goal
 from transformer.analysis.validation_effects import Change
@@ -83,7 +85,7 @@ def erasure_map(scene: Scene, how: str, effect: np.ndarray) -> Away:
 
 
 def evidence_dots(scene: Scene, how: str, at: HeadAt, effect: np.ndarray) -> Away:
-    """A head's weights against what erasing costs."""
+    """A head's weights against what erasing costs, and how well all heads agree with it."""
     seen = scene.inspection
     weights = seen.cross.weights[at.layer, at.head]
     sides = seen.target_tokens, seen.source_tokens
@@ -97,7 +99,20 @@ def evidence_dots(scene: Scene, how: str, at: HeadAt, effect: np.ndarray) -> Awa
     ]
     tables = tuple(Table(name, array, *_sides(scene)) for name, array in (("weight", weights), ("nats lost", effect)))
     python = program(scene, imports, lines)
+    tables += (_correlations(scene, effect),)
     return Away(f"{scene.lab.name}-{at}-evidence", papered(figure, dark=is_dark(), width=640), tables, python)
+
+
+def _correlations(scene: Scene, effect: np.ndarray) -> Table:
+    """The rank correlations of the page's table; NaN where there is none."""
+    values = {}
+    for at in heads_of(scene.lab.model):
+        if at.kind != "decoder_self":
+            weights = scene.inspection.attention(at.kind).weights[at.layer, at.head].astype(np.float64)
+            own = agreement(weights, effect) if at.kind == "cross" else Agreement(math.nan, 0, math.nan)
+            values[head_name(at)] = own.per_token, own.n_tokens, own.pooled, received(weights, effect)
+    columns = ["within a token", "tokens", "over all cells", "of the sums"]
+    return Table("rank correlation", np.array(list(values.values())), list(values), columns)
 
 
 def found_sets(scene: Scene, goal: Goal, heads: Sequence[HeadAt], exact: int, most: int, found: Found) -> Away:
