@@ -88,6 +88,12 @@ def own_models(untrained_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     return folder
 
 
+@pytest.fixture
+def heads_awaited(untrained_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same, and work of the Heads page is awaited, as an AppTest looks once."""
+    monkeypatch.setattr("pages.common.head_work.FIRST_WAIT_S", 60.0)
+
+
 @pytest.fixture(scope="session")
 def two_seed_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of runs with models of one corpus from two seeds, the second with two snapshots, and one of another

@@ -1,8 +1,8 @@
 """kill -9 at a hundred random moments: of a trainer, of the server that started it, of both. Nothing finished is lost.
 
 A hundred starts of an interpreter with torch would take minutes, so servers and trainers are forked from a process that
-has imported everything (kill_forks.py). From there on they run the app's own code. test_runs.py kills a trainer that
-was started the usual way.
+has imported everything (kill_forks.py). From there on they run the app's own code. test_run_processes.py kills a
+trainer that was started the usual way.
 """
 
 import json

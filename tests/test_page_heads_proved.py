@@ -9,14 +9,12 @@ from page_models import PRONOUNS, REVERSE, texts
 from test_page_exports import drawn, figures, opened, run_lines
 from test_page_proofs import proved, verdicts
 
-from pages.common import head_work
 from transformer.analysis import head_removal_proofs, head_survey_proofs
 
 
 @pytest.fixture(autouse=True)
-def few(untrained_models, monkeypatch):
-    """Untrained models; an AppTest looks once, and few numbers are proved."""
-    monkeypatch.setattr(head_work, "FIRST_WAIT_S", 60.0)
+def few(heads_awaited, monkeypatch):
+    """Few numbers are proved."""
     monkeypatch.setattr(head_removal_proofs, "MOST_HEADS", 4)
     monkeypatch.setattr(head_survey_proofs, "LOOPED", 4)
 

@@ -1,14 +1,9 @@
 """Runs: the folder tells the truth about the trainer, whatever happens to it, and nothing is lost but unsaved steps."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 
-import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -16,39 +11,16 @@ from tiny_runs import MODEL, create, losses, settings
 
 from transformer import journal, runs
 from transformer.checkpoint import find_checkpoint, load_checkpoint
-from transformer.claims import threads_for
 from transformer.config import CorpusConfig
 from transformer.corpora import CorpusError
 from transformer.files import read_rows
-from transformer.runs import RunError, Status, write_status
+from transformer.runs import RunError
 from transformer.settings import read_settings, write_settings
 from transformer.tokenizer import TokenizerError
 from transformer.training import Evaluated, Finished, StepDone
 from transformer.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("room")
-PATIENCE_S = 120.0  # for a process of its own, on a busy machine
-
-
-@pytest.fixture
-def children():
-    """Ids of runs whose trainers are ended after the test, come what may."""
-    started = []
-    yield started
-    for run_id in started:
-        pid = runs.status(run_id).pid
-        if runs.status(run_id).active and pid is not None:
-            os.kill(pid, signal.SIGKILL)
-
-
-def wait_until(holds, what):
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, f"waited in vain for: {what}"
-        time.sleep(0.05)
-
-
-# Creating
 
 
 def test_a_new_run_is_a_folder_that_waits_and_takes_the_tokenizers_vocabulary(room):
@@ -107,9 +79,6 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(monkeypatch, tmp_path):
         create()
 
 
-# Training in the foreground
-
-
 def test_a_run_writes_everything_that_a_watcher_reads(room):
     run_id = create(pinned=["a b c"])
     seen = []
@@ -161,9 +130,6 @@ def test_the_model_can_be_looked_into_while_it_trains():
 
     train_run(run_id, look)
     assert found == [1]
-
-
-# Pausing, stopping, resuming
 
 
 @pytest.mark.parametrize("at", [5, 10, 20])
@@ -229,86 +195,6 @@ def test_a_run_that_has_ended_is_neither_started_nor_asked_again():
         runs.pause(run_id)
 
 
-# A process of its own
-
-
-def test_a_detached_run_killed_without_warning_resumes_bit_equal(children):
-    whole, killed = create(max_steps=400), create(max_steps=400)
-    train_run(whole)
-    children.append(killed)
-    runs.start(killed)
-    with pytest.raises(RunError, match=r"is already (queued|running)"):
-        runs.start(killed)
-    with pytest.raises(RunError, match="is still training; stop it first"):
-        runs.delete(killed)
-    wait_until(lambda: runs.status(killed).step >= 20 and runs.status(killed).pid, "the first steps")
-    os.kill(runs.status(killed).pid, signal.SIGKILL)
-    wait_until(lambda: not runs.status(killed).active, "the end of the process")
-    dead = runs.status(killed)
-    assert dead.state == "failed"
-    assert "ended without a word, as when it is killed or memory runs out" in dead.error
-    runs.resume(killed)
-    wait_until(lambda: not runs.status(killed).active, "the end of training")
-    assert runs.status(killed).state == "finished"
-    assert losses(killed) == losses(whole)
-
-
-def test_a_detached_run_pauses_on_request_and_stops_later(children):
-    run_id = create(max_steps=100_000)
-    children.append(run_id)
-    runs.start(run_id)
-    wait_until(lambda: runs.metrics(run_id), "the first row")
-    assert runs.status(run_id).state == "running"
-    process = psutil.Process(runs.status(run_id).pid)
-    assert process.nice() == min(19, psutil.Process().nice() + 10)
-    assert os.getsid(process.pid) != os.getsid(0)
-    runs.pause(run_id)
-    wait_until(lambda: runs.status(run_id).state == "paused", "the pause")
-    steps = runs.status(run_id).step
-    runs.resume(run_id)
-    wait_until(lambda: runs.status(run_id).state == "running" and runs.status(run_id).step > steps, "further steps")
-    os.kill(runs.status(run_id).pid, signal.SIGTERM)
-    wait_until(lambda: runs.status(run_id).state == "paused", "the pause after a polite kill")
-    assert (runs.run_folder(run_id) / "log.txt").read_text() == ""
-
-
-# Watching
-
-
-def sleeper():
-    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-
-
-def test_a_process_is_known_by_its_birth_too_and_a_zombie_is_dead():
-    process = sleeper()
-    born = psutil.Process(process.pid).create_time()
-    assert runs.is_alive(process.pid, born)
-    assert not runs.is_alive(process.pid, born - 100)
-    process.kill()
-    wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE, "the zombie")
-    assert not runs.is_alive(process.pid, born)
-    process.wait()
-    assert not runs.is_alive(process.pid, born)
-
-
-def test_a_dead_trainers_last_words_are_passed_on(room):
-    run_id = create()
-    write_status(room / run_id, Status(state="running", step=7, pid=2**22 - 1, create_time=1.0))
-    (room / run_id / "log.txt").write_text("Fatal Python error: Segmentation fault\n\n")
-    assert runs.status(run_id).error.endswith("; its log ends with: Fatal Python error: Segmentation fault")
-    assert runs.status(run_id).step == 7
-
-
-def test_a_trainer_that_never_came_up_is_noticed_at_once(room):
-    run_id = create()
-    claimed = runs.claim(run_id)
-    assert runs.status(run_id).active
-    os.close(claimed.lock)  # as when whoever was about to start it is killed
-    assert runs.status(run_id).state == "failed"
-    assert "the trainer did not start" in runs.status(run_id).error
-    os.close(runs.claim(run_id).lock)
-
-
 def test_a_half_written_row_is_left_out_and_a_repeated_step_counts_once(room):
     run_id = create()
     rows = ['{"split": "train", "step": 1, "loss": 3}', '{"split": "train", "step": 2, "loss": 2}']
@@ -350,21 +236,6 @@ def test_a_deleted_run_is_gone():
     run_id = create()
     runs.delete(run_id)
     assert runs.list_runs() == []
-
-
-def test_with_another_run_at_work_a_new_one_gets_one_thread(room):
-    first, second = create(threads=None), create(threads=None)
-    made = read_settings(room / second)
-    assert threads_for(second, made) == runs.usable_cpus()
-    write_status(room / first, Status(state="running", pid=os.getpid()))
-    assert threads_for(second, made) == 1
-    asked = replace(made, train=replace(made.train, threads=3))
-    assert threads_for(second, asked) == 3
-
-
-def test_watching_does_not_import_torch():
-    code = "import sys; from transformer import runs; runs.list_runs(); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_evaluations_are_seen_by_progress():

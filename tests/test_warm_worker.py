@@ -4,14 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
-from tiny_runs import MODEL, settings
+from tiny_runs import PATIENCE_S, create, losses, wait_until
 
 from transformer import launch, locks, runs
-from transformer.config import CorpusConfig
 from transformer.launch import SWITCH, WarmWorker
 from transformer.run_status import LOCK_FILE
 from transformer.warm_worker import NICENESS
@@ -19,7 +17,6 @@ from transformer.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("room")
 
-PATIENCE_S = 240.0  # for an import of torch, on a busy machine
 SAYS_READY = "import socket, sys, time; line = socket.socket(fileno=0); line.send(b'ready'); "
 
 
@@ -46,21 +43,6 @@ def cold(monkeypatch):
     started = []
     monkeypatch.setattr(launch, "_launch_cold", lambda folder, threads, lock: started.append(folder.name))
     return started
-
-
-def create(**changes):
-    return runs.create_run(MODEL, settings(**changes), CorpusConfig(name="reverse"))
-
-
-def wait_until(holds, what):
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, f"waited in vain for: {what}"
-        time.sleep(0.02)
-
-
-def losses(run_id):
-    return [(row["split"], row["step"], row["loss"]) for row in runs.metrics(run_id)]
 
 
 def test_trainers_forked_from_it_train_like_any_other_and_outlive_it(workers, cold, room):

@@ -1,6 +1,7 @@
 """A corpus, a tokenizer and settings so small that a training step takes two milliseconds."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,6 +16,8 @@ from transformer.tokenizer import Tokenizer, train_tokenizer
 from transformer.training import Event, Finished, train_steps
 
 CPU = torch.device("cpu")
+PATIENCE_S = 240.0
+"""For a process of its own that imports torch, on a busy machine."""
 MODEL = ModelConfig(
     vocab_size=24, d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, max_length=32, dropout=0.1
 )
@@ -61,3 +64,11 @@ def losses(run_id: str) -> list[tuple[str, int, float]]:
 def event_losses(found: Iterable[Event]) -> list[tuple[str, int, float]]:
     """The loss of every step and evaluation among these events, with its kind and step."""
     return [(type(event).__name__, event.step, event.loss) for event in found if not isinstance(event, Finished)]
+
+
+def wait_until(holds: Callable[[], Any], what: str) -> None:
+    """Returns when this holds; fails where PATIENCE_S were not enough."""
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, f"waited in vain for: {what}"
+        time.sleep(0.02)
