@@ -6,9 +6,10 @@ left alone: our residual stream is permuted on the way over, in every matrix tha
 
 import pytest
 import torch
+from marian_sizes import marian_config
 from random_models import half_trained_model, ragged_batch, random_model, reversals
 from torch import Tensor, nn
-from transformers import MarianConfig, MarianMTModel
+from transformers import MarianMTModel
 
 from transformer.attention import MultiHeadAttention
 from transformer.beam import beam_search
@@ -22,29 +23,12 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish"}
 def marian(ours: Transformer) -> MarianMTModel:
     """Marian with the weights of our model (post-norm, everything tied), in eval mode."""
     c = ours.config
-    config = MarianConfig(
-        vocab_size=c.vocab_size,
-        decoder_vocab_size=c.vocab_size,
-        d_model=c.d_model,
-        encoder_layers=c.n_encoder_layers,
-        decoder_layers=c.n_decoder_layers,
-        encoder_attention_heads=c.n_heads,
-        decoder_attention_heads=c.n_heads,
-        encoder_ffn_dim=c.d_ff,
-        decoder_ffn_dim=c.d_ff,
+    config = marian_config(
+        c,
         activation_function=ACTIVATIONS[c.activation],
-        max_position_embeddings=c.max_length,
-        scale_embedding=True,
         share_encoder_decoder_embeddings=True,
         tie_word_embeddings=True,
         dropout=0.0,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        pad_token_id=c.pad_id,
-        bos_token_id=c.bos_id,
-        eos_token_id=c.eos_id,
-        decoder_start_token_id=c.bos_id,
-        forced_eos_token_id=None,
         attn_implementation="eager",
     )
     theirs = MarianMTModel(config)

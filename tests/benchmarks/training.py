@@ -16,14 +16,16 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2]))
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
 
 import torch
+from marian_sizes import marian_config
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import MarianConfig, MarianMTModel
+from transformers import MarianMTModel
 
 from transformer.config import PRESETS, CorpusConfig, ModelConfig, Precision, TrainConfig
 from transformer.corpora import corpus_tokenizer, load_corpus
@@ -150,29 +152,7 @@ class _TorchPeer(nn.Module):
 
 def _marian(config: ModelConfig) -> MarianMTModel:
     return MarianMTModel(
-        MarianConfig(
-            vocab_size=config.vocab_size,
-            decoder_vocab_size=config.vocab_size,
-            d_model=config.d_model,
-            encoder_layers=config.n_encoder_layers,
-            decoder_layers=config.n_decoder_layers,
-            encoder_attention_heads=config.n_heads,
-            decoder_attention_heads=config.n_heads,
-            encoder_ffn_dim=config.d_ff,
-            decoder_ffn_dim=config.d_ff,
-            activation_function="relu",
-            max_position_embeddings=config.max_length,
-            scale_embedding=True,
-            dropout=config.dropout,
-            attention_dropout=0.0,
-            activation_dropout=0.0,
-            pad_token_id=config.pad_id,
-            bos_token_id=config.bos_id,
-            eos_token_id=config.eos_id,
-            decoder_start_token_id=config.bos_id,
-            forced_eos_token_id=None,
-            attn_implementation="sdpa",
-        )
+        marian_config(config, activation_function="relu", dropout=config.dropout, attn_implementation="sdpa")
     )
 
 
