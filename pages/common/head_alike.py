@@ -7,10 +7,10 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
 from pages.common.export_heads import likeness
 from pages.common.exports import take_away
-from pages.common.head_choices import CLOSEST, Choices, segments, stepped
+from pages.common.head_choices import CLOSEST, HEADS, Choices, segments, stepped
 from pages.common.head_data import choose_data
 from pages.common.head_proofs import prove_groups
-from pages.common.head_roles import opens, say_measured, survey_of, two_columns
+from pages.common.head_roles import OPENS, opens, say_measured, survey_of, two_columns
 from pages.common.head_words import head_name, role_said
 from pages.common.pictures import is_dark
 from pages.common.wording import number
@@ -18,7 +18,6 @@ from transformer.analysis.head_likeness import alike
 from transformer.analysis.head_places import KINDS
 from transformer.analysis.head_survey import Kind, Profile, Survey
 from transformer.figures.heads import likeness_map
-from transformer.figures.theme import KIND_NAMES
 
 
 def draw_alike(scene: Scene, chosen: Choices) -> None:
@@ -30,7 +29,7 @@ def draw_alike(scene: Scene, chosen: Choices) -> None:
     say_measured(found, measured, scene)
     kind: Kind = chosen.heads if chosen.heads != "all" else scene.view.kind
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
-        segments("heads", "Heads of", {name: KIND_NAMES[name] for name in KINDS}, kind)
+        segments("heads", "Heads of", {name: HEADS[name] for name in KINDS}, kind)
     profiles, distances = found.of_kind(kind), found.distances[kind]
     left, right = two_columns(3, 2)
     with right:
@@ -87,7 +86,8 @@ def _say_groups(
         with st.container(horizontal=True, gap="small"):
             for head in group:
                 at = profiles[head].at
-                st.page_link("pages/attention.py", label=head_name(at), query_params=opens(scene, at), width="content")
+                name, query = head_name(at), opens(scene, at)
+                st.page_link("pages/attention.py", label=name, icon=OPENS, query_params=query, width="content")
     if alone:
         listed = ", ".join(head_name(profiles[head].at) for head in alone)
         st.caption(f"On its own: {listed}." if len(alone) == 1 else f"Each on its own: {listed}.")

@@ -106,10 +106,10 @@ def _say(scene: Scene, effect: Float[ndarray, "target source"], found: dict[Head
         best = max(ranked, key=lambda at: ranked[at].per_token)
         mean = float(np.mean([a.per_token for a in ranked.values()]))
         st.markdown(
-            f"**{head_name(at)}: ρ = {_rho(found[at].per_token)}** within an output token, over "
-            f"{found[at].n_tokens} of them. The best of {len(found)} heads of cross-attention is {head_name(best)} "
-            f"({_rho(ranked[best].per_token)}); their mean is {_rho(mean)}. 1 would be: a token is looked at the more, "
-            "the more it is needed."
+            f"**{head_name(at)}: ρ = {_rho(found[at].per_token)}**, the rank correlation of weights and effects "
+            f"within an output token, over {found[at].n_tokens} of them. The best of {len(found)} heads of "
+            f"cross-attention is {head_name(best)} ({_rho(ranked[best].per_token)}); their mean is {_rho(mean)}. "
+            "1 would be: a token is looked at the more, the more it is needed."
         )
     row, column = np.unravel_index(int(effect.argmax()), effect.shape)
     most_seen = int(seen.cross.weights[at.layer, at.head, row].argmax())

@@ -43,6 +43,8 @@ _PATTERNS: tuple[Pattern, ...] = (
 )
 _BY_NAME: dict[str, Pattern] = {name: name for name in _PATTERNS}
 _MAP = "heads-map"
+OPENS = ":material/arrow_forward:"
+"""Icon of a link to the Attention page."""
 
 
 def draw_roles(scene: Scene, chosen: Choices) -> None:
@@ -58,7 +60,7 @@ def draw_roles(scene: Scene, chosen: Choices) -> None:
         _draw_map(scene, chosen, measured, found, columns)
     with right:
         _draw_chosen(scene, measured, found)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         segments("heads", "Heads", HEADS, chosen.heads)
         segments("measure", "Numbers are", MEASURES, chosen.measure)
     _draw_table(scene, chosen, found, columns)
@@ -81,6 +83,7 @@ def say_measured(found: Survey, measured: Measured, scene: Scene) -> None:
     """On how much it was measured, and that the visitor's switches are out of it."""
     forced = "" if measured.own_output else ", the reference translations forced"
     said = f"Measured on {measured.said}: {found.n_source:,} source and {found.n_target:,} target tokens{forced}."
+    said += " The sentence above plays no part in it." * (not measured.own_output)
     if scene.view.switches:
         said += " Without your switches: this is the model as it was trained."
     st.caption(said)
@@ -133,7 +136,7 @@ def open_link(scene: Scene, at: HeadAt) -> None:
     st.page_link(
         "pages/attention.py",
         label=f"Open {head_name(at)} on the Attention page",
-        icon=":material/arrow_forward:",
+        icon=OPENS,
         query_params=opens(scene, at),
     )
 
@@ -188,12 +191,13 @@ def _draw_chosen(scene: Scene, measured: Measured, found: Survey) -> None:
     st.markdown(f"##### {head_name(at)}")
     st.markdown(profile_said(found, profile))
     draw_profile(found, at)
+    st.caption("Mean weight by where the key stands. Ticks: a head that looks at all tokens alike.")
     prove_profile(scene, measured, found, at)
     if said := alignment_said(profile):
         st.markdown(said)
     st.markdown(
-        f"Its largest weight is {number(profile.largest)} on average, its entropy {number(profile.entropy)} nats: "
-        f"{number(100 * profile.evenness)} % of what looking at all tokens alike would have."
+        f"A row's largest weight is {number(profile.largest)} on average; its entropy is {number(profile.entropy)} "
+        f"nats, {number(100 * profile.evenness)} % of what looking at all tokens alike would have."
     )
     open_link(scene, at)
 

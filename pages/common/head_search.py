@@ -14,6 +14,7 @@ from pages.common.export_head_effects import found_sets
 from pages.common.exports import take_away
 from pages.common.head_choices import HEADS, LARGEST, LARGEST_EXACT, Choices, box, change, segments
 from pages.common.head_proofs import prove_set
+from pages.common.head_roles import OPENS
 from pages.common.head_words import block_of, head_name
 from pages.common.head_work import result_of
 from pages.common.training.timing import duration
@@ -75,11 +76,11 @@ def _plan(scene: Scene, chosen: Choices) -> _Plan | None:
         target = Goal()
         if goal == "token":
             target = _token_goal(scene, chosen, step, into)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         segments("heads", "Among", HEADS, chosen.heads)
         help = "Every set of up to so many heads is tried; larger ones are built head by head."
-        box("exact", "Every set up to", range(1, LARGEST_EXACT + 1), chosen.exact, _heads, width=130, help=help)
-        box("most", "At most", range(1, LARGEST + 1), chosen.most, _heads, width=130)
+        box("exact", "Every set up to", range(1, LARGEST_EXACT + 1), chosen.exact, _heads, width=126, help=help)
+        box("most", "At most", range(1, LARGEST + 1), chosen.most, _heads, width=104)
     off = {
         (s.stack, s.layer, s.block, head) for s in scene.view.switches if isinstance(s, HeadsOff) for head in s.heads
     }
@@ -172,7 +173,7 @@ def _say(scene: Scene, plan: _Plan, found: Found) -> None:
     size = _heads(found.size)
     how = "" if found.exact else ", and perhaps fewer would do"
     others = f" {found.n_sets:,} sets of that size do." if found.n_sets > 1 else " It is the only set of that size."
-    st.markdown(f"##### {size}{' together' * (found.size > 1)} {what}")
+    st.markdown(f"##### {size}{' together' * (found.size > 1)} {_verb(what, found.size)}")
     st.markdown(f"**{_named(best)}**{how}.{others if found.exact else ''} {tried}")
     if not found.exact:
         _try_more(plan)
@@ -265,7 +266,7 @@ def _link(scene: Scene, trial: Trial, label: str) -> None:
     at = trial.heads[0]
     switches = merged([*scene.view.switches, *trial.switches])
     view = replace(scene.view.at_head(at.kind, at.layer, at.head), switches=switches)
-    st.page_link("pages/attention.py", label=label, icon=":material/arrow_forward:", query_params=view.parameters())
+    st.page_link("pages/attention.py", label=label, icon=OPENS, query_params=view.parameters())
 
 
 def _named(trial: Trial) -> str:
@@ -283,6 +284,12 @@ def _named(trial: Trial) -> str:
 
 def _listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _verb(what: str, n: int) -> str:
+    """As in "change this output", said of so many heads."""
+    verb, rest = what.split(" ", 1)
+    return f"{verb}{'s' * (n == 1)} {rest}"
 
 
 def _heads(n: int) -> str:

@@ -97,12 +97,12 @@ def looked_at(pattern: Pattern, kind: Kind) -> str:
 
 
 def role_said(found: Survey, profile: Profile) -> str:
-    """A head's role in a few words: "the previous token", or "mixed, most of all itself"."""
+    """A head's role in a few words: "the previous token", or "itself (mixed)"."""
     role = found.role(profile)
     named = " and ".join(looked_at(pattern, profile.at.kind) for pattern in role.patterns)
     if not named:
         return "spread"
-    return named if role.clear else f"mixed, rather {named}"
+    return named if role.clear else f"{named} (mixed)"
 
 
 def profile_said(found: Survey, profile: Profile) -> str:
@@ -115,7 +115,7 @@ def profile_said(found: Survey, profile: Profile) -> str:
         )
     name = role.patterns[0]
     where = "Where the pronoun stands, it looks" if name == "referent" else "It looks"
-    much = "mostly" if role.clear else "at many places, rather more than others"
+    much = "mostly" if role.clear else "at many places, but more than others"
     rows = found.rows[kind][name]
     return (
         f"{where} {much} at **{looked_at(name, kind)}**: {number(profile.weight[name])} of its weight on average; "
@@ -129,9 +129,9 @@ def alignment_said(profile: Profile) -> str:
     if profile.written is None or profile.read is None:
         return ""
     return (
-        f"Against the gold alignment: error rate {number(profile.written.error_rate)}, argmax accuracy "
-        f"{number(profile.written.accuracy)} while a word is written; "
-        f"{number(profile.read.error_rate)} and {number(profile.read.accuracy)} when it is read, one step later."
+        f"As a word aligner: its largest weight finds an aligned source word for {number(profile.written.accuracy)} of "
+        f"the words while they are written (alignment error rate {number(profile.written.error_rate)}), and for "
+        f"{number(profile.read.accuracy)} when they are read one step later ({number(profile.read.error_rate)})."
     )
 
 

@@ -1,6 +1,7 @@
 """What each head is worth, on the Heads page: each removed in turn, for this translation and over many pairs."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import streamlit as st
 
@@ -14,6 +15,7 @@ from pages.common.head_choices import Choices, Removal, segments
 from pages.common.head_data import Measured, choose_data, means_of
 from pages.common.head_proofs import prove_profile, prove_ranking, prove_worth
 from pages.common.head_roles import (
+    OPENS,
     chosen_head,
     clickable_map,
     draw_profile,
@@ -26,12 +28,14 @@ from pages.common.head_words import head_name
 from pages.common.head_work import result_of
 from pages.common.head_worth_table import Worths, draw_worth_table
 from pages.common.pictures import is_dark
+from pages.common.view import merged
 from pages.common.wording import moved, number, token
 from transformer.analysis.effects import OutputEffect, output_effects
 from transformer.analysis.head_places import HeadAt, Tell
 from transformer.analysis.head_statistics import HeadMeans
 from transformer.analysis.validation_effects import LEVEL, RESAMPLES, Change, ValidationEffects, validation_effects
 from transformer.figures.head_bars import ranking
+from transformer.interventions import HeadsOff
 
 MOST_RANKED = 24
 _WORTHS = {
@@ -130,7 +134,8 @@ def _say_sentence(scene: Scene, effects: Mapping[HeadAt, OutputEffect]) -> None:
     )
     said += f"; without any other one ({same}) every token stays." if changing and same else "."
     written = scene.inspection.target_tokens[effect.step]
-    said += f" The largest loss: without {head_name(worst)} this output has {number(effect.log_prob, signed=True)} nats"
+    said += f" Most needed: without {head_name(worst)} this output has {number(effect.log_prob, signed=True)} nats of "
+    said += "log-probability"
     if effect.instead is not None:
         instead = scene.lab.tokenizer.piece(effect.instead)
         said += f", and {token(instead)} is written in place of {token(written)}."
@@ -175,8 +180,19 @@ def _draw(scene: Scene, worths: Worths) -> None:
             draw_profile(found, at)
             prove_profile(scene, worths.measured, found, at)
         open_link(scene, at)
+        _link_without(scene, at)
     with right:
         _draw_ranking(scene, worths)
+
+
+def _link_without(scene: Scene, at: HeadAt) -> None:
+    """The Attention page with this head off, where it is not off already."""
+    off = HeadsOff(at.stack, at.layer, at.block, (at.head,))
+    switches = merged([*scene.view.switches, off])
+    if switches != scene.view.switches:
+        view = replace(scene.view.at_head(at.kind, at.layer, at.head), switches=switches)
+        label = "Switch it off and see what becomes of the output"
+        st.page_link("pages/attention.py", label=label, icon=OPENS, query_params=view.parameters())
 
 
 def _draw_map(scene: Scene, worths: Worths, at: HeadAt) -> None:
