@@ -17,7 +17,7 @@ ROOMS = [
     "attention",
     "layers",
     "model",
-    """position_extension position_history plain_decoder decoding beam sampling methods attention_edits position_edits
+    """position_extension position_history step_decoder decoding beam sampling methods attention_edits position_edits
        activation_copy interventions inspection checkpoint state""",
     "evaluation team",
     "training_events training_step training analysis engines",

@@ -40,20 +40,6 @@ def test_cached_decoding_equals_uncached_with_every_kind_of_position(within, pos
     within(log_probs, uncached, 1e-12)
 
 
-@torch.no_grad()
-def test_any_split_into_cached_chunks_gives_the_same_states(within):
-    """Targets of several lengths, padding among the cached positions included."""
-    model = random_model(torch.float64)
-    source, target = ragged_batch()
-    memory, real = model.encode(source), source != 0
-    whole = model.decode(target, memory, real)
-    for cuts in ([1, 1, 5], [3, 4], [6, 1], [2, 2, 2, 1]):
-        cache = model.new_cache()
-        parts = [model.decode(part, memory, real, cache=cache) for part in target.split(cuts, dim=1)]
-        within(torch.cat(parts, dim=1)[target != 0], whole[target != 0], 1e-12)
-        assert cache.length == 7
-
-
 @DTYPES
 def test_every_step_is_the_teacher_forced_pass_on_what_was_written(within, dtype, tolerance):
     model = half_trained_model(dtype)
@@ -130,23 +116,6 @@ def test_rows_that_have_ended_leave_the_batch():
         assert (step.log_probs.argmax(dim=1) == 0).sum() == 16 - len(going)
         going = (~step.finished).nonzero()[:, 0]
     assert len(steps[-1].rows) < 8
-
-
-def test_the_cache_takes_its_memory_once():
-    """However many steps follow, keys and values stay where the first step put them; rows that leave free no more."""
-    model = half_trained_model()
-    source, target = reversals(6)
-    cache = model.new_cache(8)
-    seen = set()
-    with torch.no_grad():
-        memory = model.encode(source)
-        for position in range(8):
-            model.decode(target[:, position : position + 1], memory, source != 0, cache=cache)
-            if position == 4:
-                cache.rows(torch.tensor([5, 0, 3]))
-                source, target, memory = source[[5, 0, 3]], target[[5, 0, 3]], memory[[5, 0, 3]]
-            seen.add(cache.layers[0].self_attention.k.data_ptr())
-    assert len(seen) == 1 and cache.layers[0].self_attention.k.shape[:3] == (3, 4, 8)
 
 
 def test_decoding_stops_at_once_when_every_row_has_ended():

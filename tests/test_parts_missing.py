@@ -17,6 +17,7 @@ from transformer.interventions import MaskOff, compile_interventions
 from transformer.model import Transformer
 from transformer.settings import Settings
 from transformer.state import weights_of
+from transformer.step_decoder import StepDecoder
 from transformer.taps import Recorder
 
 NOTHING = Recorder(lambda site: False)  # takes the explicit path and keeps nothing
@@ -150,9 +151,9 @@ class TestDecoding:
 
     def test_a_cache_is_refused_where_it_would_be_stale(self):
         model = random_model(causal_mask=False)
-        source, target = ragged_batch()
+        source, _ = ragged_batch()
         with pytest.raises(ValueError, match="cannot reuse keys and values: decode with cache=False"):
-            model.decode(target, model.encode(source), source != 0, cache=model.new_cache())
+            StepDecoder(model, model.encode(source), source != 0, capacity=4)
 
     @pytest.mark.parametrize("part", ["no scaling", "no residual", "no layer norm", "no positions"])
     def test_with_a_causal_mask_the_cache_gives_the_same_probabilities(self, within, part):

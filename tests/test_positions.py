@@ -85,17 +85,6 @@ def test_a_sequence_past_the_model_s_length_is_refused_with_both_numbers(positio
         model(random_ids(1, 8), random_ids(1, 9))
 
 
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "none", "rotary", "alibi"])
-def test_cached_decoding_past_the_length_is_refused_too(positions):
-    model = random_model(positions=positions, max_length=4)
-    source = random_ids(1, 3)
-    real, memory, cache = source != 0, model.encode(source), model.new_cache()
-    for _ in range(4):
-        model.decode(random_ids(1, 1), memory, real, cache=cache)
-    with pytest.raises(ValueError, match="target has 5 tokens; this model takes at most 4"):
-        model.decode(random_ids(1, 1), memory, real, cache=cache)
-
-
 @pytest.mark.parametrize(
     ("positions", "moves"),
     [("none", False), ("learned", True), ("sinusoidal", True), ("rotary", True), ("alibi", True)],

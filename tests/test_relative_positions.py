@@ -7,17 +7,17 @@ from torch.nn import functional as F
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb, create_sinusoidal_positions
 
-from transformer.attention import KeyValueCache, MultiHeadAttention, explicit_attention, fused_attention
+from transformer.attention import MultiHeadAttention, explicit_attention, fused_attention
 from transformer.checkpoint import load_checkpoint, save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.corpora import corpus_tokenizer, load_corpus
 from transformer.decoding import greedy, teacher_forced_log_probs
-from transformer.masks import AttentionMask, causal_mask
+from transformer.masks import causal_mask
 from transformer.model import Transformer
 from transformer.positions import AlibiPositions, RotaryPositions, alibi_slopes
 from transformer.settings import Settings
 from transformer.state import weights_of
-from transformer.taps import Address, Recorder
+from transformer.taps import Recorder
 
 RELATIVE = pytest.mark.parametrize("positions", ["rotary", "alibi"])
 NOTHING = Recorder(lambda site: False)
@@ -209,18 +209,6 @@ def test_gradients_and_autocast_work(positions):
     assert all(torch.isfinite(p.grad).all() for p in model.parameters())
     exact = model.eval()(source, target)
     assert (logits.float() - exact).abs().max() < 0.05 * exact.abs().max()
-
-
-def test_the_cache_keeps_turned_keys(within):
-    attention = MultiHeadAttention(
-        8, 2, dropout=0.0, address=Address("decoder", 0, "self"), relative=RotaryPositions(9, 4)
-    )
-    x, cache = torch.randn(1, 5, 8), KeyValueCache()
-    for step in range(5):
-        mask = AttentionMask.of(torch.ones(1, 1, 1, step + 1, dtype=torch.bool), x.dtype)
-        attention(x[:, step : step + 1], None, mask, cache=cache)
-    keys = attention.key(x).unflatten(-1, (2, 4)).transpose(1, 2)
-    within(cache.k, attention.relative(keys, 0), 1e-6)
 
 
 def test_an_odd_head_is_refused_for_rotary_positions_alone():

@@ -20,68 +20,6 @@ Keys = Float[Tensor, "batch head key d_head"]
 Bias = Float[Tensor, "1 head query key"]
 
 
-class KeyValueCache:
-    """Keys and values of one attention block that later decoding steps reuse, in memory set aside once.
-
-    Room for `capacity` positions is made at the first use; past it (0: always) what is appended is copied together.
-    """
-
-    def __init__(self, capacity: int = 0) -> None:
-        self._capacity = capacity
-        self._keys: Tensor | None = None
-        self._values: Tensor | None = None
-        self.length = 0
-        """Positions held."""
-        self.joined: tuple[Tensor, Tensor] | None = None
-        """The weights and biases of self-attention's three products, side by side for all steps."""
-
-    @property
-    def k(self) -> Tensor | None:
-        """All keys [batch head length d_head]; None before the first use."""
-        return None if self._keys is None else self._keys[:, :, : self.length]
-
-    @property
-    def v(self) -> Tensor | None:
-        """All values [batch head length d_head]; None before the first use."""
-        return None if self._values is None else self._values[:, :, : self.length]
-
-    def append(self, k: Keys, v: Keys) -> tuple[Tensor, Tensor]:
-        """All keys and values up to now, the given ones last."""
-        start, self.length = self.length, self.length + k.size(2)
-        self._keys = self._room(self._keys, k, start)
-        self._values = self._room(self._values, v, start)
-        if self.length > k.size(2) or self._capacity > k.size(2):
-            self._keys[:, :, start : self.length] = k
-            self._values[:, :, start : self.length] = v
-        return self._keys[:, :, : self.length], self._values[:, :, : self.length]
-
-    def rows(self, kept: Tensor) -> None:
-        """Keeps the given batch rows: a boolean mask or indices."""
-        if self._keys is not None and self._values is not None:
-            self._keys = self._moved(self._keys, kept)
-            self._values = self._moved(self._values, kept)
-
-    def _room(self, held: Tensor | None, new: Tensor, start: int) -> Tensor:
-        if held is None and self._capacity <= new.size(2):
-            return new
-        if held is not None and self.length <= held.size(2):
-            return held
-        batch, head, _, d_head = new.shape
-        room = new.new_empty(batch, head, max(self._capacity, self.length), d_head)
-        if held is not None:
-            room[:, :, :start] = held[:, :, :start]
-        return room
-
-    def _moved(self, held: Tensor, kept: Tensor) -> Tensor:
-        """The rows in their new places, within the memory that is there where they are no more than before."""
-        chosen = held[:, :, : self.length][kept]
-        if self._capacity == 0 or len(chosen) > len(held):
-            return chosen
-        held = held[: len(chosen)]
-        held[:, :, : self.length] = chosen
-        return held
-
-
 def explicit_attention(
     q: Heads,
     k: Keys,
@@ -111,7 +49,7 @@ def explicit_attention(
     mask = offer("mask", mask.expand(scores.size(0), 1, scores.size(2), scores.size(3)))
     weights = masked_softmax(scores, mask)
     weights = offer("weights", weights)
-    return offer("heads", F.dropout(weights, dropout) @ v)
+    return offer("heads", (F.dropout(weights, dropout) if dropout else weights) @ v)
 
 
 def masked_softmax(
@@ -194,13 +132,9 @@ class MultiHeadAttention(nn.Module):
         mask: AttentionMask,
         *,
         tap: Tap | None = None,
-        cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "batch query d_model"]:
-        """What each query gathered: `x` asks, `memory` answers (None: `x` itself, self-attention).
-
-        With a cache, self-attention appends the new keys and values; cross-attention computes them once.
-        """
-        q, k, v = self._queries_keys_values(x, memory, cache)
+        """What each query gathered: `x` asks, `memory` answers (None: `x` itself, self-attention)."""
+        q, k, v = self._queries_keys_values(x, memory)
         bias = self.relative(q.size(2), k.size(2)) if isinstance(self.relative, AlibiPositions) else None
         dropout = self.dropout if self.training else 0.0
         if touches_attention(tap):
@@ -216,33 +150,18 @@ class MultiHeadAttention(nn.Module):
         """What q k^T is divided by: sqrt(d_head), or 1 where scores are not scaled."""
         return math.sqrt(self.query.out_features / self.n_heads) if self.scale is None else 1 / self.scale
 
-    def _queries_keys_values(
-        self, x: Tensor, memory: Tensor | None, cache: KeyValueCache | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        if memory is None:
-            weight, bias = self._joined(cache)
-            q, k, v = map(self._split, F.linear(x, weight, bias).chunk(3, dim=-1))
-            q, k = self._turned(q, cache), self._turned(k, cache)
-        else:
-            q = self._split(self.query(x))
-            if cache is not None and cache.k is not None and cache.v is not None:
-                return q, cache.k, cache.v
-            k, v = map(self._split, F.linear(memory, *side_by_side(self.key, self.value)).chunk(2, dim=-1))
-        return (q, k, v) if cache is None else (q, *cache.append(k, v))
+    def _queries_keys_values(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        if memory is None:  # one product costs less than three
+            joined = F.linear(x, *side_by_side(self.query, self.key, self.value))
+            q, k, v = map(self._split, joined.chunk(3, dim=-1))
+            return self._turned(q), self._turned(k), v
+        q = self._split(self.query(x))
+        k, v = map(self._split, F.linear(memory, *side_by_side(self.key, self.value)).chunk(2, dim=-1))
+        return q, k, v
 
-    def _joined(self, cache: KeyValueCache | None) -> tuple[Tensor, Tensor]:
-        """W_Q, W_K and W_V as one matrix, and their biases: one product costs less than three."""
-        if cache is None:
-            return side_by_side(self.query, self.key, self.value)
-        if cache.joined is None:
-            cache.joined = side_by_side(self.query, self.key, self.value)
-        return cache.joined
-
-    def _turned(self, x: Heads, cache: KeyValueCache | None) -> Heads:
+    def _turned(self, x: Heads) -> Heads:
         """Queries or keys of self-attention as rotary positions turn them; others as they are."""
-        if not isinstance(self.relative, RotaryPositions):
-            return x
-        return self.relative(x, 0 if cache is None else cache.length)
+        return self.relative(x, 0) if isinstance(self.relative, RotaryPositions) else x
 
     def _split(self, x: Float[Tensor, "batch length d_model"]) -> Float[Tensor, "batch head length d_head"]:
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from transformer.model import DecoderCache, Transformer
-from transformer.plain_decoder import PlainDecoder
+from transformer.model import Transformer
+from transformer.step_decoder import StepDecoder
 from transformer.taps import Recorder, Recording, Site, Tap, chain
 
 
@@ -222,36 +222,34 @@ class NextToken:
         self._model, self._tap, self._record = model, tap, record
         self._recorder = None if record is None else Recorder(record)
         self._source_mask = source != model.config.pad_id if source_mask is None else source_mask
-        reusable = cache and not model.needs_recomputation(tap)
-        self._cache: DecoderCache | None = None
-        self._plain: PlainDecoder | None = None
+        watched = tap is not None or record is not None
+        self._steps: StepDecoder | None = None
         with torch.no_grad():
             self._memory = model.encode(source, self._source_mask, tap=chain(tap, self._recorder))
-            if reusable and tap is None and record is None and not model.training:
-                self._plain = PlainDecoder(
+            reusable = cache and not model.training and not model.needs_recomputation(tap)
+            if watched or not reusable:  # each row is seen with keys and values of its own
+                self._memory = self._memory.repeat_interleave(per_source, dim=0)
+                self._source_mask = self._source_mask.repeat_interleave(per_source, dim=0)
+                per_source = 1
+            if reusable:
+                self._steps = StepDecoder(
                     model, self._memory, self._source_mask, capacity=max_length, per_source=per_source
                 )
-                return
-        self._memory = self._memory.repeat_interleave(per_source, dim=0)
-        self._source_mask = self._source_mask.repeat_interleave(per_source, dim=0)
-        if reusable:
-            self._cache = model.new_cache(max_length)
 
     @property
     def reusable(self) -> int:
         """Target positions in the cache."""
-        held = self._plain or self._cache
-        return 0 if held is None else held.length
+        return 0 if self._steps is None else self._steps.length
 
     @torch.no_grad()
     def logits(self, prefix: Int[Tensor, "row prefix"]) -> tuple[Float[Tensor, "row vocab"], Recording | None]:
         """Logits after each prefix (bos included), and what was recorded since the last question."""
-        if self._plain is not None:
-            return self._plain.logits(prefix[:, -1]), None
-        new = prefix[:, self.reusable :]
         tap = chain(self._tap, self._recorder)
-        states = self._model.decode(new, self._memory, self._source_mask, tap=tap, cache=self._cache)
-        found = self._model.project(states[:, -1], tap=tap)
+        if self._steps is not None:
+            found = self._steps.logits(prefix[:, -1], tap)
+        else:
+            states = self._model.decode(prefix, self._memory, self._source_mask, tap=tap)
+            found = self._model.project(states[:, -1], tap=tap)
         recording = None if self._recorder is None else self._recorder.recording
         self._recorder = None if self._record is None else Recorder(self._record)
         return found, recording
@@ -259,12 +257,9 @@ class NextToken:
     @torch.no_grad()
     def rows(self, kept: Int[Tensor, "row"], *, same_sources: bool = False) -> None:
         """Goes on with these rows. `same_sources`: each stands where another of the same source stood."""
-        if self._plain is not None:
-            self._plain.rows(kept, same_sources=same_sources)
-            return
-        if self._cache is not None:
-            self._cache.rows(kept, same_sources=same_sources)
-        if not same_sources:
+        if self._steps is not None:
+            self._steps.rows(kept, same_sources=same_sources)
+        elif not same_sources:
             self._memory, self._source_mask = self._memory[kept], self._source_mask[kept]
 
 

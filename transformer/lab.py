@@ -301,10 +301,11 @@ def _rows_of_steps(
     n_heads = _recording(steps[0])[_site(kind, 0, "weights")].size(1)
     weights = np.zeros((n_layers, n_heads, len(queries), len(keys)), dtype=np.float32)
     mask = np.zeros((n_layers, len(queries), len(keys)), dtype=bool)
-    for row, step in enumerate(steps):
-        for layer in range(n_layers):
-            recorded = _recording(step)[_site(kind, layer, "weights")][0, :, -1]
-            allowed = _recording(step)[_site(kind, layer, "mask")][0, 0, -1]
+    for layer in range(n_layers):
+        at_weights, at_mask = _site(kind, layer, "weights"), _site(kind, layer, "mask")
+        for row, step in enumerate(steps):
+            recorded = _recording(step)[at_weights][0, :, -1]
+            allowed = _recording(step)[at_mask][0, 0, -1]
             weights[layer, :, row, : recorded.size(-1)] = recorded.numpy()
             mask[layer, row, : allowed.size(-1)] = allowed.numpy()
     return _read_only(Attention(kind, weights, mask, queries, keys))

@@ -1,14 +1,13 @@
 """Sublayers and layers: feed-forward, add and norm, encoder layer, decoder layer (sections 3.1 and 3.3)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from transformer.attention import KeyValueCache, MultiHeadAttention
+from transformer.attention import MultiHeadAttention
 from transformer.config import Activation, NormPlacement
 from transformer.dropout import Dropout
 from transformer.masks import AttentionMask
@@ -31,14 +30,6 @@ def activation_function(name: Activation) -> Callable[[Tensor], Tensor]:
 def _relu(x: Tensor) -> Tensor:
     """In the memory of its input, which nobody else reads, where no gradient is wanted."""
     return F.relu(x, inplace=not torch.is_grad_enabled())
-
-
-@dataclass
-class LayerCache:
-    """What one decoder layer keeps between steps."""
-
-    self_attention: KeyValueCache = field(default_factory=KeyValueCache)
-    cross_attention: KeyValueCache = field(default_factory=KeyValueCache)
 
 
 class FeedForward(nn.Module):
@@ -144,10 +135,7 @@ class DecoderLayer(nn.Module):
         cross_mask: AttentionMask,
         *,
         tap: Tap | None = None,
-        cache: LayerCache | None = None,
     ) -> Hidden:
-        """The layer's output for the given target positions; with a cache they follow those it holds."""
-        earlier, source = (None, None) if cache is None else (cache.self_attention, cache.cross_attention)
-        x = self.add_norm_self(x, lambda x: self.self_attention(x, None, self_mask, tap=tap, cache=earlier), tap)
-        x = self.add_norm_cross(x, lambda x: self.cross_attention(x, memory, cross_mask, tap=tap, cache=source), tap)
+        x = self.add_norm_self(x, lambda x: self.self_attention(x, None, self_mask, tap=tap), tap)
+        x = self.add_norm_cross(x, lambda x: self.cross_attention(x, memory, cross_mask, tap=tap), tap)
         return self.add_norm_ffn(x, self.feed_forward, tap)

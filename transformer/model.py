@@ -1,54 +1,20 @@
 """The Transformer: embeddings, encoder, decoder, output projection (section 3), built from one ModelConfig."""
 
 import math
-from dataclasses import dataclass
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from transformer.attention import KeyValueCache, MultiHeadAttention
+from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.dropout import Dropout
-from transformer.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward, LayerCache
+from transformer.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward
 from transformer.masks import AttentionMask, causal_mask, combine, key_mask, padding_mask
 from transformer.positions import build_positions, build_relative_positions
 from transformer.taps import ATTENTION_TENSORS, Address, Block, Site, Stack, Tap, needs_recomputation, touches_attention
 
 Ids = Int[Tensor, "batch length"]
 Real = Bool[Tensor, "batch length"]
-
-
-@dataclass
-class DecoderCache:
-    """Keys and values of every decoder layer for the target positions decoded so far, and which of them are real."""
-
-    layers: list[LayerCache]
-    real: Bool[Tensor, "batch key"] | None = None
-
-    @classmethod
-    def empty(cls, n_layers: int, capacity: int) -> "DecoderCache":
-        """A cache before the first step, with room for so many target positions."""
-        return cls([LayerCache(KeyValueCache(capacity)) for _ in range(n_layers)])
-
-    @property
-    def length(self) -> int:
-        """Target positions held."""
-        return 0 if self.real is None else self.real.size(1)
-
-    def extend(self, real: Bool[Tensor, "batch new"]) -> Bool[Tensor, "batch key"]:
-        """Notes new positions; returns which of all positions are real."""
-        self.real = real if self.real is None else torch.cat((self.real, real), dim=1)
-        return self.real
-
-    def rows(self, kept: Int[Tensor, "row"], *, same_sources: bool = False) -> None:
-        """Goes on with these batch rows. `same_sources` spares the source's keys and values where none would change."""
-        if self.real is not None:
-            self.real = self.real[kept]
-        for layer in self.layers:
-            layer.self_attention.rows(kept)
-            if not same_sources:
-                layer.cross_attention.rows(kept)
 
 
 class Embedding(nn.Module):
@@ -62,10 +28,10 @@ class Embedding(nn.Module):
         self.address = address
         self.scale = math.sqrt(tokens.embedding_dim)
 
-    def forward(self, ids: Ids, *, start: int = 0, tap: Tap | None = None) -> Float[Tensor, "batch length d_model"]:
+    def forward(self, ids: Ids, *, tap: Tap | None = None) -> Float[Tensor, "batch length d_model"]:
         x = self.address.offer(tap, "embedding", self.tokens(ids) * self.scale)
         if self.positions is not None:
-            rows = self.positions(start, ids.size(1))
+            rows = self.positions(ids.size(1))
             x = x + self.address.offer(tap, "positions", rows.expand_as(x))
         return self.dropout(x)
 
@@ -104,13 +70,11 @@ class Decoder(nn.Module):
         self_mask: AttentionMask,
         cross_mask: AttentionMask,
         *,
-        start: int = 0,
         tap: Tap | None = None,
-        caches: list[LayerCache] | None = None,
     ) -> Float[Tensor, "batch target d_model"]:
-        x = self.embedding(target, start=start, tap=tap)
-        for layer, cache in zip(self.layers, caches or [None] * len(self.layers), strict=True):
-            x = layer(x, memory, self_mask, cross_mask, tap=tap, cache=cache)
+        x = self.embedding(target, tap=tap)
+        for layer in self.layers:
+            x = layer(x, memory, self_mask, cross_mask, tap=tap)
         return _final(self.norm, x, "decoder", tap)
 
 
@@ -173,26 +137,15 @@ class Transformer(nn.Module):
         target_mask: Bool[Tensor, "batch target"] | None = None,
         *,
         tap: Tap | None = None,
-        cache: DecoderCache | None = None,
     ) -> Float[Tensor, "batch target d_model"]:
-        """The decoder's state at each target position. With a cache, `target` holds only the positions after it.
-
-        ValueError for a cache in a model without a causal mask, whose earlier states depend on later tokens.
-        """
-        if cache is not None and not self.config.causal_mask:
-            raise ValueError("a model without a causal mask cannot reuse keys and values: decode with cache=False")
-        start = 0 if cache is None else cache.length
-        self._check_length(start + target.size(1), "target")
-        real = self._real(target, target_mask)
-        real = real if cache is None else cache.extend(real)
+        """The decoder's state at each target position."""
+        self._check_length(target.size(1), "target")
         return self.decoder(
             target,
             memory,
-            self._attention_mask(self._target_mask(real, target.size(1)), tap),
+            self._attention_mask(self._target_mask(self._real(target, target_mask)), tap),
             self._attention_mask(key_mask(source_mask), tap),
-            start=start,
             tap=tap,
-            caches=None if cache is None else cache.layers,
         )
 
     def project(
@@ -205,11 +158,6 @@ class Transformer(nn.Module):
         """True where earlier target states depend on later tokens, so that a key/value cache would be stale: without a
         causal mask, or under a tap that says so."""
         return not self.config.causal_mask or needs_recomputation(tap)
-
-    def new_cache(self, capacity: int = 0) -> DecoderCache:
-        """An empty key/value cache for decoding. Memory for `capacity` target positions is set aside at once; for what
-        goes past them, and with 0, each step copies what there is."""
-        return DecoderCache.empty(self.config.n_decoder_layers, capacity)
 
     def sites(self) -> tuple[Site, ...]:
         """Every address of a pass, in the order in which the pass comes by."""
@@ -230,10 +178,10 @@ class Transformer(nn.Module):
     def _real(self, ids: Ids, mask: Real | None) -> Real:
         return padding_mask(ids, self.config.pad_id) if mask is None else mask
 
-    def _target_mask(self, real: Bool[Tensor, "batch key"], n_query: int) -> Bool[Tensor, "batch 1 #query key"]:
-        if not self.config.causal_mask or n_query == 1:  # the newest position sees all
+    def _target_mask(self, real: Bool[Tensor, "batch key"]) -> Bool[Tensor, "batch 1 #query key"]:
+        if not self.config.causal_mask:
             return key_mask(real)
-        return combine(key_mask(real), causal_mask(n_query, real.size(1), real.device))
+        return combine(key_mask(real), causal_mask(real.size(1), real.size(1), real.device))
 
     def _attention_mask(self, allowed: Bool[Tensor, "batch 1 #query key"], tap: Tap | None) -> AttentionMask:
         if touches_attention(tap):  # the explicit path asks for no more than what is allowed

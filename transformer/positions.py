@@ -28,7 +28,7 @@ def sinusoidal_table(
 
 
 class SinusoidalPositions(nn.Module):
-    """Rows of the fixed table. It is no parameter and is not saved: it follows from d_model."""
+    """The first rows of the fixed table. It is no parameter and is not saved: it follows from d_model."""
 
     table: Tensor
 
@@ -36,20 +36,20 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.register_buffer("table", sinusoidal_table(max_length, d_model), persistent=False)
 
-    def forward(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
-        return self.table[start : start + length]
+    def forward(self, length: int) -> Float[Tensor, "length d_model"]:
+        return self.table[:length]
 
 
 class LearnedPositions(nn.Module):
-    """Rows of a trained table, which ends at max_length."""
+    """The first rows of a trained table, which ends at max_length."""
 
     def __init__(self, max_length: int, d_model: int) -> None:
         super().__init__()
         self.table = nn.Parameter(torch.empty(max_length, d_model))
         nn.init.normal_(self.table, std=d_model**-0.5)
 
-    def forward(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
-        return self.table[start : start + length]
+    def forward(self, length: int) -> Float[Tensor, "length d_model"]:
+        return self.table[:length]
 
 
 def build_positions(kind: PositionKind, max_length: int, d_model: int) -> nn.Module | None:

@@ -6,7 +6,7 @@
 2. From a switch to the new picture on pronouns-en-fr, on the server: the script's rerun with a head off that was not
    off before, decoding and comparison included. Goal: p95 at most 400 ms while nothing trains.
 3. The cost of a recorded pass over a sentence and its translation against a plain pass, on pronouns-en-fr. Goal: at
-   most 2 times. Beside it the same of a whole decoding, whose plain steps go through `plain_decoder.py`.
+   most 2 times. Beside it the same of a whole decoding.
 """
 
 import argparse

@@ -109,7 +109,7 @@ def snippets_of(station: Station, transformer: Transformer) -> tuple[Snippet, ..
 def _projections(station: Station) -> tuple[Snippet, ...]:
     asked, split = MultiHeadAttention._queries_keys_values, lines_of(MultiHeadAttention._split, "return x")
     if station.block == "self":
-        return (lines_of(asked, "weight, bias = ", "q, k = self._turned"), split)
+        return (lines_of(asked, "joined = ", "return self._turned"), split)
     return (lines_of(asked, "q = self._split(self.query"), lines_of(asked, "k, v = map"), split)
 
 

@@ -1,29 +1,32 @@
-"""The decoder one token at a time, where nobody records or changes anything: the sums of `Transformer.decode` in fewer
-calls and in memory set aside once, which at small sizes is most of the work. Tests hold the two equal.
+"""The decoder one token at a time, with a cache of keys and values: the sums of `Transformer.decode` in fewer calls and
+in memory set aside once, which at small sizes is most of the work. Tests hold the two equal, site by site.
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from transformer.attention import MultiHeadAttention, fused_attention, side_by_side
+from transformer.attention import MultiHeadAttention, explicit_attention, fused_attention, side_by_side
 from transformer.layers import AddNorm, DecoderLayer
 from transformer.masks import AttentionMask, key_mask
 from transformer.model import Transformer
 from transformer.positions import AlibiPositions, RotaryPositions
+from transformer.taps import Address, Tap
 
 States = Float[Tensor, "row d_model"]
 Map = Callable[[Tensor], Tensor]
 
 
-class PlainDecoder:
+class StepDecoder:
     """The logits after one target token after another, for sources that are encoded already.
 
-    Rows may be reordered, dropped and repeated between two tokens. For a model in evaluation with a causal mask, whose
-    weights stay as they are meanwhile.
+    Each token passes the decoder alone; the keys and values of those before it are kept. Rows may be reordered, dropped
+    and repeated between two tokens. For a model in evaluation with a causal mask, whose weights stay as they are
+    meanwhile.
     """
 
     def __init__(
@@ -35,36 +38,49 @@ class PlainDecoder:
         capacity: int,
         per_source: int = 1,
     ) -> None:
-        """`per_source` rows side by side belong to each source and read the same keys and values of it."""
+        """`per_source` rows side by side belong to each source and read the same keys and values of it.
+
+        ValueError for more than the model's `max_length` tokens, and for a model without a causal mask, whose earlier
+        states depend on later tokens.
+        """
+        if not model.config.causal_mask:
+            raise ValueError("a model without a causal mask cannot reuse keys and values: decode with cache=False")
+        if capacity > (longest := model.config.max_length):
+            raise ValueError(f"this model takes at most {longest} tokens (max_length), not {capacity}")
         positions = model.decoder.embedding.positions
-        self._places = None if positions is None else positions(0, capacity)
+        self._places = None if positions is None else positions(capacity)
         self._weights, self._per_source = _weights_of(model), per_source
         rows = per_source * len(memory)
         self._targets = [_Target(layer.self_attention, rows, capacity) for layer in self._weights.layers]
         self._sources = [_Source(layer.cross_attention, memory) for layer in self._weights.layers]
         self._source_mask = source_mask
         self._mask = AttentionMask.of(key_mask(source_mask), memory.dtype)
+        self._every_key = AttentionMask(source_mask.new_ones(1, 1, 1, 1), None, None)
         self.length = 0
         """Target positions held."""
 
     @torch.no_grad()
-    def logits(self, tokens: Int[Tensor, "row"]) -> Float[Tensor, "row vocab"]:
-        """Logits of the token after these, which follow those given before."""
-        return self._weights.project(self._state(tokens))
+    def logits(self, tokens: Int[Tensor, "row"], tap: Tap | None = None) -> Float[Tensor, "row vocab"]:
+        """Logits of the token after these, which follow those given before.
 
-    @torch.inference_mode()
-    def _state(self, tokens: Int[Tensor, "row"]) -> States:
-        x = self._weights.vectors.index_select(0, tokens)
+        The tap is offered every tensor of the decoder, with 1 as the number of queries; it needs a `per_source` of 1.
+        """
+        with torch.inference_mode() if tap is None else nullcontext():  # what a tap keeps may be used with gradients
+            found = self._weights.project(self._state(tokens, tap))
+        return _OUTSIDE.offer(tap, "logits", found)
+
+    def _state(self, tokens: Int[Tensor, "row"], tap: Tap | None) -> States:
+        x = _offer(_OUTSIDE, tap, "embedding", self._weights.vectors.index_select(0, tokens))
         if self._places is not None:
-            x += self._places[self.length]
+            x = x + _offer(_OUTSIDE, tap, "positions", self._places[self.length].expand_as(x))
         for layer, target, source in zip(self._weights.layers, self._targets, self._sources, strict=True):
-            x = layer.around_self.after(x, target.context(layer.around_self.before(x), self.length))
-            x = layer.around_cross.after(x, source.context(layer.around_cross.before(x), self._mask))
-            x = layer.around_ffn.after(x, layer.activation(layer.inner(layer.around_ffn.before(x))))
+            x = layer.around_self(x, lambda x, t=target: t.context(x, self.length, self._every_key, tap), tap)
+            x = layer.around_cross(x, lambda x, s=source: s.context(x, self._mask, tap), tap)
+            x = layer.around_ffn(x, layer.hidden, tap)
         self.length += 1
-        return self._weights.norm(x)
+        return self._weights.final(x, tap)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def rows(self, kept: Int[Tensor, "row"], *, same_sources: bool = False) -> None:
         """Goes on with these rows. `same_sources`: each stands where another of the same source stood."""
         for target in self._targets:
@@ -85,7 +101,7 @@ class _Target:
         self._held = weights.new_room(rows, capacity)
         self._spare = torch.empty_like(self._held)
 
-    def context(self, x: States, start: int) -> States:
+    def context(self, x: States, start: int, mask: AttentionMask, tap: Tap | None) -> States:
         """What each row gathered from its target positions, its newest the one at `start`."""
         weights, held, bias = self._weights, self._held, None
         found = weights.qkv(x).view(len(x), 3, weights.n_heads, -1)
@@ -97,7 +113,7 @@ class _Target:
         elif isinstance(weights.relative, AlibiPositions):
             bias = weights.relative(1, start + 1)
         k, v = held.narrow(1, 0, start + 1).permute(2, 0, 3, 1, 4).unbind()  # -> [row head position d_head] each
-        return fused_attention(q, k, v, _EVERY_KEY, bias=bias, scale=weights.scale).flatten(1)
+        return weights.attend(q, k, v, mask, bias, tap).flatten(1)
 
     def rows(self, kept: Tensor, length: int) -> None:
         """The first `length` positions of these rows, copied into the other half of the memory."""
@@ -114,11 +130,11 @@ class _Source:
         found = weights.kv(memory.flatten(0, 1)).view(*memory.shape[:2], 2, weights.n_heads, -1)
         self._k, self._v = found.permute(2, 0, 3, 1, 4).contiguous().unbind()  # -> [source head position d_head] each
 
-    def context(self, x: States, mask: AttentionMask) -> States:
+    def context(self, x: States, mask: AttentionMask, tap: Tap | None) -> States:
         """What each row gathered from its source: rows of one source ask together."""
         weights, n_sources = self._weights, len(self._k)
         q = weights.query(x).view(n_sources, -1, weights.n_heads, self._k.size(-1)).transpose(1, 2)
-        return fused_attention(q, self._k, self._v, mask, scale=weights.scale).transpose(1, 2).reshape(x.shape)
+        return weights.attend(q, self._k, self._v, mask, None, tap).transpose(1, 2).reshape(x.shape)
 
     def rows(self, kept: Tensor) -> None:
         self._k, self._v = self._k[kept], self._v[kept]
@@ -131,24 +147,46 @@ class _Weights:
         embedding = model.decoder.embedding
         self.vectors = embedding.tokens.weight * embedding.scale
         self.layers = [_Layer(layer) for layer in model.decoder.layers if isinstance(layer, DecoderLayer)]
-        self.norm = _normed_by(model.decoder.norm)
+        self._norm = model.decoder.norm
+        self._normed = _normed_by(self._norm)
         self.project = _product(model.projection.weight, model.projection.bias)
+
+    def final(self, x: States, tap: Tap | None) -> States:
+        """What the projection reads."""
+        return x if self._norm is None else _offer(_FINAL, tap, "normed", self._normed(x))
 
 
 class _Layer:
     def __init__(self, layer: DecoderLayer) -> None:
         self.self_attention = _SelfAttention(layer.self_attention)
         self.cross_attention = _CrossAttention(layer.cross_attention)
-        self.inner = _linear(layer.feed_forward.inner)
-        self.activation = layer.feed_forward.activation
+        self._inner, self._activation = _linear(layer.feed_forward.inner), layer.feed_forward.activation
         self.around_self = _Around(layer.add_norm_self, layer.self_attention.output)
         self.around_cross = _Around(layer.add_norm_cross, layer.cross_attention.output)
         self.around_ffn = _Around(layer.add_norm_ffn, layer.feed_forward.outer)
 
+    def hidden(self, x: States) -> Float[Tensor, "row d_ff"]:
+        """The feed-forward's inner states."""
+        return self._activation(self._inner(x))
 
-class _SelfAttention:
+
+class _Attention:
     def __init__(self, attention: MultiHeadAttention) -> None:
-        self.n_heads, self.scale, self.relative = attention.n_heads, attention.scale, attention.relative
+        self.n_heads, self._scale, self._address = attention.n_heads, attention.scale, attention.address
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, bias: Tensor | None, tap: Tap | None
+    ) -> Tensor:
+        """The heads' contexts [row head query d_head]: in one call, or open to the tap."""
+        if tap is None:
+            return fused_attention(q, k, v, mask, bias=bias, scale=self._scale)
+        return explicit_attention(q, k, v, mask.allowed, bias=bias, scale=self._scale, address=self._address, tap=tap)
+
+
+class _SelfAttention(_Attention):
+    def __init__(self, attention: MultiHeadAttention) -> None:
+        super().__init__(attention)
+        self.relative = attention.relative
         self.qkv = _product(*side_by_side(attention.query, attention.key, attention.value))
         self._output = attention.output.weight
 
@@ -157,24 +195,33 @@ class _SelfAttention:
         return self._output.new_empty(rows, capacity, 2, self.n_heads, len(self._output) // self.n_heads)
 
 
-class _CrossAttention:
+class _CrossAttention(_Attention):
     def __init__(self, attention: MultiHeadAttention) -> None:
-        self.n_heads, self.scale = attention.n_heads, attention.scale
+        super().__init__(attention)
         self.query, self.kv = _linear(attention.query), _product(*side_by_side(attention.key, attention.value))
 
 
 class _Around:
-    """A sublayer's last product, the residual sum and the layer norm, placed as in `layers.AddNorm`."""
+    """`layers.AddNorm` with the last product of its sublayer, whose other sums it is given as `inner`."""
 
     def __init__(self, part: AddNorm, last: nn.Linear) -> None:
-        self.before = _normed_by(part.norm if part.placement == "pre" else None)
-        self._norm = _normed_by(part.norm if part.placement == "post" else None)
-        self._residual, self._bias, self._across = part.residual, last.bias, _across(last.weight)
+        self._address, self._residual, self._placement = part.address, part.residual, part.placement
+        self._norm = _normed_by(part.norm)
+        self._bias, self._across = last.bias, _across(last.weight)
 
-    def after(self, x: States, context: Float[Tensor, "row inner"]) -> States:
-        if self._residual:
-            return self._norm((x + self._bias).addmm_(context, self._across))
-        return self._norm(torch.addmm(self._bias, context, self._across))
+    def __call__(self, x: States, inner: Map, tap: Tap | None) -> States:
+        x = _offer(self._address, tap, "input", x)
+        residual = _offer(self._address, tap, "residual", x) if self._residual else None
+        found = inner(self._normed(x, tap) if self._placement == "pre" else x)
+        if tap is None and residual is not None:  # the sum within the product
+            x = (residual + self._bias).addmm_(found, self._across)
+        else:
+            x = _offer(self._address, tap, "output", torch.addmm(self._bias, found, self._across))
+            x = x if residual is None else residual + x
+        return self._normed(x, tap) if self._placement == "post" else x
+
+    def _normed(self, x: States, tap: Tap | None) -> States:
+        return _offer(self._address, tap, "normed", self._norm(x))
 
 
 _KEPT: WeakKeyDictionary[Transformer, tuple[list[nn.Parameter], list[tuple[int, int]], _Weights]] = WeakKeyDictionary()
@@ -224,4 +271,9 @@ def _normed_by(norm: nn.Module | None) -> Map:
     return lambda x: torch.layer_norm(x, shape, weight, bias, epsilon)
 
 
-_EVERY_KEY = AttentionMask(torch.ones(1, 1, 1, 1, dtype=torch.bool), None, None)
+def _offer(address: Address, tap: Tap | None, name: str, x: States) -> States:
+    """The tap's answer to x, offered as [row 1 d_model]."""
+    return x if tap is None else address.offer(tap, name, x.unsqueeze(1)).squeeze(1)
+
+
+_OUTSIDE, _FINAL = Address("decoder"), Address("decoder", block="final")
