@@ -153,7 +153,7 @@ def test_a_changed_tokens_probability_can_be_read(dark):
     figure = outputs_figure([["a", "b"]], ["output"], changed, probabilities=probabilities, dark=dark)
     (row,) = figure.data[0].text
     ground = ((0.0, figure.data[0].colorscale[0][1]), (1.0, figure.data[0].colorscale[1][1]))
-    assert f"color:{theme.ink_on(ground, 1.0)}" in row[0] and ">0.25<" in row[0]
+    assert row[0].count(f"color:{theme.ink_on(ground, 1.0)}") == 2 and ">a<" in row[0] and ">0.25<" in row[0]
     assert f"color:{theme.palette(dark).quiet}" in row[1] and ">&lt;0.01<" in row[1]
 
 

@@ -146,7 +146,7 @@ def _choose_roads(walk: Walk, names: Sequence[str], chosen: Choices) -> None:
             walk.index,
             lambda road: change(road=road),
             key="walk-road",
-            names=lambda road: wording.plain(names[road]),
+            names=[wording.plain(name) for name in names].__getitem__,
         )
         ways: dict[RoadsAs, str] = {"lines": "As lines", "tree": "As a tree", "pair": "Two side by side"}
         fields.segments(

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -83,4 +84,11 @@ def test_a_page_shows_hostile_tokens_as_text(page: Page, server: Server, where: 
 def test_bertviz_shows_hostile_tokens_as_text(page: Page, server: Server, view: str):
     page.goto(server.link("attention", model=NAME, text=HOSTILE, kind="encoder_self", picture=view, words="merged"))
     expect(page.frame_locator("iframe").locator("svg line, svg path").first).to_be_attached()
+    page.locator(".st-key-take-attention").get_by_role("button", name="Take it away").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="SVG", exact=True).click()
+    saved = ElementTree.parse(download.value.path()).getroot()
+    assert not saved.findall(".//{*}script") and not saved.findall(".//{*}img")
+    if view != "bertviz-model":
+        assert any("<" in text for text in saved.itertext()) and any("␇" in text for text in saved.itertext())
     harmless(page)

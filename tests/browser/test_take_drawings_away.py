@@ -35,15 +35,19 @@ def take(page: Page, names: str, folder: Path) -> dict[str, Path]:
     return saved
 
 
-def opened(page: Page, server: Server, view: str, **more: object) -> Locator:
-    """The SVG of the drawing on the page, with the popover under it open."""
-    page.goto(server.link("attention", model=PRONOUNS, text=CLASSIC, picture=view, **more))
+def drawing(page: Page, server: Server, view: str) -> Locator:
+    """The SVG of the drawing on the page."""
+    page.goto(server.link("attention", model=PRONOUNS, text=CLASSIC, picture=view))
     svg = page.frame_locator(".st-key-bertviz-frame iframe").locator("#vis svg")
     expect(svg.locator("line").first).to_be_attached()
     if view == "bertviz-model":
         svg.get_by_role("button", name="layer 1, head 2").press("Enter")
-    page.locator(".st-key-take-attention").get_by_role("button", name="Take it away").click()
     return svg
+
+
+def open_popover(page: Page) -> None:
+    """Opens what stands under the drawing."""
+    page.locator(".st-key-take-attention").get_by_role("button", name="Take it away").click()
 
 
 def pixels(path: Path) -> np.ndarray:
@@ -60,7 +64,8 @@ def coloured(image: np.ndarray) -> int:
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_drawing_is_saved_as_it_is_drawn(page: Page, server: Server, tmp_path: Path, view: str, dark: bool):
     page.emulate_media(color_scheme="dark" if dark else "light")
-    opened(page, server, view)
+    drawing(page, server, view)
+    open_popover(page)
     saved = take(page, "PNG SVG", tmp_path)
     assert saved["SVG"].name == f"{PRONOUNS}-cross-{view}.svg" and saved["PNG"].name.endswith(f"{view}.png")
 
@@ -94,11 +99,10 @@ def load_seen(server: Server):
 
 
 def test_a_hidden_head_and_kept_lines_are_saved_as_such(page: Page, server: Server, tmp_path: Path):
-    svg = opened(page, server, "bertviz")
-    page.keyboard.press("Escape")
+    svg = drawing(page, server, "bertviz")
     svg.locator("> g:last-child > rect").nth(1).click()
     svg.locator("#left > g:last-child > g").nth(2).click()
-    page.locator(".st-key-take-attention").get_by_role("button", name="Take it away").click()
+    open_popover(page)
     text = take(page, "SVG", tmp_path)["SVG"].read_text(encoding="utf-8")
     saved = ElementTree.fromstring(text)
     heads = {group.get("head-index"): list(group.iter("{http://www.w3.org/2000/svg}line")) for group in groups(saved)}
@@ -115,7 +119,8 @@ def groups(svg: ElementTree.Element) -> list[ElementTree.Element]:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_file_opens_from_the_disk_with_no_network(page: Page, browser: Browser, server: Server, tmp_path, view):
-    opened(page, server, view)
+    drawing(page, server, view)
+    open_popover(page)
     saved = take(page, "HTML NPZ CSV", tmp_path)
     seen = load_seen(server)
     with np.load(io.BytesIO(saved["NPZ"].read_bytes())) as found:

@@ -36,6 +36,8 @@ def outputs_figure(
     scale = (0.0, colours.surface), (1.0, theme.diverging(dark)[-2][1])
     texts = [[*map(hover_label, row), *[""] * (longest - len(row))] for row in rows]
     notes = [[f"<b>{text}</b>" for text in row] for row in texts]
+    for row, step in np.argwhere(changed).tolist():
+        texts[row][step] = f'<span style="color:{theme.ink_on(scale, 1.0)}">{texts[row][step]}</span>'
     for row, values in enumerate(probabilities or ()):
         for step, value in enumerate(map(float, values)):
             ink = theme.ink_on(scale, 1.0) if changed[row, step] else colours.quiet

@@ -100,7 +100,7 @@ def _paths(shares: Float[ndarray, "target source"], edges: Sequence[list[tuple[f
 
 def _largest(values: Float[ndarray, "_"], tokens: Sequence[str]) -> str:
     """The three largest, each with its token."""
-    order = np.argsort(-values, kind="stable")[:3].tolist()
+    order: list[int] = np.argsort(-values, kind="stable")[:3].tolist()
     return "".join(f"<br>{hover_label(tokens[index])} {exact(values[index])}" for index in order)
 
 

@@ -4,6 +4,7 @@ const NAMESPACE = "http://www.w3.org/2000/svg";
 const PADDING = 12;
 const HEADING = 28;
 const SHARP = { png: 3 };
+const NO_XML = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu; // what no XML file may hold
 const STYLES = ["fill", "font-family", "font-size", "font-weight"];
 
 export default function ({ data, parentElement }) {
@@ -14,7 +15,8 @@ export default function ({ data, parentElement }) {
     button.onclick = async () => {
       const frame = document.querySelector(`.st-key-${CSS.escape(data.frame)} iframe`).contentDocument;
       const svg = picture(frame);
-      const text = new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" });
+      const xml = new XMLSerializer().serializeToString(svg).replace(NO_XML, "\uFFFD");
+      const text = new Blob([xml], { type: "image/svg+xml" });
       download(format === "svg" ? text : await pixels(svg, text, SHARP.png), `${data.name}.${format}`);
     };
     return button;
