@@ -1,16 +1,7 @@
 """Two at once: every control, heads matched before they are compared, and no difference where tokens do not align."""
 
 import pytest
-from page_models import (
-    CLASSIC,
-    OTHER_SEED,
-    PRONOUNS,
-    REVERSE,
-    WIDE,
-    checked,
-    open_page,
-    texts,
-)
+from page_models import CLASSIC, OTHER_SEED, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
 
 from pages.common.two_choices import Choices, read
 from pages.common.wording import number

@@ -5,16 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from page_exports import figures, opened, run_lines, same_figure
-from page_models import (
-    CLASSIC,
-    OTHER_SEED,
-    PRONOUNS,
-    REVERSE,
-    WIDE,
-    checked,
-    open_page,
-    texts,
-)
+from page_models import CLASSIC, OTHER_SEED, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
 
 from transformer.lab import Lab
 

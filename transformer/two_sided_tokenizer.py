@@ -15,17 +15,7 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 from transformer.pairs import word_spans
-from transformer.token_ids import (
-    BOS,
-    EOS,
-    PAD,
-    SPECIALS,
-    UNK,
-    UNKNOWN_MARK,
-    checked_ids,
-    valid_text,
-    words_at,
-)
+from transformer.token_ids import BOS, EOS, PAD, SPECIALS, UNK, UNKNOWN_MARK, checked_ids, valid_text, words_at
 
 VOCABULARY_FILE, SOURCE_FILE, TARGET_FILE = "tokenizer.pieces.json", "tokenizer.source.spm", "tokenizer.target.spm"
 _LANGUAGE = re.compile(r"\s*(>>[^<\s]+<<)\s*")

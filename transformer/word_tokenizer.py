@@ -9,17 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from transformer.pairs import join_words, words
-from transformer.token_ids import (
-    BOS,
-    EOS,
-    PAD,
-    SPECIALS,
-    UNK,
-    UNKNOWN_MARK,
-    TokenizerError,
-    checked_ids,
-    refuse_above,
-)
+from transformer.token_ids import BOS, EOS, PAD, SPECIALS, UNK, UNKNOWN_MARK, TokenizerError, checked_ids, refuse_above
 
 WORDS_FILE = "tokenizer.json"
 _FORMAT_VERSION = 1

@@ -19,7 +19,7 @@ from transformer.figures.theme import Kind
 _component = component(
     "attention_lab_head_matrix",
     html="<div class='root'></div>\n",
-    css=text_of("tokens.css", "legend.css", "head_matrix.css"),
+    css=text_of("tokens.css", "matrices.css", "head_matrix.css"),
     js=text_of("tokens.js", "scales.js", "head_matrix.js"),
 )
 

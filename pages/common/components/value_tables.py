@@ -18,7 +18,7 @@ from transformer.figures import theme
 _component = component(
     "attention_lab_value_tables",
     html="<div class='root'></div>\n",
-    css=text_of("value_axes.css", "legend.css", "value_tables.css"),
+    css=text_of("value_axes.css", "matrices.css", "value_tables.css"),
     js=text_of("scales.js", "value_axes.js", "value_tables.js", "value_tables_picture.js"),
 )
 
