@@ -115,3 +115,18 @@ def test_a_map_refuses_a_station_that_is_not_on_it(passed):
         map_figure(drawing, {"decoder.cross.scaled": {"scores": (2, 2, 3)}})
     with pytest.raises(ValueError, match=r"this model has no station encoder\.self\.penalty"):
         draw_map(passed[0], Station("encoder", "self", "penalty"))
+
+
+def test_forty_tokens_fit_beside_the_map_with_labels_that_stay_apart() -> None:
+    tokens = [f"word{i}" for i in range(42)]
+    fig = strips_figure([Strip("weights", np.zeros((42, 42), np.float32), tokens, tokens, scale="weights")])
+    assert fig.layout.meta["smallest_width"] <= 520
+    rows = fig.layout.yaxis.tickvals
+    height = (fig.layout.yaxis.domain[1] - fig.layout.yaxis.domain[0]) * fig.layout.height / 42
+    assert (rows[1] - rows[0]) * height >= fig.layout.yaxis.tickfont.size
+
+
+def test_ids_are_written_however_many_there_are() -> None:
+    ids = np.arange(60) + 1000
+    fig = strips_figure([Strip("ids", ids, [str(i) for i in ids], scale="plain")])
+    assert "1059" in fig.data[0].text[0][-1] and fig.layout.meta["smallest_width"] >= 60 * 4 * 6

@@ -1,5 +1,6 @@
 """The numbers at a station: strips of one token's numbers, and small matrices of all tokens', below one another."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,6 +22,10 @@ _LEAST_ROW, _MOST_ROW, _MATRIX = 7, 16, 190
 """Pixels: of a matrix's rows, and what a matrix may take together if its rows can be as low as that."""
 _NUMBERED, _NUMBER_WIDTH = 16, 30
 _CHARACTER = 6.7
+_DENSE = 30
+"""Columns past which they stand closer, so that 40 tokens fit beside the map."""
+_LABEL = 9.0
+"""Pixels between two row labels at least."""
 _USUAL_WIDTH = 440
 """Pixels of a figure's columns in a window that is not narrow."""
 _HOVERED = 6_000
@@ -99,14 +104,16 @@ def _height(strip: Strip) -> float:
 
 
 def _numbered(strip: Strip) -> bool:
-    return strip.values.ndim == 1 and len(strip.values) <= _NUMBERED
+    """Whether the numbers stand in the cells: where they are few, or are all that the strip has to say."""
+    return strip.values.ndim == 1 and (len(strip.values) <= _NUMBERED or strip.scale == "plain")
 
 
 def _width(strip: Strip) -> float:
     columns = _matrix(strip).shape[1]
-    if strip.columns is not None:
-        return columns * (_NUMBER_WIDTH if _numbered(strip) else 13)
-    return columns * _NUMBER_WIDTH if _numbered(strip) else min(320, columns * 2)
+    if _numbered(strip):
+        longest = max(map(len, map(_exact, strip.values)), default=1)
+        return columns * (_NUMBER_WIDTH if columns <= _NUMBERED else 10 + longest * _CHARACTER)
+    return columns * (13 if columns <= _DENSE else 10) if strip.columns is not None else min(320, columns * 2)
 
 
 def _room(rows: Sequence[str]) -> float:
@@ -150,13 +157,14 @@ def _frame(fig: go.Figure, strip: Strip, axis: str, domain: list[float], labelle
             "tickvals": list(range(columns)),
             "ticktext": axis_labels(strip.columns, quiet=colours.quiet, faint=colours.faint),
             "tickangle": 0 if _lies(strip.columns) else -90,
-            "tickfont": {"family": theme.MONOSPACE, "size": 11},
+            "tickfont": {"family": theme.MONOSPACE, "size": 11 if columns <= _DENSE or _numbered(strip) else 9},
         }
     named: dict[str, Any] = {"showticklabels": False}
     if strip.rows is not None:
+        every = math.ceil(_LABEL / _row_height(strip))
         named = {
-            "tickvals": list(range(rows)),
-            "ticktext": axis_labels(strip.rows, quiet=colours.quiet, faint=colours.faint),
+            "tickvals": list(range(0, rows, every)),
+            "ticktext": axis_labels(strip.rows[::every], quiet=colours.quiet, faint=colours.faint),
             "tickfont": {"family": theme.MONOSPACE, "size": 11 if _row_height(strip) >= 11 else 8},
             "ticklabelstandoff": 4,
         }
