@@ -5,28 +5,27 @@ divergence of their rows in Clark et al. (2019, "What Does BERT Look At?", secti
 linkage (Sokal and Michener, 1958).
 """
 
+from math import log
+
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
 
-def summed_distances(
-    weights: Float[Tensor, "batch head query key"], rows: Bool[Tensor, "batch query"]
-) -> Float[Tensor, "head head"]:
-    """The Jensen-Shannon distance of every two heads, summed over the given rows: 0 = the same weights, 1 = no key in
-    common.
+def summed_distances(weights: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
+    """The Jensen-Shannon distance of every two heads, summed over the rows: 0 = the same weights, 1 = no key in common.
 
     sqrt(H((p + q) / 2) - (H(p) + H(q)) / 2) with entropies H in bits.
     """
-    chosen = weights.transpose(1, 2)[rows].double()  # -> [row head key]
-    entropies = _bits(chosen)
-    n_heads = chosen.size(1)
+    weights = weights.double()
+    entropies = _bits(weights)  # -> [head row]
+    n_heads = len(weights)
     distances = torch.zeros(n_heads, n_heads, dtype=torch.float64)
     for head in range(n_heads - 1):
-        mixed = _bits((chosen[:, head : head + 1] + chosen[:, head + 1 :]) / 2)
-        divergence = mixed - (entropies[:, head : head + 1] + entropies[:, head + 1 :]) / 2
-        distances[head, head + 1 :] = divergence.clamp(min=0).sqrt().sum(dim=0)
+        mixed = _bits((weights[head] + weights[head + 1 :]) / 2)
+        divergence = mixed - (entropies[head] + entropies[head + 1 :]) / 2
+        distances[head, head + 1 :] = divergence.clamp(min=0).sqrt().sum(dim=1)
     return distances + distances.T
 
 
@@ -52,4 +51,4 @@ def alike(distances: Float[ndarray, "head head"], closest: float) -> tuple[tuple
 
 
 def _bits(rows: Float[Tensor, "*rows key"]) -> Float[Tensor, "*rows"]:
-    return torch.special.entr(rows).sum(dim=-1) / torch.log(torch.tensor(2.0, dtype=torch.float64))
+    return torch.special.entr(rows).sum(dim=-1) / log(2)

@@ -55,28 +55,38 @@ def gold_of(pairs: Sequence[Pair], batch: Batch, tokenizer: Tokenizer, unit: Ali
     source = [_units(tokenizer, pair.source, unit) for pair in pairs]
     target = [_target_units(tokenizer, pair.target, unit) for pair in pairs]
     n_source, n_target = (1 + max(0, *(max(found, default=0) for found in side)) for side in (source, target))
-    size = len(pairs)
-    gold = Gold(
-        source=torch.zeros(size, batch.source.size(1), n_source),
-        written=torch.zeros(size, batch.target_in.size(1), n_target),
-        read=torch.zeros(size, batch.target_in.size(1), n_target),
-        links=torch.zeros(size, n_target, n_source, dtype=torch.bool),
-        pronoun=torch.zeros(size, n_source, dtype=torch.bool),
-        noun=torch.zeros(size, n_source, dtype=torch.bool),
+    size, n_source_tokens, n_target_tokens = len(pairs), batch.source.size(1), batch.target_in.size(1)
+    words = _places_of(source)
+    written = _places_of(target)
+    linked = [
+        (row, b, a)
+        for row, pair in enumerate(pairs)
+        if source[row] and target[row]
+        for a, b in pair.alignment
+        if a < n_source and b < n_target
+    ]
+    referents = [(row, pair.referent) for row, pair in enumerate(pairs) if pair.referent is not None and source[row]]
+    return Gold(
+        source=_marked(words, size, n_source_tokens, n_source).float(),
+        written=_marked(written, size, n_target_tokens, n_target).float(),
+        read=_marked([(row, token + 1, word) for row, token, word in written], size, n_target_tokens, n_target).float(),
+        links=_marked(linked, size, n_target, n_source),
+        pronoun=_marked([(row, pronoun) for row, (pronoun, _) in referents], size, n_source),
+        noun=_marked([(row, noun) for row, (_, noun) in referents], size, n_source),
     )
-    for row, pair in enumerate(pairs):
-        for token, word in enumerate(source[row]):
-            if word >= 0:
-                gold.source[row, token, word] = 1
-        for token, word in enumerate(target[row]):
-            if word >= 0:
-                gold.written[row, token, word] = gold.read[row, token + 1, word] = 1
-        for a, b in pair.alignment:
-            if a < n_source and b < n_target and source[row] and target[row]:
-                gold.links[row, b, a] = True
-        if pair.referent is not None and source[row]:
-            gold.pronoun[row, pair.referent[0]] = gold.noun[row, pair.referent[1]] = True
-    return gold
+
+
+def _places_of(words: Sequence[Sequence[int]]) -> list[tuple[int, int, int]]:
+    """(row, token, word) of every token that belongs to a word."""
+    return [(row, token, word) for row, found in enumerate(words) for token, word in enumerate(found) if word >= 0]
+
+
+def _marked(places: Sequence[tuple[int, ...]], *shape: int) -> Bool[Tensor, "..."]:
+    """True at these places."""
+    found = torch.zeros(shape, dtype=torch.bool)
+    if places:
+        found[tuple(torch.tensor(places).T)] = True
+    return found
 
 
 def patterns_of(

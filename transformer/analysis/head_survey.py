@@ -147,7 +147,8 @@ def survey(
     counts = {"source": 0, "target": 0, "links": 0, "referents": 0}
     for rows, batch in pair_batches(pairs, tokenizer, batch_tokens, max_length=model.config.max_length):
         recorder = Recorder(_wanted)
-        model(batch.source, batch.target_in, batch.source_mask, batch.target_mask, tap=recorder)
+        memory = model.encode(batch.source, batch.source_mask, tap=recorder)
+        model.decode(batch.target_in, memory, batch.source_mask, batch.target_mask, tap=recorder)
         gold = gold_of([pairs[row] for row in rows], batch, tokenizer, unit)
         for kind, total in sums.items():
             total.add(kind, _weights(recorder.recording, model, kind), batch, gold, punctuation, recorder.recording)
@@ -216,37 +217,38 @@ class _Sums:
         allowed = allowed.expand(-1, weights.size(2), -1)
         rows = real & (allowed.sum(dim=-1) > 1)
         self.rows += int(rows.sum())
-        wide, strongest = weights.double(), weights.argmax(dim=-1)
-        for name, cells in patterns_of(kind, batch, gold, punctuation, allowed).items():
-            self._add_pattern(name, wide, strongest, cells & rows[:, :, None], allowed)
-        entropy = torch.special.entr(wide).sum(dim=-1)
-        possible = allowed.sum(dim=-1).clamp(min=2).double().log()[:, None]
-        spread = torch.stack((entropy, entropy / possible, wide.amax(dim=-1)))
-        self.spread = self.spread + (spread * rows[:, None]).sum(dim=(1, 3))
-        self.distances = self.distances + summed_distances(weights, rows)
+        cells = patterns_of(kind, batch, gold, punctuation, allowed)
+        possible = allowed[rows].sum(dim=-1).double()
+        chosen = weights.transpose(0, 1)[:, rows].double()  # -> [head row key]
+        self._add_patterns(chosen, {name: places[rows] for name, places in cells.items()}, possible)
+        entropy = torch.special.entr(chosen).sum(dim=-1)
+        spread = torch.stack((entropy, entropy / possible.log(), chosen.amax(dim=-1)))
+        self.spread = self.spread + spread.sum(dim=2)
+        self.distances = self.distances + summed_distances(chosen)
         if kind == "cross":
-            found = [_links(wide, words, gold) for words in (gold.written, gold.read)]
+            found = [_links(weights, words, gold) for words in (gold.written, gold.read)]
             self.links = self.links + torch.stack(found)
             self.n_links += int(gold.links.sum())
 
-    def _add_pattern(
+    def _add_patterns(
         self,
-        name: Pattern,
-        weights: Float[Tensor, "batch head query key"],
-        strongest: Tensor,
-        cells: Bool[Tensor, "batch query key"],
-        allowed: Bool[Tensor, "batch query key"],
+        weights: Float[Tensor, "head row key"],
+        places: Mapping[Pattern, Bool[Tensor, "row key"]],
+        possible: Float[Tensor, "row"],
     ) -> None:
-        has = cells.any(dim=-1)
+        cells = torch.stack(list(places.values()))  # -> [pattern row key]
+        has, sizes = cells.any(dim=-1), cells.sum(dim=-1)
+        every, strongest = torch.arange(len(possible))[None], weights.argmax(dim=-1)
         found = {
-            "weight": torch.einsum("bhqk,bqk->h", weights, cells.double()),
-            "peak": cells[:, None].expand_as(weights).gather(3, strongest[..., None])[..., 0].double().sum(dim=(0, 2)),
-            "even": (cells.sum(dim=-1) / allowed.sum(dim=-1).clamp(min=1)).double()[has].sum(),
-            "count": has.sum(),
+            "weight": cells.flatten(1).double() @ weights.flatten(1).T,
+            "peak": cells[:, every, strongest].sum(dim=2).double(),
+            "even": (sizes / possible).sum(dim=1),
+            "count": has.sum(dim=1),
         }
-        for total, value in found.items():
+        for total, values in found.items():
             sums = getattr(self, total)
-            sums[name] = sums.get(name, 0) + value
+            for name, value in zip(places, values, strict=True):
+                sums[name] = sums.get(name, 0) + value
 
     def mean(self, sums: Mapping[Pattern, Tensor], head: int | None = None) -> dict[Pattern, float]:
         """Sums over the number of rows that have such a key; patterns that no row has are left out."""
@@ -289,7 +291,7 @@ def _links(
     Between words: summed over the tokens of a source word, averaged over those of a target word (Clark et al., 4.1).
     """
     averaged = rows / rows.sum(dim=1, keepdim=True).clamp(min=1)
-    between = torch.einsum("bqt,bhqk,bks->bhts", averaged.double(), weights, gold.source.double())
+    between = averaged.double().transpose(1, 2)[:, None] @ weights.double() @ gold.source.double()[:, None]
     aligned = gold.links.any(dim=-1)  # -> [batch target_word]
     counted = (rows.sum(dim=1) > 0) & aligned.any(dim=-1, keepdim=True)  # a pair without gold links says nothing
     strongest = between.argmax(dim=-1)

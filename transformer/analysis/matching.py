@@ -64,8 +64,8 @@ def match_heads(first: Sequence[Read], second: Sequence[Read]) -> Matching:
             )
         rows = (a.mask.sum(axis=-1) > 1).all(axis=0) & (b.mask.sum(axis=-1) > 1).all(axis=0)  # -> [query]
         heads, others = _flat(a.weights), _flat(b.weights)
-        joined = torch.from_numpy(np.concatenate([heads, others])[None])
-        found = summed_distances(joined, torch.from_numpy(rows)[None]).numpy()[: len(heads), len(heads) :]
+        joined = torch.from_numpy(np.concatenate([heads, others])[:, rows])
+        found = summed_distances(joined).numpy()[: len(heads), len(heads) :]
         sums = found if sums is None else sums + found
         n_rows += int(rows.sum())
     if not n_rows or sums is None:
