@@ -51,6 +51,10 @@ def test_hovering_is_exact_and_tokens_are_no_markup():
     assert "&lt;b&gt;" in first.text[1]
 
 
+def test_nothing_is_drawn_over_the_tokens():
+    assert {shape.layer for shape in lines_figure(SOURCE, TARGET, WEIGHTS, kind="cross").layout.shapes} == {"below"}
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_heads_that_are_off_are_grey(dark):
     def colours(off: bool) -> set[str]:

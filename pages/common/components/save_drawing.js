@@ -3,7 +3,7 @@
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const PADDING = 12;
 const HEADING = 28;
-const SHARP = { png: 3 };
+const SHARP = 3;
 const NO_XML = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu; // what no XML file may hold
 const STYLES = ["fill", "font-family", "font-size", "font-weight"];
 
@@ -13,15 +13,20 @@ export default function ({ data, parentElement }) {
     button.type = "button";
     button.textContent = format.toUpperCase();
     button.onclick = async () => {
-      const frame = document.querySelector(`.st-key-${CSS.escape(data.frame)} iframe`).contentDocument;
-      const svg = picture(frame);
-      const xml = new XMLSerializer().serializeToString(svg).replace(NO_XML, "\uFFFD");
-      const text = new Blob([xml], { type: "image/svg+xml" });
-      download(format === "svg" ? text : await pixels(svg, text, SHARP.png), `${data.name}.${format}`);
+      button.disabled = true; // a large drawing takes seconds
+      await save(data, format).finally(() => (button.disabled = false));
     };
     return button;
   });
   parentElement.querySelector(".root").replaceChildren(...buttons);
+}
+
+async function save(data, format) {
+  const frame = document.querySelector(`.st-key-${CSS.escape(data.frame)} iframe`).contentDocument;
+  const svg = picture(frame);
+  const xml = new XMLSerializer().serializeToString(svg).replace(NO_XML, "\uFFFD");
+  const text = new Blob([xml], { type: "image/svg+xml" });
+  download(format === "svg" ? text : await pixels(svg, text, SHARP), `${data.name}.${format}`);
 }
 
 function picture(frame) {
