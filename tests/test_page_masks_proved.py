@@ -1,9 +1,11 @@
 """Every figure of the Masks page has its badge, red where a number is wrong, and lines of Python that make it again."""
 
+import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from page_exports import run_lines
 from page_models import CLASSIC, PRONOUNS, REVERSE, texts
 from random_models import random_model
 from test_page_exports import opened
@@ -12,6 +14,7 @@ from test_page_proofs import proved, verdicts
 
 from transformer.analysis.leaks import is_forcing_honest
 from transformer.analysis.mask_proofs import prove_forcing
+from transformer.figures.tables import as_npz
 from transformer.lab import Lab
 
 pytestmark = pytest.mark.usefixtures("untrained_models")
@@ -80,6 +83,20 @@ def test_the_lines_of_python_make_the_figure(which, parameters):
     at.segmented_control(key="take-masks-which").set_value(which)
     at.session_state["take-masks"] = True
     same(at.run())
+
+
+@pytest.mark.parametrize("switch", [[], ["mask:padding", "mask:causal"]], ids=str)
+def test_the_leak_in_the_files_is_the_leak_of_the_lines(own_models, monkeypatch, switch):
+    taken = []
+    monkeypatch.setattr("pages.common.exports._files", lambda away, *_: taken.append(away))
+    at = opened("masks", "take-masks", **HERE, switch=switch)
+    at.segmented_control(key="take-masks-which").set_value("Leak")
+    at.session_state["take-masks"] = True
+    made = run_lines(at.run())
+    (table,) = taken[-1].tables
+    with np.load(io.BytesIO(as_npz([table]))) as found:
+        np.testing.assert_array_equal(found["leak"], made["numbers"])
+    assert table.values.shape == (2, 5) and table.values[1, 0] == made["leak"].lifted.loss
 
 
 def test_the_lines_of_python_make_the_row():

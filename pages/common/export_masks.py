@@ -86,21 +86,20 @@ def _batch(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> Away:
 
 def _leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> Away:
     before, after = shares_of(leak.intact), shares_of(leak.lifted)
-    losses = [float(reading.losses.mean()) for reading in (leak.intact, leak.lifted)]
+    losses = [reading.loss for reading in (leak.intact, leak.lifted)]
     figure = papered(leak_figure(list(SHARES), before, after, dark=is_dark()), dark=is_dark(), width=720)
     lines = [
         "kinds = 'encoder_self', 'cross', 'decoder_self'",
         "both = leak.intact, leak.lifted",
         "shares = [[*(reading.on_padding[kind] for kind in kinds), reading.on_future] for reading in both]",
-        "numbers = np.array(shares)",
-        "losses = [float(reading.losses.mean()) for reading in both]",
+        "numbers = np.array([[reading.loss, *own] for reading, own in zip(both, shares)])  # loss first",
         f"figure = leak_figure({list(SHARES)!r}, *shares)",
     ]
     imports = ["import numpy as np", "from transformer.figures.masks import leak_figure"]
     values = np.array([[loss, *shares] for loss, shares in zip(losses, (before, after), strict=True)])
     table = Table("leak", values, ["all masks on", "as switched"], ["loss, nats per token", *SHARES])
     python = _program(scene, texts, imports, lines)
-    return Away(f"{scene.lab.name}-leak", figure, (table,), python, "the loss stands in the files")
+    return Away(f"{scene.lab.name}-leak", figure, (table,), python, "the loss is the first number of each row")
 
 
 def _row(scene: Scene, row: EmptyRow) -> Away:

@@ -36,7 +36,7 @@ SHARES = (
     "on later tokens, decoder self-attention",
 )
 """What attention may fall on that masks hide."""
-_LOSS_HELP = "Nats per token of the output with all masks, teacher-forced, over the whole batch."
+_LOSS_HELP = "Loss: mean over all tokens of the outputs with all masks; end marks are predicted, never read."
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
     before, after = leak.intact, leak.lifted
     shares = zip(SHARES, shares_of(before), shares_of(after), strict=True)
     rows = [
-        ("loss, teacher-forced (nats per token)", before.losses.mean(), after.losses.mean()),
+        ("loss, teacher-forced (nats per token)", before.loss, after.loss),
         *((f"attention {name}", a, b) for name, a, b in shares),
     ]
     columns = {
@@ -211,18 +211,24 @@ def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
     )
     st.caption(f"{_LOSS_HELP} Attention: mean share of a real query's attention, over all layers and heads.")
     prove_leak(scene, leak, off)
+    if endless := [str(i) for i, ended in enumerate(before.ended) if not ended]:
+        st.caption(
+            f"Sentence{'s' * (len(endless) > 1)} {', '.join(endless)}: no end mark was written, the output with all "
+            f"masks was cut off at the model's {scene.lab.model.config.max_length} tokens."
+        )
     if not off:
         return
     if not leak.changed:
         moved = float(np.abs(after.losses - before.losses).max())
         st.markdown(
-            f"**No output changed.** Free-running, all {len(texts)} sentences come out as before; the loss moved by at "
-            f"most {wording.number(moved)} nats per token."
+            f"**No output changed.** Free-running, all {len(texts)} sentences come out as before; a sentence's loss "
+            f"moved by at most {wording.number(moved)} nats per token."
         )
     decode = scene.lab.tokenizer.decode
     for i in leak.changed:
         was, became = (wording.plain(decode(_written(out.outputs[i], scene))) for out in (before, after))
-        st.markdown(f"Sentence {i}, free-running: *{was}* became *{became or '(nothing)'}*.")
+        cut = "" if after.ended[i] else f" It wrote no end mark and was cut off after {len(after.outputs[i])} tokens."
+        st.markdown(f"Sentence {i}, free-running: *{was}* became *{became or '(nothing)'}*.{cut}")
 
 
 def shares_of(reading: Reading) -> list[float]:

@@ -27,8 +27,12 @@ class Reading:
 
     outputs: tuple[tuple[int, ...], ...]
     """What each sentence of the batch became, free-running, its end mark included."""
+    ended: tuple[bool, ...]
+    """False for an output that was cut off before it wrote an end mark."""
     losses: Float[ndarray, "sentence"]
     """Nats per token of the output that the batch gives with all masks, teacher-forced."""
+    loss: float
+    """The same over the whole batch, every real token counted alike."""
     masks: dict[str, Bool[ndarray, "sentence query key"]]
     """What the pass allowed, by kind of attention (encoder_self, decoder_self, cross)."""
     on_padding: dict[str, float]
@@ -43,7 +47,7 @@ class Leak:
 
     source: Int[ndarray, "sentence source"]
     target: Int[ndarray, "sentence target"]
-    """The decoder's input: bos, then the output with all masks, padded."""
+    """The decoder's input: bos, then the output with all masks but its last token, which is only predicted; padded."""
     intact: Reading
     lifted: Reading
 
@@ -84,13 +88,22 @@ class EmptyRow:
 
 @torch.no_grad()
 def measure_leak(model: Transformer, source: Sources, off: Sequence[MaskOff]) -> Leak:
-    """The batch with all masks and without the given ones. Free-running output stops at twice the intact length."""
-    intact = _decode(model, source, (), model.config.max_length)
-    target = _padded(intact, model.config.pad_id)
-    limit = min(model.config.max_length, 2 * target.size(1) + 4)
-    lifted = _decode(model, source, off, limit) if off else intact
-    readings = [_read(model, source, target, specs, out) for specs, out in (((), intact), (off, lifted))]
-    return Leak(source.numpy(), _inputs(target, model.config.bos_id).numpy(), *readings)
+    """The batch with all masks and without the given ones.
+
+    Without them a free-running output is cut off four tokens past twice its sentence's length with all masks.
+    """
+    longest = model.config.max_length
+    intact = _decode(model, source, (), [longest] * len(source))
+    lifted = _decode(model, source, off, [min(longest, 2 * len(out) + 4) for out in intact]) if off else intact
+    inputs, target = forced_ids(model, intact)
+    readings = [_read(model, source, inputs, target, specs, out) for specs, out in (((), intact), (off, lifted))]
+    return Leak(source.numpy(), inputs.numpy(), *readings)
+
+
+def forced_ids(model: Transformer, outputs: Sequence[Sequence[int]]) -> tuple[Targets, Targets]:
+    """What the decoder reads and what it is to predict. The end mark is predicted and never read, in any row."""
+    pad, bos = model.config.pad_id, model.config.bos_id
+    return _padded([(bos, *out[:-1]) for out in outputs], pad), _padded(outputs, pad)
 
 
 @torch.no_grad()
@@ -140,23 +153,30 @@ def causal_part(n: int) -> Bool[ndarray, "query key"]:
     return causal_mask(n, n).numpy()
 
 
-def _decode(model: Transformer, source: Sources, off: Sequence[MaskOff], limit: int) -> tuple[tuple[int, ...], ...]:
-    steps = [s.tokens for s in greedy(model, source, max_length=limit, tap=compile_interventions(off, model))]
+def _decode(
+    model: Transformer, source: Sources, off: Sequence[MaskOff], limits: Sequence[int]
+) -> tuple[tuple[int, ...], ...]:
+    steps = [s.tokens for s in greedy(model, source, max_length=max(limits), tap=compile_interventions(off, model))]
     rows = torch.stack(steps, dim=1).tolist()
-    return tuple(tuple(token for token in row if token != model.config.pad_id) for row in rows)
+    written = (tuple(token for token in row if token != model.config.pad_id) for row in rows)
+    return tuple(row[:limit] for row, limit in zip(written, limits, strict=True))
 
 
 def _read(
-    model: Transformer, source: Sources, target: Targets, off: Sequence[MaskOff], outputs: tuple[tuple[int, ...], ...]
+    model: Transformer,
+    source: Sources,
+    inputs: Targets,
+    target: Targets,
+    off: Sequence[MaskOff],
+    outputs: tuple[tuple[int, ...], ...],
 ) -> Reading:
     recorder = Recorder(lambda site: site.tensor in ("weights", "mask"))
     tap = chain(compile_interventions(off, model), recorder)
-    log_probs = teacher_forced_log_probs(model, source, target, tap=tap).double()
-    real = target != model.config.pad_id
-    chosen = log_probs.gather(2, target[..., None])[..., 0]
-    losses = -(chosen * real).sum(dim=1) / real.sum(dim=1)
+    log_probs = model(source, inputs, tap=tap).log_softmax(dim=-1).double()
     pad = model.config.pad_id
-    real_of = {"source": source != pad, "target": _inputs(target, model.config.bos_id) != pad}
+    real_of = {"source": source != pad, "target": inputs != pad}
+    lost = -log_probs.gather(2, target[..., None])[..., 0] * real_of["target"]
+    n_tokens = real_of["target"].sum(dim=1)
     sides = {"encoder_self": ("source", "source"), "decoder_self": ("target", "target"), "cross": ("target", "source")}
     masks, on_padding = {}, {}
     for kind, (asking, asked) in sides.items():
@@ -169,7 +189,15 @@ def _read(
     later = ~causal_mask(weights.size(1), weights.size(2)) & real_of["target"][:, None]
     has_future = real_of["target"] & later.any(dim=-1)
     future = (weights * later).sum(dim=-1)[has_future]
-    return Reading(outputs, losses.numpy(), masks, on_padding, float(future.mean()) if len(future) else 0.0)
+    return Reading(
+        outputs,
+        tuple(out[-1] == model.config.eos_id for out in outputs),
+        (lost.sum(dim=1) / n_tokens).numpy(),
+        float(lost.sum() / n_tokens.sum()),
+        masks,
+        on_padding,
+        float(future.mean()) if len(future) else 0.0,
+    )
 
 
 def _mean_weights(recording: Recording, kind: str) -> Float[Tensor, "batch query key"]:
@@ -188,10 +216,6 @@ def _is(site: Site, kind: str, tensor: str) -> bool:
 def _padded(rows: Sequence[Sequence[int]], pad: int) -> Targets:
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
-
-
-def _inputs(target: Targets, bos: int) -> Targets:
-    return torch.cat((torch.full_like(target[:, :1], bos), target[:, :-1]), dim=1)
 
 
 def real_part(ids: Int[ndarray, "length"], pad: int, n_query: int) -> Bool[ndarray, "query key"]:

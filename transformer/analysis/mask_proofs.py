@@ -32,7 +32,9 @@ def prove_lifted(model: Transformer, leak: Leak, off: Sequence[MaskOff]) -> Iter
     losses = [-math.fsum(row[step, token] for step, token in enumerate(ids)) / len(ids)
               for row, ids in zip(rows, written, strict=True)]  # fmt: skip
     how = f"{len(written)} sentences in one pass in double precision, without these masks"
-    yield agree("The loss of each sentence without these masks", leak.lifted.losses, losses, 1e-3, how)
+    mean = math.fsum(loss * len(ids) for loss, ids in zip(losses, written, strict=True)) / sum(map(len, written))
+    shown = [*leak.lifted.losses, leak.lifted.loss]
+    yield agree("The loss of each sentence and of the batch without these masks", shown, [*losses, mean], 1e-3, how)
     shares: dict[str, list[float]] = {"encoder_self": [], "decoder_self": [], "cross": [], "later": []}
     recorded = {site: weights.numpy() for site, weights in recorder.recording.items()}
     for sentence in range(len(written)):
@@ -46,8 +48,9 @@ def prove_lifted(model: Transformer, leak: Leak, off: Sequence[MaskOff]) -> Iter
                     continue
                 cells = weights[sentence, :, query]
                 shares[kind].append(float(cells[:, asked[sentence] == pad].sum(axis=-1).mean()))
-                if kind == "decoder_self" and query + 1 < cells.shape[-1]:
-                    shares["later"].append(float(cells[:, query + 1 :].sum(axis=-1).mean()))
+                later = np.flatnonzero(asked[sentence, query + 1 :] != pad) + query + 1
+                if kind == "decoder_self" and len(later):
+                    shares["later"].append(float(cells[:, later].sum(axis=-1).mean()))
     again = [math.fsum(values) / len(values) if values else 0.0 for values in shares.values()]
     shown = [*(leak.lifted.on_padding[kind] for kind in list(shares)[:3]), leak.lifted.on_future]
     how = f"the same pass, {sum(map(len, shares.values())):,} rows of each head summed one by one"
