@@ -8,6 +8,7 @@ import pytest
 import torch
 from random_models import half_trained_model, random_ids, random_model
 
+from transformer.analysis import validation_effects as validation_effects_module
 from transformer.analysis.effects import output_effects
 from transformer.analysis.erasure import agreement, erasure, mean_ranks, received, spearman
 from transformer.analysis.head_places import heads_of
@@ -228,9 +229,9 @@ def test_intervals_are_those_of_resampling_pair_by_pair():
     """Against the bootstrap spelt out: the same counts, drawn item by item."""
     moved = np.random.default_rng(1).normal(size=(2, 7))
     sizes = np.arange(1.0, 8.0)
-    drawn = resamples(7)
-    assert drawn.shape == (2000, 7) and (drawn.sum(axis=1) == 7).all() and np.array_equal(drawn, resamples(7))
-    for row, change in zip(moved, intervals(moved, sizes, drawn), strict=True):
+    (drawn,) = resamples(7)
+    assert drawn.shape == (2000, 7) and (drawn.sum(axis=1) == 7).all()
+    for row, change in zip(moved, intervals(moved, sizes), strict=True):
         samples = []
         for counts in drawn:
             items = np.repeat(np.arange(7), counts)
@@ -238,6 +239,13 @@ def test_intervals_are_those_of_resampling_pair_by_pair():
         low, high = np.percentile(samples, [2.5, 97.5])
         assert (change.value, change.low, change.high) == pytest.approx((row.sum() / 28, low, high))
         assert change.low < change.value < change.high
+
+
+def test_samples_of_many_items_are_drawn_some_at_a_time_and_are_the_same(monkeypatch):
+    (whole,) = resamples(7)
+    monkeypatch.setattr(validation_effects_module, "_DRAWN_AT_ONCE", 7 * 300)
+    parts = list(resamples(7))
+    assert [len(part) for part in parts] == [300] * 6 + [200] and np.array_equal(np.concatenate(parts), whole)
 
 
 def test_a_model_without_a_causal_mask_has_no_honest_loss(symbols):

@@ -1,9 +1,12 @@
 """The Heads page: every control turned, on untrained models; what it says is what the library measures."""
 
+import threading
+import time
 from dataclasses import asdict, replace
 
 import pytest
 import torch
+from page_exports import opened
 from page_heads import heads
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, follow, open_page, texts
 from random_models import random_model
@@ -11,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.common import head_choices
 from pages.common.head_choices import Choices, read
+from pages.common.head_data import Measured
 from pages.common.wording import number, plain
 from transformer.analysis.effects import output_effects
 from transformer.analysis.head_places import heads_of
@@ -35,13 +39,63 @@ def test_it_says_on_how_much_every_head_was_measured_and_opens_each_on_the_atten
     pairs = fitting(load_corpus("pronouns-en-fr").validation, lab.tokenizer, lab.model.config.max_length, 50)
     found = survey(lab.model, pairs, lab.tokenizer)
     said = texts(at)
-    assert f"50 validation pairs: {found.n_source:,} source and {found.n_target:,} target tokens" in said
+    assert f"50 of 20,542 validation pairs: {found.n_source:,} source and {found.n_target:,} target tokens" in said
     labels = [link.proto.label for link in at.get("page_link")]
     names = [label for label in labels if not label.startswith("Open ")]
     assert len(names) == len(heads_of(lab.model)) and len(set(names)) == len(names)
     opened = follow(at, "decoder 0 self · head 2", "attention")
     assert field(opened.selectbox, "Head").value == 2 and field(opened.selectbox, "Layer").value == 0
     assert field(opened.text_input, "Sentence").value == CLASSIC
+
+
+@pytest.mark.parametrize("section", ["roles", "alike"])
+def test_all_validation_pairs_are_gone_through_while_the_first_ones_are_shown(section, own_models, monkeypatch):
+    monkeypatch.setattr("pages.common.head_roles.FIRST", 20)
+    held = threading.Event()
+
+    def slow(model, pairs, tokenizer, *, tell, **settings):
+        while len(pairs) > 20 and not held.is_set():
+            tell(0.25)
+            time.sleep(0.002)
+        return survey(model, pairs, tokenizer, tell=tell, **settings)
+
+    monkeypatch.setattr("pages.common.head_roles.survey", slow)
+    try:
+        at = open_page("heads", model=REVERSE, section=section)
+        assert "Measured on 20 of 1,000 validation pairs" in texts(at) and at.button(key="heads-cancel")
+        first = figure(at)
+        checked(at.button(key="heads-cancel").click().run())
+        assert "all 1,000 validation pairs: cancelled" in texts(at) and "Measured on 20 of 1,000" in texts(at)
+        held.set()
+        checked(at.button(key="heads-go-on").click().run())
+        deadline = time.monotonic() + 60
+        while "Measured on all 1,000 validation pairs" not in texts(at) and time.monotonic() < deadline:
+            checked(at.run())
+    finally:
+        held.set()
+    lab = load(REVERSE)
+    pairs = fitting(load_corpus("reverse").validation, lab.tokenizer, lab.model.config.max_length, 1_000)
+    found = survey(lab.model, pairs, lab.tokenizer, unit="character")
+    assert f"all 1,000 validation pairs: {found.n_source:,} source and {found.n_target:,} target" in texts(at)
+    assert figure(at) != first
+
+
+def test_the_number_of_pairs_is_chosen_reopened_by_its_link_and_written_on_what_is_taken_away():
+    at = heads()
+    assert "Measured on 50 of 1,000 validation pairs" in texts(at)
+    checked(field(at.selectbox, "Pairs at most").set_value("all").run())
+    assert at.query_params["pairs"] == "all" and "Measured on all 1,000 validation pairs" in texts(at)
+    again = open_page("heads", model=REVERSE, pairs="all", section="worth", worth="loss")
+    assert "Measured on all 1,000 validation pairs" in texts(again) and "over the 1,000 pairs" in texts(again)
+    usual = open_page("heads", model=REVERSE, section="worth", worth="loss")
+    assert "Measured on 500 of 1,000 validation pairs" in texts(usual) and "pairs" not in usual.query_params
+    pairs = tuple(load_corpus("reverse").validation[:20])
+    some = Measured(("validation", 20), pairs, 1_000, "validation pairs")
+    assert (some.filed, some.said) == ("20-of-1000-pairs", "20 of 1,000 validation pairs")
+    assert (some.first(5).filed, some.first(5).key) == ("5-of-1000-pairs", ("validation", 5))
+    away = opened("heads", "take-heads", model=REVERSE, pairs="50", text="a b c d")
+    assert "on 50 of 1,000 validation pairs" in texts(away)
+    assert any("max_length, 50)" in block.value for block in away.code)
 
 
 def test_colours_numbers_and_heads_are_chosen_and_stand_in_the_link():
@@ -72,7 +126,7 @@ def test_a_file_of_pairs_is_measured_and_a_bad_one_is_told():
     assert "nothing to measure on yet" in texts(at)
     content = "\n".join(f"{a} {b}\t{b} {a}" for a in "abcdefgh" for b in "ijklmn").encode()
     checked(at.file_uploader[0].set_value(("pairs.tsv", content, "text/plain")).run())
-    assert "48 pairs of the file" in texts(at)
+    assert "all 48 pairs of the file" in texts(at)
     checked(at.file_uploader[0].set_value(("pairs.tsv", b"no tab here", "text/plain")).run())
     assert "has no pair that can be used" in texts(at)
 
@@ -132,6 +186,7 @@ def test_what_each_head_is_worth_on_the_pairs_comes_with_an_interval(worth, said
     at = heads(section="worth")
     checked(at.segmented_control(key="heads-worth").set_value(worth).run())
     assert said in texts(at) and "percentile bootstrap over the 50 pairs, 2,000 samples" in texts(at)
+    assert "on 50 of 1,000 validation pairs" in texts(at)
     assert "error_x" in figure(at, 2)
 
 

@@ -31,7 +31,7 @@ def worth_map(
     lines = [*lines, *MAP, "reach = max(map(abs, values.values())) or 1.0"]
     lines.append(f"figure = head_map(numbers, blocks, quantity={quantity!r}, limits=(-reach, reach), diverging=True)")
     python = program(scene, [*imports, *MAP_IMPORTS], lines)
-    name, limits = f"{scene.lab.name}-heads-{worth}-{removal}", (-reach, reach)
+    name, limits = _named(scene, f"{worth}-{removal}", measured), (-reach, reach)
     return map_away(scene, name, {**values}, quantity, limits, True, python, [], note_of(measured))
 
 
@@ -63,7 +63,12 @@ def worth_ranking(
     tables = (Table(quantity, table, [bar.name for bar in bars], ["value", "low", "high"]),)
     figure = papered(ranking(bars, quantity=quantity, dark=is_dark()), dark=is_dark(), width=720)
     python = program(scene, imports, lines)
-    return Away(f"{scene.lab.name}-heads-{worth}-ranking", figure, tables, python, note_of(measured))
+    return Away(_named(scene, f"{worth}-ranking", measured), figure, tables, python, note_of(measured))
+
+
+def _named(scene: Scene, what: str, measured: Measured | None) -> str:
+    """The name of a file, with the number of pairs where it was measured on some."""
+    return f"{scene.lab.name}-heads-{what}" + (f"-{measured.filed}" if measured else "")
 
 
 def bar_of(at: HeadAt, value: float, change: Change | None) -> Bar:

@@ -58,7 +58,7 @@ def role_map(
     lines.append(f"figure = head_map(numbers, blocks, quantity={quantity!r}, limits=(0.0, {top!r}))")
     table = np.array([[number_or_nan(value_of(p, name, measure)) for name in columns] for p in found.profiles])
     whole = Table("all columns", table, [head_name(p.at) for p in found.profiles], list(columns))
-    name = f"{scene.lab.name}-heads-{column}"
+    name = f"{scene.lab.name}-heads-{column}-{measured.filed}"
     python = program(scene, [*imports, *MAP_IMPORTS], lines)
     return map_away(scene, name, values, quantity, (0.0, top), False, python, [whole], note_of(measured))
 
@@ -83,7 +83,9 @@ def head_profile(scene: Scene, measured: Measured, found: Survey, at: HeadAt) ->
     ]
     table = Table("mean weight", np.array([weights, even]).T, names, ["this head", "an even head"])
     figure = papered(profile_bars(weights, even, titles, kind=at.kind, dark=is_dark()), dark=is_dark(), width=640)
-    return Away(f"{scene.lab.name}-{at}", figure, (table,), program(scene, imports, lines), note_of(measured))
+    return Away(
+        f"{scene.lab.name}-{at}-{measured.filed}", figure, (table,), program(scene, imports, lines), note_of(measured)
+    )
 
 
 def likeness(scene: Scene, measured: Measured, found: Survey, kind: Kind, closest: float) -> Away:
@@ -111,9 +113,8 @@ def likeness(scene: Scene, measured: Measured, found: Survey, kind: Kind, closes
     ]
     figure = papered(likeness_map(numbers, names, kind=kind, sizes=sizes, dark=is_dark()), dark=is_dark(), width=760)
     python = program(scene, imports, lines)
-    return Away(
-        f"{scene.lab.name}-{kind}-alike", figure, (Table("distance", numbers, names, names),), python, note_of(measured)
-    )
+    name, table = f"{scene.lab.name}-{kind}-alike-{measured.filed}", Table("distance", numbers, names, names)
+    return Away(name, figure, (table,), python, note_of(measured))
 
 
 def map_away(

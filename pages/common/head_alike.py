@@ -10,7 +10,7 @@ from pages.common.exports import take_away
 from pages.common.head_choices import CLOSEST, HEADS, Choices, segments, stepped
 from pages.common.head_data import choose_data
 from pages.common.head_proofs import prove_groups
-from pages.common.head_roles import OPENS, opens, say_measured, survey_of, two_columns
+from pages.common.head_roles import OPENS, first_and_all, opens, said_of, say_measured, two_columns
 from pages.common.head_words import head_name, role_said
 from pages.common.pictures import is_dark
 from pages.common.wording import number
@@ -22,10 +22,10 @@ from transformer.figures.heads import likeness_map
 
 def draw_alike(scene: Scene, chosen: Choices) -> None:
     """The whole section."""
-    measured = choose_data(scene, chosen)
-    found = measured and survey_of(scene, measured)
-    if measured is None or found is None:
+    surveyed = first_and_all(scene, choose_data(scene, chosen))
+    if surveyed is None:
         return
+    measured, found = surveyed
     say_measured(found, measured, scene)
     kind: Kind = chosen.heads if chosen.heads != "all" else scene.view.kind
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
@@ -46,7 +46,7 @@ def draw_alike(scene: Scene, chosen: Choices) -> None:
         with st.container(horizontal=True, gap="small"):
             prove_groups(scene, measured, found, kind, groups, chosen.closest)
             away = {"distances": lambda: likeness(scene, measured, found, kind, chosen.closest)}
-            take_away(scene, "heads", away, key="take-heads")
+            take_away(scene, "heads", away, key="take-heads", said=said_of(scene, measured))
     with st.expander("What am I looking at?"):
         st.markdown(
             "Two heads are alike when they give the same tokens the same weights, row by row. The distance of two rows "

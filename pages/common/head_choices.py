@@ -34,7 +34,9 @@ HEADS: dict[Heads, str] = {
 }
 TABLE = "heads-table"
 """Key of the table of heads."""
-COUNTS = (50, 100, 200, 500, 1_000)
+FIRST = 500
+"""Pairs that are measured at once."""
+COUNTS = (50, 100, 200, FIRST, 1_000, 5_000)
 CLOSEST = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7)
 LARGEST_EXACT, LARGEST = 6, 12
 """Heads of a set up to which every one can be tried, and at all."""
@@ -53,7 +55,7 @@ class Choices:
     """On what heads are measured; the visitor's own sentences where the model has no others."""
     lines: str = ""
     """The visitor's own sentences, one a line."""
-    pairs: int = 500
+    pairs: int | Literal["", "all"] = ""
     """Validation pairs at most."""
     colour: str = ""
     """What the map of heads shows: a pattern, or a column of the table."""
@@ -78,6 +80,13 @@ class Choices:
     """Heads of a set at most."""
     erase: Erasing = "hidden"
 
+    @property
+    def most_pairs(self) -> int | None:
+        """Pairs at most, None for all, which suits best but where every head is removed in turn."""
+        if self.pairs == "":
+            return FIRST if self.section == "worth" or self.data == "file" else None
+        return None if self.pairs == "all" else self.pairs
+
     def parameters(self) -> dict[str, str]:
         """The query parameters that `read` turns into this again; defaults are left out."""
         return {
@@ -100,7 +109,7 @@ def read(parameters: Mapping[str, str]) -> tuple[Choices, tuple[str, ...]]:
         "removal": get_args(Removal),
         "goal": ("any", "token"),
         "erase": get_args(Erasing),
-        "pairs": COUNTS,
+        "pairs": (*COUNTS, "all"),
         "closest": CLOSEST,
         "exact": range(1, LARGEST_EXACT + 1),
         "most": range(1, LARGEST + 1),

@@ -1,9 +1,8 @@
 """On which sentences the Heads page measures: validation pairs, a file of pairs, or sentences of the visitor's own."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import islice
 
 import streamlit as st
 
@@ -56,14 +55,32 @@ _SENTENCES = {
 class Measured:
     """The pairs that heads are measured on."""
 
-    key: Hashable
-    """Says which they are."""
+    key: tuple[Hashable, ...]
+    """Says which they are, and at its end how many."""
     pairs: tuple[Pair, ...]
-    unit: AlignmentUnit
-    said: str
-    """What they are, in words: "500 validation pairs"."""
+    of: int
+    """How many there are in all."""
+    what: str
+    """Such as "validation pairs"."""
+    unit: AlignmentUnit = "word"
     own_output: bool = False
     """Whether the targets are the model's own translations."""
+
+    @property
+    def said(self) -> str:
+        """What they are: "500 of 20,542 validation pairs"."""
+        n = len(self.pairs)
+        return f"{n:,} of {self.of:,} {self.what}" if n < self.of else f"{'all ' * (n > 1)}{n:,} {self.what}"
+
+    @property
+    def filed(self) -> str:
+        """How many they are, in the name of a file."""
+        n = len(self.pairs)
+        return f"{n}-of-{self.of}-pairs" if n < self.of else f"{n}-pairs"
+
+    def first(self, count: int) -> "Measured":
+        """The first so many of them."""
+        return replace(self, key=(*self.key[:-1], count), pairs=self.pairs[:count])
 
 
 @dataclass(frozen=True)
@@ -72,6 +89,7 @@ class _Own:
 
     pairs: tuple[Pair, ...] = ()
     unit: AlignmentUnit = "word"
+    what: str = "validation pairs"
     missing: str = ""
 
 
@@ -82,7 +100,7 @@ def means_of(lab: Lab, removal: Removal) -> Means | None:
 
 def choose_data(scene: Scene, chosen: Choices) -> Measured | None:
     """A button behind which the pairs are chosen, and these; None, with a sentence, where there are none yet."""
-    own = _validation(scene.lab.name, loading.age_of(scene.lab), chosen.pairs)
+    own = _validation(scene.lab.name, loading.age_of(scene.lab))
     offered: dict[Data, str] = {"validation": "Validation pairs"} if own.pairs else {}
     offered |= {"own": "Sentences of your own", "file": "A file of pairs"}
     data = chosen.data if chosen.data in offered else next(iter(offered))
@@ -91,11 +109,10 @@ def choose_data(scene: Scene, chosen: Choices) -> Measured | None:
     with st.popover("Measure on other sentences"):
         segments("data", "Measured on", offered, data)
         if data != "own":
-            box("pairs", "Pairs at most", COUNTS, chosen.pairs, lambda n: f"{n:,}")
+            _choose_count(chosen)
         match data:
             case "validation":
-                n = len(own.pairs)
-                found = Measured(("validation", chosen.pairs), own.pairs, own.unit, f"{n:,} validation pairs")
+                found = _at_most(("validation",), own.pairs, chosen, own.what, own.unit)
             case "own":
                 found = _sentences(scene, chosen)
             case "file":
@@ -107,13 +124,27 @@ def choose_data(scene: Scene, chosen: Choices) -> Measured | None:
     return found
 
 
-@st.cache_resource(max_entries=24, show_spinner="Reading the corpus")
-def _validation(name: str, age: int, count: int) -> _Own:
+def _choose_count(chosen: Choices) -> None:
+    most = chosen.most_pairs or "all"
+    slow = "Every head is removed in turn: all pairs take minutes." if chosen.section == "worth" else None
+    box("pairs", "Pairs at most", (*COUNTS, "all"), most, lambda n: n if n == "all" else f"{n:,}", help=slow)
+
+
+def _at_most(
+    key: tuple[Hashable, ...], pairs: Sequence[Pair], chosen: Choices, what: str, unit: AlignmentUnit = "word"
+) -> Measured:
+    """As many of the pairs as were chosen."""
+    whole = Measured((*key, len(pairs)), tuple(pairs), len(pairs), what, unit)
+    return whole if chosen.most_pairs is None else whole.first(min(chosen.most_pairs, len(pairs)))
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the corpus")
+def _validation(name: str, age: int) -> _Own:
     lab = loading.get_lab(name)
     checkpoint = lab.checkpoint
     try:
         corpus = load_own(checkpoint.settings.corpus, checkpoint.folder)
-        found = fitting(corpus.validation, lab.tokenizer, lab.model.config.max_length, count)
+        found = fitting(corpus.validation, lab.tokenizer, lab.model.config.max_length, len(corpus.validation))
     except AbsentCorpus as error:
         return _Own(
             missing=f"{plain(str(error))}, so its heads are measured on sentences of yours, as it translates them. "
@@ -121,7 +152,8 @@ def _validation(name: str, age: int, count: int) -> _Own:
         )
     except (CorpusError, ValueError) as error:
         return _Own(missing=f"There are no validation pairs to measure on: {plain(str(error))}.")
-    return _Own(tuple(found), corpus.alignment_unit)
+    what = "validation pairs" + " that fit into the model" * (len(found) < len(corpus.validation))
+    return _Own(tuple(found), corpus.alignment_unit, what)
 
 
 def offered_lines(lab: Lab, text: str) -> tuple[str, ...]:
@@ -148,8 +180,8 @@ def _sentences(scene: Scene, chosen: Choices) -> Measured | None:
     if n == 0:
         say("The model writes nothing for these sentences that could be given to it again: take others.")
         return None
-    said = f"{n:,} sentence{'s' * (n != 1)}, translated by the model itself"
-    return Measured(("own", tuple(kept)), pairs, "word", said, own_output=True)
+    what = f"sentence{'s' * (n != 1)}, translated by the model itself"
+    return Measured(("own", tuple(kept), n), pairs, n, what, own_output=True)
 
 
 @st.cache_data(max_entries=24, show_spinner="Translating the sentences")
@@ -168,19 +200,24 @@ def _file(scene: Scene, chosen: Choices) -> Measured | None:
     )
     if brought is None:
         return None
+    digest, config = sha256(brought.getvalue()).hexdigest(), scene.lab.model.config
     try:
-        found, held_out = _read(brought.name, sha256(brought.getvalue()).hexdigest(), brought.getvalue())
+        found, held_out = _read(brought.name, digest, brought.getvalue())
     except CorpusError as error:
         say(f"{str(error)[:1].upper()}{str(error)[1:]}.")
         return None
-    fit = (pair for pair in found if fits(pair, scene.lab.tokenizer, scene.lab.model.config.max_length))
-    pairs = tuple(islice(fit, chosen.pairs))
+    pairs = _fitting(scene.lab.name, loading.age_of(scene.lab), digest, found)
     if not pairs:
-        say(f"None of its {len(found):,} pairs fits into the model's {scene.lab.model.config.max_length} tokens.")
+        say(f"None of its {len(found):,} pairs fits into the model's {config.max_length} tokens.")
         return None
     which = "that the lab's rule holds out of training" if held_out else "of the file"
-    key = ("file", chosen.pairs, sha256(repr(pairs).encode()).hexdigest())
-    return Measured(key, pairs, "word", f"{len(pairs):,} pairs {which}")
+    return _at_most(("file", digest), pairs, chosen, f"pairs {which}")
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the file")
+def _fitting(name: str, age: int, digest: str, _found: Sequence[Pair]) -> tuple[Pair, ...]:
+    lab = loading.get_lab(name)
+    return tuple(pair for pair in _found if fits(pair, lab.tokenizer, lab.model.config.max_length))
 
 
 @st.cache_data(max_entries=4, show_spinner="Reading the file")

@@ -12,7 +12,7 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
 from pages.common.export_heads import head_profile, role_map
 from pages.common.exports import take_away
-from pages.common.head_choices import HEADS, TABLE, Choices, box, segments
+from pages.common.head_choices import FIRST, HEADS, TABLE, Choices, box, segments
 from pages.common.head_data import Measured, choose_data
 from pages.common.head_proofs import prove_columns, prove_profile
 from pages.common.head_words import (
@@ -49,10 +49,10 @@ OPENS = ":material/arrow_forward:"
 
 def draw_roles(scene: Scene, chosen: Choices) -> None:
     """The whole section."""
-    measured = choose_data(scene, chosen)
-    found = measured and survey_of(scene, measured)
-    if measured is None or found is None:
+    surveyed = first_and_all(scene, choose_data(scene, chosen))
+    if surveyed is None:
         return
+    measured, found = surveyed
     columns = _columns(found, scene)
     say_measured(found, measured, scene)
     left, right = two_columns(2, 3)
@@ -68,7 +68,24 @@ def draw_roles(scene: Scene, chosen: Choices) -> None:
     _explain(found)
 
 
-def survey_of(scene: Scene, measured: Measured) -> Survey | None:
+def first_and_all(scene: Scene, measured: Measured | None) -> tuple[Measured, Survey] | None:
+    """All heads over these pairs, with the pairs: over the first of many while the others are gone through."""
+    if measured is None:
+        return None
+    many = len(measured.pairs) > 2 * FIRST
+    first = measured.first(FIRST)
+    at_once = survey_of(scene, first, purpose="first") if many else None
+    if many and at_once is None:
+        return None
+    found = survey_of(scene, measured, wait_s=0.0 if many else None)
+    if found is not None:
+        return measured, found
+    return None if at_once is None else (first, at_once)
+
+
+def survey_of(
+    scene: Scene, measured: Measured, *, purpose: str = "survey", wait_s: float | None = None
+) -> Survey | None:
     """All heads of the model over these pairs; None while that is computed, which is then said."""
     lab = scene.lab
 
@@ -76,7 +93,7 @@ def survey_of(scene: Scene, measured: Measured) -> Survey | None:
         return survey(lab.model, measured.pairs, lab.tokenizer, unit=measured.unit, tell=tell)
 
     key = ("survey", lab.name, loading.age_of(lab), measured.key)
-    return result_of("survey", key, compute, f"Looking at every head on {measured.said}")
+    return result_of(purpose, key, compute, f"Looking at every head on {measured.said}", wait_s=wait_s)
 
 
 def say_measured(found: Survey, measured: Measured, scene: Scene) -> None:
@@ -87,6 +104,11 @@ def say_measured(found: Survey, measured: Measured, scene: Scene) -> None:
     if scene.view.switches:
         said += " Without your switches: this is the model as it was trained."
     st.caption(said)
+
+
+def said_of(scene: Scene, measured: Measured) -> str:
+    """What stands under a figure that is taken away."""
+    return f"{scene.lab.name} · measured on {measured.said}"
 
 
 def two_columns(left: int, right: int) -> tuple[DeltaGenerator, DeltaGenerator]:
@@ -182,7 +204,7 @@ def _draw_map(scene: Scene, chosen: Choices, measured: Measured, found: Survey, 
     }
     with st.container(horizontal=True, gap="small"):
         prove_columns(scene, measured, found, (colour,), chosen.measure, key="proof-heads-map")
-        take_away(scene, "heads", figures, key="take-heads")
+        take_away(scene, "heads", figures, key="take-heads", said=said_of(scene, measured))
 
 
 def _draw_chosen(scene: Scene, measured: Measured, found: Survey) -> None:

@@ -117,7 +117,9 @@ def works() -> Works:
     return Works()
 
 
-def result_of(purpose: str, key: Hashable, compute: Callable[[Tell], Found], doing: str) -> Found | None:
+def result_of(
+    purpose: str, key: Hashable, compute: Callable[[Tell], Found], doing: str, *, wait_s: float | None = None
+) -> Found | None:
     """What `compute` finds, or None while it is at work, stopped or failed, which is then said here.
 
     `key` says all that it depends on. A session that asks for another one for the same purpose leaves the one before.
@@ -132,7 +134,7 @@ def result_of(purpose: str, key: Hashable, compute: Callable[[Tell], Found], doi
     work = works().of(key, compute, watcher)
     if not work.over.is_set():
         with st.spinner(doing):
-            work.over.wait(FIRST_WAIT_S)
+            work.over.wait(FIRST_WAIT_S if wait_s is None else wait_s)
     if not work.over.is_set():
         st.fragment(_progress, run_every=EVERY_S)(work, watcher, key, doing)
         return None

@@ -20,6 +20,7 @@ from pages.common.head_roles import (
     clickable_map,
     draw_profile,
     open_link,
+    said_of,
     say_measured,
     survey_of,
     two_columns,
@@ -156,7 +157,7 @@ def _say_pairs(chosen: Choices, found: ValidationEffects, changes: Mapping[HeadA
         f"exact match {number(found.exact_match)}" if chosen.worth == "exact_match" else f"loss {number(found.loss)}"
     )
     st.markdown(
-        f"With all heads: {whole} on {found.n_pairs:,} pairs. **For {clear} of {len(changes)} heads the "
+        f"With all heads: {whole} on {measured.said}. **For {clear} of {len(changes)} heads the "
         f"{LEVEL:.0%} interval of the change leaves out 0.**"
     )
     reference = "the model's own translation" if measured.own_output else "the reference"
@@ -214,7 +215,8 @@ def _draw_map(scene: Scene, worths: Worths, at: HeadAt) -> None:
         figures["Mean attention"] = lambda: head_profile(scene, measured, found, at)
     with st.container(horizontal=True, gap="small"):
         prove_worth(scene, chosen.removal, tuple(worths.effects.values()), of_pairs, at)
-        take_away(scene, "heads", figures, key="take-heads")
+        said = said_of(scene, of_pairs[0]) if of_pairs else ""
+        take_away(scene, "heads", figures, key="take-heads", said=said)
 
 
 def _draw_ranking(scene: Scene, worths: Worths) -> None:

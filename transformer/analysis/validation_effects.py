@@ -4,7 +4,7 @@ The interval is the percentile bootstrap (Efron and Tibshirani, 1993, chapter 13
 heads' results, so that differences are paired (as translation systems are compared in Koehn, 2004).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from transformer.tokenizer import UNK, Tokenizer
 RESAMPLES = 2_000
 LEVEL = 0.95
 SEED = 0
+_DRAWN_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,7 @@ def validation_effects(
         done += len(rows)
     loss, match = losses[0].sum() / lengths.sum(), matches[0].mean()
     moved = losses[1:] - losses[0], matches[1:] - matches[0]
-    drawn = resamples(len(pairs))
-    changes = zip(
-        heads, intervals(moved[0], lengths, drawn), intervals(moved[1], np.ones(len(pairs)), drawn), strict=True
-    )
+    changes = zip(heads, intervals(moved[0], lengths), intervals(moved[1], np.ones(len(pairs))), strict=True)
     return ValidationEffects(
         heads=tuple(Worth(*found) for found in changes),
         loss=float(loss),
@@ -114,17 +112,19 @@ def validation_effects(
     )
 
 
-def resamples(n: int) -> Int[ndarray, "sample item"]:
-    """How often each item is drawn in each bootstrap sample; the same for every head, and at every call."""
-    return np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
+def resamples(n: int) -> Iterator[Int[ndarray, "sample item"]]:
+    """How often each item is drawn in each bootstrap sample, some samples at a time: those of many items would fill
+    the memory. The same for every head, and at every call."""
+    random, at_once = np.random.default_rng(SEED), max(1, _DRAWN_AT_ONCE // n)
+    for done in range(0, RESAMPLES, at_once):
+        yield random.multinomial(n, np.full(n, 1 / n), size=min(at_once, RESAMPLES - done))
 
 
-def intervals(
-    moved: Float[ndarray, "head item"], sizes: Float[ndarray, "item"], drawn: Int[ndarray, "sample item"]
-) -> tuple[Change, ...]:
+def intervals(moved: Float[ndarray, "head item"], sizes: Float[ndarray, "item"]) -> tuple[Change, ...]:
     """The sum of each row over the sum of the sizes, with its percentile interval over the samples."""
     values = moved.sum(axis=1) / sizes.sum()
-    samples = (drawn @ moved.T) / (drawn @ sizes)[:, None]  # -> [sample head]
+    # Each part: [sample item] @ [item head] -> [sample head]
+    samples = np.concatenate([(drawn @ moved.T) / (drawn @ sizes)[:, None] for drawn in resamples(len(sizes))])
     low, high = np.quantile(samples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return tuple(Change(*map(float, found)) for found in zip(values, low, high, strict=True))
 
