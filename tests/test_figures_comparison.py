@@ -25,6 +25,13 @@ def test_probabilities_and_divergences_are_drawn_as_they_are_with_falls_blue_and
     assert list(found["after"].marker.color) == [scale[1][1], scale[-2][1], theme.palette(dark).quiet]
 
 
+@pytest.mark.parametrize("n", [3, 20, 43])
+def test_the_probabilities_of_forty_tokens_fit_their_column(n):
+    fig = probabilities_figure(["t"] * n, np.zeros(n), np.ones(n), np.ones(n))
+    assert fig.layout.meta["smallest_width"] <= WIDTH
+    assert (WIDTH - fig.layout.margin.l - fig.layout.margin.r) / n >= fig.layout.xaxis.tickfont.size
+
+
 def test_markup_in_a_token_stays_text():
     fig = probabilities_figure(TOKENS, BEFORE, AFTER, KL)
     assert "&lt;b&gt;x&lt;/b&gt;" in markers(fig)["after"].customdata[1]

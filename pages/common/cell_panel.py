@@ -59,13 +59,13 @@ def choose_cell(scene: Scene) -> None:
             (_KEY, "Key", key, attention.keys),
         ):
             box(
-                label,
+                label if _clicked(scene) else f"Explain a weight: {label.lower()}",
                 [None, *range(len(tokens))],
                 value,
                 take,
                 key=name,
                 names=lambda i, tokens=tokens: "none" if i is None else numbered(tokens)(i),
-                width=140,
+                width=140 if _clicked(scene) else 190,
                 placeholder="click a cell" if _clicked(scene) and not scene.view.forbids else "choose",
             )
     _say_click(scene)

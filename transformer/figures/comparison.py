@@ -22,8 +22,8 @@ _SEEN = 0.001
 """A smaller move of a probability has no colour."""
 _ROW, _COLUMN, _ABOVE = 24, 120, 34
 """Pixels of two outputs side by side: of a place, of the narrowest side, of what they are called."""
-_TOKEN, _LEFT, _CHARACTER = 24, 52, 7.8
-"""Pixels: of a token's column, of the axis beside them, of a character."""
+_TOKEN, _DENSE, _LEFT, _CHARACTER = 24, 9, 52, 7.8
+"""Pixels: of a token's column, where there is room and where there is none, of the axis beside them, of a character."""
 
 
 def probabilities_figure(
@@ -59,17 +59,22 @@ def probabilities_figure(
     shared = {"mode": "markers", "customdata": notes, "hovertemplate": "%{customdata}<extra></extra>"}
     hollow = {
         "symbol": "circle",
-        "size": 9,
+        "size": 9 if _column(len(tokens)) > 12 else 6,
         "color": colours.background,
         "line": {"color": colours.quiet, "width": 1.5},
     }
     fig.add_scatter(x=steps, y=before, name="before", marker=hollow, **shared)
-    fig.add_scatter(x=steps, y=after, name="after", marker={"size": 9, "color": paints}, **shared)
+    fig.add_scatter(x=steps, y=after, name="after", marker={"size": hollow["size"], "color": paints}, **shared)
     fig.add_bar(
         x=steps, y=kl_divergence, yaxis="y2", width=0.5, marker={"color": colours.quiet}, showlegend=False,
         customdata=notes, hovertemplate="%{customdata}<extra></extra>",
     )  # fmt: skip
     return _lay_out(fig, tokens, float(kl_divergence.max(initial=0.0)), dark)
+
+
+def _column(n_tokens: int) -> float:
+    """Pixels of a token's column: as many as let all of them stand in `WIDTH`, down to what a label needs."""
+    return min(_TOKEN, max(_DENSE, (WIDTH - _LEFT - 8) / max(n_tokens, 1)))
 
 
 def _lay_out(fig: go.Figure, tokens: Sequence[str], highest_kl: float, dark: bool) -> go.Figure:
@@ -80,7 +85,7 @@ def _lay_out(fig: go.Figure, tokens: Sequence[str], highest_kl: float, dark: boo
     fig.update_xaxes(
         tickvals=list(range(len(tokens))), range=[-0.6, len(tokens) - 0.4], tickangle=-90, fixedrange=True, anchor="y2",
         ticktext=axis_labels(tokens, quiet=colours.quiet, faint=colours.faint), ticks="",
-        tickfont={"family": theme.MONOSPACE, "size": 12},
+        tickfont={"family": theme.MONOSPACE, "size": 12 if _column(len(tokens)) > 12 else 9},
     )  # fmt: skip
     grid = {"showgrid": True, "gridcolor": colours.line, **plain}
     top = highest_kl * 1.1 or 1.0
@@ -92,7 +97,7 @@ def _lay_out(fig: go.Figure, tokens: Sequence[str], highest_kl: float, dark: boo
         margin={"l": _LEFT, "r": 8, "t": 30, "b": deep},
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 12}},
         dragmode=False,
-        meta={"smallest_width": _LEFT + 8 + _TOKEN * len(tokens)},
+        meta={"smallest_width": _LEFT + 8 + math.floor(_column(len(tokens)) * len(tokens))},
     )  # fmt: skip
 
 

@@ -57,7 +57,7 @@ def masks_figure(
     width = (1 - _GAP * (len(drawn) - 1)) / len(drawn)
     side = 24 + label_width(queries) * _CHARACTER
     fitting = (_WIDTH - side) * width / max(len(keys), 1)
-    cell, smallest = min(_LARGEST, max(_SMALLEST, fitting)), min(14.0, max(_SMALLEST, 0.75 * fitting))
+    cell, smallest = min(_LARGEST, max(_SMALLEST, fitting)), min(14.0, max(_SMALLEST, 0.65 * fitting))
     top = 44 + label_width(keys) * _CHARACTER
     for index, part in enumerate(drawn):
         left = index * (width + _GAP)
