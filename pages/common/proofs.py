@@ -9,10 +9,10 @@ from jaxtyping import Float
 
 from pages.common import loading, wording
 from pages.common.scene import Scene
-from transformer.analysis.figure_proofs import prove_cell, prove_comparison, prove_distribution, prove_output
+from transformer.analysis.cell_proofs import prove_cell
+from transformer.analysis.figure_proofs import prove_comparison, prove_distribution, prove_output
 from transformer.analysis.proofs import Proof, agree
 from transformer.analysis.weight_proofs import prove_weights
-from transformer.attention import MultiHeadAttention
 from transformer.inspection import KIND_SITES, AttentionKind, Comparison, Inspection
 from transformer.lab import Lab
 from transformer.taps import Address
@@ -91,13 +91,17 @@ def prove_cell_of(scene: Scene, query: int, key: int) -> None:
     def run() -> Iterable[Proof]:
         lab, kind = scene.lab, scene.view.kind
         cell = loading.get_cell(lab, scene.inspection, kind, scene.layer, scene.head, query, key)
-        stack, block = KIND_SITES[kind]
-        attention = lab.model.get_submodule(f"{stack}.layers.{scene.layer}.{block}_attention")
-        assert isinstance(attention, MultiHeadAttention) and Address(stack, scene.layer, block) == attention.address
-        weight, bias = (p.detach().numpy() for p in (attention.output.weight, attention.output.bias))
-        shown = scene.inspection.attention(kind).weights[scene.layer, scene.head, query, key]
-        yield agree("The weight is the picture's", cell.weights[cell.key], shown, 0, "bit by bit")
-        yield from prove_cell(cell, weight, bias)
+        seen, (stack, block) = scene.inspection, KIND_SITES[kind]
+        yield from prove_cell(
+            lab.model,
+            seen.source_ids,
+            seen.interventions,
+            dict(seen.forced),
+            address=Address(stack, scene.layer, block),
+            query=query,
+            cell=cell,
+            shown=seen.attention(kind).weights[scene.layer, scene.head, query],
+        )
 
     badge(run, key="proof-cell")
 

@@ -12,7 +12,6 @@ import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.analysis.cell import Cell
 from transformer.analysis.proofs import Proof, agree
 from transformer.interventions import Intervention, MaskOff, compile_interventions
 from transformer.model import Transformer
@@ -88,41 +87,6 @@ def prove_distribution(
             f"{len(shares):,} probabilities summed; distance from 1",
         ),
         agree("They are the model's, given what it has read so far", shares, np.exp(again), 1e-4, _READ_AGAIN),
-    )
-
-
-def prove_cell(
-    cell: Cell, weight: Float[ndarray, "d_model d_model"], bias: Float[ndarray, "d_model"]
-) -> tuple[Proof, ...]:
-    """The cell's sum, term by term; `weight` and `bias` are those of its block's W_O."""
-    size = len(cell.v)
-    columns = weight[:, cell.head * size : (cell.head + 1) * size].astype(np.float64)
-    attended = float(cell.weights[cell.key]) * cell.reached
-    contribution = [attended * math.fsum(row * cell.v.astype(np.float64)) for row in columns]
-    dot = math.fsum(float(a) * float(b) for a, b in zip(cell.q, cell.k, strict=True))
-    length = math.fsum(float(value) ** 2 for value in cell.output)
-    shares = [cell.share, cell.bias_share]
-    again = [
-        math.fsum(a * float(b) for a, b in zip(contribution, cell.output, strict=True)) / length if length else 0.0,
-        math.fsum(float(a) * float(b) for a, b in zip(bias, cell.output, strict=True)) / length if length else 0.0,
-    ]
-    whole = float(cell.shares.sum()) + cell.bias_share + cell.rest_share
-    return (
-        agree("The products sum to q · k", cell.dot, dot, 1e-9, "multiplied and summed again, exactly rounded"),
-        agree(
-            "The contribution is α · v W_O",
-            cell.contribution,
-            contribution,
-            1e-6,
-            f"this head's {size} columns of W_O times its value, row by row",
-        ),
-        agree("Its share and the bias's are their projections on the output", shares, again, 1e-6, "projected again"),
-        Proof(
-            "All shares together are the whole output",
-            abs(whole - 1) if length else 0.0,
-            1e-6,
-            "shares of all heads and keys, of the bias and of what a switch put there, summed; distance from 1",
-        ),
     )
 
 
