@@ -103,6 +103,14 @@ def test_a_road_may_leave_a_road():
     assert at.query_params["road"] == "2"
 
 
+@pytest.mark.parametrize("roads_as", ["lines", "tree", "pair"])
+def test_the_badge_of_the_roads_checks_every_one(roads_as):
+    at = steps(roads="1:5;2:7", road="1", roads_as=roads_as)
+    at.session_state["proof-road"] = True
+    said = texts(checked(at.run()))
+    assert "**3 checks, run just now: all hold.**" in said and all(f"**Road {n}\\: Each" in said for n in (1, 2))
+
+
 def test_a_beginning_is_forced():
     at = steps()
     at = checked(at.text_input(key="begin").set_value("d c").run())
