@@ -26,13 +26,16 @@ def comparison(lab):
     return lab.compare(TEXT, SWITCHES)
 
 
-def read_again(lab, comparison, switches, tap=None):
-    """Logits of the original output under switches, in float64."""
-    seen = comparison.before
-    taps = chain(compile_interventions(lab.resolved(switches), lab.model), tap)
-    target = torch.tensor([[lab.model.config.bos_id, *seen.target_ids[:-1]]])
-    with torch.no_grad():
-        return lab.model(torch.tensor([seen.source_ids]), target, tap=taps)[0].double().tolist()
+def read_again(lab, comparison, switches):
+    """The next token's logits after each prefix of the original output, in float64, and what its pass recorded."""
+    seen, tap, found = comparison.before, compile_interventions(lab.resolved(switches), lab.model), []
+    for step in range(len(seen.target_ids)):
+        recorder = Recorder(lambda site: site.tensor == "weights")
+        prefix = torch.tensor([[lab.model.config.bos_id, *seen.target_ids[:step]]])
+        with torch.no_grad():
+            logits = lab.model(torch.tensor([seen.source_ids]), prefix, tap=chain(tap, recorder))
+        found.append((logits[0, -1].double().tolist(), recorder.recording))
+    return found
 
 
 def distribution(logits):
@@ -42,8 +45,8 @@ def distribution(logits):
 
 
 def test_probabilities_and_divergence_are_what_loops_over_the_vocabulary_say(lab, comparison):
-    p = [distribution(row) for row in read_again(lab, comparison, ())]
-    q = [distribution(row) for row in read_again(lab, comparison, SWITCHES)]
+    p = [distribution(logits) for logits, _ in read_again(lab, comparison, ())]
+    q = [distribution(logits) for logits, _ in read_again(lab, comparison, SWITCHES)]
     for step, token in enumerate(comparison.before.target_ids):
         assert comparison.forced_before[step] == pytest.approx(p[step][token], abs=1e-6)
         assert comparison.forced_after[step] == pytest.approx(q[step][token], abs=1e-6)
@@ -56,14 +59,24 @@ def test_on_its_own_prefixes_the_original_output_has_the_probabilities_that_it_w
     np.testing.assert_allclose(comparison.forced_before, comparison.before.probabilities, atol=1e-5)
 
 
+@pytest.mark.parametrize("switches", [SWITCHES, [MaskOff("causal")], [HeadsOff("decoder", 0, "self", (1,))]], ids=str)
+def test_as_long_as_the_words_before_are_the_same_both_ways_of_reading_agree(lab, switches):
+    comparison = lab.compare(TEXT, switches)
+    before, after = comparison.before, comparison.after
+    for step, token in enumerate(before.target_ids):
+        if before.target_ids[:step] != after.target_ids[:step]:
+            break
+        assert comparison.forced_after[step] == pytest.approx(math.exp(after.log_probs[step, token]), abs=1e-6)
+
+
 def test_attention_before_and_after_stand_on_the_same_prefixes(lab, comparison):
     shift = lab.attention_shift(comparison)
     for switches, found in (((), shift.before), (SWITCHES, shift.after)):
-        recorder = Recorder(lambda site: site.tensor == "weights")
-        read_again(lab, comparison, switches, recorder)
+        recordings = [recording for _, recording in read_again(lab, comparison, switches)]
         for kind, (stack, block) in KIND_SITES.items():
-            recorded = recorder.recording[f"{stack}.0.{block}.weights"][0].numpy()
-            np.testing.assert_array_equal(found[kind].weights[0], recorded)
+            recorded = [recording[f"{stack}.0.{block}.weights"][0].numpy() for recording in recordings]
+            again = np.stack([each[:, -1] for each in recorded], axis=1) if kind == "cross" else recorded[-1]
+            np.testing.assert_allclose(found[kind].weights[0], again, atol=1e-6)
             assert found[kind].keys == comparison.before.attention(kind).keys
     for kind in KIND_SITES:
         np.testing.assert_allclose(shift.before[kind].weights, comparison.before.attention(kind).weights, atol=1e-5)

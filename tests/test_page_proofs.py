@@ -130,3 +130,10 @@ def test_a_corrupted_difference_turns_its_check_red(monkeypatch):
     monkeypatch.setattr(Lab, "attention_shift", attention_shift)
     at = proved("attention", "proof-difference", model=PRONOUNS, text=WIDE, switch=SWITCHES)
     assert "**2 of 4 checks fail.**" in texts(at) and verdicts(at) == (2, 2)
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+def test_without_the_causal_mask_both_sides_are_proved_on_the_same_prefixes(kind):
+    for key in ("proof-difference", "proof-compared"):
+        at = proved("attention", key, model=REVERSE, text="a b c", switch="mask:causal", kind=kind)
+        assert verdicts(at)[1] == 0 and verdicts(at)[0] > 2

@@ -27,7 +27,7 @@ from transformer.analysis.weight_proofs import prove_weights
 from transformer.attention_edits import CellOff, RowSet
 from transformer.decoding import Constraints, greedy, teacher_forced_log_probs
 from transformer.interventions import HeadsOff, MaskOff, compile_interventions
-from transformer.lab import _last_pass, _rows_of_steps, _whole_pass
+from transformer.lab import _newest_rows, _of_pass
 from transformer.taps import Site
 
 SOURCE = [5, 9, 4, 7, 11, 2]
@@ -59,11 +59,12 @@ def recorded(model, switches, forced):
         )
     )
     c, source, out = model.config, ("",) * len(SOURCE), ("",) * len(steps)
-    of_self = _last_pass if model.needs_recomputation(tap) else _rows_of_steps
+    recordings = [step.recording for step in steps]
+    last, rows = recordings[-1], (recordings, "decoder_self", c.n_decoder_layers, out, out)
     return {
-        "encoder_self": _whole_pass(steps[0], "encoder_self", c.n_encoder_layers, source, source),
-        "decoder_self": of_self(steps, "decoder_self", c.n_decoder_layers, out, out),
-        "cross": _rows_of_steps(steps, "cross", c.n_decoder_layers, out, source),
+        "encoder_self": _of_pass(recordings[0], "encoder_self", c.n_encoder_layers, source, source),
+        "decoder_self": _of_pass(last, *rows[1:]) if model.needs_recomputation(tap) else _newest_rows(*rows),
+        "cross": _newest_rows(recordings, "cross", c.n_decoder_layers, out, source),
     }, [int(step.tokens[0]) for step in steps]
 
 

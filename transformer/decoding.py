@@ -289,10 +289,33 @@ def teacher_forced_log_probs(
     *,
     tap: Tap | None = None,
 ) -> Float[Tensor, "batch target vocab"]:
-    """Log-probabilities of every token at each position of `target` (no bos), given the tokens of `target` before."""
+    """Log-probabilities of every token at each position of `target` (no bos), all from one pass.
+
+    Each position is given the tokens of `target` before it; without a causal mask, in model or by tap, those after it
+    too, among them the one that it is to predict: see `log_probs_on_prefixes`.
+    """
     bos = target.new_full((target.size(0), 1), model.config.bos_id)
     logits = model(source, torch.cat((bos, target[:, :-1]), dim=1), source_mask, tap=tap)
     return logits.log_softmax(dim=-1)
+
+
+def log_probs_on_prefixes(
+    model: Transformer,
+    source: Int[Tensor, "batch source"],
+    target: Int[Tensor, "batch target"],
+    source_mask: Bool[Tensor, "batch source"] | None = None,
+    *,
+    tap: Tap | None = None,
+) -> Float[Tensor, "batch target vocab"]:
+    """Log-probabilities of every token at each position of `target` (no bos), given the tokens before it and no others.
+
+    Where model or tap let a position see later ones, each comes from a pass over what stands before it, as in decoding.
+    """
+    if not model.needs_recomputation(tap):
+        return teacher_forced_log_probs(model, source, target, source_mask, tap=tap)
+    ends = range(1, target.size(1) + 1)
+    rows = [teacher_forced_log_probs(model, source, target[:, :end], source_mask, tap=tap)[:, -1] for end in ends]
+    return torch.stack(rows, dim=1)
 
 
 def _until(ids: list[int], ends: tuple[int, ...]) -> list[int]:

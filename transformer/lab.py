@@ -19,7 +19,7 @@ from transformer.analysis.leaks import EmptyRow, Forcing, Leak, is_forcing_hones
 from transformer.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
 from transformer.config import DecodeConfig
 from transformer.data import encode_sources
-from transformer.decoding import Constraints, Step, greedy, teacher_forced_log_probs
+from transformer.decoding import Constraints, greedy, log_probs_on_prefixes
 from transformer.inspection import KIND_SITES, Attention, AttentionKind, AttentionShift, Comparison, Inspection
 from transformer.interventions import (
     Copied,
@@ -117,6 +117,7 @@ class Lab:
                 record=_attention_sites,
             )
         )
+        recordings = [step.recording for step in steps if step.recording is not None]
         target = [int(step.tokens[0]) for step in steps]
         source_ids = source[0].tolist()
         names = [self.tokenizer.piece(token) for token in target]
@@ -132,11 +133,13 @@ class Lab:
             target_tokens=tuple(names),
             source_ids=tuple(source_ids),
             target_ids=tuple(target),
-            encoder_self=_whole_pass(steps[0], "encoder_self", config.n_encoder_layers, source_tokens, source_tokens),
-            decoder_self=(_rows_of_steps if cached else _last_pass)(
-                steps, "decoder_self", config.n_decoder_layers, inputs, inputs
+            encoder_self=_of_pass(recordings[0], "encoder_self", config.n_encoder_layers, source_tokens, source_tokens),
+            decoder_self=(
+                _newest_rows(recordings, "decoder_self", config.n_decoder_layers, inputs, inputs)
+                if cached
+                else _of_pass(recordings[-1], "decoder_self", config.n_decoder_layers, inputs, inputs)
             ),
-            cross=_rows_of_steps(steps, "cross", config.n_decoder_layers, tuple(names), source_tokens),
+            cross=_newest_rows(recordings, "cross", config.n_decoder_layers, tuple(names), source_tokens),
             log_probs=torch.cat([step.log_probs for step in steps]).numpy(),
             interventions=specs,
             cached=cached,
@@ -175,9 +178,9 @@ class Lab:
         return self._encode([text])[0].size(1)
 
     def without_switches(self, seen: Inspection) -> Float[ndarray, "step vocab"]:
-        """What an inspection's output would have got without its switches: log-probabilities, teacher-forced."""
+        """What an inspection's output would have got without its switches: log-probabilities on the same prefixes."""
         source, target = torch.tensor([seen.source_ids]), torch.tensor([seen.target_ids])
-        return teacher_forced_log_probs(self.model, source, target)[0].numpy()
+        return log_probs_on_prefixes(self.model, source, target)[0].numpy()
 
     def cell(self, seen: Inspection, kind: AttentionKind, layer: int, head: int, query: int, key: int) -> Cell:
         """One cell of an inspection of this model taken apart; ValueError for a cell that does not exist."""
@@ -215,8 +218,8 @@ class Lab:
         tap = compile_interventions(after.interventions, self.model)
         base = compile_interventions(before.interventions, self.model)
         source, target = torch.tensor([before.source_ids]), torch.tensor([before.target_ids])
-        p = teacher_forced_log_probs(self.model, source, target, tap=base)[0].double()
-        q = teacher_forced_log_probs(self.model, source, target, tap=tap)[0].double()
+        p = log_probs_on_prefixes(self.model, source, target, tap=base)[0].double()
+        q = log_probs_on_prefixes(self.model, source, target, tap=tap)[0].double()
         chosen = target[0][:, None]
         return Comparison(
             before=before,
@@ -237,17 +240,28 @@ class Lab:
     def attention_on(
         self, seen: Inspection, interventions: Iterable[Intervention]
     ) -> Mapping[AttentionKind, Attention]:
-        """All attention under some switches while an inspection's output is read again, teacher-forced."""
+        """All attention under some switches while an inspection's output is read again, teacher-forced.
+
+        Where a position may see later ones, the output is read prefix by prefix, as it was written: `cross` has each
+        prefix's newest row, `decoder_self` the last prefix's whole pass.
+        """
         config = self.model.config
-        recorder = Recorder(_attention_sites)
         tap = compile_interventions(self.resolved(interventions), self.model)
-        target = torch.tensor([[config.bos_id, *seen.target_ids[:-1]]])
-        self.model(torch.tensor([seen.source_ids]), target, tap=chain(tap, recorder))
+        source, target = torch.tensor([seen.source_ids]), torch.tensor([[config.bos_id, *seen.target_ids[:-1]]])
+        one_by_one = self.model.needs_recomputation(tap)
+        recordings = []
+        for end in range(1 if one_by_one else target.size(1), target.size(1) + 1):
+            recorder = Recorder(_attention_sites)
+            self.model(source, target[:, :end], tap=chain(tap, recorder))
+            recordings.append(recorder.recording)
         layers = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}
         found: dict[AttentionKind, Attention] = {}
         for kind, (stack, _) in KIND_SITES.items():
             shown = seen.attention(kind)
-            found[kind] = _of_pass(recorder.recording, kind, layers[stack], shown.queries, shown.keys)
+            if kind == "cross" and one_by_one:
+                found[kind] = _newest_rows(recordings, kind, layers[stack], shown.queries, shown.keys)
+            else:
+                found[kind] = _of_pass(recordings[-1], kind, layers[stack], shown.queries, shown.keys)
         return found
 
     def _encode(self, texts: Sequence[str]) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
@@ -269,17 +283,6 @@ def _site(kind: AttentionKind, layer: int, tensor: str) -> Site:
     return Site(stack, layer, block, tensor)
 
 
-def _recording(step: Step) -> Recording:
-    assert step.recording is not None, "inspection always records"
-    return step.recording
-
-
-def _whole_pass(
-    step: Step, kind: AttentionKind, n_layers: int, queries: tuple[str, ...], keys: tuple[str, ...]
-) -> Attention:
-    return _of_pass(_recording(step), kind, n_layers, queries, keys)
-
-
 def _of_pass(
     recording: Recording, kind: AttentionKind, n_layers: int, queries: tuple[str, ...], keys: tuple[str, ...]
 ) -> Attention:
@@ -288,24 +291,21 @@ def _of_pass(
     return _read_only(Attention(kind, torch.stack(weights).numpy(), torch.stack(masks).numpy(), queries, keys))
 
 
-def _last_pass(
-    steps: Sequence[Step], kind: AttentionKind, n_layers: int, queries: tuple[str, ...], keys: tuple[str, ...]
+def _newest_rows(
+    recordings: Sequence[Recording],
+    kind: AttentionKind,
+    n_layers: int,
+    queries: tuple[str, ...],
+    keys: tuple[str, ...],
 ) -> Attention:
-    return _whole_pass(steps[-1], kind, n_layers, queries, keys)
-
-
-def _rows_of_steps(
-    steps: Sequence[Step], kind: AttentionKind, n_layers: int, queries: tuple[str, ...], keys: tuple[str, ...]
-) -> Attention:
-    """Row t is the newest query of step t; keys that did not exist at that step stay 0 and disallowed."""
-    n_heads = _recording(steps[0])[_site(kind, 0, "weights")].size(1)
+    """Row t is the newest query of recording t; keys that did not exist then stay 0 and disallowed."""
+    n_heads = recordings[0][_site(kind, 0, "weights")].size(1)
     weights = np.zeros((n_layers, n_heads, len(queries), len(keys)), dtype=np.float32)
     mask = np.zeros((n_layers, len(queries), len(keys)), dtype=bool)
     for layer in range(n_layers):
         at_weights, at_mask = _site(kind, layer, "weights"), _site(kind, layer, "mask")
-        for row, step in enumerate(steps):
-            recorded = _recording(step)[at_weights][0, :, -1]
-            allowed = _recording(step)[at_mask][0, 0, -1]
+        for row, recording in enumerate(recordings):
+            recorded, allowed = recording[at_weights][0, :, -1], recording[at_mask][0, 0, -1]
             weights[layer, :, row, : recorded.size(-1)] = recorded.numpy()
             mask[layer, row, : allowed.size(-1)] = allowed.numpy()
     return _read_only(Attention(kind, weights, mask, queries, keys))

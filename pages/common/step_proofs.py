@@ -11,7 +11,7 @@ from pages.common.scene import Scene
 from pages.common.step_loading import validation_pairs
 from transformer.analysis.draws import Draw, Drawn
 from transformer.analysis.exposure import AtPosition, TwoReadings, exposure
-from transformer.analysis.figure_proofs import one_pass_log_probs, prove_distribution, slow_log_probs
+from transformer.analysis.figure_proofs import prove_distribution, slow_log_probs
 from transformer.analysis.inside import Inside
 from transformer.analysis.proofs import Proof, agree
 from transformer.beam import Hypothesis
@@ -117,7 +117,7 @@ def prove_readings(scene: Scene, seen: TwoReadings) -> None:
     def run() -> Iterable[Proof]:
         model, source, switches = scene.lab.model, scene.inspection.source_ids, scene.view.switches
         ids = list(seen.reference)
-        rows = one_pass_log_probs(model, source, ids, switches)
+        rows = slow_log_probs(model, source, ids, switches)
         how = "the reference read again in double precision, on the explicit path, without a cache"
         claim = "Teacher-forced, a token's loss is −ln p after the reference's words"
         yield agree(claim, seen.forced_loss, -rows[np.arange(len(ids)), ids], 1e-3, how)

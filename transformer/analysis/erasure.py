@@ -16,7 +16,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from transformer.decoding import teacher_forced_log_probs
+from transformer.decoding import log_probs_on_prefixes
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model import Transformer
 from transformer.taps import Site, Tap, chain
@@ -116,13 +116,5 @@ def _chosen(
     source = torch.tensor(list(map(list, sources)))
     real = torch.ones_like(source, dtype=torch.bool)
     ids = torch.tensor([list(target)]).expand(len(sources), -1)
-    if model.needs_recomputation(tap):
-        rows = [teacher_forced_log_probs(model, source, ids[:, :n], real, tap=tap)[:, -1] for n in _lengths(ids)]
-        found = torch.stack(rows, dim=1)
-    else:
-        found = teacher_forced_log_probs(model, source, ids, real, tap=tap)
+    found = log_probs_on_prefixes(model, source, ids, real, tap=tap)
     return found.gather(2, ids[..., None])[..., 0].double()
-
-
-def _lengths(ids: Tensor) -> range:
-    return range(1, ids.size(1) + 1)

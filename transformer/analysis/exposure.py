@@ -16,7 +16,7 @@ from torch import Tensor
 
 from transformer.analysis.lengths import Z95
 from transformer.data import Batch, pair_batches
-from transformer.decoding import greedy, teacher_forced_log_probs
+from transformer.decoding import greedy, log_probs_on_prefixes
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model import Transformer
 from transformer.pairs import Pair
@@ -88,7 +88,7 @@ def two_readings(
     ids, target = torch.tensor([source]), torch.tensor([reference])
     steps = list(greedy(model, ids, max_length=longest, tap=tap))
     free = torch.cat([step.log_probs for step in steps])[: len(reference)]
-    forced = teacher_forced_log_probs(model, ids, target, tap=tap)[0]
+    forced = log_probs_on_prefixes(model, ids, target, tap=tap)[0]
     lost = torch.full((len(reference),), math.nan, dtype=forced.dtype)
     lost[: len(free)] = -free.gather(1, target[0, : len(free), None])[:, 0]
     return TwoReadings(
@@ -124,7 +124,7 @@ def exposure(
 def _measured(model: Transformer, batch: Batch, tap: Tap | None) -> list[tuple[ndarray, ndarray, ndarray, ndarray]]:
     """For each sentence: losses and hits, teacher-forced and free-running; NaN past the end of the own output."""
     target, real = batch.target_out, batch.target_mask
-    forced = teacher_forced_log_probs(model, batch.source, target, batch.source_mask, tap=tap)
+    forced = log_probs_on_prefixes(model, batch.source, target, batch.source_mask, tap=tap)
     losses = torch.full(target.shape, math.nan, dtype=forced.dtype)
     hits = torch.zeros_like(real)
     ended = torch.zeros(len(target), dtype=torch.bool)

@@ -47,7 +47,7 @@ def prove_comparison(
     kl_divergence: Float[ndarray, "step"],
 ) -> tuple[Proof, ...]:
     """That an output's tokens have these probabilities without and with the switches, and this divergence between."""
-    p, q = (one_pass_log_probs(model, source, target, specs) for specs in ((), switches))
+    p, q = (slow_log_probs(model, source, target, specs) for specs in ((), switches))
     each, ids = np.arange(len(target)), list(target)
     divergences = [math.fsum(np.exp(a) * (a - b)) for a, b in zip(p, q, strict=True)]
     return (

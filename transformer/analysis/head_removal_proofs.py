@@ -24,7 +24,7 @@ from transformer.analysis.trials import Means
 from transformer.analysis.validation_effects import LEVEL, RESAMPLES, ValidationEffects, resamples
 from transformer.attention import MultiHeadAttention
 from transformer.data import pair_batches
-from transformer.decoding import greedy, teacher_forced_log_probs, translate_ids
+from transformer.decoding import greedy, log_probs_on_prefixes, translate_ids
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model import Transformer
 from transformer.pairs import Pair
@@ -168,13 +168,7 @@ def forced(
     tap = compile_interventions(switches, precise)
     tap = tap if also is None else chain(tap, also)
     ids = torch.tensor([list(source)])
-    ends = range(1, len(target) + 1) if precise.needs_recomputation(tap) else [len(target)]
-    with torch.no_grad():
-        passes = [
-            teacher_forced_log_probs(precise, ids, torch.tensor([list(target)[:end]]), real, tap=tap) for end in ends
-        ]
-    rows = passes[0][0] if len(passes) == 1 else torch.stack([found[0, -1] for found in passes])
-    return rows.numpy()
+    return log_probs_on_prefixes(precise, ids, torch.tensor([list(target)]), real, tap=tap)[0].numpy()
 
 
 def _moved(effects: Sequence[OutputEffect]) -> list[float]:
@@ -229,7 +223,7 @@ def _losses(
 def _bootstrapped(moved: Float[ndarray, "pair"], lengths: Float[ndarray, "pair"]) -> list[float]:
     """Each sample's mean, its pairs spelt out as often as they were drawn."""
     items = np.arange(len(moved))
-    drawn = [np.repeat(items, counts) for counts in resamples(len(moved))]
+    drawn = (np.repeat(items, counts) for some in resamples(len(moved)) for counts in some)
     return [float(moved[sample].sum() / lengths[sample].sum()) for sample in drawn]
 
 
