@@ -16,17 +16,18 @@ scene = controls.frame(
 show_reading(scene)
 controls.switch_chips(scene)
 here, said = place(scene, chosen)
+walk = get_walk(scene, here.step)
 with st.container(key="walkthrough"):
     left, right = st.columns([4, 5], gap="medium")
 with left, st.container(key="walkthrough-map-frame"):
     show_map(scene, here)
     with st.container(horizontal=True):
-        prove_map(scene, get_walk(scene))
-        take_map_away(scene, here, get_walk(scene))
+        prove_map(scene, walk)
+        take_map_away(scene, here, walk)
     controls.switch_popover(scene)
 with right:
     walk_on(scene, here, where="above")
     choose_place(scene, here)
     controls.say(*said, *controls.problems("layer", "head"))
-    take_station_away(scene, here, show_station(scene, here, get_walk(scene)))
+    take_station_away(scene, here, walk, show_station(scene, here, walk))
     walk_on(scene, here, where="below")

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from page_models import CLASSIC, PRONOUNS, checked, open_page, save_untrained, texts
@@ -18,6 +19,7 @@ from transformer.analysis.stations import Station, stations
 from transformer.checkpoint import save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.figures.station_map import WIDTH
+from transformer.interventions import parse_intervention
 from transformer.lab import load
 from transformer.model import Transformer
 from transformer.settings import Settings
@@ -193,12 +195,67 @@ def test_a_model_without_a_station_of_the_link_says_so():
     assert ghosts == ["no positions", "no positions"]
 
 
+WROTE, ODDS = "They are the weights that wrote the output", "They are the probabilities that wrote the output"
+
+
 @pytest.mark.parametrize("switch", ["off:decoder.0.cross:1", "mask:causal"])
-def test_the_whole_map_and_the_weights_of_a_station_are_proved(switch):
-    at = proved(walkthrough(station="decoder.cross.weights", switch=switch), "proof-map", "proof-station")
+@pytest.mark.parametrize(("block", "kind"), [("cross", "cross"), ("self", "decoder_self")])
+def test_the_whole_map_and_the_weights_of_a_station_are_proved(switch, block, kind):
+    at = walkthrough(station=f"decoder.{block}.weights", kind=kind, switch=switch, step="2")
+    at = proved(at, "proof-map", "proof-station")
     assert "Every station's equation gives what the pass computed" in texts(at)
     assert "Recording does not change the pass" in texts(at) and ":red[" not in texts(at)
-    assert ("They are the weights that wrote the output" in texts(at)) == (switch != "mask:causal")
+    assert texts(at).count(WROTE) == 2 and ODDS in texts(at)
+    assert ("Step 2’s own pass" in texts(at)) == (switch == "mask:causal")
+
+
+@pytest.mark.parametrize("step", [0, 2, 5])
+@pytest.mark.parametrize(
+    ("model", "text", "switches"),
+    [(PRONOUNS, CLASSIC, ["mask:causal"]), ("bare", "a b c d", [])],
+    ids=["lifted", "bare"],
+)
+def test_without_a_causal_mask_each_step_is_shown_in_its_own_pass(model, text, switches, step):
+    lab = load(model)
+    seen = lab.inspect(text, map(parse_intervention, switches))
+    at = open_page(
+        "walkthrough", model=model, text=text, station="decoder.probabilities", step=str(step), switch=switches
+    )
+    assert f"with probability **{number(float(seen.probabilities[step]))}**" in texts(at)
+    before = {0: "the start mark alone, none after", 2: "the 2 tokens written before it, none after"}
+    assert before.get(step, "the 5 tokens written before it, none after") in texts(at)
+    assert ":red[" not in (proof := texts(proved(at))) and ODDS in proof and f"step {step} of the decoding" in proof
+
+
+def test_the_words_of_the_mask_say_what_the_pass_did():
+    at = walkthrough(station="decoder.self.masked", kind="decoder_self", switch="mask:causal", step="3")
+    assert "No token may look at a later one" not in texts(at) and "nothing is closed here" in texts(at)
+    assert "lifted the **causal mask**" in texts(at) and "masked self-attention" not in texts(at)
+    assert "Masked multi-head attention" not in [frame["label"] for frame in the_map(at)["frames"]]
+    at = walkthrough(station="decoder.self.masked", kind="decoder_self", switch="forbid:decoder.0.self:3,1", layer="0")
+    assert "No token may look at a later one" in texts(at) and "Closed by a switch: 1 cell." in texts(at)
+    assert "Masked multi-head attention" in [frame["label"] for frame in the_map(at)["frames"]]
+    at = walkthrough(station="encoder.self.masked", switch="forbid:encoder.0.self:3,1", layer="0")
+    assert "every cell stays open" not in texts(at) and "Closed by a switch: 1 cell." in texts(at)
+
+
+@pytest.mark.parametrize("switch", ["off:decoder.0.cross:1", "mask:causal"])
+@pytest.mark.parametrize(
+    ("station", "claim"), [("decoder.cross.weights", WROTE), ("decoder.probabilities", ODDS)], ids=["weights", "odds"]
+)
+def test_an_inspection_that_is_not_of_this_pass_turns_the_badges_red(monkeypatch, switch, station, claim):
+    from pages.common import loading
+
+    honest = loading.get_inspection
+
+    def get_inspection(*arguments):
+        seen = honest(*arguments)
+        cross = replace(seen.cross, weights=seen.cross.weights + np.float32(0.001))
+        return replace(seen, cross=cross, log_probs=seen.log_probs + np.float32(0.001))
+
+    monkeypatch.setattr(loading, "get_inspection", get_inspection)
+    at = proved(walkthrough(station=station, kind="cross", switch=switch, step="1"), "proof-map", "proof-station")
+    assert texts(at).count(f":red[**{claim}.**]") == 2
 
 
 def test_a_pass_whose_numbers_are_wrong_turns_map_and_station_red(monkeypatch):

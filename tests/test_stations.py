@@ -7,6 +7,7 @@ import pytest
 import torch
 from random_models import random_ids, random_model
 
+from transformer.activation_copy import Copied
 from transformer.analysis.own_source import LONGEST, lines_of, snippets_of
 from transformer.analysis.stations import Station, missing_stations, n_layers, sites_of, stations
 from transformer.analysis.walkthrough import EXACT, open_station
@@ -14,6 +15,7 @@ from transformer.analysis.whole_pass import record_pass
 from transformer.attention_edits import BlockOff, CellOff, RowSet
 from transformer.decoding import greedy
 from transformer.interventions import HeadsOff, MaskOff, PositionsChanged, ResidualOff, compile_interventions
+from transformer.taps import Site
 
 KINDS = {
     "the paper's": {},
@@ -145,14 +147,71 @@ def test_a_switch_is_marked_where_it_acts_and_the_equations_still_hold(spec):
     assert {layer for layer, _, _ in marked} == {site.layer or 0 for site in sites}
 
 
-def test_without_a_causal_mask_only_the_last_step_is_compared_with_the_decoding():
+LATER = {"lifted": ({}, (MaskOff("causal"),)), "never there": ({"causal_mask": False}, ())}
+
+
+@pytest.mark.parametrize("kind", LATER)
+def test_where_later_tokens_are_seen_each_steps_own_pass_has_the_numbers_of_the_decoding(kind):
+    parts, switches = LATER[kind]
+    model = random_model(**parts)
+    source = [7, 9, 11, 2]
+    steps = list(
+        greedy(
+            model,
+            torch.tensor([source]),
+            max_length=5,
+            tap=compile_interventions(switches, model),
+            record=lambda site: site.stack == "decoder",
+        )
+    )
+    log_probs = torch.cat([step.log_probs for step in steps]).numpy()
+    target = [int(step.tokens[0]) for step in steps]
+    assert len(target) > 2
+    softmax = Station("decoder", None, "probabilities")
+    for index, step in enumerate(steps):
+        walk = record_pass(model, source, target, switches, log_probs=log_probs, source_again=source, step=index)
+        assert walk.sees_later and walk.last == index and len(walk.inputs) == index + 1
+        for site, decoded in step.recording.items():
+            mine = walk.taken[site][-1] if site.tensor == "logits" else walk.taken[site]
+            np.testing.assert_allclose(mine, decoded[0], atol=1e-6, err_msg=str(site))
+        np.testing.assert_array_equal(walk.taken[Site.parse("decoder.logits")][-1], step.row_logits[0])
+        assert all(found.proof.holds for found in opened(model, walk))
+        (shown,) = open_station(model, walk, softmax).comes_out
+        assert abs(float(shown.values[index, target[index]]) - np.exp(log_probs[index, target[index]])) < 1e-6
+    whole = record_pass(model, source, target, switches, log_probs=log_probs, source_again=source)
+    assert whole.inputs == walk.inputs  # nothing said: the last step's
+    earlier = open_station(model, whole, softmax).comes_out[0].values[0, target[0]]
+    assert abs(float(earlier) - np.exp(log_probs[0, target[0]])) > 1e-4  # why each step needs its own
+
+
+def test_a_step_that_does_not_exist_has_no_pass():
     model = random_model(causal_mask=False)
-    walk = walked(model)
+    log_probs = np.zeros((2, model.config.vocab_size), np.float32)
+    with pytest.raises(ValueError, match="step 2 does not exist: there are steps 0 to 1"):
+        record_pass(model, [5, 2], [7, 2], log_probs=log_probs, source_again=[5, 2], step=2)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        CellOff("decoder", 0, "cross", 2, 1),
+        RowSet("decoder", 0, "self", 1, 2, "uniform"),
+        PositionsChanged("decoder", "shift", 2),
+        PositionsChanged("decoder", "same", tokens=(1, 3)),
+        Copied(Site.parse("decoder.1.cross.heads"), 1, (), "another"),
+        Copied(Site.parse("decoder.0.self.k"), None, ((0, 2),), "another"),
+        Copied(Site.parse("decoder.0.ffn.output"), None, (), "another"),
+    ],
+    ids=str,
+)
+def test_every_other_switch_leaves_one_pass_for_all_steps(spec):
+    model = random_model()
+    if isinstance(spec, Copied):
+        spec = spec.filled(model, [9, 4, 12, 2])
+    walk = walked(model, (spec,))
+    assert not walk.sees_later
     found = open_station(model, walk, Station("decoder", None, "probabilities"))
-    assert walk.sees_later and "of the last step" in found.proof.how and found.proof.holds
-    assert not replace(walk, sees_later=False).sees_later
-    honest = open_station(model, replace(walk, sees_later=False), Station("decoder", None, "probabilities"))
-    assert not honest.proof.holds  # earlier steps did not see what this pass sees
+    assert "of all" in found.proof.how and found.proof.holds and found.proof.tolerance <= 1e-5
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,7 +9,7 @@ from pages.common.exports import Away, opening_lines, papered, take_away
 from pages.common.pictures import is_dark
 from pages.common.scene import Scene
 from pages.common.walkthrough_choices import Place, kind_of
-from pages.common.walkthrough_panel import strips_of
+from pages.common.walkthrough_panel import strips_of, tokens_of
 from transformer.analysis.station_map import draw_map, map_shapes
 from transformer.analysis.walkthrough import Opened, Shown
 from transformer.analysis.whole_pass import WholePass
@@ -18,7 +18,7 @@ from transformer.figures.station_map import map_figure
 from transformer.figures.tables import Table
 from transformer.figures.walkthrough import Strip, strips_figure
 
-_ROWS = {"source": "seen.source_tokens", "target": "seen.decoder_inputs"}
+_ROWS = {"source": "seen.source_tokens", "target": "seen.decoder_inputs[: len(walk.inputs)]"}
 
 
 def take_map_away(scene: Scene, place: Place, walk: WholePass) -> None:
@@ -26,12 +26,12 @@ def take_map_away(scene: Scene, place: Place, walk: WholePass) -> None:
     take_away(scene, "walkthrough", {"map": lambda: _map(scene, place, walk)}, key="take-map")
 
 
-def take_station_away(scene: Scene, place: Place, opened: Opened) -> None:
+def take_station_away(scene: Scene, place: Place, walk: WholePass, opened: Opened) -> None:
     """The popover under an opened station."""
-    take_away(scene, "walkthrough", {"station": lambda: _station(scene, place, opened)}, key="take-station")
+    take_away(scene, "walkthrough", {"station": lambda: _station(scene, place, walk, opened)}, key="take-station")
 
 
-def _station(scene: Scene, place: Place, opened: Opened) -> Away:
+def _station(scene: Scene, place: Place, walk: WholePass, opened: Opened) -> Away:
     shown = opened.comes_out[-1]
     strip, how = _strip(scene, place, shown)
     figure = strips_figure([replace(strip, name=hover_label(strip.name))], kind=kind_of(place), dark=is_dark())
@@ -41,7 +41,7 @@ def _station(scene: Scene, place: Place, opened: Opened) -> Away:
         "from transformer.figures.walkthrough import Strip, strips_figure",
     ]
     lines = [
-        *_walk_lines(scene, place, imports),
+        *_walk_lines(scene, place, walk, imports),
         f"shown = open_station(lab.model, walk, station, {layer}).comes_out[-1]",
         *how,
         f"figure = strips_figure([strip], kind={kind_of(place)!r})",
@@ -60,7 +60,7 @@ def _map(scene: Scene, place: Place, walk: WholePass) -> Away:
         "from transformer.figures.station_map import map_figure",
     ]
     lines = [
-        *_walk_lines(scene, place, imports),
+        *_walk_lines(scene, place, walk, imports),
         f"drawing = draw_map(lab.model, station, {layer}, seen.interventions)",
         f"numbers = map_shapes(lab.model, walk, drawing, {layer})",
         "figure = map_figure(drawing, numbers)",
@@ -72,18 +72,18 @@ def _map(scene: Scene, place: Place, walk: WholePass) -> Away:
     return Away(f"{scene.lab.name}-map-{_file_name(place)}", figure, (table,), "\n".join(lines))
 
 
-def _walk_lines(scene: Scene, place: Place, imports: Sequence[str]) -> list[str]:
+def _walk_lines(scene: Scene, place: Place, walk: WholePass, imports: Sequence[str]) -> list[str]:
     """The first lines of a program about the recorded pass: `walk` is the pass, `station` the chosen one."""
     needed = [
         "from transformer.analysis.stations import Station",
         "from transformer.analysis.whole_pass import record_pass",
     ]
-    station = place.station
+    station, step = place.station, f", step={walk.last}" * walk.sees_later
     return [
         *opening_lines(scene, [*imports, *needed]),
         "again = (*lab.tokenizer.encode(seen.text), lab.model.config.eos_id)",
         "ids = seen.source_ids, seen.target_ids, seen.interventions",
-        "walk = record_pass(lab.model, *ids, log_probs=seen.log_probs, source_again=again)",
+        f"walk = record_pass(lab.model, *ids, log_probs=seen.log_probs, source_again=again{step})",
         f"station = Station({station.stack!r}, {station.block!r}, {station.name!r})",
     ]
 
@@ -97,7 +97,7 @@ def _strip(scene: Scene, place: Place, shown: Shown) -> tuple[Strip, list[str]]:
     """The last thing that comes out, and the lines that make its strip."""
     if shown.columns == "id":
         tokens = _ROWS[shown.rows]
-        strip = Strip("ids", shown.values[:, 0], _tokens(scene, shown.rows), scale="plain")
+        strip = Strip("ids", shown.values[:, 0], tokens_of(scene, shown.rows, len(shown.values)), scale="plain")
         return strip, ["numbers = shown.values[:, 0]", f"strip = Strip('ids', numbers, {tokens}, scale='plain')"]
     (strip,) = strips_of(scene, place, [shown], chosen_row=False)
     if shown.columns == "vocab":
@@ -119,14 +119,9 @@ def _strip(scene: Scene, place: Place, shown: Shown) -> tuple[Strip, list[str]]:
 
 def _table(scene: Scene, place: Place, shown: Shown) -> Table:
     values = shown.values[place.head] if shown.values.ndim == 3 else shown.values
-    columns = _tokens(scene, shown.columns)
+    columns = tokens_of(scene, shown.columns, values.shape[1])
     if shown.columns == "vocab":
         columns = scene.lab.tokenizer.vocabulary()
     names = [f"{i} {token}" for i, token in enumerate(columns)] if columns else list(map(str, range(values.shape[1])))
-    rows = [f"{i} {token}" for i, token in enumerate(_tokens(scene, shown.rows))]
+    rows = [f"{i} {token}" for i, token in enumerate(tokens_of(scene, shown.rows, len(values)) or ())]
     return Table(shown.name, np.asarray(values), rows, names)
-
-
-def _tokens(scene: Scene, axis: str) -> tuple[str, ...]:
-    seen = scene.inspection
-    return {"source": seen.source_tokens, "target": seen.decoder_inputs}.get(axis, ())

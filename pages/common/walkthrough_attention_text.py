@@ -72,25 +72,29 @@ def _penalty(station: Station, config: ModelConfig) -> Told:
     )
 
 
-def _masked(station: Station, config: ModelConfig) -> Told:
-    causal = station.stack == "decoder" and station.block == "self"
-    if causal and config.causal_mask:
+def masked(station: Station, config: ModelConfig, *, lifted: bool, closed: int) -> Told:
+    """`lifted`: a switch took the causal mask away; `closed`: cells that switches closed here."""
+    title, open_ = "What may not be seen is closed", ", and nothing is closed here" * (not closed)
+    if (station.stack, station.block) != ("decoder", "self"):
+        says = (
+            "Here the mask would hide the empty places that make the sentences of a batch equally long. One sentence "
+            "alone has none" + ", so every cell stays open" * (not closed) + "."
+        )
+    elif lifted:
+        title = "Later tokens are not closed"
+        says = f"A switch has lifted the **causal mask**: every token of this pass sees the ones after it too{open_}."
+    elif config.causal_mask:
         says = (
             "No token may look at a later one: while the translation is written, later ones do not exist yet. Their "
             "scores become −∞, so that softmax gives them exactly 0."
         )
-    elif causal:
-        says = (
-            "This model was trained **without a causal mask**: every token may see the ones after it, and nothing is "
-            "closed here."
-        )
     else:
-        says = (
-            "Here the mask would hide the empty places that make the sentences of a batch equally long. One sentence "
-            "alone has none, so every cell stays open."
-        )
+        title = "Later tokens are not closed"
+        says = f"This model was trained **without a causal mask**: every token may see the ones after it{open_}."
+    if closed:
+        says += f" Closed by a switch: {closed} cell{'s' * (closed > 1)}."
     return Told(
-        "What may not be seen is closed",
+        title,
         says,
         r"S_{tj} + M_{tj}, \qquad M_{tj} = \begin{cases} 0 & \text{if } t \text{ may see } j \\ -\infty & \text{if not}"
         r" \end{cases}",
@@ -140,5 +144,5 @@ def _output(station: Station, config: ModelConfig) -> Told:
     )
 
 
-ATTENTION_TOLD = by_station(_qkv, _products, _scaled, _penalty, _masked, _weights, _context, _concat, _output)
-"""By the station's name."""
+ATTENTION_TOLD = by_station(_qkv, _products, _scaled, _penalty, _weights, _context, _concat, _output)
+"""By the station's name; the mask's words depend on the pass too: `masked`."""

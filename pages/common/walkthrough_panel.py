@@ -100,8 +100,11 @@ def walk_on(scene: Scene, place: Place, *, where: str) -> None:
 def show_station(scene: Scene, place: Place, walk: WholePass) -> Opened:
     """What happens at the chosen station, with its real numbers."""
     station, config = place.station, scene.lab.model.config
-    opened, words = open_station(scene.lab.model, walk, station, place.layer), told(station, config)
-    st.caption(_where(place))
+    opened = open_station(scene.lab.model, walk, station, place.layer)
+    lifted = walk.sees_later and config.causal_mask
+    words = told(station, config, lifted=lifted, closed=_closed_by_switches(opened, walk))
+    st.caption(_where(place, masked=not walk.sees_later))
+    _tell_pass(place, walk)
     st.markdown(f"##### {words.title}")
     st.markdown(words.says)
     comes_in = strips_of(scene, place, opened.comes_in, chosen_row=True)
@@ -121,9 +124,10 @@ def show_station(scene: Scene, place: Place, walk: WholePass) -> Opened:
 def _comes_out(scene: Scene, place: Place, opened: Opened) -> None:
     name = place.station.name
     if name == "ids":
-        tokens = scene.inspection.source_tokens if place.station.stack == "encoder" else scene.inspection.decoder_inputs
+        ids = opened.comes_out[0]
         st.caption(f"Comes out · {_shapes(opened.comes_out)}")
-        strip = Strip("id of each token in the vocabulary", opened.comes_out[0].values[:, 0], tokens, scale="plain")
+        tokens = tokens_of(scene, ids.rows, len(ids.values))
+        strip = Strip("id of each token in the vocabulary", ids.values[:, 0], tokens, scale="plain")
         _draw([strip], place, "walk-out")
         return
     st.caption(f"Comes out · {_shapes(opened.comes_out)}{_not_kept(opened)}")
@@ -159,8 +163,8 @@ def strips_of(scene: Scene, place: Place, values: Sequence[Shown], *, chosen_row
         before = None
         if shown.before is not None:
             before = shown.before[place.head] if shown.before.ndim == 3 else shown.before
-        columns = _tokens(scene, place, shown.columns)
-        rows = _tokens(scene, place, shown.rows)
+        columns = tokens_of(scene, shown.columns, array.shape[1])
+        rows = tokens_of(scene, shown.rows, array.shape[0])
         if chosen_row and not shown.every_row:
             if before is not None:
                 found.append(_strip(f"{shown.name}, as computed", before, shown, columns, place.row))
@@ -191,12 +195,13 @@ def _best(scene: Scene, place: Place, shown: Shown) -> Strip:
     return Strip(name, row[best], tokens, scale=_scale(shown))
 
 
-def _tokens(scene: Scene, place: Place, axis: str) -> Sequence[str] | None:
+def tokens_of(scene: Scene, axis: str, length: int) -> tuple[str, ...] | None:
+    """What stands at the rows or columns; of the output, as much as this pass has read. None where it is no token."""
     seen = scene.inspection
     if axis == "source":
         return seen.source_tokens
     if axis == "target":
-        return seen.decoder_inputs
+        return seen.decoder_inputs[:length]
     return None
 
 
@@ -226,13 +231,33 @@ def _step_name(scene: Scene, step: int) -> str:
     return f"{step} · reads {read}, writes {written}"
 
 
-def _where(place: Place) -> str:
+def _tell_pass(place: Place, walk: WholePass) -> None:
+    """Which pass is shown, where every step has one of its own."""
+    if walk.sees_later and place.station.stack == "decoder":
+        n = walk.last
+        before = f"the {n} token{'s' * (n > 1)} written before it" if n else "the start mark alone"
+        st.markdown(
+            f":orange[:material/layers:] **Step {n}’s own pass**: {before}, none after. Nothing hides later tokens, so "
+            "each step computed all rows anew; the step that is followed shows its own."
+        )
+
+
+def _closed_by_switches(opened: Opened, walk: WholePass) -> int:
+    """Cells that the mask of this station closes and the causal mask does not."""
+    station, allowed = opened.station, opened.comes_out[0].allowed
+    if station.name != "masked" or allowed is None:
+        return 0
+    causal = (station.stack, station.block) == ("decoder", "self") and not walk.sees_later
+    return int((~allowed & np.tri(*allowed.shape, dtype=bool)).sum() if causal else (~allowed).sum())
+
+
+def _where(place: Place, *, masked: bool) -> str:
     station = place.station
     parts = [station.stack.capitalize()]
     if station.in_layer and station.name != "layers":
         parts.append(f"layer {place.layer}")
     if station.block is not None:
-        parts.append(block_name(station))
+        parts.append(block_name(station, masked=masked))
     if station.per_head:
         parts.append(f"head {place.head}")
     return " · ".join(parts)

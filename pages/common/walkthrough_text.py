@@ -3,7 +3,7 @@
 Inside attention: walkthrough_attention_text.py. The short names of stations: transformer/analysis/station_names.py.
 """
 
-from pages.common.walkthrough_attention_text import ATTENTION_TOLD, Told
+from pages.common.walkthrough_attention_text import ATTENTION_TOLD, Told, masked
 from transformer.analysis.station_names import ACTIVATION_NAMES
 from transformer.analysis.stations import Station, by_station
 from transformer.config import ModelConfig
@@ -16,8 +16,11 @@ _ACTIVATIONS = {
 _LAYER_NORM = r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta"
 
 
-def told(station: Station, config: ModelConfig) -> Told:
-    """What is to be said of a station in this model."""
+def told(station: Station, config: ModelConfig, *, lifted: bool = False, closed: int = 0) -> Told:
+    """What is to be said of a station in this model; `lifted`: a switch took the causal mask away; `closed`: cells that
+    switches closed here."""
+    if station.name == "masked":
+        return masked(station, config, lifted=lifted, closed=closed)
     if station.block == "ffn" and station.name == "output":
         return _outer(config)
     return _TOLD[station.name](station, config)

@@ -10,7 +10,7 @@ from typing import Literal
 from transformer.analysis.station_names import short_name
 from transformer.analysis.stations import Name, Part, Station, missing_stations, n_layers, stations, switches_at
 from transformer.analysis.walkthrough import open_station
-from transformer.analysis.whole_pass import WholePass
+from transformer.analysis.whole_pass import WholePass, sees_later
 from transformer.figures.station_map import WIDTH, Box, Drawing, Frame, Line
 from transformer.figures.theme import Kind
 from transformer.interventions import Intervention
@@ -62,7 +62,8 @@ def draw_map(
     tops: dict[Stack, float] = {}
     ports: dict[Stack, tuple[float, float]] = {}
     for stack in _STACKS:
-        column = _Column(drawing, model, stack, chosen, layers[stack], switched)
+        masked = not sees_later(model, switches)
+        column = _Column(drawing, model, stack, chosen, layers[stack], switched, masked)
         tops[stack], ports[stack] = column.build()
     x, y = _COLUMN["encoder"], tops["encoder"]
     cross_x, cross_y = ports["decoder"]
@@ -103,8 +104,10 @@ class _Column:
         chosen: Station,
         layer: int,
         switched: Mapping[Station, tuple[str, ...]],
+        masked: bool,
     ) -> None:
         self.stack: Stack = stack
+        self.masked = masked
         self.drawing, self.model, self.config = drawing, model, model.config
         self.chosen, self.layer, self.switched = chosen, layer, switched
         self.own = [station for station in stations(model) if station.stack == stack]
@@ -206,9 +209,7 @@ class _Column:
             first = next(s for s in self.own if s.block == block and s.name in ("qkv", "hidden"))
             if block == "cross":
                 self.port = (self.x - _OPEN / 2, self.y + 19)
-            label, kind = _TITLES[self.stack, block], _KINDS.get((self.stack, block))
-            if block == "self" and self.stack == "decoder" and not self.config.causal_mask:
-                label = "Multi-head attention"
+            label, kind = self._title(block), _KINDS.get((self.stack, block))
             self._place(first, _OPEN, 38, label=label, kind=kind, folded=True)
             self.y += 38
         if add in self.own:
@@ -263,12 +264,14 @@ class _Column:
     def _close(self, bottom: float, block: Part) -> None:
         """The outline of an unfolded block, its name on top."""
         self.y += 22
-        title = _TITLES[self.stack, block]
-        if block == "self" and self.stack == "decoder" and not self.config.causal_mask:
-            title = "Multi-head attention"
-        kind = _KINDS.get((self.stack, block))
+        title, kind = self._title(block), _KINDS.get((self.stack, block))
         frame = Frame(self.x - _OPEN / 2, bottom, _OPEN, self.y - bottom, title, "top", kind=kind)
         self.drawing.frames.append(frame)
+
+    def _title(self, block: Part) -> str:
+        """The block's name; masked only where the pass hid later tokens."""
+        at = self.stack, block
+        return _TITLES["encoder", "self"] if at == ("decoder", "self") and not self.masked else _TITLES[at]
 
     def _layer_frame(self, bottom: float) -> None:
         """The outline of the layer, N × beside it: that is the station of all layers where there are several."""

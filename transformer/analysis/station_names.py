@@ -52,11 +52,12 @@ def short_name(station: Station, model: Transformer) -> str:
     raise AssertionError(f"{station} has no name")
 
 
-def block_name(station: Station) -> str:
-    """The box of figure 1 in which a station stands, for the line above its title."""
+def block_name(station: Station, *, masked: bool = True) -> str:
+    """The box of figure 1 in which a station stands, for the line above its title; `masked`: later tokens are hidden
+    from the decoder."""
     names = {
         ("encoder", "self"): "self-attention",
-        ("decoder", "self"): "masked self-attention",
+        ("decoder", "self"): "masked self-attention" if masked else "self-attention",
         ("decoder", "cross"): "cross-attention",
         ("encoder", "ffn"): "feed-forward",
         ("decoder", "ffn"): "feed-forward",

@@ -169,14 +169,14 @@ def _logits(at: At) -> Sum:
 
 def _probabilities(at: At) -> Sum:
     logits = at.walk.taken[Site("decoder", None, None, "logits")]
-    probabilities = logits.double().softmax(dim=-1)
+    probabilities = logits.log_softmax(dim=-1).exp()  # rounded as in the decoding
     decoded = torch.tensor(at.walk.log_probs).double().exp()
-    first = len(decoded) - 1 if at.walk.sees_later else 0
-    rows = "of the last step" if at.walk.sees_later else f"of all {len(decoded)} steps"
+    first = at.walk.last if at.walk.sees_later else 0
+    rows = f"of step {first}" if at.walk.sees_later else f"of all {len(decoded)} steps"
     return Sum(
         (Value("logits", logits, at.rows, "vocab"),),
         (Value("probabilities", probabilities, at.rows, "vocab", recorded=False),),
-        ((probabilities[first:], decoded[first:]),),
+        ((logits.double().softmax(dim=-1)[first:], decoded[first:]),),
         f"the softmax of these logits, against the probabilities {rows} of the decoding that wrote the output",
     )
 

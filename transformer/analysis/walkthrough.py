@@ -6,7 +6,9 @@ float32; what a switch then did to it is measured apart.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Shaped
 from numpy import ndarray
@@ -18,14 +20,18 @@ from transformer.analysis.station_parts import At, Axis, Value
 from transformer.analysis.station_sums import sum_of
 from transformer.analysis.stations import Station, n_layers, sites_of, stations, switches_at
 from transformer.analysis.whole_pass import WholePass
+from transformer.decoding import Constraints, greedy
+from transformer.inspection import KIND_SITES, AttentionKind, Inspection
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model import Transformer
-from transformer.taps import Site
+from transformer.taps import Recording, Site
 
 EXACT = frozenset({"ids", "masked", "layers"})
 """Stations whose numbers are looked up or carried over and not rounded."""
 ROUNDING = 1e-5
 """Of a value of size 1; larger ones may deviate by as much more."""
+WRITTEN = 1e-6
+"""Of a probability in a step's own pass and in the decoding; where decoding used a cache, it rounds as elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,68 @@ def prove_unrecorded(model: Transformer, walk: WholePass) -> Proof:
     size = max(1.0, float(abs(logits).max()))
     how = f"the pass run again with nothing recorded, {logits.size:,} logits"
     return agree("Recording does not change the pass", logits, again, ROUNDING * 10 * size, how)
+
+
+def prove_weights_written(
+    model: Transformer, walk: WholePass, seen: Inspection, kinds: Sequence[AttentionKind], layer: int | None = None
+) -> Proof:
+    """That the weights of a layer (None: of all) in this pass are those that wrote the inspection's output."""
+    n_of = {kind: len(seen.attention(kind).weights) for kind in kinds}
+    places: list[tuple[AttentionKind, int]] = [
+        (kind, at) for kind in kinds for at in (range(n_of[kind]) if layer is None else [layer])
+    ]
+    lost = walk.sees_later and "decoder_self" in kinds and walk.last + 1 < len(seen.target_ids)
+    again = _own_pass_again(model, walk, seen) if lost else {}
+    shown, recorded = [], []
+    for kind, at in places:
+        stack, block = KIND_SITES[kind]
+        site = Site(stack, at, block, "weights")
+        mine, theirs = walk.taken[site].numpy(), seen.attention(kind).weights[at]
+        if walk.sees_later and kind == "cross":
+            mine, theirs = mine[:, -1], theirs[:, walk.last]
+        elif site in again:
+            theirs = again[site].numpy()[0]
+        shown.append(mine.ravel())
+        recorded.append(theirs.ravel())
+    return agree(
+        "They are the weights that wrote the output",
+        np.concatenate(shown),
+        np.concatenate(recorded),
+        ROUNDING,
+        f"{sum(map(len, shown)):,} weights of all heads against those of {_decoding(walk, rerun=lost)}",
+    )
+
+
+def prove_probabilities_written(model: Transformer, walk: WholePass, seen: Inspection) -> Proof:
+    """That this pass gives the written tokens the probabilities with which the inspection's decoding wrote them."""
+    first = walk.last if walk.sees_later else 0
+    rows = np.arange(first, walk.last + 1)
+    (shown,) = open_station(model, walk, Station("decoder", None, "probabilities")).comes_out
+    written = shown.values[rows, np.array(seen.target_ids)[rows]]
+    how = f"{len(rows):,} probabilities against those of {_decoding(walk)}"
+    tolerance = WRITTEN if walk.sees_later else ROUNDING
+    return agree("They are the probabilities that wrote the output", written, seen.probabilities[rows], tolerance, how)
+
+
+def _decoding(walk: WholePass, *, rerun: bool = False) -> str:
+    if not walk.sees_later:
+        return "the decoding steps"
+    return f"step {walk.last} of the decoding" + ", run again for its self-attention" * rerun
+
+
+def _own_pass_again(model: Transformer, walk: WholePass, seen: Inspection) -> Recording:
+    """The decoder's self-attention of the walk's step in the decoding, run again: an inspection keeps the last pass."""
+    steps = greedy(
+        model,
+        torch.tensor([seen.source_ids]),
+        max_length=model.config.max_length,
+        constraints=Constraints(forced=dict(seen.forced)),
+        tap=compile_interventions(seen.interventions, model),
+        record=lambda site: (site.stack, site.block, site.tensor) == ("decoder", "self", "weights"),
+    )
+    step = next(islice(steps, walk.last, None))
+    assert step.recording is not None, "these steps record"
+    return step.recording
 
 
 def _deviation(equal: Sequence[tuple[Tensor, Tensor]], *, exact: bool) -> tuple[float, float]:

@@ -1,7 +1,7 @@
-"""One forward pass over a sentence and its whole output, with every tensor kept: as offered, and as the pass went on.
+"""One forward pass over a sentence and its output, with every tensor kept: as offered, and as the pass went on.
 
-It is the pass of the last decoding step, with every target position in it. Under a causal mask each of its rows is what
-the step that wrote that token computed; without one, earlier steps had other numbers.
+Under a causal mask it is one pass over the whole output: each of its rows is what the step that wrote that token
+computed. Without one each step computed all rows anew, and it is the pass of one step, over what was written before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,11 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from transformer.attention_edits import CellOff, RowSet
 from transformer.interventions import Intervention, MaskOff, compile_interventions
 from transformer.model import Transformer
 from transformer.taps import Recorder, Site, chain
+
+_LOGITS = Site("decoder", None, None, "logits")
 
 
 @dataclass(frozen=True)
@@ -24,20 +25,26 @@ class WholePass:
 
     source: tuple[int, ...]
     inputs: tuple[int, ...]
-    """What the decoder read: the start mark, then the output but for its last token."""
+    """What the decoder read: the start mark, then the target but for its last token."""
     target: tuple[int, ...]
-    """What the decoder wrote."""
+    """What the decoder wrote, up to the step whose own pass it is."""
     switches: tuple[Intervention, ...]
     offered: Mapping[Site, Tensor]
     """Each tensor as the model computed it, without the batch's axis."""
     taken: Mapping[Site, Tensor]
     """The same as the pass went on with it; another one where a switch acts."""
     log_probs: Float[ndarray, "step vocab"]
-    """Of the decoding that wrote the output, recorded at its steps."""
+    """Of the decoding that wrote the target, recorded at its steps."""
     source_again: tuple[int, ...]
     """The sentence's ids, looked up once more."""
     sees_later: bool
-    """Whether decoder positions saw later ones, so that only the last row is what its step computed."""
+    """Whether decoder positions saw later ones: then it is the last step's own pass, and only the last of the decoder's
+    rows is what the step that wrote that token computed."""
+
+    @property
+    def last(self) -> int:
+        """The last step in it."""
+        return len(self.target) - 1
 
 
 def record_pass(
@@ -48,13 +55,26 @@ def record_pass(
     *,
     log_probs: Float[ndarray, "step vocab"],
     source_again: Sequence[int],
+    step: int | None = None,
 ) -> WholePass:
-    """The pass over a source and the output that was decoded from it under these switches."""
+    """The pass over a source and the output that was decoded from it under these switches; where decoder positions see
+    later ones, the own pass of a step (None: of the last one)."""
+    own = sees_later(model, switches)
+    if own and step is not None:
+        if not 0 <= step < len(target):
+            raise ValueError(f"step {step} does not exist: there are steps 0 to {len(target) - 1}")
+        target, log_probs = target[: step + 1], log_probs[: step + 1]
     offered, taken = Recorder(), Recorder()
     tap = chain(offered, compile_interventions(switches, model), taken)
     inputs = (model.config.bos_id, *target[:-1])
     with torch.no_grad():
-        model(torch.tensor([source]), torch.tensor([inputs]), tap=tap)
+        ids = torch.tensor([source])
+        memory = model.encode(ids, tap=tap)
+        states = model.decode(torch.tensor([inputs]), memory, ids != model.config.pad_id, tap=tap)
+        model.project(states, tap=tap)
+        if own:  # as the step did, which wants its newest state's logits alone: another product, rounded otherwise
+            for recorder in (offered, taken):
+                recorder.recording[_LOGITS][0, -1] = model.project(states[:, -1])[0]
     return WholePass(
         source=tuple(source),
         inputs=inputs,
@@ -64,10 +84,11 @@ def record_pass(
         taken={site: tensor[0] for site, tensor in taken.recording.items()},
         log_probs=log_probs,
         source_again=tuple(source_again),
-        sees_later=not model.config.causal_mask or MaskOff("causal") in switches or _sees_more(switches),
+        sees_later=own,
     )
 
 
-def _sees_more(switches: Sequence[Intervention]) -> bool:
-    """Whether a switch other than a mask's may make earlier rows depend on what is written later."""
-    return any(spec.needs_recomputation and not isinstance(spec, CellOff | RowSet) for spec in switches)
+def sees_later(model: Transformer, switches: Sequence[Intervention]) -> bool:
+    """Whether decoder positions see later ones. Every other switch acts on each position by itself, even where a cache
+    would be wrong because a cached step does not show at which position it stands."""
+    return not model.config.causal_mask or MaskOff("causal") in switches
