@@ -46,8 +46,10 @@ def lab(tmp_path_factory) -> Lab:
     return load(str(folder))
 
 
-def source(lab: Lab, kind: str = "cross", *, switch: str = "", head: int = 1, layer: int = 1, **view) -> Source:
-    specs = [parse_intervention(switch)] if switch else []
+def source(
+    lab: Lab, kind: str = "cross", *, switch: str | list[str] = "", head: int = 1, layer: int = 1, **view
+) -> Source:
+    specs = [parse_intervention(text) for text in ([switch] if isinstance(switch, str) else switch) if text]
     made = Source(lab, lab.inspect(TEXT, specs), View(kind=kind, **view), layer, head)  # type: ignore[arg-type]
     if made.view.show == "norms":
         vectors = record_vectors(lab.model, made.inspection.source_ids, specs, *KIND_SITES[made.view.kind])
@@ -97,6 +99,26 @@ def test_words_have_their_pieces_summed_and_averaged(lab, kind):
     assert any("summed over its pieces" in said for said in made.said)
     if kind == "encoder_self":
         assert "unbelievable" in made.rows.labels and made.rows.labels[-1] == "</s>"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("how", ["mean", "max"])
+def test_heads_are_combined_word_by_word_so_that_no_weight_exceeds_1(lab, kind, how):
+    given = source(lab, kind, words=True, combine=how)
+    spread = np.array(given.attention.weights)
+    spread[1] = 0
+    _, columns = given.sides(words=True)
+    word = next(at for at in columns.positions if len(at) > 1)
+    for head, at in enumerate([word[0], word[1], word[0], word[1]]):  # two heads look at one piece, two at another
+        spread[1, head, :, at] = 1.0
+    attention = replace(given.attention, weights=spread)
+    given = replace(given, inspection=replace(given.inspection, **{kind: attention}))
+    made = drawing(given)
+    assert made.values.max() == pytest.approx(1, abs=1e-6)
+    each = [drawing(replace(given, head=h, view=replace(given.view, combine="one"))).values for h in range(4)]
+    expected = np.max(each, axis=0) if how == "max" else np.mean(each, axis=0)
+    np.testing.assert_allclose(made.values, expected, atol=1e-7)
+    np.testing.assert_array_equal(made.targets[..., 1], np.argmax(each, axis=0))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -163,6 +185,31 @@ def test_off_heads_and_residuals_count_in_a_rollout(lab):
     np.testing.assert_allclose(alone.values, weights[1].mean(axis=0) @ first, atol=1e-5)
     last = source(lab, "encoder_self", switch="off:encoder.0.self:0,1,2,3").attention.weights[1]
     np.testing.assert_allclose(off.values, (last.mean(axis=0) + np.eye(len(last[0]))) / 2, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self"])
+def test_a_rollout_does_not_say_that_empty_rows_sum_to_1(lab, kind):
+    stack, block = KIND_SITES[kind]
+    nothing = [f"block:{stack}.1.{block}", f"residual:off:{stack}.1.{block}"]
+    made = drawing(source(lab, kind, show="rollout", switch=nothing))
+    n = len(made.rows.labels)
+    assert not made.values.any() and "sum to 1" not in made.said[0]
+    assert f"All {n} rows are 0: nothing arrives there." in made.said[0]
+    closed = [f"residual:off:{stack}.1.{block}", f"forbid:{stack}.1.{block}:0,0"]
+    if kind == "encoder_self":
+        closed += [f"forbid:{stack}.1.{block}:0,{key}" for key in range(1, n)]
+    made = drawing(source(lab, kind, show="rollout", switch=closed))
+    assert [bool(row.any()) for row in made.values] == [False, *[True] * (len(made.values) - 1)]
+    n = len(made.values)
+    assert f"{n - 1} of {n} rows sum to 1. 1 of {n} rows is 0: nothing arrives there." in made.said[0]
+    whole = drawing(source(lab, kind, show="rollout")).said[0]
+    assert "Rows sum to 1." in whole and "nothing arrives" not in whole
+
+
+def test_a_rollout_of_cross_attention_says_which_rows_are_empty(lab):
+    nothing = [f"{off}:decoder.1.cross" for off in ("block", "residual:off")]
+    said = drawing(source(lab, "cross", show="rollout", switch=nothing)).said[0]
+    assert "nothing arrives there" in said and "on average" not in said
 
 
 def test_no_rollout_is_made_of_rows_from_different_passes(lab):

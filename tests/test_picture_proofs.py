@@ -90,7 +90,7 @@ def recorded_weights(model, switches, address, n_queries, n_keys):
 def test_heads_and_words_are_put_together_again_cell_by_cell(how):
     values = attention(5, 1, 5, 6)[0]
     row_groups, column_groups = (0, 1, 1, 2, 3), (0, 0, 1, 2, 3, 4)
-    merged = merge_words(combine_heads(values, [0, 2], how), row_groups, column_groups)
+    merged = combine_heads(merge_words(values, row_groups, column_groups), [0, 2], how)
     kept, _ = leave_out(merged, [False] * 3 + [True], [False] * 4 + [True])
     rows, columns = [[0], [1, 2], [3]], [[0, 1], [2], [3], [4]]
     given = {"rows": rows, "columns": columns, "largest": how == "max"}

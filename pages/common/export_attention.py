@@ -16,6 +16,8 @@ from transformer.figures.token_lines import lines_figure
 from transformer.interventions import HeadsMean, HeadsOff, ResidualOff
 from transformer.lab import KIND_SITES, AttentionKind
 
+_MERGE = "from transformer.analysis.combine import merge_words"
+
 
 def take_attention_away(scene: Scene, source: Source, made: Drawing | Framed | None) -> None:
     """The popover under the chosen head's picture; `made` is what it draws, None where nothing can be drawn."""
@@ -118,9 +120,6 @@ def _numbers(scene: Scene, made: Drawing) -> tuple[list[str], list[str]]:
         ], ["from transformer.analysis.entropy import row_entropy"]
     steps, more = _rolled(scene) if view.show == "rollout" else _combined(scene)
     rows, columns = sides(scene.lab, scene.inspection, view.kind, words=view.words)
-    if view.words:
-        more.append("from transformer.analysis.combine import merge_words")
-        steps.append(f"numbers = merge_words(numbers, {groups(rows)!r}, {groups(columns)!r})")
     if view.specials != "shown":
         more.append("from transformer.analysis.combine import leave_out")
         steps.append(f"numbers, _ = leave_out(numbers, {list(rows.special)!r}, {list(columns.special)!r})")
@@ -145,10 +144,26 @@ def _combined(scene: Scene) -> tuple[list[str], list[str]]:
     everything = tuple(range(scene.lab.model.config.n_heads))
     heads = (scene.head,) if view.combine == "one" else view.over or everything
     how = "max" if view.combine == "max" else "mean"
+    if view.words:
+        steps.append(_merged(scene, "words", values))
+        more.append(_MERGE)
+        values = "words"
     return [*steps, f"numbers = combine_heads({values}, {heads!r}, {how!r})"], more
 
 
+def _merged(scene: Scene, name: str, values: str) -> str:
+    """The line that merges pieces into words."""
+    rows, columns = sides(scene.lab, scene.inspection, scene.view.kind, words=True)
+    return f"{name} = merge_words({values}, {groups(rows)!r}, {groups(columns)!r})"
+
+
 def _rolled(scene: Scene) -> tuple[list[str], list[str]]:
+    steps, more = _rollout(scene)
+    merged = scene.view.words
+    return [*steps, *[_merged(scene, "numbers", "numbers")] * merged], [*more, *[_MERGE] * merged]
+
+
+def _rollout(scene: Scene) -> tuple[list[str], list[str]]:
     """Rollout of what goes any further: of heads and blocks that are off nothing does."""
     view = scene.view
     if view.kind != "cross":

@@ -1,7 +1,8 @@
 """What a picture of the Attention page draws: from a recorded decoding and a view to one labelled matrix, and the
 sentences that say what was done to it. No Streamlit here.
 
-Heads are combined first, then pieces merged into words, then special tokens left out, then weak cells.
+Pieces are merged into words first, in each head, then heads combined, then special tokens left out, then weak cells:
+a weight between words that is the largest of several heads is one head's own, and so at most 1.
 """
 
 from collections.abc import Sequence
@@ -137,21 +138,24 @@ def _of_heads(source: Source) -> Drawing:
     view, attention, heads = source.view, source.attention, source.heads
     by_norm = view.show == "norms"
     layer = (source.norms if by_norm and source.norms is not None else attention.weights)[source.layer]
-    rows, columns = source.sides(words=False)
-    query, key = np.mgrid[: len(rows.labels), : len(columns.labels)]
-    head = strongest_head(layer, heads)
+    rows, columns = source.sides(words=view.words)
+    mask, merged = attention.mask[source.layer], layer
+    if view.words:
+        by = groups(rows), groups(columns)
+        merged, mask = merge_words(layer, *by), merge_masks(mask, *by)
     made = Drawing(
-        values=combine_heads(layer, heads, "max" if view.combine == "max" else "mean"),
+        values=combine_heads(merged, heads, "max" if view.combine == "max" else "mean"),
         rows=rows,
         columns=columns,
         titles=AXIS_TITLES[view.kind],
         quantity="‖α v W_O‖" if by_norm else "weight",
         what=_heads_named(source),
-        mask=attention.mask[source.layer],
-        targets=np.stack((np.full_like(query, source.layer), head, query, key), axis=-1),
+        said=(MERGED_SAID,) * view.words,
+        mask=mask,
+        targets=_targets(source, layer, strongest_head(merged, heads), rows, columns),
         off=all((source.layer, head) in source.off for head in heads),
     )
-    made = _cut(source, made)
+    made = _without_marks(view, made)
     top = float(made.values.max(initial=0.0))
     return _thresholded(view, replace(made, top=top or 1.0) if by_norm or top > 1 else made)
 
@@ -159,19 +163,23 @@ def _of_heads(source: Source) -> Drawing:
 def _of_rollout(source: Source) -> Drawing:
     view = source.view
     rolled = rolled_out(source.inspection, view.kind, source.layer, residual=source.lab.model.config.residual)
-    rows, columns = source.sides(words=False)
+    rows, columns = source.sides(words=view.words)
+    values, mask = rolled.values, rolled.mask
+    if view.words:
+        by = groups(rows), groups(columns)
+        values, mask = merge_words(values, *by), None if mask is None else merge_masks(mask, *by)
     made = Drawing(
-        values=rolled.values,
+        values=values,
         rows=rows,
         columns=columns,
         titles=TITLES[view.kind],
         quantity="rollout",
         what=f"from the input through layer {source.layer}",
-        said=(rolled.said,),
-        mask=rolled.mask,
+        said=(rolled.said, *(MERGED_SAID,) * view.words),
+        mask=mask,
         names=("position", "input"),
     )
-    made = _cut(source, made)
+    made = _without_marks(view, made)
     return _thresholded(view, replace(made, top=float(made.values.max(initial=0.0)) or 1.0))
 
 
@@ -213,20 +221,8 @@ def _of_entropy(source: Source) -> Drawing:
     )
 
 
-def _cut(source: Source, made: Drawing) -> Drawing:
-    """The same with pieces merged into words and special tokens left out, as the view asks."""
-    view = source.view
-    if view.words:
-        rows, columns = source.sides(words=True)
-        made = replace(
-            made,
-            values=merge_words(made.values, groups(rows), groups(columns)),
-            rows=rows,
-            columns=columns,
-            mask=None if made.mask is None else merge_masks(made.mask, groups(rows), groups(columns)),
-            targets=None if made.targets is None else _merged_targets(made.targets, made.values, rows, columns),
-            said=(*made.said, MERGED_SAID),
-        )
+def _without_marks(view: View, made: Drawing) -> Drawing:
+    """The same with special tokens left out, as the view asks."""
     if view.specials == "shown":
         return made
     rows, columns = ~np.array(made.rows.special), ~np.array(made.columns.special)
@@ -248,15 +244,24 @@ def _something(values: ndarray) -> ndarray:
     return values
 
 
-def _merged_targets(targets: ndarray, values: ndarray, rows: Side, columns: Side) -> ndarray:
-    """For each pair of words, the target of the pieces with the largest value between them."""
-    merged = np.zeros((len(rows.positions), len(columns.positions), 4), dtype=targets.dtype)
-    for row, from_ in enumerate(rows.positions):
-        for column, to in enumerate(columns.positions):
-            part = values[np.ix_(from_, to)]
-            at = np.unravel_index(int(part.argmax()), part.shape)
-            merged[row, column] = targets[from_[at[0]], to[at[1]]]
-    return merged
+def _targets(
+    source: Source,
+    layer: Float[ndarray, "head query key"],
+    strongest: Int[ndarray, "row column"],
+    rows: Side,
+    columns: Side,
+) -> Int[ndarray, "row column 4"]:
+    """For each cell its strongest head, and of the pieces it stands for those with that head's largest value."""
+    if not source.view.words:
+        query, key = np.mgrid[: len(rows.labels), : len(columns.labels)]
+        return np.stack((np.full_like(query, source.layer), strongest, query, key), axis=-1)
+    found = np.zeros((*strongest.shape, 4), dtype=strongest.dtype)
+    for (row, column), head in np.ndenumerate(strongest):
+        from_, to = rows.positions[row], columns.positions[column]
+        part = layer[head][np.ix_(from_, to)]
+        at = np.unravel_index(int(part.argmax()), part.shape)
+        found[row, column] = source.layer, head, from_[at[0]], to[at[1]]
+    return found
 
 
 def _thresholded(view: View, made: Drawing) -> Drawing:

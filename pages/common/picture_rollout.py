@@ -42,7 +42,8 @@ def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, resid
     if kind != "cross":
         attention = inspection.attention(kind)
         found = rollout(effective_weights(inspection, kind), residuals(inspection, kind, residual))[layer]
-        said = f"{LAYER_SAID if residual else 'A layer counts as the mean of its heads.'} Rows sum to 1.{off}"
+        counted = LAYER_SAID if residual else "A layer counts as the mean of its heads."
+        said = f"{counted} {_sums_said(found.sum(axis=-1))}{off}"
         return Rolled(found.astype(np.float32), _arrives(attention.mask[: layer + 1]), said)
     if sees_later(inspection.decoder_self.weights):
         raise CannotDraw(
@@ -56,12 +57,32 @@ def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, resid
         residuals(inspection, "decoder_self", residual),
         residuals(inspection, "cross", residual),
     )
-    own = float(both.target[layer].sum(axis=-1).mean())
-    said = (
-        f"Through all of the encoder, then the decoder. A row holds what the position heard of the sentence; the rest, "
-        f"{own:.1%} on average, it heard of the tokens before it.{off}"
-    )
+    own, whole = both.target[layer].sum(axis=-1), (both.source[layer].sum(axis=-1) + both.target[layer].sum(axis=-1))
+    said = "Through all of the encoder, then the decoder. "
+    if whole.any():
+        said += (
+            "A row holds what the position heard of the sentence; the rest, "
+            f"{own[whole > 0].mean():.1%} on average, it heard of the tokens before it."
+        )
+    said += f"{_empty_said(whole)}{off}"
     return Rolled(both.source[layer].astype(np.float32), None, said)
+
+
+def _sums_said(sums: Float[ndarray, "query"]) -> str:
+    """What the rows of a rollout sum to: 1, and 0 where no path leads to the input."""
+    full = int((sums > 0).sum())
+    if full == len(sums):
+        return "Rows sum to 1."
+    return f"{f'{full} of {len(sums)} rows sum to 1.' if full else ''}{_empty_said(sums)}".strip()
+
+
+def _empty_said(sums: Float[ndarray, "query"]) -> str:
+    empty = int((sums == 0).sum())
+    if not empty:
+        return ""
+    if empty == len(sums):
+        return f" All {empty} rows are 0: nothing arrives there."
+    return f" {empty} of {len(sums)} rows {'is' if empty == 1 else 'are'} 0: nothing arrives there."
 
 
 def effective_weights(inspection: Inspection, kind: AttentionKind) -> Float[ndarray, "layer head query key"]:

@@ -1,7 +1,7 @@
 """One cell of attention, taken apart: from q and k to its share of the block's output (sections 3.2.1 and 3.2.2).
 
 A block's output is a plain sum: W_O's bias, and for each head and key  weight * (value W_O). So each cell has a share
-of it, and the shares with the bias's sum to 1. The tensors are recorded in the real decoding, not in another pass.
+of it, and the shares with the bias's sum to 1. The tensors are recorded in the same decoding, run again.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""One matrix out of many: heads combined, subwords merged into words, special tokens and weak cells left out.
+"""One matrix out of many: subwords merged into words, heads combined, special tokens and weak cells left out.
 
 Plain arrays in and out; nothing here runs a model. The order in which a picture applies them is that of this file.
 """
@@ -13,30 +13,6 @@ from numpy import ndarray
 from transformer.metrics import merge_to_words
 
 Combination = Literal["mean", "max"]
-
-
-def combine_heads(
-    values: Float[ndarray, "head query key"], heads: Sequence[int], how: Combination
-) -> Float[ndarray, "query key"]:
-    """The mean or the largest value of these heads in each cell; of a single head, its values bit for bit.
-
-    A mean of rows that sum to 1 sums to 1; a row of largest values sums to 1 or more. ValueError for no head, or one
-    that does not exist.
-    """
-    n_heads = len(values)
-    missing = [head for head in heads if not 0 <= head < n_heads]
-    if not heads or missing:
-        named = f"head {missing[0]} does not exist" if missing else "there is no head to combine"
-        raise ValueError(f"{named}: choose some of the heads 0 to {n_heads - 1}")
-    chosen = values[list(heads)]
-    if len(chosen) == 1 or how == "max":
-        return chosen.max(axis=0)
-    return chosen.mean(axis=0, dtype=np.float64).astype(values.dtype)
-
-
-def strongest_head(values: Float[ndarray, "head query key"], heads: Sequence[int]) -> Int[ndarray, "query key"]:
-    """For each cell, which of these heads has the largest value there; the first of several."""
-    return np.asarray(heads)[values[list(heads)].argmax(axis=0)]
 
 
 def group_tokens(words: Sequence[int]) -> tuple[int, ...]:
@@ -67,6 +43,30 @@ def merge_masks(
 ) -> Bool[ndarray, "query_word key_word"]:
     """True where any piece of the one word may see any piece of the other."""
     return merge_to_words(mask.astype(np.float64), query_groups, key_groups) > 0
+
+
+def combine_heads(
+    values: Float[ndarray, "head query key"], heads: Sequence[int], how: Combination
+) -> Float[ndarray, "query key"]:
+    """The mean or the largest value of these heads in each cell; of a single head, its values bit for bit.
+
+    A mean of rows that sum to 1 sums to 1; a row of largest values sums to 1 or more. ValueError for no head, or one
+    that does not exist.
+    """
+    n_heads = len(values)
+    missing = [head for head in heads if not 0 <= head < n_heads]
+    if not heads or missing:
+        named = f"head {missing[0]} does not exist" if missing else "there is no head to combine"
+        raise ValueError(f"{named}: choose some of the heads 0 to {n_heads - 1}")
+    chosen = values[list(heads)]
+    if len(chosen) == 1 or how == "max":
+        return chosen.max(axis=0)
+    return chosen.mean(axis=0, dtype=np.float64).astype(values.dtype)
+
+
+def strongest_head(values: Float[ndarray, "head query key"], heads: Sequence[int]) -> Int[ndarray, "query key"]:
+    """For each cell, which of these heads has the largest value there; the first of several."""
+    return np.asarray(heads)[values[list(heads)].argmax(axis=0)]
 
 
 def leave_out(

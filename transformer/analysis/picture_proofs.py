@@ -185,14 +185,13 @@ def prove_combination(
 def put_together(
     values: Float[ndarray, "head query key"], rows: Groups, columns: Groups, *, largest: bool, rescaled: bool
 ) -> Float[ndarray, "row column"]:
-    """Heads' mean (or `largest`) values, summed over the pieces of a column, averaged over those of a row, and with
-    `rescaled` each row divided by its sum."""
+    """Each head's values summed over the pieces of a column and averaged over those of a row, then the heads' mean (or
+    `largest`) of that, and with `rescaled` each row divided by its sum."""
     again = np.zeros((len(rows), len(columns)))
     for i, queries in enumerate(rows):
         for j, keys in enumerate(columns):
-            parts = [values[:, query, key].astype(np.float64) for query in queries for key in keys]
-            joined = (part.max() if largest else math.fsum(part) / len(part) for part in parts)
-            again[i, j] = math.fsum(joined) / len(queries)
+            each = [math.fsum(float(head[a, b]) for a in queries for b in keys) / len(queries) for head in values]
+            again[i, j] = max(each) if largest else math.fsum(each) / len(each)
         total = math.fsum(again[i])
         if rescaled and total:
             again[i] /= total

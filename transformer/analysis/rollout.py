@@ -21,7 +21,8 @@ Weights = Float[ndarray, "layer head query key"]
 
 @dataclass(frozen=True)
 class CrossRollout:
-    """What the decoder's positions heard of both sentences, through each of its layers. Rows of both sum to 1."""
+    """What the decoder's positions heard of both sentences, through each of its layers. Rows of both sum to 1, or
+    to 0 where nothing arrives."""
 
     source: Float[ndarray, "layer query source"]
     target: Float[ndarray, "layer query target"]
