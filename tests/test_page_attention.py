@@ -7,7 +7,8 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, matrix, open_page, 
 
 from pages.common.cell_panel import equation
 from pages.common.view import Picture, View, fit, merged, read
-from pages.common.wording import effect, moved, number, plain, pronoun_effect, smoothed, switch_label, token
+from pages.common.wording import change, effect, moved, number, plain, pronoun_effect, smoothed, switch_label, token
+from transformer.attention_edits import CellOff
 from transformer.figures.theme import greys, sequential
 from transformer.interventions import HeadsOff, MaskOff
 from transformer.lab import load
@@ -65,7 +66,7 @@ def test_the_shown_head_is_switched_off_and_on_again():
     at = attention(layer="0", head="2")
     at = checked(at.toggle(key="switch-head").set_value(True).run())
     switch = HeadsOff("decoder", 0, "cross", (2,))
-    assert removable(at) == [switch_label(switch)]
+    assert removable(at) == [plain(switch_label(switch))]
     assert at.query_params["switch"] == str(switch)
     comparison = load(PRONOUNS).compare(CLASSIC, [switch])
     for sentence in effect(comparison):
@@ -89,10 +90,10 @@ def test_the_plain_sentence_names_the_token_that_moved_most():
     comparison = load(PRONOUNS).compare(CLASSIC, [HeadsOff("decoder", 1, "cross", (0, 1, 2, 3))])
     step, shift = comparison.largest_shift
     said, measures = effect(comparison)
-    move = moved(float(comparison.forced_before[step]), float(comparison.forced_after[step]))
+    move, difference = change(float(comparison.forced_before[step]), float(comparison.forced_after[step]))
     name = token(comparison.before.target_tokens[step])
     assert said.endswith(f"{name} moves most: its probability {'falls' if shift < 0 else 'rises'} {move}.")
-    assert f"at step {step}" in measures
+    assert f"{difference} at step {step}" in measures
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,8 @@ def test_the_pronouns_own_move_is_told(monkeypatch):
     monkeypatch.setattr("pages.common.wording.pronoun_step", lambda inspection: step)
     p, q = comparison.forced_before[step], comparison.forced_after[step]
     (said,) = pronoun_effect(comparison)
-    assert moved(float(p), float(q)) in said
+    move, difference = change(float(p), float(q))
+    assert f"{move} ({difference})" in said
 
 
 def test_a_head_that_is_off_is_drawn_grey_and_called_off():
@@ -191,8 +193,8 @@ def test_nonsense_in_a_link_is_answered_in_a_sentence_and_the_page_goes_on(param
 def test_switches_that_a_model_lacks_are_left_out_with_a_sentence():
     at = attention(switch=["off:decoder.1.cross:0", "off:decoder.0.cross:1"])
     at = checked(at.selectbox(key="choose-model").set_value(REVERSE).run())
-    assert removable(at) == [switch_label(HeadsOff("decoder", 0, "cross", (1,)))]
-    assert plain("The switch off:decoder.1.cross:0 is left out") in texts(at)
+    assert removable(at) == [plain(switch_label(HeadsOff("decoder", 0, "cross", (1,))))]
+    assert plain("The switch “cross-attention · layer 1 · head 0 off” is left out: this model has no") in texts(at)
 
 
 def test_the_view_stays_across_pages():
@@ -272,6 +274,18 @@ def test_a_cell_is_taken_apart_by_the_boxes_and_by_a_link():
     assert shown["weight"].tolist() == [str(weight) for weight in cell.weights]
     at = checked(at.button(key="close-cell").click().run())
     assert "cell" not in at.query_params and "the very float32" not in texts(at)
+
+
+def test_the_mask_stands_between_the_division_and_the_softmax_of_a_cell():
+    lab = load(PRONOUNS)
+    cells = [
+        lab.cell(lab.inspect(CLASSIC, specs), "cross", 1, 2, 1, 3)
+        for specs in ((), [CellOff("decoder", 1, "cross", 1, 3)])
+    ]
+    for cell, said in zip(cells, ("+ 0 =", r"- \infty = -\infty"), strict=True):
+        _, divided, masked, softmax, *_ = equation(cell).split(r" \\ ")
+        assert r"\sqrt{d_k}" in divided and masked.startswith(r"s' &= s + \text{mask}") and said in masked
+        assert softmax.startswith(r"\alpha &=")
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])

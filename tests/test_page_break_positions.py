@@ -83,7 +83,9 @@ def test_nonsense_positions_in_a_link_are_answered_in_a_sentence(switch, said):
 def test_a_sentence_too_short_for_the_two_tokens_drops_the_switch_with_a_sentence():
     at = positions(section="break", switch="positions:encoder:same:0,12")
     at = checked(at.text_input(key="choose-text").set_value("The animal.").run())
-    assert "same:0,12 is left out: the sentence has tokens 0 to 3" in texts(at).replace("\\", "")
+    assert "token 12 stands where token 0 does” is left out: the sentence has tokens 0 to 3" in texts(at).replace(
+        "\\", ""
+    )
     assert removable(at) == [] and at.text_input(key="choose-text").value == "The animal."
 
 

@@ -77,6 +77,19 @@ def test_every_set_of_one_head_more_is_offered_where_the_search_was_not_exact(mo
     assert at.selectbox(key="heads-exact").value == 3
 
 
+def test_an_output_that_was_cut_off_is_marked(monkeypatch):
+    lab = load(REVERSE)
+    (head, *_) = heads_of(lab.model)
+    endless = Trial((head,), -0.5, (5,) * 16, ended=False)
+    monkeypatch.setattr(
+        "pages.common.head_search.smallest_set", lambda *_, **__: Found((endless,), 1, 1, True, (12,), endless)
+    )
+    at = heads(section="smallest", text="c b d", goal="any")
+    assert "No end mark was written: it was cut off at 16 tokens" in texts(at)
+    (link,) = [link for link in at.get("page_link") if "switch=" in link.proto.query_string]
+    assert link.proto.label.endswith("cut off at 16 tokens, no end mark")
+
+
 def test_every_control_of_the_search_travels_in_the_link():
     at = heads(section="smallest", text="a b c", goal="any")
     checked(at.segmented_control(key="heads-goal").set_value("token").run())

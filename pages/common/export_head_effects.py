@@ -123,8 +123,9 @@ def _correlations(scene: Scene, effect: np.ndarray) -> Table:
 def found_sets(scene: Scene, goal: Goal, heads: Sequence[HeadAt], exact: int, most: int, found: Found) -> Away:
     """What is written without each of the sets found."""
     piece = scene.lab.tokenizer.piece
-    outputs = [scene.inspection.target_ids, *(trial.written for trial in found.sets if trial.written)]
-    names = ["all heads", *(" ".join(map(str, trial.heads)) for trial in found.sets if trial.written)]
+    sets = [trial for trial in found.sets if trial.written]
+    names = ["all heads", *(" ".join(map(str, s.heads)) + ", cut off" * (not s.ended) for s in sets)]
+    outputs = [scene.inspection.target_ids, *(trial.written for trial in sets)]
     changed = _changed(outputs)
     rows = [[piece(token) for token in ids] for ids in outputs]
     imports = [
@@ -141,7 +142,7 @@ def found_sets(scene: Scene, goal: Goal, heads: Sequence[HeadAt], exact: int, mo
         f"found = smallest_set(lab.model, *ids, goal, heads, switches=seen.interventions, exact={exact}, most={most})",
         "sets = [trial for trial in found.sets if trial.written]",
         "outputs = [seen.target_ids, *(trial.written for trial in sets)]",
-        "names = ['all heads', *(' '.join(map(str, trial.heads)) for trial in sets)]",
+        "names = ['all heads', *(' '.join(map(str, s.heads)) + ', cut off' * (not s.ended) for s in sets)]",
         "rows = [[lab.tokenizer.piece(token) for token in ids] for ids in outputs]",
         "width = max(map(len, outputs))",
         "padded = np.array([[*ids, *[-1] * (width - len(ids))] for ids in outputs])",

@@ -106,7 +106,9 @@ def _token_goal(scene: Scene, chosen: Choices, usual_step: int, usual_into: int 
     row = seen.log_probs[step]
     never = (seen.target_ids[step], scene.lab.model.config.pad_id)
     if into is not None and (into >= len(row) or into in never):
-        say(f"Token {into} cannot stand there in place of {plain(seen.target_tokens[step])}; anything else is taken.")
+        say(
+            f"Token {into} cannot stand there in place of “{_shown(seen.target_tokens[step])}”; anything else is taken."
+        )
         into = None
     offered = [int(i) for i in (-row).argsort()[: N_OFFERED + 2] if int(i) not in never][:N_OFFERED]
     extra = [i for i in (into, usual_into if step == usual_step else None) if i is not None and i not in offered]
@@ -178,7 +180,8 @@ def _say(scene: Scene, plan: _Plan, found: Found) -> None:
     if not found.exact:
         _try_more(plan)
     _draw_outputs(scene, best)
-    st.caption("Decoded again without these heads, token by token.")
+    endless = "" if best.ended else f" No end mark was written: it was cut off at {len(best.written)} tokens."
+    st.caption(f"Decoded again without these heads, token by token.{endless}")
     _list_sets(scene, found)
 
 
@@ -255,8 +258,9 @@ def _draw_outputs(scene: Scene, trial: Trial) -> None:
 def _list_sets(scene: Scene, found: Found) -> None:
     for trial in found.sets:
         ids = trial.written[:-1] if trial.written[-1:] == (scene.lab.model.config.eos_id,) else trial.written
-        written = plain(scene.lab.tokenizer.decode(ids))
-        _link(scene, trial, f"{_named(trial)} · {written[:120]}")
+        written = plain(scene.lab.tokenizer.decode(ids)[:120])
+        cut = f" · cut off at {len(ids)} tokens, no end mark" * (not trial.ended)
+        _link(scene, trial, f"{_named(trial)} · {written}{cut}")
     if found.n_sets > len(found.sets):
         st.caption(f"The clearest {len(found.sets)} of {found.n_sets:,}.")
 

@@ -214,7 +214,7 @@ def _begin_with(scene: Scene, text: str) -> None:
     unknown = scene.lab.unknown(text)
     change()
     if unknown:
-        complain(f"{wording.unseen(unknown)} Such a beginning cannot be forced.")
+        complain(f"{wording.unseen_plainly(unknown)} Such a beginning cannot be forced.")
     elif len(ids) > longest - 1:
         complain(
             f"That beginning has {len(ids)} tokens; {scene.lab.name} writes at most {longest}, its end mark included."

@@ -75,7 +75,7 @@ def ask_reference(scene: Scene, chosen: Choices) -> None:
     )
     strange = scene.lab.unknown(_reference_text(scene, chosen))
     if strange:
-        say(f"This reference cannot be followed: {wording.unseen(strange)}")
+        say(f"This reference cannot be followed: {wording.unseen_plainly(strange)}")
 
 
 def choose_reference(scene: Scene, walk: Walk, chosen: Choices) -> None:

@@ -17,8 +17,7 @@ def with_usable_switches(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...
         try:
             kept.append(usable(spec, lab, view.text, kept))
         except ValueError as error:
-            said = f"The switch “{wording.switch_label(spec)}” is left out: {str(error).rstrip('.')}."
-            misfits.append(Problem("switch", said))
+            misfits.append(Problem("switch", wording.left_out(spec, error)))
     return replace(view, switches=merged(kept)), tuple(misfits)
 
 

@@ -8,6 +8,7 @@ from pages.common import wording
 from pages.common.scene import Scene, say
 from pages.common.state import choose, problems, visit
 from pages.common.switch_forms import cell_form, copy_form, masks_form, name_form, parts_form, row_form
+from pages.common.switch_reach import idle_notes
 
 _SECTIONS: dict[str, Callable[[Scene], None]] = {
     "Parts": parts_form,
@@ -30,7 +31,7 @@ def switch_chips(scene: Scene) -> None:
     with st.container(horizontal=True, gap="small"):
         for spec in scene.view.switches:
             st.button(
-                wording.switch_label(spec),
+                wording.plain(wording.switch_label(spec)),
                 key=f"remove-{spec}",
                 icon=":material/close:",
                 icon_position="right",
@@ -39,6 +40,8 @@ def switch_chips(scene: Scene) -> None:
             )
         if len(scene.view.switches) > 1:
             st.button("Take all back", key="remove-all", type="tertiary", on_click=lambda: choose(switches=()))
+    for note in idle_notes(scene.inspection, causal_mask=scene.lab.model.config.causal_mask):
+        st.caption(wording.plain(note))
 
 
 def switch_popover(scene: Scene, label: str = "Switches") -> None:

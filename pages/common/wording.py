@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from difflib import SequenceMatcher
 
 from transformer.activation_copy import Copied
@@ -71,21 +72,50 @@ def moved(before: float, after: float) -> str:
     return f"from {number(before)} to {'exactly the same' if before == after else 'the same in nine digits'}"
 
 
+def change(before: float, after: float) -> tuple[str, str]:
+    """As in "from 0.998 to 0.0141" and "−0.984": the difference is the exact one, and what is shown subtracts to it.
+
+    Three digits of each if they do; else more of the two, and fewer of the difference where that is not enough.
+    """
+    for kept, most in ((3, 7), (2, 9), (1, 10)):
+        for digits in range(3, most):
+            p, q, apart = _rounded(before, digits), _rounded(after, digits), _rounded(after - before, kept)
+            place = Decimal(1).scaleb(int(apart.as_tuple().exponent))
+            if p != q and 2 * abs(q - p - apart) <= place:
+                move = f"from {number(before, digits=digits)} to {number(after, digits=digits)}"
+                return move, number(after - before, signed=True, digits=kept)
+    return moved(before, after), number(after - before, signed=True)
+
+
+def _rounded(value: float, digits: int) -> Decimal:
+    return Decimal(f"{value:.{digits - 1}e}")
+
+
+def left_out(spec: Intervention, error: Exception, where: str = "") -> str:
+    """That a switch cannot be used, and why, as plain text."""
+    return f"The switch “{switch_label(spec)}” is left out{where}: {str(error).rstrip('.')}."
+
+
 def switch_label(spec: Intervention) -> str:
-    """What a switch does, for its chip."""
+    """What a switch does, as plain text: where Markdown is read, it is still to be escaped."""
     if isinstance(spec, MaskOff):
         return f"{MASK_NAMES[spec.mask]} off"
     if isinstance(spec, BlockOff | CellOff | RowSet):
-        return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · {_edit(spec)}"
+        return f"{_block(spec.stack, spec.block)} · layer {spec.layer} · {_edit(spec)}"
     if isinstance(spec, PositionsChanged):
         return f"{spec.stack} positions · {position_edit(spec)}"
     if isinstance(spec, ResidualOff):
-        return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · residual off"
+        return f"{_block(spec.stack, spec.block)} · layer {spec.layer} · residual off"
     if isinstance(spec, Copied):
         return f"{site_name(spec.site, spec.head)} · {_copied(spec)}"
     heads = f"head{'s' * (len(spec.heads) > 1)} {', '.join(map(str, spec.heads))}"
     to = "at the mean" if isinstance(spec, HeadsMean) else "off"
-    return f"{BLOCK_NAMES[spec.stack, spec.block]} · layer {spec.layer} · {heads} {to}"
+    return f"{_block(spec.stack, spec.block)} · layer {spec.layer} · {heads} {to}"
+
+
+def _block(stack: str, block: str) -> str:
+    """A block in words; a link may name one that no model has."""
+    return BLOCK_NAMES.get((stack, block), f"{stack} {block}-attention")
 
 
 TENSOR_NAMES = {
@@ -113,9 +143,10 @@ def site_name(site: Site, head: int | None = None) -> str:
 
 def _copied(spec: Copied) -> str:
     text = spec.text if len(spec.text) <= 40 else f"{spec.text[:39]}…"
-    places = ", ".join(f"{here} from {there}" for there, here in spec.positions) or "all"
     unit = "token" if spec.over_source else "step"
-    return f"{unit}{'s' * (len(spec.positions) != 1)} {places} of “{plain(text)}”"
+    places = ", ".join(f"{here} from {there}" for there, here in spec.positions)
+    what = f"{unit}{'s' * (len(spec.positions) > 1)} {places}" if places else f"all {unit}s"
+    return f"{what} of “{readable(text.replace(chr(10), ' '))}”"
 
 
 def position_edit(spec: PositionsChanged) -> str:
@@ -130,7 +161,8 @@ def position_edit(spec: PositionsChanged) -> str:
         case "scale":
             return f"times {spec.value:g}"
         case "same":
-            return f"token {spec.tokens[1]} stands where token {spec.tokens[0]} does"
+            first, *others = spec.tokens
+            return f"token {', '.join(map(str, others)) or first} stands where token {first} does"
 
 
 def _edit(spec: AttentionEdit) -> str:
@@ -152,7 +184,7 @@ def _edit(spec: AttentionEdit) -> str:
 def head_label(spec: HeadsOff) -> str:
     """A switch of heads as a noun: "head 2 of layer 1's cross-attention"."""
     heads = " and ".join(map(str, spec.heads))
-    return f"head{'s' * (len(spec.heads) > 1)} {heads} of layer {spec.layer}'s {BLOCK_NAMES[spec.stack, spec.block]}"
+    return f"head{'s' * (len(spec.heads) > 1)} {heads} of layer {spec.layer}'s {_block(spec.stack, spec.block)}"
 
 
 def most_needed(effect: OutputEffect, n_heads: int, written: str, instead: str | None) -> str:
@@ -194,11 +226,18 @@ def built_without(config: ModelConfig) -> str:
 
 def unseen(strange: Sequence[str]) -> str:
     """What to say of words that the model never saw."""
-    if not strange:
-        return ""
-    listed = ", ".join(f"*{plain(word[:30])}*" for word in strange[:8]) + (" …" if len(strange) > 8 else "")
+    return _unseen(strange, [f"*{plain(word[:30])}*" for word in strange[:8]], plain("<unk>")) if strange else ""
+
+
+def unseen_plainly(strange: Sequence[str]) -> str:
+    """The same as plain text."""
+    return _unseen(strange, [f"“{word[:30]}”" for word in strange[:8]], "<unk>") if strange else ""
+
+
+def _unseen(strange: Sequence[str], listed: Sequence[str], unknown: str) -> str:
     verb = "was" if len(strange) == 1 else "were"
-    return f"{listed} {verb} never seen in training: the model reads {plain('<unk>')} there, something unknown."
+    all_ = ", ".join(listed) + (" …" if len(strange) > len(listed) else "")
+    return f"{all_} {verb} never seen in training: the model reads {unknown} there, something unknown."
 
 
 def effect(comparison: Comparison) -> tuple[str, str]:
@@ -219,11 +258,11 @@ def effect(comparison: Comparison) -> tuple[str, str]:
             f"{where} no token of it moved by more than {number(abs(shift))}; "
             f"KL divergence at most {number(float(kl.max()))} nats."
         )
-    move = moved(float(comparison.forced_before[step]), float(comparison.forced_after[step]))
+    move, difference = change(float(comparison.forced_before[step]), float(comparison.forced_after[step]))
     verb = "falls" if shift < 0 else "rises"
     said += f" {token(comparison.before.target_tokens[step])} moves most: its probability {verb} {move}."
     return said, (
-        f"{where} {number(shift, signed=True)} at step {step}. KL divergence {number(float(kl.max()))} nats at step "
+        f"{where} {difference} at step {step}. KL divergence {number(float(kl.max()))} nats at step "
         f"{int(kl.argmax())}, {number(float(kl.mean()))} on average."
     )
 
@@ -245,7 +284,7 @@ def pronoun_effect(comparison: Comparison) -> tuple[str, ...]:
         return ()
     p, q = float(comparison.forced_before[step]), float(comparison.forced_after[step])
     word = token(comparison.before.target_tokens[step])
-    return (f"The pronoun {word} at step {step}: {moved(p, q)} ({number(q - p, signed=True)}).",)
+    return ("The pronoun {} at step {}: {} ({}).".format(word, step, *change(p, q)),)
 
 
 def switch_notes(comparison: Comparison) -> tuple[str, ...]:

@@ -47,7 +47,9 @@ class Trial:
     margin: float
     """By how much log-probability the goal is missed, in nats; below 0 it is reached."""
     written: tuple[int, ...] = ()
-    """What greedy decoding writes without these heads, cut where it never ends; empty where it was not decoded."""
+    """What greedy decoding writes without these heads; empty where it was not decoded."""
+    ended: bool = True
+    """False where that was cut off before an end mark, eight tokens past twice the output's length at the latest."""
 
     @property
     def switches(self) -> tuple[HeadsOff, ...]:
@@ -185,7 +187,7 @@ class _Search:
                 return kept + reached[place:]
             written = self._written(trial)
             if reaches(written, self.target, self.goal):
-                kept.append(replace(trial, written=written))
+                kept.append(replace(trial, written=written, ended=written[-1] == self.model.config.eos_id))
         return kept
 
     def _written(self, trial: Trial) -> tuple[int, ...]:

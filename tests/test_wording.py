@@ -1,0 +1,108 @@
+"""Numbers and switches in words: a difference is that of the two numbers beside it; what does nothing says why."""
+
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from page_models import CLASSIC, PRONOUNS, open_page, texts
+
+from pages.common.switch_reach import idle_notes
+from pages.common.wording import NEGLIGIBLE, change, effect, left_out, plain, switch_label
+from transformer.interventions import parse_intervention
+from transformer.lab import load
+
+_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
+probabilities = st.floats(1e-9, 1.0)
+
+
+def read(shown: str) -> Decimal:
+    """A number as a reader takes it."""
+    mantissa, *power = shown.translate(_DIGITS).split(" × 10")
+    return Decimal(mantissa).scaleb(int(power[0]) if power else 0)
+
+
+def output(length: int, *switches: str) -> Any:
+    """What is asked of an output of this many steps."""
+    return SimpleNamespace(target_ids=range(length), interventions=list(map(parse_intervention, switches)))
+
+
+@given(probabilities, probabilities)
+def test_what_is_shown_subtracts_to_the_difference_shown_and_that_is_the_exact_one(before, after):
+    assume(abs(after - before) > NEGLIGIBLE)
+    move, difference = change(before, after)
+    p, q = map(read, move.removeprefix("from ").split(" to "))
+    d = read(difference)
+    place = Decimal(1).scaleb(int(d.as_tuple().exponent))
+    assert p != q and 2 * abs(q - p - d) <= place
+    assert abs(d - (Decimal(after) - Decimal(before))) <= place / 2 * (1 + Decimal("1e-6"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (0.90012, 0.20745, ("from 0.900 to 0.207", "−0.693")),
+        (0.8996, 0.2074, ("from 0.8996 to 0.2074", "−0.692")),
+        (0.98, 0.0141, ("from 0.980 to 0.0141", "−0.966")),
+        (0.25, 0.25, ("from 0.250 to exactly the same", "0")),
+    ],
+)
+def test_as_few_digits_as_do(before, after, said):
+    assert change(before, after) == said
+
+
+@pytest.mark.parametrize("positions", ["all", "0>1"])
+def test_the_text_of_another_sentence_is_no_markup_where_a_label_is_escaped(positions):
+    spec = parse_intervention(f"copy:encoder.0.ffn.output:{positions}:*a* <b>\u202e")
+    assert "of “*a* <b>" in switch_label(spec) and "\u202e" not in switch_label(spec)
+    assert ("all tokens of" in switch_label(spec)) == (positions == "all")
+    assert left_out(spec, ValueError("no.")).endswith("is left out: no.")
+    assert r"\*a\* \<b\>" in plain(switch_label(spec))
+
+
+@pytest.mark.parametrize(
+    ("switch", "said"),
+    [
+        ("forbid:decoder.0.self:2,5", "the key comes after the query"),
+        (
+            "forbid:decoder.0.self:50,3",
+            "nothing happens at step 50, which this output never reaches: it has steps 0 to 7.",
+        ),
+        ("forbid:decoder.0.cross:8,3", "nothing happens at step 8"),
+        ("row:decoder.0.self.0:60:uniform", "nothing happens at step 60"),
+        ("row:decoder.0.self.0:0:uniform", "row 0 has a single key"),
+        ("copy:decoder.0.ffn.output:1>60,0>1,1>9:a", "nothing happens at steps 9, 60"),
+        ("positions:decoder:same:1,50", "nothing happens at step 50"),
+        ("forbid:decoder.0.self:7,3", ""),
+        ("forbid:decoder.0.cross:7,3", ""),
+        ("forbid:encoder.0.self:3,50", ""),
+        ("copy:encoder.0.ffn.output:1>60:a", ""),
+        ("off:decoder.0.self:1", ""),
+    ],
+)
+def test_a_switch_with_nothing_to_act_on_says_why(switch, said):
+    notes = idle_notes(output(8, switch), causal_mask=True)
+    assert len(notes) == bool(said) and said in "".join(notes)
+
+
+def test_without_the_causal_mask_no_cell_is_closed_already():
+    switches = "forbid:decoder.0.self:2,5", "row:decoder.0.self.0:0:uniform"
+    assert len(idle_notes(output(8, *switches), causal_mask=True)) == 2
+    assert not idle_notes(output(8, *switches), causal_mask=False)
+    assert not idle_notes(output(8, *switches, "mask:causal"), causal_mask=True)
+    assert "step 5" in idle_notes(output(4, *switches, "mask:causal"), causal_mask=True)[0]
+
+
+@pytest.mark.usefixtures("untrained_models")
+@pytest.mark.parametrize("switch", ["forbid:decoder.0.self:2,5", "row:decoder.1.self.0:0:uniform"])
+def test_the_page_keeps_the_chip_and_the_number_and_says_why_nothing_moved(switch):
+    comparison = load(PRONOUNS).compare(CLASSIC, [parse_intervention(switch)])
+    assert abs(comparison.largest_shift[1]) < NEGLIGIBLE and not comparison.output_changed
+    at = open_page("attention", model=PRONOUNS, text=CLASSIC, switch=switch)
+    (note,) = idle_notes(comparison.after, causal_mask=True)
+    assert all(sentence in texts(at) for sentence in (plain(note), *effect(comparison)))
+    assert [b.label for b in at.button if b.key == f"remove-{switch}"] == [
+        plain(switch_label(parse_intervention(switch)))
+    ]
