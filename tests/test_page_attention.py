@@ -8,9 +8,8 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, matrix, open_page, 
 from pages.common.cell_panel import equation
 from pages.common.view import Picture, View, fit, merged, read
 from pages.common.wording import change, effect, moved, number, plain, pronoun_effect, smoothed, switch_label, token
-from transformer.attention_edits import CellOff
 from transformer.figures.theme import greys, sequential
-from transformer.interventions import HeadsOff, MaskOff
+from transformer.interventions import CellOff, HeadsOff, MaskOff
 from transformer.lab import load
 from transformer.settings import SHIPPED_FOLDER
 

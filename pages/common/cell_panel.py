@@ -188,16 +188,8 @@ def equation(cell: Cell) -> str:
     lines = [
         rf"q \cdot k &= \textstyle\sum_i q_i k_i = {written.removeprefix('+')} = {_plain(cell.dot)}",
         _score_line(cell),
+        *_mask_and_softmax(cell),
     ]
-    if cell.allowed[cell.key]:
-        top = float(cell.scores[cell.allowed].max())
-        lines.append(
-            rf"\alpha &= \frac{{e^{{s - s_{{\max}}}}}}{{\sum_j e^{{s_j - s_{{\max}}}}}} = "
-            rf"\frac{{e^{{{_plain(cell.scores[cell.key] - top)}}}}}{{{_plain(cell.numerators.sum())}}} = "
-            rf"\frac{{{_plain(cell.numerators[cell.key])}}}{{{_plain(cell.numerators.sum())}}} = {_plain(cell.softmax)}"
-        )
-    else:
-        lines.append(r"\alpha &= 0 \quad\text{the mask forbids this key: } s + (-\infty)")
     length, projected = float(cell.output @ cell.output), float(cell.contribution @ cell.output)
     alpha = _plain(cell.weights[cell.key])
     lines.append(
@@ -216,6 +208,22 @@ def _score_line(cell: Cell) -> str:
     if cell.divisor == 1:
         return rf"s &= q \cdot k = {_plain(cell.scaled)} \quad\text{{this model does not divide by }} \sqrt{{d_k}}"
     return rf"s &= q \cdot k \,/ \sqrt{{d_k}} = {_plain(cell.dot)} / \sqrt{{{len(cell.q)}}} = {_plain(cell.scaled)}"
+
+
+def _mask_and_softmax(cell: Cell) -> list[str]:
+    """The mask added to the score that the pass went on with (0 or minus infinity), and the softmax of the sums."""
+    score = float(cell.scores[cell.key])
+    numbers = rf"s' &= s + \text{{mask}} = {_plain(score)}"
+    if not cell.allowed[cell.key]:
+        return [numbers + r" - \infty = -\infty", r"\alpha &= 0 \quad\text{the mask forbids this key}"]
+    total = _plain(cell.numerators.sum())
+    above = _plain(score - float(cell.scores[cell.allowed].max()))
+    return [
+        numbers + rf" + 0 = {_plain(score)} \quad\text{{the mask allows this key}}",
+        rf"\alpha &= \frac{{e^{{s' - s'_{{\max}}}}}}{{\sum_j e^{{s'_j - s'_{{\max}}}}}} = "
+        rf"\frac{{e^{{{above}}}}}{{{total}}} = "
+        rf"\frac{{{_plain(cell.numerators[cell.key])}}}{{{total}}} = {_plain(cell.softmax)}",
+    ]
 
 
 def _row(scene: Scene, cell: Cell) -> None:
@@ -256,7 +264,7 @@ def _same_number(scene: Scene, cell: Cell, shown: float) -> None:
     deviation = abs(cell.softmax - float(cell.weights[cell.key]))
     same = "the very float32" if shown == float(cell.weights[cell.key]) else "not the number"
     st.caption(
-        f"All of it was recorded while this output was written; the weight is {same} {whose}. Softmax, computed "
+        f"The decoding was repeated with more of it recorded; the weight is {same} {whose}. Softmax, computed "
         f"again here in double precision, differs from it by {wording.number(deviation)}. The share is the "
         "contribution projected on the output: negative where a value pulls the other way."
     )
