@@ -83,6 +83,7 @@ def numbers_of(figure, kind):
         {"station": "decoder.cross.weights", "kind": "cross", "layer": "1", "head": "3"},
         {"station": "decoder.self.masked", "switch": "off:decoder.0.self:1"},
         {"station": "decoder.probabilities", "step": "2"},
+        {"station": "decoder.self.weights", "kind": "decoder_self", "switch": "mask:causal", "step": "2"},
     ],
     ids=str,
 )

@@ -222,7 +222,7 @@ def test_without_a_causal_mask_each_step_is_shown_in_its_own_pass(model, text, s
         "walkthrough", model=model, text=text, station="decoder.probabilities", step=str(step), switch=switches
     )
     assert f"with probability **{number(float(seen.probabilities[step]))}**" in texts(at)
-    before = {0: "the start mark alone, none after", 2: "the 2 tokens written before it, none after"}
+    before = {0: "**Step 0’s own pass**: the start mark alone.", 2: "the 2 tokens written before it, none after"}
     assert before.get(step, "the 5 tokens written before it, none after") in texts(at)
     assert ":red[" not in (proof := texts(proved(at))) and ODDS in proof and f"step {step} of the decoding" in proof
 

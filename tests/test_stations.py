@@ -171,6 +171,7 @@ def test_where_later_tokens_are_seen_each_steps_own_pass_has_the_numbers_of_the_
     for index, step in enumerate(steps):
         walk = record_pass(model, source, target, switches, log_probs=log_probs, source_again=source, step=index)
         assert walk.sees_later and walk.last == index and len(walk.inputs) == index + 1
+        assert step.recording is not None
         for site, decoded in step.recording.items():
             mine = walk.taken[site][-1] if site.tensor == "logits" else walk.taken[site]
             np.testing.assert_allclose(mine, decoded[0], atol=1e-6, err_msg=str(site))
@@ -179,7 +180,7 @@ def test_where_later_tokens_are_seen_each_steps_own_pass_has_the_numbers_of_the_
         (shown,) = open_station(model, walk, softmax).comes_out
         assert abs(float(shown.values[index, target[index]]) - np.exp(log_probs[index, target[index]])) < 1e-6
     whole = record_pass(model, source, target, switches, log_probs=log_probs, source_again=source)
-    assert whole.inputs == walk.inputs  # nothing said: the last step's
+    assert len(whole.inputs) == len(target)  # nothing said: the last step's
     earlier = open_station(model, whole, softmax).comes_out[0].values[0, target[0]]
     assert abs(float(earlier) - np.exp(log_probs[0, target[0]])) > 1e-4  # why each step needs its own
 

@@ -235,10 +235,10 @@ def _tell_pass(place: Place, walk: WholePass) -> None:
     """Which pass is shown, where every step has one of its own."""
     if walk.sees_later and place.station.stack == "decoder":
         n = walk.last
-        before = f"the {n} token{'s' * (n > 1)} written before it" if n else "the start mark alone"
+        before = f"the {n} token{'s' * (n > 1)} written before it, none after" if n else "the start mark alone"
         st.markdown(
-            f":orange[:material/layers:] **Step {n}’s own pass**: {before}, none after. Nothing hides later tokens, so "
-            "each step computed all rows anew; the step that is followed shows its own."
+            f":orange[:material/layers:] **Step {n}’s own pass**: {before}. Where later tokens are seen, no other step "
+            "has these numbers."
         )
 
 

@@ -62,3 +62,11 @@ def test_a_switched_part_is_marked_and_the_page_does_not_overflow(page: Page, se
     expect(station(page, "decoder.cross.context").locator(".flag")).to_have_count(1)
     widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
     assert widths[0] <= widths[1]
+
+
+def test_with_the_causal_mask_off_each_step_is_shown_in_its_own_pass(page: Page, server: Server):
+    at = {"model": PRONOUNS, "text": CLASSIC, "switch": "mask:causal", "station": "decoder.probabilities", "step": 5}
+    page.goto(server.link("walkthrough", **at))
+    expect(page.get_by_text("Step 5’s own pass: the 5 tokens written before it, none after.")).to_be_visible()
+    page.locator(".st-key-proof-station button").first.click()
+    expect(page.get_by_text("2 checks, run just now: all hold.")).to_be_visible()

@@ -157,7 +157,7 @@ def prove_probabilities_written(model: Transformer, walk: WholePass, seen: Inspe
     rows = np.arange(first, walk.last + 1)
     (shown,) = open_station(model, walk, Station("decoder", None, "probabilities")).comes_out
     written = shown.values[rows, np.array(seen.target_ids)[rows]]
-    how = f"{len(rows):,} probabilities against those of {_decoding(walk)}"
+    how = f"those of the tokens written, {len(rows):,} in all, against those of {_decoding(walk)}"
     tolerance = WRITTEN if walk.sees_later else ROUNDING
     return agree("They are the probabilities that wrote the output", written, seen.probabilities[rows], tolerance, how)
 
