@@ -74,6 +74,7 @@ def test_a_packed_link_holds_everything():
     link = link_to("http://localhost:8501/masks?x=1", "attention", long)
     assert link is not None and link.startswith("http://localhost:8501/attention?view=") and len(link) <= LONGEST
     assert link_to("http://h/base/attention", "masks", {"model": "m"}) == "http://h/base/masks?model=m"
+    assert link_to("http://h/attention", "home", {"model": "m"}) == "http://h/?model=m"
     noise = "".join(chr(int(c)) for c in np.random.default_rng(0).integers(0x4E00, 0x9FFF, 2_000))
     assert link_to("http://localhost/x", "attention", {"text": noise}) is None
 
@@ -99,6 +100,7 @@ def test_a_file_reopens_its_view():
         (b"\xff", "not JSON"),
         (b"[1]", "its format is not"),
         (as_file("nowhere", {}).encode(), "of a page that is not here"),
+        (as_file("masks", {"layer": "99"}).encode(), "names no model"),
         (as_file("masks", {"a": [1]}).encode(), "that is no text"),  # type: ignore[dict-item]
         (b" " * 200_000, "at most"),
     ],

@@ -152,6 +152,7 @@ AWAY = [
     ({**OTHER, "worth": "exact_match", "removal": "mean"}, "Map"),
     ({**OTHER}, "Mean attention"),
     ({"section": "smallest", "goal": "any", "heads": "cross", "switch": "off:decoder.0.cross:1"}, None),
+    ({"section": "smallest", "goal": "token", "step": "0", "into": "2", "exact": "1", "most": "1"}, None),
     ({"section": "evidence", "erase": "cross"}, "Effects"),
     ({"section": "evidence", "kind": "cross", "head": "3"}, "Weight against effect"),
 ]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from pages.common import loading
 from pages.common.export_heads import MAP, MAP_IMPORTS, Lines, map_away, note_of, number_or_nan, pairs_lines, program
 from pages.common.exports import Away, papered
 from pages.common.head_choices import Removal
@@ -121,11 +122,15 @@ def _correlations(scene: Scene, effect: np.ndarray) -> Table:
 
 
 def found_sets(scene: Scene, goal: Goal, heads: Sequence[HeadAt], exact: int, most: int, found: Found) -> Away:
-    """What is written without each of the sets found."""
+    """What is written without each of the sets found; where there is none, without the one that came nearest."""
     piece = scene.lab.tokenizer.piece
     sets = [trial for trial in found.sets if trial.written]
     names = ["all heads", *(" ".join(map(str, s.heads)) + ", cut off" * (not s.ended) for s in sets)]
     outputs = [scene.inspection.target_ids, *(trial.written for trial in sets)]
+    if not sets:
+        switches = [*scene.view.switches, *found.nearest.switches]
+        outputs.append(loading.get_inspection(scene.lab, scene.view.text, switches).target_ids)
+        names.append(f"nearest: {' '.join(map(str, found.nearest.heads))}")
     changed = _changed(outputs)
     rows = [[piece(token) for token in ids] for ids in outputs]
     imports = [
@@ -143,6 +148,7 @@ def found_sets(scene: Scene, goal: Goal, heads: Sequence[HeadAt], exact: int, mo
         "sets = [trial for trial in found.sets if trial.written]",
         "outputs = [seen.target_ids, *(trial.written for trial in sets)]",
         "names = ['all heads', *(' '.join(map(str, s.heads)) + ', cut off' * (not s.ended) for s in sets)]",
+        *_nearest(scene, found),
         "rows = [[lab.tokenizer.piece(token) for token in ids] for ids in outputs]",
         "width = max(map(len, outputs))",
         "padded = np.array([[*ids, *[-1] * (width - len(ids))] for ids in outputs])",
@@ -153,7 +159,24 @@ def found_sets(scene: Scene, goal: Goal, heads: Sequence[HeadAt], exact: int, mo
     steps = [f"step {step}" for step in range(changed.shape[1])]
     ids = np.array([[*row, *[-1] * (changed.shape[1] - len(row))] for row in outputs])
     tables = (Table("changed", changed.astype(int), names, steps), Table("token ids", ids, names, steps))
-    return Away(f"{scene.lab.name}-smallest-sets", figure, tables, program(scene, imports, lines))
+    sizes = [f"{n} head{'s' * (n != 1)}" for n in range(1, len(found.tried) + 1)]
+    tables += (Table("sets tried", np.array([found.tried]), ["sets"], sizes),)
+    note = ""
+    if not sets:
+        tables += (Table("missed by, nats", np.array([[found.nearest.margin]]), ["nearest"], ["nats"]),)
+        note = f"none found up to {sizes[-1]}: the nearest set"
+    return Away(f"{scene.lab.name}-smallest-sets", figure, tables, program(scene, imports, lines), note)
+
+
+def _nearest(scene: Scene, found: Found) -> list[str]:
+    """The lines that decode without the nearest set, where none was found."""
+    if found.sets:
+        return []
+    return [
+        f"without = lab.inspect({scene.view.text!r}, [*seen.interventions, *found.nearest.switches])",
+        "outputs.append(without.target_ids)",
+        "names.append('nearest: ' + ' '.join(map(str, found.nearest.heads)))",
+    ]
 
 
 def _left_out(scene: Scene, heads: Sequence[HeadAt], among: Sequence[str]) -> list[str]:

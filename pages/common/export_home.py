@@ -15,9 +15,9 @@ from transformer.figures.token_lines import lines_figure
 
 
 def take_lines_away(scene: Scene, weights: Float[ndarray, "query key"]) -> None:
-    """The popover under the lines; its link opens the same view on the Attention page."""
+    """The popover under the lines."""
     figures = {"Lines": lambda: _lines(scene, weights), "Matrix": lambda: _matrix(scene, weights)}
-    take_away(scene, "attention", figures, key="take-home")
+    take_away(scene, "home", figures, key="take-home")
 
 
 def _lines(scene: Scene, weights: Float[ndarray, "query key"]) -> Away:

@@ -12,14 +12,16 @@ import streamlit as st
 from pages.common import wording
 from pages.common.components.save_chart import save_chart
 from pages.common.components.save_drawing import save_drawing
-from pages.common.packed_link import LONGEST, PARAMETER, CannotOpen, as_file, from_file, pack
-from pages.common.scene import Scene, say
+from pages.common.packed_link import LONGEST, PARAMETER, as_file, pack
+from pages.common.reopen import reopen
+from pages.common.scene import Scene
 from pages.common.state import visit
 from transformer.figures.export import html_document, on_paper
 from transformer.figures.tables import Table, as_csv, as_npz
 from transformer.interventions import Intervention
 
 PAGES = {
+    "home": ("pages/home.py", "Home"),
     "attention": ("pages/attention.py", "Attention"),
     "heads": ("pages/heads.py", "Heads"),
     "masks": ("pages/masks.py", "Masks"),
@@ -69,7 +71,7 @@ def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]]
     with st.popover("Take it away", icon=":material/download:", type="tertiary", key=key, on_change="rerun") as box:
         if not box.open:
             return
-        with st.container(width=_WIDTH):
+        with st.container(width=_WIDTH, key=f"{key}-away"):
             names = list(figures)
             chosen = names[0]
             if len(names) > 1:
@@ -81,7 +83,7 @@ def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]]
             st.caption("The same in Python" + f" · {away.note}" * bool(away.note))
             st.code(away.python, language="python", wrap_lines=True)
             _link(page, key)
-            _reopen(key)
+            reopen(PAGES, key)
 
 
 def _files(away: Away, said: str, key: str) -> None:
@@ -138,7 +140,7 @@ def link_to(address: str, page: str, parameters: Mapping[str, str | list[str]]) 
     """The shortest link that reopens this view; None where even a packed one is too long to be passed on."""
     parts = urlsplit(address)
     home = parts.path.rsplit("/", 1)[0]
-    begin = f"{parts.scheme}://{parts.netloc}{home}/{page}?"
+    begin = f"{parts.scheme}://{parts.netloc}{home}/{'' if page == 'home' else page}?"
     links = (begin + urlencode(parameters, doseq=True), begin + urlencode({PARAMETER: pack(parameters)}))
     shortest = min(links, key=len)
     return shortest if len(shortest) <= LONGEST else None
@@ -160,20 +162,6 @@ def _link(page: str, key: str) -> None:
         key=f"{key}-view",
         on_click="ignore",
     )
-
-
-def _reopen(key: str) -> None:
-    with st.expander("Open a saved view"):
-        file = st.file_uploader("A view saved here before", type=["json"], key=f"{key}-reopen")
-        if file is None:
-            return
-        try:
-            page, parameters = from_file(file.getvalue(), PAGES)
-        except CannotOpen as error:
-            say(str(error))
-            return
-        path, title = PAGES[page]
-        st.page_link(path, label=f"Open it on {title}", icon=":material/arrow_forward:", query_params=parameters)
 
 
 def page_shown() -> str:

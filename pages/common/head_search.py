@@ -189,9 +189,8 @@ def _back(scene: Scene, plan: _Plan, found: Found) -> None:
     """What proves the answer, and what can be taken away of it."""
     with st.container(horizontal=True, gap="small"):
         prove_set(scene, plan.goal, found, plan.exact)
-        if found.sets:
-            away = {"outputs": lambda: found_sets(scene, plan.goal, plan.heads, plan.exact, plan.most, found)}
-            take_away(scene, "heads", away, key="take-heads")
+        away = {"outputs": lambda: found_sets(scene, plan.goal, plan.heads, plan.exact, plan.most, found)}
+        take_away(scene, "heads", away, key="take-heads")
 
 
 def _say_none(scene: Scene, plan: _Plan, found: Found, what: str, tried: str) -> None:

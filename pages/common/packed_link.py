@@ -60,7 +60,10 @@ def from_file(content: bytes, pages: Mapping[str, object]) -> tuple[str, dict[st
         raise CannotOpen(f"This is no saved view: its format is not {_FORMAT}.")
     if found.get("page") not in pages:
         raise CannotOpen(f"The saved view is of a page that is not here; the pages are: {', '.join(pages)}.")
-    return found["page"], _checked(found.get("parameters"))
+    parameters = _checked(found.get("parameters"))
+    if "model" not in parameters:
+        raise CannotOpen("This is no saved view: it names no model.")
+    return found["page"], parameters
 
 
 def follow_packed_link() -> None:

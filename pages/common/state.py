@@ -36,6 +36,8 @@ class Visit:
     """Query parameters that belong to the page being shown alone."""
     written: dict[str, list[str]] | None = None
     """The query parameters of the view as this session last wrote them."""
+    shown: dict[str, list[str]] | None = None
+    """All query parameters as the session last wrote them."""
     touched: bool = False
     """Whether a control was changed since the last run: its word then goes before that of a URL on its way."""
     changes: int = 0
@@ -92,13 +94,18 @@ def _picked(key: str, length: int, name: str = "picked") -> list[int] | None:
 
 
 def write_url() -> None:
-    """Puts the view, and what the page being shown adds to it, into the URL."""
+    """Puts the view, and what the page being shown adds to it, into the URL.
+
+    A link to the page that is open already tells the page its parameters and leaves the browser's address as it was:
+    what another than this session wrote is written again.
+    """
     memory = visit()
     parameters = memory.view.parameters()
-    memory.written = _as_lists(parameters)
+    memory.written, wanted = _as_lists(parameters), _as_lists(parameters | memory.own)
     in_url = {name: st.query_params.get_all(name) for name in st.query_params}
-    if in_url != _as_lists(parameters | memory.own):
+    if in_url != wanted or memory.shown not in (None, wanted):
         st.query_params.from_dict(parameters | memory.own)
+    memory.shown = wanted
 
 
 def problems(*places: Place) -> tuple[str, ...]:
