@@ -25,15 +25,19 @@ def said(at) -> str:
         ("walkthrough", {"model": PRONOUNS, "text": CLASSIC, "switch": f"copy:encoder.1.ffn.output:0>1:{HOSTILE}"}),
         (
             "compare",
-            {"model": PRONOUNS, "text": CLASSIC, "second": REVERSE, "switch": f"copy:encoder.1.q:all:{HOSTILE}"},
+            {
+                "model": PRONOUNS,
+                "text": CLASSIC,
+                "other": REVERSE,
+                "switch": f"copy:encoder.1.ffn.output:0>1:{HOSTILE}",
+            },
         ),
     ],
 )
 def test_the_text_of_a_copy(page, parameters):
     shown = said(open_page(page, **parameters))
-    assert r"\\" not in shown
-    if page != "compare":
-        assert plain(HOSTILE) in shown
+    assert plain(HOSTILE) in shown and r"\\" not in shown
+    assert ("is left out for" in shown) == (page == "compare")
 
 
 def test_words_never_seen_in_a_reference():
