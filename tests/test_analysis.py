@@ -5,6 +5,7 @@ import pytest
 import torch
 from random_models import random_ids, random_model
 
+from transformer import attention
 from transformer.analysis.effects import head_average, head_effects, output_effects
 from transformer.analysis.proofs import prove
 from transformer.decoding import greedy, teacher_forced_log_probs
@@ -50,6 +51,25 @@ def test_a_row_that_does_not_sum_to_one_is_found(model):
     result["weights"] = {"encoder_self": result["weights"]["encoder_self"] * np.float32(1.01)}
     proof = prove(model, **result)[0]
     assert not proof.holds and proof.measured == pytest.approx(0.01, abs=1e-5)
+
+
+@pytest.mark.parametrize(("index", "change"), [(0, {"weights": 2e-6}), (3, {"log_probs": 5e-4})])
+def test_what_rounding_does_not_explain_is_found(model, index, change):
+    result, ((name, by),) = decoded(model), change.items()
+    if name == "weights":
+        result["weights"] = {"encoder_self": result["weights"]["encoder_self"].copy()}
+        result["weights"]["encoder_self"][0, 1, 2, 3] += np.float32(by)
+    else:
+        result["log_probs"] = result["log_probs"] + np.float32(by)
+    proof = prove(model, **result)[index]
+    assert not proof.holds and proof.measured < 1e-4
+
+
+def test_a_fused_path_that_is_off_by_little_is_found(model, monkeypatch):
+    fused = attention.fused_attention
+    monkeypatch.setattr(attention, "fused_attention", lambda *given, **named: fused(*given, **named) * (1 + 1e-4))
+    proof = prove(model, **decoded(model))[-1]
+    assert "fused" in proof.claim and not proof.holds and proof.measured < 1e-3
 
 
 def test_weight_in_a_masked_cell_is_found(model):
