@@ -58,12 +58,18 @@ def _described(panel: Panel) -> dict[str, Any]:
         "height": panel.height,
         "series": [
             {"name": curve.name, "style": style, "colour": colour}
-            | _points(thinned(curve), 100 if panel.percent else 1)
+            | _points(drawn_curve(curve, 100 if panel.percent else 1))
             for (curve, style), colour in zip(styled, colours, strict=True)
         ],
     }
 
 
-def _points(curve: Curve, factor: float) -> dict[str, list[float]]:
-    kept = np.isfinite(curve.y)  # JSON has no word for anything else
-    return {"x": curve.x[kept].tolist(), "y": [float(f"{value * factor:.4g}") for value in curve.y[kept]]}
+def drawn_curve(curve: Curve, factor: float) -> Curve:
+    """The points that the browser gets of a curve: the finite ones of the thinned line, with four digits."""
+    shown = thinned(curve)
+    kept = np.isfinite(shown.y)  # JSON has no word for anything else
+    return Curve(curve.name, shown.x[kept], np.array([float(f"{value * factor:.4g}") for value in shown.y[kept]]))
+
+
+def _points(curve: Curve) -> dict[str, list[float]]:
+    return {"x": curve.x.tolist(), "y": curve.y.tolist()}

@@ -23,7 +23,8 @@ THUMBNAIL = 24
 """Most rows and columns of a thumbnail; larger heads are drawn by the largest weight of each patch."""
 MASKED = 255
 """The level of a thumbnail's cell that the pass was not allowed to use; 0..254 is the weight."""
-_MOST_POINTS = 240
+MOST_POINTS = 240
+"""Of a curve below the film; a longer one is thinned."""
 
 _component = component(
     "attention_lab_run_film",
@@ -182,14 +183,16 @@ def _pooled_shape(attention: Attention) -> tuple[int, int]:
     return min(THUMBNAIL, len(attention.queries)), min(THUMBNAIL, len(attention.keys))
 
 
+def drawn_curve(curve: Curve) -> Curve:
+    """The points that the browser gets of a curve: those above 0 of the thinned line, as its axis is logarithmic."""
+    shown = thinned(curve, MOST_POINTS)
+    kept = np.isfinite(shown.y) & (shown.y > 0)
+    return Curve(curve.name, shown.x[kept], np.array([float(f"{value:.4g}") for value in shown.y[kept]]))
+
+
 def _described(curve: Curve) -> dict[str, Any]:
-    shown = thinned(curve, _MOST_POINTS)
-    kept = np.isfinite(shown.y) & (shown.y > 0)  # the axis is logarithmic
-    return {
-        "name": curve.name,
-        "x": shown.x[kept].astype(int).tolist(),
-        "y": [float(f"{value:.4g}") for value in shown.y[kept]],
-    }
+    shown = drawn_curve(curve)
+    return {"name": curve.name, "x": shown.x.astype(int).tolist(), "y": shown.y.tolist()}
 
 
 def _scores(scores: FilmScores) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import streamlit as st
 from pages.common.components.run_curve import Panel, run_curve
 from pages.common.fields import pills
 from pages.common.training.data import Progress
+from pages.common.training.run_proofs import drawn_in_place, prove_curves
+from transformer.analysis.run_proofs import Drawn
 from transformer.figures.curves import EXACT_MATCH_TITLE, LOSS_TITLE, X_TITLES, Curve
 from transformer.runs import Run
 from transformer.settings import Settings
@@ -60,6 +62,8 @@ def draw_curves(run: Run, progress: Progress) -> None:
         x_least=min(limit, max(20.0, 1.25 * run.status.step)) if run.status.active else 1,
         key="curve",
     )
+    lines = [line for name in chosen for line in _lines(run, progress, name)]
+    prove_curves(lines, key="proof-curve", active=run.status.active)
 
 
 def loss_curves(settings: Settings, progress: Progress) -> tuple[Curve, Curve]:
@@ -78,6 +82,16 @@ def _panel(settings: Settings, progress: Progress, name: str) -> Panel:
         return Panel(title=what.title, thin=[training], main=[validation], height=_TALL)
     curve = progress.curve(what.split, what.column, f"{what.split if what.split != 'train' else 'training'} {name}")
     return Panel(title=what.title, main=[curve], percent=what.percent, range=what.range, log=what.log, height=_LOW)
+
+
+def _lines(run: Run, progress: Progress, name: str) -> list[Drawn]:
+    """What the panel shows, as the browser gets it."""
+    what = _QUANTITIES[name]
+    if name == "loss":
+        curves = zip(("train", "validation"), loss_curves(run.settings, progress), strict=True)
+        return [drawn_in_place(run.folder, split, "loss", curve, percent=False) for split, curve in curves]
+    curve = progress.curve(what.split, what.column, name)
+    return [drawn_in_place(run.folder, what.split, what.column, curve, percent=what.percent)]
 
 
 def _has(progress: Progress, name: str) -> bool:

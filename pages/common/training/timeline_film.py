@@ -29,12 +29,12 @@ def draw_film(run: Run, reel: Reel, frames: Sequence[Frame], *, key: str) -> tup
     words = load_tokenizer(run.folder).kind == "words"
     scores, jump = _scores(shown, view.kind)
     run_film(
-        [_film_frame(frame.step, _take_of(frame, view.rows), newest, view.kind, words) for frame in shown],
+        [_film_frame(frame.step, take_of(frame, view.rows), newest, view.kind, words) for frame in shown],
         name=f"{run.id} {reel.text}",
         selected=view.place(run.settings.model),
         at=view.step,
         order=now.order,
-        curves=_curves(run, frames),
+        curves=curves_of(run, frames),
         scores=scores,
         key=key,
     )
@@ -60,11 +60,13 @@ def _film_frame(step: int, take: Take, newest: Take, kind: AttentionKind, words:
     )
 
 
-def _take_of(frame: Frame, rows: Rows) -> Take:
+def take_of(frame: Frame, rows: Rows) -> Take:
+    """What a frame shows: the snapshot's own translation, or the goal that it was made to write."""
     return frame.forced if rows == "forced" and frame.forced is not None else frame.own
 
 
-def _curves(run: Run, frames: Sequence[Frame]) -> list[Curve]:
+def curves_of(run: Run, frames: Sequence[Frame]) -> list[Curve]:
+    """The loss of the run on its batches and on validation, and of this sentence."""
     progress = progress_of(run.folder)
     known = [frame for frame in frames if frame.forced is not None]
     return [

@@ -128,8 +128,13 @@ def snapshots_of(run: Run) -> list[Snapshot]:
 def newest_step(run: Run) -> int | None:
     """The step of the weights that can be looked into now; None where there are none."""
     path = run.folder / WEIGHTS_FILE
+    return step_of(path) if path.is_file() else None
+
+
+def step_of(path: Path) -> int:
+    """The step that a file of weights says it is of; 0 where it says none."""
     stamp = _stamp(path)
-    return None if stamp is None else _step_of(str(path), stamp)
+    return 0 if stamp is None else _step_of(str(path), stamp)
 
 
 def advance(reel: Reel, run: Run, found: Sequence[Snapshot], *, budget_s: float) -> None:
