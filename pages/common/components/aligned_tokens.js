@@ -3,20 +3,17 @@ export default function ({ data, parentElement }) {
   setKindColours(root, data.colours);
   const list = document.createElement("ol");
   list.setAttribute("aria-label", data.labels.join(" and "));
-  list.append(pair(data.labels.map(named), "names"));
   for (const column of data.columns) {
-    const item = pair(column.map(chip), "");
+    const item = document.createElement("li");
+    item.className = "pair";
+    item.append(...column.map(chip));
     item.setAttribute("aria-label", column.map((token, row) => `${data.labels[row]}: ${token ? spoken(token) : "nothing"}`).join("; "));
     list.append(item);
   }
-  root.replaceChildren(list);
-}
-
-function pair(cells, className) {
-  const item = document.createElement("li");
-  item.className = `pair ${className}`;
-  item.append(...cells);
-  return item;
+  const names = document.createElement("div");
+  names.className = "pair names";
+  names.append(...data.labels.map(named));
+  root.replaceChildren(names, list);
 }
 
 function named(label) {
