@@ -13,7 +13,7 @@ def idle_notes(seen: Inspection, *, causal_mask: bool) -> tuple[str, ...]:
     looks_back = causal_mask and MaskOff("causal") not in seen.interventions
     last = len(seen.target_ids) - 1
     said = ((spec, _why(spec, last, looks_back)) for spec in seen.interventions)
-    return tuple(f"“{wording.switch_label(spec)}”: {why}" for spec, why in said if why)
+    return tuple(f"{wording.switch_label(spec)}: {why}" for spec, why in said if why)
 
 
 def _why(spec: Intervention, last: int, looks_back: bool) -> str:
