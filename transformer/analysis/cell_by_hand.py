@@ -69,13 +69,15 @@ class Row:
         """q, k and v out of the block's inputs; those that are copied as they were recorded."""
         block, size = _block(self.model, self.address), self.q.shape[-1]
         own = slice(head * size, (head + 1) * size)
-        places = {"q": (block.query, self.asked_by, self.query, self.q[head])}
-        places["k"] = (block.key, self.read[key], key, self.k[head, key])
-        places["v"] = (block.value, self.read[key], None, self.v[head, key])
+        made_of = (
+            ("q", block.query, self.asked_by, self.query, self.q[head]),
+            ("k", block.key, self.read[key], key, self.k[head, key]),
+            ("v", block.value, self.read[key], key, self.v[head, key]),
+        )
         found = []
-        for name, (linear, x, position, recorded) in places.items():
+        for name, linear, x, position, recorded in made_of:
             row = _numbers(linear.weight)[own] @ x + _numbers(linear.bias)[own]
-            turned = _turned(row, position) if self.is_turned and position is not None else row
+            turned = _turned(row, position) if self.is_turned and name != "v" else row
             found.append(recorded if name in self.copied else turned)
         return np.concatenate(found)
 
