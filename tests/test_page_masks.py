@@ -1,13 +1,14 @@
 """Masks: the batch, each mask's switch, and what the page says of the leak."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from page_models import CLASSIC, PRONOUNS, checked, open_page, texts
 
 from pages.common.wording import number, plain
 from transformer.interventions import MaskOff
-from transformer.lab import load
+from transformer.lab import Lab, load
 
 SHORT = "The cat slept."
 
@@ -60,6 +61,28 @@ def test_a_mask_is_switched_off_and_on_again_and_the_leak_is_measured(mask):
     assert ("No output changed" in texts(at)) == (not leak.changed)
     at = checked(at.toggle(key=f"mask-on-{mask}").set_value(True).run())
     assert "switch" not in at.query_params and "nothing leaks" in texts(at)
+
+
+def test_an_output_that_was_cut_off_is_said(own_models, monkeypatch):
+    honest = Lab.leak
+
+    def leak(self, *arguments):
+        found = honest(self, *arguments)
+        cut = ((5,) * 7, *found.lifted.outputs[1:])
+        ended = (False, True)
+        return replace(
+            found,
+            intact=replace(found.intact, ended=ended),
+            lifted=replace(found.lifted, outputs=cut, ended=ended),
+        )
+
+    monkeypatch.setattr(Lab, "leak", leak)
+    said = texts(masks(beside="The dog slept.", switch="mask:causal"))
+    longest = load(PRONOUNS).model.config.max_length
+    assert (
+        f"Sentence 0: no end mark was written, the output with all masks was cut off at the model's {longest}" in said
+    )
+    assert "It wrote no end mark and was cut off after 7 tokens." in said
 
 
 def test_forcing_and_the_empty_row_are_told_with_measured_numbers():
