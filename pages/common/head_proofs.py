@@ -1,8 +1,10 @@
 """The checks of the Heads page's figures."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
+import streamlit as st
 
 from pages.common.head_choices import Measure, Removal
 from pages.common.head_data import Measured, means_of
@@ -45,7 +47,17 @@ def prove_profile(scene: Scene, measured: Measured, found: Survey, at: HeadAt) -
 
 def _counted(scene: Scene, measured: Measured, found: Survey, columns: Sequence[Column], key: str) -> None:
     lab = scene.lab
-    badge(lambda: prove_survey(lab.model, measured.pairs, lab.tokenizer, found, columns, unit=measured.unit), key=key)
+
+    def run() -> Iterable[Proof]:
+        with _reading(measured):
+            yield from prove_survey(lab.model, measured.pairs, lab.tokenizer, found, columns, unit=measured.unit)
+
+    badge(run, key=key)
+
+
+def _reading(measured: Measured) -> AbstractContextManager[None]:
+    """Says what takes its time: many pairs."""
+    return st.spinner(f"Reading {measured.said} again", show_time=True)
 
 
 def prove_groups(
@@ -53,12 +65,14 @@ def prove_groups(
 ) -> None:
     """Of distances, and of groups of heads that are alike."""
     lab = scene.lab
-    badge(
-        lambda: prove_likeness_of_heads(
-            lab.model, measured.pairs, lab.tokenizer, found, kind, groups, closest, unit=measured.unit
-        ),
-        key="proof-heads-alike",
-    )
+
+    def run() -> Iterable[Proof]:
+        with _reading(measured):
+            yield from prove_likeness_of_heads(
+                lab.model, measured.pairs, lab.tokenizer, found, kind, groups, closest, unit=measured.unit
+            )
+
+    badge(run, key="proof-heads-alike")
 
 
 def prove_worth(
@@ -75,8 +89,10 @@ def prove_worth(
         means = means_of(lab, removal)
         if over_pairs is not None:
             measured, found = over_pairs
-            return prove_validation_effects(lab.model, measured.pairs, lab.tokenizer, found, at, means)
-        return prove_output_effects(lab.model, seen.source_ids, seen.target_ids, seen.interventions, effects, means)
+            with _reading(measured):
+                yield from prove_validation_effects(lab.model, measured.pairs, lab.tokenizer, found, at, means)
+            return
+        yield from prove_output_effects(lab.model, seen.source_ids, seen.target_ids, seen.interventions, effects, means)
 
     badge(run, key="proof-heads-worth")
 

@@ -68,7 +68,7 @@ def test_all_of_what_is_taken_away_is_within_reach(where, width, height, page: P
     panel = page.locator("[data-testid=stPopoverBody]")
     expect(panel.get_by_text("The same in Python")).to_be_visible()
     panel.get_by_text("Open a saved view").click()
-    panel.locator("[data-testid=stFileUploader]").get_by_role("button").first.click(trial=True)
+    panel.locator("[data-testid=stFileUploaderDropzone]").click(trial=True)
     for name in ("PNG", "HTML", "NPZ"):
         panel.get_by_role("button", name=name, exact=True).click(trial=True)
     box = panel.bounding_box()
