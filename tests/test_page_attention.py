@@ -285,6 +285,9 @@ def test_the_mask_stands_between_the_division_and_the_softmax_of_a_cell():
         _, divided, masked, softmax, *_ = equation(cell).split(r" \\ ")
         assert r"\sqrt{d_k}" in divided and masked.startswith(r"s' &= s + \text{mask}") and said in masked
         assert softmax.startswith(r"\alpha &=")
+        assert "a switch replaced" not in equation(cell)
+    off = lab.cell(lab.inspect(CLASSIC, [HeadsOff("decoder", 1, "cross", (2,))]), "cross", 1, 2, 1, 3)
+    assert r"c &= 0 \;\text{(a switch replaced" in equation(off)
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])

@@ -44,7 +44,7 @@ PAGES = [
     ("attention", ["proof-picture", "proof-output"], {"picture": "bertviz-neuron"}, 3 + 3 + 1),
     ("attention", ["proofs", "proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 3 + 4),
     ("attention", ["proof-picture", "proof-cell"], {"switch": [*SWITCHES, "mask:causal"], "cell": "1,1"}, 4 + 10),
-    ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 3 + 3),
+    ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 3 + 4),
     ("masks", ["proof-batch", "proof-masks", "proof-leak"], {"kind": "decoder_self"}, 1 + 2 + 2),
     ("masks", ["proof-batch", "proof-masks", "proof-leak"], {"switch": ["mask:padding", "mask:causal"]}, 1 + 2 + 4),
     ("positions", ["proof-tables", "proof-dimensions"], {"section": "table"}, None),

@@ -191,9 +191,11 @@ def equation(cell: Cell) -> str:
         *_mask_and_softmax(cell),
     ]
     length, projected = float(cell.output @ cell.output), float(cell.contribution @ cell.output)
-    alpha = _plain(cell.weights[cell.key])
+    made = rf"\alpha\, v W_O = {_plain(cell.weights[cell.key])}\, v W_O"
+    if not cell.reached:
+        made = r"0 \;\text{(a switch replaced } \alpha\, v W_O \text{)}"
     lines.append(
-        rf"c &= \alpha\, v W_O = {alpha}\, v W_O,\quad \lVert c \rVert = "
+        rf"c &= {made},\quad \lVert c \rVert = "
         rf"{_plain(float(np.linalg.norm(cell.contribution)))},\quad \lVert o \rVert = {_plain(np.sqrt(length))}"
     )
     if length:
