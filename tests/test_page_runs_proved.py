@@ -2,15 +2,21 @@
 
 import json
 
+import numpy as np
 import pytest
 from page_models import texts
-from page_runs import trained_run
+from page_runs import PINNED, made_run, trained_run
 from test_page_proofs import proved, verdicts
 
 from pages.common.training.data import Progress
-from transformer import runs
+from transformer import runs, sweeps
+from transformer.analysis import run_proofs
+from transformer.analysis.plan_proofs import prove_schedule
+from transformer.config import TrainConfig
 from transformer.figures.curves import Curve
-from transformer.settings import METRICS_FILE
+from transformer.schedule import learning_rate
+from transformer.settings import METRICS_FILE, WEIGHTS_FILE, read_settings
+from transformer.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("room", "no_shipped")
 CURVES = ["loss", "perplexity", "learning rate"]
@@ -53,3 +59,57 @@ def test_a_point_that_is_wrong_or_missing_turns_it_red(wrong, monkeypatch):
     monkeypatch.setattr(Progress, "curve", lambda *a: wrong(honest(*a)) if a[2] == "loss" else honest(*a))
     at = proved("train", "proof-curve", run=trained_run(), curve=["loss", "gradient norm"])
     assert verdicts(at) == (1 + 2, 2), texts(at)
+
+
+def test_a_sample_stands_for_pairs_that_take_too_long(monkeypatch):
+    monkeypatch.setattr(run_proofs, "CHUNK", 4)
+    monkeypatch.setattr("pages.common.training.run_proofs.BUDGET_S", 0.0)
+    run_id = trained_run()
+    at = proved("train", "proof-curve", run=run_id)
+    assert verdicts(at) == (3 + 2, 0) and "4 of 10 pairs" in texts(at), texts(at)
+    tamper(run_id, lambda row: {"loss": 0.01, "exact_match": 1.0})
+    assert verdicts(proved("train", "proof-curve", run=run_id)) == (3 + 0, 2)
+
+
+def test_weights_that_no_evaluation_saw_are_not_measured():
+    run_id = trained_run()
+    (runs.run_folder(run_id) / WEIGHTS_FILE).unlink()
+    at = proved("train", "proof-curve", run=run_id)
+    assert verdicts(at) == (3, 0) and "so none is made again" in texts(at)
+
+
+def test_runs_laid_over_each_other_are_those_of_their_journals():
+    first, second = trained_run("first"), trained_run("second", seed=1)
+    for more in ({}, {"quantity": "exact match", "against": "seconds"}):
+        at = proved("runs", "proof-overlay", show=[first, second], run=first, **more)
+        assert verdicts(at) == (2 + 4, 0), texts(at)
+    tamper(second, lambda row: {"exact_match": row["exact_match"] + 0.5})
+    assert verdicts(proved("runs", "proof-overlay", show=[first, second], run=first)) == (2 + 3, 1)
+
+
+def test_the_chart_and_the_table_of_a_sweep_are_its_runs(monkeypatch):
+    run_id = made_run("base")
+    settings = read_settings(runs.run_folder(run_id))
+    base = sweeps.Base(model=settings.model, train=settings.train, corpus=settings.corpus, pinned=PINNED)
+    sweep = sweeps.create_sweep(base, "train.label_smoothing", ["0", "0.2"])
+    for part in sweep.parts:
+        train_run(part.run.id)
+    badges = ("proof-sweep", "proof-sweep-curves")
+    at = proved("runs", *badges, view="Sweeps", sweep=sweep.id)
+    assert verdicts(at) == (1 + 4 + 4 + 2 + 4, 0), texts(at)
+    assert not at.toast
+    tamper(sweep.parts[1].run.id, lambda row: {"loss": row["loss"] + 0.1})
+    assert verdicts(proved("runs", "proof-sweep", view="Sweeps", sweep=sweep.id))[1] == 1
+    monkeypatch.setattr("pages.common.training.sweep_panel.last_of", lambda *_: 12.0)
+    monkeypatch.setattr("pages.common.training.sweep_proofs.last_of", lambda *_: 12.0)
+    assert verdicts(proved("runs", "proof-sweep", view="Sweeps", sweep=sweep.id))[1] == 4 + 1
+
+
+@pytest.mark.parametrize("kind", ["paper", "constant", "cosine"])
+def test_the_schedule_by_hand_is_the_schedule(kind):
+    for warmup in (0, 1, 10):
+        train = TrainConfig(schedule=kind, warmup_steps=warmup, learning_rate=0.01, max_steps=50)
+        rates = [learning_rate(s, kind=kind, peak=0.01, warmup_steps=warmup, max_steps=50) for s in range(1, 60)]
+        shown = np.array(rates)
+        assert prove_schedule(np.arange(1, 60), shown, train).holds
+        assert not prove_schedule(np.arange(1, 60), shown + np.eye(59)[7] * 1e-4, train).holds

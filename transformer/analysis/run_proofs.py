@@ -49,7 +49,7 @@ class Drawn:
     against: str = "step"
     factor: float = 1.0
     most: int | None = None
-    """A journal of more points than this is thinned: its ends, its lowest and its highest point are drawn still."""
+    """A journal of more points than this is thinned: its ends are drawn still."""
     positive: bool = False
     """Whether only values above 0 are drawn."""
 
@@ -79,12 +79,15 @@ def prove_points(lines: Sequence[Drawn]) -> Iterator[Proof]:
     journals = {line.folder: journal_rows(line.folder) for line in lines}
     for line in lines:
         points = _points(journals[line.folder], line)
-        drawn = dict(zip(line.x.tolist(), line.y.tolist(), strict=True))
-        reached = {x: y for x, y in points.items() if drawn and x <= max(drawn)}  # a run at work has written on since
-        owed = set(reached) if line.most is None or len(reached) <= line.most else _ends(reached)
-        off = [_apart(y, points.get(x)) for x, y in drawn.items()]
-        how = f"{len(drawn)} points against {METRICS_FILE} of {line.folder.name}, read again from its end"
-        if missing := owed - drawn.keys():
+        drawn = set(line.x.tolist())
+        reached = {x for x in points if drawn and x <= max(drawn)}  # a run at work has written on since
+        owed = reached if line.most is None or len(reached) <= line.most else {min(reached), max(reached)}
+        off = [
+            min((_apart(y, written) for written in points.get(x, ())), default=math.inf)
+            for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True)
+        ]
+        how = f"{len(line.x):,} points against {METRICS_FILE} of {line.folder.name}, read again from its end"
+        if missing := owed - drawn:
             yield Proof(_claim(line), math.inf, _ROUNDING, f"{how}; {len(missing)} are not drawn")
         else:
             yield Proof(_claim(line), max(off, default=0.0), _ROUNDING, f"{how}; largest relative difference")
@@ -94,24 +97,32 @@ def _claim(line: Drawn) -> str:
     return f"The points of “{line.name}” are those of the run's journal"
 
 
-def _points(rows: Rows, line: Drawn) -> dict[float, float]:
-    found = {}
+def _points(rows: Rows, line: Drawn) -> dict[float, list[float]]:
+    """What the journal has at each place; a GPU's steps may share a second."""
+    found: dict[float, list[float]] = {}
     for (split, _), row in sorted(rows.items(), key=lambda item: item[0][1]):
         value = row.get(line.column)
         if split == line.split and isinstance(value, int | float) and math.isfinite(value):
             if value > 0 or not line.positive:
-                found[float(row[line.against])] = value * line.factor
+                found.setdefault(float(row[line.against]), []).append(value * line.factor)
     return found
 
 
-def _ends(points: dict[float, float]) -> set[float]:
-    return {min(points), max(points)}
-
-
-def _apart(shown: float, written: float | None) -> float:
-    if written is None:
-        return math.inf
+def _apart(shown: float, written: float) -> float:
     return abs(shown - written) / max(abs(written), 1e-12) if shown != written else 0.0
+
+
+def prove_last(
+    name: str, folder: Path, split: str, column: str, shown: float | None, *, step: int, factor: float, ended: bool
+) -> Proof:
+    """That a value that is said to be a run's last, of this step, is; of a run at work that it was that step's."""
+    rows = {at: row for (own, at), row in journal_rows(folder).items() if own == split}
+    value = rows.get(step, {}).get(column)
+    later = ended and max(rows, default=step) > step
+    again = value * factor if isinstance(value, int | float) and math.isfinite(value) else None
+    apart = math.inf if later or (again is None) != (shown is None) else _apart(shown or 0.0, again or 0.0)
+    how = f"the row of step {step:,} in {METRICS_FILE}, {'its last, ' * ended}read again; relative difference"
+    return Proof(f"{name} reached this {column.replace('_', ' ')}", apart, 1e-9, how)
 
 
 def prove_perplexity(folder: Path) -> Proof:
@@ -124,16 +135,17 @@ def prove_perplexity(folder: Path) -> Proof:
 
 def prove_rates(folder: Path, train: TrainConfig) -> Proof:
     """That each learning rate in the journal is that of the schedule, written as a minimum of two courses."""
-    off, warm = [], max(train.warmup_steps, 1)
+    off = []
     for (split, step), row in journal_rows(folder).items():
         if split == "train" and row.get("learning_rate") is not None:
-            off.append(abs(row["learning_rate"] - train.learning_rate * _course(train, step, warm)))
+            off.append(abs(row["learning_rate"] - train.learning_rate * schedule_share(train, step)))
     how = f"the schedule's formula at {len(off):,} steps; largest difference"
     return Proof("The learning rate follows its schedule", max(off, default=0.0), 1e-6 * train.learning_rate, how)
 
 
-def _course(train: TrainConfig, step: int, warm: int) -> float:
-    """The rate over its peak."""
+def schedule_share(train: TrainConfig, step: int) -> float:
+    """The learning rate over its peak."""
+    warm = max(train.warmup_steps, 1)
     rising = step / warm
     if train.schedule == "paper":  # eq. 3
         return min(rising, math.sqrt(warm / step))

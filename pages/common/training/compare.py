@@ -13,9 +13,10 @@ from pages.common.pictures import is_dark
 from pages.common.training import run_state, timing
 from pages.common.training.data import parameter_count, progress_of
 from pages.common.training.differences import cell, column_title, differing, is_number
+from pages.common.training.run_proofs import drawn, drawn_in_place, prove_curves
 from pages.common.wording import number
 from transformer import runs
-from transformer.figures.curves import EXACT_MATCH_TITLE, LOSS_TITLE, X_TITLES, Against, overlay_figure
+from transformer.figures.curves import EXACT_MATCH_TITLE, LOSS_TITLE, X_TITLES, Against, Curve, overlay_figure
 from transformer.run_labels import about
 from transformer.runs import Run
 from transformer.settings import CheckpointError, Settings, list_checkpoints, read_settings
@@ -163,11 +164,26 @@ def draw_curves(shown: Sequence[Entry], *, quantity: str, against: str, log: boo
     what = QUANTITIES[quantity]
     log = log and what.logarithmic
     curves = [progress_of(entry.folder).curve(what.split, what.column, entry.name, AGAINST[against]) for entry in shown]
+    places, factor = [(entry.folder, what.split, what.column) for entry in shown], 100 if what.percent else 1
     if any(entry.active for entry in shown):
         panel = Panel(title=what.title, main=curves, percent=what.percent, log=log, height=320, overlay=True)
         run_curve([panel], x_title=X_TITLES[AGAINST[against]], x_least=1, key=f"{key}-live")
+        lines = [
+            drawn_in_place(*place, curve, percent=what.percent, against=AGAINST[against])
+            for place, curve in zip(places, curves, strict=True)
+        ]
     else:
         figure = overlay_figure(
             curves, title=what.title, against=AGAINST[against], log=log, percent=what.percent, dark=is_dark()
         )
         st.plotly_chart(figure, key=key, theme=None, width="stretch", config={"displayModeBar": False})
+        lines = [
+            drawn(*place, on_axis(curve, what.percent), factor=factor, against=AGAINST[against])
+            for place, curve in zip(places, curves, strict=True)
+        ]
+    prove_curves(lines, key=f"proof-{key}", active=any(entry.active for entry in shown))
+
+
+def on_axis(curve: Curve, percent: bool) -> Curve:
+    """The curve in the unit of its axis, as the figure draws it."""
+    return Curve(curve.name, curve.x, curve.y * 100) if percent else curve

@@ -8,7 +8,8 @@ from pages.common.pictures import is_dark
 from pages.common.training import corpora
 from pages.common.training.form import field
 from pages.common.training.memory import key_of, memory, show, take_corpus
-from pages.common.training.plans import Number, Plan
+from pages.common.training.plan_proofs import prove_corpus
+from pages.common.training.plans import Plan
 from pages.common.training.text import stats_of, text_of
 from pages.common.visitor import visitor
 from transformer.cleaning import MAX_CHARACTERS, CleaningReport, Reason, kinds_of_files
@@ -57,7 +58,7 @@ def corpus_panel(plan: Plan) -> None:
         return
     corpus = text.corpus
     _sizes(corpus, stats, text.tokenizer)
-    _lengths(corpus, stats, plan.max_length)
+    _lengths(plan, corpus, stats)
     st.markdown("##### Samples")
     _table([{corpus.source_name: pair.source, corpus.target_name: pair.target} for pair in stats.samples])
     if stats.report is not None:
@@ -83,12 +84,12 @@ def _sizes(corpus: Corpus, stats: CorpusStats, tokenizer: Tokenizer) -> None:
         st.caption(wording.plain(corpus.credit))
 
 
-def _lengths(corpus: Corpus, stats: CorpusStats, max_length: Number) -> None:
+def _lengths(plan: Plan, corpus: Corpus, stats: CorpusStats) -> None:
     found = stats.tokens
     assert found is not None, "a tokenizer was given"
     st.markdown("##### How long the sentences are")
     sides = {corpus.source_name: found.source + 1, corpus.target_name: found.target + 1}
-    limit = int(max_length) if max_length and max_length >= 1 else None
+    limit = int(plan.max_length) if plan.max_length and plan.max_length >= 1 else None
     figure = length_figure(found.source + 1, found.target + 1, tuple(sides), limit=limit, dark=is_dark())
     st.plotly_chart(figure, key="lengths", theme=None, width="stretch", config={"displayModeBar": False})
     said = "; ".join(
@@ -96,6 +97,7 @@ def _lengths(corpus: Corpus, stats: CorpusStats, max_length: Number) -> None:
     )
     counted = "" if stats.counted == stats.sizes["train"] else f" Counted on {stats.counted:,} training pairs."
     st.caption(wording.plain(f"{said}.{counted}"))
+    prove_corpus(plan, stats, figure)
 
 
 def _repeated(stats: CorpusStats) -> None:

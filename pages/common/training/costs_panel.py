@@ -10,6 +10,7 @@ from pages.common.training import measuring, timing
 from pages.common.training.costs import Costs, measured, size
 from pages.common.training.memory import memory
 from pages.common.training.plan_fields import NO_STEP_LIMIT
+from pages.common.training.plan_proofs import prove_costs, prove_course
 from pages.common.training.plans import Plan
 from pages.common.training.start import elsewhere
 from pages.common.training.text import text_of
@@ -56,6 +57,7 @@ def costs_panel(plan: Plan, found: Costs) -> None:
     st.markdown("\n".join(lines))
     if not isinstance(known, Rehearsal):
         st.caption("The time shows up here once it has been measured.")
+    prove_costs(plan, found)
     st.markdown("##### The learning rate, step by step")
     schedule_curve(plan, found, key="schedule-in-full")
 
@@ -69,6 +71,7 @@ def schedule_curve(plan: Plan, found: Costs, *, key: str = "schedule-curve") -> 
     rates = np.array([learning_rate(int(step), **course, max_steps=train.max_steps) for step in steps])
     figure = schedule_figure(steps, rates, warmup_steps=train.warmup_steps, dark=is_dark())
     st.plotly_chart(figure, key=key, theme=None, width="stretch", config={"displayModeBar": False})
+    prove_course(steps, rates, train, key=f"proof-{key}")
 
 
 def _lines(plan: Plan, found: Costs, waits: bool) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from pages.common.components.run_curve import drawn_curve
@@ -116,7 +117,10 @@ def weights_of(folder: Path) -> dict[int, Path]:
 
 def drawn(folder: Path, split: str, column: str, curve: Curve, **options: Any) -> Drawn:
     """A curve as it came to the figure, and where its points should be from."""
-    return Drawn(name=curve.name, folder=folder, split=split, column=column, x=curve.x, y=curve.y, **options)
+    kept = np.isfinite(curve.y)  # gaps are no points
+    return Drawn(
+        name=curve.name, folder=folder, split=split, column=column, x=curve.x[kept], y=curve.y[kept], **options
+    )
 
 
 def drawn_in_place(folder: Path, split: str, column: str, curve: Curve, *, percent: bool, **options: Any) -> Drawn:

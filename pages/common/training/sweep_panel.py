@@ -16,6 +16,7 @@ from pages.common.training.differences import said
 from pages.common.training.ledger import EVERY_S, segments
 from pages.common.training.ledger_memory import BASE, ledger
 from pages.common.training.run_deeds import REFUSALS
+from pages.common.training.sweep_proofs import prove_marks
 from pages.common.visitor import visitor
 from pages.common.wording import number
 from transformer.continuing import same_start
@@ -154,6 +155,7 @@ def _chart(sweep: Sweep, parts: Sequence[Entry], shown: Sequence[Entry], quantit
     st.plotly_chart(figure, key="sweep-chart", theme=None, width="stretch", config={"displayModeBar": False})
     if any(not mark.done for mark in marks):
         st.caption("Hollow: still training, at its last evaluation.")
+    prove_marks(sweep.setting, {mark.run: mark for mark in marks}, shown, quantity)
 
 
 def _table(sweep: Sweep, parts: Sequence[Entry], shown: Sequence[Entry]) -> None:

@@ -9,10 +9,12 @@ from pages.common.components.run_sentences import run_sentences
 from pages.common.controls import say
 from pages.common.pictures import is_dark
 from pages.common.training import run_state
+from pages.common.training.compare import on_axis
 from pages.common.training.data import Progress, progress_of, samples_of
 from pages.common.training.doctor import doctor_panel
 from pages.common.training.memory import memory, show_run
 from pages.common.training.run_curves import draw_curves, loss_curves
+from pages.common.training.run_proofs import drawn, prove_curves
 from pages.common.training.timeline import timeline_panel
 from pages.common.training.timeline_frames import newest_step
 from pages.common.training.timeline_memory import timeline
@@ -49,12 +51,21 @@ def invite(corpus: str, *, others: bool) -> None:
     if shipped is not None:
         settings, progress = read_settings(shipped.folder), progress_of(shipped.folder)
         st.caption(f"How the shipped model *{shipped.name}* learned this corpus")
-        figure = run_figure(
-            *loss_curves(settings, progress),
-            progress.curve("validation", "exact_match", "validation exact match"),
-            dark=is_dark(),
+        losses = loss_curves(settings, progress)
+        exact = progress.curve("validation", "exact_match", "validation exact match")
+        st.plotly_chart(
+            run_figure(*losses, exact, dark=is_dark()),
+            key="shipped",
+            theme=None,
+            width="stretch",
+            config={"displayModeBar": False},
         )
-        st.plotly_chart(figure, key="shipped", theme=None, width="stretch", config={"displayModeBar": False})
+        lines = [
+            drawn(shipped.folder, split, "loss", curve)
+            for split, curve in zip(("train", "validation"), losses, strict=True)
+        ]
+        lines += [drawn(shipped.folder, "validation", "exact_match", on_axis(exact, True), factor=100)]
+        prove_curves(lines, key="proof-shipped")
 
 
 def corpus_name(folder: Path) -> str:
