@@ -68,6 +68,8 @@ def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]]
     Nothing is made before it is opened. `figures` are named; with several, one is chosen. `said` stands under the
     figure in the HTML file, where it is more than the model, the sentence and the switches.
     """
+    if visit().arrived:  # by a saved view of this very page: it lies under the popover
+        st.session_state[key] = False
     with st.popover("Take it away", icon=":material/download:", type="tertiary", key=key, on_change="rerun") as box:
         if not box.open:
             return

@@ -38,6 +38,8 @@ class Visit:
     """The query parameters of the view as this session last wrote them."""
     shown: dict[str, list[str]] | None = None
     """All query parameters as the session last wrote them."""
+    arrived: bool = False
+    """Whether this run shows what a link led to."""
     touched: bool = False
     """Whether a control was changed since the last run: its word then goes before that of a URL on its way."""
     changes: int = 0
@@ -103,7 +105,8 @@ def write_url() -> None:
     parameters = memory.view.parameters()
     memory.written, wanted = _as_lists(parameters), _as_lists(parameters | memory.own)
     in_url = {name: st.query_params.get_all(name) for name in st.query_params}
-    if in_url != wanted or memory.shown not in (None, wanted):
+    memory.arrived = in_url == wanted and memory.shown not in (None, wanted)
+    if in_url != wanted or memory.arrived:
         st.query_params.from_dict(parameters | memory.own)
     memory.shown = wanted
 

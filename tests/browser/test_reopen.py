@@ -32,6 +32,7 @@ def test_a_view_opened_on_its_own_page_stands_in_the_address_and_survives_a_relo
     reopen(page, as_file("attention", view))
     shown = page.get_by_text("Encoder self-attention · layer 0 · head 3").first
     expect(shown).to_be_visible()
+    expect(page.locator("[data-testid=stPopoverBody]")).to_have_count(0)
     expect(page).to_have_url(re.compile(r"[?&]head=3(&|$)"))
     assert page.url.count("switch=") == len(switches)
     page.reload()
