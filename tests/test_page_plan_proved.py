@@ -62,7 +62,8 @@ def test_a_bar_that_is_wrong_turns_its_badge_red(monkeypatch):
 
     def wrong(*arguments, **options):
         figure = honest(*arguments, **options)
-        figure.data[0].y = figure.data[0].y * 1.01
+        bars = figure.data[0]
+        bars.y = bars.y * 1.01  # type: ignore[attr-defined]
         return figure
 
     monkeypatch.setattr(corpus_panel, "length_figure", wrong)

@@ -147,7 +147,7 @@ def _of_json(line: str) -> tuple[str, str] | None:
         found: Any = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    sides = (found.get("source"), found.get("target")) if isinstance(found, dict) else found
+    sides: Any = (found.get("source"), found.get("target")) if isinstance(found, dict) else found
     if not isinstance(sides, tuple | list) or len(sides) < 2 or not all(isinstance(side, str) for side in sides[:2]):
         return None
     return sides[0], sides[1]

@@ -30,7 +30,8 @@ def prove_corpus(plan: Plan, stats: CorpusStats, figure: go.Figure) -> None:
 
     def run() -> Iterable[Proof]:
         text = text_of(plan)
-        bars = [dict(zip(map(str, trace.customdata), map(float, trace.y), strict=True)) for trace in figure.data]
+        drawn = figure.to_plotly_json()["data"]
+        bars = [dict(zip(map(str, trace["customdata"]), map(float, trace["y"]), strict=True)) for trace in drawn]
         yield from prove_lengths(text.corpus, stats, text.tokenizer, bars)
         yield from prove_splits(text.corpus)
         if (name := config_of(plan).name) not in CORPORA:
