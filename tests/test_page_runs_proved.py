@@ -113,3 +113,18 @@ def test_the_schedule_by_hand_is_the_schedule(kind):
         shown = np.array(rates)
         assert prove_schedule(np.arange(1, 60), shown, train).holds
         assert not prove_schedule(np.arange(1, 60), shown + np.eye(59)[7] * 1e-4, train).holds
+
+
+@pytest.mark.parametrize(("view", "key"), [({}, "take-overlay"), ({"quantity": "exact match"}, "take-overlay")])
+def test_the_lines_of_python_make_the_curves_that_are_taken_away(view, key):
+    names = [trained_run("first"), trained_run("second", seed=1)]
+    at = proved("runs", key, show=names, run=names[0], **view)
+    (code,) = (block.value for block in at.code if "overlay_figure" in block.value)
+    made: dict = {}
+    exec(compile(code, "lines", "exec"), made)
+    shown = next(json.loads(c.proto.spec) for c in at.get("plotly_chart") if "take" in c.proto.id)
+    own = json.loads(made["figure"].to_json())
+    assert [trace["y"] for trace in own["data"]] == [trace["y"] for trace in shown["data"]]
+    column = "exact_match" if view else "loss"
+    assert made["numbers"][1][-1] == [r for r in runs.metrics(names[1]) if r["split"] == "validation"][-1][column]
+    assert any("/runs?" in block.value and "show=second" in block.value for block in at.code)

@@ -13,6 +13,7 @@ from pages.common.pictures import is_dark
 from pages.common.training import run_state, timing
 from pages.common.training.data import parameter_count, progress_of
 from pages.common.training.differences import cell, column_title, differing, is_number
+from pages.common.training.run_away import take_curves_away
 from pages.common.training.run_proofs import drawn, drawn_in_place, prove_curves
 from pages.common.wording import number
 from transformer import runs
@@ -181,7 +182,18 @@ def draw_curves(shown: Sequence[Entry], *, quantity: str, against: str, log: boo
             drawn(*place, on_axis(curve, what.percent), factor=factor, against=AGAINST[against])
             for place, curve in zip(places, curves, strict=True)
         ]
-    prove_curves(lines, key=f"proof-{key}", active=any(entry.active for entry in shown))
+    with st.container(horizontal=True, gap="small"):
+        prove_curves(lines, key=f"proof-{key}", active=any(entry.active for entry in shown))
+        take_curves_away(
+            curves,
+            what.split,
+            what.column,
+            title=what.title,
+            against=AGAINST[against],
+            log=log,
+            percent=what.percent,
+            key=f"take-{key}",
+        )
 
 
 def on_axis(curve: Curve, percent: bool) -> Curve:
