@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import numpy as np
 import streamlit as st
 
-from pages.common.exports import Away, offer_files, papered
+from pages.common.exports import Away, _files, papered
 from pages.common.pictures import is_dark
 from transformer.figures.curves import Against, Curve, overlay_figure
 from transformer.figures.tables import Table
@@ -49,7 +49,7 @@ def take_curves_away(
         ]
         away = Away(f"runs-{column.replace('_', '-')}", figure, tables, "\n".join(lines))
         with st.container(width=_WIDTH, key=f"{key}-away"):
-            offer_files(away, f"{column.replace('_', ' ')} of {', '.join(names)}", key)
+            _files(away, f"{column.replace('_', ' ')} of {', '.join(names)}", key)
             st.caption("The same in Python")
             st.code(away.python, language="python", wrap_lines=True)
             st.caption("A link with everything in it")
