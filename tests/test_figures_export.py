@@ -56,6 +56,17 @@ def test_the_figure_shows_these_numbers_and_hides_masked_ones():
     assert matrix(dark=True).layout.paper_bgcolor != matrix().layout.paper_bgcolor
 
 
+@pytest.mark.parametrize(("size", "numbered"), [(2, True), (22, True), (23, False)])
+def test_cells_with_room_hold_their_number_at_a_size_of_its_own(size, numbered):
+    """Without a size Plotly fits the text's markup into the cell, and the number shrinks to a dot."""
+    names = [f"t{i}" for i in range(size)]
+    weights = np.full((size, size), 0.456, dtype=np.float32)
+    (trace,) = matrix_figure(weights, names, names, kind="cross", titles=("row", "column")).data
+    assert (trace.text is not None) == numbered and trace.textfont.size == 11
+    if numbered:
+        assert ">0.46<" in trace.text[0][0]
+
+
 def test_the_overview_has_every_head_in_its_place():
     weights = np.random.default_rng(1).random((2, 3, 4, 5), dtype=np.float32)
     fig = overview_figure(weights, kind="encoder_self")

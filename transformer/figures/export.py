@@ -17,7 +17,8 @@ from transformer.figures.theme import Kind
 
 _CELL, _LARGEST, _CHARACTER, _SIZE = 34, 620, 7.6, 12
 """Pixels: a cell, all cells of a side together, a character of a label; and the size of a label."""
-_NUMBERED = 10
+_NUMBERED = 28
+"""Pixels of a cell that has room for its number."""
 _THUMBNAIL, _GUTTER = 96, 12
 """Pixels of a head in the overview, and between two."""
 
@@ -40,7 +41,7 @@ def matrix_figure(
     colours, scale = theme.palette(dark), theme.sequential(dark)
     allowed = np.ones(values.shape, dtype=bool) if mask is None else mask
     cell = max(6.0, min(_CELL, _LARGEST / max(values.shape)))
-    numbered = max(values.shape) <= _NUMBERED
+    numbered = cell >= _NUMBERED
     fig = theme.apply(go.Figure(), dark)
     fig.add_heatmap(
         z=np.where(allowed, values, np.nan),
@@ -51,6 +52,7 @@ def matrix_figure(
         ygap=1 if cell > 10 else 0,
         text=_numbers(values, allowed, top, scale) if numbered else None,
         texttemplate="%{text}" if numbered else None,
+        textfont={"size": 11},
         customdata=[
             [
                 f"<b>{hover_label(row)}</b>, row {i}<br><b>{hover_label(column)}</b>, column {j}<br>{quantity} "
@@ -70,7 +72,8 @@ def matrix_figure(
         },
     )
     left, above = label_width(rows) * _CHARACTER + 44, label_width(columns) * _CHARACTER + 48
-    bare = {"showline": False, "ticks": "", "tickfont": {"family": theme.MONOSPACE, "size": min(_SIZE, cell * 0.9)}}
+    font = {"family": theme.MONOSPACE, "size": min(_SIZE, cell * 0.9)}
+    bare = {"showline": False, "ticks": "", "ticklabelstandoff": 4, "tickfont": font}
     shades = {"quiet": colours.quiet, "faint": colours.faint}
     title = {"font": {"color": theme.kind_colour(kind, dark), "size": 13}, "standoff": 8}
     fig.update_xaxes(
