@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -30,8 +31,8 @@ def prove_corpus(plan: Plan, stats: CorpusStats, figure: go.Figure) -> None:
 
     def run() -> Iterable[Proof]:
         text = text_of(plan)
-        drawn = figure.to_plotly_json()["data"]
-        bars = [dict(zip(map(str, trace["customdata"]), map(float, trace["y"]), strict=True)) for trace in drawn]
+        drawn: Any = figure.data
+        bars = [dict(zip(map(str, trace.customdata), map(float, trace.y), strict=True)) for trace in drawn]
         yield from prove_lengths(text.corpus, stats, text.tokenizer, bars)
         yield from prove_splits(text.corpus)
         if (name := config_of(plan).name) not in CORPORA:
