@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
 from pages.common.components.run_curve import Panel, run_curve
+from pages.common.exports import Away
 from pages.common.fields import pills
 from pages.common.training.data import Progress
+from pages.common.training.run_away import Source, curves_away, take_figures_away
 from pages.common.training.run_proofs import drawn_in_place, prove_curves
 from transformer.analysis.run_proofs import Drawn
 from transformer.figures.curves import EXACT_MATCH_TITLE, LOSS_TITLE, X_TITLES, Curve
@@ -63,7 +66,10 @@ def draw_curves(run: Run, progress: Progress) -> None:
         key="curve",
     )
     lines = [line for name in chosen for line in _lines(run, progress, name)]
-    prove_curves(lines, key="proof-curve", active=run.status.active)
+    with st.container(horizontal=True, gap="small"):
+        prove_curves(lines, key="proof-curve", active=run.status.active)
+        figures = {name: partial(_away, run, progress, name) for name in chosen}
+        take_figures_away(figures, page="train", said=run.id, key="take-curve")
 
 
 def loss_curves(settings: Settings, progress: Progress) -> tuple[Curve, Curve]:
@@ -82,6 +88,19 @@ def _panel(settings: Settings, progress: Progress, name: str) -> Panel:
         return Panel(title=what.title, thin=[training], main=[validation], height=_TALL)
     curve = progress.curve(what.split, what.column, f"{what.split if what.split != 'train' else 'training'} {name}")
     return Panel(title=what.title, main=[curve], percent=what.percent, range=what.range, log=what.log, height=_LOW)
+
+
+def _away(run: Run, progress: Progress, name: str) -> Away:
+    """What the panel shows, every point of it, as a figure of its own."""
+    what = _QUANTITIES[name]
+    if name == "loss":
+        curves = zip(("train", "validation"), loss_curves(run.settings, progress), strict=True)
+        sources = [Source(curve, run.id, split, "loss") for split, curve in curves]
+    else:
+        curve = progress.curve(what.split, what.column, name)
+        sources = [Source(curve, run.id, what.split, what.column)]
+    file = f"{run.id}-{what.column.replace('_', '-')}"
+    return curves_away(sources, file, title=what.title, against="step", log=what.log, percent=what.percent)
 
 
 def _lines(run: Run, progress: Progress, name: str) -> list[Drawn]:

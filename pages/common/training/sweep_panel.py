@@ -8,6 +8,7 @@ import streamlit as st
 from pages.common import wording
 from pages.common.components.run_table import Column, run_table
 from pages.common.controls import say
+from pages.common.exports import Away
 from pages.common.fields import box
 from pages.common.pictures import is_dark
 from pages.common.training import run_state, timing
@@ -15,6 +16,7 @@ from pages.common.training.compare import QUANTITIES, Entry, draw_curves, entrie
 from pages.common.training.differences import said
 from pages.common.training.ledger import EVERY_S, segments
 from pages.common.training.ledger_memory import BASE, ledger
+from pages.common.training.run_away import sweep_away, take_figures_away
 from pages.common.training.run_deeds import REFUSALS
 from pages.common.training.sweep_proofs import prove_marks
 from pages.common.visitor import visitor
@@ -155,7 +157,16 @@ def _chart(sweep: Sweep, parts: Sequence[Entry], shown: Sequence[Entry], quantit
     st.plotly_chart(figure, key="sweep-chart", theme=None, width="stretch", config={"displayModeBar": False})
     if any(not mark.done for mark in marks):
         st.caption("Hollow: still training, at its last evaluation.")
-    prove_marks(sweep.setting, {mark.run: mark for mark in marks}, shown, quantity)
+
+    def make() -> Away:
+        name = f"{sweep.id}-{quantity.replace(' ', '-')}"
+        return sweep_away(
+            marks, name, what.split, what.column, setting=sweep.setting, title=what.title, percent=what.percent
+        )
+
+    with st.container(horizontal=True, gap="small"):
+        prove_marks(sweep.setting, {mark.run: mark for mark in marks}, shown, quantity)
+        take_figures_away({quantity: make}, page="runs", said=f"{quantity} of {sweep.id}", key="take-sweep")
 
 
 def _table(sweep: Sweep, parts: Sequence[Entry], shown: Sequence[Entry]) -> None:

@@ -1,5 +1,6 @@
 """The right side of the Train page: one run, as it stands or as it moves."""
 
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
@@ -13,6 +14,7 @@ from pages.common.training.compare import on_axis
 from pages.common.training.data import Progress, progress_of, samples_of
 from pages.common.training.doctor import doctor_panel
 from pages.common.training.memory import memory, show_run
+from pages.common.training.run_away import Source, take_figures_away, training_away
 from pages.common.training.run_curves import draw_curves, loss_curves
 from pages.common.training.run_proofs import drawn, prove_curves
 from pages.common.training.timeline import timeline_panel
@@ -65,7 +67,12 @@ def invite(corpus: str, *, others: bool) -> None:
             for split, curve in zip(("train", "validation"), losses, strict=True)
         ]
         lines += [drawn(shipped.folder, "validation", "exact_match", on_axis(exact, True), factor=100)]
-        prove_curves(lines, key="proof-shipped")
+        columns = (("train", "loss"), ("validation", "loss"), ("validation", "exact_match"))
+        sources = [Source(curve, shipped.name, *place) for curve, place in zip((*losses, exact), columns, strict=True)]
+        with st.container(horizontal=True, gap="small"):
+            prove_curves(lines, key="proof-shipped")
+            figures = {"training": partial(training_away, sources, f"{shipped.name}-training")}
+            take_figures_away(figures, page="train", said=f"training of {shipped.name}", key="take-shipped")
 
 
 def corpus_name(folder: Path) -> str:
