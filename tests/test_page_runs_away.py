@@ -71,3 +71,22 @@ def test_the_lines_make_the_chart_of_a_sweep(metric):
     made = same_figure(proved("runs", "take-sweep", view="Sweeps", sweep=sweep.id, **metric), "sweep_figure")
     row = last_row(sweep.parts[1].run.id)
     assert made["numbers"][1] in (row["loss"], 100 * row["exact_match"])
+
+
+@pytest.mark.usefixtures("no_shipped")
+def test_the_lines_make_the_lengths_of_a_corpus():
+    made = same_figure(
+        proved("train", "take-lengths", look="corpus", corpus="reverse", max_length="8"), "length_figure"
+    )
+    assert [trace.name for trace in made["figure"].data] == [made["corpus"].source_name, made["corpus"].target_name]
+    assert len(made["figure"].layout.shapes) == 1, "the limit"
+
+
+@pytest.mark.usefixtures("no_shipped", "measurements")
+@pytest.mark.parametrize("schedule", ["paper", "cosine"])
+def test_the_lines_make_the_course_of_the_learning_rate(schedule):
+    plan = {"schedule": schedule, "steps": "300", "warmup_steps": "40", "learning_rate": "0.002"}
+    made = same_figure(
+        proved("train", "take-schedule-in-full", look="costs", corpus="reverse", **plan), "schedule_figure"
+    )
+    assert made["numbers"].max() == pytest.approx(0.002, rel=0.02) and made["steps"][-1] == 300

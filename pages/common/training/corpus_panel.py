@@ -8,9 +8,10 @@ from pages.common.pictures import is_dark
 from pages.common.training import corpora
 from pages.common.training.form import field
 from pages.common.training.memory import key_of, memory, show, take_corpus
+from pages.common.training.plan_away import take_lengths_away
 from pages.common.training.plan_proofs import prove_corpus
 from pages.common.training.plans import Plan
-from pages.common.training.text import stats_of, text_of
+from pages.common.training.text import config_of, stats_of, text_of
 from pages.common.visitor import visitor
 from transformer.cleaning import MAX_CHARACTERS, CleaningReport, Reason, kinds_of_files
 from transformer.corpora import Corpus, CorpusError
@@ -97,7 +98,9 @@ def _lengths(plan: Plan, corpus: Corpus, stats: CorpusStats) -> None:
     )
     counted = "" if stats.counted == stats.sizes["train"] else f" Counted on {stats.counted:,} training pairs."
     st.caption(wording.plain(f"{said}.{counted}"))
-    prove_corpus(plan, stats, figure)
+    with st.container(horizontal=True, gap="small"):
+        prove_corpus(plan, stats, figure)
+        take_lengths_away(config_of(plan), stats, (corpus.source_name, corpus.target_name), limit)
 
 
 def _repeated(stats: CorpusStats) -> None:

@@ -9,6 +9,7 @@ from pages.common.pictures import is_dark
 from pages.common.training import measuring, timing
 from pages.common.training.costs import Costs, measured, size
 from pages.common.training.memory import memory
+from pages.common.training.plan_away import take_course_away
 from pages.common.training.plan_fields import NO_STEP_LIMIT
 from pages.common.training.plan_proofs import prove_costs, prove_course
 from pages.common.training.plans import Plan
@@ -65,13 +66,15 @@ def costs_panel(plan: Plan, found: Costs) -> None:
 def schedule_curve(plan: Plan, found: Costs, *, key: str = "schedule-curve") -> None:
     """The course of the learning rate over the run."""
     train = plan.configs()[1]
-    last = plan.steps if plan.steps is not None else _steps_by_clock(found, train)
-    steps = np.unique(np.linspace(1, max(2, int(last)), _POINTS).astype(int))
+    last = max(2, int(plan.steps if plan.steps is not None else _steps_by_clock(found, train)))
+    steps = np.unique(np.linspace(1, last, _POINTS).astype(int))
     course = {"kind": train.schedule, "peak": train.learning_rate, "warmup_steps": train.warmup_steps}
     rates = np.array([learning_rate(int(step), **course, max_steps=train.max_steps) for step in steps])
     figure = schedule_figure(steps, rates, warmup_steps=train.warmup_steps, dark=is_dark())
     st.plotly_chart(figure, key=key, theme=None, width="stretch", config={"displayModeBar": False})
-    prove_course(steps, rates, train, key=f"proof-{key}")
+    with st.container(horizontal=True, gap="small"):
+        prove_course(steps, rates, train, key=f"proof-{key}")
+        take_course_away(train, last, _POINTS, key=f"take-{key}")
 
 
 def _lines(plan: Plan, found: Costs, waits: bool) -> None:

@@ -1,0 +1,72 @@
+"""What is taken away of the figures of a plan: how long the sentences are, and the course of the learning rate."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pages.common.exports import Away, papered
+from pages.common.pictures import is_dark
+from pages.common.training.run_away import take_figures_away
+from transformer.config import CorpusConfig, TrainConfig
+from transformer.corpus_stats import CorpusStats
+from transformer.figures.tables import Table
+from transformer.figures.training import length_figure, schedule_figure
+from transformer.schedule import learning_rate
+
+
+def take_lengths_away(config: CorpusConfig, stats: CorpusStats, names: tuple[str, str], limit: int | None) -> None:
+    """The lengths of a corpus's sentences as the corpus panel draws them."""
+    figures = {"lengths": partial(_lengths, config, stats, names, limit)}
+    take_figures_away(figures, page="train", said=f"sentences of {' and '.join(names)}", key="take-lengths")
+
+
+def _lengths(config: CorpusConfig, stats: CorpusStats, names: tuple[str, str], limit: int | None) -> Away:
+    found = stats.tokens
+    assert found is not None, "a tokenizer was given"
+    figure = length_figure(found.source + 1, found.target + 1, names, limit=limit, dark=is_dark())
+    bars: Any = figure.data
+    shares = np.stack([np.asarray(side.y, dtype=float) for side in bars], axis=1)
+    table = Table("sentences, %", shares, [f"{label} tokens" for label in bars[0].customdata], names)
+    lines = [
+        "from transformer.config import CorpusConfig",
+        "from transformer.corpus_stats import corpus_stats",
+        "from transformer.figures.training import length_figure",
+        "from transformer.prepared import prepared",
+        "",
+        f"corpus, tokenizer = prepared({config!r})",
+        "lengths = corpus_stats(corpus, tokenizer).tokens",
+        "numbers = [lengths.source + 1, lengths.target + 1]",
+        f"figure = length_figure(*numbers, {names!r}, limit={limit!r})",
+    ]
+    return Away("sentence-lengths", papered(figure, dark=is_dark()), (table,), "\n".join(lines))
+
+
+def take_course_away(train: TrainConfig, last: int, points: int, *, key: str) -> None:
+    """The learning rate from the first step to the last, at so many steps."""
+    take_figures_away(
+        {"schedule": partial(_course, train, last, points)}, page="train", said="learning rate by step", key=key
+    )
+
+
+def _course(train: TrainConfig, last: int, points: int) -> Away:
+    course = {
+        **{"kind": train.schedule, "peak": train.learning_rate},
+        **{"warmup_steps": train.warmup_steps, "max_steps": train.max_steps},
+    }
+    steps = np.unique(np.linspace(1, last, points).astype(int))
+    rates = np.array([learning_rate(int(step), **course) for step in steps])  # type: ignore[arg-type]
+    figure = schedule_figure(steps, rates, warmup_steps=train.warmup_steps, dark=is_dark())
+    lines = [
+        "import numpy as np",
+        "",
+        "from transformer.figures.training import schedule_figure",
+        "from transformer.schedule import learning_rate",
+        "",
+        f"course = {course!r}",
+        f"steps = np.unique(np.linspace(1, {last}, {points}).astype(int))",
+        "numbers = np.array([learning_rate(int(step), **course) for step in steps])",
+        f"figure = schedule_figure(steps, numbers, warmup_steps={train.warmup_steps})",
+    ]
+    table = Table("learning rate", rates[:, None], [f"step {step}" for step in steps], ["learning rate"])
+    return Away("learning-rate", papered(figure, dark=is_dark()), (table,), "\n".join(lines))
