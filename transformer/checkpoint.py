@@ -4,16 +4,18 @@ A shipped checkpoint and a run are the same kind of folder, and load the same wa
 """
 
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
-from transformer.devices import seeded
 from transformer.files import last_of, new_folder, read_rows, replacing
 from transformer.model import Transformer
 from transformer.settings import (
@@ -166,11 +168,28 @@ def _with_weights(config: ModelConfig, weights: Weights, path: Path) -> Transfor
     try:
         with torch.device("meta"):  # shapes are compared before a byte is spent on a config that does not fit
             check_weights(Transformer(config), weights)
-        if broken := [name for name, value in weights.items() if not value.isfinite().all()]:
+        if broken := [name for name, value in weights.items() if not _is_finite(value)]:
             raise ValueError(f"{broken[0]} holds values that are not finite numbers")
-        with seeded(0, torch.device("cpu")):
+        with _NothingDrawn():
             model = Transformer(config)
         load_weights(model, weights)
     except (ValueError, RuntimeError, MemoryError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     return model.eval().requires_grad_(False)
+
+
+def _is_finite(value: Tensor) -> bool:
+    return bool(value.sum().isfinite()) or bool(value.isfinite().all())  # a sum is six times as fast
+
+
+class _NothingDrawn(TorchFunctionMode):
+    """Weights made under it hold whatever their memory held: those of a file follow at once, and drawing random ones
+    before took most of the time."""
+
+    _DRAWS = (Tensor.uniform_, Tensor.normal_, nn.init.normal_, nn.init.kaiming_uniform_, nn.init.uniform_)
+
+    def __torch_function__(
+        self, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        return func(*args, **kwargs) if func not in self._DRAWS else args[0] if args else kwargs["tensor"]
