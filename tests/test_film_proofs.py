@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from films import opened
+from films import STEPS, film, large, opened
 from page_models import checked, texts
 from test_page_proofs import verdicts
+from test_page_runs_away import same_figure
 
 from pages.common.training import timeline_frames
 from transformer import runs
@@ -58,3 +59,12 @@ def test_weights_that_were_exchanged_turn_the_badge_red(own_film_run):
     at.session_state["proof-film"] = True
     at = checked(at.run())
     assert verdicts(at)[1] >= 3, texts(at)
+
+
+@pytest.mark.parametrize(("kind", "rows"), [("cross", "own"), ("decoder_self", "forced"), ("encoder_self", "own")])
+def test_the_lines_of_python_make_the_attention_of_the_step_on_show(film_run, kind, rows):
+    at = opened(film_run, film_kind=kind, film_rows=rows, film_step="8", film_head="1")
+    at.session_state["take-film"] = True
+    made = same_figure(checked(at.run()), "matrix_figure")
+    shown = large(film(at), STEPS.index(8))
+    assert np.array_equal(np.where(made["attention"].mask[-1, : len(shown)], made["numbers"], 0), shown)

@@ -11,6 +11,7 @@ from pages.common.components.run_film import film_picks
 from pages.common.fields import box, line, segments
 from pages.common.scene import say
 from pages.common.training import timing
+from pages.common.training.film_away import take_film_away
 from pages.common.training.film_proofs import prove_film
 from pages.common.training.timeline_film import draw_film
 from pages.common.training.timeline_frames import Reel, Snapshot, advance, snapshots_of
@@ -130,7 +131,9 @@ def _show(run: Run, found: Sequence[Snapshot]) -> None:
         say(*dict.fromkeys(f"{_sentence(text)}" for text in reel.broken.values()))
         return
     steps, jump = draw_film(run, reel, frames, key=_FILM)
-    prove_film(run, reel, frames, found)
+    with st.container(horizontal=True, gap="small"):
+        prove_film(run, reel, frames, found)
+        take_film_away(run, reel, frames, found)
     if jump is not None:
         _say_jump(jump, steps)
     _computing(reel, found)
