@@ -6,6 +6,7 @@ from page_models import checked, open_page, texts
 from random_models import randomise
 from tiny_runs import tokenizer
 
+from pages.common.wording import plain
 from transformer.checkpoint import save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.model import Transformer
@@ -79,5 +80,5 @@ def test_a_residual_that_is_not_there_cannot_be_switched_off():
 
 def test_a_residual_is_switched_off_and_named():
     at = open_page("attention", model="reverse", text="a b c", switch="residual:off:decoder.1.cross")
-    assert "cross-attention · layer 1 · residual off" in [button.label for button in at.button]
+    assert plain("cross-attention · layer 1 · residual off") in [button.label for button in at.button]
     assert "The output" in texts(at) and "parts missing" not in texts(at)

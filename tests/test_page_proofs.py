@@ -102,7 +102,7 @@ def corrupt_weights(monkeypatch):
     monkeypatch.setattr(Lab, "inspect", inspect)
 
 
-def test_a_corrupted_weight_turns_the_checks_red(monkeypatch):
+def test_a_corrupted_weight_turns_the_checks_red(own_models, monkeypatch):
     corrupt_weights(monkeypatch)
     at = proved("attention", "proofs", "proof-picture", model=PRONOUNS, text=WIDE, layer="0", head="1")
     said = texts(at)
@@ -111,13 +111,13 @@ def test_a_corrupted_weight_turns_the_checks_red(monkeypatch):
     assert said.count(":red[**The weights are softmax") == 2 and "**0.0100**" in said
 
 
-def test_a_wrong_average_on_home_turns_its_check_red(monkeypatch):
+def test_a_wrong_average_on_home_turns_its_check_red(own_models, monkeypatch):
     monkeypatch.setattr("transformer.analysis.effects.head_average", lambda weights, layer: weights[layer].max(axis=0))
     at = proved("home", "proof-home", model=PRONOUNS, text=CLASSIC)
     assert "**1 of 4 checks fail.**" in texts(at) and ":red[**The lines are the average of 4 heads" in texts(at)
 
 
-def test_a_corrupted_difference_turns_its_check_red(monkeypatch):
+def test_a_corrupted_difference_turns_its_check_red(own_models, monkeypatch):
     honest = Lab.attention_shift
 
     def attention_shift(self, comparison):
