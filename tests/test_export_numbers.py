@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 )
 def test_outputs_of_two_lengths(monkeypatch, page, key, which, parameters):
     taken = []
-    monkeypatch.setattr("pages.common.exports._files", lambda away, *_: taken.append(away))
+    monkeypatch.setattr("pages.common.exports.offer_files", lambda away, *_: taken.append(away))
     at = opened(page, key, **{"model": "pronouns-en-fr", "text": CLASSIC, **parameters})
     if which:
         at = checked(at.segmented_control(key=f"{key}-which").set_value(which).run())

@@ -88,7 +88,7 @@ def test_the_lines_of_python_make_the_figure(which, parameters):
 @pytest.mark.parametrize("switch", [[], ["mask:padding", "mask:causal"]], ids=str)
 def test_the_leak_in_the_files_is_the_leak_of_the_lines(own_models, monkeypatch, switch):
     taken = []
-    monkeypatch.setattr("pages.common.exports._files", lambda away, *_: taken.append(away))
+    monkeypatch.setattr("pages.common.exports.offer_files", lambda away, *_: taken.append(away))
     at = opened("masks", "take-masks", **HERE, switch=switch)
     at.segmented_control(key="take-masks-which").set_value("Leak")
     at.session_state["take-masks"] = True

@@ -81,14 +81,14 @@ def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]]
                     "Figure", names, default=names[0], required=True, key=f"{key}-which", label_visibility="collapsed"
                 )
             away = figures[chosen or names[0]]()
-            _files(away, said or _said(scene), key)
+            offer_files(away, said or _said(scene), key)
             st.caption("The same in Python" + f" · {away.note}" * bool(away.note))
             st.code(away.python, language="python", wrap_lines=True)
             _link(page, key)
             reopen(PAGES, key)
 
 
-def _files(away: Away, said: str, key: str) -> None:
+def offer_files(away: Away, said: str, key: str) -> None:
     """The buttons that save a figure and its numbers."""
     name, figure = away.name, away.figure
     if isinstance(figure, InFrame):
