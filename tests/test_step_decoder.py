@@ -43,10 +43,10 @@ def test_logits_are_those_of_the_model(within, changes):
     (source, real), target = sources(), random_ids(3, 6)
     memory = model.encode(source, real)
     expected = model.project(model.decode(target, memory, real))
-    plain = StepDecoder(model, memory, real, capacity=6)
+    plain = StepDecoder(model, memory, real, capacity=7)
     for position in range(6):
         within(plain.logits(target[:, position]), expected[:, position], 1e-12)
-    assert plain.length == 6
+    assert plain.length == 6 and not plain.logits(target[:, 0]).is_inference()
 
 
 @torch.no_grad()

@@ -65,14 +65,15 @@ class StepDecoder:
 
         The tap is offered every tensor of the decoder, with 1 as the number of queries; it needs a `per_source` of 1.
         """
-        with torch.inference_mode() if tap is None else nullcontext():  # what a tap keeps may be used with gradients
-            found = self._weights.project(self._state(tokens, tap))
-        return _OUTSIDE.offer(tap, "logits", found)
+        with torch.inference_mode() if tap is None else nullcontext():  # what leaves may be used with gradients
+            state = self._state(tokens, tap)
+        return _OUTSIDE.offer(tap, "logits", self._weights.project(state))
 
     def _state(self, tokens: Int[Tensor, "row"], tap: Tap | None) -> States:
         x = _offer(_OUTSIDE, tap, "embedding", self._weights.vectors.index_select(0, tokens))
         if self._places is not None:
-            x = x + _offer(_OUTSIDE, tap, "positions", self._places[self.length].expand_as(x))
+            place = self._places[self.length]
+            x = x + (place if tap is None else _offer(_OUTSIDE, tap, "positions", place.expand_as(x)))
         for layer, target, source in zip(self._weights.layers, self._targets, self._sources, strict=True):
             x = layer.around_self(x, lambda x, t=target: t.context(x, self.length, self._every_key, tap), tap)
             x = layer.around_cross(x, lambda x, s=source: s.context(x, self._mask, tap), tap)
@@ -207,20 +208,26 @@ class _Around:
     def __init__(self, part: AddNorm, last: nn.Linear) -> None:
         self._address, self._residual, self._placement = part.address, part.residual, part.placement
         self._norm = _normed_by(part.norm)
+        self._before, self._after = (_normed_by(part.norm if part.placement == at else None) for at in ("pre", "post"))
         self._bias, self._across = last.bias, _across(last.weight)
 
     def __call__(self, x: States, inner: Map, tap: Tap | None) -> States:
+        if tap is not None:
+            return self._offered(x, inner, tap)
+        found = inner(self._before(x))
+        if self._residual:  # the sum within the product
+            return self._after((x + self._bias).addmm_(found, self._across))
+        return self._after(torch.addmm(self._bias, found, self._across))
+
+    def _offered(self, x: States, inner: Map, tap: Tap) -> States:
         x = _offer(self._address, tap, "input", x)
         residual = _offer(self._address, tap, "residual", x) if self._residual else None
         found = inner(self._normed(x, tap) if self._placement == "pre" else x)
-        if tap is None and residual is not None:  # the sum within the product
-            x = (residual + self._bias).addmm_(found, self._across)
-        else:
-            x = _offer(self._address, tap, "output", torch.addmm(self._bias, found, self._across))
-            x = x if residual is None else residual + x
+        x = _offer(self._address, tap, "output", torch.addmm(self._bias, found, self._across))
+        x = x if residual is None else residual + x
         return self._normed(x, tap) if self._placement == "post" else x
 
-    def _normed(self, x: States, tap: Tap | None) -> States:
+    def _normed(self, x: States, tap: Tap) -> States:
         return _offer(self._address, tap, "normed", self._norm(x))
 
 
