@@ -74,18 +74,23 @@ def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]]
         if not box.open:
             return
         with st.container(width=_WIDTH, key=f"{key}-away"):
-            names = list(figures)
-            chosen = names[0]
-            if len(names) > 1:
-                chosen = st.segmented_control(
-                    "Figure", names, default=names[0], required=True, key=f"{key}-which", label_visibility="collapsed"
-                )
-            away = figures[chosen or names[0]]()
+            away = choose_figure(figures, key)
             offer_files(away, said or _said(scene), key)
             st.caption("The same in Python" + f" · {away.note}" * bool(away.note))
             st.code(away.python, language="python", wrap_lines=True)
             _link(page, key)
             reopen(PAGES, key)
+
+
+def choose_figure(figures: Mapping[str, Callable[[], Away]], key: str) -> Away:
+    """The figure to be taken away: the only one, or the one chosen by its name."""
+    names = list(figures)
+    chosen = names[0]
+    if len(names) > 1:
+        chosen = st.segmented_control(
+            "Figure", names, default=names[0], required=True, key=f"{key}-which", label_visibility="collapsed"
+        )
+    return figures[chosen or names[0]]()
 
 
 def offer_files(away: Away, said: str, key: str) -> None:

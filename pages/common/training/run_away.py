@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import numpy as np
 import streamlit as st
 
-from pages.common.exports import Away, offer_files, papered
+from pages.common.exports import Away, choose_figure, offer_files, papered
 from pages.common.pictures import is_dark
 from transformer.figures.curves import Against, Curve, overlay_figure, run_figure
 from transformer.figures.sweeps import Mark, sweep_figure
@@ -41,13 +41,7 @@ def take_figures_away(figures: Mapping[str, Callable[[], Away]], *, page: str, s
         if not box.open:
             return
         with st.container(width=_WIDTH, key=f"{key}-away"):
-            names = list(figures)
-            chosen = names[0]
-            if len(names) > 1:
-                chosen = st.segmented_control(
-                    "Figure", names, default=names[0], required=True, key=f"{key}-which", label_visibility="collapsed"
-                )
-            away = figures[chosen or names[0]]()
+            away = choose_figure(figures, key)
             offer_files(away, said, key)
             st.caption("The same in Python")
             st.code(away.python, language="python", wrap_lines=True)
