@@ -37,7 +37,6 @@ def frame(question: str, own: Mapping[str, str] | None = None) -> Scene:
     _settle_text(lab)
     memory.view, misfits = with_usable_switches(memory.view, lab)
     memory.problems += misfits
-    inspection = loading.get_inspection(lab, memory.view.text, memory.view.switches)
     _choices(names, {model.name: model.shipped for model in found}, lab)
     say(*problems("model", "text"))
     if said := wording.built_without(lab.model.config):
@@ -46,7 +45,7 @@ def frame(question: str, own: Mapping[str, str] | None = None) -> Scene:
     if unseen_words:
         st.markdown(wording.unseen(unseen_words))
     write_url()
-    return Scene(memory.view, lab, inspection, loading.unseen_tokens(lab, memory.view.text))
+    return Scene(memory.view, lab, loading.unseen_tokens(lab, memory.view.text))
 
 
 def change_text(text: str) -> None:

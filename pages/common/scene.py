@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import streamlit as st
 
@@ -19,9 +20,14 @@ class Scene:
 
     view: View
     lab: Lab
-    inspection: Inspection
     unseen: Mapping[int, str]
     """Source tokens that stand for something the model never saw."""
+
+    @cached_property
+    def inspection(self) -> Inspection:
+        """The decoding under the view's switches, made when it is first asked for: the browser paints what the page has
+        drawn before that meanwhile."""
+        return loading.get_inspection(self.lab, self.view.text, self.view.switches)
 
     @property
     def layer(self) -> int:

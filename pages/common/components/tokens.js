@@ -45,5 +45,8 @@ function setKindColours(element, colours) {
 }
 
 function bytes(text) {
-  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const characters = atob(text);
+  const found = new Uint8Array(characters.length);
+  for (let index = 0; index < found.length; index++) found[index] = characters.charCodeAt(index);
+  return found;
 }
