@@ -347,8 +347,10 @@ def _check_types(config: Any) -> None:
         elif float in kinds:
             number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
             _require(number, f"{said} a number")
-        elif bool in kinds or str in kinds:
-            _require(isinstance(value, kinds), f"{said} {'true or false' if bool in kinds else 'a text'}")
+        elif bool in kinds:
+            _require(isinstance(value, bool), f"{said} true or false")
+        elif str in kinds:
+            _require(isinstance(value, str), f"{said} a text")
 
 
 def _one_of(name: str, value: str, choices: object) -> None:

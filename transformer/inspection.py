@@ -159,5 +159,5 @@ class AttentionShift:
         found: list[tuple[float, AttentionKind, int, int]] = []
         for kind, before in self.before.items():
             moved = np.abs(self.after[kind].weights - before.weights).max(axis=(-2, -1))  # -> [layer head]
-            found += [(float(moved[layer, head]), kind, layer, head) for layer, head in np.ndindex(moved.shape)]
+            found.extend((float(moved[layer, head]), kind, layer, head) for layer, head in np.ndindex(moved.shape))
         return tuple(sorted(found, key=lambda entry: -entry[0]))

@@ -1,7 +1,7 @@
 """Training as a generator of events. No files, threads or prints: who listens decides what to do."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Literal, get_args
 
 from transformer.config import Precision, TrainConfig
@@ -41,7 +41,7 @@ def train_steps(
     precision: Precision = "float32",
     clock: Callable[[], float] = time.monotonic,
     team: Team = ALONE,
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """Trains from where the state stands until a limit of the config, yielding what happens.
 
     At each event of a step, `state` is that moment, or on a GPU (which reads its losses in groups) up to READ_EVERY

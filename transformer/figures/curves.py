@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
@@ -132,7 +132,7 @@ def _percent(curve: Curve) -> Curve:
     return Curve(curve.name, curve.x, curve.y * 100)
 
 
-def _logarithmic(*curves: Curve) -> dict[str, object]:
+def _logarithmic(*curves: Curve) -> dict[str, Any]:
     """A logarithmic axis that is labelled at 1, 2 and 5 of each decade that the values touch."""
     values = np.concatenate([curve.y for curve in curves]) if curves else np.ones(1)
     values = values[np.isfinite(values) & (values > 0)]
