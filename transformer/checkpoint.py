@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -33,7 +32,7 @@ from transformer.settings import (
     read_settings,
     write_settings,
 )
-from transformer.state import Weights, check_weights, load_weights
+from transformer.state import Weights, load_weights
 from transformer.tokenizer import Tokenizer, TokenizerError, load_tokenizer
 
 POSITIONS_FILE = "positions.safetensors"
@@ -166,8 +165,6 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 def _with_weights(config: ModelConfig, weights: Weights, path: Path) -> Transformer:
     try:
-        with torch.device("meta"):  # shapes are compared before a byte is spent on a config that does not fit
-            check_weights(Transformer(config), weights)
         if broken := [name for name, value in weights.items() if not _is_finite(value)]:
             raise ValueError(f"{broken[0]} holds values that are not finite numbers")
         with _NothingDrawn():
