@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -32,7 +33,7 @@ from transformer.settings import (
     read_settings,
     write_settings,
 )
-from transformer.state import Weights, load_weights
+from transformer.state import Weights, check_weights, load_weights
 from transformer.tokenizer import Tokenizer, TokenizerError, load_tokenizer
 
 POSITIONS_FILE = "positions.safetensors"
@@ -167,12 +168,22 @@ def _with_weights(config: ModelConfig, weights: Weights, path: Path) -> Transfor
     try:
         if broken := [name for name, value in weights.items() if not _is_finite(value)]:
             raise ValueError(f"{broken[0]} holds values that are not finite numbers")
-        with _NothingDrawn():
-            model = Transformer(config)
+        model = _built(config, weights)
         load_weights(model, weights)
     except (ValueError, RuntimeError, MemoryError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     return model.eval().requires_grad_(False)
+
+
+def _built(config: ModelConfig, weights: Weights) -> Transformer:
+    """The model before its weights are filled in; ValueError where there is no room for it since they do not fit."""
+    try:
+        with _NothingDrawn():
+            return Transformer(config)
+    except (RuntimeError, MemoryError):
+        with torch.device("meta"):  # takes no room, and a second when it is first used
+            check_weights(Transformer(config), weights)
+        raise
 
 
 def _is_finite(value: Tensor) -> bool:
