@@ -20,9 +20,20 @@ from importlib import import_module
 from pathlib import Path
 
 import streamlit as st
+from starlette.middleware import Middleware
 from streamlit.runtime.pages_manager import PagesManager
 
-_PRELOADED = ("pandas", "plotly.graph_objects", "transformer.lab", "transformer.figures.attention", "transformer.runs")
+from pages.common.middleware import DecodeAhead, FilesFromMemory
+
+_PRELOADED = (
+    "pandas",
+    "plotly.graph_objects",
+    "transformer.lab",
+    "transformer.figures.attention",
+    "transformer.runs",
+    "pages.common.ahead",
+    "pages.common.pictures",
+)
 _EVERY_S = 2.0
 _MANY = 20_000
 """Objects that a collection may look at: about 6 ms. Pages drawn for the first time add 200,000."""
@@ -71,4 +82,8 @@ async def _tend() -> None:
         await asyncio.sleep(_EVERY_S)
 
 
-app = st.App(Path(__file__).with_name("app.py"), lifespan=preloaded)
+app = st.App(
+    Path(__file__).with_name("app.py"),
+    lifespan=preloaded,
+    middleware=[Middleware(FilesFromMemory), Middleware(DecodeAhead)],
+)

@@ -1,7 +1,13 @@
-"""The server's own settings, on a socket like Streamlit's."""
+"""The server's own settings, on a socket like Streamlit's, and its answers beside Streamlit's own."""
 
+import asyncio
 import socket
 
+import pytest
+from streamlit.file_util import get_static_dir
+from streamlit.web.server.starlette.starlette_static_routes import create_streamlit_static_handler
+
+from pages.common.middleware import FilesFromMemory
 from serve import send_at_once
 
 
@@ -10,3 +16,47 @@ def test_what_is_accepted_sends_at_once():
         send_at_once()
         with socket.create_connection(listening.getsockname()), listening.accept()[0] as accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def answer(app, path, method="GET"):
+    """Status, the headers that matter to a browser, and the body."""
+    sent = []
+    scope = {"type": "http", "method": method, "path": path, "root_path": "", "query_string": b"", "headers": []}
+    scope["asgi"] = {"version": "3.0", "spec_version": "2.4"}
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(app(scope, None, send))
+    headers = {name: value for name, value in sent[0]["headers"] if name in (b"content-length", b"cache-control")}
+    return sent[0]["status"], headers, b"".join(message["body"] for message in sent[1:])
+
+
+async def nothing(scope, receive, send):
+    await send({"type": "http.response.start", "status": 404, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def test_files_from_memory_are_those_that_streamlit_serves():
+    streamlits = create_streamlit_static_handler(get_static_dir(), None)
+    held, paths = FilesFromMemory(nothing), sorted(FilesFromMemory(nothing)._paths)
+    assert len(paths) > 100
+    for path in paths[::7]:
+        first = answer(held, path)
+        assert first == answer(streamlits, path) == answer(held, path)
+        assert first[0] == 200 and first[2]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [("index.*.js", b"text/javascript"), ("index.*.css", b"text/css"), ("*.woff2", b"font/woff2")]
+)
+def test_files_from_memory_say_what_they_are(path, kind):
+    found = next(known for known in FilesFromMemory(nothing)._paths.values() if known.match(path))
+    assert FilesFromMemory(nothing)._answer(found).headers["content-type"].startswith(kind.decode())
+
+
+@pytest.mark.parametrize("path", ["/", "/static/js/../../index.html", "/static/js/none.js", "/favicon.png", "/static"])
+def test_anything_else_is_left_to_streamlit(path):
+    assert answer(FilesFromMemory(nothing), path)[0] == 404
+    known = next(iter(FilesFromMemory(nothing)._paths))
+    assert answer(FilesFromMemory(nothing), known, method="POST")[0] == 404
