@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -33,6 +34,14 @@ def seed() -> int:
     """The seed from which torch starts in every test."""
     torch.manual_seed(0)
     return 0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_remembered() -> None:
+    """Pages remember nothing of the test files before: which ones ran in the same process is chance."""
+    if streamlit := sys.modules.get("streamlit"):
+        streamlit.cache_data.clear()
+        streamlit.cache_resource.clear()
 
 
 @pytest.fixture

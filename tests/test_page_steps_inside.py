@@ -80,7 +80,7 @@ def test_a_reference_is_read_twice_and_the_divergence_is_said():
     assert "the model writes at most 20: shorten it" in texts(at).replace("\\", "")
 
 
-def test_exposure_is_measured_when_asked_for_and_remembered(own_models):
+def test_exposure_is_measured_when_asked_for_and_remembered():
     at = steps(look="reference")
     at = checked(at.button(key="measure-exposure").click().run())
     assert "Largest at position" in texts(at) and len(figures(at)) == 1

@@ -124,7 +124,7 @@ def test_losses_of_a_reference(parameters):
     )
 
 
-def test_exposure_bias(own_models):
+def test_exposure_bias():
     at = open_page("decoder_steps", model=REVERSE, text="a b c d", look="reference")
     checked(at.button(key="measure-exposure").click().run())
     names = check("take-exposure", "", {"look": "reference"})
