@@ -15,7 +15,14 @@ from transformer.tokenizer import EOS, train_tokenizer
 NAME = "six-by-eight"
 N_TOKENS = 128
 WORDS = [f"word{index}" for index in range(40)]
-SENTENCE = " ".join(WORDS[(7 * index) % 40] for index in range(N_TOKENS - 1))  # the end mark is the 128th token
+
+
+def sentence(first: int = 0) -> str:
+    """127 words from this one on; the end mark is the 128th token."""
+    return " ".join(WORDS[(first + 7 * index) % 40] for index in range(N_TOKENS - 1))
+
+
+SENTENCE = sentence()
 
 
 def save_six_by_eight(runs: Path, *, d_model: int) -> None:
