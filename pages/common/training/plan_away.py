@@ -7,7 +7,7 @@ import numpy as np
 
 from pages.common.exports import Away, papered
 from pages.common.pictures import is_dark
-from pages.common.training.run_away import take_figures_away
+from pages.common.training.run_away import WIDTH, take_figures_away
 from transformer.config import CorpusConfig, TrainConfig
 from transformer.corpus_stats import CorpusStats
 from transformer.figures.tables import Table
@@ -39,7 +39,7 @@ def _lengths(config: CorpusConfig, stats: CorpusStats, names: tuple[str, str], l
         "numbers = [lengths.source + 1, lengths.target + 1]",
         f"figure = length_figure(*numbers, {names!r}, limit={limit!r})",
     ]
-    return Away("sentence-lengths", papered(figure, dark=is_dark()), (table,), "\n".join(lines))
+    return Away("sentence-lengths", papered(figure, dark=is_dark(), width=WIDTH), (table,), "\n".join(lines))
 
 
 def take_course_away(train: TrainConfig, last: int, points: int, *, key: str) -> None:
@@ -69,4 +69,4 @@ def _course(train: TrainConfig, last: int, points: int) -> Away:
         f"figure = schedule_figure(steps, numbers, warmup_steps={train.warmup_steps})",
     ]
     table = Table("learning rate", rates[:, None], [f"step {step}" for step in steps], ["learning rate"])
-    return Away("learning-rate", papered(figure, dark=is_dark()), (table,), "\n".join(lines))
+    return Away("learning-rate", papered(figure, dark=is_dark(), width=WIDTH), (table,), "\n".join(lines))

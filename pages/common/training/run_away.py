@@ -13,7 +13,7 @@ from transformer.figures.curves import Against, Curve, overlay_figure, run_figur
 from transformer.figures.sweeps import Mark, sweep_figure
 from transformer.figures.tables import Table
 
-_WIDTH = 640
+WIDTH = 640
 _READ = (
     "import numpy as np",
     "",
@@ -40,7 +40,7 @@ def take_figures_away(figures: Mapping[str, Callable[[], Away]], *, page: str, s
     with st.popover("Take it away", icon=":material/download:", type="tertiary", key=key, on_change="rerun") as box:
         if not box.open:
             return
-        with st.container(width=_WIDTH, key=f"{key}-away"):
+        with st.container(width=WIDTH, key=f"{key}-away"):
             away = choose_figure(figures, key)
             offer_files(away, said, key)
             st.caption("The same in Python")
@@ -80,7 +80,7 @@ def curves_away(
     """Curves over each other in one picture."""
     options = {"title": title, "against": against, "log": log, "percent": percent}
     curves = [source.curve for source in sources]
-    figure = papered(overlay_figure(curves, **options, dark=is_dark()), dark=is_dark())  # type: ignore[arg-type]
+    figure = papered(overlay_figure(curves, **options, dark=is_dark()), dark=is_dark(), width=WIDTH)  # type: ignore[arg-type]
     lines = [
         *_reading(sources, against, "overlay_figure"),
         f"figure = overlay_figure(curves, {', '.join(f'{name}={value!r}' for name, value in options.items())})",
@@ -91,7 +91,7 @@ def curves_away(
 def training_away(sources: Sequence[Source], name: str) -> Away:
     """Training loss, validation loss and exact match of one model, the last below the others."""
     training, validation, exact = (source.curve for source in sources)
-    figure = papered(run_figure(training, validation, exact, dark=is_dark()), dark=is_dark())
+    figure = papered(run_figure(training, validation, exact, dark=is_dark()), dark=is_dark(), width=WIDTH)
     lines = [*_reading(sources, "step", "run_figure"), "figure = run_figure(*curves)"]
     return Away(name, figure, tuple(_table(source, "step") for source in sources), "\n".join(lines))
 
@@ -101,7 +101,7 @@ def sweep_away(
 ) -> Away:
     """The chart of a sweep."""
     options = {"setting": setting, "title": title, "unit": " %" if percent else "", "percent": percent}
-    figure = papered(sweep_figure(marks, **options, dark=is_dark()), dark=is_dark())  # type: ignore[arg-type]
+    figure = papered(sweep_figure(marks, **options, dark=is_dark()), dark=is_dark(), width=WIDTH)  # type: ignore[arg-type]
     parts = [(mark.run, mark.value, mark.done) for mark in marks]
     lines = [
         *_READ[2:],
