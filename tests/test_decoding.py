@@ -206,7 +206,7 @@ def test_an_output_may_end_where_every_other_token_is_forbidden():
     [
         (dict(forced={0: 23}), "the forced token 23 is not in the vocabulary of 23"),
         (dict(forced={0: -1}), "the forced token -1 is not in the vocabulary of 23"),
-        (dict(forced={0: 0}), "the forced token 0 fills or starts sentences and cannot be written"),
+        (dict(forced={0: 0}), "the forced token 0 fills sentences and cannot be written"),
         (dict(forced={12: 5}), "a token is forced at step 12, but there are only steps 0 to 11"),
         (dict(min_length=13), "min_length (13) must lie between 0 and max_length (12)"),
         (dict(no_repeat_ngram=-1), "no_repeat_ngram (-1) must not be negative"),
@@ -216,6 +216,18 @@ def test_constraints_that_cannot_be_met_are_refused(rules, sentence):
     with pytest.raises(ValueError) as refusal:
         decode(random_model(), ragged_batch()[0], constraints=Constraints(**rules))
     assert str(refusal.value) == sentence
+
+
+def test_a_start_mark_that_a_model_wrote_can_be_forced_again():
+    source = reversals(1)[0]
+    model = random_model()
+    model.projection = torch.nn.Linear(16, 23)
+    with torch.no_grad():
+        model.projection.bias[1] = 100.0  # of bos
+    _, written, _ = decode(model, source, max_length=3)
+    rules = Constraints(forced=dict(enumerate(written[0].tolist())))
+    assert written.tolist() == [[1, 1, 1]]
+    assert decode(model, source, max_length=3, constraints=rules)[1].tolist() == written.tolist()
 
 
 def test_every_step_says_what_it_computed_and_what_it_reused():

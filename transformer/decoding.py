@@ -43,8 +43,8 @@ class Constraints:
                 raise ValueError(f"a token is forced at step {step}, but there are only steps 0 to {max_length - 1}")
             if not 0 <= token < config.vocab_size:
                 raise ValueError(f"the forced token {token} is not in the vocabulary of {config.vocab_size:,}")
-            if token in (config.pad_id, config.bos_id):
-                raise ValueError(f"the forced token {token} fills or starts sentences and cannot be written")
+            if token == config.pad_id:
+                raise ValueError(f"the forced token {token} fills sentences and cannot be written")
 
     def allowed(
         self,
