@@ -71,6 +71,18 @@ def test_a_switch_that_changed_nothing_says_so_with_the_number():
     assert "Nor did a weight of any other head." in said
 
 
+def test_rounding_is_neither_drawn_nor_offered_as_the_head_that_moved_most():
+    own = f"copy:decoder.1.ffn.output:all:{CLASSIC}"  # puts back what is there, in passes over the whole prefix
+    comparison = load(PRONOUNS).compare(CLASSIC, [parse_intervention(own)])
+    moved = load(PRONOUNS).attention_shift(comparison).largest()[0][0]
+    assert 0 < moved < 1e-6 and 0 < comparison.kl_divergence.max() < 1e-6
+    at = attention(switch=own)
+    assert "No weight of this head moved" in texts(at) and "Nor did a weight of any other head: at most by" in texts(at)
+    assert "most-moved" not in [button.key for button in at.button]
+    (chart,) = at.get("plotly_chart")
+    assert json.loads(chart.proto.spec)["layout"]["yaxis2"]["range"] == [0, 1]
+
+
 def test_aligned_lines_need_as_many_probabilities_as_tokens():
     with pytest.raises(ValueError, match="2 tokens need as many probabilities, not 1"):
         aligned_tokens((["a", "b"], [1.0]), (["a"], [1.0]), ((0, 0), (1, None)), labels=("x", "y"), key="z")

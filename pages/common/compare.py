@@ -94,8 +94,14 @@ def _show_difference(scene: Scene, shift: AttentionShift) -> None:
     before, after = shift.before[kind], shift.after[kind]
     old, new = before.weights[layer, head], after.weights[layer, head]
     most, *_ = shift.largest()
-    if (old == new).all():
-        st.markdown("No weight of this head moved: the largest change is exactly 0.")
+    moved = float(abs(new - old).max())
+    if moved < wording.NEGLIGIBLE:
+        said = (
+            f", but for rounding: by at most {wording.number(moved)}."
+            if moved
+            else ": the largest change is exactly 0."
+        )
+        st.markdown(f"No weight of this head moved{said}")
     else:
         mask = before.mask[layer] | after.mask[layer]
         figure = difference_figure(old, new, before.queries, before.keys, kind=kind, mask=mask, dark=is_dark())
@@ -105,8 +111,8 @@ def _show_difference(scene: Scene, shift: AttentionShift) -> None:
 
 
 def _offer_most_moved(moved: float, kind: str, layer: int, head: int) -> None:
-    if moved == 0:
-        st.caption("Nor did a weight of any other head.")
+    if moved < wording.NEGLIGIBLE:
+        st.caption(f"Nor did a weight of any other head{f': at most by {wording.number(moved)}' if moved else ''}.")
         return
     st.button(
         f"Moved most, by {wording.number(moved)}: {KIND_NAMES[kind].lower()}, layer {layer}, head {head}",  # type: ignore[index]
