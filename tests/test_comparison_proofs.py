@@ -5,10 +5,19 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from page_models import REVERSE
 
-from transformer.analysis.comparison_proofs import assignment_by_rings, n_edits, prove_alignment, prove_matching
+from transformer.analysis.comparison_proofs import (
+    assignment_by_rings,
+    n_edits,
+    prove_alignment,
+    prove_matching,
+    prove_outputs,
+)
 from transformer.analysis.matching import Read, match_heads
 from transformer.edits import align
+from transformer.interventions import parse_intervention
+from transformer.lab import load
 
 
 def reads(seed: int, layers: int = 2, heads: int = 2) -> list[Read]:
@@ -33,6 +42,23 @@ def test_an_alignment_with_more_edits_or_a_missing_element_fails():
     assert not prove_alignment("", "ab", "ab", ((0, None), (1, 0), (None, 1))).holds
     assert not prove_alignment("", "ab", "ab", ((0, 0),)).holds
     assert not prove_alignment("", "ab", "ab", ((1, 1), (0, 0))).holds
+
+
+@pytest.mark.parametrize("switch", ["off:decoder.0.cross:0,1", "mask:causal"])
+def test_both_outputs_hold_and_a_wrong_token_probability_or_alignment_fails(untrained_models, switch):
+    lab = load(REVERSE)
+    shown = lab.compare("a b c", [parse_intervention(switch)])
+
+    def failing(**changes):
+        claims = [p.claim for p in prove_outputs(lab.model, dataclasses.replace(shown, **changes)) if not p.holds]
+        return claims
+
+    assert not failing()
+    for name, seen in (("before", shown.before), ("after", shown.after)):
+        other = dataclasses.replace(seen, target_ids=(9, *seen.target_ids[1:]))
+        assert f"{name.capitalize()}: each token is the most probable one" in failing(**{name: other})
+        other = dataclasses.replace(seen, log_probs=seen.log_probs - 0.1)
+        assert failing(**{name: other}) == [f"{name.capitalize()}: each token has the probability under it"]
 
 
 @pytest.mark.parametrize("shape", [(5, 5), (3, 6), (6, 3), (1, 1)])

@@ -132,5 +132,11 @@ def test_nonsense_in_a_link_is_answered_in_a_sentence(parameters, said):
     assert said in texts(masks(beside=SHORT, **parameters))
 
 
+def test_switches_that_this_page_leaves_out_are_named():
+    said = texts(masks(beside=SHORT, switch=["off:decoder.0.cross:1", "mask:padding"]))
+    assert f"Left out here: {plain('cross-attention · layer 0 · head 1 off')}." in said
+    assert "Left out here" not in texts(masks(beside=SHORT, switch="mask:padding"))
+
+
 def test_tokens_are_never_markup():
     assert plain("<b>") not in json.dumps(figures(masks(beside="<b>x</b> & <script>")))

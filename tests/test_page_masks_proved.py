@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from page_exports import run_lines
 from page_models import CLASSIC, PRONOUNS, REVERSE, texts
 from random_models import random_model
@@ -12,9 +13,10 @@ from test_page_exports import opened
 from test_page_heads_proved import same
 from test_page_proofs import proved, verdicts
 
-from transformer.analysis.leaks import is_forcing_honest
-from transformer.analysis.mask_proofs import prove_forcing
+from transformer.analysis.leaks import is_forcing_honest, measure_leak
+from transformer.analysis.mask_proofs import prove_forcing, prove_reading
 from transformer.figures.tables import as_npz
+from transformer.interventions import MaskOff
 from transformer.lab import Lab
 
 pytestmark = pytest.mark.usefixtures("untrained_models")
@@ -26,8 +28,8 @@ ALL = ("proof-batch", "proof-masks", "proof-leak", "proof-forcing", "proof-row")
 @pytest.mark.parametrize(
     ("switches", "kind", "count"),
     [
-        ([], "cross", 1 + 2 + 2 + 2 + 4),
-        (["mask:padding", "mask:causal", "mask:cross"], "decoder_self", 1 + 2 + 4 + 2 + 4),
+        ([], "cross", 1 + 2 + 5 + 3 + 6),
+        (["mask:padding", "mask:causal", "mask:cross"], "decoder_self", 1 + 2 + 8 + 3 + 6),
     ],
 )
 def test_every_badge_opens_checks_that_hold(switches, kind, count):
@@ -46,7 +48,26 @@ def test_a_leak_that_is_wrong_turns_its_badge_red(own_models, monkeypatch):
 
     monkeypatch.setattr(Lab, "leak", leak)
     at = proved("masks", "proof-leak", **{**HERE, "beside": "The dog slept."}, switch="mask:padding")
-    assert verdicts(at) == (2, 2), texts(at)
+    assert verdicts(at) == (6, 2), texts(at)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda reading: {"outputs": ((9, *reading.outputs[0][1:]), *reading.outputs[1:])},
+        lambda reading: {"loss": reading.loss + 0.01},
+        lambda reading: {"on_future": reading.on_future + 0.01},
+    ],
+    ids=["output", "loss", "later tokens"],
+)
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("off", [[], [MaskOff("padding")]], ids=["all masks", "no padding mask"])
+def test_every_number_of_a_reading_is_proved(wrong, causal, off):
+    model = random_model(causal_mask=causal)
+    leak = measure_leak(model, torch.tensor([[5, 9, 4, 2], [7, 2, 0, 0]]), off)
+    assert [proof.holds for proof in prove_reading(model, leak, leak.lifted, off)] == [True] * 3
+    reading = replace(leak.lifted, **wrong(leak.lifted))
+    assert [proof.holds for proof in prove_reading(model, leak, reading, off)].count(False) == 1
 
 
 def test_a_row_that_is_wrong_turns_its_badge_red(own_models, monkeypatch):
@@ -54,20 +75,26 @@ def test_a_row_that_is_wrong_turns_its_badge_red(own_models, monkeypatch):
 
     def empty_row(self, text):
         found = honest(self, text)
-        return replace(found, here=found.here + np.float32(0.1), floored=found.floored * 2)
+        wrong = {"here": found.here + np.float32(0.1), "floored": found.floored * 2}
+        return replace(found, **wrong, from_bias=0.1, gradient=0.1)
 
     monkeypatch.setattr(Lab, "empty_row", empty_row)
     at = proved("masks", "proof-row", model=REVERSE, text="a b c")
-    assert verdicts(at) == (2, 2), texts(at)
+    assert verdicts(at) == (2, 4), texts(at)
 
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_forcing_is_proved_and_a_wrong_number_is_noticed(causal):
     model = random_model(causal_mask=causal)
     found = is_forcing_honest(model, [5, 9, 4, 2])
-    assert [proof.holds for proof in prove_forcing(model, [5, 9, 4, 2], found)] == [True, True]
-    wrong = replace(found, from_steps=found.from_steps + 0.01)
-    assert [proof.holds for proof in prove_forcing(model, [5, 9, 4, 2], wrong)] == [False, True]
+    assert [proof.holds for proof in prove_forcing(model, [5, 9, 4, 2], found)] == [True] * 3
+    for name, verdicts_ in (
+        ("from_steps", [False, True, True]),
+        ("masked_change", [True, False, True]),
+        ("unmasked_change", [True, False, True]),
+    ):
+        wrong = replace(found, **{name: getattr(found, name) + 0.01})
+        assert [proof.holds for proof in prove_forcing(model, [5, 9, 4, 2], wrong)] == verdicts_
 
 
 @pytest.mark.parametrize(

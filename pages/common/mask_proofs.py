@@ -8,7 +8,7 @@ from pages.common.proofs import badge
 from pages.common.scene import Scene
 from transformer.analysis.figure_proofs import mask_by_rule, prove_masks, prove_padding_is_invisible
 from transformer.analysis.leaks import EmptyRow, Forcing, Leak
-from transformer.analysis.mask_proofs import prove_empty_row, prove_forcing, prove_lifted
+from transformer.analysis.mask_proofs import prove_empty_row, prove_forcing, prove_reading
 from transformer.analysis.proofs import Proof, agree
 from transformer.interventions import MaskOff
 
@@ -48,7 +48,8 @@ def prove_leak(scene: Scene, leak: Leak, off: Sequence[MaskOff]) -> None:
         return (
             *prove_padding_is_invisible(model, source, written, leak.intact.losses),
             agree("With all masks no attention falls on what they hide", shares, [0.0] * len(shares), 0, how),
-            *(prove_lifted(model, leak, off) if off else ()),
+            *prove_reading(model, leak, leak.intact, ()),
+            *(prove_reading(model, leak, leak.lifted, off) if off else ()),
         )
 
     badge(run, key="proof-leak")

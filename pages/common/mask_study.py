@@ -107,6 +107,9 @@ def switch_masks(scene: Scene) -> None:
                 st.toggle(label, key=f"mask-never-{mask}", disabled=True, help="This model was trained without it.")
             else:
                 fields.toggle(label, mask not in off, partial(_flip, mask), key=f"mask-on-{mask}")
+    others = [wording.switch_label(spec) for spec in scene.view.switches if not isinstance(spec, MaskOff)]
+    if others:
+        st.caption(f"Masks alone count on this page. Left out here: {wording.plain('; '.join(others))}.")
 
 
 def draw_batch(scene: Scene, leak: Leak, texts: Sequence[str]) -> None:
@@ -228,7 +231,7 @@ def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
     for i in leak.changed:
         was, became = (wording.plain(decode(_written(out.outputs[i], scene))) for out in (before, after))
         cut = "" if after.ended[i] else f" It wrote no end mark and was cut off after {len(after.outputs[i])} tokens."
-        st.markdown(f"Sentence {i}, free-running: *{was}* became *{became or '(nothing)'}*.{cut}")
+        st.markdown(f"Sentence {i}, free-running: *{was or '(no words)'}* became *{became or '(no words)'}*.{cut}")
 
 
 def shares_of(reading: Reading) -> list[float]:
@@ -250,7 +253,7 @@ cheating, but position *t* may only see positions up to *t*, and those hold the 
 
 - One teacher-forced pass and decoding step by step give the same probabilities: the largest difference is
   **{wording.number(measured.from_steps)}**.
-- With another last input token, the earlier logits move by **{wording.number(measured.masked_change)}**.
+- With another last input token, the earlier log-probabilities move by **{wording.number(measured.masked_change)}**.
 - Without the causal mask they move by **{wording.number(measured.unmasked_change)}**: now each position sees what it is
   to predict. A model trained so would learn to copy it, and could do nothing when the next token does not exist yet.
 
@@ -298,8 +301,8 @@ def _tell_cheating(scene: Scene, measured: Forcing) -> None:
 In training the decoder got the whole right answer at once, and nothing hid from position *t* the token that it was to
 predict: it stands one place later in the decoder's own input.
 
-- With another last input token, the earlier logits move by **{wording.number(measured.masked_change)}**: each position
-  sees what comes after it.
+- With another last input token, the earlier log-probabilities move by **{wording.number(measured.masked_change)}**:
+  each position sees what comes after it.
 - One teacher-forced pass and decoding step by step differ: by up to **{wording.number(measured.from_steps)}** in a
   probability. Step by step, the next token does not exist yet, and there is nothing to copy.
 """

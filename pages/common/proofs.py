@@ -10,6 +10,7 @@ from jaxtyping import Float
 from pages.common import loading, wording
 from pages.common.scene import Scene
 from transformer.analysis.cell_proofs import prove_cell
+from transformer.analysis.comparison_proofs import prove_outputs
 from transformer.analysis.figure_proofs import prove_comparison, prove_distribution, prove_output
 from transformer.analysis.proofs import Proof, agree
 from transformer.analysis.weight_proofs import prove_weights
@@ -107,10 +108,10 @@ def prove_cell_of(scene: Scene, query: int, key: int) -> None:
 
 
 def prove_compared(scene: Scene, comparison: Comparison) -> None:
-    """Of probabilities before and after, and of their divergence."""
+    """Of probabilities before and after, of their divergence, and of both outputs."""
 
     def run() -> Iterable[Proof]:
-        return prove_comparison(
+        yield from prove_comparison(
             scene.lab.model,
             comparison.before.source_ids,
             comparison.before.target_ids,
@@ -119,6 +120,7 @@ def prove_compared(scene: Scene, comparison: Comparison) -> None:
             after=comparison.forced_after,
             kl_divergence=comparison.kl_divergence,
         )
+        yield from prove_outputs(scene.lab.model, comparison)
 
     badge(run, key="proof-compared")
 

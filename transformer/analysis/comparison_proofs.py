@@ -1,21 +1,44 @@
-"""Proofs of what stands side by side: two outputs aligned, and the heads of two models brought together.
+"""Proofs of what stands side by side: two outputs, and the heads of two models brought together.
 
 Each is computed again by another algorithm than the one that drew it.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
 
+from transformer.analysis.figure_proofs import slow_log_probs
 from transformer.analysis.matching import Matching, Read
 from transformer.analysis.proofs import Proof, agree
 from transformer.edits import Aligned
+from transformer.inspection import Comparison
+from transformer.model import Transformer
 
 _LESS = 1e-12
 """A ring that lowers the sum by no more lowers it by rounding."""
+
+
+def prove_outputs(model: Transformer, shown: Comparison) -> Iterator[Proof]:
+    """That both outputs are what the model writes without and with the switches, aligned by the fewest edits."""
+    for name, seen in (("Before", shown.before), ("After", shown.after)):
+        rows = np.exp(slow_log_probs(model, seen.source_ids, seen.target_ids, seen.interventions))
+        own = rows[np.arange(len(seen.target_ids)), list(seen.target_ids)]
+        how = "the output read again in double precision"
+        yield agree(f"{name}: each token has the probability under it", seen.probabilities, own, 1e-4, how)
+        yield Proof(f"{name}: each token is the most probable one", most_missed(rows, own, model), 1e-4, MISSED)
+    ids = shown.before.target_ids, shown.after.target_ids
+    yield prove_alignment("Nothing aligns the two outputs with fewer edits", *ids, shown.alignment)
+
+
+MISSED = "how much more probable another token is, at most"
+
+
+def most_missed(rows: Float[ndarray, "step vocab"], own: Float[ndarray, "step"], model: Transformer) -> float:
+    """By how much the most probable token that may be written exceeds the one that was, at the worst step."""
+    return float((np.delete(rows, model.config.pad_id, axis=1).max(axis=1) - own).max())
 
 
 def prove_alignment(claim: str, a: Sequence[object], b: Sequence[object], aligned: Aligned) -> Proof:

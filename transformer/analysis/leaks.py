@@ -65,7 +65,7 @@ class Forcing:
     from_steps: float
     """Largest difference of any probability between the one pass and decoding step by step."""
     masked_change: float
-    """Largest move of an earlier logit when the last input token is another one. 0: earlier positions cannot see it."""
+    """Largest move of an earlier log-probability when the last input token is another one. 0: it is not seen there."""
     unmasked_change: float
     """The same without the causal mask; equal to the other in a model that was trained without one."""
 
@@ -103,7 +103,7 @@ def measure_leak(model: Transformer, source: Sources, off: Sequence[MaskOff]) ->
 def forced_ids(model: Transformer, outputs: Sequence[Sequence[int]]) -> tuple[Targets, Targets]:
     """What the decoder reads and what it is to predict. The end mark is predicted and never read, in any row."""
     pad, bos = model.config.pad_id, model.config.bos_id
-    return _padded([(bos, *out[:-1]) for out in outputs], pad), _padded(outputs, pad)
+    return padded([(bos, *out[:-1]) for out in outputs], pad), padded(outputs, pad)
 
 
 @torch.no_grad()
@@ -213,7 +213,8 @@ def _is(site: Site, kind: str, tensor: str) -> bool:
     return site.tensor == tensor and kind == ("cross" if site.block == "cross" else f"{site.stack}_self")
 
 
-def _padded(rows: Sequence[Sequence[int]], pad: int) -> Targets:
+def padded(rows: Sequence[Sequence[int]], pad: int) -> Targets:
+    """Rows of ids as one batch."""
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
 

@@ -7,18 +7,20 @@ from copy import deepcopy
 import numpy as np
 import torch
 
-from transformer.analysis.leaks import EmptyRow, Forcing, Leak
+from transformer.analysis.comparison_proofs import MISSED, most_missed
+from transformer.analysis.leaks import EmptyRow, Forcing, Leak, Reading, Sources, padded
 from transformer.analysis.proofs import Proof, agree
-from transformer.decoding import greedy
+from transformer.attention import explicit_attention
+from transformer.decoding import greedy, log_probs_on_prefixes
 from transformer.interventions import MaskOff, compile_interventions
 from transformer.model import Transformer
-from transformer.taps import Recorder, chain
+from transformer.taps import Recorder, Tap, chain
 
 _ROUNDING = 1e-4
 
 
-def prove_lifted(model: Transformer, leak: Leak, off: Sequence[MaskOff]) -> Iterator[Proof]:
-    """That loss and attention without these masks are what one pass in double precision gives, summed cell by cell."""
+def prove_reading(model: Transformer, leak: Leak, reading: Reading, off: Sequence[MaskOff]) -> Iterator[Proof]:
+    """That outputs, loss and attention without these masks are what passes in double precision give, cell by cell."""
     precise, recorder, pad = (
         deepcopy(model).double(),
         Recorder(lambda site: site.tensor == "weights"),
@@ -31,10 +33,11 @@ def prove_lifted(model: Transformer, leak: Leak, off: Sequence[MaskOff]) -> Iter
     written = leak.intact.outputs
     losses = [-math.fsum(row[step, token] for step, token in enumerate(ids)) / len(ids)
               for row, ids in zip(rows, written, strict=True)]  # fmt: skip
-    how = f"{len(written)} sentences in one pass in double precision, without these masks"
+    which = "without these masks" if off else "with all masks"
+    how = f"{len(written)} sentences in one pass in double precision, {which}"
     mean = math.fsum(loss * len(ids) for loss, ids in zip(losses, written, strict=True)) / sum(map(len, written))
-    shown = [*leak.lifted.losses, leak.lifted.loss]
-    yield agree("The loss of each sentence and of the batch without these masks", shown, [*losses, mean], 1e-3, how)
+    shown = [*reading.losses, reading.loss]
+    yield agree(f"The loss of each sentence and of the batch {which}", shown, [*losses, mean], 1e-3, how)
     shares: dict[str, list[float]] = {"encoder_self": [], "decoder_self": [], "cross": [], "later": []}
     recorded = {site: weights.numpy() for site, weights in recorder.recording.items()}
     for sentence in range(len(written)):
@@ -52,9 +55,22 @@ def prove_lifted(model: Transformer, leak: Leak, off: Sequence[MaskOff]) -> Iter
                 if kind == "decoder_self" and len(later):
                     shares["later"].append(float(cells[:, later].sum(axis=-1).mean()))
     again = [math.fsum(values) / len(values) if values else 0.0 for values in shares.values()]
-    shown = [*(leak.lifted.on_padding[kind] for kind in list(shares)[:3]), leak.lifted.on_future]
+    shown = [*(reading.on_padding[kind] for kind in list(shares)[:3]), reading.on_future]
     how = f"the same pass, {sum(map(len, shares.values())):,} rows of each head summed one by one"
-    yield agree("Attention on padding and on later tokens", shown, again, _ROUNDING, how)
+    yield agree(f"Attention on padding and on later tokens {which}", shown, again, _ROUNDING, how)
+    missed = _most_missed(precise, source, reading.outputs, off)
+    yield Proof(f"Each token of the outputs {which} is the most probable one", missed, _ROUNDING, MISSED)
+
+
+@torch.no_grad()
+def _most_missed(
+    precise: Transformer, source: Sources, outputs: Sequence[Sequence[int]], off: Sequence[MaskOff]
+) -> float:
+    """Of the outputs of a batch, each token given those before it: see `most_missed`."""
+    pad, tap = precise.config.pad_id, compile_interventions(off, precise)
+    rows = log_probs_on_prefixes(precise, source, padded(outputs, pad), source != pad, tap=tap).exp().numpy()
+    each = [(row[: len(ids)], row[np.arange(len(ids)), list(ids)]) for row, ids in zip(rows, outputs, strict=True)]
+    return max(most_missed(row, own, precise) for row, own in each)
 
 
 def prove_forcing(model: Transformer, source: Sequence[int], shown: Forcing) -> Iterator[Proof]:
@@ -63,10 +79,11 @@ def prove_forcing(model: Transformer, source: Sequence[int], shown: Forcing) -> 
     steps = list(greedy(model, ids, max_length=model.config.max_length, cache=False))
     target = [int(step.tokens[0]) for step in steps]
     precise = deepcopy(model).double()
+    unmask = compile_interventions([MaskOff("causal")] if model.config.causal_mask else [], precise)
 
-    def logits(inputs: Sequence[int]) -> np.ndarray:
+    def logits(inputs: Sequence[int], tap: Tap | None = None) -> np.ndarray:
         with torch.no_grad():
-            return precise(ids, torch.tensor([[model.config.bos_id, *inputs]]))[0].numpy()
+            return precise(ids, torch.tensor([[model.config.bos_id, *inputs]]), tap=tap)[0].numpy()
 
     forced = np.exp(_log_softmax(logits(target[:-1])))
     apart = max(
@@ -76,6 +93,18 @@ def prove_forcing(model: Transformer, source: Sequence[int], shown: Forcing) -> 
     how = "one pass in double precision against decoding without a cache"
     yield agree("One pass and decoding differ by so much", shown.from_steps, apart, _ROUNDING, how)
     inputs = target[:-1] if len(target) > 1 else target
+    other = next(i for i in range(4, model.config.vocab_size) if i != inputs[-1])
+    pairs = [
+        [_log_softmax(logits([*inputs[:-1], last], tap)) for last in (inputs[-1], other)] for tap in (None, unmask)
+    ]
+    again = [float(abs(a - b)[:-1].max()) for a, b in pairs]
+    yield agree(
+        "Another last token moves earlier log-probabilities by so much",
+        [shown.masked_change, shown.unmasked_change],
+        again,
+        _ROUNDING * max(10.0, float(abs(pairs[1][0]).max())),
+        "with this model's masks and without a causal one, in double precision",
+    )
     moved = 0.0
     for token in range(4, min(12, model.config.vocab_size)):
         before, after = logits(inputs), logits([*inputs[:-1], token])
@@ -107,6 +136,12 @@ def prove_empty_row(model: Transformer, source: Sequence[int], row: EmptyRow) ->
     bias = model.get_parameter("encoder.layers.0.self_attention.output.bias").detach().double().numpy()
     how = "the pass run again in double precision, all positions"
     yield agree("The block's output is W_O's bias", output, np.broadcast_to(bias, output.shape), 1e-6, how)
+    yield agree("It lies so far from that bias", row.from_bias, abs(output - bias).max(), 1e-6, how)
+    q, k, v = (torch.randn(1, 1, n, model.config.d_head, dtype=torch.float64) for _ in range(3))
+    nothing = torch.zeros(1, 1, n, n, dtype=torch.bool)
+    moved = (explicit_attention(q + 1, k, v, nothing) - explicit_attention(q, k, v, nothing)).abs().max()
+    how = "queries moved by one; how far what the row passes on moved"
+    yield agree("No gradient comes back through the row", row.gradient, float(moved), 0, how)
 
 
 def _log_softmax(logits: np.ndarray) -> np.ndarray:
