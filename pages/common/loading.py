@@ -184,7 +184,7 @@ def get_proofs(lab: Lab, text: str, switches: Sequence[object]) -> tuple[Proof, 
     )
 
 
-@st.cache_resource(max_entries=6, show_spinner="Opening the model")
+@st.cache_resource(max_entries=6, show_spinner=False)
 def _lab(name: str, age: int) -> Lab:
     return load(name)
 
