@@ -42,12 +42,14 @@ def attention(seed: int, layers: int, queries: int, keys: int, causal: bool = Fa
 
 
 @pytest.mark.parametrize("residual", [[True] * 3, [False] * 3, [True, False, True]])
-@pytest.mark.parametrize("dead", [(), (0, slice(None)), (1, 0)])
+@pytest.mark.parametrize("dead", [(), (0, slice(None)), (1, 0), (0, slice(None), 1)])
 def test_walks_end_where_rollout_says(residual, dead):
     weights = attention(1, 3, 5, 5)
     if dead:
         weights[dead] = 0
     shown = rollout(weights, residual)[-1]
+    sums = shown.sum(axis=-1)
+    np.testing.assert_allclose(sums, sums > 0, atol=1e-12)
     assert prove_rollout(shown, walk_back(weights, residual), "").holds
     moved = shown.copy()
     moved[2, 1] += 1e-3
@@ -66,7 +68,7 @@ def test_walks_into_the_source_end_where_cross_rollout_says(kept, dead):
 
 
 @pytest.mark.parametrize("site", [("encoder", "self"), ("decoder", "self"), ("decoder", "cross")])
-@pytest.mark.parametrize("switch", ["", "off:{}.0.{}:1", "mask:causal", "row:{}.0.{}.2:1:uniform"])
+@pytest.mark.parametrize("switch", ["", "off:{}.0.{}:1", "mask:causal", "row:{}.0.{}.2:1:uniform", "block:{}.0.{}"])
 def test_contributions_are_multiplied_out(model, site, switch):
     switches = [parse_intervention(switch.format(*site))] if switch else []
     vectors = record_vectors(model, SOURCE, switches, *site)

@@ -62,14 +62,22 @@ def test_norms_are_what_loops_over_the_weights_of_the_model_say(stack, block):
 
 
 @pytest.mark.parametrize(("stack", "block"), BLOCKS)
-@pytest.mark.parametrize("switch", [None, "off:decoder.1.cross:2", "mask:causal", "row:decoder.0.cross.1:2:uniform"])
+@pytest.mark.parametrize(
+    "switch",
+    [None, "off:decoder.1.cross:2", "mask:causal", "row:decoder.0.cross.1:2:uniform", "block:decoder.1.self"],
+)
 def test_every_cell_is_the_length_of_the_contribution_that_the_cell_panel_shows(stack, block, switch):
     model = half_trained_model()
     switches = () if switch is None else (parse_intervention(switch),)
     vectors = record_vectors(model, SOURCE, switches, stack, block)
     found = vectors.contributions(recorded_weights(model, stack, block, switches))
     last = found.shape[2] - 1
-    for layer, head, query, key in [(0, 0, 1, 0), (1, 2, last, 1), (1, 3, last, last), (0, 1, 2, 2)]:
+    for layer, head, query, key in [
+        (0, 0, 1, 0),
+        (1, 2, last, 1),
+        (1, 3, last, min(last, found.shape[3] - 1)),
+        (0, 1, 2, 2),
+    ]:
         cell = look_into(model, SOURCE, switches, address=Address(stack, layer, block), head=head, query=query, key=key)
         assert found[layer, head, query, key] == pytest.approx(np.linalg.norm(cell.contribution), abs=1e-5)
         np.testing.assert_allclose(vectors.q[layer, head, query], cell.q, atol=1e-6)
@@ -82,6 +90,13 @@ def test_a_head_that_is_off_contributes_exactly_nothing():
     vectors = record_vectors(model, SOURCE, (off,), "decoder", "cross")
     norms = vectors.contributions(np.full((3, 4, vectors.q.shape[2], len(SOURCE)), 0.5, np.float32))
     assert not norms[0, [1, 3]].any() and (norms[0, [0, 2]] > 0).all() and (norms[1:] > 0).all()
+
+
+@pytest.mark.parametrize(("stack", "block"), BLOCKS)
+def test_of_a_block_that_is_off_nothing_arrives(stack, block):
+    model = random_model(max_length=10)
+    vectors = record_vectors(model, SOURCE, (parse_intervention(f"block:{stack}.1.{block}"),), stack, block)
+    assert not vectors.reached[1].any() and vectors.reached[0].all()
 
 
 @pytest.mark.parametrize("changes", [{"positions": "rotary"}, {"positions": "alibi"}, {"scale_scores": False}, {}])

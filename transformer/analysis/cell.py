@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
+from transformer.analysis.vectors import attention_at, is_delivered
 from transformer.attention import MultiHeadAttention
 from transformer.decoding import Constraints, greedy
 from transformer.interventions import Intervention, compile_interventions
@@ -50,7 +51,7 @@ class Cell:
     rest_share: float
     """What neither cells nor the bias explain: rounding, or what a switch behind the softmax put in their place."""
     reached: bool
-    """False where a switch replaced this head's context, so that the cell never reached the output."""
+    """False where a switch replaced this head's context or the block's output: the cell never reached the output."""
 
     @property
     def products(self) -> Float[ndarray, "d_head"]:
@@ -123,7 +124,7 @@ def look_into(
     n_keys = recording[address.site("k")].size(2)
     if not 0 <= key < n_keys:
         raise ValueError(f"key {key} did not exist when row {query} was computed: there were keys 0 to {n_keys - 1}")
-    return whole_sum(recording, _attention(model, address), address=address, head=head, row=row, key=key)
+    return whole_sum(recording, attention_at(model, address), address=address, head=head, row=row, key=key)
 
 
 def whole_sum(
@@ -139,6 +140,8 @@ def whole_sum(
     bias, output = attention.output.bias.detach().double(), recorded("output")[row].double()
     context = torch.einsum("hk,hkd->hd", weights, v)
     reached = (context - recorded("heads")[:, row].double()).abs().amax(dim=-1) <= 1e-5 * (1 + context.abs().amax())
+    delivered = is_delivered(attention, recorded("heads")[:, row : row + 1], output[None])
+    reached, bias = reached & delivered, bias * delivered
     values = torch.einsum("mhd,hkd->hkm", projection, v) * (weights * reached[:, None])[..., None]
     length = float(output @ output)
     shares = values @ output / length if length else torch.zeros_like(weights)
@@ -193,9 +196,3 @@ def _record(
     if not 0 <= query < n_queries:
         raise ValueError(f"row {query} does not exist: there are rows 0 to {n_queries - 1}")
     return recording, query if in_one_pass else n_rows - 1
-
-
-def _attention(model: Transformer, address: Address) -> MultiHeadAttention:
-    block = model.get_submodule(f"{address.stack}.layers.{address.layer}.{address.block}_attention")
-    assert isinstance(block, MultiHeadAttention)
-    return block

@@ -128,7 +128,7 @@ class Row:
         context = np.array([weights @ values for weights, values in zip(self.weights, self.v, strict=True)])
         moved = np.abs(context - self.heads).max(axis=-1) > 1e-5 * (1 + np.abs(context).max())
         replaced = [any(_replaces(spec, head, self.query) for spec in self.switches) for head in range(len(moved))]
-        return ~(moved & np.array(replaced))
+        return ~(moved & np.array(replaced)) & (self.new_output is None)
 
     @cached_property
     def vectors(self) -> Float[ndarray, "head key d_model"]:
@@ -156,10 +156,17 @@ class Row:
             if isinstance(spec, Copied) and spec.site.tensor == "output" and spec.rows is not None:
                 pairs = spec.positions or [(i, i) for i in range(len(spec.rows))]
                 found = next((_numbers(spec.rows[there]) for there, here in pairs if here == self.query), found)
-        return found
+        own = np.concatenate(self._parts, axis=1) @ self.heads.ravel() + self._bias
+        is_own = found is not None and np.abs(found - own).max() <= 1e-4 * (1 + np.abs(own).max())
+        return None if is_own else found
 
     @property
     def bias(self) -> Float[ndarray, "d_model"]:
+        """W_O's bias, nothing of which is there where the whole output is a switch's."""
+        return self._bias * (self.new_output is None)
+
+    @property
+    def _bias(self) -> Float[ndarray, "d_model"]:
         return _numbers(_block(self.model, self.address).output.bias)
 
     @property

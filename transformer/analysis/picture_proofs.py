@@ -12,10 +12,12 @@ import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from transformer.activation_copy import Copied
 from transformer.analysis.proofs import Proof, agree
 from transformer.attention import MultiHeadAttention
+from transformer.attention_edits import BlockOff
 from transformer.decoding import greedy
-from transformer.interventions import Intervention, compile_interventions
+from transformer.interventions import HeadsMean, HeadsOff, Intervention, compile_interventions
 from transformer.model import Transformer
 from transformer.taps import Address, Recording
 
@@ -32,7 +34,7 @@ def prove_contributions(
 ) -> tuple[Proof, ...]:
     """That these are the lengths of what each cell of a block adds to its output, in the decoding of this source."""
     tap = compile_interventions(switches, model)
-    wanted = {address.site(name) for name in ("weights", "v", "heads")}
+    wanted = {address.site(name) for name in ("weights", "v", "heads", "output")}
     steps = list(
         greedy(model, torch.tensor([source]), max_length=model.config.max_length, tap=tap, record=wanted.__contains__)
     )
@@ -41,14 +43,14 @@ def prove_contributions(
         steps = steps[:1]
     elif address.block == "self" and model.needs_recomputation(tap):
         steps, whole = steps[-1:], True
-    again = np.zeros(norms.shape)
+    again, replaced = np.zeros(norms.shape), any(_replaces(spec, address) for spec in switches)
     largest_miss, query = 0.0, 0
     for step in steps:
         assert step.recording is not None, "these steps record"
         passed = step.recording
         n_rows = passed[address.site("weights")].size(2)
         for row in range(n_rows) if whole else [n_rows - 1]:
-            lengths, miss = _row_of_vectors(model, passed, address, row)
+            lengths, miss = _row_of_vectors(model, passed, address, row, replaced=replaced)
             again[:, query, : lengths.shape[1]] = lengths
             largest_miss, query = max(largest_miss, miss), query + 1
     return (
@@ -64,31 +66,44 @@ def prove_contributions(
             largest_miss,
             1e-4,
             "vectors of every head and row summed, against that head's recorded context times W_O; largest distance "
-            "(heads whose context a switch replaced pass on nothing of them)",
+            "(heads whose context or output a switch replaced pass on nothing of them)",
         ),
     )
 
 
 def _row_of_vectors(
-    model: Transformer, recording: Recording, address: Address, row: int
+    model: Transformer, recording: Recording, address: Address, row: int, *, replaced: bool
 ) -> tuple[Float[ndarray, "head key"], float]:
-    """The lengths of a row's vectors in each head, and how far their sum lies from what the head passed on."""
+    """The lengths of a row's vectors in each head, and how far their sum lies from what the head passed on. Where a
+    switch has `replaced` something in this block, heads of which nothing arrived have lengths of 0."""
     block = model.get_submodule(f"{address.stack}.layers.{address.layer}.{address.block}_attention")
     assert isinstance(block, MultiHeadAttention)
     weights, values, heads = (recording[address.site(name)][0].double().numpy() for name in ("weights", "v", "heads"))
     matrix = block.output.weight.detach().double().numpy()
-    size = values.shape[-1]
+    output, size = recording[address.site("output")][0, row].double().numpy(), values.shape[-1]
+    made = matrix @ heads[:, row].ravel() + block.output.bias.detach().double().numpy()
+    if replaced and float(np.abs(made - output).max()) > 1e-4 * (1 + float(np.abs(made).max())):
+        return np.zeros((len(weights), weights.shape[-1])), 0.0
     lengths, miss = np.zeros((len(weights), weights.shape[-1])), 0.0
     for head, alphas in enumerate(weights[:, row]):
         part = matrix[:, head * size : (head + 1) * size]
         vectors = [part @ (alpha * value) for alpha, value in zip(alphas, values[head], strict=True)]
         passed_on = part @ heads[head, row]
         distance = float(np.abs(np.sum(vectors, axis=0) - passed_on).max())
-        if distance > 1e-4 * (1 + float(np.abs(passed_on).max())):
-            continue  # a switch put something else in place of the context
+        if replaced and distance > 1e-4 * (1 + float(np.abs(passed_on).max())):
+            continue
         miss = max(miss, distance)
         lengths[head] = [math.sqrt(math.fsum(vector * vector)) for vector in vectors]
     return lengths, miss
+
+
+def _replaces(spec: Intervention, address: Address) -> bool:
+    """Whether a switch may put something else in place of what heads of this block pass on."""
+    where = spec.site if isinstance(spec, Copied) else spec
+    if not isinstance(spec, HeadsOff | HeadsMean | BlockOff | Copied):
+        return False
+    passed_on = not isinstance(spec, Copied) or spec.site.tensor in ("heads", "output")
+    return passed_on and (where.stack, where.layer, where.block) == (address.stack, address.layer, address.block)  # type: ignore[union-attr]
 
 
 def prove_rollout(shown: Float[ndarray, "query key"], again: Float[ndarray, "query key"], layers: str) -> Proof:

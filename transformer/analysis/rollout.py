@@ -5,8 +5,9 @@ averaged, the residual enters as the identity, A = 0.5 W + 0.5 I, and rollout is
 (eq. 1 with j = 0). No values, no feed-forwards, no norms: what a head looks at and what it passes on are different
 things, so a rollout is a picture of the paths, not of effects.
 
-Ours, and not in the paper: heads that are off count as 0 in the mean W, each row is then divided by its sum (which is
-1 unless heads are off or the row is fully masked), and a block without a residual has A = W.
+Ours, and not in the paper: heads that are off count as 0 in the mean W, each row of the product is divided by its sum
+(which is 1 unless heads are off or a row is fully masked), and a block without a residual has A = W. So paths that
+lead nowhere count for nothing, and a row sums to 1 or, where no path leads to the input, to 0.
 """
 
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ def rollout(weights: Float[ndarray, "layer head query query"], residual: Sequenc
     through = []
     for layer, has_residual in zip(weights, residual, strict=True):
         mean = layer.mean(axis=0, dtype=np.float64)
-        heard = _rows_to_one(mean + np.eye(len(mean)) if has_residual else mean) @ heard
+        heard = _rows_to_one((mean + np.eye(len(mean)) if has_residual else mean) @ heard)
         through.append(heard)
     return np.stack(through)
 

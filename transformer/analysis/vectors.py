@@ -20,7 +20,7 @@ from transformer.interventions import Intervention, compile_interventions
 from transformer.model import Transformer
 from transformer.taps import Address, Recording, Stack
 
-_SITES = ("q", "k", "v", "weights", "heads")
+_SITES = ("q", "k", "v", "weights", "heads", "output")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Vectors:
     value_norms: Float[ndarray, "layer head key"]
     """The length of v W_O: how much a key's value moves the block's output at a weight of 1."""
     reached: Bool[ndarray, "layer head query"]
-    """False where a switch replaced the head's context, so that nothing of the row reached W_O."""
+    """False where a switch replaced the head's context or the block's output, so that nothing of the row is in it."""
 
     def contributions(self, weights: Float[ndarray, "layer head query key"]) -> Float[ndarray, "layer head query key"]:
         """||alpha v W_O|| of every cell (Kobayashi et al., 2020): weight times length, in float32.
@@ -64,7 +64,7 @@ def record_vectors(
         if in_one_pass:
             q, reached = [], []
         q.append(_stacked(recording, addresses, "q", newest_only))
-        reached.append(_reached(recording, addresses, newest_only))
+        reached.append(_reached(model, recording, addresses, newest_only))
     assert recording is not None, "a decoding has at least one step"
     return Vectors(
         q=torch.cat(q, dim=2).numpy(),
@@ -89,19 +89,42 @@ def _stacked(recording: Recording, addresses: Sequence[Address], name: str, newe
     return found[:, :, -1:] if newest else found
 
 
-def _reached(recording: Recording, addresses: Sequence[Address], newest: bool) -> Bool[Tensor, "layer head query"]:
-    """Whether weights times values are what went on to W_O."""
+def _reached(
+    model: Transformer, recording: Recording, addresses: Sequence[Address], newest: bool
+) -> Bool[Tensor, "layer head query"]:
+    """Whether weights times values are what went on to W_O, and what W_O made of all heads is the block's output."""
     weights = _stacked(recording, addresses, "weights", newest).double()
     context = weights @ _stacked(recording, addresses, "v").double()
     went_on = _stacked(recording, addresses, "heads", newest).double()
-    return (context - went_on).abs().amax(dim=-1) <= 1e-5 * (1 + context.abs().amax())
+    kept = (context - went_on).abs().amax(dim=-1) <= 1e-5 * (1 + context.abs().amax())
+    outputs = [recording[address.site("output")][0].double() for address in addresses]
+    delivered = [
+        is_delivered(attention_at(model, address), heads, output[-1:] if newest else output)
+        for address, heads, output in zip(addresses, went_on, outputs, strict=True)
+    ]
+    return kept & torch.stack(delivered)[:, None]
+
+
+def is_delivered(
+    attention: MultiHeadAttention, heads: Float[Tensor, "head query d_head"], output: Float[Tensor, "query d_model"]
+) -> Bool[Tensor, "query"]:
+    """Of each query, whether the block's output is what W_O makes of its heads, not what a switch put there."""
+    projection, bias = attention.output.weight.detach().double(), attention.output.bias.detach().double()
+    made = heads.double().transpose(0, 1).flatten(1) @ projection.T + bias
+    return (made - output.double()).abs().amax(dim=-1) <= 1e-4 * (1 + made.abs().amax())
+
+
+def attention_at(model: Transformer, address: Address) -> MultiHeadAttention:
+    """The attention block at an address."""
+    block = model.get_submodule(f"{address.stack}.layers.{address.layer}.{address.block}_attention")
+    assert isinstance(block, MultiHeadAttention)
+    return block
 
 
 def _value_norms(model: Transformer, addresses: Sequence[Address], v: Tensor) -> Float[Tensor, "layer head key"]:
     norms = []
     for address, values in zip(addresses, v.double(), strict=True):
-        attention = model.get_submodule(f"{address.stack}.layers.{address.layer}.{address.block}_attention")
-        assert isinstance(attention, MultiHeadAttention)
+        attention = attention_at(model, address)
         projection = attention.output.weight.detach().double().unflatten(1, (attention.n_heads, -1))  # d_model head d
         norms.append(torch.einsum("mhd,hkd->hkm", projection, values).norm(dim=-1))
     return torch.stack(norms)
