@@ -27,7 +27,8 @@ class Scene:
     def inspection(self) -> Inspection:
         """The decoding under the view's switches, made when it is first asked for: the browser paints what the page has
         drawn before that meanwhile."""
-        return loading.get_inspection(self.lab, self.view.text, self.view.switches)
+        with st.spinner("Decoding"):  # seen after half a second
+            return loading.get_inspection(self.lab, self.view.text, self.view.switches)
 
     @property
     def layer(self) -> int:
