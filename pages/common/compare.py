@@ -16,7 +16,7 @@ from transformer.figures.comparison import WIDTH, difference_figure, probabiliti
 from transformer.figures.theme import KIND_NAMES
 from transformer.inspection import AttentionShift, Comparison
 
-_MANY, _ROOM = 150, 320
+_MANY, _ROOM = 80, 240
 """Chips that stand as they are, and pixels for more."""
 
 
