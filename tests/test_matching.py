@@ -92,6 +92,7 @@ def test_models_of_different_size_leave_heads_over():
     other = Read(sentence.weights[:1], sentence.mask[:1])
     found = match_heads([sentence], [other])
     assert found.partner((0, 1)) == (0, 1) and found.partner((1, 0)) is None
+    assert found.nearest((1, 0)) == found.others[int(np.argmin(found.distances[found.heads.index((1, 0))]))]
     assert isinstance(found, Matching) and found.distances.shape == (4, 2)
 
 

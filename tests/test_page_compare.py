@@ -4,7 +4,9 @@ import pytest
 from page_models import CLASSIC, OTHER_SEED, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
 
 from pages.common.two_choices import Choices, read
+from pages.common.two_loading import Side, read_texts, texts_of
 from pages.common.wording import number
+from transformer.analysis.matching import match_heads
 from transformer.checkpoint import load_checkpoint
 from transformer.lab import Lab, load
 
@@ -42,6 +44,25 @@ def test_models_with_other_tokens_are_shown_side_by_side_and_the_page_says_why_t
     assert "No difference is drawn" in said(at) and "into different tokens" in said(at)
     assert "Heads are matched by what they look at in the same tokens" in said(at)
     assert len(at.get("plotly_chart")) == 2
+
+
+def test_a_head_with_none_across_from_it_stands_beside_the_nearest(monkeypatch):
+    found = said(two(other=REVERSE))  # of one layer, and no tokens in common
+    assert "untrained-reverse has 4 such heads: layer 1, head 0 does not exist there." in found
+    assert "**untrained-reverse** · layer 0 · head 0" in found
+    monkeypatch.setattr("transformer.analysis.matching.Matching.partner", lambda matching, head: None)
+    found = said(two(kind="encoder_self", layer="1", head="2"))
+    reads = read_texts(*(load(name) for name in (PRONOUNS, OTHER_SEED)), _texts(), [], [], "encoder_self")
+    distances = match_heads(*reads).distances[1 * 4 + 2]
+    layer, head = divmod(int(distances.argmin()), 4)
+    assert "layer 1, head 2 is left over by the matching" in found
+    assert f"**other-seed** · layer {layer} · head {head}" in found
+    assert f"These two heads: distance **{number(float(distances.min()))}**" in found
+
+
+def _texts():
+    lab = load(PRONOUNS)
+    return texts_of(Side(lab, "", lab.inspect(CLASSIC), ()))
 
 
 def test_two_sentences_go_through_one_model_and_are_aligned():

@@ -190,6 +190,34 @@ def test_what_each_head_is_worth_on_the_pairs_comes_with_an_interval(worth, said
     assert "error_x" in figure(at, 2)
 
 
+def test_where_no_head_is_left_to_remove_the_page_says_so():
+    off = [f"off:{block}:0,1,2,3" for block in ("encoder.0.self", "decoder.0.self", "decoder.0.cross")]
+    for removal in ("zero", "mean"):
+        assert "No head is left to remove" in texts(heads(section="worth", removal=removal, text="a b c", switch=off))
+    assert "With all heads: loss" in texts(heads(section="worth", worth="loss", text="a b c", switch=off))
+
+
+def test_where_no_source_token_has_an_effect_none_is_called_the_largest():
+    said = texts(heads(section="evidence", text="a b c d", switch="block:decoder.0.cross"))
+    assert "Every effect is exactly 0." in said and "The largest effect" not in said
+    assert "No head's weights can be ranked" in said
+
+
+def test_the_explanation_names_the_columns_of_this_table():
+    said = texts(heads())
+    assert "**Prev.** On the token" in said and "**Aligned.**" in said and "**Referent.**" not in said
+
+
+def test_more_of_ones_own_sentences_than_a_link_carries_are_cut_and_that_is_said():
+    at = heads(data="own")
+    area = field(at.text_area, "Sentences, one a line")
+    checked(area.set_value("a b\n" * 400).run())
+    assert "These were 1,600 characters" in texts(at) and len(at.query_params["lines"]) == 1_500
+    checked(field(at.text_area, "Sentences, one a line").set_value("a b\nb c").run())
+    assert "These were" not in texts(at)
+    assert "have 1,600 characters" in read({"lines": "x" * 1_600})[1][0]
+
+
 def test_attention_is_set_against_erasing_each_token():
     at = heads(section="evidence", text="a b c d")
     first, said = figure(at), texts(at)
@@ -242,6 +270,8 @@ def test_a_model_that_sees_later_words_has_no_loss_to_compare_and_all_else(own_m
     assert "sees the words that it is to predict" in texts(at)
     for section in ("roles", "alike", "smallest", "evidence"):
         assert texts(heads("seeing", section=section, text="a b", goal="any", exact="1", most="1"))
+    assert "the decoder sees later words" in texts(heads("seeing", text="a b"))
+    assert "sees later words" not in texts(heads(text="a b"))
 
 
 def test_a_link_describes_the_choices_completely():

@@ -301,6 +301,23 @@ def test_every_station_has_its_words_and_its_place_on_the_map(kind):
         assert {box["station"] for box in drawing["boxes"] if box["station"]} <= set(map(str, order))
 
 
+def test_the_words_name_no_part_that_the_model_has_not():
+    def of(station, **parts):
+        return told(Station(*station), random_model(**parts).config)
+
+    embedding, context = ("encoder", None, "embedding"), ("encoder", "self", "context")
+    assert "positions do not drown" in of(embedding).says
+    assert "positions" not in of(embedding, positions="rotary").says
+    assert "m_h" in of(context, positions="alibi").equation and "m_h" not in of(context).equation
+    assert "m_h" not in of(("decoder", "cross", "context"), positions="alibi").equation
+    lone = {"norm": "pre", "residual": False}
+    assert "nothing goes around it" in of(("encoder", "ffn", "norm"), **lone).says
+    assert "to add" not in of(("encoder", "ffn", "output"), **lone).says
+    for name in ("qkv", "concat"):
+        assert "1 heads" not in of(("encoder", "self", name), n_heads=1).says
+    assert "all 0 where nothing may be seen" in of(("decoder", "cross", "weights")).says
+
+
 def test_boxes_of_one_stack_never_overlap():
     model = random_model(norm="pre", positions="alibi")
     order = stations(model)

@@ -9,6 +9,7 @@ import streamlit as st
 
 from pages.common import fields
 from pages.common.components.head_table import picks_of
+from pages.common.scene import say
 from pages.common.state import choose, visit
 from transformer.analysis.erasure import Erasing
 from transformer.analysis.head_survey import Pattern
@@ -121,6 +122,10 @@ def read(parameters: Mapping[str, str]) -> tuple[Choices, tuple[str, ...]]:
     for name, text in parameters.items():
         if name == "lines":
             found[name] = text[:LONGEST_LINES]
+            if len(text) > LONGEST_LINES:
+                said.append(
+                    f"The link's sentences have {len(text):,} characters: the first {LONGEST_LINES:,} are taken."
+                )
         elif name in offered and (value := _parsed(text, offered[name])) is not None:
             found[name] = value
         elif name in offered:
@@ -214,9 +219,16 @@ def stepped(name: str, label: str, options: Sequence[Any], value: object, *, hel
 
 
 def area(name: str, label: str, value: str, *, limit: int) -> None:
-    """Several lines, cut at a limit."""
-    take = _taker(name)
-    fields.lines(label, value, lambda typed: take(typed[:limit]), key=f"heads-{name}", height=120)
+    """Several lines, cut at a limit, which is then said."""
+    cut = f"heads-{name}-cut"
+
+    def take(typed: str) -> None:
+        st.session_state[cut] = len(typed) if len(typed) > limit else 0
+        change(**{name: typed[:limit]})
+
+    fields.lines(label, value, take, key=f"heads-{name}", height=120)
+    if typed := st.session_state.get(cut):
+        say(f"These were {typed:,} characters: a link carries {limit:,}, so only the first {limit:,} are taken.")
 
 
 def _parsed(text: str, offered: Sequence[object]) -> object | None:

@@ -111,6 +111,12 @@ def _say(scene: Scene, effect: Float[ndarray, "target source"], found: dict[Head
             f"cross-attention is {head_name(best)} ({_rho(ranked[best].per_token)}); their mean is {_rho(mean)}. "
             "1 would be: a token is looked at the more, the more it is needed."
         )
+    else:
+        st.markdown("No head's weights can be ranked against these effects: on one side all are equal.")
+    if not (effect > 0).any():
+        zero = " Every effect is exactly 0." * (not effect.any())
+        st.markdown(f"No output token loses anything by an erased source token.{zero}")
+        return
     row, column = np.unravel_index(int(effect.argmax()), effect.shape)
     most_seen = int(seen.cross.weights[at.layer, at.head, row].argmax())
     looks = "which is also where" if most_seen == column else f"while {token(seen.source_tokens[most_seen])} is where"

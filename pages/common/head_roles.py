@@ -65,7 +65,7 @@ def draw_roles(scene: Scene, chosen: Choices) -> None:
         segments("measure", "Numbers are", MEASURES, chosen.measure)
     _draw_table(scene, chosen, found, columns)
     prove_columns(scene, measured, found, columns, chosen.measure, key="proof-heads-table")
-    _explain(found)
+    _explain(found, columns)
 
 
 def first_and_all(scene: Scene, measured: Measured | None) -> tuple[Measured, Survey] | None:
@@ -101,6 +101,10 @@ def say_measured(found: Survey, measured: Measured, scene: Scene) -> None:
     forced = "" if measured.own_output else ", the reference translations forced"
     said = f"Measured on {measured.said}: {found.n_source:,} source and {found.n_target:,} target tokens{forced}."
     said += " The sentence above plays no part in it." * (not measured.own_output)
+    if not scene.lab.model.config.causal_mask:
+        said += (
+            " There is no causal mask: in these passes the decoder sees later words, which it has not when it writes."
+        )
     if scene.view.switches:
         said += " Without your switches: this is the model as it was trained."
     st.caption(said)
@@ -277,7 +281,7 @@ def _note(found: Survey, profile: Profile, name: str) -> str:
     )
 
 
-def _explain(found: Survey) -> None:
+def _explain(found: Survey, columns: Sequence[str]) -> None:
     with st.expander("What am I looking at?"):
         st.markdown(
             "Every head turns each query's scores into weights over the keys that sum to 1. Here these weights are "
@@ -286,7 +290,7 @@ def _explain(found: Survey) -> None:
             "rows whose largest weight lies there (Voita et al., 2019). The tick on a bar is what a head would have "
             "that looks at all allowed tokens alike. Rows that may see a single key are left out: they have no choice."
         )
-        st.markdown("\n".join(f"- **{TITLES[name]}.** {said}" for name, said in EXPLAINED.items()))
+        st.markdown("\n".join(f"- **{TITLES[name].rstrip('.')}.** {EXPLAINED[name]}" for name in columns))
         if found.n_links:
             st.markdown(
                 f"{found.n_links:,} gold links and {found.n_referents:,} referents. Between words, weights are summed "

@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.common import loading
 from pages.common.components.scrolling_figure import scrolling_figure
-from pages.common.controls import Scene
+from pages.common.controls import Scene, say
 from pages.common.export_head_effects import bar_of, worth_map, worth_ranking
 from pages.common.export_heads import head_profile
 from pages.common.exports import take_away
@@ -66,6 +66,12 @@ def draw_worth(scene: Scene, chosen: Choices) -> None:
     if chosen.worth == "sentence":
         values = {at: effect.log_prob for at, effect in effects.items()}
         changes = {}
+        if not effects:
+            say(
+                "No head is left to remove: your switches have taken out every one. Take one of them back, or measure "
+                "on the pairs, where they play no part."
+            )
+            return
         _say_sentence(scene, effects)
     elif measured is None or found is None or over_pairs is None:
         return

@@ -81,7 +81,7 @@ def draw_worth_table(scene: Scene, worths: Worths) -> None:
 
 def _sentence_cells(scene: Scene, effect: OutputEffect | None) -> Sequence[Cell | None]:
     if effect is None:
-        return (None, Cell("off", quiet=True))
+        return (None, Cell("switched already", quiet=True))
     value = Cell(f"{effect.log_prob:+.2f}".replace("-", "−"), effect.log_prob)
     if effect.instead is None:
         return (value, Cell("the same", quiet=True))

@@ -24,11 +24,12 @@ from pages.common.two_choices import Choices, change
 from pages.common.two_compared import Compared, Facing, Pair, compare_sides
 from pages.common.two_loading import get_matching, same_words
 from pages.common.two_proofs import prove_head, prove_outputs, prove_two_difference, prove_two_matching
-from transformer.analysis.matching import Matching
+from transformer.analysis.matching import Matching, Place
 from transformer.figures.attention import head_heatmap
 from transformer.figures.comparison import WIDTH, difference_figure, for_column
 from transformer.figures.matching import matching_figure
 from transformer.figures.theme import KIND_NAMES
+from transformer.lab import AttentionKind
 
 _PAIRINGS = {"matched": "The one that matches", "same": "The same place"}
 _LONGEST = 70
@@ -68,8 +69,6 @@ def show_outputs(scene: Scene, pair: Pair) -> None:
 def show_heads(scene: Scene, pair: Pair, chosen: Choices) -> None:
     """One head of each side, side by side, and the difference of the two."""
     facing = _choose_heads(scene, pair, chosen)
-    if facing is None:
-        return
     with st.container(horizontal=True, gap="medium", key="two-pictures"):
         for name, _, _ in facing.sides:
             with st.container(width=WIDTH):
@@ -81,8 +80,8 @@ def show_heads(scene: Scene, pair: Pair, chosen: Choices) -> None:
     what_am_i_looking_at(_EXPLAINED, scene.lab.model.config, equation=_DISTANCE)
 
 
-def _choose_heads(scene: Scene, pair: Pair, chosen: Choices) -> Facing | None:
-    """The controls for the heads that stand side by side; None, and a sentence, where one does not exist."""
+def _choose_heads(scene: Scene, pair: Pair, chosen: Choices) -> Facing:
+    """The controls for the heads that stand side by side."""
     kind = scene.view.kind
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         controls.choose_kind(scene)
@@ -103,13 +102,27 @@ def _choose_heads(scene: Scene, pair: Pair, chosen: Choices) -> Facing | None:
             )
     say(*controls.problems("kind", "layer", "head"))
     here = (scene.layer, scene.head)
-    there = matching.partner(here) if isinstance(matching, Matching) and wanted == "matched" else here
-    shape = pair.second.seen.attention(kind).weights.shape
-    if there is None or there[0] >= shape[0] or there[1] >= shape[1]:
-        missing = "is left over by the matching" if there is None else "does not exist there"
-        say(f"{pair.second.name} has {shape[0]} layers of {shape[1]} heads: layer {here[0]}, head {here[1]} {missing}.")
-        return None
+    there = _across(pair, kind, here, matching if isinstance(matching, Matching) and wanted == "matched" else None)
     return Facing(pair, kind, here, there, compare_sides(pair, kind), matching)
+
+
+def _across(pair: Pair, kind: AttentionKind, here: Place, matching: Matching | None) -> Place:
+    """The head on the right: the one matched, else the one in the same place; where there is none, the nearest, which
+    is said."""
+    n_layers, n_heads = pair.second.seen.attention(kind).weights.shape[:2]
+    missing = ""
+    if matching is None:
+        there = min(here[0], n_layers - 1), min(here[1], n_heads - 1)
+        missing = "does not exist there" * (there != here)
+    elif (there := matching.partner(here)) is None:
+        there, missing = matching.nearest(here), "is left over by the matching"
+    if missing:
+        n = n_layers * n_heads
+        st.markdown(
+            f"{wording.plain(pair.second.name)} has {n} such head{'s' * (n > 1)}: layer {here[0]}, head {here[1]} "
+            f"{missing}. The nearest one stands on the right: layer {there[0]}, head {there[1]}."
+        )
+    return there
 
 
 def _draw_head(scene: Scene, facing: Facing, name: str) -> None:

@@ -28,7 +28,8 @@ def _qkv(station: Station, config: ModelConfig) -> Told:
         else "From each token's vector, three others are made: a **query** (what it is looking for), a **key** (what "
         "it can be found by) and a **value** (what it gives to those who find it)."
     )
-    says = f"{asked} Each of the {config.n_heads} heads has {d_head} dimensions of its own."
+    own = f"Each of the {config.n_heads} heads has {d_head} dimensions of its own."
+    says = f"{asked} {own if config.n_heads > 1 else f'The one head has all {d_head} dimensions.'}"
     equation = rf"Q = X W^Q + b^Q, \quad K = {source} W^K + b^K, \quad V = {source} W^V + b^V"
     paper = "Section 3.2.2 (the paper writes no biases)"
     if config.positions == "rotary" and station.block == "self":
@@ -105,8 +106,9 @@ def masked(station: Station, config: ModelConfig, *, lifted: bool, closed: int) 
 def _weights(station: Station, config: ModelConfig) -> Told:
     return Told(
         "Softmax: weights that sum to 1",
-        "Each row of scores becomes a row of weights: all positive, together 1. This is **attention**: how the chosen "
-        "token divides its look over all it may see. The pictures on the other pages show these numbers.",
+        "Each row of scores becomes a row of weights: none below 0, together 1 (all 0 where nothing may be seen). This "
+        "is **attention**: how the chosen token divides its look over all it may see. The pictures on the other pages "
+        "show these numbers.",
         r"A_{tj} = \frac{e^{S_{tj} + M_{tj}}}{\sum_{j'} e^{S_{tj'} + M_{tj'}}}",
         "Section 3.2.1, eq. 1",
     )
@@ -114,6 +116,8 @@ def _weights(station: Station, config: ModelConfig) -> Told:
 
 def _context(station: Station, config: ModelConfig) -> Told:
     scaled = r"\frac{Q K^\top}{\sqrt{d_k}}" if config.scale_scores else r"Q K^\top"
+    if config.positions == "alibi" and station.block == "self":
+        scaled += r" - m_h\,\lvert t - j \rvert"
     return Told(
         "Values, mixed by these weights",
         "What the head found: the values of all tokens, each multiplied by its weight, added up. A token with weight "
@@ -125,10 +129,13 @@ def _context(station: Station, config: ModelConfig) -> Told:
 
 def _concat(station: Station, config: ModelConfig) -> Told:
     d_head = config.d_model // config.n_heads
+    several = (
+        f"The {config.n_heads} heads have looked at different things. Their findings of {d_head} numbers each are put "
+        f"in a row: {config.d_model} numbers again."
+    )
     return Told(
         "All heads side by side",
-        f"The {config.n_heads} heads have looked at different things. Their findings of {d_head} numbers each are put "
-        f"in a row: {config.d_model} numbers again.",
+        several if config.n_heads > 1 else f"There is one head alone: its {d_head} numbers go on as they are.",
         r"\mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_h)",
         "Section 3.2.2",
     )

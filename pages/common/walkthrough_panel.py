@@ -215,7 +215,7 @@ def _shapes(values: Sequence[Shown]) -> str:
     named: dict[str, str] = {}
     for shown in values:
         sizes = shown.values.shape
-        heads = f"{sizes[0]} heads × " if shown.values.ndim == 3 else ""
+        heads = f"{sizes[0]} head{'s' * (sizes[0] > 1)} × " if shown.values.ndim == 3 else ""
         named[shown.name] = f"{heads}{sizes[-2]} × {sizes[-1]:,}"
     if len(named) > 3 and len(set(named.values())) == 1:
         return f"{len(named)} times {next(iter(named.values()))}"

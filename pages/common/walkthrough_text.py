@@ -46,10 +46,11 @@ def _ids(station: Station, config: ModelConfig) -> Told:
 
 def _embedding(station: Station, config: ModelConfig) -> Told:
     tied = " Source and target share this matrix." if config.tie_embeddings else ""
+    why = ", so that the positions do not drown them" if config.positions in ("sinusoidal", "learned") else ""
     return Told(
         "Each number becomes a vector",
         f"Row *i* of a learned matrix *E* is what the model knows of token *i* by itself: {config.d_model} numbers. "
-        f"They are multiplied by √{config.d_model}, so that the positions do not drown them.{tied}",
+        f"They are multiplied by √{config.d_model}{why}.{tied}",
         rf"e_t = \sqrt{{d_{{\text{{model}}}}}}\; E_{{i_t}} = \sqrt{{{config.d_model}}}\; E_{{i_t}}",
         "Section 3.4",
     )
@@ -76,10 +77,15 @@ def _positions(station: Station, config: ModelConfig) -> Told:
 
 
 def _norm(station: Station, config: ModelConfig) -> Told:
+    around = (
+        "what goes around it stays as it is"
+        if config.residual
+        else "nothing goes around it (this model was trained **without residual connections**)"
+    )
     return Told(
         "Norm, before the block",
-        "This model normalises what goes **into** a block (pre-norm), and what goes around it stays as it is: each "
-        "token's numbers get mean 0 and spread 1, then a learned gain and shift.",
+        f"This model normalises what goes **into** a block (pre-norm), and {around}: each token's numbers get mean 0 "
+        "and spread 1, then a learned gain and shift.",
         _LAYER_NORM,
         "Layer norm: Ba et al. 2016. The paper has it behind the block (section 3.1); pre-norm came later",
     )
@@ -99,8 +105,8 @@ def _outer(config: ModelConfig) -> Told:
     inner = _ACTIVATIONS[config.activation]
     return Told(
         "Feed-forward: back again",
-        f"The {config.d_ff} answers are mixed back into {config.d_model} numbers, which say what to add to the token's "
-        "vector.",
+        f"The {config.d_ff} answers are mixed back into {config.d_model} numbers, which "
+        + ("say what to add to the token's vector." if config.residual else "take the place of the token's vector."),
         rf"\mathrm{{FFN}}(x) = {inner}\, W_2 + b_2",
         _ffn_paper(config, "eq. 2"),
     )
@@ -154,7 +160,7 @@ def _layers(station: Station, config: ModelConfig) -> Told:
 def _final(station: Station, config: ModelConfig) -> Told:
     return Told(
         "The last norm",
-        "In pre-norm nothing was normalised on the way around the blocks, so each stack ends in one more layer norm.",
+        "In pre-norm nothing is normalised behind the last block, so each stack ends in one more layer norm.",
         _LAYER_NORM,
         "Layer norm: Ba et al. 2016; pre-norm is not in the paper",
     )

@@ -47,6 +47,10 @@ class Matching:
         found = self.partners[self.heads.index(head)]
         return None if found is None else self.others[found]
 
+    def nearest(self, head: Place) -> Place:
+        """The head of the other model that does most nearly what this one does, whichever else it is paired with."""
+        return self.others[int(self.distances[self.heads.index(head)].argmin())]
+
     def distance(self, head: Place, other: Place) -> float:
         """How far apart two heads are."""
         return float(self.distances[self.heads.index(head), self.others.index(other)])
