@@ -27,6 +27,8 @@ pytestmark = pytest.mark.usefixtures("untrained_models")
         {"kind": "cross", "show": "norms"},
         {"kind": "encoder_self", "show": "rollout", "switch": "off:encoder.0.self:0"},
         {"kind": "cross", "show": "rollout", "words": "merged"},
+        {"kind": "decoder_self", "show": "rollout", "layer": "1"},
+        {"kind": "decoder_self", "show": "norms", "layer": "0", "words": "merged", "specials": "hidden"},
         {"kind": "decoder_self", "show": "entropy", "unit": "bits", "specials": "hidden"},
     ],
     ids=str,

@@ -114,6 +114,28 @@ def test_a_head_that_is_off_is_drawn_as_such_in_every_picture(picture):
         assert "This head is off" in texts(at)
 
 
+def test_a_block_that_is_off_is_drawn_as_such_and_nothing_of_it_arrives():
+    at = attention(switch="block:decoder.1.cross", cell="1,2")
+    assert matrix(at)["off"] and "**off**" in texts(at) and "This block is off" in texts(at)
+    assert component(at, "at_mean")["off"] == [[1, head] for head in range(4)]
+    assert "nothing of this cell reached it" in texts(at)
+    at = checked(at.selectbox(key="choose-show").set_value("norms").run())
+    assert not values(matrix(at)).any() and "every norm is 0" in texts(at)
+    assert "This block is off" not in texts(checked(at.selectbox(key="choose-layer").set_value(0).run()))
+
+
+def test_norms_of_what_was_copied_are_said_to_be_0():
+    at = attention(show="norms", switch="copy:decoder.1.cross.heads:1>1:The cat slept.")
+    assert not values(matrix(at))[1].any() and values(matrix(at))[0].any()
+    assert "where it did, norms are 0" in texts(at)
+
+
+def test_the_neuron_view_draws_later_keys_wherever_they_are_seen():
+    for switch, everything in [([], "false"), (["mask:causal", "forbid:decoder.0.self:2,1"], "true")]:
+        (frame,) = attention(kind="decoder_self", picture="bertviz-neuron", switch=switch).get("iframe")
+        assert f'"bidirectional": {everything}' in frame.proto.srcdoc
+
+
 @pytest.mark.parametrize("picture", ["matrix", "lines", "bertviz", "bertviz-neuron"])
 def test_a_head_at_its_mean_is_not_called_off(picture):
     at = attention(picture=picture, switch="mean:decoder.1.cross:0")

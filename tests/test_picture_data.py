@@ -255,8 +255,9 @@ def test_a_chosen_cell_is_found_where_it_is_shown(lab):
     assert shown_at(made, (inside, end)) is None and shown_at(made, None) is None
 
 
-def test_where_nothing_is_left_a_sentence_says_so(lab):
-    given = source(lab, "cross", specials="hidden")
+@pytest.mark.parametrize("show", ["weights", "entropy"])
+def test_where_nothing_is_left_a_sentence_says_so(lab, show):
+    given = source(lab, "cross", specials="hidden", show=show)
     emptied = replace(given.inspection, target_ids=(2,), target_tokens=("</s>",))
     weights, mask = emptied.cross.weights[:, :, :1], emptied.cross.mask[:, :1]
     cross = replace(emptied.cross, weights=weights, mask=mask, queries=("</s>",))

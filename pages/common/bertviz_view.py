@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
@@ -55,7 +56,7 @@ def first_row(source: Source) -> int | None:
 
 def is_causal(source: Source) -> bool:
     """Whether the neuron view leaves out the keys after a query."""
-    return source.view.kind == "decoder_self" and bool((~source.attention.mask).any())
+    return source.view.kind == "decoder_self" and not np.triu(source.attention.mask, k=1).any()
 
 
 def _shown(

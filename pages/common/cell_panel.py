@@ -170,7 +170,7 @@ def _sum(scene: Scene, cell: Cell) -> None:
     scrolling_figure(figure, key="cell-products")
     st.latex(equation(cell))
     if not np.isclose(cell.scores[cell.key], cell.scaled, rtol=1e-4, atol=1e-4):
-        alibi = scene.lab.model.config.positions == "alibi" and scene.view.kind != "cross"
+        alibi = scene.lab.model.config.positions == "alibi" and scene.view.kind != "cross" and cell.scores.any()
         cause = "ALiBi adds its penalty on distance" if alibi else "A switch overwrote this score"
         st.caption(f":orange[{cause}: the pass went on with {exact(cell.scores[cell.key])}.]")
     if not np.isclose(cell.weights[cell.key], cell.softmax, atol=1e-4):
@@ -254,15 +254,16 @@ def _shares(scene: Scene, cell: Cell) -> None:
         shares_figure(list(terms), list(terms.values()), kind=scene.view.kind, dark=is_dark()), key="cell-shares"
     )
     if not cell.reached:
-        st.caption("A switch replaced this head's context, so nothing of this cell reached the output.")
+        st.caption("A switch replaced this head's context or the block's output: nothing of this cell reached it.")
     if not cell.output.any():
         st.caption("The block's output is exactly 0 here, so there is nothing to have a share of.")
 
 
 def _same_number(scene: Scene, cell: Cell, shown: float) -> None:
     view = scene.view
-    is_drawn = (view.show, view.combine, view.specials, view.words) == ("weights", "one", "shown", False)
-    whose = "of the picture" if is_drawn else f"of head {scene.head}'s recorded weights, from which the picture is made"
+    drawn = (view.show, view.combine, view.specials, view.words)
+    is_drawn = drawn == ("weights", "one", "shown", False) and not view.picture.startswith("bertviz")
+    whose = "of the picture" if is_drawn else f"of head {scene.head}'s recorded weights"
     deviation = abs(cell.softmax - float(cell.weights[cell.key]))
     same = "the very float32" if shown == float(cell.weights[cell.key]) else "not the number"
     st.caption(

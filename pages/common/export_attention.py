@@ -87,6 +87,9 @@ def python_of(scene: Scene, made: Drawing) -> str:
     if plain:
         labels = [f"rows, columns = seen.{view.kind}.queries, seen.{view.kind}.keys"]
         masked = f", mask=seen.{view.kind}.mask[{scene.layer}]"
+    elif made.mask is not None and not as_lines(scene):
+        masks, wanted = _mask(scene)
+        steps, more, masked = [*steps, *masks], [*more, *wanted], ", mask=mask"
     top = "" if made.top == 1 else f", top={made.top!r}"
     drawn = [
         "figure = matrix_figure(",
@@ -127,6 +130,23 @@ def _numbers(scene: Scene, made: Drawing) -> tuple[list[str], list[str]]:
         more.append("from transformer.analysis.combine import renormalise")
         steps.append("numbers = renormalise(numbers)")
     return steps, more
+
+
+def _mask(scene: Scene) -> tuple[list[str], list[str]]:
+    """The lines that cut the mask as the numbers are cut, and what they import."""
+    view, wanted = scene.view, []
+    steps = [f"mask = seen.{view.kind}.mask[{scene.layer}]"]
+    if view.show == "rollout":
+        wanted.append("from transformer.analysis.rollout import arrives")
+        steps = [f"mask = arrives(seen.{view.kind}.mask[: {scene.layer + 1}])"]
+    rows, columns = sides(scene.lab, scene.inspection, view.kind, words=view.words)
+    if view.words:
+        wanted.append("from transformer.analysis.combine import merge_masks")
+        steps.append(f"mask = merge_masks(mask, {groups(rows)!r}, {groups(columns)!r})")
+    if view.specials != "shown":
+        kept = [[not mark for mark in side.special] for side in (rows, columns)]
+        steps.append(f"mask = mask[{kept[0]!r}][:, {kept[1]!r}]")
+    return steps, wanted
 
 
 def _combined(scene: Scene) -> tuple[list[str], list[str]]:

@@ -25,6 +25,7 @@ from transformer.analysis.combine import (
     strongest_head,
 )
 from transformer.analysis.entropy import row_entropy
+from transformer.attention_edits import BlockOff
 from transformer.figures.attention import AXIS_TITLES
 from transformer.lab import KIND_SITES, Attention, Inspection, Lab
 
@@ -41,7 +42,8 @@ class Source:
     layer: int
     head: int
     off: frozenset[tuple[int, int]] = frozenset()
-    """(layer, head) of the heads whose output a switch put something else in place of: zero, or their mean."""
+    """(layer, head) of the heads whose output a switch put something else in place of: zero, or their mean; and all
+    heads of a block that is off."""
     norms: Float[ndarray, "layer head query key"] | None = None
     """Norms of the contributions, where they are to be drawn."""
 
@@ -49,7 +51,13 @@ class Source:
     def heads_off(self) -> frozenset[tuple[int, int]]:
         """Those of them that are at zero."""
         stack, block = KIND_SITES[self.view.kind]
-        return frozenset(at for at in self.off if at[1] in self.view.heads_off(stack, at[0], block))
+        off, blocks = self.view.heads_off, self.blocks_off
+        return frozenset(at for at in self.off if at[0] in blocks or at[1] in off(stack, at[0], block))
+
+    @property
+    def blocks_off(self) -> frozenset[int]:
+        """Layers whose whole block a switch set to zero."""
+        return blocks_off(self.view)
 
     @property
     def attention(self) -> Attention:
@@ -99,6 +107,12 @@ class Drawing:
     def ends(self) -> tuple[str, str]:
         """What stands at both ends of its lines, above and below."""
         return f"{self.names[1]}s", "queries" if self.names[0] == "query" else f"{self.names[0]}s"
+
+
+def blocks_off(view: View) -> frozenset[int]:
+    """Layers in which the block of the chosen kind is off."""
+    where = KIND_SITES[view.kind]
+    return frozenset(s.layer for s in view.switches if isinstance(s, BlockOff) and (s.stack, s.block) == where)
 
 
 def drawing(source: Source) -> Drawing:
@@ -199,7 +213,7 @@ def _of_entropy(source: Source) -> Drawing:
         f"it may see, here up to {top:.3g} {view.unit}."
     )
     return Drawing(
-        values=found.values.reshape(-1, n_rows).T.astype(np.float32)[kept],
+        values=_something(found.values.reshape(-1, n_rows).T.astype(np.float32)[kept]),
         rows=rows if all(kept) else rows.without_special(),
         columns=Side(
             tuple(f"{a}·{b}" for a, b in zip(layer, head, strict=True)),

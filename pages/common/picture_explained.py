@@ -48,6 +48,8 @@ def explain_picture(view: View, config: ModelConfig) -> None:
     crosses = shown == "rollout" and view.kind == "cross"
     with st.expander("What am I looking at?"):
         st.markdown({"norms": _NORMS, "rollout": _ROLLOUT, "entropy": _ENTROPY}[shown])
+        if shown == "rollout" and not config.residual:
+            st.markdown("This model has no residuals, so here I and the half before the bracket are left out.")
         st.latex(_EQUATIONS[shown])
         if crosses:
             st.markdown(_ROLLOUT_CROSS)

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.analysis.rollout import cross_rollout, rollout, sees_later
+from transformer.analysis.rollout import arrives, cross_rollout, rollout, sees_later
 from transformer.attention_edits import BlockOff
 from transformer.interventions import HeadsMean, HeadsOff, ResidualOff
 from transformer.lab import KIND_SITES, AttentionKind, Inspection
@@ -41,10 +41,12 @@ def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, resid
     )
     if kind != "cross":
         attention = inspection.attention(kind)
-        found = rollout(effective_weights(inspection, kind), residuals(inspection, kind, residual))[layer]
-        counted = LAYER_SAID if residual else "A layer counts as the mean of its heads."
+        kept = residuals(inspection, kind, residual)
+        found = rollout(effective_weights(inspection, kind), kept)[layer]
+        counted = LAYER_SAID if any(kept) else "A layer counts as the mean of its heads."
+        counted += " Where its residual is off it counts as the mean alone." * (any(kept) and not all(kept))
         said = f"{counted} {_sums_said(found.sum(axis=-1))}{off}"
-        return Rolled(found.astype(np.float32), _arrives(attention.mask[: layer + 1]), said)
+        return Rolled(found.astype(np.float32), arrives(attention.mask[: layer + 1]), said)
     if sees_later(inspection.decoder_self.weights):
         raise CannotDraw(
             "Here decoder positions see later ones, so each step changed all rows, and the rows of cross-attention "
@@ -106,11 +108,3 @@ def residuals(inspection: Inspection, kind: AttentionKind, built_with: bool) -> 
         if isinstance(spec, ResidualOff) and (spec.stack, spec.block) == (stack, block)
     }
     return [built_with and layer not in gone for layer in range(len(inspection.attention(kind).weights))]
-
-
-def _arrives(mask: Bool[ndarray, "layer query key"]) -> Bool[ndarray, "query key"]:
-    """Where a path of allowed cells and residuals leads through these layers."""
-    reached = np.eye(mask.shape[-1], dtype=bool)
-    for layer in mask:
-        reached = (layer | np.eye(len(layer), dtype=bool)).astype(int) @ reached.astype(int) > 0
-    return reached

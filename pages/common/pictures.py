@@ -1,6 +1,7 @@
 """The chosen head or heads, drawn as a matrix, as lines between tokens, or by bertviz."""
 
 from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 import streamlit as st
@@ -12,7 +13,7 @@ from pages.common.components.head_matrix import head_matrix
 from pages.common.components.token_lines import token_lines
 from pages.common.controls import Scene
 from pages.common.picture_controls import choose_picture, choose_what, is_bertviz
-from pages.common.picture_data import Drawing, Source, drawing, shown_at
+from pages.common.picture_data import Drawing, Source, blocks_off, drawing, shown_at
 from pages.common.picture_explained import explain_picture
 from pages.common.picture_loading import get_vectors
 from pages.common.picture_rollout import CannotDraw
@@ -23,7 +24,7 @@ from pages.common.state import GRID, MATRIX
 from pages.common.view import Picture, View
 from transformer.attention_edits import CellOff
 from transformer.figures.theme import KIND_NAMES
-from transformer.interventions import HeadsMean
+from transformer.interventions import Copied, HeadsMean
 from transformer.lab import KIND_SITES
 
 NORMS_SAID = "The length of what each cell adds to the block's output (Kobayashi et al., 2020)."
@@ -37,6 +38,7 @@ WEIGHTS_AT_MEAN = (
     "validation set at every position, whatever it looks at."
 )
 NORMS_AT_MEAN = "This head is at its mean over the validation set: nothing of what it looks at arrives, so norms are 0."
+COPIED_NORMS = "A switch copied what another sentence had into this block; where it did, norms are 0."
 NO_ROLLOUT_CELL = (
     "A click does nothing here: a rollout is a product of whole matrices, with no single q · k behind a cell."
 )
@@ -83,7 +85,7 @@ def draw_overview(scene: Scene) -> None:
         attention.weights,
         kind=scene.view.kind,
         selected=(scene.layer, scene.head),
-        off=scene.heads_off,
+        off=scene.heads_off | _in_blocks_off(scene),
         at_mean=heads_at_mean(scene),
         mask=attention.mask,
         key=GRID,
@@ -104,7 +106,7 @@ def source_of(scene: Scene) -> Source:
     if view.show == "norms" and not is_bertviz(view.picture):
         vectors = get_vectors(scene.lab, scene.inspection, view.kind)
         norms = vectors.contributions(scene.inspection.attention(view.kind).weights)
-    replaced = scene.heads_off | heads_at_mean(scene)
+    replaced = scene.heads_off | heads_at_mean(scene) | _in_blocks_off(scene)
     return Source(scene.lab, scene.inspection, view, scene.layer, scene.head, replaced, norms)
 
 
@@ -117,6 +119,11 @@ def heads_at_mean(scene: Scene) -> frozenset[tuple[int, int]]:
         if isinstance(spec, HeadsMean) and (spec.stack, spec.block) == (stack, block)
         for head in spec.heads
     )
+
+
+def _in_blocks_off(scene: Scene) -> frozenset[tuple[int, int]]:
+    """(layer, head) of every head of the chosen kind whose whole block is off."""
+    return frozenset(product(blocks_off(scene.view), range(scene.lab.model.config.n_heads)))
 
 
 def _off_note(source: Source, made: Drawing) -> str:
@@ -201,11 +208,12 @@ def _unseen(scene: Scene, side: Side) -> Mapping[int, str]:
 def _said_of_switches(source: Source, made: Drawing) -> tuple[str, ...]:
     if made.off and source.view.combine == "one":
         if (source.layer, source.head) in source.heads_off:
-            return (NORMS_ARE_OFF if source.view.show == "norms" else WEIGHTS_ARE_OFF,)
+            said = NORMS_ARE_OFF if source.view.show == "norms" else WEIGHTS_ARE_OFF
+            return (said.replace("head", "block", 1) if source.layer in source.blocks_off else said,)
         return (NORMS_AT_MEAN if source.view.show == "norms" else WEIGHTS_AT_MEAN,)
     off = [head for head in source.heads if (source.layer, head) in source.off]
     if source.view.show in ("rollout", "entropy") or not off:
-        return ()
+        return (COPIED_NORMS,) * (source.view.show == "norms" and _copied_into(source))
     named = f"head{'s' * (len(off) > 1)} {', '.join(map(str, off))}"
     verb = "is" if len(off) == 1 else "are"
     at_mean = any((source.layer, head) not in source.heads_off for head in off)
@@ -213,6 +221,13 @@ def _said_of_switches(source: Source, made: Drawing) -> tuple[str, ...]:
     if source.view.show == "norms":
         return (f"Of these, {named} and {verb} counted with norms of 0.",)
     return (f"Of these, {named}: the weights are still computed and counted here, but go no further.",)
+
+
+def _copied_into(source: Source) -> bool:
+    """Whether a switch puts another sentence's contexts or output in place of this block's."""
+    where = (KIND_SITES[source.view.kind][0], source.layer, KIND_SITES[source.view.kind][1])
+    sites = [spec.site for spec in source.view.switches if isinstance(spec, Copied)]
+    return any((s.stack, s.layer, s.block) == where and s.tensor in ("heads", "output") for s in sites)
 
 
 def _note(scene: Scene) -> str:

@@ -103,7 +103,7 @@ def test_a_click_on_combined_heads_opens_the_strongest_one(page: Page, server: S
     open_picture(page, server, layer=1, combine="max")
     expect(page.get_by_text("largest of all heads")).to_be_visible()
     canvas(page).click(position=cell_at(page, 4, 5))  # type: ignore[arg-type]
-    expect(page.get_by_text("recorded weights, from which the picture is made")).to_be_visible()
+    expect(page.get_by_text("recorded weights. Softmax")).to_be_visible()
     head = int(load(MODEL).inspect(CLASSIC).cross.weights[1, :, 4, 5].argmax())
     assert (f"head={head}" in page.url or head == 0) and "cell=4%2C5" in page.url and "combine=max" in page.url
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy import ndarray
 
 Weights = Float[ndarray, "layer head query key"]
@@ -84,6 +84,14 @@ def sees_later(decoder_self: Weights) -> bool:
     """Whether any position attends to a later one: each step of decoding then changes all rows, and rows recorded at
     different steps cannot be multiplied."""
     return bool(np.triu(decoder_self.max(axis=(0, 1), initial=0.0), k=1).any())
+
+
+def arrives(mask: Bool[ndarray, "layer query query"]) -> Bool[ndarray, "query query"]:
+    """Where a path of allowed cells and residuals leads through these layers."""
+    reached = np.eye(mask.shape[-1], dtype=bool)
+    for layer in mask:
+        reached = (layer | np.eye(len(layer), dtype=bool)).astype(int) @ reached.astype(int) > 0
+    return reached
 
 
 def _rows_to_one(matrix: Float[ndarray, "query key"]) -> Float[ndarray, "query key"]:
