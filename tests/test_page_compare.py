@@ -52,7 +52,7 @@ def test_a_head_with_none_across_from_it_stands_beside_the_nearest(monkeypatch):
     assert "**untrained-reverse** · layer 0 · head 0" in found
     monkeypatch.setattr("transformer.analysis.matching.Matching.partner", lambda matching, head: None)
     found = said(two(kind="encoder_self", layer="1", head="2"))
-    reads = read_texts(*(load(name) for name in (PRONOUNS, OTHER_SEED)), _texts(), [], [], "encoder_self")
+    reads = read_texts(load(PRONOUNS), load(OTHER_SEED), _texts(), [], [], "encoder_self")
     distances = match_heads(*reads).distances[1 * 4 + 2]
     layer, head = divmod(int(distances.argmin()), 4)
     assert "layer 1, head 2 is left over by the matching" in found

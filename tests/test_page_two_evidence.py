@@ -7,6 +7,7 @@ import pytest
 from page_exports import figures, opened, run_lines, same_figure
 from page_models import CLASSIC, OTHER_SEED, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
 
+from transformer.inspection import Inspection
 from transformer.lab import Lab
 
 pytestmark = pytest.mark.usefixtures("two_seeds")
@@ -62,6 +63,13 @@ def test_a_corrupted_side_turns_the_checks_red(monkeypatch):
     monkeypatch.setattr(Lab, "attention_on", attention_on)
     said = texts(proved(kind="encoder_self", other=OTHER_SEED, head="1")).replace("\\", "")
     assert ":red[**Each distance is the mean Jensen-Shannon distance" in said
+
+
+def test_a_probability_that_is_drawn_wrong_turns_its_check_red(monkeypatch):
+    honest = vars(Inspection)["probabilities"].func
+    monkeypatch.setattr(Inspection, "probabilities", property(lambda seen: honest(seen) * 0.9))
+    said = texts(proved(other=OTHER_SEED))
+    assert said.count(":red[**") == 2 and "**2 of 3 checks fail.**" in said
 
 
 @pytest.mark.parametrize(

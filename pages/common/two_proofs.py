@@ -24,7 +24,8 @@ def prove_outputs(pair: Pair) -> None:
             ("left", pair.first.seen, pair.first.lab),
             ("right", pair.second.seen, pair.second.lab),
         ):
-            own = seen.log_probs[np.arange(len(seen.target_ids)), list(seen.target_ids)]
+            with np.errstate(divide="ignore"):
+                own = np.log(seen.probabilities)  # which are drawn
             for proof in prove_output(lab.model, seen.source_ids, seen.target_ids, seen.interventions, own):
                 yield _of(name, proof)
         outputs = pair.first.seen.target_tokens, pair.second.seen.target_tokens
