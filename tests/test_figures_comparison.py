@@ -58,6 +58,12 @@ def test_a_difference_is_drawn_around_zero_and_fits_its_column_up_to_forty_token
     assert fig.layout.meta["smallest_width"] == pytest.approx(margin.l + margin.r + n * square, abs=n)
 
 
+def test_rounding_has_no_colour():
+    before = np.full((2, 2), 0.5, dtype=np.float32)
+    trace = difference_figure(before, before + np.float32(1e-7), ["a", "b"], ["a", "b"], kind="cross").data[0]
+    assert trace.zmax == 1 and 0 < trace.z.max() < 1e-6
+
+
 @pytest.mark.parametrize("n", [10, 40, 128])
 def test_labels_of_a_difference_stand_apart_at_any_length(n):
     before, after = np.zeros((n, n), np.float32), np.ones((n, n), np.float32)

@@ -18,6 +18,8 @@ AXIS_TITLES: dict[Kind, tuple[str, str]] = {
 }
 """What stands at rows and columns."""
 
+ROUNDING = 1e-6
+"""A change of a weight, or nats, that rounding alone can cause: it has no colour and no bar."""
 _NUMBERED_CELLS = 10
 """Up to this many rows and columns the numbers stand in the cells."""
 _LARGEST_CELL, _MATRIX_WIDTH, _LEGEND_HEIGHT = 46.0, 600.0, 36.0
@@ -74,7 +76,8 @@ def difference_heatmap(
         raise ValueError(f"before is {before.shape} and after {after.shape}: cells can only be compared one to one")
     _check(before, queries, keys, mask)
     difference = after - before
-    reach = float(np.abs(difference).max(initial=0.0)) or 1.0
+    largest = float(np.abs(difference).max(initial=0.0))
+    reach = largest if largest > ROUNDING else 1.0
     hover = [
         [
             f"{_signed(difference[row, column])}<br>{names[0]} {exact(before[row, column])}"

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.attention import difference_heatmap
+from transformer.figures.attention import ROUNDING, difference_heatmap
 from transformer.figures.export import on_paper
 from transformer.figures.labels import axis_labels, hover_label, label_width
 
@@ -20,8 +20,6 @@ _CELL, _LABEL = 6.5, 9.0
 """Pixels of a matrix: of a cell and between two labels, at least."""
 _SEEN = 0.001
 """A smaller move of a probability has no colour."""
-_ROUNDING = 1e-6
-"""Nats that rounding alone can cause: they draw no bar."""
 _ROW, _COLUMN, _ABOVE = 24, 120, 34
 """Pixels of two outputs side by side: of a place, of the narrowest side, of what they are called."""
 _TOKEN, _DENSE, _LEFT, _CHARACTER = 24, 9, 52, 7.8
@@ -90,7 +88,7 @@ def _lay_out(fig: go.Figure, tokens: Sequence[str], highest_kl: float, dark: boo
         tickfont={"family": theme.MONOSPACE, "size": 12 if _column(len(tokens)) > 12 else 9},
     )  # fmt: skip
     grid = {"showgrid": True, "gridcolor": colours.line, **plain}
-    top = highest_kl * 1.1 if highest_kl > _ROUNDING else 1.0
+    top = highest_kl * 1.1 if highest_kl > ROUNDING else 1.0
     shares = {"domain": [0.42, 1], "range": [-0.04, 1.04], "tickvals": [0, 0.5, 1]}
     return fig.update_layout(
         yaxis={**grid, **shares, "title": {"text": "probability", **title}},
