@@ -118,7 +118,7 @@ def test_a_block_that_is_off_is_drawn_as_such_and_nothing_of_it_arrives():
     at = attention(switch="block:decoder.1.cross", cell="1,2")
     assert matrix(at)["off"] and "**off**" in texts(at) and "This block is off" in texts(at)
     assert component(at, "at_mean")["off"] == [[1, head] for head in range(4)]
-    assert "nothing of this cell reached it" in texts(at)
+    assert "nothing of this cell reached the output" in texts(at)
     at = checked(at.selectbox(key="choose-show").set_value("norms").run())
     assert not values(matrix(at)).any() and "every norm is 0" in texts(at)
     assert "This block is off" not in texts(checked(at.selectbox(key="choose-layer").set_value(0).run()))

@@ -254,7 +254,9 @@ def _shares(scene: Scene, cell: Cell) -> None:
         shares_figure(list(terms), list(terms.values()), kind=scene.view.kind, dark=is_dark()), key="cell-shares"
     )
     if not cell.reached:
-        st.caption("A switch replaced this head's context or the block's output: nothing of this cell reached it.")
+        st.caption(
+            "A switch replaced this head's context or the block's output, so nothing of this cell reached the output."
+        )
     if not cell.output.any():
         st.caption("The block's output is exactly 0 here, so there is nothing to have a share of.")
 
