@@ -119,8 +119,9 @@ def _about(lab: Lab) -> None:
     config, settings = lab.model.config, lab.checkpoint.settings
     st.markdown(
         f"**{lab.name}** learned *{settings.corpus.name}* in {lab.checkpoint.step:,} steps. "
-        f"{lab.model.n_parameters():,} parameters: {config.n_encoder_layers} encoder and {config.n_decoder_layers} "
-        f"decoder layers, {config.n_heads} heads each, d_model {config.d_model}, {config.positions} positions."
+        f"{lab.model.n_parameters():,} parameters. Layers: {config.n_encoder_layers} encoder, "
+        f"{config.n_decoder_layers} decoder; heads in each: {config.n_heads}; d_model {config.d_model}; positions: "
+        f"{config.positions}."
     )
     entries = lab.tokenizer.vocabulary()
     wanted = st.text_input("Search its vocabulary", key="search-vocabulary", placeholder="a word, or a part of one")
