@@ -1,8 +1,7 @@
 """Decoding ahead: the page that is asked for finds its sentence decoded; nothing that is asked for can disturb it."""
 
-import asyncio
-
 import pytest
+from asgi_calls import called
 from page_models import PRONOUNS, REVERSE, open_page, texts
 
 from pages.common.middleware import DecodeAhead
@@ -18,9 +17,8 @@ def asked_for(path, query=""):
         passed_on.append(scope)
 
     ahead = DecodeAhead(app)
-    scope = {"type": "http", "method": "GET", "path": path, "query_string": query.encode()}
-    asyncio.run(ahead(scope, None, None))  # type: ignore[arg-type]
-    assert passed_on == [scope]
+    called(ahead, path, query=query)
+    assert len(passed_on) == 1
     return ahead.latest and (ahead.latest.exception(timeout=60),)
 
 

@@ -1,9 +1,9 @@
 """The server's own settings, on a socket like Streamlit's, and its answers beside Streamlit's own."""
 
-import asyncio
 import socket
 
 import pytest
+from asgi_calls import called
 from streamlit.file_util import get_static_dir
 from streamlit.web.server.starlette.starlette_static_routes import create_streamlit_static_handler
 
@@ -20,16 +20,9 @@ def test_what_is_accepted_sends_at_once():
 
 def answer(app, path, method="GET"):
     """Status, the headers that matter to a browser, and the body."""
-    sent = []
-    scope = {"type": "http", "method": method, "path": path, "root_path": "", "query_string": b"", "headers": []}
-    scope["asgi"] = {"version": "3.0", "spec_version": "2.4"}
-
-    async def send(message):
-        sent.append(message)
-
-    asyncio.run(app(scope, None, send))
-    headers = {name: value for name, value in sent[0]["headers"] if name in (b"content-length", b"cache-control")}
-    return sent[0]["status"], headers, b"".join(message["body"] for message in sent[1:])
+    first, *parts = called(app, path, method=method)
+    headers = {name: value for name, value in first["headers"] if name in (b"content-length", b"cache-control")}
+    return first["status"], headers, b"".join(part["body"] for part in parts)
 
 
 async def nothing(scope, receive, send):

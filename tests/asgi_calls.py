@@ -1,0 +1,27 @@
+"""One call of an ASGI application, for tests."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from starlette.types import ASGIApp
+
+
+def called(app: ASGIApp, path: str, *, query: str = "", method: str = "GET") -> list[dict[str, Any]]:
+    """What the application sends in answer to a request.
+
+    In a thread of its own: a browser test in the same process leaves an event loop running in this one.
+    """
+    sent: list[Any] = []
+    scope = {"type": "http", "method": method, "path": path, "query_string": query.encode(), "headers": []}
+    scope |= {"root_path": "", "asgi": {"version": "3.0", "spec_version": "2.4"}}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    def call() -> None:
+        asyncio.run(app(scope, None, send))  # type: ignore[arg-type]
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(call).result()
+    return sent
