@@ -237,7 +237,7 @@ def unseen_plainly(strange: Sequence[str]) -> str:
 def _unseen(strange: Sequence[str], listed: Sequence[str], unknown: str) -> str:
     verb = "was" if len(strange) == 1 else "were"
     all_ = ", ".join(listed) + (" …" if len(strange) > len(listed) else "")
-    return f"{all_} {verb} never seen in training: the model reads {unknown} there, something unknown."
+    return f"{all_} {verb} never seen in training: the model reads {unknown} or bare bytes there, something unknown."
 
 
 def effect(comparison: Comparison) -> tuple[str, str]:
