@@ -6,6 +6,8 @@ Streamlit collects garbage after every rerun, which with torch loaded took most 
 not looked at, and what pages and models add later is frozen in its turn. One thread a pass: the models are small, and
 trainers beside the server need the cores.
 
+Between a page and its browser stands pages/common/middleware.py, and no connection waits for acknowledgements.
+
 While it runs, it keeps a warm worker, from which trainers start at once, and starts runs whose turn it is. Trainers
 outlive it.
 """

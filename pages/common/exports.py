@@ -31,7 +31,9 @@ PAGES = {
     "positions": ("pages/positions.py", "Positions"),
 }
 """The pages whose views can be reopened, by the end of their address."""
-_WIDTH, _NAMED = 640, 4
+WIDTH = 640
+"""Pixels of the panel; a figure of no width of its own is saved as wide."""
+_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]]
     with st.popover("Take it away", icon=":material/download:", type="tertiary", key=key, on_change="rerun") as box:
         if not box.open:
             return
-        with st.container(width=_WIDTH, key=f"{key}-away"):
+        with st.container(width=WIDTH, key=f"{key}-away"):
             away = choose_figure(figures, key)
             offer_files(away, said or _said(scene), key)
             st.caption("The same in Python" + f" · {away.note}" * bool(away.note))

@@ -29,10 +29,10 @@ from transformer.lab import KIND_SITES
 
 NORMS_SAID = "The length of what each cell adds to the block's output (Kobayashi et al., 2020)."
 WEIGHTS_ARE_OFF = (
-    "This head is off: its weights are still computed, as drawn in grey, but its output is set to zero, so nothing of "
-    "what it looks at goes any further."
+    "This {part} is off: its weights are still computed, as drawn in grey, but its output is set to zero, so nothing "
+    "of what it looks at goes any further."
 )
-NORMS_ARE_OFF = "This head is off: its output is set to zero, so nothing of it arrives and every norm is 0."
+NORMS_ARE_OFF = "This {part} is off: its output is set to zero, so nothing of it arrives and every norm is 0."
 WEIGHTS_AT_MEAN = (
     "This head is at its mean: its weights are still computed, as drawn in grey, but its output is its mean over the "
     "validation set at every position, whatever it looks at."
@@ -209,7 +209,7 @@ def _said_of_switches(source: Source, made: Drawing) -> tuple[str, ...]:
     if made.off and source.view.combine == "one":
         if (source.layer, source.head) in source.heads_off:
             said = NORMS_ARE_OFF if source.view.show == "norms" else WEIGHTS_ARE_OFF
-            return (said.replace("head", "block", 1) if source.layer in source.blocks_off else said,)
+            return (said.format(part="block" if source.layer in source.blocks_off else "head"),)
         return (NORMS_AT_MEAN if source.view.show == "norms" else WEIGHTS_AT_MEAN,)
     off = [head for head in source.heads if (source.layer, head) in source.off]
     if source.view.show in ("rollout", "entropy") or not off:

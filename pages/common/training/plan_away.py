@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from pages.common.exports import Away, papered
+from pages.common.exports import WIDTH, Away, papered
 from pages.common.pictures import is_dark
-from pages.common.training.run_away import WIDTH, take_figures_away
+from pages.common.training.run_away import take_figures_away
 from transformer.config import CorpusConfig, TrainConfig
 from transformer.corpus_stats import CorpusStats
 from transformer.figures.tables import Table

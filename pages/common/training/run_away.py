@@ -7,13 +7,12 @@ from urllib.parse import urlencode
 import numpy as np
 import streamlit as st
 
-from pages.common.exports import Away, choose_figure, offer_files, papered
+from pages.common.exports import WIDTH, Away, choose_figure, offer_files, papered
 from pages.common.pictures import is_dark
 from transformer.figures.curves import Against, Curve, overlay_figure, run_figure
 from transformer.figures.sweeps import Mark, sweep_figure
 from transformer.figures.tables import Table
 
-WIDTH = 640
 _READ = (
     "import numpy as np",
     "",
