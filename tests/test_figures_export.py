@@ -7,6 +7,7 @@ import pytest
 
 from pages.common.exports import link_to
 from pages.common.packed_link import LONGEST, CannotOpen, as_file, from_file, pack, unpack
+from transformer.figures import theme
 from transformer.figures.export import html_document, matrix_figure, overview_figure
 from transformer.figures.tables import Table, as_csv, as_npz
 
@@ -54,6 +55,17 @@ def test_the_figure_shows_these_numbers_and_hides_masked_ones():
     assert np.isnan(trace.z[0, 1]) and trace.z[1, 2] == WEIGHTS[1, 2]
     assert trace.customdata[0][1].endswith(", masked") and str(WEIGHTS[1, 2]) in trace.customdata[1][2]
     assert matrix(dark=True).layout.paper_bgcolor != matrix().layout.paper_bgcolor
+
+
+def test_values_below_the_least_are_not_drawn_and_masked_ones_stay_masked():
+    mask = np.array([[False, True, True], [True, True, True]])
+    least = float(np.sort(WEIGHTS.ravel())[3])  # three of six lie below it
+    trace, blank = matrix(mask=mask, least=least).data
+    hidden = WEIGHTS < least
+    assert np.array_equal(np.isnan(trace.z), hidden | ~mask)
+    assert np.array_equal(blank.z == 1, hidden & mask) and {c for _, c in blank.colorscale} == {theme.LIGHT.background}
+    texts = [text for row in trace.customdata for text in row]
+    assert [text.endswith(", not drawn") for text in texts] == (hidden & mask).ravel().tolist()
 
 
 @pytest.mark.parametrize(("size", "numbered"), [(2, True), (22, True), (23, False)])

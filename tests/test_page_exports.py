@@ -29,7 +29,8 @@ pytestmark = pytest.mark.usefixtures("untrained_models")
         {"kind": "cross", "show": "rollout", "words": "merged"},
         {"kind": "decoder_self", "show": "rollout", "layer": "1"},
         {"kind": "decoder_self", "show": "norms", "layer": "0", "words": "merged", "specials": "hidden"},
-        {"kind": "decoder_self", "show": "entropy", "unit": "bits", "specials": "hidden"},
+        {"kind": "decoder_self", "show": "entropy", "unit": "bits", "specials": "hidden", "threshold": "0.5"},
+        {"kind": "encoder_self", "show": "norms", "threshold": "0.5", "switch": "off:encoder.1.self:1"},
     ],
     ids=str,
 )
@@ -41,7 +42,32 @@ def test_the_lines_of_python_make_the_picture_on_the_page(parameters):
     (own,) = drawn(json.loads(made["figure"].to_json()))
     assert np.array_equal(own, numbers, equal_nan=True)
     kept = ~np.isnan(numbers)
+    assert kept.any()
     assert np.array_equal(np.asarray(made["numbers"])[kept].astype(np.float32), numbers[kept].astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("switch", "is_grey"),
+    [("off:decoder.1.cross:2", True), ("block:decoder.1.cross", True), ("off:decoder.1.cross:1", False)],
+)
+def test_what_goes_no_further_is_grey_in_the_saved_picture_and_in_what_the_lines_make(switch, is_grey):
+    at = opened("attention", "take-attention", kind="cross", layer="1", head="2", switch=switch)
+    shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    for figure in (shown, json.loads(run_lines(at)["figure"].to_json())):
+        (trace,) = (t for t in figure["data"] if t["type"] == "heatmap")
+        scale = theme.greys() if is_grey else theme.sequential()
+        assert trace["colorscale"] == [list(stop) for stop in scale]
+        assert ("not used" in trace["colorbar"]["title"]["text"]) == is_grey
+
+
+@pytest.mark.parametrize("threshold", ["0.2", "0"])
+def test_what_a_threshold_hides_on_the_page_is_hidden_in_the_saved_picture(threshold):
+    at = opened("attention", "take-attention", kind="cross", threshold=threshold)
+    shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    (numbers,) = drawn(shown)
+    weights = run_lines(at)["numbers"]
+    assert np.array_equal(np.isnan(numbers), weights < float(threshold))
+    assert np.isnan(numbers).any() == bool(float(threshold))
 
 
 SWITCHES = ["off:decoder.0.self:0,1,2,3", "forbid:decoder.1.cross:1,2"]
@@ -165,6 +191,18 @@ def test_all_heads_are_offered_too():
     at = checked(at.segmented_control(key="take-attention-which").set_value("All layers and heads").run())
     made = run_lines(at)
     assert made["numbers"].shape[:2] == (2, 4) and len(made["figure"].data) == 8
+
+
+def test_heads_that_are_off_or_at_their_mean_are_struck_out_among_all_heads_too():
+    switch = ["off:encoder.0.self:3", "mean:encoder.1.self:0,2"]
+    at = opened("attention", "take-attention", kind="encoder_self", picture="bertviz", switch=switch)
+    at = checked(at.segmented_control(key="take-attention-which").set_value("All layers and heads").run())
+    shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    for figure in (shown, json.loads(run_lines(at)["figure"].to_json())):
+        grey = [t["colorscale"] == [list(stop) for stop in theme.greys()] for t in figure["data"]]
+        assert [index for index, is_grey in enumerate(grey) if is_grey] == [3, 4, 6]
+        words = [note["text"] for note in figure["layout"]["annotations"]]
+        assert words.count("off") == 1 and words.count("mean") == 2 and len(figure["layout"]["shapes"]) == 3
 
 
 def test_the_link_on_the_page_reopens_the_same_view():

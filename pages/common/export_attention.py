@@ -1,5 +1,6 @@
 """What is taken away of the Attention page: the picture on the screen, and all layers and heads."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ _MERGE = "from transformer.analysis.combine import merge_words"
 
 def take_attention_away(scene: Scene, source: Source, made: Drawing | Framed | None) -> None:
     """The popover under the chosen head's picture; `made` is what it draws, None where nothing can be drawn."""
-    figures = {"All layers and heads": partial(_overview, scene, is_dark())}
+    figures = {"All layers and heads": partial(_overview, scene, source, is_dark())}
     if isinstance(made, Framed):
         figures = {"This drawing": partial(bertviz_away, scene, source, made), **figures}
     elif made is not None:
@@ -32,14 +33,14 @@ def take_attention_away(scene: Scene, source: Source, made: Drawing | Framed | N
 def _picture(scene: Scene, made: Drawing, dark: bool) -> Away:
     view, rows, columns = scene.view, made.rows.labels, made.columns.labels
     if as_lines(scene):
-        options = _line_options(scene, made)
+        options = {"labels": made.ends, **_look(made)}
         figure = lines_figure(columns, rows, made.values, kind=view.kind, **options, dark=dark)
     else:
-        options = {"titles": made.titles, "quantity": made.quantity, "top": made.top, "mask": made.mask}
+        options = {"titles": made.titles, "quantity": made.quantity, "mask": made.mask, **_look(made)}
         figure = matrix_figure(made.values, rows, columns, kind=view.kind, **options, dark=dark)
     name = f"{scene.lab.name}-{view.kind}-{view.show}-layer{scene.layer}-head{scene.head}{'-lines' * as_lines(scene)}"
-    hides = "lines" if as_lines(scene) else "cells on the page"
-    note = f"a threshold hides {hides} only; all numbers are here" if view.threshold else ""
+    hides = "lines" if as_lines(scene) else "cells"
+    note = f"a threshold hides {hides} only; all numbers are here" if made.least else ""
     return Away(
         name,
         figure,
@@ -54,24 +55,31 @@ def as_lines(scene: Scene) -> bool:
     return scene.view.picture == "lines" and scene.view.show != "entropy"
 
 
-def _line_options(scene: Scene, made: Drawing) -> dict[str, Any]:
-    least = scene.view.threshold * (made.top if scene.view.show == "norms" else 1.0)
-    chosen = {"top": made.top} if made.top != 1 else {}
-    return {"labels": made.ends, **chosen, **({"least": least} if least else {}), **({"off": True} if made.off else {})}
+def _look(made: Drawing) -> dict[str, Any]:
+    """How matrix and lines alike are drawn, where it is not as always."""
+    usual = {"top": 1.0, "least": 0.0, "off": False}
+    return {name: getattr(made, name) for name, value in usual.items() if getattr(made, name) != value}
 
 
-def _overview(scene: Scene, dark: bool) -> Away:
+def _overview(scene: Scene, source: Source, dark: bool) -> Away:
     attention = scene.inspection.attention(scene.view.kind)
     n_layers, n_heads, n_queries, n_keys = attention.weights.shape
     tables = head_tables(attention.weights, attention.queries, attention.keys)
+    marks = {"off": sorted(source.heads_off), "at_mean": sorted(source.off - source.heads_off)}
+    marks = {name: heads for name, heads in marks.items() if heads}
     lines = [
         *opening_lines(scene, ["from transformer.figures.export import overview_figure"]),
         f"attention = seen.{scene.view.kind}",
         f"numbers = attention.weights  # {n_layers} layers, {n_heads} heads, {n_queries} queries, {n_keys} keys",
-        "figure = overview_figure(numbers, kind=attention.kind, mask=attention.mask)",
+        f"figure = overview_figure(numbers, kind=attention.kind, mask=attention.mask{_arguments(marks)})",
     ]
-    figure = overview_figure(attention.weights, kind=scene.view.kind, mask=attention.mask, dark=dark)
+    figure = overview_figure(attention.weights, kind=scene.view.kind, mask=attention.mask, **marks, dark=dark)
     return Away(f"{scene.lab.name}-{scene.view.kind}-all-heads", figure, tables, "\n".join(lines))
+
+
+def _arguments(given: Mapping[str, object]) -> str:
+    """What stands behind a call's other arguments."""
+    return "".join(f", {name}={value!r}" for name, value in given.items())
 
 
 def python_of(scene: Scene, made: Drawing) -> str:
@@ -90,16 +98,15 @@ def python_of(scene: Scene, made: Drawing) -> str:
     elif made.mask is not None and not as_lines(scene):
         masks, wanted = _mask(scene)
         steps, more, masked = [*steps, *masks], [*more, *wanted], ", mask=mask"
-    top = "" if made.top == 1 else f", top={made.top!r}"
     drawn = [
         "figure = matrix_figure(",
         f"    numbers, rows, columns, kind={view.kind!r}, titles={made.titles!r},",
-        f"    quantity={made.quantity!r}{top}{masked},",
+        f"    quantity={made.quantity!r}{masked}{_arguments(_look(made))},",
         ")",
     ]
     if as_lines(scene):
-        options = ", ".join(f"{name}={value!r}" for name, value in _line_options(scene, made).items())
-        drawn = [f"figure = lines_figure(columns, rows, numbers, kind={view.kind!r}, {options})"]
+        options = _arguments({"labels": made.ends, **_look(made)})
+        drawn = [f"figure = lines_figure(columns, rows, numbers, kind={view.kind!r}{options})"]
     lines = [
         *opening_lines(scene, [*imports, *more]),
         *steps,

@@ -91,7 +91,10 @@ class Drawing:
     said: tuple[str, ...] = ()
     """What was done to it, with what that hides."""
     mask: Bool[ndarray, "row column"] | None = None
+    least: float = 0.0
+    """Values below it are not drawn."""
     weak: Bool[ndarray, "row column"] | None = None
+    """Which these are; None without such a threshold."""
     weak_label: str = ""
     targets: Int[ndarray, "row column 4"] | None = None
     """The layer, head, query and key that a click on each cell takes apart; None: nothing can be taken apart."""
@@ -286,7 +289,7 @@ def _thresholded(view: View, made: Drawing) -> Drawing:
     weak, share = below(made.values, threshold)
     named = f"{threshold:.3g}" + f" ({view.threshold:g} of the largest)" * of_largest
     said = _threshold_said(named, share)
-    return replace(made, weak=weak, weak_label=f"below {threshold:.3g}", said=(*made.said, said))
+    return replace(made, least=threshold, weak=weak, weak_label=f"below {threshold:.3g}", said=(*made.said, said))
 
 
 def _threshold_said(threshold: str, share: float) -> str:

@@ -4,7 +4,7 @@ What a page draws on a canvas has a figure here too, so that it can be saved wit
 """
 
 import html
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -33,30 +33,37 @@ def matrix_figure(
     quantity: str = "weight",
     top: float = 1.0,
     mask: Bool[ndarray, "row column"] | None = None,
+    least: float = 0.0,
+    off: bool = False,
     dark: bool = False,
 ) -> go.Figure:
-    """A matrix of square cells shaded from 0 to `top`; hovering gives each number exactly, masked cells are grey."""
+    """A matrix of square cells shaded from 0 to `top`; hovering gives each number exactly, masked cells are grey.
+
+    Values below `least` are not drawn. What is `off`, so that nothing of it goes any further, has no colours.
+    """
     if values.shape != (len(rows), len(columns)):
         raise ValueError(f"{len(rows)} row and {len(columns)} column labels do not fit values of {values.shape}")
-    colours, scale = theme.palette(dark), theme.sequential(dark)
+    colours, scale = theme.palette(dark), theme.greys(dark) if off else theme.sequential(dark)
     allowed = np.ones(values.shape, dtype=bool) if mask is None else mask
+    weak = allowed & (values < least)
+    drawn = allowed & ~weak
     cell = max(6.0, min(_CELL, _LARGEST / max(values.shape)))
     numbered = cell >= _NUMBERED
     fig = theme.apply(go.Figure(), dark)
     fig.add_heatmap(
-        z=np.where(allowed, values, np.nan),
+        z=np.where(drawn, values, np.nan),
         zmin=0,
         zmax=top,
         colorscale=scale,
         xgap=1 if cell > 10 else 0,
         ygap=1 if cell > 10 else 0,
-        text=_numbers(values, allowed, top, scale) if numbered else None,
+        text=_numbers(values, drawn, top, scale) if numbered else None,
         texttemplate="%{text}" if numbered else None,
         textfont={"size": 11},
         customdata=[
             [
                 f"<b>{hover_label(row)}</b>, row {i}<br><b>{hover_label(column)}</b>, column {j}<br>{quantity} "
-                f"{exact(values[i, j])}{', masked' * (not allowed[i, j])}"
+                f"{exact(values[i, j])}{', masked' * (not allowed[i, j])}{', not drawn' * bool(weak[i, j])}"
                 for j, column in enumerate(columns)
             ]
             for i, row in enumerate(rows)
@@ -64,18 +71,21 @@ def matrix_figure(
         hovertemplate="%{customdata}<extra></extra>",
         hoverongaps=True,
         colorbar={
-            "title": {"text": quantity},
+            "title": {"text": f"{quantity}{'<br>not used' * off}"},
             "thickness": 10,
             "len": 0.6,
             "outlinewidth": 0,
             "tickfont": {"size": 11},
         },
     )
+    if weak.any():
+        blank = [[0, colours.background], [1, colours.background]]
+        fig.add_heatmap(z=np.where(weak, 1.0, np.nan), colorscale=blank, showscale=False, hoverinfo="skip")
     left, above = label_width(rows) * _CHARACTER + 44, label_width(columns) * _CHARACTER + 48
     font = {"family": theme.MONOSPACE, "size": min(_SIZE, cell * 0.9)}
     bare = {"showline": False, "ticks": "", "ticklabelstandoff": 4, "tickfont": font}
     shades = {"quiet": colours.quiet, "faint": colours.faint}
-    title = {"font": {"color": theme.kind_colour(kind, dark), "size": 13}, "standoff": 8}
+    title = {"font": {"color": colours.quiet if off else theme.kind_colour(kind, dark), "size": 13}, "standoff": 8}
     fig.update_xaxes(
         **bare,
         side="top",
@@ -113,9 +123,14 @@ def overview_figure(
     *,
     kind: Kind,
     mask: Bool[ndarray, "layer query key"] | None = None,
+    off: Collection[tuple[int, int]] = (),
+    at_mean: Collection[tuple[int, int]] = (),
     dark: bool = False,
 ) -> go.Figure:
-    """Every head of every layer, small: layers are rows of pictures, heads columns."""
+    """Every head of every layer, small: layers are rows of pictures, heads columns.
+
+    Heads named in `off` or `at_mean`, each (layer, head), are grey, and struck out with that word.
+    """
     n_layers, n_heads, n_queries, n_keys = weights.shape
     colours, left, above = theme.palette(dark), 64, 34
     tall = max(24.0, _THUMBNAIL * n_queries / max(n_queries, n_keys))
@@ -123,6 +138,7 @@ def overview_figure(
     inner = n_heads * (wide + _GUTTER) - _GUTTER, n_layers * (tall + _GUTTER) - _GUTTER
     fig = theme.apply(go.Figure(), dark)
     axes: dict[str, object] = {}
+    replaced = {**dict.fromkeys(off, "off"), **dict.fromkeys(at_mean, "mean")}
     bare = {"showticklabels": False, "ticks": "", "linecolor": colours.line, "mirror": True, "showgrid": False}
     for layer in range(n_layers):
         for head in range(n_heads):
@@ -137,12 +153,14 @@ def overview_figure(
                 z=shown,
                 zmin=0,
                 zmax=1,
-                colorscale=theme.sequential(dark),
+                colorscale=theme.greys(dark) if (layer, head) in replaced else theme.sequential(dark),
                 showscale=False,
                 xaxis=f"x{name}",
                 yaxis=f"y{name}",
                 hovertemplate=f"layer {layer}, head {head}<br>row %{{y}}, column %{{x}}<br>%{{z:.9g}}<extra></extra>",
             )
+            if word := replaced.get((layer, head)):
+                _strike_out(fig, word, (across, down), dark)
     fig.update_layout(axes)
     for head in range(n_heads):
         _say(fig, f"head {head}", (head * (wide + _GUTTER) + wide / 2) / inner[0], 1.0, "bottom", colours.quiet)
@@ -193,6 +211,16 @@ def _numbers(
         [number(float(value), bool(open_)) for value, open_ in zip(row, may, strict=True)]
         for row, may in zip(values, allowed, strict=True)
     ]
+
+
+def _strike_out(fig: go.Figure, word: str, domain: tuple[list[float], list[float]], dark: bool) -> None:
+    (left, right), (low, high) = domain
+    colours, on = theme.palette(dark), {"xref": "paper", "yref": "paper"}
+    fig.add_shape(type="line", x0=left, y0=low, x1=right, y1=high, **on, line={"color": colours.text, "width": 1.5})
+    fig.add_annotation(
+        text=word, x=(left + right) / 2, y=(low + high) / 2, **on, showarrow=False, bgcolor=colours.background,
+        font={"size": 11, "color": colours.text}, borderpad=1,
+    )  # fmt: skip
 
 
 def _say(fig: go.Figure, text: str, x: float, y: float, where: str, colour: str) -> None:
