@@ -16,6 +16,9 @@ from transformer.figures.outputs import outputs_figure
 pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
+BARE = ["residual:off:encoder.1.self", "forbid:encoder.1.self:1,1"]
+
+
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -28,6 +31,8 @@ pytestmark = pytest.mark.usefixtures("untrained_models")
         {"kind": "encoder_self", "show": "rollout", "switch": "off:encoder.0.self:0"},
         {"kind": "cross", "show": "rollout", "words": "merged"},
         {"kind": "decoder_self", "show": "rollout", "layer": "1"},
+        {"kind": "encoder_self", "show": "rollout", "switch": ["copy:encoder.0.self.heads:1>2:It slept.", *BARE]},
+        {"kind": "cross", "show": "rollout", "switch": ["copy:decoder.1.cross.v.2:0>1:It slept.", *BARE]},
         {"kind": "decoder_self", "show": "norms", "layer": "0", "words": "merged", "specials": "hidden"},
         {"kind": "decoder_self", "show": "entropy", "unit": "bits", "specials": "hidden", "threshold": "0.5"},
         {"kind": "encoder_self", "show": "norms", "threshold": "0.5", "switch": "off:encoder.1.self:1"},

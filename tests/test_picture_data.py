@@ -10,6 +10,7 @@ from random_models import randomise
 from pages.common.picture_data import Source, all_heads, drawing, shown_at
 from pages.common.picture_rollout import CannotDraw
 from pages.common.view import View
+from transformer.analysis.rollout import cross_rollout, rollout
 from transformer.analysis.vectors import record_vectors
 from transformer.checkpoint import save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
@@ -185,6 +186,70 @@ def test_off_heads_and_residuals_count_in_a_rollout(lab):
     np.testing.assert_allclose(alone.values, weights[1].mean(axis=0) @ first, atol=1e-5)
     last = source(lab, "encoder_self", switch="off:encoder.0.self:0,1,2,3").attention.weights[1]
     np.testing.assert_allclose(off.values, (last.mean(axis=0) + np.eye(len(last[0]))) / 2, atol=1e-5)
+
+
+def test_a_rollout_masks_what_neither_a_cell_nor_a_residual_lets_through(lab):
+    closed = ["residual:off:decoder.0.self", "forbid:decoder.0.self:2,2"]
+    plain = drawing(source(lab, "decoder_self", layer=0, show="rollout", switch=closed[1:]))
+    made = drawing(source(lab, "decoder_self", layer=0, show="rollout", switch=closed))
+    assert plain.mask is not None and made.mask is not None
+    assert plain.mask[2, 2] and plain.values[2, 2] > 0
+    assert not made.mask[2, 2] and made.values[2, 2] == 0 and made.mask[1, 1]
+    assert not made.values[~made.mask].any()
+
+
+OTHER = "a cat crossed the street"
+
+
+@pytest.mark.parametrize(
+    ("kind", "copied"),
+    [
+        ("encoder_self", "copy:encoder.0.self.heads.2:0>1,3>4:"),
+        ("encoder_self", "copy:encoder.1.self.output:0>1:"),
+        ("encoder_self", "copy:encoder.0.self.v.1:0>3:"),
+        ("decoder_self", "copy:decoder.0.self.heads:all:"),
+        ("decoder_self", "copy:decoder.1.self.v:1>0:"),
+        ("cross", "copy:decoder.1.cross.output:0>0:"),
+        ("cross", "copy:decoder.0.cross.v.3:2>1:"),
+    ],
+)
+def test_a_rollout_follows_no_look_whose_gain_was_copied_from_elsewhere(lab, kind, copied):
+    given = source(lab, kind, show="rollout", switch=copied + OTHER)
+    (spec,) = given.inspection.interventions
+    weights = given.attention.weights.astype(np.float64)
+    heads = range(4) if spec.head is None else [spec.head]
+    for head in heads:
+        for here in [here for _, here in spec.positions] or range(min(len(spec.rows), weights.shape[2])):
+            if spec.site.tensor == "v":
+                weights[spec.site.layer, head, :, here] = 0
+            else:
+                weights[spec.site.layer, head, here] = 0
+    if kind == "cross":
+        encoder = rollout(given.inspection.encoder_self.weights, [True] * 2)[-1]
+        own = given.inspection.decoder_self.weights
+        expected = cross_rollout(encoder, own, weights, [True] * 2, [True] * 2).source[-1]
+    else:
+        expected = rollout(weights, [True] * 2)[-1]
+    made = drawing(given)
+    np.testing.assert_allclose(made.values, expected, atol=1e-6)
+    assert "copied from another sentence counts as zero" in made.said[0] and "off" not in made.said[0]
+
+
+def test_a_rollout_says_which_copies_it_does_not_follow(lab):
+    for site in ("encoder.0.ffn.output", "encoder.embedding", "encoder.1.self.residual", "encoder.0.self.normed"):
+        said = drawing(source(lab, "encoder_self", show="rollout", switch=f"copy:{site}:0>1:{OTHER}")).said[0]
+        assert "copied in other places counts as this sentence's own" in said and "zero" not in said
+    for site in ("encoder.0.self.q", "decoder.0.ffn.output"):
+        said = drawing(source(lab, "encoder_self", show="rollout", switch=f"copy:{site}:0>0:{OTHER}")).said[0]
+        assert "copied" not in said
+    above = "off:encoder.1.self:0"
+    assert "zero" not in drawing(source(lab, "encoder_self", show="rollout", layer=0, switch=above)).said[0]
+
+
+def test_a_rollout_of_self_attention_says_that_cross_attention_would_stop_it(lab):
+    cut = "residual:off:decoder.0.cross"
+    assert "has no residual below" in drawing(source(lab, "decoder_self", show="rollout", switch=cut)).said[0]
+    assert "below" not in drawing(source(lab, "decoder_self", show="rollout", layer=0, switch=cut)).said[0]
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self"])

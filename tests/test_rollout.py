@@ -8,7 +8,7 @@ import torch
 from numpy import ndarray
 from random_models import half_trained_model, random_model
 
-from transformer.analysis.rollout import cross_rollout, rollout, sees_later
+from transformer.analysis.rollout import arrives, cross_rollout, rollout, sees_later
 from transformer.decoding import greedy
 from transformer.interventions import MaskOff, compile_interventions
 from transformer.taps import Recorder
@@ -51,6 +51,14 @@ def test_rollout_is_the_sum_over_all_paths(residual, causal):
     np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-6)
     if causal:
         assert not np.triu(found, k=1).any()
+
+
+@pytest.mark.parametrize("residual", [(True, True), (False, True), (True, False), (False, False)])
+def test_where_nothing_may_arrive_is_where_no_path_leads(residual):
+    mask = np.random.default_rng(4).random((2, 4, 4)) < 0.3
+    found = arrives(mask, residual)
+    np.testing.assert_array_equal(found, all_paths(mask[:, None].astype(float), residual) > 0)
+    np.testing.assert_array_equal(found.diagonal().all(), all(residual))
 
 
 def test_heads_that_are_off_leave_more_to_the_residual():

@@ -8,13 +8,12 @@ from pages.common.bertviz_view import Framed
 from pages.common.export_bertviz import bertviz_away
 from pages.common.exports import Away, opening_lines, take_away
 from pages.common.picture_data import Drawing, Source
+from pages.common.picture_rollout import residuals, silenced
 from pages.common.picture_sides import groups, sides
 from pages.common.scene import Scene, is_dark
-from transformer.attention_edits import BlockOff
 from transformer.figures.export import matrix_figure, overview_figure
 from transformer.figures.tables import Table, head_tables, numbered
 from transformer.figures.token_lines import lines_figure
-from transformer.interventions import HeadsMean, HeadsOff, ResidualOff
 from transformer.lab import KIND_SITES, AttentionKind
 
 _MERGE = "from transformer.analysis.combine import merge_words"
@@ -145,7 +144,8 @@ def _mask(scene: Scene) -> tuple[list[str], list[str]]:
     steps = [f"mask = seen.{view.kind}.mask[{scene.layer}]"]
     if view.show == "rollout":
         wanted.append("from transformer.analysis.rollout import arrives")
-        steps = [f"mask = arrives(seen.{view.kind}.mask[: {scene.layer + 1}])"]
+        last = scene.layer + 1
+        steps = [f"mask = arrives(seen.{view.kind}.mask[:{last}], {_residuals(scene, view.kind)[:last]!r})"]
     rows, columns = sides(scene.lab, scene.inspection, view.kind, words=view.words)
     if view.words:
         wanted.append("from transformer.analysis.combine import merge_masks")
@@ -191,7 +191,7 @@ def _rolled(scene: Scene) -> tuple[list[str], list[str]]:
 
 
 def _rollout(scene: Scene) -> tuple[list[str], list[str]]:
-    """Rollout of what goes any further: of heads and blocks that are off nothing does."""
+    """Rollout of what goes any further."""
     view = scene.view
     if view.kind != "cross":
         lines = _effective(scene, view.kind, "weights")
@@ -210,21 +210,11 @@ def _rollout(scene: Scene) -> tuple[list[str], list[str]]:
 
 
 def _effective(scene: Scene, kind: AttentionKind, name: str) -> list[str]:
-    stack, block = KIND_SITES[kind]
     lines = [f"{name} = seen.{kind}.weights.copy()"]
-    for spec in scene.inspection.interventions:
-        if isinstance(spec, HeadsOff | HeadsMean | BlockOff) and (spec.stack, spec.block) == (stack, block):
-            heads = "" if isinstance(spec, BlockOff) else f", {list(spec.heads)!r}"
-            lines.append(f"{name}[{spec.layer}{heads}] = 0")
+    for _, at in silenced(scene.inspection, kind):
+        lines.append(f"{name}[{', '.join(':' if part == slice(None) else repr(part) for part in at)}] = 0")
     return lines
 
 
 def _residuals(scene: Scene, kind: AttentionKind) -> list[bool]:
-    stack, block = KIND_SITES[kind]
-    gone = {
-        spec.layer
-        for spec in scene.inspection.interventions
-        if isinstance(spec, ResidualOff) and (spec.stack, spec.block) == (stack, block)
-    }
-    layers = range(len(scene.inspection.attention(kind).weights))
-    return [scene.lab.model.config.residual and layer not in gone for layer in layers]
+    return residuals(scene.inspection, kind, scene.lab.model.config.residual)

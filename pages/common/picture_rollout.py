@@ -1,6 +1,8 @@
 """Rollout of a recorded decoding, with what its switches took away. No Streamlit here."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -8,8 +10,9 @@ from numpy import ndarray
 
 from transformer.analysis.rollout import arrives, cross_rollout, rollout, sees_later
 from transformer.attention_edits import BlockOff
-from transformer.interventions import HeadsMean, HeadsOff, ResidualOff
+from transformer.interventions import Copied, HeadsMean, HeadsOff, Intervention, ResidualOff
 from transformer.lab import KIND_SITES, AttentionKind, Inspection
+from transformer.taps import Site
 
 TITLES: dict[AttentionKind, tuple[str, str]] = {
     "encoder_self": ("position: source token", "input: source token"),
@@ -18,6 +21,9 @@ TITLES: dict[AttentionKind, tuple[str, str]] = {
 }
 """What stands at rows and columns."""
 LAYER_SAID = "A layer counts as half the mean of its heads and half the residual."
+_ATTENTION = ("q", "k", "v", "heads", "output")
+"""Inside attention: what is copied there the weights tell, or it makes them idle."""
+_ALL = slice(None)
 
 
 class CannotDraw(ValueError):
@@ -36,17 +42,17 @@ class Rolled:
 
 def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, residual: bool) -> Rolled:
     """Rollout through a layer; `residual`: whether the model was built with them. CannotDraw where it means nothing."""
-    off = " Heads that are off or at their mean count as zero." * any(
-        isinstance(spec, HeadsOff | HeadsMean | BlockOff) for spec in inspection.interventions
-    )
     if kind != "cross":
-        attention = inspection.attention(kind)
         kept = residuals(inspection, kind, residual)
         found = rollout(effective_weights(inspection, kind), kept)[layer]
+        kept = kept[: layer + 1]
         counted = LAYER_SAID if any(kept) else "A layer counts as the mean of its heads."
         counted += " Where its residual is off it counts as the mean alone." * (any(kept) and not all(kept))
-        said = f"{counted} {_sums_said(found.sum(axis=-1))}{off}"
-        return Rolled(found.astype(np.float32), arrives(attention.mask[: layer + 1]), said)
+        said = f"{counted} {_sums_said(found.sum(axis=-1))}{_switches_said(inspection, {kind: layer + 1})}"
+        if kind == "decoder_self" and not all(residuals(inspection, "cross", residual)[:layer]):
+            said += " It counts as if cross-attention, which has no residual below, let through what was heard there."
+        mask = arrives(inspection.attention(kind).mask[: layer + 1], kept)
+        return Rolled(found.astype(np.float32), mask, said)
     if sees_later(inspection.decoder_self.weights):
         raise CannotDraw(
             "Here decoder positions see later ones, so each step changed all rows, and the rows of cross-attention "
@@ -66,8 +72,30 @@ def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, resid
             "A row holds what the position heard of the sentence; the rest, "
             f"{own[whole > 0].mean():.1%} on average, it heard of the tokens before it."
         )
-    said += f"{_empty_said(whole)}{off}"
+    n_encoder = len(inspection.encoder_self.weights)
+    through: dict[AttentionKind, int] = {"encoder_self": n_encoder, "decoder_self": layer + 1, "cross": layer + 1}
+    said += f"{_empty_said(whole)}{_switches_said(inspection, through)}"
     return Rolled(both.source[layer].astype(np.float32), None, said)
+
+
+def _switches_said(inspection: Inspection, through: Mapping[AttentionKind, int]) -> str:
+    """What switches took away of so many layers of each kind, and what of them a rollout does not follow."""
+    gone = [spec for kind, n in through.items() for spec, (layer, *_) in silenced(inspection, kind) if layer < n]
+    copied = [spec for spec in gone if isinstance(spec, Copied)]
+    said = " Heads that are off or at their mean count as zero." * (len(gone) > len(copied))
+    said += " What was copied from another sentence counts as zero: nothing of this one arrives by it." * bool(copied)
+    layers = {KIND_SITES[kind][0]: n for kind, n in through.items()}
+    others = [
+        spec.site for spec in inspection.interventions if isinstance(spec, Copied) and not _is_followed(spec.site)
+    ]
+    if any((site.layer or 0) < layers.get(site.stack, 0) for site in others):
+        said += " What was copied in other places counts as this sentence's own."
+    return said
+
+
+def _is_followed(site: Site) -> bool:
+    """Whether a rollout has what was copied there, or comes before it."""
+    return site.block == "final" or (site.block in ("self", "cross") and site.tensor in _ATTENTION)
 
 
 def _sums_said(sums: Float[ndarray, "query"]) -> str:
@@ -88,15 +116,33 @@ def _empty_said(sums: Float[ndarray, "query"]) -> str:
 
 
 def effective_weights(inspection: Inspection, kind: AttentionKind) -> Float[ndarray, "layer head query key"]:
-    """The weights, zero in heads of which nothing goes any further."""
+    """The weights, zero wherever nothing of what is looked at goes any further."""
     weights = inspection.attention(kind).weights.copy()
-    stack, block = KIND_SITES[kind]
-    for spec in inspection.interventions:
-        if isinstance(spec, HeadsOff | HeadsMean) and (spec.stack, spec.block) == (stack, block):
-            weights[spec.layer, list(spec.heads)] = 0
-        elif isinstance(spec, BlockOff) and (spec.stack, spec.block) == (stack, block):
-            weights[spec.layer] = 0
+    for _, at in silenced(inspection, kind):
+        weights[at] = 0
     return weights
+
+
+def silenced(inspection: Inspection, kind: AttentionKind) -> list[tuple[Intervention, tuple[Any, ...]]]:
+    """Switches behind the softmax, each with the layer, heads, queries and keys of the weights that it makes idle."""
+    n_queries, n_keys = inspection.attention(kind).weights.shape[2:]
+    found: list[tuple[Intervention, tuple[Any, ...]]] = []
+    for spec in inspection.interventions:
+        where = spec.site if isinstance(spec, Copied) else spec
+        if (getattr(where, "stack", None), getattr(where, "block", None)) != KIND_SITES[kind]:
+            continue
+        match spec:
+            case HeadsOff() | HeadsMean():
+                found.append((spec, (spec.layer, list(spec.heads))))
+            case BlockOff():
+                found.append((spec, (spec.layer,)))
+            case Copied(site=Site(tensor="heads" | "output" | "v" as tensor)):
+                here = [here for _, here in spec.positions] or range(len(spec.rows if spec.rows is not None else ()))
+                onto = [position for position in here if position < (n_keys if tensor == "v" else n_queries)]
+                head = _ALL if spec.head is None else spec.head
+                at = (_ALL, onto) if tensor == "v" else (onto,)
+                found += [(spec, (spec.site.layer, head, *at))] * bool(onto)
+    return found
 
 
 def residuals(inspection: Inspection, kind: AttentionKind, built_with: bool) -> list[bool]:

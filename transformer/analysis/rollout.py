@@ -5,9 +5,10 @@ averaged, the residual enters as the identity, A = 0.5 W + 0.5 I, and rollout is
 (eq. 1 with j = 0). No values, no feed-forwards, no norms: what a head looks at and what it passes on are different
 things, so a rollout is a picture of the paths, not of effects.
 
-Ours, and not in the paper: heads that are off count as 0 in the mean W, each row of the product is divided by its sum
-(which is 1 unless heads are off or a row is fully masked), and a block without a residual has A = W. So paths that
-lead nowhere count for nothing, and a row sums to 1 or, where no path leads to the input, to 0.
+Ours, and not in the paper: heads that are off count as 0 in the mean W, as does all else of which nothing arrives, each
+row of the product is divided by its sum (which is 1 unless something is off or a row is fully masked), and a block
+without a residual has A = W. So paths that lead nowhere count for nothing, and a row sums to 1 or, where no path leads
+to the input, to 0.
 """
 
 from collections.abc import Sequence
@@ -86,11 +87,12 @@ def sees_later(decoder_self: Weights) -> bool:
     return bool(np.triu(decoder_self.max(axis=(0, 1), initial=0.0), k=1).any())
 
 
-def arrives(mask: Bool[ndarray, "layer query query"]) -> Bool[ndarray, "query query"]:
+def arrives(mask: Bool[ndarray, "layer query query"], residual: Sequence[bool]) -> Bool[ndarray, "query query"]:
     """Where a path of allowed cells and residuals leads through these layers."""
-    reached = np.eye(mask.shape[-1], dtype=bool)
-    for layer in mask:
-        reached = (layer | np.eye(len(layer), dtype=bool)).astype(int) @ reached.astype(int) > 0
+    own = np.eye(mask.shape[-1], dtype=bool)
+    reached = own
+    for layer, has_residual in zip(mask, residual, strict=True):
+        reached = (layer | (own & has_residual)).astype(int) @ reached.astype(int) > 0
     return reached
 
 
