@@ -17,14 +17,16 @@ from pages.common.head_choices import Choices, read
 from pages.common.head_data import Measured
 from pages.common.wording import number, plain
 from transformer.analysis.effects import output_effects
+from transformer.analysis.erasure import HideKeys
 from transformer.analysis.head_places import heads_of
 from transformer.analysis.head_survey import survey
 from transformer.checkpoint import save_checkpoint
 from transformer.corpora import load_corpus
 from transformer.evaluation import fitting
-from transformer.interventions import parse_intervention
+from transformer.interventions import compile_interventions, parse_intervention
 from transformer.lab import load
 from transformer.state import weights_of
+from transformer.taps import Site, chain
 
 pytestmark = pytest.mark.usefixtures("heads_awaited")
 
@@ -163,7 +165,7 @@ def test_a_removed_head_can_be_set_to_its_mean():
     means = lab.head_means.means
     effects = output_effects(lab.model, seen.source_ids, seen.target_ids, seen.interventions, means=means)
     worst = min(effects, key=lambda effect: effect.log_prob)
-    assert f"this output has {number(worst.log_prob, signed=True)} nats" in texts(at)
+    assert f"log-probability changes by {number(worst.log_prob, signed=True)} nats" in texts(at)
     checked(at.segmented_control(key="heads-worth").set_value("loss").run())
     assert "With all heads: loss" in texts(at)
 
@@ -197,6 +199,25 @@ def test_where_no_head_is_left_to_remove_the_page_says_so():
     assert "With all heads: loss" in texts(heads(section="worth", worth="loss", text="a b c", switch=off))
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (0.25, "lowers this output's log-probability: its lowest change is +0.250 nats, without encoder 0 · head"),
+        (0.0, "No removal lowers this output's log-probability: its lowest change is 0 nats"),
+        (-2e-7, "log-probability, but for rounding: its lowest change is −2 × 10⁻⁷ nats"),
+        (-0.5, "Most needed: without encoder 0 · head"),
+    ],
+)
+def test_a_head_whose_removal_costs_nothing_is_not_called_needed(change, said, own_models, monkeypatch):
+    def all_alike(*inputs, **settings):
+        found = sorted(output_effects(*inputs, **settings), key=lambda effect: effect.at.stack != "encoder")
+        return tuple(replace(effect, log_prob=change, instead=None) for effect in found)
+
+    monkeypatch.setattr("pages.common.head_worth.output_effects", all_alike)
+    shown = texts(heads(section="worth", text="a b c"))
+    assert said in shown and ("Most needed" in shown) == (change < -1e-6)
+
+
 def test_where_no_source_token_has_an_effect_none_is_called_the_largest():
     said = texts(heads(section="evidence", text="a b c d", switch="block:decoder.0.cross"))
     assert "Every effect is exactly 0." in said and "The largest effect" not in said
@@ -224,8 +245,39 @@ def test_attention_is_set_against_erasing_each_token():
     assert "ρ = " in said and "within an output token" in said and "The largest effect: without" in said
     checked(at.segmented_control(key="heads-erase").set_value("cross").run())
     assert figure(at) != first and at.query_params["erase"] == "cross"
+    assert "is given, an erased token's too" not in texts(at)
     short = heads(section="evidence", text="a")
     assert "needs 3 source tokens" in texts(short)
+
+
+@pytest.mark.parametrize(
+    ("switch", "erase", "kept"),
+    [
+        ("row:decoder.0.cross.1:0:2", "cross", True),
+        ("row:encoder.0.self.1:0:2", "hidden", True),
+        ("row:encoder.0.self.1:0:2", "cross", False),
+        ("row:decoder.0.cross.1:0:uniform", "cross", False),
+    ],
+)
+def test_a_row_that_a_switch_overwrites_is_said_to_keep_its_weight_on_an_erased_token_where_it_does(
+    switch, erase, kept
+):
+    shown = texts(heads(section="evidence", text="a b c d", erase=erase, switch=switch))
+    assert ("keeps the weights it is given, an erased token's too" in shown) == kept
+    lab, block = load(REVERSE), Site.parse(switch.split(":")[1].rsplit(".", 1)[0] + ".weights")
+    recorded = {}
+
+    def record(site, tensor):
+        recorded[site] = tensor
+        return tensor
+
+    seen = lab.inspect("a b c d", [parse_intervention(switch)])
+    ids = torch.tensor([seen.source_ids] * len(seen.source_ids)), torch.tensor([[1]] * len(seen.source_ids))
+    tap = compile_interventions(seen.interventions, lab.model)
+    lab.model(*ids, tap=chain(chain(tap, HideKeys(erase)), record))
+    on_the_erased = recorded[block][range(len(ids[0])), 1, 0, range(len(ids[0]))]
+    hidden = erase == "hidden" or block.block == "cross"
+    assert bool((on_the_erased > 0).any()) == (kept or not hidden)
 
 
 @pytest.mark.parametrize(
@@ -268,6 +320,12 @@ def test_a_model_that_sees_later_words_has_no_loss_to_compare_and_all_else(own_m
     save_checkpoint(own_models / "seeing", seeing, tokenizer, weights_of(model))
     at = heads("seeing", section="worth", worth="loss", text="a b")
     assert "sees the words that it is to predict" in texts(at)
+    explained = texts(heads("seeing", section="worth", text="a b"))
+    assert "Loss and exact match are not measured for this model" in explained
+    assert "Loss and exact match come from" not in explained and "percentile bootstraps" not in explained
+    switched = texts(heads(section="worth", text="a b", switch="mask:causal"))
+    assert "Loss and exact match come from" in switched and "Your switches play no part in them" in switched
+    assert "Your switches play no part in them" not in texts(heads(section="worth", text="a b"))
     for section in ("roles", "alike", "smallest", "evidence"):
         assert texts(heads("seeing", section=section, text="a b", goal="any", exact="1", most="1"))
     assert "the decoder sees later words" in texts(heads("seeing", text="a b"))

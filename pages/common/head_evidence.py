@@ -18,9 +18,10 @@ from pages.common.head_proofs import prove_correlations, prove_dots, prove_erase
 from pages.common.head_roles import chosen_head, open_link, opens, two_columns
 from pages.common.head_words import head_name
 from pages.common.pictures import is_dark
-from pages.common.wording import number, token
+from pages.common.wording import number, plain, switch_label, token
 from transformer.analysis.erasure import FEWEST, Agreement, Erasing, agreement, erasure, received
 from transformer.analysis.head_places import HeadAt, heads_of
+from transformer.attention_edits import RowSet
 from transformer.figures.head_bars import weight_against_effect
 from transformer.figures.heads import effect_map
 
@@ -71,7 +72,7 @@ def draw_evidence(scene: Scene, chosen: Choices) -> None:
         prove_dots(scene, at, effect, found[at])
         open_link(scene, at)
     _draw_table(scene, chosen, effect, found, at)
-    _explain(chosen)
+    _explain(scene, chosen)
 
 
 @st.cache_data(max_entries=64, show_spinner="Erasing each source token in turn")
@@ -172,12 +173,22 @@ def _rho(rho: float) -> str:
     return "none" if math.isnan(rho) else f"{rho:+.2f}".replace("-", "−")
 
 
-def _explain(chosen: Choices) -> None:
+def _kept(scene: Scene, how: Erasing) -> str:
+    """Which rows look at an erased token all the same, as switches overwrite them behind the mask."""
+    rows = [s for s in scene.view.switches if isinstance(s, RowSet) and s.to != "uniform"]
+    rows = [s for s in rows if s.block == "cross" or (how == "hidden" and s.stack == "encoder")]
+    if not rows:
+        return ""
+    named = ", ".join(switch_label(spec) for spec in rows)
+    return f" But a row that a switch overwrites keeps the weights it is given, an erased token's too: {plain(named)}."
+
+
+def _explain(scene: Scene, chosen: Choices) -> None:
     with st.expander("What am I looking at?"):
         st.markdown(
             "Does a head look most at what is needed most? Every source token is erased in turn and the same output "
             "is forced, so that each output token's log-probability can be compared (erasure: Li, Monroe and Jurafsky, "
-            f"2016). *{_ERASE[chosen.erase]}*: {_SAID[chosen.erase]}"
+            f"2016). *{_ERASE[chosen.erase]}*: {_SAID[chosen.erase]}{_kept(scene, chosen.erase)}"
         )
         st.markdown(
             "ρ is Spearman's rank correlation, ties at their mean rank, of a head's weights on the source tokens with "

@@ -27,7 +27,7 @@ TITLES: Mapping[str, str] = {
 }
 EXPLAINED: Mapping[str, str] = {
     "previous": "On the token just before the query.",
-    "next": "On the token just after the query; in the encoder alone, as a causal mask hides it from the decoder.",
+    "next": "On the token just after the query, where the query may see it: under a causal mask in the encoder alone.",
     "diagonal": "Self-attention: on the query's own token. Cross-attention: on the source token at the same place in "
     "its sentence as the written token in its own.",
     "anti_diagonal": "On the token at the mirror place: the first from the last, the second from the last but one.",

@@ -30,7 +30,7 @@ from pages.common.head_work import result_of
 from pages.common.head_worth_table import Worths, draw_worth_table
 from pages.common.pictures import is_dark
 from pages.common.view import merged
-from pages.common.wording import moved, number, token
+from pages.common.wording import NEGLIGIBLE, moved, number, token
 from transformer.analysis.effects import OutputEffect, output_effects
 from transformer.analysis.head_places import HeadAt, Tell
 from transformer.analysis.head_statistics import HeadMeans
@@ -83,7 +83,7 @@ def draw_worth(scene: Scene, chosen: Choices) -> None:
     worths = Worths(chosen, effects, over_pairs, values, changes, measured, found)
     _draw(scene, worths)
     draw_worth_table(scene, worths)
-    _explain()
+    _explain(scene)
 
 
 def _say_means(scene: Scene) -> bool:
@@ -141,8 +141,7 @@ def _say_sentence(scene: Scene, effects: Mapping[HeadAt, OutputEffect]) -> None:
     )
     said += f"; without any other one ({same}) every token stays." if changing and same else "."
     written = scene.inspection.target_tokens[effect.step]
-    said += f" Most needed: without {head_name(worst)} this output has {number(effect.log_prob, signed=True)} nats of "
-    said += "log-probability"
+    said += f" {_lowest(worst, effect.log_prob)}"
     if effect.instead is not None:
         instead = scene.lab.tokenizer.piece(effect.instead)
         said += f", and {token(instead)} is written in place of {token(written)}."
@@ -155,6 +154,15 @@ def _say_sentence(scene: Scene, effects: Mapping[HeadAt, OutputEffect]) -> None:
     if scene.view.switches:
         note += " Your switches hold throughout; heads that are off already are left out."
     st.caption(note)
+
+
+def _lowest(at: HeadAt, change: float) -> str:
+    """The head without which the output's log-probability is lowest; it is needed only where that is a loss."""
+    by = f"{number(change, signed=True)} nats"
+    if change < -NEGLIGIBLE:
+        return f"Most needed: without {head_name(at)} this output's log-probability changes by {by}"
+    but = ", but for rounding" * (change < 0)
+    return f"No removal lowers this output's log-probability{but}: its lowest change is {by}, without {head_name(at)}"
 
 
 def _say_pairs(chosen: Choices, found: ValidationEffects, changes: Mapping[HeadAt, Change], measured: Measured) -> None:
@@ -241,7 +249,7 @@ def _said(value: float, change: Change | None) -> str:
     return number(value, signed=True) + interval
 
 
-def _explain() -> None:
+def _explain(scene: Scene) -> None:
     with st.expander("What am I looking at?"):
         st.markdown(
             "To remove a head is to set its context before $W^O$ (section 3.2.2) to zero, or to its mean over "
@@ -252,9 +260,18 @@ def _explain() -> None:
             "smallest set* looks for such sets. A head with large weights need not be one that matters: compare *Mean "
             "attention* with the changes beside it."
         )
+        if not scene.lab.model.config.causal_mask:
+            st.markdown(
+                "Loss and exact match are not measured for this model: they would come from teacher-forced passes, in "
+                "which a model without a causal mask sees the words that it is to predict. The output above is read "
+                "step by step, each from the words before it alone."
+            )
+            return
         st.markdown(
             "Loss and exact match come from one teacher-forced pass per head: greedy decoding writes the reference "
             "exactly where each of its tokens is the most probable one after the tokens before it. The intervals are "
             "percentile bootstraps (Efron and Tibshirani, 1993) over pairs, drawn together for all heads, so that "
             "the differences are paired (Koehn, 2004). Quiet numbers have an interval that holds 0."
+            + " Your switches play no part in them."
+            * bool(scene.view.switches)
         )
