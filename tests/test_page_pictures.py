@@ -78,6 +78,24 @@ def test_everything_is_shown_of_every_kind(kind, show, picture):
         assert drawn["unclickable"] and "A click does nothing here" in texts(at)
 
 
+def test_marks_are_left_out_of_entropy_in_one_way_alone():
+    at = attention(show="entropy", specials="renormalised")
+    box = at.selectbox(key="choose-specials")
+    assert box.options == ["Shown", "Left out"] and box.value == "hidden"
+    assert "left out as rows alone: as keys they count" in texts(at)
+    assert "rows alone" not in texts(attention(show="entropy"))
+    at = checked(at.selectbox(key="choose-show").set_value("weights").run())
+    assert at.selectbox(key="choose-specials").value == "renormalised" and view_of(at).specials == "renormalised"
+
+
+@pytest.mark.parametrize(
+    ("threshold", "shown"), [("0.1", "%.2f"), ("0.125", "%.3f"), ("0.0625", "%.4f"), ("0", "%.2f")]
+)
+def test_a_threshold_is_shown_with_all_its_decimals(threshold, shown):
+    box = attention(threshold=threshold).number_input(key="choose-threshold")
+    assert box.proto.format == shown and box.value == float(threshold)
+
+
 def test_entropy_has_a_unit():
     at = attention(show="entropy")
     at = checked(at.selectbox(key="choose-unit").set_value("bits").run())

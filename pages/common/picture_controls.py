@@ -61,7 +61,7 @@ def choose_what(scene: Scene) -> None:
             _box("unit", "Unit", _UNITS, view.unit, 90)
         elif shown != "rollout" and not bertviz:
             _choose_heads(scene)
-        _box("specials", "Start, end marks", _SPECIALS, view.specials, 140)
+        _choose_specials(view.specials, scaled=shown != "entropy")
         if shown != "entropy":
             _choose_threshold(view.threshold, of_largest=shown == "norms")
             if scene.lab.tokenizer.kind != "words" or view.words:
@@ -88,6 +88,12 @@ def _choose_picture(key: str, label: str, names: Mapping[Picture, str], chosen: 
     segments(label, tuple(names), chosen, lambda picture: choose(picture=picture), key=key, names=names.__getitem__)
 
 
+def _choose_specials(chosen: Specials, *, scaled: bool) -> None:
+    """Whether marks are drawn; where rows cannot be scaled to sum to 1, leaving them out is one choice."""
+    names = {name: label for name, label in _SPECIALS.items() if scaled or name != "renormalised"}
+    _box("specials", "Start, end marks", names, chosen if chosen in names else "hidden", 140)
+
+
 def _choose_threshold(value: float, *, of_largest: bool) -> None:
     number(
         "Hide below" + " × max" * of_largest,
@@ -95,7 +101,7 @@ def _choose_threshold(value: float, *, of_largest: bool) -> None:
         lambda value: choose(threshold=round(value, 4)),
         key="choose-threshold",
         step=0.05,
-        format="%.2f",
+        format=f"%.{max(2, len(f'{value:.4f}'.rstrip('0').partition('.')[2]))}f",
         least=0.0,
         most=1.0,
         width=120,

@@ -215,6 +215,7 @@ def _of_entropy(source: Source) -> Drawing:
         "The entropy of each row of weights: 0 where it looks at one key alone, at most the logarithm of how many keys "
         f"it may see, here up to {top:.3g} {view.unit}."
     )
+    marks = "Start and end marks are left out as rows alone: as keys they count."
     return Drawing(
         values=_something(found.values.reshape(-1, n_rows).T.astype(np.float32)[kept]),
         rows=rows if all(kept) else rows.without_special(),
@@ -227,7 +228,7 @@ def _of_entropy(source: Source) -> Drawing:
         quantity="entropy",
         what="every layer and head",
         top=top or 1.0,
-        said=(said,),
+        said=(said, *[marks] * (view.specials != "shown")),
         targets=np.stack(
             (np.broadcast_to(layer, row.shape), np.broadcast_to(head, row.shape), row, strongest), axis=-1
         )[kept],
@@ -299,7 +300,7 @@ def _threshold_said(threshold: str, share: float) -> str:
 def _specials_said(view: View, share: float) -> str:
     said = f"Start and end marks are left out: {_percent(share)} of the other tokens' rows lay on them."
     if view.specials == "renormalised":
-        return f"{said} What is left of each row is scaled to sum to 1 again."
+        return f"{said} What is left of each row is scaled to sum to 1."
     return f"{said} Nothing is scaled up for it."
 
 
