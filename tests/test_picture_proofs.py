@@ -1,10 +1,13 @@
 """The roads by which pictures of attention are computed again lead where the pictures do, and notice what is off."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from random_models import randomise
 
+from transformer.analysis import picture_proofs
 from transformer.analysis.combine import combine_heads, leave_out, merge_words, renormalise
 from transformer.analysis.picture_proofs import (
     prove_combination,
@@ -16,11 +19,12 @@ from transformer.analysis.picture_proofs import (
 from transformer.analysis.rollout import cross_rollout, rollout
 from transformer.analysis.vectors import record_vectors
 from transformer.config import ModelConfig
-from transformer.interventions import parse_intervention
+from transformer.interventions import HeadsMean, compile_interventions, parse_intervention
 from transformer.model import Transformer
-from transformer.taps import Address
+from transformer.taps import Address, chain
 
 SOURCE = [5, 6, 7, 8, 3]
+SWITCHES = ["off:{}.0.{}:1", "mean:{}.0.{}:1", "row:{}.0.{}.2:1:uniform", "off:{}.1.{}:0,1,2,3"]
 
 
 @pytest.fixture(scope="module")
@@ -68,16 +72,46 @@ def test_walks_into_the_source_end_where_cross_rollout_says(kept, dead):
 
 
 @pytest.mark.parametrize("site", [("encoder", "self"), ("decoder", "self"), ("decoder", "cross")])
-@pytest.mark.parametrize("switch", ["", "off:{}.0.{}:1", "mask:causal", "row:{}.0.{}.2:1:uniform", "block:{}.0.{}"])
+@pytest.mark.parametrize("switch", ["", *SWITCHES, "mask:causal", "block:{}.0.{}"])
 def test_contributions_are_multiplied_out(model, site, switch):
-    switches = [parse_intervention(switch.format(*site))] if switch else []
-    vectors = record_vectors(model, SOURCE, switches, *site)
-    weights = recorded_weights(model, switches, Address(site[0], 0, site[1]), vectors.q.shape[2], vectors.k.shape[2])
-    norms = vectors.contributions(np.stack([weights, weights]))[0]
-    proofs = prove_contributions(model, SOURCE, switches, Address(site[0], 0, site[1]), norms)
+    switches, address, norms = shown_contributions(model, site, switch)
+    proofs = prove_contributions(model, SOURCE, switches, address, norms)
     assert all(proof.holds for proof in proofs), proofs
-    norms[0, 1, 0] += 0.01
-    assert not prove_contributions(model, SOURCE, switches, Address(site[0], 0, site[1]), norms)[0].holds
+
+
+@pytest.mark.parametrize("site", [("encoder", "self"), ("decoder", "self"), ("decoder", "cross")])
+@pytest.mark.parametrize("switch", ["", *SWITCHES])
+def test_a_contribution_of_any_head_that_is_off_by_little_is_noticed_whatever_is_switched(model, site, switch):
+    switches, address, norms = shown_contributions(model, site, switch)
+    for head in range(len(norms)):
+        wrong = norms.copy()
+        wrong[head, head, 0] += 1e-3
+        assert not prove_contributions(model, SOURCE, switches, address, wrong)[0].holds, head
+
+
+@pytest.mark.parametrize("site", [("encoder", "self"), ("decoder", "self"), ("decoder", "cross")])
+@pytest.mark.parametrize("switch", ["", *SWITCHES])
+def test_a_head_that_passes_on_something_else_than_its_cells_is_noticed_unless_a_switch_did_it(
+    model, site, switch, monkeypatch
+):
+    switches, address, norms = shown_contributions(model, site, switch)
+
+    def faulty(site, tensor):
+        return tensor * torch.tensor([1, 1, 1.5, 1])[:, None, None] if site == address.site("heads") else tensor
+
+    compiled = compile_interventions(switches, model)
+    monkeypatch.setattr(picture_proofs, "compile_interventions", lambda *_: chain(compiled, faulty))
+    norms[2] = 0.0  # as a picture has it that takes the fault for a switch's work
+    assert not all(proof.holds for proof in prove_contributions(model, SOURCE, switches, address, norms))
+
+
+def shown_contributions(model, site, switch):
+    switches = [parse_intervention(switch.format(*site))] if switch else []
+    switches = [replace(spec, means=torch.ones(4, 4)) if isinstance(spec, HeadsMean) else spec for spec in switches]
+    address = Address(site[0], 0, site[1])
+    vectors = record_vectors(model, SOURCE, switches, *site)
+    weights = recorded_weights(model, switches, address, vectors.q.shape[2], vectors.k.shape[2])
+    return switches, address, vectors.contributions(np.stack([weights, weights]))[0]
 
 
 def recorded_weights(model, switches, address, n_queries, n_keys):

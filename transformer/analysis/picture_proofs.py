@@ -5,7 +5,7 @@ products of matrices, one cell at a time instead of whole arrays.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
@@ -43,14 +43,15 @@ def prove_contributions(
         steps = steps[:1]
     elif address.block == "self" and model.needs_recomputation(tap):
         steps, whole = steps[-1:], True
-    again, replaced = np.zeros(norms.shape), any(_replaces(spec, address) for spec in switches)
+    again, replaced = np.zeros(norms.shape), [_replaced(spec, address, len(norms)) for spec in switches]
+    put, cut = frozenset().union(*(heads for heads, _ in replaced)), any(output for _, output in replaced)
     largest_miss, query = 0.0, 0
     for step in steps:
         assert step.recording is not None, "these steps record"
         passed = step.recording
         n_rows = passed[address.site("weights")].size(2)
         for row in range(n_rows) if whole else [n_rows - 1]:
-            lengths, miss = _row_of_vectors(model, passed, address, row, replaced=replaced)
+            lengths, miss = _row_of_vectors(model, passed, address, row, put=put, cut=cut)
             again[:, query, : lengths.shape[1]] = lengths
             largest_miss, query = max(largest_miss, miss), query + 1
     return (
@@ -72,17 +73,18 @@ def prove_contributions(
 
 
 def _row_of_vectors(
-    model: Transformer, recording: Recording, address: Address, row: int, *, replaced: bool
+    model: Transformer, recording: Recording, address: Address, row: int, *, put: Collection[int], cut: bool
 ) -> tuple[Float[ndarray, "head key"], float]:
-    """The lengths of a row's vectors in each head, and how far their sum lies from what the head passed on. Where a
-    switch has `replaced` something in this block, heads of which nothing arrived have lengths of 0."""
+    """The lengths of a row's vectors in each head, and how far their sum lies from what the head passed on. A
+    switch may have `put` something else in place of the context of these heads, or `cut` all of them off by an output
+    of its own: where one did, lengths are 0."""
     block = model.get_submodule(f"{address.stack}.layers.{address.layer}.{address.block}_attention")
     assert isinstance(block, MultiHeadAttention)
     weights, values, heads = (recording[address.site(name)][0].double().numpy() for name in ("weights", "v", "heads"))
     matrix = block.output.weight.detach().double().numpy()
     output, size = recording[address.site("output")][0, row].double().numpy(), values.shape[-1]
     made = matrix @ heads[:, row].ravel() + block.output.bias.detach().double().numpy()
-    if replaced and float(np.abs(made - output).max()) > 1e-4 * (1 + float(np.abs(made).max())):
+    if cut and float(np.abs(made - output).max()) > 1e-4 * (1 + float(np.abs(made).max())):
         return np.zeros((len(weights), weights.shape[-1])), 0.0
     lengths, miss = np.zeros((len(weights), weights.shape[-1])), 0.0
     for head, alphas in enumerate(weights[:, row]):
@@ -90,20 +92,26 @@ def _row_of_vectors(
         vectors = [part @ (alpha * value) for alpha, value in zip(alphas, values[head], strict=True)]
         passed_on = part @ heads[head, row]
         distance = float(np.abs(np.sum(vectors, axis=0) - passed_on).max())
-        if replaced and distance > 1e-4 * (1 + float(np.abs(passed_on).max())):
+        if head in put and distance > 1e-4 * (1 + float(np.abs(passed_on).max())):
             continue
         miss = max(miss, distance)
         lengths[head] = [math.sqrt(math.fsum(vector * vector)) for vector in vectors]
     return lengths, miss
 
 
-def _replaces(spec: Intervention, address: Address) -> bool:
-    """Whether a switch may put something else in place of what heads of this block pass on."""
+def _replaced(spec: Intervention, address: Address, n_heads: int) -> tuple[frozenset[int], bool]:
+    """The heads of this block whose context a switch may replace, and whether it may replace the block's output."""
     where = spec.site if isinstance(spec, Copied) else spec
     if not isinstance(spec, HeadsOff | HeadsMean | BlockOff | Copied):
-        return False
-    passed_on = not isinstance(spec, Copied) or spec.site.tensor in ("heads", "output")
-    return passed_on and (where.stack, where.layer, where.block) == (address.stack, address.layer, address.block)  # type: ignore[union-attr]
+        return frozenset(), False
+    if (where.stack, where.layer, where.block) != (address.stack, address.layer, address.block):  # type: ignore[union-attr]
+        return frozenset(), False
+    match spec:
+        case HeadsOff() | HeadsMean():
+            return frozenset(spec.heads), False
+        case Copied(site=site, head=head) if site.tensor == "heads":
+            return frozenset(range(n_heads) if head is None else (head,)), False
+    return frozenset(), isinstance(spec, BlockOff) or spec.site.tensor == "output"
 
 
 def prove_rollout(shown: Float[ndarray, "query key"], again: Float[ndarray, "query key"], layers: str) -> Proof:
