@@ -23,6 +23,10 @@ CUT = {"words": "merged", "specials": "renormalised", "threshold": "0.1"}
         ("bertviz", {"specials": "hidden"}),
         ("bertviz-model", {"words": "merged", "switch": "mean:decoder.1.cross:0"}),
         ("bertviz-neuron", {"kind": "decoder_self", "cell": "2,1"}),
+        (
+            "bertviz-neuron",
+            {"switch": ["row:decoder.1.cross.0:1:2", "mean:decoder.1.cross:1", "off:decoder.0.cross:0"]},
+        ),
     ],
     ids=str,
 )

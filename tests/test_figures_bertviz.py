@@ -137,6 +137,16 @@ def test_heads_that_are_off_are_handed_over_and_named(view):
     assert "Grey:" not in view(shown()).html
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_heads_at_their_mean_are_grey_too_and_not_called_off(view):
+    drawn = view(shown(off=frozenset({(1, 0)}), at_mean=frozenset({(0, 1)})))
+    assert drawn.parameters()["off"] == [[0, 1], [1, 0]]
+    off, at_mean = drawn.html.split("Grey: ")[1:]
+    assert "switched off" in off and "head 1 · 0)" in off
+    assert "at its mean" in at_mean and "head 0 · 1)" in at_mean
+    assert "Grey: switched off" not in view(shown(at_mean=frozenset({(0, 1)}))).html
+
+
 def test_no_head_has_the_colour_of_one_that_is_off():
     found = head_view(shown()).parameters()
     for colour in found["colours"]:

@@ -12,10 +12,14 @@ from pages.common.picture_data import Source, all_heads
 from pages.common.picture_loading import get_vectors
 from pages.common.picture_rollout import CannotDraw
 from transformer.analysis.vectors import Vectors
+from transformer.attention_edits import CellOff, RowSet
 from transformer.figures.bertviz import Shown, View, head_view, model_view, neuron_view
+from transformer.lab import KIND_SITES
 
 FRAME = "bertviz-frame"
 """The key of the container with the drawing."""
+_ROUNDING = 1e-4
+"""A smaller difference of a weight is not a switch's."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,7 @@ def show_bertviz(source: Source, *, dark: bool) -> Framed | None:
         st.markdown(str(reason))
         return None
     if source.view.picture == "bertviz-neuron":
-        attention = source.attention
-        framed = _neuron(source, _shown(source, attention.weights, attention.queries, attention.keys), dark)
+        framed = _neuron(source, dark)
     else:
         if said:
             st.caption(" ".join(said))
@@ -60,21 +63,26 @@ def is_causal(source: Source) -> bool:
 
 
 def _shown(
-    source: Source, weights: Float[ndarray, "layer head row column"], rows: Sequence[str], columns: Sequence[str]
+    source: Source,
+    weights: Float[ndarray, "layer head row column"],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    said: str = "",
 ) -> Shown:
-    return Shown(weights, rows, columns, layer=source.layer, head=source.head, off=source.off)
+    off, at_mean = source.heads_off, source.off - source.heads_off
+    return Shown(weights, rows, columns, layer=source.layer, head=source.head, off=off, at_mean=at_mean, said=said)
 
 
-def _neuron(source: Source, shown: Shown, dark: bool) -> Framed:
-    vectors = get_vectors(source.lab, source.inspection, source.view.kind)
+def _neuron(source: Source, dark: bool) -> Framed:
+    attention, vectors = source.attention, get_vectors(source.lab, source.inspection, source.view.kind)
     row, causal = first_row(source), is_causal(source)
-    _say_what_differs(source)
+    _say_what_is_ignored(source)
+    said = " ".join(what_differs(source, vectors))
+    shown = _shown(source, attention.weights, attention.queries, attention.keys, said)
     return Framed(neuron_view(shown, vectors.q, vectors.k, row=row, causal=causal, dark=dark), shown, vectors)
 
 
-def _say_what_differs(source: Source) -> None:
-    """Where the scores that the neuron view computes from q and k are not those of the pass."""
-    config = source.lab.model.config
+def _say_what_is_ignored(source: Source) -> None:
     view = source.view
     ignored = [
         *["words are not merged"] * view.words,
@@ -86,7 +94,43 @@ def _say_what_differs(source: Source) -> None:
             f"Here {', '.join(ignored)}: a query and a key belong to one token of the pass, a merged word has none, "
             "and the softmax is over all keys, so that leaving some out would draw one that was never computed."
         )
-    if not config.scale_scores:
-        st.caption("This model does not divide q · k by √d: its own scores are √d times those drawn here.")
-    if config.positions == "alibi" and source.view.kind != "cross":
-        st.caption("ALiBi lowers a score by the distance after q · k, which is not drawn here; the softmax has it.")
+
+
+def what_differs(source: Source, vectors: Vectors) -> tuple[str, ...]:
+    """Where what the neuron view draws under "Softmax", the weights of the pass, is not the softmax of the scores that
+    it computes from q and k."""
+    config, kind, attention = source.lab.model.config, source.view.kind, source.attention
+    specs = [s for s in source.inspection.interventions if isinstance(s, RowSet | CellOff)]
+    specs = [s for s in specs if (s.stack, s.block) == KIND_SITES[kind] and s.query < len(attention.queries)]
+    closed = [
+        f"{s.layer} · {s.query} · {s.key}"
+        for s in specs
+        if isinstance(s, CellOff) and s.key < (s.query + 1 if is_causal(source) else len(attention.keys))
+    ]
+    rows = [s for s in specs if isinstance(s, RowSet)]
+    overwritten = [f"{s.layer} · {s.head} · {s.query}" for s in rows if _is_overwritten(source, vectors, s)]
+    said = {
+        "This model does not divide q · k by √d: its own scores are √d times those drawn here.": (
+            not config.scale_scores
+        ),
+        "ALiBi lowers a score by the distance after q · k, which is not drawn here; the softmax has it.": (
+            config.positions == "alibi" and kind != "cross"
+        ),
+        "A switch overwrote rows of weights: what stands under Softmax there is what it put, whatever q · k is "
+        f"(layer · head · query {', '.join(overwritten)}).": bool(overwritten),
+        "Under Softmax a key that a switch forbids has 0, whatever q · k is "
+        f"(layer · query · key {', '.join(closed)}).": bool(closed),
+    }
+    return tuple(sentence for sentence, holds in said.items() if holds)
+
+
+def _is_overwritten(source: Source, vectors: Vectors, spec: RowSet) -> bool:
+    """Whether a row of weights is another than the softmax of its scores: one over a single key never is."""
+    q, k = vectors.q[spec.layer, spec.head, spec.query], vectors.k[spec.layer, spec.head]
+    allowed = source.attention.mask[spec.layer, spec.query]
+    if not allowed.any():
+        return False
+    scores = (k @ q)[allowed].astype(np.float64) / (np.sqrt(len(q)) if source.lab.model.config.scale_scores else 1)
+    softmax = np.exp(scores - scores.max())
+    row = source.attention.weights[spec.layer, spec.head, spec.query][allowed]
+    return bool(np.abs(softmax / softmax.sum() - row).max() > _ROUNDING)

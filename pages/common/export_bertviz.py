@@ -32,8 +32,8 @@ def python_of(scene: Scene, source: Source, framed: Framed) -> str:
     labels, steps, vectors = "attention.queries, attention.keys", ["numbers = attention.weights"], []
     given = "shown"
     if framed.vectors is None:
-        more, wanted = _cut(source)
-        steps, imports = [*steps, *more], [*imports, *wanted]
+        cut, wanted = _cut(source)
+        steps, imports = [*steps, *cut], [*imports, *wanted]
         if view.words or view.specials != "shown":
             labels = "rows, columns"
             steps += [f"rows = {list(framed.shown.queries)!r}", f"columns = {list(framed.shown.keys)!r}"]
@@ -44,14 +44,20 @@ def python_of(scene: Scene, source: Source, framed: Framed) -> str:
             f"vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, {stack!r}, {block!r})",
         ]
         given = f"shown, vectors.q, vectors.k, row={first_row(source)!r}, causal={is_causal(source)!r}"
-    off = f", off=frozenset({sorted(framed.shown.off)!r})" * bool(framed.shown.off)
+    shown = framed.shown
+    more = [
+        f"{name}=frozenset({sorted(heads)!r})"
+        for name, heads in (("off", shown.off), ("at_mean", shown.at_mean))
+        if heads
+    ]
+    more += [f"said={shown.said!r}"] * bool(shown.said)
     return "\n".join(
         [
             *opening_lines(scene, imports),
             f"attention = seen.{view.kind}",
             *steps,
             *vectors,
-            f"shown = Shown(numbers, {labels}, layer={source.layer}, head={source.head}{off})",
+            f"shown = Shown({', '.join(['numbers', labels, f'layer={source.layer}', f'head={source.head}', *more])})",
             f"figure = {builder}({given})",
         ]
     )

@@ -40,7 +40,9 @@ class Shown:
     """The layer that is shown first, or alone."""
     head: int = 0
     off: frozenset[tuple[int, int]] = frozenset()
-    """(layer, head) of the heads of which nothing goes any further: drawn in grey."""
+    """(layer, head) of the heads that are switched off: drawn in grey."""
+    at_mean: frozenset[tuple[int, int]] = frozenset()
+    """Likewise of those at their mean over the validation set."""
     said: str = ""
 
     def limited(self, n_tokens: int) -> "Shown":
@@ -53,7 +55,7 @@ class Shown:
             weights=self.weights[:, :, :n_tokens, :n_tokens],
             queries=self.queries[:n_tokens],
             keys=self.keys[:n_tokens],
-            said=f"Shown: the first {n_tokens} of {longest} tokens. {self.said}",
+            said=f"Shown: the first {n_tokens} of {longest} tokens. {self.said}".strip(),
         )
 
     def within(self, lines: int, n_heads: int) -> "Shown":
@@ -66,7 +68,7 @@ class Shown:
         """All layers, or the chosen one where they would be too much, and a sentence that says so."""
         if numbers <= MAX_NUMBERS:
             return list(range(len(self.weights))), ""
-        return [self.layer], f"Only layer {self.layer}, for the size of it: another one is chosen above. "
+        return [self.layer], f"Only layer {self.layer}, for the size of it: another one is chosen above."
 
     def attention(self, layers: Sequence[int]) -> dict[str, Any]:
         """What bertviz's script reads of these layers. Weights are rounded to four decimals."""
@@ -80,7 +82,7 @@ class Shown:
     def paints(self, dark: bool) -> dict[str, Any]:
         """The colours of heads, and which of them are grey."""
         return {
-            "off": sorted([layer, head] for layer, head in self.off),
+            "off": sorted([layer, head] for layer, head in self.off | self.at_mean),
             "grey": theme.palette(dark).quiet,
             "colours": _HEAD_COLOURS,
         }
@@ -91,10 +93,13 @@ class Shown:
         longest = max(len(readable(token)) for token in (*self.queries, *self.keys))
         return max(110, round(16 + _CHARACTER_WIDTH * longest))
 
-    @property
-    def off_said(self) -> str:
-        named = ", ".join(f"{layer} · {head}" for layer, head in sorted(self.off))
-        return f"Grey: switched off, so nothing of it goes any further (layer · head {named}). " * bool(self.off)
+    def notice(self, legend: str, first: str = "") -> str:
+        """All that is said above a drawing: what is left out of it, what is grey in it, and how to use it."""
+        grey = (
+            _grey("switched off, so nothing of it goes any further", self.off),
+            _grey("at its mean over the validation set, so what it looks at goes no further", self.at_mean),
+        )
+        return " ".join(filter(None, (first, self.said, *grey, legend)))
 
 
 @dataclass(frozen=True)
@@ -119,3 +124,8 @@ class View:
 def rounded(values: ndarray) -> list:
     """Nested lists of four decimals; what is no number becomes 0."""
     return np.nan_to_num(values.astype(float)).round(4).tolist()
+
+
+def _grey(why: str, heads: frozenset[tuple[int, int]]) -> str:
+    named = ", ".join(f"{layer} · {head}" for layer, head in sorted(heads))
+    return f"Grey: {why} (layer · head {named})." * bool(heads)

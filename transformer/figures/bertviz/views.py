@@ -58,7 +58,7 @@ def head_view(shown: Shown, *, alone: int | None = None, dark: bool = False) -> 
         },
         keys="head_keys.js",
         body='<label>Layer <select id="layer"></select></label>',
-        notice=f"{said}{shown.said}{shown.off_said}{_HEAD_LEGEND}",
+        notice=shown.notice(_HEAD_LEGEND, said),
         dark=dark,
         style=f"svg {{ min-width: {2 * shown.column + 115}px; }}",
     )
@@ -99,7 +99,7 @@ def model_view(shown: Shown, *, dark: bool = False) -> View:
         },
         keys="model_keys.js",
         body="",
-        notice=f"{shown.said}{shown.off_said}{_MODEL_LEGEND}",
+        notice=shown.notice(_MODEL_LEGEND),
         dark=dark,
     )
     needed = max(n_layers * (longest * box + 10) + 38, longest * 18 + 55)
@@ -163,7 +163,7 @@ def neuron_view(
         },
         keys="neuron_keys.js",
         body=('<label>Layer <select id="layer"></select></label> <label>Head <select id="att_head"></select></label>'),
-        notice=f"{said}{shown.said}{shown.off_said}{_NEURON_LEGEND}",
+        notice=shown.notice(_NEURON_LEGEND, said),
         dark=dark,
         style=f"svg {{ min-width: {3 * _NARROWEST + fixed}px; }}",
     )
