@@ -46,7 +46,10 @@ def test_words_never_seen_in_a_reference():
     shown = said(checked(at.text_input(key="reference").set_value(typed).run()))
     unknown = load(REVERSE).unknown(typed)
     assert any("*" in word or "<" in word for word in unknown)
-    assert plain(f"This reference cannot be followed: {unseen_plainly(unknown)}") in shown and r"\\" not in shown
+    assert (
+        plain(f"This reference cannot be followed: {unseen_plainly(load(REVERSE).tokenizer, typed)}") in shown
+        and r"\\" not in shown
+    )
 
 
 def test_the_token_that_cannot_be_replaced():

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
 
+from pages.common.wording import plain
+from transformer.analysis.vectors import Vectors
 from transformer.inspection import AttentionShift
 from transformer.lab import Lab
 
@@ -42,9 +44,9 @@ PAGES = [
     ("attention", ["proof-picture"], {"show": "rollout", "layer": "0", "switch": "off:decoder.0.cross:0,1"}, 4),
     ("attention", ["proof-picture"], {"combine": "max", "over": "0,2", "specials": "renormalised"}, 4),
     ("attention", ["proof-picture", "proof-output"], {"picture": "bertviz-neuron"}, 3 + 3 + 1),
-    ("attention", ["proofs", "proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 8 + 4),
+    ("attention", ["proofs", "proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 8 + 5),
     ("attention", ["proof-picture", "proof-cell"], {"switch": [*SWITCHES, "mask:causal"], "cell": "1,1"}, 4 + 10),
-    ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 8 + 4),
+    ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 8 + 5),
     ("masks", ["proof-batch", "proof-masks", "proof-leak"], {"kind": "decoder_self"}, 1 + 2 + 5),
     ("masks", ["proof-batch", "proof-masks", "proof-leak"], {"switch": ["mask:padding", "mask:causal"]}, 1 + 2 + 8),
     ("positions", ["proof-tables", "proof-dimensions"], {"section": "table"}, None),
@@ -55,7 +57,7 @@ PAGES = [
         "positions",
         ["proof-compared", "proof-difference"],
         {"switch": "positions:encoder:remove", "section": "break"},
-        12,
+        13,
     ),
     ("decoder_steps", ["proof-road", "proof-step", "proof-cross", "proof-self"], {"step": "2"}, 1 + 2 + 3 + 3),
     ("decoder_steps", ["proof-road", "proof-step", "proof-self"], {"step": "2", "switch": SWITCHES}, 1 + 2 + 3),
@@ -111,6 +113,21 @@ def test_a_corrupted_weight_turns_the_checks_red(own_models, monkeypatch):
     assert said.count(":red[**The weights are softmax") == 2 and "**0.0100**" in said
 
 
+@pytest.mark.parametrize("switch", [[], SWITCHES])
+def test_one_wrong_contribution_turns_its_check_red(switch, untrained_models, monkeypatch):
+    honest = Vectors.contributions
+
+    def contributions(self, weights):
+        norms = honest(self, weights).copy()
+        norms[0, 2, 1, 0] += np.float32(1e-3)
+        return norms
+
+    monkeypatch.setattr(Vectors, "contributions", contributions)
+    shown = dict(model=PRONOUNS, text=WIDE, kind="cross", layer="0", show="norms", combine="mean", switch=switch)
+    at = proved("attention", "proof-picture", **shown)
+    assert verdicts(at)[1] == 1 and ":red[**Each cell is the length of" in texts(at)
+
+
 def test_a_wrong_average_on_home_turns_its_check_red(own_models, monkeypatch):
     monkeypatch.setattr("transformer.analysis.effects.head_average", lambda weights, layer: weights[layer].max(axis=0))
     at = proved("home", "proof-home", model=PRONOUNS, text=CLASSIC)
@@ -129,7 +146,21 @@ def test_a_corrupted_difference_turns_its_check_red(own_models, monkeypatch):
 
     monkeypatch.setattr(Lab, "attention_shift", attention_shift)
     at = proved("attention", "proof-difference", model=PRONOUNS, text=WIDE, switch=SWITCHES)
-    assert "**2 of 4 checks fail.**" in texts(at) and verdicts(at) == (2, 2)
+    assert "**2 of 5 checks fail.**" in texts(at) and verdicts(at) == (3, 2)
+
+
+def test_a_head_of_another_kind_that_did_not_move_most_turns_the_check_of_the_difference_red(own_models, monkeypatch):
+    honest = AttentionShift.largest
+    monkeypatch.setattr(AttentionShift, "largest", lambda shift: honest(shift)[1:])
+    at = proved("attention", "proof-difference", model=PRONOUNS, text=WIDE, kind="encoder_self", switch=SWITCHES)
+    kind, place = at.button(key="most-moved").label.partition(": ")[2].split(", ", 1)
+    assert kind != "encoder self-attention" and verdicts(at) == (4, 1)
+    assert f":red[**{plain(kind.capitalize())}, {place} moved most.**]" in texts(at)
+
+
+def test_where_no_head_moved_that_is_proved(untrained_models):
+    at = proved("attention", "proof-difference", model=PRONOUNS, text=WIDE, switch="mask:padding")
+    assert verdicts(at) == (5, 0) and "**No weight of any head moved, but for rounding.**" in texts(at)
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])

@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from page_models import CLASSIC, PRONOUNS, open_page, texts
 
 from pages.common.switch_reach import idle_notes
-from pages.common.wording import NEGLIGIBLE, change, effect, left_out, plain, switch_label
+from pages.common.wording import NEGLIGIBLE, change, effect, left_out, plain, switch_label, unseen, unseen_plainly
 from transformer.interventions import parse_intervention
 from transformer.lab import load
+from transformer.token_ids import SPECIALS
+from transformer.tokenizer import train_tokenizer
+from transformer.two_sided_tokenizer import SOURCE_FILE, TARGET_FILE, read_two_sided
 
 _DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
 probabilities = st.floats(1e-9, 1.0)
@@ -27,6 +30,26 @@ def read(shown: str) -> Decimal:
 def output(length: int, *switches: str) -> Any:
     """What is asked of an output of this many steps."""
     return SimpleNamespace(target_ids=range(length), interventions=list(map(parse_intervention, switches)))
+
+
+SENTENCES = [f"the {noun} is {adjective}" for noun in ("cat", "dog", "train") for adjective in ("small", "late", "red")]
+
+
+@pytest.mark.parametrize("kind", ["words", "char", "bpe", "unigram", "two-sided"])
+def test_of_a_word_that_was_never_seen_it_is_said_what_the_model_reads_there(kind, tmp_path):
+    learned = train_tokenizer("unigram" if kind == "two-sided" else kind, SENTENCES)
+    if kind == "two-sided":  # as in Marian checkpoints: pieces of bytes have no entry
+        for name in (SOURCE_FILE, TARGET_FILE):
+            (tmp_path / name).write_bytes(learned.model)
+        known = [piece for piece in learned.vocabulary()[len(SPECIALS) :] if not piece.startswith("<0x")]
+        learned = read_two_sided(tmp_path / SOURCE_FILE, tmp_path / TARGET_FILE, [*SPECIALS, *known])
+    for text in ("the cat is 猫", "猫 it 犬"):
+        read = set(learned.pieces(text))
+        said = unseen_plainly(learned, text)
+        assert ("<unk>" in said) == ("<unk>" in read) == (kind not in ("bpe", "unigram"))
+        assert ("bare bytes" in said) == any(piece.startswith("<0x") for piece in read) == (kind in ("bpe", "unigram"))
+        assert "“猫”" in said and plain("<unk>") in unseen(learned, text) + plain("<unk>") * ("bytes" in said)
+    assert unseen(learned, "the cat is red") == unseen_plainly(learned, "the cat is red") == ""
 
 
 @given(probabilities, probabilities)

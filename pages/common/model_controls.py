@@ -41,9 +41,8 @@ def frame(question: str, own: Mapping[str, str] | None = None) -> Scene:
     say(*problems("model", "text"))
     if said := wording.built_without(lab.model.config):
         st.caption(f":material/build: {wording.plain(said)}")
-    unseen_words = lab.unknown(memory.view.text)
-    if unseen_words:
-        st.markdown(wording.unseen(unseen_words))
+    if said := wording.unseen(lab.tokenizer, memory.view.text):
+        st.markdown(said)
     write_url()
     return Scene(memory.view, lab, loading.unseen_tokens(lab, memory.view.text))
 

@@ -211,10 +211,10 @@ def go_on_with(scene: Scene, walk: Walk, token: int) -> None:
 
 def _begin_with(scene: Scene, text: str) -> None:
     ids, longest = scene.lab.tokenizer.encode_target(text.strip()), scene.lab.model.config.max_length
-    unknown = scene.lab.unknown(text)
+    unseen = wording.unseen_plainly(scene.lab.tokenizer, text)
     change()
-    if unknown:
-        complain(f"{wording.unseen_plainly(unknown)} Such a beginning cannot be forced.")
+    if unseen:
+        complain(f"{unseen} Such a beginning cannot be forced.")
     elif len(ids) > longest - 1:
         complain(
             f"That beginning has {len(ids)} tokens; {scene.lab.name} writes at most {longest}, its end mark included."

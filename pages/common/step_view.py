@@ -73,9 +73,8 @@ def ask_reference(scene: Scene, chosen: Choices) -> None:
         key="reference",
         placeholder=gold.target if gold else "how it should read, to see where its token ranks",
     )
-    strange = scene.lab.unknown(_reference_text(scene, chosen))
-    if strange:
-        say(f"This reference cannot be followed: {wording.unseen_plainly(strange)}")
+    if unseen := wording.unseen_plainly(scene.lab.tokenizer, _reference_text(scene, chosen)):
+        say(f"This reference cannot be followed: {unseen}")
 
 
 def choose_reference(scene: Scene, walk: Walk, chosen: Choices) -> None:

@@ -51,7 +51,7 @@ def choose_sides(scene: Scene, chosen: Choices) -> Pair | None:
     say(*first.left_out, *second.left_out)
     strange = second.lab.unknown(text)
     if strange and strange != scene.lab.unknown(scene.view.text):
-        st.markdown(f"{wording.plain(second.name)}: {wording.unseen(strange)}")
+        st.markdown(f"{wording.plain(second.name)}: {wording.unseen(second.lab.tokenizer, text)}")
     return Pair(first, second, chosen.two, align(first.seen.target_tokens, second.seen.target_tokens))
 
 

@@ -15,6 +15,7 @@ from transformer.lab import Comparison, Inspection
 from transformer.pairs import Pair, words
 from transformer.position_edits import PositionsChanged
 from transformer.taps import Site
+from transformer.tokenizer import UNK, Tokenizer
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>$:])")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -224,20 +225,29 @@ def built_without(config: ModelConfig) -> str:
     return f"This model was trained with parts missing: {'; '.join(missing)}." if missing else ""
 
 
-def unseen(strange: Sequence[str]) -> str:
-    """What to say of words that the model never saw."""
-    return _unseen(strange, [f"*{plain(word[:30])}*" for word in strange[:8]], plain("<unk>")) if strange else ""
+def unseen(tokenizer: Tokenizer, text: str) -> str:
+    """What to say of the words of a text that the model does not know, and what it reads there; else nothing."""
+    strange = tokenizer.unknown(text)
+    return _unseen(tokenizer, text, strange, [f"*{plain(word[:30])}*" for word in strange[:8]], plain("<unk>"))
 
 
-def unseen_plainly(strange: Sequence[str]) -> str:
+def unseen_plainly(tokenizer: Tokenizer, text: str) -> str:
     """The same as plain text."""
-    return _unseen(strange, [f"“{word[:30]}”" for word in strange[:8]], "<unk>") if strange else ""
+    strange = tokenizer.unknown(text)
+    return _unseen(tokenizer, text, strange, [f"“{word[:30]}”" for word in strange[:8]], "<unk>")
 
 
-def _unseen(strange: Sequence[str], listed: Sequence[str], unknown: str) -> str:
-    verb = "was" if len(strange) == 1 else "were"
+def _unseen(tokenizer: Tokenizer, text: str, strange: Sequence[str], listed: Sequence[str], unknown: str) -> str:
+    if not strange:
+        return ""
+    one = len(strange) == 1
     all_ = ", ".join(listed) + (" …" if len(strange) > len(listed) else "")
-    return f"{all_} {verb} never seen in training: the model reads {unknown} or bare bytes there, something unknown."
+    if tokenizer.kind == "words":
+        verb = "was" if one else "were"
+        return f"{all_} {verb} never seen in training: the model reads {unknown} there, something unknown."
+    # A tokenizer with byte pieces spells what it has no piece for, and needs no <unk>.
+    read = f"{unknown} there, something unknown" if UNK in tokenizer.encode(text) else "bare bytes there"
+    return f"{all_} hold{'s' * one} what this model has no token for: it reads {read}."
 
 
 def effect(comparison: Comparison) -> tuple[str, str]:

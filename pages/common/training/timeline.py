@@ -124,8 +124,8 @@ def _show(run: Run, found: Sequence[Snapshot]) -> None:
             reel = show_reel(run.id, _text(run))
             advance(reel, run, found, budget_s=budget_s)
     say(*now.problems)
-    if strange := load_tokenizer(run.folder).unknown(reel.text):
-        st.markdown(wording.unseen(strange))
+    if said := wording.unseen(load_tokenizer(run.folder), reel.text):
+        st.markdown(said)
     frames = reel.frames(found)
     if not frames:
         say(*dict.fromkeys(f"{_sentence(text)}" for text in reel.broken.values()))
