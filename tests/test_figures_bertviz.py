@@ -141,6 +141,7 @@ def test_heads_that_are_off_are_handed_over_and_named(view):
 def test_heads_at_their_mean_are_grey_too_and_not_called_off(view):
     drawn = view(shown(off=frozenset({(1, 0)}), at_mean=frozenset({(0, 1)})))
     assert drawn.parameters()["off"] == [[0, 1], [1, 0]]
+    assert drawn.parameters()["at_mean"] == [[0, 1]]
     off, at_mean = drawn.html.split("Grey: ")[1:]
     assert "switched off" in off and "head 1 · 0)" in off
     assert "at its mean" in at_mean and "head 0 · 1)" in at_mean

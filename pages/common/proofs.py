@@ -10,10 +10,11 @@ from jaxtyping import Float
 from pages.common import loading, wording
 from pages.common.scene import Scene
 from transformer.analysis.cell_proofs import prove_cell
-from transformer.analysis.comparison_proofs import prove_outputs
+from transformer.analysis.comparison_proofs import prove_most_moved, prove_outputs
 from transformer.analysis.figure_proofs import prove_comparison, prove_distribution, prove_output
 from transformer.analysis.proofs import Proof, agree
 from transformer.analysis.weight_proofs import prove_weights
+from transformer.figures.theme import KIND_NAMES
 from transformer.inspection import KIND_SITES, AttentionKind, Comparison, Inspection
 from transformer.lab import Lab
 from transformer.taps import Address
@@ -126,7 +127,8 @@ def prove_compared(scene: Scene, comparison: Comparison) -> None:
 
 
 def prove_difference(scene: Scene) -> None:
-    """Of the difference of a head's attention: each side is read again, without recording anything else."""
+    """Of the difference of a head's attention: each side is read again, without recording anything else; and of the
+    head that moved most."""
 
     def run() -> Iterable[Proof]:
         lab, kind = scene.lab, scene.view.kind
@@ -152,6 +154,10 @@ def prove_difference(scene: Scene) -> None:
             again = lab.attention_on(comparison.before, switches)[kind].weights
             how = "the original output read again"
             yield agree(f"What is called {name} is that pass's attention", found.weights, again, 0, how)
+        moved, most, layer, head = shift.largest()[0]
+        claim = f"{KIND_NAMES[most]}, layer {layer}, head {head} moved most"
+        claim = claim if moved >= wording.NEGLIGIBLE else "No weight of any head moved, but for rounding"
+        yield prove_most_moved(lab.model, comparison, shift, claim)
 
     badge(run, key="proof-difference")
 

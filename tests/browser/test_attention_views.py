@@ -46,11 +46,12 @@ def test_the_head_view_draws(page: Page, server: Server, kind: str):
 
 
 def test_the_model_view_draws_every_head_and_enlarges_one(page: Page, server: Server):
-    open_picture(page, server, picture="bertviz-model", switch="off:decoder.1.cross:2")
+    open_picture(page, server, picture="bertviz-model", switch=["off:decoder.1.cross:2", "mean:decoder.1.cross:3"])
     drawn = page.frame_locator("iframe")
     expect(drawn.locator(".attn_background")).to_have_count(8)
     off = drawn.locator("g:has(> #attn_background_1_2) line").first
     expect(off).to_have_attribute("stroke", "#686b73")
+    expect(drawn.get_by_role("button", name="layer 1, head 3, at its mean")).to_have_count(1)
     heads = drawn.get_by_role("button", name="layer 1, head 2, switched off")
     heads.focus()
     heads.press("Enter")

@@ -1,4 +1,4 @@
-"""Proofs of what stands side by side: two outputs, and the heads of two models brought together.
+"""Proofs of what stands side by side: two outputs, their attention, and the heads of two models brought together.
 
 Each is computed again by another algorithm than the one that drew it.
 """
@@ -13,8 +13,9 @@ from numpy import ndarray
 from transformer.analysis.figure_proofs import slow_log_probs
 from transformer.analysis.matching import Matching, Read
 from transformer.analysis.proofs import Proof, agree
+from transformer.analysis.weight_proofs import TOLERANCE, recomputed_weights
 from transformer.edits import Aligned
-from transformer.inspection import Comparison
+from transformer.inspection import KIND_SITES, AttentionShift, Comparison
 from transformer.model import Transformer
 
 _LESS = 1e-12
@@ -49,6 +50,21 @@ def prove_alignment(claim: str, a: Sequence[object], b: Sequence[object], aligne
     differ = sum(i is None or j is None or a[i] != b[j] for i, j in aligned)
     how = "edits counted again from the beginning, row by row as in Wagner and Fischer (1974); difference"
     return agree(claim, differ, n_edits(a, b), 0.0, how)
+
+
+def prove_most_moved(model: Transformer, shown: Comparison, shift: AttentionShift, claim: str) -> Proof:
+    """That no weight of another head moved more than one of the head that `shift` names first, and by how much."""
+    (said, *named), *_ = shift.largest()
+    forced, moved = dict(enumerate(shown.before.target_ids)), {}
+    for kind, (stack, block) in KIND_SITES.items():
+        old, new = (
+            recomputed_weights(model, seen.source_ids, seen.interventions, forced, stack=stack, block=block)
+            for seen in (shown.before, shown.after)
+        )
+        moved |= {(kind, *at): float(np.abs(new[at] - old[at]).max()) for at in np.ndindex(old.shape[:2])}
+    own = moved[tuple(named)]
+    how = f"the weights of all {len(moved)} heads computed again, before and after; how far the largest move is off"
+    return Proof(claim, max(abs(own - said), max(moved.values()) - own), 2 * TOLERANCE, how)
 
 
 def n_edits(a: Sequence[object], b: Sequence[object]) -> int:

@@ -1,9 +1,11 @@
 // bertviz draws for the mouse alone. This gives every small picture a place in the tab order and Enter, and draws what
-// is switched off in grey.
+// is switched off, or at its mean, in grey.
 (() => {
-  const { off, grey } = window.bertviz_params;
+  const { off, at_mean: atMean, grey } = window.bertviz_params;
   const drawing = document.getElementById("vis");
-  const isOff = (layer, head) => off.some(([a, b]) => a === layer && b === head);
+  const isAmong = (heads, layer, head) => heads.some(([a, b]) => a === layer && b === head);
+  const isOff = (layer, head) => isAmong(off, layer, head);
+  const state = (layer, head) => (isAmong(atMean, layer, head) ? ", at its mean" : isOff(layer, head) ? ", switched off" : "");
   const backgrounds = [...drawing.querySelectorAll(".attn_background")];
   backgrounds.forEach((background, index) => {
     const [layer, head] = background.id.split("_").slice(-2).map(Number);
@@ -11,7 +13,7 @@
     const region = picture.lastElementChild;
     region.setAttribute("tabindex", index ? "-1" : "0");
     region.setAttribute("role", "button");
-    region.setAttribute("aria-label", `layer ${layer}, head ${head}${isOff(layer, head) ? ", switched off" : ""}`);
+    region.setAttribute("aria-label", `layer ${layer}, head ${head}${state(layer, head)}`);
     if (isOff(layer, head)) for (const line of picture.querySelectorAll("line")) line.setAttribute("stroke", grey);
     region.onkeydown = (event) => {
       const heads = backgrounds.filter((other) => other.id.split("_").at(-2) === String(layer)).length;

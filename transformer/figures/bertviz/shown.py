@@ -80,9 +80,10 @@ class Shown:
         }
 
     def paints(self, dark: bool) -> dict[str, Any]:
-        """The colours of heads, and which of them are grey."""
+        """The colours of heads, which of them are grey ("off"), and which of these are at their mean."""
         return {
             "off": sorted([layer, head] for layer, head in self.off | self.at_mean),
+            "at_mean": sorted([layer, head] for layer, head in self.at_mean),
             "grey": theme.palette(dark).quiet,
             "colours": _HEAD_COLOURS,
         }
