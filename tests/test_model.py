@@ -1,7 +1,9 @@
 import math
+import subprocess
+import sys
 from dataclasses import replace
-from itertools import pairwise
-from typing import Any
+from itertools import combinations_with_replacement, pairwise
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -9,9 +11,9 @@ from random_models import TINY, ragged_batch, random_ids, random_model
 from torch.nn import functional as F
 
 from transformer import attention
-from transformer.config import PRESETS
+from transformer.config import PRESETS, Activation, ModelConfig, NormPlacement, PositionKind
 from transformer.masks import causal_mask
-from transformer.model import Transformer
+from transformer.model import Transformer, parameter_count
 from transformer.taps import Recorder, chain
 
 NOTHING = Recorder(lambda site: False)  # takes the explicit path and keeps nothing
@@ -118,6 +120,38 @@ def test_every_tie_is_optional(tie_embeddings, tie_output):
     tables = 1 + (not tie_embeddings) + (not tie_output)
     layers = sum(p.numel() for stack in (model.encoder, model.decoder) for p in stack.layers.parameters())
     assert model.n_parameters() == layers + tables * TINY["vocab_size"] * TINY["d_model"]
+
+
+SIZES = dict(vocab_size=23, d_model=16, n_heads=4, d_ff=24, max_length=12, n_encoder_layers=2, n_decoder_layers=3)
+BUILT = [
+    {name: value}
+    for name, values in {
+        "positions": get_args(PositionKind),
+        "norm": get_args(NormPlacement),
+        "activation": get_args(Activation),
+        **dict.fromkeys(("causal_mask", "scale_scores", "residual", "output_bias"), (True, False)),
+        **dict.fromkeys(("tie_embeddings", "tie_output"), (True, False)),
+    }.items()
+    for value in values
+]
+
+
+@pytest.mark.parametrize(("one", "other"), list(combinations_with_replacement(BUILT, 2)))
+def test_parameters_are_counted_without_a_model(one, other):
+    config = ModelConfig(**{**SIZES, **one, **other})
+    assert parameter_count(config) == Transformer(config).n_parameters()
+
+
+def test_counting_the_parameters_of_the_presets_imports_nothing():
+    code = (
+        "import sys; from transformer.config import PRESETS; from transformer.model import parameter_count; "
+        "loaded = set(sys.modules); print(*map(parameter_count, PRESETS.values())); "
+        "print(len(set(sys.modules) - loaded), 'sympy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    with torch.device("meta"):
+        counts = [str(Transformer(config).n_parameters()) for config in PRESETS.values()]
+    assert done.stdout.split() == [*counts, "0", "False"]
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), [(1, 3), (4, 1)])

@@ -1,15 +1,20 @@
 """Train, what a run will take: parameters, memory and a time that was measured here."""
 
 import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict
 
 import pytest
 from page_models import checked, open_page, texts
 from page_runs import button
 from page_train import MEASURED, Measurements, fill, opened, press_train, train_button
 
-from pages.common.training import measuring, timing
+from pages.common.training import costs, measuring, timing
 from pages.common.wording import plain
 from transformer import runs
+from transformer.config import PRESETS, ModelConfig
 
 pytestmark = pytest.mark.usefixtures("room", "measurements")
 
@@ -36,6 +41,24 @@ def test_a_first_visitor_need_not_ask(monkeypatch):
 def test_what_cannot_be_measured_says_why():
     Measurements.found = "none of the 200 pairs fits into max_length (2) tokens"
     assert plain("The time could not be measured: none of the 200 pairs fits") in texts(open_page("train"))
+
+
+def test_a_first_visit_does_not_pay_for_the_meta_device(tmp_path):
+    code = (
+        "import sys; from page_models import open_page, texts; at = open_page('train'); "
+        "print('235,008' in texts(at), 'sympy' in sys.modules)"
+    )
+    places = {"PYTHONPATH": os.pathsep.join(sys.path), "ATTENTION_LAB_RUNS": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | places, capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "False"], done.stderr
+
+
+@pytest.mark.parametrize("options", [{}, {"positions": "rotary"}, {"norm": "none"}, {"activation_dropout": 0.1}])
+def test_a_pass_without_numbers_counts_about_as_much_as_one_with_them(options, monkeypatch):
+    config = ModelConfig(**{**asdict(PRESETS["tiny"]), "vocab_size": 100, **options})
+    counted = costs._kept(config, 8, 30)
+    monkeypatch.setattr(costs, "SMALL", 0)
+    assert costs._kept(config, 8, 30) == pytest.approx(counted, rel=0.2)
 
 
 def test_more_memory_than_there_is_is_said(monkeypatch):

@@ -195,6 +195,20 @@ class Transformer(nn.Module):
             )
 
 
+def parameter_count(config: ModelConfig) -> int:
+    """What `Transformer(config).n_parameters()` would be: nothing is built."""
+    c, d = config, config.d_model
+    attention = 4 * (d * d + d)
+    feed_forward = 2 * d * c.d_ff + c.d_ff + d
+    norm = 0 if c.norm == "none" else 2 * d
+    encoder = c.n_encoder_layers * (attention + feed_forward + 2 * norm)
+    decoder = c.n_decoder_layers * (2 * attention + feed_forward + 3 * norm)
+    final_norms = 2 * norm * (c.norm == "pre")
+    positions = 2 * c.max_length * d * (c.positions == "learned")
+    matrices = 1 + (not c.tie_embeddings) + (not c.tie_output)  # of the vocabulary
+    return encoder + decoder + final_norms + positions + matrices * c.vocab_size * d + c.vocab_size * c.output_bias
+
+
 def _final(norm: nn.Module | None, x: Tensor, stack: Stack, tap: Tap | None) -> Tensor:
     return x if norm is None else Address(stack, block="final").offer(tap, "normed", norm(x))
 

@@ -11,13 +11,14 @@ from pages.common.components.run_curve import Panel, run_curve
 from pages.common.components.run_table import Column
 from pages.common.pictures import is_dark
 from pages.common.training import run_state, timing
-from pages.common.training.data import parameter_count, progress_of
+from pages.common.training.data import progress_of
 from pages.common.training.differences import cell, column_title, differing, is_number
 from pages.common.training.run_away import take_curves_away
 from pages.common.training.run_proofs import drawn, drawn_in_place, prove_curves
 from pages.common.wording import number
 from transformer import runs
 from transformer.figures.curves import EXACT_MATCH_TITLE, LOSS_TITLE, X_TITLES, Against, Curve, overlay_figure
+from transformer.model import parameter_count
 from transformer.run_labels import about
 from transformer.runs import Run
 from transformer.settings import CheckpointError, Settings, list_checkpoints, read_settings

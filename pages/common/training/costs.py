@@ -8,17 +8,19 @@ import streamlit as st
 import torch
 
 from pages.common.training import measuring, timing
-from pages.common.training.data import parameter_count
 from pages.common.training.plans import Plan
 from pages.common.training.text import longer_sides, steps_an_epoch, text_of
 from transformer.config import ModelConfig, TrainConfig
 from transformer.devices import resolve_device
-from transformer.model import Transformer
+from transformer.model import Transformer, parameter_count
 from transformer.rehearsal import Rehearsal
 from transformer.runs import Run
 
 BYTES = 4
 """Of a float32 number: what weights, gradients and Adam's two means are kept in, whatever the precision."""
+SMALL = 4_000_000
+"""Most parameters of a model that is built to count what a pass keeps. The meta device takes no room, and a second when
+it is first used, as it imports hundreds of modules."""
 LOGITS_HELD = 2**21
 """Logits held at a time at most (loss.py makes those of a large batch piece by piece)."""
 
@@ -121,9 +123,9 @@ def _memory(model: ModelConfig, batch_tokens: int, width: int) -> Memory:
 
 
 def _kept(config: ModelConfig, rows: int, width: int) -> int:
-    """Bytes of all tensors that autograd keeps of a forward pass, each storage once, parameters not: counted on a pass
-    without numbers."""
-    with torch.device("meta"):
+    """Bytes of all tensors that autograd keeps of a forward pass, each storage once, parameters not: counted on a pass,
+    of a large model on one without numbers."""
+    with torch.device("cpu" if parameter_count(config) <= SMALL else "meta"):
         model = Transformer(config).train()
         ids = torch.zeros(rows, width, dtype=torch.long)
         mask = torch.ones(rows, width, dtype=torch.bool)

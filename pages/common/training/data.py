@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
-import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from transformer.config import CorpusConfig, ModelConfig
+from transformer.config import CorpusConfig
 from transformer.corpora import Corpus, corpus_tokenizer, load_corpus
 from transformer.figures.curves import Against, Curve
 from transformer.files import last_of, read_rows
-from transformer.model import Transformer
 from transformer.settings import METRICS_FILE, SAMPLES_FILE
 from transformer.tokenizer import Tokenizer
 
@@ -88,13 +86,6 @@ def corpus_of(name: str) -> tuple[Corpus, Tokenizer]:
     config = CorpusConfig(name=name)
     corpus = load_corpus(config)
     return corpus, corpus_tokenizer(corpus, config)
-
-
-@st.cache_data(max_entries=256, show_spinner=False)
-def parameter_count(config: ModelConfig) -> int:
-    """Trained numbers of a model of these sizes; nothing is allocated."""
-    with torch.device("meta"):
-        return Transformer(config).n_parameters()
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
