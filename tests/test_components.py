@@ -85,10 +85,37 @@ def test_the_grid_shades_each_cell_by_its_weight() -> None:
     absolute, relative = mounted(draw_grid)
     weights = np.linspace(0, 1, 2 * 3 * 2 * 4, dtype=np.float32).reshape(2, 3, 2, 4)
     levels = unpacked(absolute["weights"], np.uint8, weights.shape)
+    weights[..., 1] = 0  # masked
     assert np.abs(levels / 255 - weights).max() <= 0.5 / 255 + 1e-6
     assert (unpacked(relative["weights"], np.uint8, weights.shape).max(axis=(2, 3)) == 255).all()
     assert unpacked(absolute["mask"], np.uint8, (2, 2, 4)).tolist() == [[[1, 0, 1, 1]] * 2] * 2
     assert relative["mask"] is None
+
+
+def draw_large_grid() -> None:
+    import numpy as np
+
+    from pages.common.components import head_grid
+
+    weights, mask = np.zeros((1, 1, 150, 40), np.float32), np.ones((1, 150, 40), dtype=bool)
+    weights[0, 0, np.arange(150), np.arange(150) % 40] = 1
+    weights[0, 0, 0], mask[0, 0, 1:], mask[0, 50:60] = 0.5, False, False
+    head_grid(weights, kind="cross", selected=(0, 0), mask=mask, key="large")
+
+
+def test_a_pixel_of_a_long_sentences_grid_is_the_largest_allowed_weight_of_its_patch() -> None:
+    """Two or three rows to a pixel: what is one token wide is not lost, and what no row may see stays masked."""
+    (data,) = mounted(draw_large_grid)
+    assert data["shape"] == [1, 1, 64, 40] and data["aspect"] == 40 / 150
+    levels, mask = unpacked(data["weights"], np.uint8, (64, 40)), unpacked(data["mask"], np.uint8, (64, 40))
+    for pixel in range(64):
+        rows = range(pixel * 150 // 64, (pixel + 1) * 150 // 64)
+        seen = [row for row in rows if not 50 <= row < 60]
+        for column in range(40):
+            allowed = [row for row in seen if row or not column]
+            weights = [0.5 if row == 0 else float(row % 40 == column) for row in allowed]
+            assert mask[pixel, column] == bool(allowed)
+            assert levels[pixel, column] == round(255 * max(weights, default=0))
 
 
 def test_the_grid_marks_the_chosen_head_and_those_that_are_off() -> None:

@@ -3,7 +3,7 @@
 Everything here returns labelled NumPy arrays; every array is read from the passes that wrote the output beside it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from transformer.analysis.leaks import EmptyRow, Forcing, Leak, is_forcing_hones
 from transformer.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
 from transformer.config import DecodeConfig
 from transformer.data import encode_sources
-from transformer.decoding import Constraints, greedy, log_probs_on_prefixes
+from transformer.decoding import Constraints, Step, greedy, log_probs_on_prefixes
 from transformer.inspection import KIND_SITES, Attention, AttentionKind, AttentionShift, Comparison, Inspection
 from transformer.interventions import (
     Copied,
@@ -96,34 +96,56 @@ class Lab:
         return self.tokenizer.unknown(text)
 
     def inspect(
-        self, text: str, interventions: Iterable[Intervention] = (), forced: Mapping[int, int] | None = None
+        self,
+        text: str,
+        interventions: Iterable[Intervention] = (),
+        forced: Mapping[int, int] | None = None,
+        watch: Callable[[Callable[[], Inspection]], object] | None = None,
     ) -> Inspection:
         """The text decoded greedily under the given switches with all attention recorded; ValueError as `translate`.
 
-        `forced` holds the token ids that must stand at some steps; what follows is decoded from them.
+        `forced` holds the token ids that must stand at some steps; what follows is decoded from them. `watch` is given
+        after every step what makes an inspection of the steps so far, in any thread.
         """
         config = self.model.config
         source, mask = self._encode([text])
         specs = self.resolved(interventions, n_source=source.size(1))
         tap = compile_interventions(specs, self.model)
-        steps = list(
-            greedy(
-                self.model,
-                source,
-                mask,
-                max_length=config.max_length,
-                constraints=Constraints(forced=forced or {}),
-                tap=tap,
-                record=_attention_sites,
-            )
+        written = greedy(
+            self.model,
+            source,
+            mask,
+            max_length=config.max_length,
+            constraints=Constraints(forced=forced or {}),
+            tap=tap,
+            record=_attention_sites,
         )
+        steps: list[Step] = []
+
+        def so_far() -> Inspection:
+            return self._inspection(text, source[0].tolist(), steps[:], specs, forced or {})
+
+        for step in written:
+            steps.append(step)
+            if watch is not None:
+                watch(so_far)
+        return so_far()
+
+    def _inspection(
+        self,
+        text: str,
+        source_ids: list[int],
+        steps: Sequence[Step],
+        specs: tuple[Intervention, ...],
+        forced: Mapping[int, int],
+    ) -> Inspection:
+        config = self.model.config
         recordings = [step.recording for step in steps if step.recording is not None]
         target = [int(step.tokens[0]) for step in steps]
-        source_ids = source[0].tolist()
         names = [self.tokenizer.piece(token) for token in target]
         source_tokens = tuple(self.tokenizer.piece(token) for token in source_ids)
         inputs = (self.tokenizer.piece(config.bos_id), *names[:-1])
-        cached = not self.model.needs_recomputation(tap)
+        cached = not self.model.needs_recomputation(compile_interventions(specs, self.model))
         written = target[:-1] if target[-1] == EOS else target
         return Inspection(
             model_name=self.name,
@@ -144,7 +166,7 @@ class Lab:
             interventions=specs,
             cached=cached,
             ended=target[-1] == EOS,
-            forced=tuple(sorted((forced or {}).items())),
+            forced=tuple(sorted(forced.items())),
             computed=tuple(step.computed for step in steps),
             reused=tuple(step.reused for step in steps),
         )

@@ -1,7 +1,8 @@
 """Models and results, loaded once and shared. A model is known by its name and the age of its weights, so that what a
 training run writes later is seen."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
@@ -22,6 +23,8 @@ from transformer.settings import WEIGHTS_FILE, CheckpointError, Found, find_chec
 
 FIRST_CHOICE = "pronouns-en-fr"
 CLASSIC = "The animal did not cross the street because it was too tired."
+_UNDER_WAY: dict[tuple[str, int, str, tuple[str, ...]], Callable[[], Inspection]] = {}
+"""What makes an inspection of the steps so far, by the model's name, the age of its weights, the text and switches."""
 
 
 def models() -> tuple[Found, ...]:
@@ -53,6 +56,12 @@ def get_resolved(lab: Lab, switches: Sequence[object]) -> tuple[Intervention, ..
 def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Inspection:
     """`lab.inspect`, remembered; ValueError for a text that the model cannot read."""
     return _inspection(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)))
+
+
+def inspection_so_far(lab: Lab, text: str, switches: Sequence[object] = ()) -> Inspection | None:
+    """As much as is written of a decoding that is under way in another thread; None where none is."""
+    so_far = _UNDER_WAY.get((lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches))))
+    return None if so_far is None else so_far()
 
 
 def get_draws(lab: Lab, text: str, switches: Sequence[object], draw: Draw, *, n: int, seed: int) -> tuple[Drawn, ...]:
@@ -200,8 +209,11 @@ def _resolved(name: str, age: int, switches: tuple[str, ...]) -> tuple[Intervent
 
 @st.cache_data(max_entries=128, show_spinner=False)
 def _inspection(name: str, age: int, text: str, switches: tuple[str, ...]) -> Inspection:
-    lab = get_lab(name)
-    return lab.inspect(text, get_resolved(lab, switches))
+    lab, where = get_lab(name), (name, age, text, switches)
+    try:
+        return lab.inspect(text, get_resolved(lab, switches), watch=partial(_UNDER_WAY.__setitem__, where))
+    finally:
+        _UNDER_WAY.pop(where, None)
 
 
 @st.cache_data(max_entries=128, show_spinner=False)

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.common.bertviz_view import Framed, show_bertviz
 from pages.common.cell_panel import chosen_cell
@@ -25,7 +26,7 @@ from pages.common.view import Picture, View
 from transformer.attention_edits import CellOff
 from transformer.figures.theme import KIND_NAMES
 from transformer.interventions import Copied, HeadsMean
-from transformer.lab import KIND_SITES
+from transformer.lab import KIND_SITES, Attention, Inspection
 
 NORMS_SAID = "The length of what each cell adds to the block's output (Kobayashi et al., 2020)."
 WEIGHTS_ARE_OFF = (
@@ -79,8 +80,20 @@ def draw_head(scene: Scene) -> Drawing | Framed | None:
 
 def draw_overview(scene: Scene) -> None:
     """All layers and heads, small, with the explanation and the proofs under them."""
-    attention = scene.inspection.attention(scene.view.kind)
     st.caption("All layers and heads" + " · with the switches on" * bool(scene.view.switches))
+    _grid(scene, scene.inspection.attention(scene.view.kind), key=GRID)
+    explain_picture(scene.view, scene.lab.model.config)
+    show_proofs(scene)
+
+
+def draw_so_far(scene: Scene, place: DeltaGenerator, seen: Inspection) -> None:
+    """The same of a decoding that goes on, as far as it is written, in place of what stood there before."""
+    with place.container():
+        st.caption(f"All layers and heads · {len(seen.target_tokens)} tokens written so far")
+        _grid(scene, seen.attention(scene.view.kind), key=f"{GRID}-so-far-{len(seen.target_tokens)}")
+
+
+def _grid(scene: Scene, attention: Attention, *, key: str) -> None:
     head_grid(
         attention.weights,
         kind=scene.view.kind,
@@ -88,10 +101,8 @@ def draw_overview(scene: Scene) -> None:
         off=scene.heads_off | _in_blocks_off(scene),
         at_mean=heads_at_mean(scene),
         mask=attention.mask,
-        key=GRID,
+        key=key,
     )
-    explain_picture(scene.view, scene.lab.model.config)
-    show_proofs(scene)
 
 
 def is_wide(picture: Picture) -> bool:

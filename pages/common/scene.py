@@ -1,6 +1,7 @@
 """What a page shows: a view that fits its model, the model, and the decoding under the view's switches."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +14,10 @@ from transformer.config import ModelConfig
 from transformer.edits import edit_marks
 from transformer.lab import KIND_SITES, AttentionKind, Inspection, Lab
 
+_DECODING = ThreadPoolExecutor(thread_name_prefix="decoding")
+_FIRST_S, _EVERY_S = 0.2, 2.0
+"""When what is written so far is drawn first, and how often after that."""
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -22,13 +27,23 @@ class Scene:
     lab: Lab
     unseen: Mapping[int, str]
     """Source tokens that stand for something the model never saw."""
+    meanwhile: Callable[[Inspection], None] | None = None
+    """Draws as much as is written of a decoding that takes longer."""
 
     @cached_property
     def inspection(self) -> Inspection:
         """The decoding under the view's switches, made when it is first asked for: the browser paints what the page has
         drawn before that meanwhile."""
+        asked = self.lab, self.view.text, self.view.switches
         with st.spinner("Decoding"):  # seen after half a second
-            return loading.get_inspection(self.lab, self.view.text, self.view.switches)
+            if self.meanwhile is None:
+                return loading.get_inspection(*asked)
+            made, patience = _DECODING.submit(loading.get_inspection, *asked), _FIRST_S
+            while not wait([made], timeout=patience).done:
+                if seen := loading.inspection_so_far(*asked):
+                    self.meanwhile(seen)
+                    patience = _EVERY_S
+            return made.result()
 
     @property
     def layer(self) -> int:

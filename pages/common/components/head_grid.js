@@ -79,7 +79,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const canvas = document.createElement("canvas");
     canvas.width = keys;
     canvas.height = queries;
-    canvas.style.aspectRatio = Math.min(2, Math.max(1 / 2, keys / queries)); // cells of a very long side are flat
+    canvas.style.aspectRatio = Math.min(2, Math.max(1 / 2, data.aspect)); // cells of a very long side are flat
     const context = canvas.getContext("2d");
     const image = context.createImageData(keys, queries);
     const pixels = new Uint32Array(image.data.buffer);

@@ -9,8 +9,12 @@ from numpy import ndarray
 from streamlit.components.v2 import component
 
 from pages.common.components.frontend import colours_of, packed, text_of
+from pages.common.components.thumbnails import pooled
 from transformer.figures import theme
 from transformer.figures.theme import Kind
+
+SIDE = 64
+"""Most pixels of a side, as many as its place on the page has."""
 
 _component = component(
     "attention_lab_head_grid",
@@ -33,19 +37,22 @@ def head_grid(
 ) -> tuple[int, int] | None:
     """Draws a thumbnail for each head, rows being layers; the head just picked by click or Enter, once, else None.
 
-    `off` heads are struck out, and so are those `at_mean`. `relative` shades each head up to its own largest weight
-    instead of 1.
+    Of more than SIDE rows or columns a pixel is the largest weight of a patch. `off` heads are struck out, and so are
+    those `at_mean`. `relative` shades each head up to its own largest weight instead of 1.
     """
     n_layers, n_heads = weights.shape[:2]
     picked = _picked(st.session_state.get(key), n_layers, n_heads)
     layer, head = picked or selected
+    seen = weights if mask is None else np.where(mask[:, None], weights, 0)
+    levels = pooled(_levels(seen, relative), SIDE)
     _component(
         key=key,
         on_picked_change=lambda: None,
         data={
-            "shape": list(weights.shape),
-            "weights": packed(_levels(weights, relative)),
-            "mask": None if mask is None or mask.all() else packed(mask.astype(np.uint8)),
+            "shape": list(levels.shape),
+            "aspect": weights.shape[3] / weights.shape[2],
+            "weights": packed(levels),
+            "mask": None if mask is None or mask.all() else packed(pooled(mask, SIDE).astype(np.uint8)),
             "selected": [int(layer), int(head)],
             "off": sorted([int(a), int(b)] for a, b in off),
             "at_mean": sorted([int(a), int(b)] for a, b in at_mean),

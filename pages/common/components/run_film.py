@@ -15,6 +15,7 @@ from numpy import ndarray
 from streamlit.components.v2 import component
 
 from pages.common.components.frontend import colours_of, describe_tokens, packed, text_of
+from pages.common.components.thumbnails import pooled
 from transformer.figures import theme
 from transformer.figures.curves import Curve, thinned
 from transformer.lab import Attention
@@ -171,11 +172,7 @@ def _allowed(attention: Attention) -> Float[ndarray, "layer head query key"]:
 
 def _levels(attention: Attention) -> ndarray:
     """uint8 levels of every head, patches of a large one drawn by their largest weight."""
-    rows, columns = _pooled_shape(attention)
-    weights = np.where(attention.mask[:, None], attention.weights, -1.0)
-    for axis, size in ((2, rows), (3, columns)):
-        starts = (np.arange(size) * weights.shape[axis]) // size
-        weights = np.maximum.reduceat(weights, starts, axis=axis)
+    weights = pooled(np.where(attention.mask[:, None], attention.weights, -1.0), THUMBNAIL)
     return np.where(weights < 0, MASKED, np.round(np.clip(weights, 0, 1) * (MASKED - 1))).astype(np.uint8)
 
 

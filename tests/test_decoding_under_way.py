@@ -1,0 +1,106 @@
+"""A decoding that takes longer is drawn as far as it is written, and what is drawn is the beginning of the whole."""
+
+import threading
+
+import numpy as np
+import pytest
+from page_models import CLASSIC, PRONOUNS, open_page, texts
+
+from pages.common import loading, pictures, scene
+from pages.common.state import GRID
+from transformer import lab as lab_module
+from transformer.interventions import parse_intervention
+from transformer.lab import KIND_SITES, load
+
+pytestmark = pytest.mark.usefixtures("untrained_models")
+N_STEPS = 3
+SO_FAR = f"{GRID}-so-far-{N_STEPS}"
+
+
+@pytest.mark.parametrize("switches", [(), ("off:decoder.0.cross:1",), ("mask:causal",)], ids=str)
+def test_what_is_seen_on_the_way_is_the_beginning_of_the_whole(switches):
+    """Without the causal mask the decoder's own attention is the newest whole pass, which no later one holds."""
+    seen = []
+    specs = [parse_intervention(switch) for switch in switches]
+    whole = load(PRONOUNS).inspect(CLASSIC, specs, watch=lambda so_far: seen.append(so_far()))
+    assert [len(part.target_ids) for part in seen] == list(range(1, len(whole.target_ids) + 1))
+    for n, part in enumerate(seen, start=1):
+        assert part.target_ids == whole.target_ids[:n] and part.target_tokens == whole.target_tokens[:n]
+        assert np.array_equal(part.log_probs, whole.log_probs[:n]) and part.source_tokens == whole.source_tokens
+        assert np.array_equal(part.encoder_self.weights, whole.encoder_self.weights)
+        assert np.array_equal(part.cross.weights, whole.cross.weights[:, :, :n])
+        assert part.cross.queries == whole.cross.queries[:n] and part.decoder_inputs == whole.decoder_inputs[:n]
+        assert part.decoder_self.weights.shape[2:] == (n, n)
+        if whole.cached:
+            assert np.array_equal(part.decoder_self.weights, whole.decoder_self.weights[:, :, :n, :n])
+            assert np.array_equal(part.decoder_self.mask, whole.decoder_self.mask[:, :n, :n])
+
+
+@pytest.fixture
+def halted(monkeypatch):
+    """A page's decoding halts after N_STEPS until all heads were drawn; the pictures drawn, by their keys."""
+    drawn, event, decode, draw = {}, threading.Event(), lab_module.greedy, pictures.head_grid
+
+    def slow(*args, **options):
+        for step in decode(*args, **options):
+            yield step
+            if step.index == N_STEPS - 1 and threading.current_thread().name.startswith("decoding"):
+                assert event.wait(timeout=20), "nothing was drawn"
+
+    def watched(weights, *, key, **options):
+        drawn[key] = weights
+        if key == SO_FAR:
+            event.set()
+        return draw(weights, key=key, **options)
+
+    monkeypatch.setattr(lab_module, "greedy", slow)
+    monkeypatch.setattr(pictures, "head_grid", watched)
+    monkeypatch.setattr(scene, "_EVERY_S", 0.2)
+    yield drawn
+    event.set()
+
+
+@pytest.mark.parametrize("kind", list(KIND_SITES))
+@pytest.mark.parametrize("switch", ["", "off:decoder.1.cross:0"])
+def test_all_heads_are_drawn_as_far_as_the_output_is_written(halted, kind, switch):
+    text = f"{CLASSIC[:-1]} {kind} {switch[:3]}"  # nobody decoded it before
+    at = open_page("attention", model=PRONOUNS, text=text, kind=kind, **({"switch": switch} if switch else {}))
+    seen = load(PRONOUNS).inspect(text, [parse_intervention(switch)] if switch else [])
+    whole = seen.attention(kind).weights
+    part = {"encoder_self": whole, "cross": whole[:, :, :N_STEPS], "decoder_self": whole[:, :, :N_STEPS, :N_STEPS]}
+    assert np.array_equal(halted[SO_FAR], part[kind]) and np.array_equal(halted[GRID], whole)
+    assert "so far" not in texts(at)
+
+
+def test_nothing_is_under_way_before_and_after():
+    lab = loading.get_lab(PRONOUNS)
+    assert loading.inspection_so_far(lab, CLASSIC) is None
+    loading.get_inspection(lab, CLASSIC)
+    assert loading.inspection_so_far(lab, CLASSIC) is None
+    with pytest.raises(ValueError, match="empty"):
+        loading.get_inspection(lab, "  ")
+    assert loading.inspection_so_far(lab, "  ") is None
+
+
+def test_two_sentences_at_once_keep_apart(monkeypatch):
+    lab, texts_, decode = loading.get_lab(PRONOUNS), ("The cat slept.", "The dog slept."), lab_module.greedy
+    both = threading.Barrier(3, timeout=60)
+
+    def slow(*args, **options):
+        for step in decode(*args, **options):
+            yield step
+            if step.index == 0:
+                both.wait()  # both are under way
+                both.wait()  # both were looked at
+
+    monkeypatch.setattr(lab_module, "greedy", slow)
+    threads = [threading.Thread(target=loading.get_inspection, args=(lab, text)) for text in texts_]
+    for thread in threads:
+        thread.start()
+    both.wait()
+    found = [loading.inspection_so_far(lab, text) for text in texts_]
+    both.wait()
+    for thread in threads:
+        thread.join()
+    assert [part.text for part in found if part] == list(texts_)
+    assert all(part and len(part.target_ids) == 1 for part in found)
