@@ -26,11 +26,12 @@ def drawn(figure) -> list:
     found = []
     for trace in figure["data"]:
         if trace["type"] == "heatmap" and trace.get("hoverinfo") != "skip":
-            found.append(_array(trace["z"]))
+            found.append(array(trace["z"]))
     return found
 
 
-def _array(z):
+def array(z) -> np.ndarray:
+    """A figure's numbers."""
     if isinstance(z, dict):
         flat = np.frombuffer(base64.b64decode(z["bdata"]), dtype=z["dtype"])
         return flat.reshape([int(n) for n in z["shape"].split(",")]) if "shape" in z else flat

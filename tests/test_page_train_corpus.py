@@ -1,8 +1,10 @@
 """Train, the corpus: one of the lab or of one's own, what is in it, and what of it cannot be used."""
 
 import json
+from pathlib import Path
 
 import pytest
+from page_exports import array, figures
 from page_models import checked, open_page, texts
 from page_train import field, fill, opened, press_train, shows, train_button
 
@@ -34,6 +36,25 @@ def test_an_uploaded_file_is_shown_and_trained_on(started, room):
     settings = runs.get_run(started[0]).settings
     assert settings.corpus.name == "corpus/my pairs.tsv" and settings.train.max_steps == 10
     assert "my pairs.tsv" in open_page("train").selectbox(key="train-corpus").options
+
+
+def test_the_lines_that_are_taken_away_of_an_uploaded_file_read_it_where_they_are_put(room, tmp_path, monkeypatch):
+    at = upload(open_page("train"), "my pairs.tsv", pairs(300))
+    at.session_state["take-lengths"] = True
+    at = checked(at.run())
+    assert plain("put my pairs.tsv, the file that was brought, beside these lines") in texts(at)
+    (lines,) = (block.value for block in at.code if "corpus_stats" in block.value)
+    assert str(room) not in lines
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    Path("my pairs.tsv").write_bytes(pairs(300))
+    made: dict = {}
+    exec(compile(lines, "lines", "exec"), made)
+    shown, *_ = (figure["data"] for figure in figures(at))
+    assert [[*bars.y] for bars in made["figure"].data] == [[*array(bars["y"])] for bars in shown]
+    of_the_lab = open_page("train", look="corpus", corpus="reverse")
+    of_the_lab.session_state["take-lengths"] = True
+    assert "beside these lines" not in texts(checked(of_the_lab.run()))
 
 
 @pytest.mark.parametrize(

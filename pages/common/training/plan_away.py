@@ -1,6 +1,8 @@
 """What is taken away of the figures of a plan: how long the sentences are, and the course of the learning rate."""
 
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,9 @@ import numpy as np
 from pages.common.exports import WIDTH, Away, papered
 from pages.common.pictures import is_dark
 from pages.common.training.run_away import take_figures_away
+from pages.common.wording import plain
 from transformer.config import CorpusConfig, TrainConfig
+from transformer.corpora import CORPORA
 from transformer.corpus_stats import CorpusStats
 from transformer.figures.tables import Table
 from transformer.figures.training import length_figure, schedule_figure
@@ -28,18 +32,21 @@ def _lengths(config: CorpusConfig, stats: CorpusStats, names: tuple[str, str], l
     bars: Any = figure.data
     shares = np.stack([np.asarray(side.y, dtype=float) for side in bars], axis=1)
     table = Table("sentences, %", shares, [f"{label} tokens" for label in bars[0].customdata], names)
+    file = "" if config.name in CORPORA else Path(config.name).name
+    brought = replace(config, name=file or config.name)  # its place here is none of whoever takes the lines away
     lines = [
         "from transformer.config import CorpusConfig",
         "from transformer.corpus_stats import corpus_stats",
         "from transformer.figures.training import length_figure",
         "from transformer.prepared import prepared",
         "",
-        f"corpus, tokenizer = prepared({config!r})",
+        f"corpus, tokenizer = prepared({brought!r})",
         "lengths = corpus_stats(corpus, tokenizer).tokens",
         "numbers = [lengths.source + 1, lengths.target + 1]",
         f"figure = length_figure(*numbers, {names!r}, limit={limit!r})",
     ]
-    return Away("sentence-lengths", papered(figure, dark=is_dark(), width=WIDTH), (table,), "\n".join(lines))
+    note = f"put {plain(file)}, the file that was brought, beside these lines" if file else ""
+    return Away("sentence-lengths", papered(figure, dark=is_dark(), width=WIDTH), (table,), "\n".join(lines), note)
 
 
 def take_course_away(train: TrainConfig, last: int, points: int, *, key: str) -> None:

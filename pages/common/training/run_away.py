@@ -42,7 +42,7 @@ def take_figures_away(figures: Mapping[str, Callable[[], Away]], *, page: str, s
         with st.container(width=WIDTH, key=f"{key}-away"):
             away = choose_figure(figures, key)
             offer_files(away, said, key)
-            st.caption("The same in Python")
+            st.caption("The same in Python" + f" · {away.note}" * bool(away.note))
             st.code(away.python, language="python", wrap_lines=True)
             st.caption("A link with everything in it")
             query = urlencode({name: st.query_params.get_all(name) for name in st.query_params}, doseq=True)
