@@ -68,6 +68,21 @@ def test_values_below_the_least_are_not_drawn_and_masked_ones_stay_masked():
     assert [text.endswith(", not drawn") for text in texts] == (hidden & mask).ravel().tolist()
 
 
+def test_each_state_of_a_cell_is_marked_and_named():
+    mask = np.array([[False, True, True], [True, False, True]])
+    forbidden = np.array([[False, False, False], [False, True, False]])
+    fig = matrix(mask=mask, forbidden=forbidden, least=2.0)
+    slants, crosses = (shape.path for shape in fig.layout.shapes)
+    assert slants == "M-0.25,0.25L0.25,-0.25" and crosses == "M0.75,1.25L1.25,0.75 M0.75,0.75L1.25,1.25"
+    assert fig.layout.shapes[1].line.color == theme.LIGHT.cross
+    (said,) = fig.layout.annotations
+    assert said.text == "╱ masked<br>✕ forbidden by a switch<br>blank: below 2"
+    assert fig.layout.height == matrix().layout.height + 45 and not matrix().layout.annotations
+    assert fig.data[0].customdata[1][1].endswith(", forbidden by a switch")
+    assert [s.path for s in matrix(forbidden=forbidden).layout.shapes] == [crosses]
+    assert np.isnan(matrix(forbidden=forbidden).data[0].z[1, 1])
+
+
 @pytest.mark.parametrize(("size", "numbered"), [(2, True), (22, True), (23, False)])
 def test_cells_with_room_hold_their_number_at_a_size_of_its_own(size, numbered):
     """Without a size Plotly fits the text's markup into the cell, and the number shrinks to a dot."""

@@ -148,6 +148,26 @@ def test_norms_of_what_was_copied_are_said_to_be_0():
     assert "where it did, norms are 0" in texts(at)
 
 
+def test_weights_of_what_was_copied_are_said_to_go_no_further():
+    switch = "copy:decoder.1.cross.heads.2:1>1:The cat slept."
+    said = "where it did, nothing of what is looked at here goes any further"
+    assert said in texts(attention(switch=switch, head="2")) and said in texts(attention(switch=switch, combine="max"))
+    assert said not in texts(attention(switch=switch, head="1"))
+    assert said not in texts(attention(switch=switch, head="2", layer="0"))
+
+
+@pytest.mark.parametrize(
+    ("switch", "said"),
+    [
+        (["mean:decoder.1.cross:0,2"], "**at their mean**"),
+        (["mean:decoder.1.cross:0", "off:decoder.1.cross:2"], "**off or at their mean**"),
+        (["off:decoder.1.cross:0,2"], "**off**"),
+    ],
+)
+def test_combined_heads_are_called_off_only_where_they_are(switch, said):
+    assert f"mean of heads 0, 2 · {said}" in texts(attention(combine="mean", over="0,2", switch=switch))
+
+
 def test_the_neuron_view_draws_later_keys_wherever_they_are_seen():
     for switch, everything in [([], "false"), (["mask:causal", "forbid:decoder.0.self:2,1"], "true")]:
         (frame,) = attention(kind="decoder_self", picture="bertviz-neuron", switch=switch).get("iframe")

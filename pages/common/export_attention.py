@@ -1,20 +1,25 @@
 """What is taken away of the Attention page: the picture on the screen, and all layers and heads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from pages.common.bertviz_view import Framed
 from pages.common.export_bertviz import bertviz_away
 from pages.common.exports import Away, opening_lines, take_away
 from pages.common.picture_data import Drawing, Source
 from pages.common.picture_rollout import residuals, silenced
-from pages.common.picture_sides import groups, sides
+from pages.common.picture_sides import Side, groups, sides
+from pages.common.pictures import forbidden_cells
 from pages.common.scene import Scene, is_dark
 from transformer.figures.export import matrix_figure, overview_figure
 from transformer.figures.tables import Table, head_tables, numbered
+from transformer.figures.theme import KIND_NAMES
 from transformer.figures.token_lines import lines_figure
 from transformer.lab import KIND_SITES, AttentionKind
+from transformer.tokenizer import SPECIALS, UNK
 
 _MERGE = "from transformer.analysis.combine import merge_words"
 
@@ -30,12 +35,13 @@ def take_attention_away(scene: Scene, source: Source, made: Drawing | Framed | N
 
 
 def _picture(scene: Scene, made: Drawing, dark: bool) -> Away:
-    view, rows, columns = scene.view, made.rows.labels, made.columns.labels
+    view, (rows, columns) = scene.view, _labels(scene, made)
     if as_lines(scene):
         options = {"labels": made.ends, **_look(made)}
         figure = lines_figure(columns, rows, made.values, kind=view.kind, **options, dark=dark)
     else:
-        options = {"titles": made.titles, "quantity": made.quantity, "mask": made.mask, **_look(made)}
+        options = {"titles": made.titles, "quantity": _quantity(made), "mask": made.mask, **_look(made)}
+        options["forbidden"] = forbidden_cells(view, made)
         figure = matrix_figure(made.values, rows, columns, kind=view.kind, **options, dark=dark)
     name = f"{scene.lab.name}-{view.kind}-{view.show}-layer{scene.layer}-head{scene.head}{'-lines' * as_lines(scene)}"
     hides = "lines" if as_lines(scene) else "cells"
@@ -46,12 +52,29 @@ def _picture(scene: Scene, made: Drawing, dark: bool) -> Away:
         (Table(made.quantity, made.values, numbered(rows), numbered(columns)),),
         python_of(scene, made),
         note,
+        " · ".join((KIND_NAMES[view.kind], made.what, *made.said)),
     )
 
 
 def as_lines(scene: Scene) -> bool:
     """Whether the picture is lines between tokens, which entropy has not."""
     return scene.view.picture == "lines" and scene.view.show != "entropy"
+
+
+def _labels(scene: Scene, made: Drawing) -> tuple[Sequence[str], Sequence[str]]:
+    """Rows and columns; for a word that the model reads as one it never saw, the word that was typed."""
+
+    def typed(side: Side, of_source: bool) -> Sequence[str]:
+        unseen = scene.unseen if of_source else {}
+        at = zip(side.labels, side.positions, strict=True)
+        return tuple(unseen.get(first, token) if token == SPECIALS[UNK] else token for token, (first, *_) in at)
+
+    kind, entropy = scene.view.kind, scene.view.show == "entropy"
+    return typed(made.rows, kind == "encoder_self"), typed(made.columns, kind != "decoder_self" and not entropy)
+
+
+def _quantity(made: Drawing) -> str:
+    return made.quantity + f" in {made.unit}" * bool(made.unit)
 
 
 def _look(made: Drawing) -> dict[str, Any]:
@@ -88,19 +111,26 @@ def python_of(scene: Scene, made: Drawing) -> str:
     if as_lines(scene):
         imports = ["from transformer.figures.token_lines import lines_figure"]
     steps, more = _numbers(scene, made)
-    labels = [f"rows = {list(made.rows.labels)!r}", f"columns = {list(made.columns.labels)!r}"]
+    typed = _labels(scene, made)
+    labels = [f"rows = {list(typed[0])!r}", f"columns = {list(typed[1])!r}"]
     plain = view.show in ("weights", "norms") and not view.words and view.specials == "shown"
     masked = ""
     if plain:
-        labels = [f"rows, columns = seen.{view.kind}.queries, seen.{view.kind}.keys"]
+        if typed == (made.rows.labels, made.columns.labels):
+            labels = [f"rows, columns = seen.{view.kind}.queries, seen.{view.kind}.keys"]
         masked = f", mask=seen.{view.kind}.mask[{scene.layer}]"
     elif made.mask is not None and not as_lines(scene):
         masks, wanted = _mask(scene)
         steps, more, masked = [*steps, *masks], [*more, *wanted], ", mask=mask"
+    forbidden = forbidden_cells(view, made)
+    if forbidden is not None and forbidden.any() and not as_lines(scene):
+        at = ", ".join(repr(index.tolist()) for index in np.nonzero(forbidden))
+        steps += ["forbidden = np.zeros(numbers.shape, dtype=bool)", f"forbidden[{at}] = True  # by switches"]
+        more, masked = [*more, "import numpy as np"], f"{masked}, forbidden=forbidden"
     drawn = [
         "figure = matrix_figure(",
         f"    numbers, rows, columns, kind={view.kind!r}, titles={made.titles!r},",
-        f"    quantity={made.quantity!r}{masked}{_arguments(_look(made))},",
+        f"    quantity={_quantity(made)!r}{masked}{_arguments(_look(made))},",
         ")",
     ]
     if as_lines(scene):

@@ -62,6 +62,8 @@ class Away:
     """Lines that make the same numbers in `numbers` and the same figure in `figure`, with `transformer` alone."""
     note: str = ""
     """What has to be said of them."""
+    said: str = ""
+    """What the page says of the figure, for the HTML file."""
 
 
 def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]], *, key: str, said: str = "") -> None:
@@ -77,7 +79,7 @@ def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]]
             return
         with st.container(width=WIDTH, key=f"{key}-away"):
             away = choose_figure(figures, key)
-            offer_files(away, said or _said(scene), key)
+            offer_files(away, " · ".join(filter(None, (said or _said(scene), away.said))), key)
             st.caption("The same in Python" + f" · {away.note}" * bool(away.note))
             st.code(away.python, language="python", wrap_lines=True)
             _link(page, key)

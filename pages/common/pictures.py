@@ -17,7 +17,7 @@ from pages.common.picture_controls import choose_picture, choose_what, is_bertvi
 from pages.common.picture_data import Drawing, Source, blocks_off, drawing, shown_at
 from pages.common.picture_explained import explain_picture
 from pages.common.picture_loading import get_vectors
-from pages.common.picture_rollout import CannotDraw
+from pages.common.picture_rollout import CannotDraw, silenced
 from pages.common.picture_sides import Side
 from pages.common.proofs import show_proofs
 from pages.common.scene import is_dark
@@ -40,6 +40,10 @@ WEIGHTS_AT_MEAN = (
 )
 NORMS_AT_MEAN = "This head is at its mean over the validation set: nothing of what it looks at arrives, so norms are 0."
 COPIED_NORMS = "A switch copied what another sentence had into this block; where it did, norms are 0."
+COPIED_WEIGHTS = (
+    "A switch copied what another sentence had into this block: where it did, nothing of what is looked at here goes "
+    "any further."
+)
 NO_ROLLOUT_CELL = (
     "A click does nothing here: a rollout is a product of whole matrices, with no single q · k behind a cell."
 )
@@ -140,8 +144,10 @@ def _in_blocks_off(scene: Scene) -> frozenset[tuple[int, int]]:
 def _off_note(source: Source, made: Drawing) -> str:
     if not made.off:
         return ""
-    off = len(source.heads) > 1 or (source.layer, source.head) in source.heads_off
-    return " · **off**" if off else " · **at its mean**"
+    off = [(source.layer, head) in source.heads_off for head in source.heads]
+    if all(off):
+        return " · **off**"
+    return " · **off or at their mean**" if any(off) else f" · **at {'its' if len(off) == 1 else 'their'} mean**"
 
 
 def _matrix(scene: Scene, made: Drawing) -> None:
@@ -203,6 +209,7 @@ def _lines(scene: Scene, made: Drawing) -> None:
         values,
         kind=scene.view.kind,
         source_unseen=_unseen(scene, made.columns) if scene.view.kind != "decoder_self" else {},
+        target_unseen=_unseen(scene, made.rows) if scene.view.kind == "encoder_self" else {},
         source_label=made.ends[0],
         target_label=made.ends[1],
         top=made.top,
@@ -223,8 +230,10 @@ def _said_of_switches(source: Source, made: Drawing) -> tuple[str, ...]:
             return (said.format(part="block" if source.layer in source.blocks_off else "head"),)
         return (NORMS_AT_MEAN if source.view.show == "norms" else WEIGHTS_AT_MEAN,)
     off = [head for head in source.heads if (source.layer, head) in source.off]
-    if source.view.show in ("rollout", "entropy") or not off:
-        return (COPIED_NORMS,) * (source.view.show == "norms" and _copied_into(source))
+    if source.view.show in ("rollout", "entropy"):
+        return ()
+    if not off:
+        return (COPIED_NORMS if source.view.show == "norms" else COPIED_WEIGHTS,) * _copied_into(source)
     named = f"head{'s' * (len(off) > 1)} {', '.join(map(str, off))}"
     verb = "is" if len(off) == 1 else "are"
     at_mean = any((source.layer, head) not in source.heads_off for head in off)
@@ -235,10 +244,10 @@ def _said_of_switches(source: Source, made: Drawing) -> tuple[str, ...]:
 
 
 def _copied_into(source: Source) -> bool:
-    """Whether a switch puts another sentence's contexts or output in place of this block's."""
-    where = (KIND_SITES[source.view.kind][0], source.layer, KIND_SITES[source.view.kind][1])
-    sites = [spec.site for spec in source.view.switches if isinstance(spec, Copied)]
-    return any((s.stack, s.layer, s.block) == where and s.tensor in ("heads", "output") for s in sites)
+    """Whether a switch puts another sentence's context or output in place of what these heads gathered."""
+    copied = [spec for spec, at in silenced(source.inspection, source.view.kind) if at[0] == source.layer]
+    copied = [spec for spec in copied if isinstance(spec, Copied) and spec.site.tensor in ("heads", "output")]
+    return any(spec.head is None or spec.head in source.heads for spec in copied)
 
 
 def _note(scene: Scene) -> str:

@@ -231,12 +231,17 @@ def _strike_masked(fig: go.Figure, mask: Bool[ndarray, "query key"], gap: int, d
         xgap=gap,
         ygap=gap,
     )
-    rows, columns = np.nonzero(~mask)
-    strokes = " ".join(
-        f"M{column - 0.25},{row + 0.25}L{column + 0.25},{row - 0.25}"
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
+    fig.add_shape(type="path", path=strokes(~mask), line={"color": colours.quiet, "width": 0.6}, opacity=0.7)
+
+
+def strokes(cells: Bool[ndarray, "row column"], *, crossed: bool = False) -> str:
+    """The path of a slanting stroke through each of these cells, or of a cross."""
+    slants = [(0.25, -0.25), *[(-0.25, 0.25)] * crossed]
+    return " ".join(
+        f"M{column - 0.25},{row + low}L{column + 0.25},{row + high}"
+        for row, column in np.argwhere(cells).tolist()
+        for low, high in slants
     )
-    fig.add_shape(type="path", path=strokes, line={"color": colours.quiet, "width": 0.6}, opacity=0.7)
 
 
 def _colour_bar(limits: tuple[float, float], dark: bool) -> dict[str, object]:

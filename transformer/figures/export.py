@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.figures import theme
+from transformer.figures.attention import strokes
 from transformer.figures.labels import axis_labels, exact, hover_label, label_width
 from transformer.figures.theme import Kind
 
@@ -19,6 +20,8 @@ _CELL, _LARGEST, _CHARACTER, _SIZE = 34, 620, 7.6, 12
 """Pixels: a cell, all cells of a side together, a character of a label; and the size of a label."""
 _NUMBERED = 28
 """Pixels of a cell that has room for its number."""
+_STRUCK = 7
+"""Pixels of a cell through which a stroke still shows."""
 _THUMBNAIL, _GUTTER = 96, 12
 """Pixels of a head in the overview, and between two."""
 
@@ -33,20 +36,24 @@ def matrix_figure(
     quantity: str = "weight",
     top: float = 1.0,
     mask: Bool[ndarray, "row column"] | None = None,
+    forbidden: Bool[ndarray, "row column"] | None = None,
     least: float = 0.0,
     off: bool = False,
     dark: bool = False,
 ) -> go.Figure:
     """A matrix of square cells shaded from 0 to `top`; hovering gives each number exactly, masked cells are grey.
 
-    Values below `least` are not drawn. What is `off`, so that nothing of it goes any further, has no colours.
+    Of these, cells `forbidden` by a switch are crossed out. Values below `least` are not drawn. What is `off`, so that
+    nothing of it goes any further, has no colours.
     """
     if values.shape != (len(rows), len(columns)):
         raise ValueError(f"{len(rows)} row and {len(columns)} column labels do not fit values of {values.shape}")
     colours, scale = theme.palette(dark), theme.greys(dark) if off else theme.sequential(dark)
-    allowed = np.ones(values.shape, dtype=bool) if mask is None else mask
+    crossed = np.zeros(values.shape, dtype=bool) if forbidden is None else forbidden
+    allowed = ~crossed if mask is None else mask & ~crossed
     weak = allowed & (values < least)
     drawn = allowed & ~weak
+    states = np.select([crossed, ~allowed, weak], [", forbidden by a switch", ", masked", ", not drawn"], "")
     cell = max(6.0, min(_CELL, _LARGEST / max(values.shape)))
     numbered = cell >= _NUMBERED
     fig = theme.apply(go.Figure(), dark)
@@ -63,7 +70,7 @@ def matrix_figure(
         customdata=[
             [
                 f"<b>{hover_label(row)}</b>, row {i}<br><b>{hover_label(column)}</b>, column {j}<br>{quantity} "
-                f"{exact(values[i, j])}{', masked' * (not allowed[i, j])}{', not drawn' * bool(weak[i, j])}"
+                f"{exact(values[i, j])}{states[i, j]}"
                 for j, column in enumerate(columns)
             ]
             for i, row in enumerate(rows)
@@ -81,6 +88,13 @@ def matrix_figure(
     if weak.any():
         blank = [[0, colours.background], [1, colours.background]]
         fig.add_heatmap(z=np.where(weak, 1.0, np.nan), colorscale=blank, showscale=False, hoverinfo="skip")
+    masked, thick = ~allowed & ~crossed, 1.75 if cell > 14 else 1
+    if masked.any() and cell > _STRUCK:
+        line = {"color": colours.quiet, "width": 0.6}
+        fig.add_shape(type="path", path=strokes(masked), line=line, opacity=0.7)
+    if crossed.any():
+        line = {"color": theme.kind_colour(kind, dark), "width": thick}
+        fig.add_shape(type="path", path=strokes(crossed, crossed=True), line=line)
     left, above = label_width(rows) * _CHARACTER + 44, label_width(columns) * _CHARACTER + 48
     font = {"family": theme.MONOSPACE, "size": min(_SIZE, cell * 0.9)}
     bare = {"showline": False, "ticks": "", "ticklabelstandoff": 4, "tickfont": font}
@@ -107,11 +121,12 @@ def matrix_figure(
         ticktext=axis_labels(rows, **shades),
         title={"text": titles[0], **title},
     )
+    below = _say_states(fig, masked, crossed, f"below {least:.3g}" * bool(weak.any()), colours.quiet)
     return on_paper(
         fig.update_layout(
             width=round(left + cell * len(columns) + 96),
-            height=round(above + cell * len(rows) + 24),
-            margin={"l": left, "r": 96, "t": above, "b": 24},
+            height=round(above + cell * len(rows) + below),
+            margin={"l": left, "r": 96, "t": above, "b": below},
             plot_bgcolor=colours.masked,
         ),
         dark,
@@ -211,6 +226,18 @@ def _numbers(
         [number(float(value), bool(open_)) for value, open_ in zip(row, may, strict=True)]
         for row, may in zip(values, allowed, strict=True)
     ]
+
+
+def _say_states(fig: go.Figure, masked: ndarray, crossed: ndarray, weak: str, colour: str) -> int:
+    """Names what is no colour of the scale, below the cells; the pixels that this takes."""
+    said = ["╱ masked"] * bool(masked.any()) + ["✕ forbidden by a switch"] * bool(crossed.any())
+    said += [f"blank: {weak}"] * bool(weak)
+    if said:
+        fig.add_annotation(
+            text="<br>".join(said), x=0, y=0, xref="paper", yref="paper", showarrow=False, xanchor="left", align="left",
+            yanchor="top", yshift=-6, borderpad=0, font={"size": 11, "color": colour},
+        )  # fmt: skip
+    return 24 + 15 * len(said)
 
 
 def _strike_out(fig: go.Figure, word: str, domain: tuple[list[float], list[float]], dark: bool) -> None:

@@ -158,7 +158,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
         const kind = state ? state[index] : 0;
         if (kind === WEAK) continue;
         const level = levelOf(values[index]);
-        const closed = kind === MASKED || kind === FORBIDDEN;
+        const closed = kind === MASKED || kind === FORBIDDEN || Number.isNaN(values[index]);
         context.fillStyle = closed ? data.masked[theme] : fills[level];
         context.fillRect(x, y, side, side);
         if (kind === MASKED) stroke(context, x, y, side);

@@ -25,6 +25,7 @@ def token_lines(
     *,
     kind: Kind = "cross",
     source_unseen: Mapping[int, str] = NONE_UNSEEN,
+    target_unseen: Mapping[int, str] = NONE_UNSEEN,
     source_changed: Collection[int] = (),
     target_changed: Collection[int] = (),
     source_label: str = "source",
@@ -37,8 +38,8 @@ def token_lines(
 
     Pointing at a token, or moving to it with Tab and arrows, leaves only its lines, shades the tokens at their other
     ends and writes the weights beside them; Enter or a click keeps it so. The indices count tokens; `source_unseen`
-    gives the words that were typed where the model never saw them. A weight of `top` has the strongest line; lines of
-    what is `off` are grey.
+    and `target_unseen` give the words that were typed where the model never saw them. A weight of `top` has the
+    strongest line; lines of what is `off` are grey.
     """
     if weights.shape != (len(target), len(source)):
         raise ValueError(
@@ -48,7 +49,7 @@ def token_lines(
         key=key,
         data={
             "source": describe_tokens(source, changed=source_changed, unseen=source_unseen),
-            "target": describe_tokens(target, changed=target_changed),
+            "target": describe_tokens(target, changed=target_changed, unseen=target_unseen),
             "weights": packed(weights.astype(np.float32)),
             "labels": {"source": source_label, "target": target_label},
             "top": float(top),

@@ -1,0 +1,109 @@
+"""The picture that the Attention page saves is the one that it draws: colours, marks, masks, hidden cells, labels."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+from page_exports import drawn, figures, opened, run_lines
+from page_models import CLASSIC, REVERSE, component, matrix
+
+from transformer.figures import theme
+from transformer.figures.attention import strokes
+
+pytestmark = pytest.mark.usefixtures("untrained_models")
+OTHER = "The cat slept."
+BLIND = [f"forbid:encoder.1.self:1,{key}" for key in range(14)]
+
+
+def opened_and_saved(**parameters):
+    """The page, the figure that it saves, and what its lines of Python make: the very same figure."""
+    at = opened("attention", "take-attention", **parameters)
+    shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    made = run_lines(at)
+    own = json.loads(made["figure"].to_json())
+    assert own["data"] == shown["data"] and own["layout"] == shown["layout"]
+    return at, shown, made
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {
+            "kind": "decoder_self",
+            "switch": ["forbid:decoder.1.self:3,1", "forbid:decoder.1.self:4,4"],
+            "threshold": "0.05",
+        },
+        {"kind": "cross", "show": "norms", "specials": "renormalised", "threshold": "0.3"},
+        {"kind": "encoder_self", "switch": ["block:encoder.1.self", *BLIND]},
+        {
+            "kind": "decoder_self",
+            "show": "rollout",
+            "switch": ["residual:off:decoder.0.self", "forbid:decoder.0.self:2,2"],
+        },
+        {"kind": "cross", "show": "rollout", "switch": f"copy:decoder.0.self.heads.1:0>1:{OTHER}", "threshold": "0.01"},
+        {"kind": "cross", "combine": "max", "switch": ["mean:decoder.1.cross:0,1,2,3", "row:decoder.1.cross.0:2:1"]},
+        {"kind": "encoder_self", "show": "entropy", "unit": "bits", "specials": "renormalised", "switch": BLIND},
+        {"kind": "encoder_self", "text": "The xylophone slept.", "words": "merged"},
+        {"kind": "cross", "text": "The xylophone slept.", "show": "norms"},
+        {"kind": "decoder_self", "model": REVERSE, "text": "a b c", "switch": "mask:causal", "combine": "mean"},
+    ],
+    ids=str,
+)
+def test_the_matrix_that_is_saved_is_the_one_on_the_page(parameters):
+    at, shown, made = opened_and_saved(**{"text": CLASSIC, **parameters})
+    page, trace, layout = matrix(at), shown["data"][0], shown["layout"]
+    values = np.frombuffer(base64.b64decode(page["values"]), np.float32).reshape(page["shape"])
+    assert np.array_equal(np.asarray(made["numbers"], dtype=np.float32), values, equal_nan=True)
+    state = np.zeros(page["shape"], np.uint8)
+    if page["state"]:
+        state = np.frombuffer(base64.b64decode(page["state"]), np.uint8).reshape(page["shape"])
+    (numbers,) = drawn(shown)
+    assert np.array_equal(np.isnan(numbers), (state > 0) | np.isnan(values))
+    paths = {shape.get("path") for shape in layout.get("shapes", [])}
+    wanted = {strokes(state == 1)} if (state == 1).any() else set()
+    assert paths == wanted | ({strokes(state == 3, crossed=True)} if (state == 3).any() else set())
+    said = "".join(note["text"] for note in layout.get("annotations", []))
+    words = ((1, "masked"), (2, page["weak_label"]), (3, "forbidden by a switch"))
+    assert [bool(word) and word in said for _, word in words] == [bool((state == code).any()) for code, _ in words]
+    assert trace["zmax"] == page["top"] and trace["colorscale"] == [list(s) for s in scale(page["off"])]
+    assert trace["colorbar"]["title"]["text"].startswith(page["quantity"])
+    assert page["unit"] in trace["colorbar"]["title"]["text"]
+    assert [token["full"] for token in page["rows"]] == list(made["rows"])
+    assert [token["full"] for token in page["columns"]] == list(made["columns"])
+    assert page["titles"] == [layout[axis]["title"]["text"] for axis in ("yaxis", "xaxis")]
+
+
+def scale(off):
+    return theme.greys() if off else theme.sequential()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"kind": "decoder_self", "show": "norms", "switch": "forbid:decoder.1.self:3,1", "threshold": "0.125"},
+        {"kind": "decoder_self", "show": "rollout", "specials": "renormalised"},
+        {"kind": "cross", "combine": "mean", "switch": "mean:decoder.1.cross:0,1,2,3"},
+        {"kind": "encoder_self", "text": "The xylophone slept.", "specials": "hidden"},
+    ],
+    ids=str,
+)
+def test_the_lines_that_are_saved_are_those_on_the_page(parameters):
+    at, shown, made = opened_and_saved(**{"text": CLASSIC, "picture": "lines", **parameters})
+    page = component(at, "source")
+    weights = np.frombuffer(base64.b64decode(page["weights"]), np.float32)
+    numbers, hidden = np.asarray(made["numbers"], dtype=np.float32).ravel(), weights == 0
+    assert np.array_equal(weights[~hidden], numbers[~hidden])
+    assert numbers[hidden].max(initial=0) < numbers[~hidden].min()
+    assert [token["text"] for token in page["source"]] == [token.removeprefix("▁") for token in made["columns"]]
+    assert [token["text"] for token in page["target"]] == [token.removeprefix("▁") for token in made["rows"]]
+    grey = any(shape.get("line", {}).get("color") == theme.LIGHT.quiet for shape in shown["layout"]["shapes"])
+    assert grey == page["off"]
+
+
+def test_the_file_says_what_the_page_says_of_the_picture(monkeypatch):
+    taken = []
+    monkeypatch.setattr("pages.common.exports.offer_files", lambda away, said, key: taken.append(said))
+    opened("attention", "take-attention", combine="mean", specials="hidden", threshold="0.2", switch="mask:causal")
+    assert "mask:causal · Cross-attention · layer 1 · mean of all heads · Start and end marks" in taken[-1]
+    assert "Cells below 0.2 are not drawn" in taken[-1]
