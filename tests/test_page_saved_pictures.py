@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from page_exports import drawn, figures, opened, run_lines
-from page_models import CLASSIC, REVERSE, component, matrix
+from page_models import CLASSIC, PRONOUNS, REVERSE, component, matrix
 
 from transformer.figures import theme
 from transformer.figures.attention import strokes
@@ -101,9 +101,43 @@ def test_the_lines_that_are_saved_are_those_on_the_page(parameters):
     assert grey == page["off"]
 
 
-def test_the_file_says_what_the_page_says_of_the_picture(monkeypatch):
+@pytest.mark.parametrize("picture", ["matrix", "bertviz"])
+def test_the_file_says_what_the_page_says_of_the_picture(monkeypatch, picture):
     taken = []
     monkeypatch.setattr("pages.common.exports.offer_files", lambda away, said, key: taken.append(said))
-    opened("attention", "take-attention", combine="mean", specials="hidden", threshold="0.2", switch="mask:causal")
-    assert "mask:causal · Cross-attention · layer 1 · mean of all heads · Start and end marks" in taken[-1]
+    cut = {"combine": "mean", "specials": "hidden", "threshold": "0.2", "switch": "mask:causal"}
+    opened("attention", "take-attention", picture=picture, **cut)
+    what = "layer 1 · mean of all heads · " * (picture == "matrix")
+    assert f"mask:causal · Cross-attention · {what}Start and end marks" in taken[-1]
     assert "Cells below 0.2 are not drawn" in taken[-1]
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("take-cell", "Cross-attention · layer 1 · head 0 · query 1 "),
+        ("take-shift", "Cross-attention · layer 1 · head 0 · after minus before, on the same words"),
+    ],
+)
+def test_the_file_of_a_cell_and_of_a_difference_says_whose_it_is(monkeypatch, key, said):
+    taken = []
+    monkeypatch.setattr("pages.common.exports.offer_files", lambda away, said, key: taken.append(said))
+    opened("attention", key, cell="1,2", switch="off:decoder.0.self:0,1")
+    assert f"{CLASSIC} · off:decoder.0.self:0,1 · {said}" in taken[-1]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ({"head": "2"}, "weights-layer1-head2"),
+        ({"combine": "max", "over": "0,3", "picture": "lines"}, "weights-layer1-max-0-3-lines"),
+        ({"combine": "mean", "show": "norms"}, "norms-layer1-mean-all"),
+        ({"combine": "mean", "show": "rollout", "layer": "0"}, "rollout-through-layer0"),
+        ({"show": "entropy"}, "entropy"),
+    ],
+)
+def test_the_name_of_the_file_says_what_is_in_it(monkeypatch, parameters, name):
+    taken = []
+    monkeypatch.setattr("pages.common.exports.offer_files", lambda away, *_: taken.append(away.name))
+    opened("attention", "take-attention", **parameters)
+    assert taken[-1] == f"{PRONOUNS}-cross-{name}"

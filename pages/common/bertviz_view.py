@@ -30,6 +30,8 @@ class Framed:
     shown: Shown
     vectors: Vectors | None = None
     """The neuron view's q and k."""
+    said: str = ""
+    """What was done to the weights."""
 
 
 def show_bertviz(source: Source, *, dark: bool) -> Framed | None:
@@ -46,7 +48,7 @@ def show_bertviz(source: Source, *, dark: bool) -> Framed | None:
             st.caption(" ".join(said))
         shown = _shown(source, weights, rows.labels, columns.labels)
         draw = model_view if source.view.picture == "bertviz-model" else head_view
-        framed = Framed(draw(shown, dark=dark), shown)
+        framed = Framed(draw(shown, dark=dark), shown, said=" ".join(said))
     with st.container(key=FRAME):
         st.iframe(framed.view.html, height=framed.view.height)
     return framed

@@ -7,7 +7,7 @@ from pages.common import loading, wording
 from pages.common.components.aligned_tokens import aligned_tokens
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
-from pages.common.export_compared import take_compared_away, take_output_away, take_shift_away
+from pages.common.export_compared import SHIFT_SAID, take_compared_away, take_output_away, take_shift_away
 from pages.common.proofs import prove_compared, prove_difference, prove_road
 from pages.common.scene import Scene, is_dark
 from pages.common.state import choose
@@ -90,7 +90,7 @@ def _show_probabilities(comparison: Comparison) -> None:
 def _show_difference(scene: Scene, shift: AttentionShift) -> None:
     """What the switches did to the weights of the chosen head, and the way to the head that moved most."""
     kind, layer, head = scene.view.kind, scene.layer, scene.head
-    st.caption(f"{KIND_NAMES[kind]} · layer {layer} · head {head} · after minus before, on the same words")
+    st.caption(f"{KIND_NAMES[kind]} · layer {layer} · head {head} · {SHIFT_SAID}")
     before, after = shift.before[kind], shift.after[kind]
     old, new = before.weights[layer, head], after.weights[layer, head]
     most, *_ = shift.largest()

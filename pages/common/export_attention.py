@@ -43,7 +43,7 @@ def _picture(scene: Scene, made: Drawing, dark: bool) -> Away:
         options = {"titles": made.titles, "quantity": _quantity(made), "mask": made.mask, **_look(made)}
         options["forbidden"] = forbidden_cells(view, made)
         figure = matrix_figure(made.values, rows, columns, kind=view.kind, **options, dark=dark)
-    name = f"{scene.lab.name}-{view.kind}-{view.show}-layer{scene.layer}-head{scene.head}{'-lines' * as_lines(scene)}"
+    name = f"{scene.lab.name}-{view.kind}-{view.show}{_place(scene)}{'-lines' * as_lines(scene)}"
     hides = "lines" if as_lines(scene) else "cells"
     note = f"a threshold hides {hides} only; all numbers are here" if made.least else ""
     return Away(
@@ -59,6 +59,19 @@ def _picture(scene: Scene, made: Drawing, dark: bool) -> Away:
 def as_lines(scene: Scene) -> bool:
     """Whether the picture is lines between tokens, which entropy has not."""
     return scene.view.picture == "lines" and scene.view.show != "entropy"
+
+
+def _place(scene: Scene) -> str:
+    """Which layer and heads, for the name of the files."""
+    view, layer = scene.view, f"-layer{scene.layer}"
+    match view.show:
+        case "entropy":
+            return ""
+        case "rollout":
+            return f"-through{layer}"
+        case "weights" | "norms":
+            heads = "-".join(map(str, view.over)) or "all"
+            return f"{layer}-head{scene.head}" if view.combine == "one" else f"{layer}-{view.combine}-{heads}"
 
 
 def _labels(scene: Scene, made: Drawing) -> tuple[Sequence[str], Sequence[str]]:

@@ -6,6 +6,7 @@ from pages.common.picture_data import Source
 from pages.common.picture_sides import groups
 from pages.common.scene import Scene
 from transformer.figures.tables import head_tables
+from transformer.figures.theme import KIND_NAMES
 from transformer.lab import KIND_SITES
 
 _BUILDERS = {"bertviz": "head_view", "bertviz-model": "model_view", "bertviz-neuron": "neuron_view"}
@@ -22,7 +23,9 @@ def bertviz_away(scene: Scene, source: Source, framed: Framed) -> Away:
         tables += head_tables(vectors.k, shown.keys, dimensions, name=" k")
     held = "" if vectors is None else "; files hold weights, q and k of every head"
     name = f"{scene.lab.name}-{scene.view.kind}-{scene.view.picture}"
-    return Away(name, InFrame(FRAME, framed.view.html), tables, python_of(scene, source, framed), f"{_NOTE}{held}")
+    said = " · ".join(filter(None, (KIND_NAMES[scene.view.kind], framed.said)))
+    lines = python_of(scene, source, framed)
+    return Away(name, InFrame(FRAME, framed.view.html), tables, lines, f"{_NOTE}{held}", said)
 
 
 def python_of(scene: Scene, source: Source, framed: Framed) -> str:

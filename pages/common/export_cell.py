@@ -7,6 +7,7 @@ from pages.common.scene import Scene, is_dark
 from transformer.analysis.cell import Cell
 from transformer.figures.cell import products_figure, shares_figure
 from transformer.figures.tables import Table, numbered
+from transformer.figures.theme import KIND_NAMES
 
 
 def take_cell_away(scene: Scene, cell: Cell, query: int) -> None:
@@ -27,7 +28,8 @@ def _products(scene: Scene, cell: Cell, query: int) -> Away:
     ]
     values = np.stack([cell.q.astype(np.float64), cell.k.astype(np.float64), cell.products], axis=-1)
     table = Table("products", values, [f"dimension {i}" for i in range(len(cell.q))], ["q", "k", "q times k"])
-    return Away(_name(scene, cell, query, "products"), papered(figure, dark=is_dark()), (table,), "\n".join(lines))
+    name, said = _name(scene, cell, query, "products"), _said(scene, cell, query)
+    return Away(name, papered(figure, dark=is_dark()), (table,), "\n".join(lines), said=said)
 
 
 def _shares(scene: Scene, cell: Cell, query: int) -> Away:
@@ -44,9 +46,8 @@ def _shares(scene: Scene, cell: Cell, query: int) -> Away:
         Table("share", np.array(list(parts.values()))[:, None], list(parts), ["of the output"]),
         Table("row", row, keys, ["score", "allowed", "exp(score - largest)", "weight", "share"]),
     )
-    return Away(
-        _name(scene, cell, query, "shares"), papered(figure, dark=is_dark(), width=640), tables, "\n".join(lines)
-    )
+    name, said = _name(scene, cell, query, "shares"), _said(scene, cell, query)
+    return Away(name, papered(figure, dark=is_dark(), width=640), tables, "\n".join(lines), said=said)
 
 
 def _opening(scene: Scene, cell: Cell, query: int, figure: str) -> list[str]:
@@ -55,6 +56,12 @@ def _opening(scene: Scene, cell: Cell, query: int, figure: str) -> list[str]:
         *opening_lines(scene, [f"from transformer.figures.cell import {figure}"]),
         f"cell = lab.cell(seen, {place})",
     ]
+
+
+def _said(scene: Scene, cell: Cell, query: int) -> str:
+    attention = scene.inspection.attention(scene.view.kind)
+    where = f"{KIND_NAMES[scene.view.kind]} · layer {scene.layer} · head {cell.head}"
+    return f"{where} · query {query} {attention.queries[query]} · key {cell.key} {attention.keys[cell.key]}"
 
 
 def _name(scene: Scene, cell: Cell, query: int, what: str) -> str:

@@ -7,8 +7,10 @@ from pages.common.scene import Scene, is_dark
 from transformer.figures.comparison import aligned_figure, difference_figure, probabilities_figure
 from transformer.figures.outputs import outputs_figure
 from transformer.figures.tables import Table, numbered
+from transformer.figures.theme import KIND_NAMES
 from transformer.inspection import AttentionShift, Comparison
 
+SHIFT_SAID = "after minus before, on the same words"
 _NAMES = "before", "after"
 
 
@@ -110,7 +112,8 @@ def _difference(scene: Scene, shift: AttentionShift) -> Away:
     )
     width = max(560, figure.layout.meta["smallest_width"])  # type: ignore[attr-defined]
     name = f"{scene.lab.name}-difference-{kind}-layer{layer}-head{head}"
-    return Away(name, papered(figure, dark=is_dark(), width=width), tables, "\n".join(lines))
+    said = f"{KIND_NAMES[kind]} · layer {layer} · head {head} · {SHIFT_SAID}"
+    return Away(name, papered(figure, dark=is_dark(), width=width), tables, "\n".join(lines), said=said)
 
 
 def _opening(scene: Scene, figure: str) -> list[str]:
