@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from page_models import WAIT_S, checked, open_page
+from page_models import WAIT_S, checked, open_page, texts
 from six_by_eight import N_TOKENS, NAME, SENTENCE, save_six_by_eight
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
+from pages.common.components.head_grid import SIDE
 from transformer.lab import load
 
 LIMIT_BYTES = 2_000_000
@@ -50,7 +51,8 @@ def sent(monkeypatch):
 def test_the_first_paint_sends_at_most_two_megabytes(sent, kind):
     at = open_page("attention", model=NAME, text=SENTENCE, kind=kind)
     data = [json.loads(element.proto.json) for element in at.get("bidi_component")]
-    assert [6, 8, N_TOKENS, N_TOKENS] in [found["shape"] for found in data if "shape" in found]
+    assert [6, 8, SIDE, SIDE] in [found["shape"] for found in data if "shape" in found]
+    assert "each pixel the largest weight of its patch" in texts(at)
     assert [N_TOKENS, N_TOKENS] in [found["shape"] for found in data if "shape" in found]
     assert sum(sent[-1].values()) <= LIMIT_BYTES, sent[-1]
 

@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.common.bertviz_view import Framed, show_bertviz
 from pages.common.cell_panel import chosen_cell
-from pages.common.components.head_grid import head_grid
+from pages.common.components.head_grid import SIDE, head_grid
 from pages.common.components.head_matrix import head_matrix
 from pages.common.components.token_lines import token_lines
 from pages.common.controls import Scene
@@ -84,8 +84,14 @@ def draw_head(scene: Scene) -> Drawing | Framed | None:
 
 def draw_overview(scene: Scene) -> None:
     """All layers and heads, small, with the explanation and the proofs under them."""
-    st.caption("All layers and heads" + " · with the switches on" * bool(scene.view.switches))
-    _grid(scene, scene.inspection.attention(scene.view.kind), key=GRID)
+    attention = scene.inspection.attention(scene.view.kind)
+    pooled = max(attention.weights.shape[2:]) > SIDE
+    st.caption(
+        "All layers and heads"
+        + " · with the switches on" * bool(scene.view.switches)
+        + " · each pixel the largest weight of its patch" * pooled
+    )
+    _grid(scene, attention, key=GRID)
     explain_picture(scene.view, scene.lab.model.config)
     show_proofs(scene)
 

@@ -15,7 +15,7 @@ from transformer.edits import edit_marks
 from transformer.lab import KIND_SITES, AttentionKind, Inspection, Lab
 
 _DECODING = ThreadPoolExecutor(thread_name_prefix="decoding")
-_FIRST_S, _EVERY_S = 0.2, 2.0
+_FIRST_S, _EVERY_S = 0.1, 2.0
 """When what is written so far is drawn first, and how often after that."""
 
 

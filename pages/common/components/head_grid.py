@@ -14,7 +14,7 @@ from transformer.figures import theme
 from transformer.figures.theme import Kind
 
 SIDE = 64
-"""Most pixels of a side, as many as its place on the page has."""
+"""Most pixels of a side."""
 
 _component = component(
     "attention_lab_head_grid",
