@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pages.common import loading
-from pages.common.export_heads import MAP, MAP_IMPORTS, Lines, map_away, note_of, number_or_nan, pairs_lines, program
+from pages.common.export_heads import (
+    MAP,
+    MAP_IMPORTS,
+    Lines,
+    chosen_place,
+    map_away,
+    note_of,
+    number_or_nan,
+    pairs_lines,
+    program,
+)
 from pages.common.exports import Away, papered
 from pages.common.head_choices import Removal
 from pages.common.head_data import Measured
@@ -30,7 +40,8 @@ def worth_map(
     reach = max(map(abs, values.values()), default=1.0) or 1.0
     imports, lines = _worths(removal, worth, measured)
     lines = [*lines, *MAP, "reach = max(map(abs, values.values())) or 1.0"]
-    lines.append(f"figure = head_map(numbers, blocks, quantity={quantity!r}, limits=(-reach, reach), diverging=True)")
+    look = f"quantity={quantity!r}, limits=(-reach, reach), diverging=True, chosen={chosen_place(scene)!r}"
+    lines.append(f"figure = head_map(numbers, blocks, {look})")
     python = program(scene, [*imports, *MAP_IMPORTS], lines)
     name, limits = _named(scene, f"{worth}-{removal}", measured), (-reach, reach)
     return map_away(scene, name, {**values}, quantity, limits, True, python, [], note_of(measured))

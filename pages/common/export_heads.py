@@ -14,7 +14,7 @@ from transformer.analysis.head_likeness import alike
 from transformer.analysis.head_places import HeadAt, blocks_of
 from transformer.analysis.head_survey import Kind, Survey
 from transformer.figures.head_bars import profile_bars
-from transformer.figures.heads import head_map, likeness_map
+from transformer.figures.heads import Block, head_map, likeness_map
 from transformer.figures.tables import Table
 
 Values = Mapping[HeadAt, float | None]
@@ -55,7 +55,8 @@ def role_map(
     values: Values = {p.at: value_of(p, column, measure) for p in found.profiles}
     imports, lines = _surveyed(measured)
     lines = [*lines, f"values = {{p.at: {at} for p in found.profiles}}", *MAP]
-    lines.append(f"figure = head_map(numbers, blocks, quantity={quantity!r}, limits=(0.0, {top!r}))")
+    look = f"quantity={quantity!r}, limits=(0.0, {top!r}), chosen={chosen_place(scene)!r}"
+    lines.append(f"figure = head_map(numbers, blocks, {look})")
     table = np.array([[number_or_nan(value_of(p, name, measure)) for name in columns] for p in found.profiles])
     whole = Table("all columns", table, [head_name(p.at) for p in found.profiles], list(columns))
     name = f"{scene.lab.name}-heads-{column}-{measured.filed}"
@@ -132,9 +133,16 @@ def map_away(
     rows = blocks_of(scene.lab.model)
     numbers = np.array([[number_or_nan(values.get(at)) for at in row] for row in rows])
     blocks = [block_of(row[0]) for row in rows]
-    figure = head_map(numbers, blocks, quantity=quantity, limits=limits, diverging=diverging, dark=is_dark())
+    look = {"quantity": quantity, "limits": limits, "diverging": diverging, "chosen": chosen_place(scene)}
+    figure = head_map(numbers, blocks, **look, dark=is_dark())
     table = Table(quantity, numbers, [b.name for b in blocks], [f"head {i}" for i in range(numbers.shape[1])])
     return Away(name, papered(figure, dark=is_dark(), width=640), (table, *more), python, note)
+
+
+def chosen_place(scene: Scene) -> tuple[int, int]:
+    """The row and column of the head in hand on a map of all heads."""
+    blocks = [block_of(row[0]) for row in blocks_of(scene.lab.model)]
+    return blocks.index(Block(scene.view.kind, scene.layer)), scene.head
 
 
 def _surveyed(measured: Measured) -> Lines:

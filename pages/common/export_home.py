@@ -12,6 +12,7 @@ from transformer.figures.attention import AXIS_TITLES
 from transformer.figures.export import matrix_figure
 from transformer.figures.tables import Table, numbered
 from transformer.figures.token_lines import lines_figure
+from transformer.token_ids import SPECIALS, UNK
 
 
 def take_lines_away(scene: Scene, weights: Float[ndarray, "query key"]) -> None:
@@ -22,12 +23,12 @@ def take_lines_away(scene: Scene, weights: Float[ndarray, "query key"]) -> None:
 
 def _lines(scene: Scene, weights: Float[ndarray, "query key"]) -> Away:
     seen, named = scene.inspection, ("sentence", "translation")
-    figure = lines_figure(seen.source_tokens, seen.target_tokens, weights, kind="cross", labels=named, dark=is_dark())
+    source, said = _typed(scene)
+    figure = lines_figure(source, seen.target_tokens, weights, kind="cross", labels=named, dark=is_dark())
     lines = [
         *_numbers(scene, "from transformer.figures.token_lines import lines_figure"),
-        "figure = lines_figure(",
-        f"    seen.source_tokens, seen.target_tokens, numbers, kind='cross', labels={named!r}",
-        ")",
+        f"source = {said}",
+        f"figure = lines_figure(source, seen.target_tokens, numbers, kind='cross', labels={named!r})",
     ]
     return _away(scene, weights, "lines", figure, lines)
 
@@ -35,10 +36,11 @@ def _lines(scene: Scene, weights: Float[ndarray, "query key"]) -> Away:
 def _matrix(scene: Scene, weights: Float[ndarray, "query key"]) -> Away:
     attention, layer = scene.inspection.cross, scene.layer
     titles = AXIS_TITLES["cross"]
+    source, said = _typed(scene)
     figure = matrix_figure(
         weights,
         attention.queries,
-        attention.keys,
+        source,
         kind="cross",
         titles=titles,
         mask=attention.mask[layer],
@@ -46,12 +48,20 @@ def _matrix(scene: Scene, weights: Float[ndarray, "query key"]) -> Away:
     )
     lines = [
         *_numbers(scene, "from transformer.figures.export import matrix_figure"),
+        f"source = {said}",
         "figure = matrix_figure(",
-        "    numbers, attention.queries, attention.keys, kind='cross',",
+        "    numbers, attention.queries, source, kind='cross',",
         f"    titles={titles!r}, mask=attention.mask[{layer}],",
         ")",
     ]
     return _away(scene, weights, "cross", figure, lines)
+
+
+def _typed(scene: Scene) -> tuple[tuple[str, ...], str]:
+    """The source tokens, a word that the model reads as <unk> as it was typed; and how a program says them."""
+    tokens = scene.inspection.source_tokens
+    typed = tuple(scene.unseen.get(i, token) if token == SPECIALS[UNK] else token for i, token in enumerate(tokens))
+    return typed, "seen.source_tokens" if typed == tokens else repr(typed)
 
 
 def _numbers(scene: Scene, figure: str) -> list[str]:
@@ -71,6 +81,6 @@ def _away(
     scene: Scene, weights: Float[ndarray, "query key"], what: str, figure: go.Figure, lines: Sequence[str]
 ) -> Away:
     attention, head = scene.inspection.cross, scene.view.head
-    table = Table("weight", weights, numbered(attention.queries), numbered(attention.keys))
+    table = Table("weight", weights, numbered(attention.queries), numbered(_typed(scene)[0]))
     name = f"{scene.lab.name}-{what}-layer{scene.layer}-{'average' if head is None else f'head{head}'}"
     return Away(name, figure, (table,), "\n".join(lines))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pages.common.export_steps import road_lines
+from pages.common.export_steps import WITHOUT, road_lines
 from pages.common.exports import Away, papered, take_away
 from pages.common.pictures import is_dark
 from pages.common.scene import Scene
@@ -21,7 +21,6 @@ N_SHOWN = 14
 DEPTH = "{} layer {}"
 KINDS: dict[str, Kind] = {"self": "decoder_self", "cross": "cross"}
 """The attention whose colour a part has, by its block."""
-WITHOUT = "without the switches"
 _LOOK = "look_inside(lab.model, seen.source_ids, seen.target_ids, {}, {})"
 
 
@@ -57,8 +56,11 @@ def _lens(scene: Scene, walk: Walk, inside: Inside, depths: Sequence[Depth]) -> 
     names = [depth.name for depth in depths]
     tokens = numbered([piece(token) for token in range(inside.readings.shape[1])])
     table = Table("log-probability", inside.readings, names, tokens)
+    own = np.array([(d.rank, d.probability, *(d.before or ())) for d in depths], dtype=np.float64)
+    columns = ["rank", "probability", *[f"{what}, {WITHOUT}" for what in ("rank", "probability")] * switched]
+    followed = Table(f"of {piece(written)}", own, names, columns)
     name = f"{scene.lab.name}-step{step}-lens"
-    return Away(name, papered(figure, dark=is_dark(), width=760), (table,), "\n".join(lines))
+    return Away(name, papered(figure, dark=is_dark(), width=760), (table, followed), "\n".join(lines))
 
 
 def take_contributions_away(scene: Scene, walk: Walk, against: int, shares: Sequence[Share]) -> None:

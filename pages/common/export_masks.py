@@ -3,14 +3,13 @@
 import numpy as np
 
 from pages.common.exports import Away, opening_lines, papered, take_away
-from pages.common.mask_study import SHARES, Beside, masks_off, shares_of
+from pages.common.mask_study import OFF, SHARES, SIDES, Beside, masks_off, parts_of, shares_of
 from pages.common.pictures import is_dark
 from pages.common.scene import Scene
-from transformer.analysis.leaks import EmptyRow, Leak, causal_part, real_part
+from transformer.analysis.leaks import EmptyRow, Leak
 from transformer.figures.export import matrix_figure
-from transformer.figures.masks import Part, batch_figure, leak_figure, masks_figure
+from transformer.figures.masks import batch_figure, leak_figure, masks_figure
 from transformer.figures.tables import Table
-from transformer.interventions import MaskOff
 
 _READINGS = ("softmax with -inf", "with the lowest finite number", "in this project")
 
@@ -31,19 +30,12 @@ def take_row_away(scene: Scene, row: EmptyRow) -> None:
 
 
 def _masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside) -> Away:
-    kind, row, pad = scene.view.kind, min(chosen.row, len(texts) - 1), scene.lab.model.config.pad_id
-    sides = {"encoder_self": ("source", "source"), "decoder_self": ("target", "target")}.get(kind, ("target", "source"))
+    kind, row = scene.view.kind, min(chosen.row, len(texts) - 1)
+    sides = SIDES[kind]
     asking, asked = (getattr(leak, side)[row] for side in sides)
-    off = masks_off(scene)
-    every = np.ones((len(asking), len(asked)), dtype=bool)
-    padding_off = MaskOff("cross" if kind == "cross" else "padding") in off
-    made = [("padding", every if padding_off else real_part(asked, pad, len(asking)).copy())]
-    sources = ["every" if padding_off else "real_part(asked, lab.model.config.pad_id, len(asking)).copy()"]
-    if kind == "decoder_self" and scene.lab.model.config.causal_mask:
-        made.append(("causal", every if MaskOff("causal") in off else causal_part(len(asking))))
-        sources.append("every" if MaskOff("causal") in off else "causal_part(len(asking))")
+    parts = parts_of(scene, asking, asked)
+    made = "real_part(asked, lab.model.config.pad_id, len(asking)).copy()", "causal_part(len(asking))"
     queries, keys = ([scene.lab.tokenizer.piece(int(token)) for token in side] for side in (asking, asked))
-    parts = [Part(name, mask, f"closed by the {name} mask") for name, mask in made]
     figure = papered(masks_figure(parts, queries, keys, kind=kind, dark=is_dark()), dark=is_dark())
     imports = [
         "import numpy as np",
@@ -56,15 +48,15 @@ def _masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside) -> 
         "queries, keys = ([lab.tokenizer.piece(int(token)) for token in side] for side in (asking, asked))",
         "parts = [",
         *(
-            f"    Part({name!r}, {source}, 'closed by the {name} mask'),"
-            for (name, _), source in zip(made, sources, strict=True)
+            f"    Part({part.name!r}, {'every' if part.name.endswith(OFF) else source}, {part.forbids!r}),"
+            for part, source in zip(parts, made, strict=False)
         ),
         "]",
         f"figure = masks_figure(parts, queries, keys, kind={kind!r})",
         f"numbers = leak.lifted.masks[{kind!r}][{row}]  # as the pass applied it",
     ]
     rows, columns = _numbered(queries), _numbered(keys)
-    tables = [Table(name, mask.astype(int), rows, columns) for name, mask in made]
+    tables = [Table(part.name, part.mask.astype(int), rows, columns) for part in parts]
     tables.append(Table("applied", leak.lifted.masks[kind][row].astype(int), rows, columns))
     name = f"{scene.lab.name}-masks-{kind}-sentence{row}"
     return Away(name, figure, tuple(tables), _program(scene, texts, imports, lines))

@@ -10,7 +10,7 @@ from pages.common.exports import Away, opening_lines, papered, take_away
 from pages.common.position_tables import Tables
 from pages.common.scene import Scene, is_dark
 from transformer.analysis.positions import ByOffset, ShiftFit, concatenated
-from transformer.analysis.score_split import PARTS, ScoreSplit
+from transformer.analysis.score_split import PARTS
 from transformer.figures.positions import (
     dimensions_figure,
     errors_figure,
@@ -154,9 +154,7 @@ def take_errors_away(scene: Scene, shown: Tables, k: int, rows: int, exact: ndar
 _FITTED = ("sinusoidal, fitted map, held out", "learned, fitted map, held out")
 
 
-def take_parts_away(
-    scene: Scene, stack: Stack, head: int, split: ScoreSplit, parts: Sequence[ndarray], tokens: Sequence[str]
-) -> None:
+def take_parts_away(scene: Scene, stack: Stack, head: int, parts: Sequence[ndarray], tokens: Sequence[str]) -> None:
     """Of the four parts of a head's scores and their sum; masked cells are NaN in `parts`."""
 
     def make() -> Away:
@@ -174,13 +172,12 @@ def take_parts_away(
             "target = torch.tensor([[lab.model.config.bos_id, *seen.target_ids[:-1]]])",
             "tap = compile_interventions(seen.interventions, lab.model)",
             f"split = split_scores(lab.model, torch.tensor([seen.source_ids]), target, {stack!r}, tap=tap)",
-            f"numbers = [*split.parts[:, {head}], split.scores[{head}]]",
-            "shown = [np.where(split.mask, part, np.nan) for part in numbers]",
-            f"figure = parts_figure(shown, {names!r}, {own}, {own})",
+            f"parts = [*split.parts[:, {head}], split.scores[{head}]]",
+            "numbers = [np.where(split.mask, part, np.nan) for part in parts]",
+            f"figure = parts_figure(numbers, {names!r}, {own}, {own})",
         ]
         labels = numbered(tokens)
-        values = [*split.parts[:, head], split.scores[head]]
-        tables = [Table(name, part, labels, labels) for name, part in zip(names, values, strict=True)]
+        tables = [Table(name, part, labels, labels) for name, part in zip(names, parts, strict=True)]
         name = f"{scene.lab.name}-scores-{stack}-head{head}"
         return _away(name, parts_figure(parts, names, tokens, tokens, dark=is_dark()), tables, lines)
 

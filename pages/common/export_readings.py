@@ -35,9 +35,11 @@ def _losses(scene: Scene, seen: TwoReadings, figure: go.Figure) -> Away:
         *["before = usual.forced_loss.astype(float)"] * switched,
         f"figure = losses_figure(tokens, *numbers, divergence=read.divergence{', before=before' * switched})",
     ]
-    values = np.stack((seen.forced_loss, seen.free_loss)).astype(np.float64)
+    usual = [trace.y for trace in figure.data[2:]]  # type: ignore[attr-defined]
+    values = np.array([seen.forced_loss, seen.free_loss, *usual], dtype=np.float64)
     tokens = numbered([scene.lab.tokenizer.piece(token) for token in ids])
-    table = Table("loss", values, ["teacher-forced", "free-running"], tokens)
+    rows = ["teacher-forced", "free-running", *["teacher-forced, without the switches"] * switched]
+    table = Table("loss", values, rows, tokens)
     name = f"{scene.lab.name}-reference-losses"
     return Away(name, papered(figure, dark=is_dark(), width=760), (table,), "\n".join(lines))
 

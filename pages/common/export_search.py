@@ -10,6 +10,7 @@ from pages.common.pictures import is_dark
 from pages.common.scene import Scene
 from pages.common.step_choices import Choices
 from pages.common.step_roads import Walk
+from transformer.analysis.candidates import candidates
 from transformer.analysis.draws import Draw, Drawn
 from transformer.analysis.search_tree import SearchTree
 from transformer.figures.tables import Table, numbered
@@ -116,9 +117,10 @@ def _distribution(scene: Scene, walk: Walk, draw: Draw, figure: go.Figure) -> Aw
         f"figure = candidate_bars(tokens, numbers, written=None, before={before}, before_name={name!r})",
     ]
     bars, marks = figure.data
-    values = np.array([bars.x, marks.x], dtype=np.float64).T  # type: ignore[attr-defined]
-    rows = list(figure.layout.yaxis.ticktext)  # type: ignore[attr-defined]
-    table = Table("probability", values, numbered(rows), ["drawn from", name])
+    found = candidates(walk.road.log_probs[step], len(bars.x))  # type: ignore[attr-defined]
+    columns = {"drawn from": bars.x, "the model's own": found.probabilities, name: marks.x}  # type: ignore[attr-defined]
+    rows = numbered([scene.lab.tokenizer.piece(token) for token in found.ids])
+    table = Table("probability", np.array(list(columns.values()), dtype=np.float64).T, rows, list(columns))
     away = f"{scene.lab.name}-step{step}-draw"
     return Away(away, papered(figure, dark=is_dark(), width=640), (table,), "\n".join(lines))
 

@@ -14,6 +14,8 @@ from pages.common.step_view import N_CANDIDATES, candidates_figure, next_of_refe
 from transformer.figures.tables import Table, numbered
 from transformer.lab import AttentionKind
 
+WITHOUT = "without the switches"
+
 
 def take_step_away(scene: Scene, walk: Walk, chosen: Choices) -> None:
     """The popover under a step's three pictures."""
@@ -57,7 +59,11 @@ def _candidates(scene: Scene, walk: Walk, chosen: Choices) -> Away:
     figure = candidates_figure(scene, walk, chosen, usual)
     found = step_candidates(scene, walk, chosen)
     tokens = numbered([scene.lab.tokenizer.piece(token) for token in found.ids])
-    table = Table("probability", np.array(found.probabilities)[:, None], tokens, ["probability"])
+    values, columns = [found.probabilities], ["probability"]
+    if usual is not None:
+        values.append(tuple(np.exp(usual.log_probs[step][list(found.ids)]).tolist()))
+        columns.append(WITHOUT)
+    table = Table("probability", np.array(values).T, tokens, columns)
     name = f"{scene.lab.name}-step{step}-candidates"
     return Away(name, papered(figure, dark=is_dark(), width=640), (table,), "\n".join(lines))
 
@@ -80,8 +86,9 @@ def _row(scene: Scene, walk: Walk, kind: AttentionKind) -> Away:
         f"figure = row_bars(numbers, keys, kind={kind!r}{', before=before' * (usual is not None)})",
     ]
     figure = row_figure(scene, attention, step, usual, n_keys)
-    weights = np.asarray(figure.data[0].x)[None]  # type: ignore[attr-defined]
-    table = Table("weight", weights, [attention.queries[step]], numbered(attention.keys[:n_keys]))
+    weights = np.array([trace.x for trace in figure.data])  # type: ignore[attr-defined]
+    rows = [attention.queries[step], f"{attention.queries[step]}, {WITHOUT}"][: len(weights)]
+    table = Table("weight", weights, rows, numbered(attention.keys[:n_keys]))
     head = "average" if average else f"head{scene.head}"
     name = f"{scene.lab.name}-step{step}-{kind}-layer{scene.layer}-{head}"
     return Away(name, papered(figure, dark=is_dark(), width=640), (table,), "\n".join(lines))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from pages.common.exports import Away, opening_lines, papered, take_away
 from pages.common.pictures import is_dark
 from pages.common.scene import Scene
 from pages.common.walkthrough_choices import Place, kind_of
-from pages.common.walkthrough_panel import strips_of, tokens_of
+from pages.common.walkthrough_panel import ALL, IN, N_BEST, OUT, drawn_strips, of_all_rows, tokens_of
 from transformer.analysis.station_map import draw_map, map_shapes
 from transformer.analysis.walkthrough import Opened, Shown
 from transformer.analysis.whole_pass import WholePass
@@ -28,13 +29,17 @@ def take_map_away(scene: Scene, place: Place, walk: WholePass) -> None:
 
 def take_station_away(scene: Scene, place: Place, walk: WholePass, opened: Opened) -> None:
     """The popover under an opened station."""
-    take_away(scene, "walkthrough", {"station": lambda: _station(scene, place, walk, opened)}, key="take-station")
+    drawn = drawn_strips(scene, place, opened)
+    figures = {name: partial(_station, scene, place, walk, opened, name, drawn[name]) for name in reversed(drawn)}
+    take_away(scene, "walkthrough", figures, key="take-station")
 
 
-def _station(scene: Scene, place: Place, walk: WholePass, opened: Opened) -> Away:
-    shown = opened.comes_out[-1]
-    strip, how = _strip(scene, place, shown)
-    figure = strips_figure([replace(strip, name=hover_label(strip.name))], kind=kind_of(place), dark=is_dark())
+def _station(
+    scene: Scene, place: Place, walk: WholePass, opened: Opened, picture: str, strips: Sequence[Strip]
+) -> Away:
+    values = {IN: opened.comes_in, OUT: opened.comes_out, ALL: of_all_rows(opened)}[picture]
+    safe = [replace(strip, name=hover_label(strip.name)) for strip in strips]
+    figure = strips_figure(safe, kind=kind_of(place), dark=is_dark())
     station, layer = place.station, place.layer
     imports = [
         "from transformer.analysis.walkthrough import open_station",
@@ -42,12 +47,15 @@ def _station(scene: Scene, place: Place, walk: WholePass, opened: Opened) -> Awa
     ]
     lines = [
         *_walk_lines(scene, place, walk, imports),
-        f"shown = open_station(lab.model, walk, station, {layer}).comes_out[-1]",
-        *how,
-        f"figure = strips_figure([strip], kind={kind_of(place)!r})",
+        f"opened = open_station(lab.model, walk, station, {layer})",
+        f"shown = opened.comes_{'in' if picture == IN else 'out'}",
+        *_strip_lines(opened, place, picture, values, strips),
+        "numbers = [strip.values for strip in strips]",
+        f"figure = strips_figure(strips, kind={kind_of(place)!r})",
     ]
     name = f"{scene.lab.name}-{_file_name(place)}" + f"-head{place.head}" * station.per_head
-    tables = tuple(_table(scene, place, value) for value in opened.comes_out)
+    name += f"-{picture.lower().replace(' ', '-')}"
+    tables = tuple(table for value in values for table in _tables(scene, place, value))
     return Away(name, papered(figure, dark=is_dark(), width=820), tables, "\n".join(lines))
 
 
@@ -93,35 +101,61 @@ def _file_name(place: Place) -> str:
     return str(station).replace(".", "-") + f"-layer{place.layer}" * station.in_layer
 
 
-def _strip(scene: Scene, place: Place, shown: Shown) -> tuple[Strip, list[str]]:
-    """The last thing that comes out, and the lines that make its strip."""
-    if shown.columns == "id":
-        tokens = _ROWS[shown.rows]
-        strip = Strip("ids", shown.values[:, 0], tokens_of(scene, shown.rows, len(shown.values)), scale="plain")
-        return strip, ["numbers = shown.values[:, 0]", f"strip = Strip('ids', numbers, {tokens}, scale='plain')"]
-    (strip,) = strips_of(scene, place, [shown], chosen_row=False)
-    if shown.columns == "vocab":
-        return strip, [
-            f"row = shown.values[{place.step}]",
-            f"best = (-row).argsort(kind='stable')[:{len(strip.values)}]",
-            "numbers = row[best]",
-            "tokens = [lab.tokenizer.piece(int(i)) for i in best]",
-            f"strip = Strip({strip.name!r}, numbers, tokens, scale={strip.scale!r})",
-        ]
-    head = f"[{place.head}]" * (shown.values.ndim == 3)
-    columns = _ROWS.get(shown.columns, "None")
-    chosen = f", scale={strip.scale!r}, chosen={strip.chosen!r}"
-    return strip, [
-        f"numbers = shown.values{head}",
-        f"strip = Strip({strip.name!r}, numbers, {columns}, {_ROWS[shown.rows]}, shown.allowed{chosen})",
-    ]
+def _strip_lines(
+    opened: Opened, place: Place, picture: str, values: Sequence[Shown], strips: Sequence[Strip]
+) -> list[str]:
+    """The lines that make the strips of a picture out of what comes in or out, `shown`."""
+    if place.station.name == "ids":
+        (strip,) = strips
+        made = f"Strip({strip.name!r}, shown[0].values[:, 0], {_ROWS[values[0].rows]}, scale='plain')"
+        return [f"strips = [{made}]"]
+    arrays = opened.comes_in if picture == IN else opened.comes_out
+    lines, sources = [], []
+    for shown in values:
+        if shown.columns == "id":
+            continue
+        at = f"shown[{next(i for i, value in enumerate(arrays) if value is shown)}]"
+        if shown.columns == "vocab":
+            lines += [
+                f"row = {at}.values[{place.step}]",
+                f"best = (-row).argsort(kind='stable')[:{N_BEST}]",
+                "tokens = [lab.tokenizer.piece(int(i)) for i in best]",
+            ]
+            sources.append(("row[best], tokens", ""))
+            continue
+        head = f"[{place.head}]" * (shown.values.ndim == 3)
+        columns, masked = _ROWS.get(shown.columns, "None"), shown.allowed is not None
+        if picture == ALL or shown.every_row:
+            sources.append(
+                (f"{at}.values{head}, {columns}, {_ROWS.get(shown.rows, 'None')}", f", allowed={at}.allowed" * masked)
+            )
+            continue
+        allowed = f", allowed={at}.allowed[{place.row}]" * masked
+        for name in ["before"] * (shown.before is not None) + ["values"]:
+            sources.append((f"{at}.{name}{head}[{place.row}], {columns}", allowed))
+    lines.append("strips = [")
+    for strip, (array, allowed) in zip(strips, sources, strict=True):
+        look = f"{allowed}, scale={strip.scale!r}" + f", chosen={strip.chosen}" * (strip.chosen is not None)
+        lines.append(f"    Strip({strip.name!r}, {array}{look}),")
+    return [*lines, "]"]
 
 
-def _table(scene: Scene, place: Place, shown: Shown) -> Table:
-    values = shown.values[place.head] if shown.values.ndim == 3 else shown.values
+def _tables(scene: Scene, place: Place, shown: Shown) -> list[Table]:
+    """The numbers of all tokens; where a switch put others in place, those that the model computed too."""
+    found = [(shown.name, shown.values)]
+    if shown.before is not None:
+        found.append((f"{shown.name}, as computed", shown.before))
+    return [_table(scene, place, shown, name, values) for name, values in found]
+
+
+def _table(scene: Scene, place: Place, shown: Shown, name: str, values: np.ndarray) -> Table:
+    values = values[place.head] if values.ndim == 3 else values
     columns = tokens_of(scene, shown.columns, values.shape[1])
     if shown.columns == "vocab":
         columns = scene.lab.tokenizer.vocabulary()
     names = [f"{i} {token}" for i, token in enumerate(columns)] if columns else list(map(str, range(values.shape[1])))
-    rows = [f"{i} {token}" for i, token in enumerate(tokens_of(scene, shown.rows, len(values)) or ())]
-    return Table(shown.name, np.asarray(values), rows, names)
+    rows = [
+        f"{i} {token}".strip()
+        for i, token in enumerate(tokens_of(scene, shown.rows, len(values)) or [""] * len(values))
+    ]
+    return Table(name, np.asarray(values), rows, names)

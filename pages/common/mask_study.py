@@ -6,6 +6,8 @@ from functools import partial
 
 import numpy as np
 import streamlit as st
+from jaxtyping import Int
+from numpy import ndarray
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.common import fields, loading, wording
@@ -21,6 +23,10 @@ from transformer.figures.theme import KIND_NAMES
 from transformer.interventions import MaskKind, MaskOff
 
 MOST_SENTENCES = 6
+OFF = " (off)"
+"""Behind the name of a mask that is switched off."""
+SIDES = {"encoder_self": ("source", "source"), "decoder_self": ("target", "target"), "cross": ("target", "source")}
+"""What asks and what is asked in each attention, by the fields of a leak."""
 LONGEST = 1000
 """Characters of the other sentences, which travel in the URL."""
 _KEY, _MISREAD = "masks-page", "masks-misread"
@@ -145,17 +151,9 @@ def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside)
             names=lambda i: f"{i} · {texts[i]}",
         )
     kind = scene.view.kind
-    ids = {"encoder_self": (leak.source, leak.source), "decoder_self": (leak.target, leak.target)}
-    asking, asked = (side[row] for side in ids.get(kind, (leak.target, leak.source)))
-    off = {spec.mask for spec in masks_off(scene)}
-    padding_off = ("cross" if kind == "cross" else "padding") in off
-    every = np.ones((len(asking), len(asked)), dtype=bool)
-    padding = every if padding_off else real_part(asked, scene.lab.model.config.pad_id, len(asking)).copy()
-    parts = [Part("padding" + " (off)" * padding_off, padding, "padding: no token stands here")]
-    has_causal = kind == "decoder_self" and scene.lab.model.config.causal_mask
-    if has_causal:
-        causal = every if "causal" in off else causal_part(len(asking))
-        parts.append(Part("causal" + " (off)" * ("causal" in off), causal, "later than the query"))
+    asking, asked = (getattr(leak, side)[row] for side in SIDES[kind])
+    parts = parts_of(scene, asking, asked)
+    has_causal = len(parts) > 1
     labels = [[scene.lab.tokenizer.piece(int(token)) for token in side] for side in (asking, asked)]
     scrolling_figure(masks_figure(parts, labels[0], labels[1], kind=kind, dark=is_dark()), key="masks")
     applied = leak.lifted.masks[kind][row]
@@ -167,11 +165,25 @@ def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside)
     )
     what = "The combination" if len(parts) > 1 else "That"
     st.caption(f"Coloured cells may attend, struck ones may not. {what} is {same}.{_no_causal(scene, has_causal)}")
-    causal_on = has_causal and "causal" not in off
+    padding_on, *causal_on = (not part.name.endswith(OFF) for part in parts)
     buttons = st.container(horizontal=True, gap="small")
     with buttons:
-        prove_combined(scene, asking, asked, applied, combined, padding=not padding_off, causal=causal_on)
+        prove_combined(scene, asking, asked, applied, combined, padding=padding_on, causal=any(causal_on))
     return buttons
+
+
+def parts_of(scene: Scene, asking: Int[ndarray, "query"], asked: Int[ndarray, "key"]) -> list[Part]:
+    """The padding mask of these tokens in the chosen attention, and where there is one the causal mask."""
+    kind, config = scene.view.kind, scene.lab.model.config
+    off = {spec.mask for spec in masks_off(scene)}
+    every = np.ones((len(asking), len(asked)), dtype=bool)
+    padding_off, causal_off = ("cross" if kind == "cross" else "padding") in off, "causal" in off
+    padding = every if padding_off else real_part(asked, config.pad_id, len(asking)).copy()
+    parts = [Part("padding" + OFF * padding_off, padding, "padding: no token stands here")]
+    if kind == "decoder_self" and config.causal_mask:
+        causal = every if causal_off else causal_part(len(asking))
+        parts.append(Part("causal" + OFF * causal_off, causal, "later than the query"))
+    return parts
 
 
 def _no_causal(scene: Scene, has_causal: bool) -> str:

@@ -42,7 +42,7 @@ def draw_scores(scene: Scene, chosen: Choices) -> None:
     parts = [np.where(hidden, np.nan, part) for part in (*split.parts[:, head], split.scores[head])]
     figure = parts_figure(parts, [*PARTS, "sum: the score"], tokens, tokens, dark=is_dark())
     scrolling_figure(figure, key="parts")
-    beneath(lambda: prove_split(split), lambda: take_parts_away(scene, chosen.stack, head, split, parts, tokens))
+    beneath(lambda: prove_split(split), lambda: take_parts_away(scene, chosen.stack, head, parts, tokens))
     shares = [float(part[split.mask].std()) for part in split.parts[:, head]]
     st.markdown(
         f"Layer 0, head {head} of the {chosen.stack}'s self-attention. How much each part varies over the cells "

@@ -1,6 +1,6 @@
 """One station of the Walkthrough, opened beside the map: what comes in, the equation, what comes out, the source."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +25,8 @@ from transformer.figures.labels import hover_label
 from transformer.figures.walkthrough import Scale, Strip, strips_figure
 from transformer.taps import Stack
 
+IN, OUT, ALL = "Comes in", "Comes out", "All tokens"
+"""The pictures of a station."""
 N_BEST = 12
 """Tokens of the vocabulary that are shown."""
 _ARROW = ":material/arrow_forward:"
@@ -107,13 +109,13 @@ def show_station(scene: Scene, place: Place, walk: WholePass) -> Opened:
     _tell_pass(place, walk)
     st.markdown(f"##### {words.title}")
     st.markdown(words.says)
-    comes_in = strips_of(scene, place, opened.comes_in, chosen_row=True)
-    if comes_in:
+    drawn = drawn_strips(scene, place, opened)
+    if comes_in := drawn.get(IN):
         st.caption(f"Comes in · {_shapes(opened.comes_in)}")
         _draw(comes_in, place, "walk-in")
     st.latex(words.equation)
     st.caption(f"In the paper: {words.paper[0].lower()}{words.paper[1:]}")
-    _comes_out(scene, place, opened)
+    _comes_out(scene, place, opened, drawn)
     _tell_switches(opened)
     prove_station(scene, place, walk)
     _show_source(opened)
@@ -121,29 +123,35 @@ def show_station(scene: Scene, place: Place, walk: WholePass) -> Opened:
     return opened
 
 
-def _comes_out(scene: Scene, place: Place, opened: Opened) -> None:
+def drawn_strips(scene: Scene, place: Place, opened: Opened) -> dict[str, list[Strip]]:
+    """What is drawn of a station, by picture: what comes in, what comes out, and that of all tokens."""
     name = place.station.name
     if name == "ids":
         ids = opened.comes_out[0]
-        st.caption(f"Comes out · {_shapes(opened.comes_out)}")
         tokens = tokens_of(scene, ids.rows, len(ids.values))
-        strip = Strip("id of each token in the vocabulary", ids.values[:, 0], tokens, scale="plain")
-        _draw([strip], place, "walk-out")
-        return
-    st.caption(f"Comes out · {_shapes(opened.comes_out)}{_not_kept(opened)}")
-    _draw(strips_of(scene, place, opened.comes_out, chosen_row=True), place, "walk-out")
+        return {OUT: [Strip("id of each token in the vocabulary", ids.values[:, 0], tokens, scale="plain")]}
+    out = strips_of(scene, place, opened.comes_out, chosen_row=True)
+    found = {IN: strips_of(scene, place, opened.comes_in, chosen_row=True), OUT: out}
+    if name not in ("logits", "probabilities"):
+        found[ALL] = strips_of(scene, place, of_all_rows(opened), chosen_row=False)
+    return {picture: strips for picture, strips in found.items() if strips}
+
+
+def _comes_out(scene: Scene, place: Place, opened: Opened, drawn: Mapping[str, Sequence[Strip]]) -> None:
+    name = place.station.name
+    st.caption(f"Comes out · {_shapes(opened.comes_out)}{_not_kept(opened) * (name != 'ids')}")
+    _draw(drawn[OUT], place, "walk-out")
     if name == "probabilities":
         written = scene.inspection.target_tokens[place.step]
         p = float(opened.comes_out[0].values[place.step, scene.inspection.target_ids[place.step]])
         st.markdown(f"It writes {wording.token(written)}, with probability **{wording.number(p)}**.")
-    whole = strips_of(scene, place, _all_rows(opened), chosen_row=False)
-    if whole and name not in ("logits", "probabilities"):
+    if whole := drawn.get(ALL):
         said = "All tokens" if not place.station.per_head else f"All tokens, head {place.head}"
         st.caption(f"{said} · the followed one is framed")
         _draw(whole, place, "walk-all")
 
 
-def _all_rows(opened: Opened) -> tuple[Shown, ...]:
+def of_all_rows(opened: Opened) -> tuple[Shown, ...]:
     """What is also shown for all tokens: what comes out, unless it is already."""
     if opened.station.name in ("layers", "add"):
         return opened.comes_out[-1:]
