@@ -104,3 +104,9 @@ def test_two_sentences_at_once_keep_apart(monkeypatch):
         thread.join()
     assert [part.text for part in found if part] == list(texts_)
     assert all(part and len(part.target_ids) == 1 for part in found)
+
+
+def test_a_head_can_be_chosen_while_the_output_is_written():
+    at = open_page("attention", model=PRONOUNS, text=CLASSIC)
+    at.session_state[SO_FAR] = {"picked": [0, 2]}  # what the browser reports of a click
+    assert "layer 0 · head 2" in texts(at.run())

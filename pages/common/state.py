@@ -14,7 +14,7 @@ from pages.common.view import PARAMETERS, Place, Problem, View, read, with_cell
 
 _KEY = "attention-lab"
 GRID = "head-grid"
-"""Key of the grid of heads."""
+"""Key of the grid of heads; with more behind it, of one that is drawn while the output is written."""
 MATRIX = "head"
 """Key of the matrix whose cells can be clicked."""
 
@@ -79,8 +79,9 @@ def follow_url() -> None:
 
 def _take_pick() -> None:
     """The head just picked in the grid, or the cell in the matrix: both report in the run itself, not by a callback."""
-    if (head := _picked(GRID, 2)) is not None:
-        choose(layer=head[0], head=head[1])
+    for key in [key for key in st.session_state if str(key).startswith(GRID)]:
+        if (head := _picked(str(key), 2)) is not None:
+            choose(layer=head[0], head=head[1])
     if (cell := _picked(MATRIX, 4)) is not None:
         choose(layer=cell[0], head=cell[1], cell=(cell[2], cell[3]), combine=visit().view.combine)
     if (cell := _picked(MATRIX, 4, "forbidden")) is not None:
