@@ -40,8 +40,9 @@ PAGES = [
     ("attention", ["proof-picture"], {"show": "entropy", "unit": "bits", "specials": "hidden"}, 4),
     ("attention", ["proof-picture"], {"show": "norms", "combine": "mean", "switch": SWITCHES}, 3 + 2 + 1),
     ("attention", ["proof-picture"], {"show": "norms", "kind": "decoder_self", "switch": "mask:causal"}, 3 + 2 + 1),
-    ("attention", ["proof-picture"], {"show": "rollout", "kind": "encoder_self", "words": "merged"}, 4),
-    ("attention", ["proof-picture"], {"show": "rollout", "layer": "0", "switch": "off:decoder.0.cross:0,1"}, 4),
+    ("attention", ["proof-picture"], {"show": "rollout", "kind": "encoder_self", "words": "merged"}, 5),
+    ("attention", ["proof-picture"], {"show": "rollout", "layer": "0", "switch": "off:decoder.0.cross:0,1"}, 5),
+    ("attention", ["proof-picture"], {"show": "rollout", "switch": "copy:decoder.0.self.heads:0>1:It slept."}, 5),
     ("attention", ["proof-picture"], {"combine": "max", "over": "0,2", "specials": "renormalised"}, 4),
     ("attention", ["proof-picture", "proof-output"], {"picture": "bertviz-neuron"}, 3 + 3 + 1),
     ("attention", ["proofs", "proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 8 + 5),
@@ -126,6 +127,16 @@ def test_one_wrong_contribution_turns_its_check_red(switch, untrained_models, mo
     shown = dict(model=PRONOUNS, text=WIDE, kind="cross", layer="0", show="norms", combine="mean", switch=switch)
     at = proved("attention", "proof-picture", **shown)
     assert verdicts(at)[1] == 1 and ":red[**Each cell is the length of" in texts(at)
+
+
+@pytest.mark.parametrize(
+    ("kind", "switch"),
+    [("cross", "copy:encoder.0.self.heads.2:0>1:It slept."), ("decoder_self", "block:decoder.1.self")],
+)
+def test_a_look_that_counts_though_nothing_of_it_arrives_turns_its_check_red(own_models, monkeypatch, kind, switch):
+    monkeypatch.setattr("pages.common.picture_rollout.silenced", lambda *_: [])
+    at = proved("attention", "proof-picture", model=PRONOUNS, text=WIDE, kind=kind, show="rollout", switch=switch)
+    assert verdicts(at) == (4, 1) and ":red[**No look counts of which nothing arrived.**]" in texts(at)
 
 
 def test_a_wrong_average_on_home_turns_its_check_red(own_models, monkeypatch):

@@ -6,6 +6,7 @@ import numpy as np
 
 from pages.common.bertviz_view import Framed
 from pages.common.picture_data import Drawing, Source
+from pages.common.picture_loading import get_vectors
 from pages.common.picture_rollout import effective_weights, residuals
 from pages.common.proofs import badge, weight_proofs
 from transformer.analysis.picture_proofs import (
@@ -17,7 +18,7 @@ from transformer.analysis.picture_proofs import (
     walk_back_to_source,
 )
 from transformer.analysis.proofs import Proof, agree
-from transformer.lab import KIND_SITES
+from transformer.lab import KIND_SITES, AttentionKind
 from transformer.taps import Address
 
 
@@ -41,6 +42,7 @@ def prove_picture(source: Source, made: Drawing | Framed | None) -> None:
                 yield _combined(source, made, source.norms[source.layer])
             case "rollout":
                 yield _rollout(source, made)
+                yield _arrived(source)
             case "entropy":
                 yield _entropy(source, made)
 
@@ -106,6 +108,24 @@ def _rollout(source: Source, made: Drawing) -> Proof:
         rescaled=source.view.specials == "renormalised",
     )
     return prove_rollout(made.values, again, layers)
+
+
+def _arrived(source: Source) -> Proof:
+    """That a rollout follows no row of a head of which nothing went any further in the pass."""
+    seen, kind, last = source.inspection, source.view.kind, source.layer + 1
+    kinds: dict[AttentionKind, int | None] = {kind: last}
+    if kind == "cross":
+        kinds |= {"encoder_self": None, "decoder_self": last}
+    lost, rows = 0, 0
+    for one, upto in kinds.items():
+        reached = get_vectors(source.lab, seen, one).reached[:upto]
+        lost += int((effective_weights(seen, one)[:upto].any(axis=-1) & ~reached).sum())
+        rows += reached.size
+    how = (
+        f"recorded again, weights times values of {rows:,} rows of heads against what went into W_O, and what W_O "
+        "makes of it against the block's output; rows that differ and count all the same"
+    )
+    return Proof("No look counts of which nothing arrived", lost, 0.0, how)
 
 
 def _entropy(source: Source, made: Drawing) -> Proof:
