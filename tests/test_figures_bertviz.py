@@ -112,6 +112,11 @@ def test_the_height_grows_with_the_longer_side(view):
     assert view(shown(tuple("abcdefghij"), TARGET)).height == view(shown(TARGET, tuple("abcdefghij"))).height
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_is_said_above_a_drawing_has_room(view):
+    assert view(shown(said="A long sentence. " * 30)).height == view(shown()).height + 6 * 16
+
+
 def test_the_chosen_layer_and_head_are_shown_first():
     first = head_view(shown(layer=2), alone=1).parameters()
     assert (first["layer"], first["heads"]) == (2, [1])

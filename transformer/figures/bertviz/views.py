@@ -1,5 +1,7 @@
 """bertviz's three views as documents: its own scripts, with a few lines changed for depths, widths and colours."""
 
+from math import ceil
+
 from jaxtyping import Float
 from numpy import ndarray
 
@@ -12,6 +14,8 @@ HEAD_LINES, MODEL_LINES, NEURON_TOKENS = 24_000, 60_000, 40
 
 _MODEL_HEIGHT = 1_000
 """Pixels of the model view, as long as a token has 4 of them."""
+_LINE, _LETTERS = 16, 90
+"""Pixels of a line above a drawing, and the letters in it."""
 _NARROWEST = 90
 """Pixels of a vector in the neuron view."""
 _HEAD_LEGEND = (
@@ -46,6 +50,7 @@ def head_view(shown: Shown, *, alone: int | None = None, dark: bool = False) -> 
         "include_layers": layers,
         **shown.paints(dark),
     }
+    notice = shown.notice(_HEAD_LEGEND, said)
     html = document(
         "head_view",
         parameters,
@@ -58,11 +63,11 @@ def head_view(shown: Shown, *, alone: int | None = None, dark: bool = False) -> 
         },
         keys="head_keys.js",
         body='<label>Layer <select id="layer"></select></label>',
-        notice=shown.notice(_HEAD_LEGEND, said),
+        notice=notice,
         dark=dark,
         style=f"svg {{ min-width: {2 * shown.column + 115}px; }}",
     )
-    return View(html, 170 + 23 * max(len(shown.queries), len(shown.keys)))
+    return View(html, 170 + 23 * max(len(shown.queries), len(shown.keys)) + _more_lines(notice, _HEAD_LEGEND))
 
 
 def model_view(shown: Shown, *, dark: bool = False) -> View:
@@ -82,6 +87,7 @@ def model_view(shown: Shown, *, dark: bool = False) -> View:
     colours = theme.palette(dark)
     longest = max(len(shown.queries), len(shown.keys))
     box = max(4.0, min(14.0, 7 * 12 / n_heads, _MODEL_HEIGHT / (n_layers * longest)))
+    notice = shown.notice(_MODEL_LEGEND)
     html = document(
         "model_view",
         parameters,
@@ -99,11 +105,11 @@ def model_view(shown: Shown, *, dark: bool = False) -> View:
         },
         keys="model_keys.js",
         body="",
-        notice=shown.notice(_MODEL_LEGEND),
+        notice=notice,
         dark=dark,
     )
     needed = max(n_layers * (longest * box + 10) + 38, longest * 18 + 55)
-    return View(html, round(needed) + 70)
+    return View(html, round(needed) + 70 + _more_lines(notice, _MODEL_LEGEND))
 
 
 def neuron_view(
@@ -144,6 +150,7 @@ def neuron_view(
         'if (["attn", "connector"].includes(name) && params.off.some(([a, b]) => '
         "a === params.layer_names[config.layer] && b === config.head)) return params.grey; "
     )
+    notice = shown.notice(_NEURON_LEGEND, said)
     html = document(
         "neuron_view",
         parameters,
@@ -163,8 +170,13 @@ def neuron_view(
         },
         keys="neuron_keys.js",
         body=('<label>Layer <select id="layer"></select></label> <label>Head <select id="att_head"></select></label>'),
-        notice=shown.notice(_NEURON_LEGEND, said),
+        notice=notice,
         dark=dark,
         style=f"svg {{ min-width: {3 * _NARROWEST + fixed}px; }}",
     )
-    return View(html, 42 + 26 * n_tokens + 170)
+    return View(html, 42 + 26 * n_tokens + 170 + _more_lines(notice, _NEURON_LEGEND))
+
+
+def _more_lines(notice: str, legend: str) -> int:
+    """Pixels of what is said above a drawing beside its legend, where it is narrow."""
+    return _LINE * ceil((len(notice) - len(legend)) / _LETTERS)
