@@ -1,6 +1,7 @@
 """A decoding that takes longer is drawn as far as it is written, and what is drawn is the beginning of the whole."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -22,9 +23,9 @@ def test_what_is_seen_on_the_way_is_the_beginning_of_the_whole(switches):
     """Without the causal mask the decoder's own attention is the newest whole pass, which no later one holds."""
     seen = []
     specs = [parse_intervention(switch) for switch in switches]
-    whole = load(PRONOUNS).inspect(CLASSIC, specs, watch=lambda so_far: seen.append(so_far()))
-    assert [len(part.target_ids) for part in seen] == list(range(1, len(whole.target_ids) + 1))
-    for n, part in enumerate(seen, start=1):
+    whole = load(PRONOUNS).inspect(CLASSIC, specs, watch=lambda n, so_far: seen.append((n, so_far())))
+    assert [n for n, _ in seen] == list(range(1, len(whole.target_ids) + 1))
+    for n, part in seen:
         assert part.target_ids == whole.target_ids[:n] and part.target_tokens == whole.target_tokens[:n]
         assert np.array_equal(part.log_probs, whole.log_probs[:n]) and part.source_tokens == whole.source_tokens
         assert np.array_equal(part.encoder_self.weights, whole.encoder_self.weights)
@@ -56,6 +57,7 @@ def halted(monkeypatch):
     monkeypatch.setattr(lab_module, "greedy", slow)
     monkeypatch.setattr(pictures, "head_grid", watched)
     monkeypatch.setattr(scene, "_EVERY_S", 0.2)
+    monkeypatch.setattr(scene, "_WORTH_S", 0.0)
     yield drawn
     event.set()
 
@@ -74,12 +76,12 @@ def test_all_heads_are_drawn_as_far_as_the_output_is_written(halted, kind, switc
 
 def test_nothing_is_under_way_before_and_after():
     lab = loading.get_lab(PRONOUNS)
-    assert loading.inspection_so_far(lab, CLASSIC) is None
+    assert loading.decoding_under_way(lab, CLASSIC) is None
     loading.get_inspection(lab, CLASSIC)
-    assert loading.inspection_so_far(lab, CLASSIC) is None
+    assert loading.decoding_under_way(lab, CLASSIC) is None
     with pytest.raises(ValueError, match="empty"):
         loading.get_inspection(lab, "  ")
-    assert loading.inspection_so_far(lab, "  ") is None
+    assert loading.decoding_under_way(lab, "  ") is None
 
 
 def test_two_sentences_at_once_keep_apart(monkeypatch):
@@ -98,12 +100,34 @@ def test_two_sentences_at_once_keep_apart(monkeypatch):
     for thread in threads:
         thread.start()
     both.wait()
-    found = [loading.inspection_so_far(lab, text) for text in texts_]
+    found = [loading.decoding_under_way(lab, text) for text in texts_]
+    seen = [each.so_far() for each in found if each]
     both.wait()
     for thread in threads:
         thread.join()
-    assert [part.text for part in found if part] == list(texts_)
-    assert all(part and len(part.target_ids) == 1 for part in found)
+    assert [part.text for part in seen] == list(texts_) and [len(part.target_ids) for part in seen] == [1, 1]
+
+
+def test_the_rest_is_foretold_at_the_pace_so_far(monkeypatch):
+    found = loading.UnderWay(begun=10.0, n_steps=20, most=128, so_far=list)  # type: ignore[arg-type]
+    monkeypatch.setattr(loading.time, "monotonic", lambda: 10.5)
+    assert found.left_s == pytest.approx(108 * 0.5 / 20)
+
+
+@pytest.mark.parametrize(("left", "is_drawn"), [(0.5, False), (0.7, True)])
+def test_what_is_nearly_done_is_not_drawn_before(monkeypatch, left, is_drawn):
+    drawn, decode = [], lab_module.greedy
+
+    def slow(*args, **options):
+        for step in decode(*args, **options):
+            yield step
+            time.sleep(0.05 if threading.current_thread().name.startswith("decoding") else 0)
+
+    monkeypatch.setattr(lab_module, "greedy", slow)
+    monkeypatch.setattr(pictures, "head_grid", lambda weights, *, key, **options: drawn.append(key))
+    monkeypatch.setattr(loading.UnderWay, "left_s", left)
+    open_page("attention", model=PRONOUNS, text=f"The dog is {left} tall.", kind="cross")
+    assert drawn[-1] == GRID and any(key.startswith(f"{GRID}-so-far") for key in drawn) == is_drawn
 
 
 def test_a_head_can_be_chosen_while_the_output_is_written():

@@ -100,12 +100,12 @@ class Lab:
         text: str,
         interventions: Iterable[Intervention] = (),
         forced: Mapping[int, int] | None = None,
-        watch: Callable[[Callable[[], Inspection]], object] | None = None,
+        watch: Callable[[int, Callable[[], Inspection]], object] | None = None,
     ) -> Inspection:
         """The text decoded greedily under the given switches with all attention recorded; ValueError as `translate`.
 
         `forced` holds the token ids that must stand at some steps; what follows is decoded from them. `watch` is given
-        after every step what makes an inspection of the steps so far, in any thread.
+        after every step how many there are, and what makes an inspection of these, in any thread.
         """
         config = self.model.config
         source, mask = self._encode([text])
@@ -128,7 +128,7 @@ class Lab:
         for step in written:
             steps.append(step)
             if watch is not None:
-                watch(so_far)
+                watch(len(steps), so_far)
         return so_far()
 
     def _inspection(

@@ -1,8 +1,9 @@
 """Models and results, loaded once and shared. A model is known by its name and the age of its weights, so that what a
 training run writes later is seen."""
 
+import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
@@ -23,8 +24,28 @@ from transformer.settings import WEIGHTS_FILE, CheckpointError, Found, find_chec
 
 FIRST_CHOICE = "pronouns-en-fr"
 CLASSIC = "The animal did not cross the street because it was too tired."
-_UNDER_WAY: dict[tuple[str, int, str, tuple[str, ...]], Callable[[], Inspection]] = {}
-"""What makes an inspection of the steps so far, by the model's name, the age of its weights, the text and switches."""
+
+
+@dataclass(frozen=True)
+class UnderWay:
+    """A decoding that goes on in another thread."""
+
+    begun: float
+    """When, by `time.monotonic`."""
+    n_steps: int
+    most: int
+    """As many steps may be needed."""
+    so_far: Callable[[], Inspection]
+    """Makes the inspection of these steps, or of some more."""
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that it may still take, at this pace."""
+        return (time.monotonic() - self.begun) / self.n_steps * (self.most - self.n_steps)
+
+
+_UNDER_WAY: dict[tuple[str, int, str, tuple[str, ...]], UnderWay] = {}
+"""By the model's name, the age of its weights, the text and the switches."""
 
 
 def models() -> tuple[Found, ...]:
@@ -58,10 +79,9 @@ def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Insp
     return _inspection(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)))
 
 
-def inspection_so_far(lab: Lab, text: str, switches: Sequence[object] = ()) -> Inspection | None:
-    """As much as is written of a decoding that is under way in another thread; None where none is."""
-    so_far = _UNDER_WAY.get((lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches))))
-    return None if so_far is None else so_far()
+def decoding_under_way(lab: Lab, text: str, switches: Sequence[object] = ()) -> UnderWay | None:
+    """What another thread is decoding of this just now; None where none is."""
+    return _UNDER_WAY.get((lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches))))
 
 
 def get_draws(lab: Lab, text: str, switches: Sequence[object], draw: Draw, *, n: int, seed: int) -> tuple[Drawn, ...]:
@@ -209,9 +229,14 @@ def _resolved(name: str, age: int, switches: tuple[str, ...]) -> tuple[Intervent
 
 @st.cache_data(max_entries=128, show_spinner=False)
 def _inspection(name: str, age: int, text: str, switches: tuple[str, ...]) -> Inspection:
-    lab, where = get_lab(name), (name, age, text, switches)
+    lab, begun = get_lab(name), time.monotonic()
+    specs, where = get_resolved(lab, switches), (name, age, text, switches)
+
+    def watch(n_steps: int, so_far: Callable[[], Inspection]) -> None:
+        _UNDER_WAY[where] = UnderWay(begun, n_steps, lab.model.config.max_length, so_far)
+
     try:
-        return lab.inspect(text, get_resolved(lab, switches), watch=partial(_UNDER_WAY.__setitem__, where))
+        return lab.inspect(text, specs, watch=watch)
     finally:
         _UNDER_WAY.pop(where, None)
 

@@ -15,8 +15,8 @@ from transformer.edits import edit_marks
 from transformer.lab import KIND_SITES, AttentionKind, Inspection, Lab
 
 _DECODING = ThreadPoolExecutor(thread_name_prefix="decoding")
-_FIRST_S, _EVERY_S = 0.1, 2.0
-"""When what is written so far is drawn first, and how often after that."""
+_FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
+"""When what is written so far is drawn first, how often after that, and how long the rest must take to be worth it."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,9 @@ class Scene:
                 return loading.get_inspection(*asked)
             made, patience = _DECODING.submit(loading.get_inspection, *asked), _FIRST_S
             while not wait([made], timeout=patience).done:
-                if seen := loading.inspection_so_far(*asked):
-                    self.meanwhile(seen)
+                found = loading.decoding_under_way(*asked)
+                if found and found.left_s > _WORTH_S:
+                    self.meanwhile(found.so_far())
                     patience = _EVERY_S
             return made.result()
 
