@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import gc
 import socket
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -37,6 +38,8 @@ _PRELOADED = (
     "pages.common.pictures",
 )
 _EVERY_S = 2.0
+_TURN_S = 0.0005
+"""How long one thread may keep others waiting for the interpreter: files are served while a sentence is decoded."""
 _MANY = 20_000
 """Objects that a collection may look at: about 6 ms. Pages drawn for the first time add 200,000."""
 
@@ -51,6 +54,7 @@ async def preloaded(app: st.App) -> AsyncIterator[None]:
     # /attention would then open without the app around it. There is no public switch for this.
     PagesManager.uses_pages_directory = False
     send_at_once()
+    sys.setswitchinterval(_TURN_S)
     gc.collect()
     gc.freeze()
     import_module("transformer.tending").begin()

@@ -39,9 +39,14 @@ class UnderWay:
     """Makes the inspection of these steps, or of some more."""
 
     @property
+    def since_s(self) -> float:
+        """Seconds that it has taken."""
+        return time.monotonic() - self.begun
+
+    @property
     def left_s(self) -> float:
         """Seconds that it may still take, at this pace."""
-        return (time.monotonic() - self.begun) / self.n_steps * (self.most - self.n_steps)
+        return self.since_s / self.n_steps * (self.most - self.n_steps)
 
 
 _UNDER_WAY: dict[tuple[str, int, str, tuple[str, ...]], UnderWay] = {}

@@ -16,7 +16,7 @@ from transformer.lab import KIND_SITES, AttentionKind, Inspection, Lab
 
 _DECODING = ThreadPoolExecutor(thread_name_prefix="decoding")
 _FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
-"""When what is written so far is drawn first, how often after that, and how long the rest must take to be worth it."""
+"""How long a decoding must go on before it is drawn, how often that is, and how long the rest must take to be worth it."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Scene:
         with st.spinner("Decoding"):  # seen after half a second
             if self.meanwhile is None:
                 return loading.get_inspection(*asked)
-            made, patience = _DECODING.submit(loading.get_inspection, *asked), _FIRST_S
+            made, patience = _DECODING.submit(loading.get_inspection, *asked), 0.0
             while not wait([made], timeout=patience).done:
-                found = loading.decoding_under_way(*asked)
-                if found and found.left_s > _WORTH_S:
+                found, patience = loading.decoding_under_way(*asked), _FIRST_S
+                if found and found.since_s > _FIRST_S and found.left_s > _WORTH_S:
                     self.meanwhile(found.so_far())
                     patience = _EVERY_S
             return made.result()
