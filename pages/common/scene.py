@@ -16,7 +16,7 @@ from transformer.lab import KIND_SITES, AttentionKind, Inspection, Lab
 
 _DECODING = ThreadPoolExecutor(thread_name_prefix="decoding")
 _FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
-"""How long a decoding must go on before it is drawn, how often that is, and how long the rest must take to be worth it."""
+"""How long a decoding goes on before it is drawn, how often that is, and how long the rest must take to be worth it."""
 
 
 @dataclass(frozen=True)
