@@ -9,6 +9,7 @@ from pages.common.components.token_lines import token_lines
 from pages.common.explain import LINES_EXPLAINED, what_am_i_looking_at
 from pages.common.export_home import take_lines_away
 from pages.common.links import change_to_try, look_further, try_a_change
+from pages.common.pictures import heads_replaced
 from pages.common.proofs import prove_lines
 from transformer.analysis.effects import head_average
 
@@ -18,6 +19,8 @@ inspection = scene.inspection
 attention = inspection.cross
 chosen = scene.view.head
 weights = head_average(attention.weights, scene.layer) if chosen is None else attention.weights[scene.layer, chosen]
+shown = range(scene.lab.model.config.n_heads) if chosen is None else (chosen,)
+off = all((scene.layer, head) in heads_replaced(scene) for head in shown)
 change = controls.change(scene)
 gold = loading.reference(scene.lab, scene.view.text)
 
@@ -32,13 +35,17 @@ token_lines(
     target_changed=change.target,
     source_label="sentence",
     target_label="translation",
+    off=off,
     key="home-lines",
 )
 whose = "the average of its heads" if chosen is None else f"head {chosen}"
-st.caption(f"Lines are cross-attention: layer {scene.layer}, {whose}, as it was while each word was being written.")
+st.caption(
+    f"Lines are cross-attention: layer {scene.layer}, {whose}, as it was while each word was being written."
+    + " Nothing of what is seen here goes any further: a switch put something else in its place." * off
+)
 with st.container(horizontal=True):
     prove_lines(scene, weights)
-    take_lines_away(scene, weights)
+    take_lines_away(scene, weights, off=off)
 st.markdown(f"#### {wording.plain(inspection.translation) or '*(nothing was written)*'}")
 said = (change.sentence, wording.pronoun(inspection, gold), wording.verdict(inspection.translation, gold))
 offered = change_to_try(scene)

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from page_exports import drawn, figures, opened, run_lines
-from page_models import CLASSIC, PRONOUNS, REVERSE, component, matrix
+from page_models import CLASSIC, PRONOUNS, REVERSE, component, matrix, texts
 
 from transformer.figures import theme
 from transformer.figures.attention import strokes
@@ -141,3 +141,42 @@ def test_the_name_of_the_file_says_what_is_in_it(monkeypatch, parameters, name):
     monkeypatch.setattr("pages.common.exports.offer_files", lambda away, *_: taken.append(away.name))
     opened("attention", "take-attention", **parameters)
     assert taken[-1] == f"{PRONOUNS}-cross-{name}"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "at"),
+    [
+        ({"kind": "cross", "layer": "0", "head": "2", "cell": "3,5"}, (3, 5)),
+        ({"kind": "cross", "layer": "0", "head": "2", "cell": "3,5", "show": "entropy"}, (3, 2)),
+        ({"kind": "cross", "cell": "3,13", "specials": "hidden"}, None),  # the end mark, which is left out
+        ({"kind": "cross"}, None),
+    ],
+    ids=str,
+)
+def test_the_chosen_cell_is_framed_in_the_saved_picture_too(parameters, at):
+    page, shown, _ = opened_and_saved(**{"text": CLASSIC, **parameters})
+    frames = [shape for shape in shown["layout"].get("shapes", ()) if shape["type"] == "rect"]
+    assert [(f["y0"] + 0.5, f["x0"] + 0.5, f["y1"] - 0.5, f["x1"] - 0.5) for f in frames] == ([at * 2] if at else [])
+    assert matrix(page)["chosen"] == (list(at) if at else None)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "is_off"),
+    [
+        ({"head": "1", "switch": "off:decoder.1.cross:1"}, True),
+        ({"head": "1", "switch": "off:decoder.1.cross:0"}, False),
+        ({"switch": "block:decoder.1.cross"}, True),
+        ({"switch": "off:decoder.1.cross:0,1,2"}, False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("which", ["Lines", "Matrix"])
+def test_home_draws_grey_what_goes_no_further_on_the_page_and_in_what_is_saved(parameters, is_off, which):
+    page = opened("home", "take-home", layer="1", **parameters)
+    page.segmented_control(key="take-home-which").set_value(which).run()
+    shown = next(f for f in figures(page) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    own = json.loads(run_lines(page)["figure"].to_json())
+    assert own["data"] == shown["data"] and own["layout"] == shown["layout"]
+    assert component(page, "off")["off"] == is_off == ("goes any further" in texts(page))
+    coloured = theme.CROSS if which == "Lines" else theme.sequential()[5][1]
+    assert (coloured in json.dumps(shown)) != is_off

@@ -12,7 +12,7 @@ from pages.common.exports import Away, opening_lines, take_away
 from pages.common.picture_data import Drawing, Source
 from pages.common.picture_rollout import residuals, silenced
 from pages.common.picture_sides import Side, groups, sides
-from pages.common.pictures import forbidden_cells
+from pages.common.pictures import forbidden_cells, framed_cell
 from pages.common.scene import Scene, is_dark
 from transformer.figures.export import matrix_figure, overview_figure
 from transformer.figures.tables import Table, head_tables, numbered
@@ -41,7 +41,7 @@ def _picture(scene: Scene, made: Drawing, dark: bool) -> Away:
         figure = lines_figure(columns, rows, made.values, kind=view.kind, **options, dark=dark)
     else:
         options = {"titles": made.titles, "quantity": _quantity(made), "mask": made.mask, **_look(made)}
-        options["forbidden"] = forbidden_cells(view, made)
+        options |= {"forbidden": forbidden_cells(view, made), "chosen": framed_cell(scene, made)}
         figure = matrix_figure(made.values, rows, columns, kind=view.kind, **options, dark=dark)
     name = f"{scene.lab.name}-{view.kind}-{view.show}{_place(scene)}{'-lines' * as_lines(scene)}"
     hides = "lines" if as_lines(scene) else "cells"
@@ -140,10 +140,12 @@ def python_of(scene: Scene, made: Drawing) -> str:
         at = ", ".join(repr(index.tolist()) for index in np.nonzero(forbidden))
         steps += ["forbidden = np.zeros(numbers.shape, dtype=bool)", f"forbidden[{at}] = True  # by switches"]
         more, masked = [*more, "import numpy as np"], f"{masked}, forbidden=forbidden"
+    chosen = framed_cell(scene, made)
+    look = {**_look(made), **({} if chosen is None else {"chosen": chosen})}
     drawn = [
         "figure = matrix_figure(",
         f"    numbers, rows, columns, kind={view.kind!r}, titles={made.titles!r},",
-        f"    quantity={_quantity(made)!r}{masked}{_arguments(_look(made))},",
+        f"    quantity={_quantity(made)!r}{masked}{_arguments(look)},",
         ")",
     ]
     if as_lines(scene):

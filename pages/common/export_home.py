@@ -15,25 +15,27 @@ from transformer.figures.token_lines import lines_figure
 from transformer.token_ids import SPECIALS, UNK
 
 
-def take_lines_away(scene: Scene, weights: Float[ndarray, "query key"]) -> None:
-    """The popover under the lines."""
-    figures = {"Lines": lambda: _lines(scene, weights), "Matrix": lambda: _matrix(scene, weights)}
+def take_lines_away(scene: Scene, weights: Float[ndarray, "query key"], *, off: bool) -> None:
+    """The popover under the lines; `off`: nothing of them goes any further."""
+    figures = {"Lines": lambda: _lines(scene, weights, off), "Matrix": lambda: _matrix(scene, weights, off)}
     take_away(scene, "home", figures, key="take-home")
 
 
-def _lines(scene: Scene, weights: Float[ndarray, "query key"]) -> Away:
+def _lines(scene: Scene, weights: Float[ndarray, "query key"], off: bool) -> Away:
     seen, named = scene.inspection, ("sentence", "translation")
     source, said = _typed(scene)
-    figure = lines_figure(source, seen.target_tokens, weights, kind="cross", labels=named, dark=is_dark())
+    figure = lines_figure(source, seen.target_tokens, weights, kind="cross", labels=named, off=off, dark=is_dark())
     lines = [
         *_numbers(scene, "from transformer.figures.token_lines import lines_figure"),
         f"source = {said}",
-        f"figure = lines_figure(source, seen.target_tokens, numbers, kind='cross', labels={named!r})",
+        "figure = lines_figure(",
+        f"    source, seen.target_tokens, numbers, kind='cross', labels={named!r}{', off=True' * off},",
+        ")",
     ]
     return _away(scene, weights, "lines", figure, lines)
 
 
-def _matrix(scene: Scene, weights: Float[ndarray, "query key"]) -> Away:
+def _matrix(scene: Scene, weights: Float[ndarray, "query key"], off: bool) -> Away:
     attention, layer = scene.inspection.cross, scene.layer
     titles = AXIS_TITLES["cross"]
     source, said = _typed(scene)
@@ -44,6 +46,7 @@ def _matrix(scene: Scene, weights: Float[ndarray, "query key"]) -> Away:
         kind="cross",
         titles=titles,
         mask=attention.mask[layer],
+        off=off,
         dark=is_dark(),
     )
     lines = [
@@ -51,7 +54,7 @@ def _matrix(scene: Scene, weights: Float[ndarray, "query key"]) -> Away:
         f"source = {said}",
         "figure = matrix_figure(",
         "    numbers, attention.queries, source, kind='cross',",
-        f"    titles={titles!r}, mask=attention.mask[{layer}],",
+        f"    titles={titles!r}, mask=attention.mask[{layer}]{', off=True' * off},",
         ")",
     ]
     return _away(scene, weights, "cross", figure, lines)

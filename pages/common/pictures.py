@@ -127,8 +127,12 @@ def source_of(scene: Scene) -> Source:
     if view.show == "norms" and not is_bertviz(view.picture):
         vectors = get_vectors(scene.lab, scene.inspection, view.kind)
         norms = vectors.contributions(scene.inspection.attention(view.kind).weights)
-    replaced = scene.heads_off | heads_at_mean(scene) | _in_blocks_off(scene)
-    return Source(scene.lab, scene.inspection, view, scene.layer, scene.head, replaced, norms)
+    return Source(scene.lab, scene.inspection, view, scene.layer, scene.head, heads_replaced(scene), norms)
+
+
+def heads_replaced(scene: Scene) -> frozenset[tuple[int, int]]:
+    """(layer, head) of every head of the chosen kind of which nothing goes any further."""
+    return scene.heads_off | heads_at_mean(scene) | _in_blocks_off(scene)
 
 
 def heads_at_mean(scene: Scene) -> frozenset[tuple[int, int]]:
@@ -156,12 +160,14 @@ def _off_note(source: Source, made: Drawing) -> str:
     return " · **off or at their mean**" if any(off) else f" · **at {'its' if len(off) == 1 else 'their'} mean**"
 
 
+def framed_cell(scene: Scene, made: Drawing) -> tuple[int, int] | None:
+    """The row and column that the picture frames: of the chosen query and key, of entropy the chosen query and head."""
+    column = scene.layer * scene.lab.model.config.n_heads + scene.head
+    return shown_at(made, chosen_cell(scene), entropy_of=column if scene.view.show == "entropy" else None)
+
+
 def _matrix(scene: Scene, made: Drawing) -> None:
     view = scene.view
-    n_heads = scene.lab.model.config.n_heads
-    chosen = shown_at(
-        made, chosen_cell(scene), entropy_of=scene.layer * n_heads + scene.head if view.show == "entropy" else None
-    )
     head_matrix(
         made.values,
         made.rows.labels,
@@ -184,7 +190,7 @@ def _matrix(scene: Scene, made: Drawing) -> None:
         targets=made.targets,
         largest=made.largest,
         unit=made.unit,
-        chosen=chosen,
+        chosen=framed_cell(scene, made),
         off=made.off,
         clickable=made.targets is not None,
         key=MATRIX,

@@ -54,7 +54,7 @@ def head_heatmap(
     top = float(weights.max(initial=0.0)) if relative else 1.0
     trace = _heatmap(weights, (0.0, top or 1.0), theme.sequential(dark), ".2f", dark)
     fig = _matrix(trace, "weight", hover, queries, keys, kind=kind, mask=mask, dark=dark)
-    return fig if chosen is None else _frame(fig, chosen, theme.kind_colour(kind, dark))
+    return fig if chosen is None else frame(fig, chosen, theme.kind_colour(kind, dark))
 
 
 def difference_heatmap(
@@ -90,7 +90,8 @@ def difference_heatmap(
     return _matrix(trace, "change", hover, queries, keys, kind=kind, mask=mask, dark=dark)
 
 
-def _frame(fig: go.Figure, cell: tuple[int, int], colour: str) -> go.Figure:
+def frame(fig: go.Figure, cell: tuple[int, int], colour: str) -> go.Figure:
+    """The figure with a frame around the cell of this row and column."""
     row, column = cell
     corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
     return fig.add_shape(type="rect", **corners, line={"color": colour, "width": 2.5})

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.attention import strokes
+from transformer.figures.attention import frame, strokes
 from transformer.figures.labels import axis_labels, exact, hover_label, label_width
 from transformer.figures.theme import Kind
 
@@ -39,12 +39,13 @@ def matrix_figure(
     forbidden: Bool[ndarray, "row column"] | None = None,
     least: float = 0.0,
     off: bool = False,
+    chosen: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """A matrix of square cells shaded from 0 to `top`; hovering gives each number exactly, masked cells are grey.
 
     Of these, cells `forbidden` by a switch are crossed out. Values below `least` are not drawn. What is `off`, so that
-    nothing of it goes any further, has no colours.
+    nothing of it goes any further, has no colours. `chosen` frames the cell of that row and column.
     """
     if values.shape != (len(rows), len(columns)):
         raise ValueError(f"{len(rows)} row and {len(columns)} column labels do not fit values of {values.shape}")
@@ -95,6 +96,8 @@ def matrix_figure(
     if crossed.any():
         line = {"color": theme.kind_colour(kind, dark), "width": thick}
         fig.add_shape(type="path", path=strokes(crossed, crossed=True), line=line)
+    if chosen is not None:
+        frame(fig, chosen, theme.kind_colour(kind, dark))
     left, above = label_width(rows) * _CHARACTER + 44, label_width(columns) * _CHARACTER + 48
     font = {"family": theme.MONOSPACE, "size": min(_SIZE, cell * 0.9)}
     bare = {"showline": False, "ticks": "", "ticklabelstandoff": 4, "tickfont": font}
