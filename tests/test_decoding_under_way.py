@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from page_models import CLASSIC, PRONOUNS, open_page, texts
 
-from pages.common import loading, pictures, scene
+from pages.common import loading, pictures, scene, under_way
 from pages.common.state import GRID
 from transformer import lab as lab_module
 from transformer.interventions import parse_intervention
@@ -109,8 +109,8 @@ def test_two_sentences_at_once_keep_apart(monkeypatch):
 
 
 def test_the_rest_is_foretold_at_the_pace_so_far(monkeypatch):
-    found = loading.UnderWay(begun=10.0, n_steps=20, most=128, so_far=list)  # type: ignore[arg-type]
-    monkeypatch.setattr(loading.time, "monotonic", lambda: 10.5)
+    found = under_way.UnderWay(begun=10.0, n_steps=20, most=128, so_far=list)  # type: ignore[arg-type]
+    monkeypatch.setattr(under_way.time, "monotonic", lambda: 10.5)
     assert found.left_s == pytest.approx(108 * 0.5 / 20)
 
 
@@ -125,7 +125,7 @@ def test_what_is_nearly_done_is_not_drawn_before(monkeypatch, left, is_drawn):
 
     monkeypatch.setattr(lab_module, "greedy", slow)
     monkeypatch.setattr(pictures, "head_grid", lambda weights, *, key, **options: drawn.append(key))
-    monkeypatch.setattr(loading.UnderWay, "left_s", left)
+    monkeypatch.setattr(under_way.UnderWay, "left_s", left)
     open_page("attention", model=PRONOUNS, text=f"The dog is {left} tall.", kind="cross")
     assert drawn[-1] == GRID and any(key.startswith(f"{GRID}-so-far") for key in drawn) == is_drawn
 

@@ -1,13 +1,12 @@
 """Models and results, loaded once and shared. A model is known by its name and the age of its weights, so that what a
 training run writes later is seen."""
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
 
+from pages.common import under_way
 from transformer.analysis.cell import Cell
 from transformer.analysis.draws import Draw, Drawn, draws
 from transformer.analysis.effects import HeadEffect, OutputEffect, head_effects, output_effects
@@ -24,33 +23,6 @@ from transformer.settings import WEIGHTS_FILE, CheckpointError, Found, find_chec
 
 FIRST_CHOICE = "pronouns-en-fr"
 CLASSIC = "The animal did not cross the street because it was too tired."
-
-
-@dataclass(frozen=True)
-class UnderWay:
-    """A decoding that goes on in another thread."""
-
-    begun: float
-    """When, by `time.monotonic`."""
-    n_steps: int
-    most: int
-    """As many steps may be needed."""
-    so_far: Callable[[], Inspection]
-    """Makes the inspection of these steps, or of some more."""
-
-    @property
-    def since_s(self) -> float:
-        """Seconds that it has taken."""
-        return time.monotonic() - self.begun
-
-    @property
-    def left_s(self) -> float:
-        """Seconds that it may still take, at this pace."""
-        return self.since_s / self.n_steps * (self.most - self.n_steps)
-
-
-_UNDER_WAY: dict[tuple[str, int, str, tuple[str, ...]], UnderWay] = {}
-"""By the model's name, the age of its weights, the text and the switches."""
 
 
 def models() -> tuple[Found, ...]:
@@ -84,9 +56,9 @@ def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Insp
     return _inspection(lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches)))
 
 
-def decoding_under_way(lab: Lab, text: str, switches: Sequence[object] = ()) -> UnderWay | None:
+def decoding_under_way(lab: Lab, text: str, switches: Sequence[object] = ()) -> under_way.UnderWay | None:
     """What another thread is decoding of this just now; None where none is."""
-    return _UNDER_WAY.get((lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches))))
+    return under_way.look((lab.name, _age(lab.checkpoint.folder), text, tuple(map(str, switches))))
 
 
 def get_draws(lab: Lab, text: str, switches: Sequence[object], draw: Draw, *, n: int, seed: int) -> tuple[Drawn, ...]:
@@ -234,16 +206,10 @@ def _resolved(name: str, age: int, switches: tuple[str, ...]) -> tuple[Intervent
 
 @st.cache_data(max_entries=128, show_spinner=False)
 def _inspection(name: str, age: int, text: str, switches: tuple[str, ...]) -> Inspection:
-    lab, begun = get_lab(name), time.monotonic()
-    specs, where = get_resolved(lab, switches), (name, age, text, switches)
-
-    def watch(n_steps: int, so_far: Callable[[], Inspection]) -> None:
-        _UNDER_WAY[where] = UnderWay(begun, n_steps, lab.model.config.max_length, so_far)
-
-    try:
+    lab = get_lab(name)
+    specs, longest = get_resolved(lab, switches), lab.model.config.max_length
+    with under_way.announced((name, age, text, switches), most=longest) as watch:
         return lab.inspect(text, specs, watch=watch)
-    finally:
-        _UNDER_WAY.pop(where, None)
 
 
 @st.cache_data(max_entries=128, show_spinner=False)
