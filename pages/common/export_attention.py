@@ -8,18 +8,17 @@ import numpy as np
 
 from pages.common.bertviz_view import Framed
 from pages.common.export_bertviz import bertviz_away
-from pages.common.exports import Away, opening_lines, take_away
+from pages.common.exports import Away, as_typed, opening_lines, take_away
 from pages.common.picture_data import Drawing, Source
 from pages.common.picture_rollout import residuals, silenced
-from pages.common.picture_sides import Side, groups, sides
-from pages.common.pictures import forbidden_cells, framed_cell
+from pages.common.picture_sides import groups, sides
+from pages.common.pictures import forbidden_cells, framed_cell, unseen_words
 from pages.common.scene import Scene, is_dark
 from transformer.figures.export import matrix_figure, overview_figure
 from transformer.figures.tables import Table, head_tables, numbered
 from transformer.figures.theme import KIND_NAMES
 from transformer.figures.token_lines import lines_figure
 from transformer.lab import KIND_SITES, AttentionKind
-from transformer.tokenizer import SPECIALS, UNK
 
 _MERGE = "from transformer.analysis.combine import merge_words"
 
@@ -75,15 +74,9 @@ def _place(scene: Scene) -> str:
 
 
 def _labels(scene: Scene, made: Drawing) -> tuple[Sequence[str], Sequence[str]]:
-    """Rows and columns; for a word that the model reads as one it never saw, the word that was typed."""
-
-    def typed(side: Side, of_source: bool) -> Sequence[str]:
-        unseen = scene.unseen if of_source else {}
-        at = zip(side.labels, side.positions, strict=True)
-        return tuple(unseen.get(first, token) if token == SPECIALS[UNK] else token for token, (first, *_) in at)
-
-    kind, entropy = scene.view.kind, scene.view.show == "entropy"
-    return typed(made.rows, kind == "encoder_self"), typed(made.columns, kind != "decoder_self" and not entropy)
+    """Rows and columns, as typed where the model never saw a word."""
+    rows, columns = unseen_words(scene, made)
+    return as_typed(made.rows.labels, rows), as_typed(made.columns.labels, columns)
 
 
 def _quantity(made: Drawing) -> str:

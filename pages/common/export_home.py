@@ -6,13 +6,12 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
 
-from pages.common.exports import Away, opening_lines, take_away
+from pages.common.exports import Away, as_typed, opening_lines, take_away
 from pages.common.scene import Scene, is_dark
 from transformer.figures.attention import AXIS_TITLES
 from transformer.figures.export import matrix_figure
 from transformer.figures.tables import Table, numbered
 from transformer.figures.token_lines import lines_figure
-from transformer.token_ids import SPECIALS, UNK
 
 
 def take_lines_away(scene: Scene, weights: Float[ndarray, "query key"], *, off: bool) -> None:
@@ -61,9 +60,9 @@ def _matrix(scene: Scene, weights: Float[ndarray, "query key"], off: bool) -> Aw
 
 
 def _typed(scene: Scene) -> tuple[tuple[str, ...], str]:
-    """The source tokens, a word that the model reads as <unk> as it was typed; and how a program says them."""
+    """The source tokens, as typed where the model never saw a word; and how a program says them."""
     tokens = scene.inspection.source_tokens
-    typed = tuple(scene.unseen.get(i, token) if token == SPECIALS[UNK] else token for i, token in enumerate(tokens))
+    typed = as_typed(tokens, scene.unseen)
     return typed, "seen.source_tokens" if typed == tokens else repr(typed)
 
 

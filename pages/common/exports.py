@@ -19,6 +19,7 @@ from pages.common.state import visit
 from transformer.figures.export import html_document, on_paper
 from transformer.figures.tables import Table, as_csv, as_npz
 from transformer.interventions import Intervention
+from transformer.token_ids import SPECIALS, UNK
 
 PAGES = {
     "home": ("pages/home.py", "Home"),
@@ -196,6 +197,11 @@ def decoding_line(name: str, lab: str, text: str, switches: Sequence[Interventio
     wanted.append("from transformer.interventions import parse_intervention")
     parsed = ", ".join(f"parse_intervention({str(spec)!r})" for spec in switches)
     return f"{name} = {lab}.inspect({text!r}, [{parsed}])"
+
+
+def as_typed(tokens: Sequence[str], unseen: Mapping[int, str]) -> tuple[str, ...]:
+    """Tokens as labels of what is saved: for one that stands for a word never seen, that word; `unseen` has them."""
+    return tuple(unseen.get(i, token) if token == SPECIALS[UNK] else token for i, token in enumerate(tokens))
 
 
 def papered(figure: go.Figure, *, dark: bool, width: int = 900) -> go.Figure:

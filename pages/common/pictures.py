@@ -167,7 +167,7 @@ def framed_cell(scene: Scene, made: Drawing) -> tuple[int, int] | None:
 
 
 def _matrix(scene: Scene, made: Drawing) -> None:
-    view = scene.view
+    view, (rows_unseen, columns_unseen) = scene.view, unseen_words(scene, made)
     head_matrix(
         made.values,
         made.rows.labels,
@@ -180,8 +180,8 @@ def _matrix(scene: Scene, made: Drawing) -> None:
         names=made.names,
         row_notes=made.rows.notes("row"),
         column_notes=made.column_notes or made.columns.notes("column"),
-        rows_unseen=_unseen(scene, made.rows) if view.kind == "encoder_self" else {},
-        columns_unseen=_unseen(scene, made.columns) if view.kind != "decoder_self" and view.show != "entropy" else {},
+        rows_unseen=rows_unseen,
+        columns_unseen=columns_unseen,
         mask=made.mask,
         weak=made.weak,
         weak_label=made.weak_label,
@@ -215,13 +215,14 @@ def forbidden_cells(view: View, made: Drawing) -> np.ndarray | None:
 
 def _lines(scene: Scene, made: Drawing) -> None:
     values = made.values if made.weak is None else made.values * ~made.weak
+    rows_unseen, columns_unseen = unseen_words(scene, made)
     token_lines(
         made.columns.labels,
         made.rows.labels,
         values,
         kind=scene.view.kind,
-        source_unseen=_unseen(scene, made.columns) if scene.view.kind != "decoder_self" else {},
-        target_unseen=_unseen(scene, made.rows) if scene.view.kind == "encoder_self" else {},
+        source_unseen=columns_unseen,
+        target_unseen=rows_unseen,
         source_label=made.ends[0],
         target_label=made.ends[1],
         top=made.top,
@@ -230,9 +231,15 @@ def _lines(scene: Scene, made: Drawing) -> None:
     )
 
 
-def _unseen(scene: Scene, side: Side) -> Mapping[int, str]:
-    """The rows or columns of the sentence with a word that the model never saw."""
-    return {index: scene.unseen[at[0]] for index, at in enumerate(side.positions) if at[0] in scene.unseen}
+def unseen_words(scene: Scene, made: Drawing) -> tuple[Mapping[int, str], Mapping[int, str]]:
+    """The rows, and the columns, that are a token of the sentence with a word that the model never saw, and that."""
+
+    def words(side: Side) -> Mapping[int, str]:
+        return {index: scene.unseen[at[0]] for index, at in enumerate(side.positions) if at[0] in scene.unseen}
+
+    kind, columns_are_keys = scene.view.kind, scene.view.show != "entropy"
+    rows = words(made.rows) if kind == "encoder_self" else {}
+    return rows, words(made.columns) if kind != "decoder_self" and columns_are_keys else {}
 
 
 def _said_of_switches(source: Source, made: Drawing) -> tuple[str, ...]:
