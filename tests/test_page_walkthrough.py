@@ -333,3 +333,9 @@ def test_a_model_without_scaling_shows_the_gap():
     chosen = Station("decoder", "cross", "products")
     drawing = draw_map(model, chosen)
     assert "no ÷ √dₖ" in [box.label for box in drawing.boxes if box.ghost]
+
+
+def test_of_a_layer_that_does_not_exist_the_one_that_is_named_instead_is_shown():
+    at = walkthrough(station="decoder.cross.context", kind="cross", layer="9")
+    assert "Layer 1 is shown" in texts(at) and "Decoder · layer 1" in texts(at)
+    assert at.query_params["layer"] == "1"

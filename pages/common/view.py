@@ -188,7 +188,7 @@ def fit(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
     n_layers = config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
     layer, head = view.layer, view.head
     if layer is not None and layer >= n_layers:
-        layer = None
+        layer = n_layers - 1
         problems.append(
             Problem(
                 "layer",
