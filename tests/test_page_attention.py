@@ -6,8 +6,9 @@ import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, matrix, open_page, texts
 
 from pages.common.cell_panel import equation
+from pages.common.switch_names import switch_label
 from pages.common.view import Picture, View, fit, merged, read
-from pages.common.wording import change, effect, moved, number, plain, pronoun_effect, smoothed, switch_label, token
+from pages.common.wording import change, effect, moved, number, plain, pronoun_effect, smoothed, token
 from transformer.figures.theme import greys, sequential
 from transformer.interventions import CellOff, HeadsOff, MaskOff
 from transformer.lab import load

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from page_models import CLASSIC, PRONOUNS, checked, open_page, texts
 
 from pages.common.switch_check import with_usable_switches
+from pages.common.switch_names import switch_label
 from pages.common.view import PARAMETERS, View, fit, read
-from pages.common.wording import plain, switch_label
+from pages.common.wording import plain
 from transformer.interventions import compile_interventions, parse_intervention
 from transformer.lab import Lab, load
 from transformer.settings import SHIPPED_FOLDER

@@ -5,8 +5,9 @@ from urllib.parse import parse_qs
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, save_untrained, texts
 
+from pages.common.switch_names import head_label
 from pages.common.view import read
-from pages.common.wording import change_of, head_label, plain
+from pages.common.wording import change_of, plain
 from transformer.lab import load
 from transformer.settings import SHIPPED_FOLDER
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, matrix, open_page, texts
 
+from pages.common.switch_names import switch_label
 from pages.common.view import View, fit, merged, with_cell
-from pages.common.wording import plain, switch_label
+from pages.common.wording import plain
 from transformer.activation_copy import Copied
 from transformer.attention_edits import BlockOff, CellOff, RowSet
 from transformer.interventions import HeadsMean, HeadsOff, MaskOff, ResidualOff, parse_intervention

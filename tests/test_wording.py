@@ -9,8 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from page_models import CLASSIC, PRONOUNS, open_page, texts
 
+from pages.common.switch_names import left_out, switch_label
 from pages.common.switch_reach import idle_notes
-from pages.common.wording import NEGLIGIBLE, change, effect, left_out, plain, switch_label, unseen, unseen_plainly
+from pages.common.wording import NEGLIGIBLE, change, effect, plain, unseen, unseen_plainly
 from transformer.interventions import parse_intervention
 from transformer.lab import load
 from transformer.token_ids import SPECIALS

@@ -18,7 +18,8 @@ from pages.common.head_proofs import prove_correlations, prove_dots, prove_erase
 from pages.common.head_roles import chosen_head, open_link, opens, two_columns
 from pages.common.head_words import head_name
 from pages.common.pictures import is_dark
-from pages.common.wording import number, plain, switch_label, token
+from pages.common.switch_names import switch_label
+from pages.common.wording import number, plain, token
 from transformer.analysis.erasure import FEWEST, Agreement, Erasing, agreement, erasure, received
 from transformer.analysis.head_places import HeadAt, heads_of
 from transformer.attention_edits import RowSet

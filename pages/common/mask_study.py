@@ -10,7 +10,7 @@ from jaxtyping import Int
 from numpy import ndarray
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.common import fields, loading, wording
+from pages.common import fields, loading, switch_names, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, choose_kind, say
 from pages.common.mask_proofs import prove_batch, prove_combined, prove_honest, prove_leak, prove_row
@@ -113,7 +113,7 @@ def switch_masks(scene: Scene) -> None:
                 st.toggle(label, key=f"mask-never-{mask}", disabled=True, help="This model was trained without it.")
             else:
                 fields.toggle(label, mask not in off, partial(_flip, mask), key=f"mask-on-{mask}")
-    others = [wording.switch_label(spec) for spec in scene.view.switches if not isinstance(spec, MaskOff)]
+    others = [switch_names.switch_label(spec) for spec in scene.view.switches if not isinstance(spec, MaskOff)]
     if others:
         st.caption(f"Masks alone count on this page. Left out here: {wording.plain('; '.join(others))}.")
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pages.common import loading, wording
+from pages.common import loading, switch_names
 from pages.common.view import Problem, View, merged
 from transformer.interventions import Intervention, check_source, compile_interventions
 from transformer.lab import Lab
@@ -17,7 +17,7 @@ def with_usable_switches(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...
         try:
             kept.append(usable(spec, lab, view.text, kept))
         except ValueError as error:
-            misfits.append(Problem("switch", wording.left_out(spec, error)))
+            misfits.append(Problem("switch", switch_names.left_out(spec, error)))
     return replace(view, switches=merged(kept)), tuple(misfits)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.common import wording
+from pages.common import switch_names
 from pages.common.scene import Scene, say, sentence
 from pages.common.state import choose, visit
 from pages.common.switch_check import usable
@@ -82,7 +82,7 @@ def blocks(scene: Scene) -> list[tuple[Stack, int, Block]]:
 
 
 def attention_name(kind: AttentionKind, layer: int) -> str:
-    return f"{wording.BLOCK_NAMES[KIND_SITES[kind]].capitalize()} · layer {layer}"
+    return f"{switch_names.BLOCK_NAMES[KIND_SITES[kind]].capitalize()} · layer {layer}"
 
 
 def numbered(tokens: Sequence[str]) -> Callable[[int | str], str]:

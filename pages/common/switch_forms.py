@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.common import loading, wording
+from pages.common import loading, switch_names, wording
 from pages.common.fields import pills
 from pages.common.scene import Scene, say, sentence
 from pages.common.state import choose, visit
@@ -102,7 +102,7 @@ def _block_row(scene: Scene, stack: Stack, layer: int, block: Block, to: type[He
         choose(switches=merged([*others, *picked]))
 
     left, right = st.columns([2, 3], vertical_alignment="center", gap="small")
-    name = f"{wording.BLOCK_NAMES[stack, block].capitalize()} · layer {layer}"
+    name = f"{switch_names.BLOCK_NAMES[stack, block].capitalize()} · layer {layer}"
     colour = _COLOURS.get((stack, block))
     left.markdown(f":{colour}[{name}]" if colour else name)
     with right:
@@ -222,7 +222,7 @@ def _pick_tensor(scene: Scene, block: Any) -> tuple[str, str]:
     left, right = st.columns(2)
     with left:
         offered = [tensor for tensor in tensors if tensor in there]
-        tensor = pick(f"copy-tensor-{name}", "What", offered, "output", wording.TENSOR_NAMES.__getitem__)
+        tensor = pick(f"copy-tensor-{name}", "What", offered, "output", switch_names.TENSOR_NAMES.__getitem__)
     head = _ALL
     if tensor in per_head:
         with right:
@@ -255,4 +255,4 @@ def _place_name(block: Any) -> str:
     if block == "encoder":
         return "Encoder · word vectors"
     stack, layer, name = block
-    return f"{wording.BLOCK_NAMES[stack, name].capitalize()} · layer {layer}"
+    return f"{switch_names.BLOCK_NAMES[stack, name].capitalize()} · layer {layer}"

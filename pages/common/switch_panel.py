@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from pages.common import wording
+from pages.common import switch_names, wording
 from pages.common.scene import Scene, say
 from pages.common.state import choose, problems, visit
 from pages.common.switch_forms import cell_form, copy_form, masks_form, name_form, parts_form, row_form
@@ -31,7 +31,7 @@ def switch_chips(scene: Scene) -> None:
     with st.container(horizontal=True, gap="small"):
         for spec in scene.view.switches:
             st.button(
-                wording.plain(wording.switch_label(spec)),
+                wording.plain(switch_names.switch_label(spec)),
                 key=f"remove-{spec}",
                 icon=":material/close:",
                 icon_position="right",

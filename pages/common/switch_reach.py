@@ -1,7 +1,7 @@
 """Switches that have nothing to act on in the output in sight: a step never reached, a cell closed already. Draws
 nothing."""
 
-from pages.common import wording
+from pages.common import switch_names
 from transformer.activation_copy import Copied
 from transformer.attention_edits import CellOff, RowSet
 from transformer.inspection import Inspection
@@ -13,7 +13,7 @@ def idle_notes(seen: Inspection, *, causal_mask: bool) -> tuple[str, ...]:
     looks_back = causal_mask and MaskOff("causal") not in seen.interventions
     last = len(seen.target_ids) - 1
     said = ((spec, _why(spec, last, looks_back)) for spec in seen.interventions)
-    return tuple(f"{wording.switch_label(spec)}: {why}" for spec, why in said if why)
+    return tuple(f"{switch_names.switch_label(spec)}: {why}" for spec, why in said if why)
 
 
 def _why(spec: Intervention, last: int, looks_back: bool) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.common import loading, wording
+from pages.common import loading, switch_names
 from transformer.analysis.matching import Matching, Read, match_heads
 from transformer.checkpoint import load_checkpoint
 from transformer.interventions import Intervention, parse_intervention
@@ -63,7 +63,7 @@ def side(name: str, step: str, text: str, switches: Sequence[Intervention]) -> S
             lab.resolved([spec], n_source=lab.n_source_tokens(text))
             usable.append(spec)
         except ValueError as error:
-            left_out.append(wording.left_out(spec, error, f" for {name}"))
+            left_out.append(switch_names.left_out(spec, error, f" for {name}"))
     return Side(lab, step, _inspection(name, step, _age(name, step), text, tuple(map(str, usable))), tuple(left_out))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from pages.common import wording
+from pages.common import switch_names
 from transformer.analysis.entropy import Unit
 from transformer.attention_edits import CellOff, RowSet
 from transformer.interventions import HeadsMean, HeadsOff, Intervention, PositionsChanged, parse_intervention
@@ -220,7 +220,7 @@ def fit(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
             _check_tokens(spec, view.text, lab)
             kept.append(spec)
         except ValueError as error:
-            problems.append(Problem("switch", wording.left_out(spec, error)))
+            problems.append(Problem("switch", switch_names.left_out(spec, error)))
     return replace(view, layer=layer, head=head, over=over, switches=merged(kept)), tuple(problems)
 
 

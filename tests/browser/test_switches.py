@@ -7,7 +7,8 @@ from app_server import Server
 from page_models import CLASSIC, PRONOUNS
 from playwright.sync_api import Browser, Page, expect
 
-from pages.common.wording import effect, switch_label
+from pages.common.switch_names import switch_label
+from pages.common.wording import effect
 from transformer.interventions import parse_intervention
 from transformer.lab import load
 from transformer.settings import SHIPPED_FOLDER
