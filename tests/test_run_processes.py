@@ -86,6 +86,31 @@ def test_a_process_is_known_by_its_birth_too_and_a_zombie_is_dead():
     assert not runs.is_alive(process.pid, born)
 
 
+def test_a_process_is_known_after_the_clock_was_set(monkeypatch):
+    me = psutil.Process()
+    born, booted = me.create_time(), psutil.boot_time()
+    for step in (3600.0, -3600.0):
+        monkeypatch.setattr(psutil.Process, "create_time", lambda self, step=step: born + step)
+        monkeypatch.setattr(psutil, "boot_time", lambda step=step: booted + step)
+        assert runs.is_alive(me.pid, born, booted)
+        assert not runs.is_alive(me.pid, born - 100, booted)
+
+
+def test_a_run_whose_lock_is_held_lives_whatever_the_clock_says(room):
+    run_id = create()
+    born = psutil.Process().create_time()
+    claimed = runs.claim(run_id)
+    write_status(room / run_id, Status(state="running", step=7, pid=os.getpid(), create_time=born - 3600))
+    assert runs.status(run_id).state == "running"
+    with pytest.raises(RunError, match="is still training; stop it first"):
+        runs.delete(run_id)
+    runs.pause(run_id)
+    assert (room / run_id / "request.json").is_file()
+    os.close(claimed.lock)
+    assert runs.status(run_id).state == "failed"
+    os.close(runs.claim(run_id).lock)
+
+
 def test_a_dead_trainers_last_words_are_passed_on(room):
     run_id = create()
     write_status(room / run_id, Status(state="running", step=7, pid=2**22 - 1, create_time=1.0))

@@ -43,9 +43,9 @@ def claim(run_id: str, *, waiting: bool = False) -> Claim:
     if lock is None:
         raise RunError(f"{run_id} is already being trained by another process")
     try:
-        before = status(run_id)  # nobody else changes it from here on
-        if before.state == "queued" and not before.waiting:  # whoever was about to start it is gone: the lock is ours
-            before = replace(before, phase="")
+        before = read_status(folder)  # nobody else changes it from here on
+        if before.active and not before.waiting:  # whoever started or trained it is gone: the lock is ours
+            before = replace(before, state="failed", phase="")
         check_startable(run_id, before, waiting=waiting)
         (folder / REQUEST_FILE).unlink(missing_ok=True)
         write_status(

@@ -39,7 +39,7 @@ def take(path: Path, *, patience_s: float = 0.2) -> int | None:
 def is_held(path: Path) -> bool:
     """Whether a living process holds this lock."""
     try:
-        handle = os.open(path, os.O_RDWR)
+        handle = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:

@@ -64,7 +64,7 @@ def rename(run_id: str, name: str) -> None:
     try:
         if (now := read_status(folder)).waiting:
             raise RunError(f"{run_id} waits for its turn: {_IDLE_FIRST}")
-        if now.active and now.pid is not None and is_alive(now.pid, now.create_time):
+        if now.active and now.pid is not None and is_alive(now.pid, now.create_time, now.boot_time):
             raise RunError(f"{run_id} is at work: {_IDLE_FIRST}")
         target = runs_folder() / name
         before = [former for former in formerly(folder) if former != name]

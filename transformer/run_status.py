@@ -52,6 +52,8 @@ class Status:
     pid: int | None = None
     create_time: float | None = None
     """psutil's; a pid alone may by now be another process's."""
+    boot_time: float | None = None
+    """psutil's as `create_time` was read: their difference stays the same when the system clock is set."""
 
     @property
     def active(self) -> bool:
@@ -77,11 +79,15 @@ def status(run_id: str) -> Status:
     return replace(again, state="failed", phase="", error=said if again.pid else f"the trainer did not start; {said}")
 
 
-def is_alive(pid: int, create_time: float | None) -> bool:
-    """Whether this very process still works: the same pid, born at the same time, and no zombie."""
+def is_alive(pid: int, create_time: float | None, boot_time: float | None = None) -> bool:
+    """Whether this very process still works: the same pid, born at the same time, and no zombie.
+
+    Given the `boot_time` that was noted with `create_time`, the system clock may have been set since.
+    """
     try:
         process = psutil.Process(pid)
-        same = create_time is None or abs(process.create_time() - create_time) < 1.0
+        clock_set_s = 0.0 if boot_time is None else psutil.boot_time() - boot_time
+        same = create_time is None or abs(process.create_time() - create_time - clock_set_s) < 1.0
         return same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
     except psutil.NoSuchProcess:
         return False
@@ -119,9 +125,10 @@ def read_status(folder: Path) -> Status:
 
 
 def _has_process(folder: Path, active: Status) -> bool:
-    if active.state == "running" and active.pid is not None:
-        return is_alive(active.pid, active.create_time)
-    return is_held(folder / LOCK_FILE)
+    if is_held(folder / LOCK_FILE):
+        return True
+    running = active.state == "running" and active.pid is not None
+    return running and is_alive(active.pid, active.create_time, active.boot_time)
 
 
 def _last_words(folder: Path) -> str:

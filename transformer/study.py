@@ -131,8 +131,8 @@ def is_active(name: str) -> bool:
         return False
     worker = read_json(_folder(name) / _WORKER_FILE)
     if worker.get("pid") is None:
-        return time.time() - worker.get("since", 0.0) < 60
-    return is_alive(worker["pid"], worker.get("create_time"))
+        return abs(time.time() - worker.get("since", 0.0)) < 60
+    return is_alive(worker["pid"], worker.get("create_time"), worker.get("boot_time"))
 
 
 def start_study(name: str) -> None:
@@ -182,7 +182,8 @@ def sign_in(name: str) -> None:
     if worker.get("pid") not in (None, os.getpid()) and is_active(name):
         raise StudyError(f"{name} is being conducted already")
     (folder / _REQUEST_FILE).unlink(missing_ok=True)
-    write_json(folder / _WORKER_FILE, {"pid": os.getpid(), "create_time": psutil.Process().create_time()})
+    born = {"create_time": psutil.Process().create_time(), "boot_time": psutil.boot_time()}
+    write_json(folder / _WORKER_FILE, {"pid": os.getpid()} | born)
 
 
 def sign_out(name: str) -> None:

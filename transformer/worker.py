@@ -89,6 +89,7 @@ def _train(folder: Path, threads: int, progress: Progress | None, team: "Team | 
         elapsed_s=before.get("elapsed_s", 0.0),
         pid=os.getpid(),
         create_time=psutil.Process().create_time(),
+        boot_time=psutil.boot_time(),
     )
     owner = read_ticket(folder).owner
     journal = Journal(folder, status, over_quota=lambda: over_quota(owner))
