@@ -1,6 +1,9 @@
 """What is taken away: exact numbers in both formats, a file that needs no network, a link that holds everything."""
 
+import base64
 import io
+import json
+import zlib
 
 import numpy as np
 import pytest
@@ -146,3 +149,22 @@ def test_a_file_reopens_its_view():
 def test_a_file_that_is_no_view_is_refused_in_a_sentence(content, message):
     with pytest.raises(CannotOpen, match=message):
         from_file(content, {"masks": ""})
+
+
+LONE_SURROGATE = "eJyrVsrNT0nNUbJSKkotSy0qTlXSUSpJrSgBCsSUplgYGCgkKtUCAOtTC8k"
+
+
+def test_half_a_character_in_a_packed_link_is_refused():
+    with pytest.raises(CannotOpen, match="a parameter “text” that is no text"):
+        unpack(LONE_SURROGATE)
+    for name in ("\ud800", "text\udfff"):
+        with pytest.raises(CannotOpen, match="that is no text") as refused:
+            unpack(base64.urlsafe_b64encode(zlib.compress(json.dumps({name: "a"}).encode())).decode())
+        str(refused.value).encode()  # can be shown
+
+
+@pytest.mark.parametrize("page", [[], {}, 3, None])
+def test_a_saved_view_whose_page_is_no_string_is_refused(page):
+    content = {"format": "attention-lab-view", "page": page, "parameters": PARAMETERS}
+    with pytest.raises(CannotOpen, match="a page that is not here"):
+        from_file(json.dumps(content).encode(), {"masks": ""})

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from transformer.token_ids import valid_text
+
 LONGEST = 2_000
 """Characters of a link that every browser and mail program passes on."""
 PARAMETER = "view"
@@ -58,7 +60,7 @@ def from_file(content: bytes, pages: Mapping[str, object]) -> tuple[str, dict[st
         raise CannotOpen("This is no saved view: it is not JSON.") from None
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
         raise CannotOpen(f"This is no saved view: its format is not {_FORMAT}.")
-    if found.get("page") not in pages:
+    if not isinstance(found.get("page"), str) or found["page"] not in pages:
         raise CannotOpen(f"The saved view is of a page that is not here; the pages are: {', '.join(pages)}.")
     parameters = _checked(found.get("parameters"))
     if "model" not in parameters:
@@ -85,6 +87,11 @@ def _checked(found: object) -> dict[str, str | list[str]]:
         raise CannotOpen("The saved view holds no parameters.")
     for name, value in found.items():
         texts = value if isinstance(value, list) else [value]
-        if not isinstance(name, str) or name == PARAMETER or not all(isinstance(text, str) for text in texts):
-            raise CannotOpen(f"The saved view has a parameter “{str(name)[:30]}” that is no text.")
+        if name == PARAMETER or not all(_is_text(text) for text in (name, *texts)):
+            raise CannotOpen(f"The saved view has a parameter “{valid_text(str(name)[:30])}” that is no text.")
     return found
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is a string that a URL can hold: JSON may escape half of a character, which UTF-8 cannot write."""
+    return isinstance(value, str) and valid_text(value) == value
