@@ -1,3 +1,4 @@
+import contextlib
 import gzip
 import io
 import json
@@ -264,3 +265,11 @@ def test_cleaned_text_is_normalised_and_short(text):
 def test_a_side_that_composes_to_the_longest_length_is_kept():
     pairs, report = clean_pairs([("e\u0301" * MAX_CHARACTERS, "a"), ("e\u0301" * MAX_CHARACTERS + "b", "a")])
     assert [pair.source for pair in pairs] == ["é" * MAX_CHARACTERS] and report.too_long == 1
+
+
+def test_a_zip_with_bytes_cut_out_gives_rows_or_a_corpus_error(write):
+    whole = zipped({"fra.txt": tsv([(*row, "CC-BY 2.0") for row in ROWS])})
+    for start in range(0, len(whole), 5):
+        for length in (1, 7, 19):
+            with contextlib.suppress(CorpusError):
+                read_rows(write("fra-eng.zip", whole[:start] + whole[start + length :]))

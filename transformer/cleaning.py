@@ -8,6 +8,7 @@ import csv
 import gzip
 import io
 import json
+import struct
 import unicodedata
 import zipfile
 import zlib
@@ -183,7 +184,11 @@ def _unpacked(name: str, content: bytes, limit: int) -> tuple[str, bytes]:
         if last == ".gz" and before in _READERS:
             with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
                 return before, _bounded(name, stream.read, len(content), limit)
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+    except (
+        *(OSError, EOFError, zlib.error, RuntimeError, NotImplementedError),
+        # zipfile on a damaged file: it seeks to places, decodes names and unpacks fields that are not there
+        *(zipfile.BadZipFile, ValueError, OverflowError, struct.error),
+    ) as error:
         raise CorpusError(f"{name} cannot be read: {error}") from error
     if last not in _READERS:
         raise CorpusError(
