@@ -1,6 +1,7 @@
 """What visitors typed is escaped exactly once: a second time would put backslashes on the screen."""
 
 import pytest
+from films import opened
 from page_heads import heads
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 
@@ -55,3 +56,19 @@ def test_words_never_seen_in_a_reference():
 def test_the_token_that_cannot_be_replaced():
     shown = said(heads(section="smallest", text="a b c", goal="token", step="77", into="99999", exact="1", most="1"))
     assert "cannot stand there in place of “" in shown and r"\\" not in shown
+
+
+IMAGE = "a ![p](http://host/x.png) b"
+
+
+def test_a_pinned_sentence_offered_as_an_example_draws_no_image(room):
+    from page_runs import train_run
+    from tiny_runs import create
+
+    run_id = create(pinned=[IMAGE], max_steps=2)
+    assert train_run(run_id).state == "finished"
+    on_attention = open_page("attention", model=run_id)
+    on_timeline = opened(run_id)
+    for at, prefix in ((on_attention, "example-"), (on_timeline, "timeline-example-")):
+        labels = [button.label for button in at.button if (button.key or "").startswith(prefix)]
+        assert plain(IMAGE) in labels and IMAGE not in labels

@@ -6,6 +6,7 @@ import pytest
 from page_models import REVERSE, checked, texts
 from page_positions import cells, figure, positions
 
+from pages.common.wording import plain
 from transformer import study
 from transformer.files import write_json
 from transformer.lab import load
@@ -127,7 +128,7 @@ def test_a_long_string_of_ones_own_is_answered_or_refused_and_the_model_stays_as
     at = checked(at.button_group(key="positions-past").set_value("refuse").run())
     assert "training reached 0 to 10" in texts(at)
     at = checked(at.text_input(key=key).set_value("a b c").run())
-    assert f"It writes: `{before}`" in texts(at) and "All of them were trained." in texts(at)
+    assert f"It writes: {plain(before)}" in texts(at) and "All of them were trained." in texts(at)
     assert load("reverse-learned").inspect("a b c").translation == before
 
 

@@ -109,7 +109,8 @@ def _choices(names: list[str], shipped: dict[str, bool], lab: Lab) -> None:
         # A popover that was used is drawn anew, closed, over the new result.
         with st.popover("Examples", key=f"examples-{memory.changes}"):
             for text in loading.examples(lab):
-                st.button(text, key=f"example-{text}", type="tertiary", on_click=change_text, args=(text,))
+                label = wording.plain(text)
+                st.button(label, key=f"example-{text}", type="tertiary", on_click=change_text, args=(text,))
         with st.popover("More"):
             _about(lab)
 
@@ -117,7 +118,7 @@ def _choices(names: list[str], shipped: dict[str, bool], lab: Lab) -> None:
 def _about(lab: Lab) -> None:
     config, settings = lab.model.config, lab.checkpoint.settings
     st.markdown(
-        f"**{lab.name}** learned *{settings.corpus.name}* in {lab.checkpoint.step:,} steps. "
+        f"**{lab.name}** learned *{wording.plain(settings.corpus.name)}* in {lab.checkpoint.step:,} steps. "
         f"{lab.model.n_parameters():,} parameters. Layers: {config.n_encoder_layers} encoder, "
         f"{config.n_decoder_layers} decoder; heads in each: {config.n_heads}; d_model {config.d_model}; positions: "
         f"{config.positions}."

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from pages.common.wording import plain
 from transformer.token_ids import valid_text
 
 LONGEST = 2_000
@@ -76,7 +77,7 @@ def follow_packed_link() -> None:
         parameters = unpack(st.query_params[PARAMETER])
     except CannotOpen as error:
         del st.query_params[PARAMETER]
-        st.toast(str(error), icon=":material/error:")
+        st.toast(plain(str(error)), icon=":material/error:")
     else:
         st.query_params.from_dict(parameters)
 

@@ -176,7 +176,7 @@ def _try(lab: Lab, past: Extension, longest: int) -> None:
         said = str(error).strip().rstrip(".")
         say(f"Refused: {said}.")
         return
-    st.markdown(f"It writes: `{answer.text or '(nothing)'}`" if "`" not in answer.text else wording.plain(answer.text))
+    st.markdown(f"It writes: {wording.plain(answer.text) or '(nothing)'}")
     st.caption(f"{answer.n_tokens} tokens with the end mark: positions 0 to {answer.n_tokens - 1}. {answer.done}")
 
 

@@ -70,9 +70,10 @@ def corpus_panel(plan: Plan) -> None:
 
 def _sizes(corpus: Corpus, stats: CorpusStats, tokenizer: Tokenizer) -> None:
     names = {"train": "to train on", "validation": "for validation"}
+    called = {split: names.get(split, f"held out ({wording.plain(split)})") for split in stats.sizes}
     st.markdown(
         " · ".join(
-            f"**{count:,}** {'pairs ' if split == 'train' else ''}{names.get(split, f'held out ({split})')}"
+            f"**{count:,}** {'pairs ' if split == 'train' else ''}{called[split]}"
             for split, count in stats.sizes.items()
         )
     )

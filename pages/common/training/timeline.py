@@ -169,7 +169,8 @@ def _controls(run: Run) -> None:
         line("Any sentence", shown, partial(_show_text, run), key="timeline-text")
         with st.popover("Examples"):
             for text in _offered(run):
-                st.button(text, key=f"timeline-example-{text}", type="tertiary", on_click=_show_text, args=(run, text))
+                label, key = wording.plain(text), f"timeline-example-{text}"
+                st.button(label, key=key, type="tertiary", on_click=_show_text, args=(run, text))
     layer, head = now.view.place(config)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         segments(

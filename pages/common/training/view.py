@@ -20,7 +20,7 @@ from pages.common.training.run_proofs import drawn, prove_curves
 from pages.common.training.timeline import timeline_panel
 from pages.common.training.timeline_frames import newest_step
 from pages.common.training.timeline_memory import timeline
-from pages.common.wording import number
+from pages.common.wording import number, plain
 from transformer import runs
 from transformer.checkpoint import CheckpointError
 from transformer.figures.curves import run_figure
@@ -45,7 +45,7 @@ def invite(corpus: str, *, others: bool) -> None:
 
     `others` says whether there are runs of other corpora.
     """
-    none = f"No run of *{corpus}* yet" if others else "No runs yet"
+    none = f"No run of *{plain(corpus)}* yet" if others else "No runs yet"
     st.markdown(f"{none}. **Train** starts one with what is filled in; it shows up here at once.")
     if others:
         st.page_link("pages/runs.py", label="Your runs of other corpora", icon=":material/arrow_forward:")
