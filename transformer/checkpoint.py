@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
-from transformer.files import last_of, new_folder, read_rows, replacing
+from transformer.files import last_of, new_folder, replacing
 from transformer.model import Transformer
+from transformer.run_rows import metric_rows
 from transformer.settings import (
     CARD_FILE,
     CONFIG_FILE,
@@ -118,7 +119,7 @@ def load_checkpoint(folder: Path, *, weights: Path | None = None) -> Checkpoint:
 
 def history(folder: Path) -> list[dict]:
     """The rows of a folder's metrics.jsonl; of a step that was done twice (after a resume) the later one."""
-    return last_of(read_rows(folder / METRICS_FILE), lambda row: (row.get("split"), row.get("step")))
+    return last_of(metric_rows(folder), lambda row: (row["split"], row["step"]))
 
 
 def save_checkpoint(

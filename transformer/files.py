@@ -75,7 +75,7 @@ def read_json(path: Path) -> dict:
     """The object in a JSON file; empty where there is none or it cannot be read as one."""
     try:
         value = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -112,5 +112,5 @@ def last_of(rows: Iterable[dict], key: Callable[[dict], object]) -> list[dict]:
 def _parsed(line: bytes) -> object:
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -3,15 +3,18 @@
 No torch here, and nothing that is slow to import: watching must be quick.
 """
 
+import math
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import psutil
 
 from transformer.files import read_json, write_json
 from transformer.locks import is_held
+from transformer.run_rows import is_count, is_number
 from transformer.settings import is_name, runs_folder
 
 State = Literal["queued", "running", "paused", "stopped", "finished", "failed"]
@@ -117,11 +120,33 @@ def run_ids(root: Path) -> list[str]:
 
 def read_status(folder: Path) -> Status:
     """What status.json says, whatever became of the process."""
-    names = {item.name for item in fields(Status)}
-    try:
-        return Status(**{name: value for name, value in read_json(folder / STATUS_FILE).items() if name in names})
-    except TypeError:
+    content = read_json(folder / STATUS_FILE)
+    if not content:
         return Status(state="failed", error=f"{STATUS_FILE} cannot be read")
+    known = {item.name: content[item.name] for item in fields(Status) if item.name in content}
+    wrong = next((name for name, holds in _FORMS.items() if not holds(known.get(name, _DEFAULTS[name]))), None)
+    if wrong is not None:
+        said = f"{STATUS_FILE} is damaged: its {wrong} is {str(known.get(wrong, 'missing'))[:40]!r}"
+        return Status(state="failed", error=said)
+    return Status(**known)
+
+
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and abs(value) < math.inf  # NaN is not below anything
+
+
+_MAX_PID = 2**31
+_DEFAULTS: dict[str, Any] = {item.name: item.default for item in fields(Status)}
+_FORMS: dict[str, Callable[[Any], bool]] = {
+    "state": lambda value: isinstance(value, str) and value in get_args(State),
+    "step": is_count,
+    "elapsed_s": _is_finite,
+    **dict.fromkeys(("phase", "reason", "error"), lambda value: isinstance(value, str)),
+    "heartbeat": _is_finite,
+    "pid": lambda value: value is None or (is_count(value) and 0 < value < _MAX_PID),
+    **dict.fromkeys(("create_time", "boot_time"), lambda value: value is None or _is_finite(value)),
+}
+"""What each field of status.json may hold."""
 
 
 def _has_process(folder: Path, active: Status) -> bool:

@@ -19,11 +19,12 @@ from typing import Any
 from transformer.claims import claim, usable_cpus
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.continuing import Start, check_start, start_of
-from transformer.files import last_of, new_folder, read_rows, write_json
+from transformer.files import last_of, new_folder, write_json
 from transformer.job_queue import cancel, enqueue, place, start_waiting
 from transformer.own_copy import keep_corpus
 from transformer.prepared import prepared
 from transformer.quota import check_quota, settle
+from transformer.run_rows import metric_rows, sample_rows
 from transformer.run_status import (
     LOG_FILE,
     REQUEST_FILE,
@@ -41,8 +42,6 @@ from transformer.run_status import (
     write_status,
 )
 from transformer.settings import (
-    METRICS_FILE,
-    SAMPLES_FILE,
     SHIPPED_FOLDER,
     WEIGHTS_FILE,
     CheckpointError,
@@ -195,14 +194,14 @@ def metrics(run_id: str) -> list[dict[str, Any]]:
     tokens_per_s. Split "validation", and at the end each held-out split: loss (unsmoothed), perplexity, exact_match
     (0..1), bleu, chrf (0..100, or null), count.
     """
-    rows = last_of(read_rows(run_folder(run_id) / METRICS_FILE), lambda row: (row.get("split"), row.get("step")))
-    return sorted(rows, key=lambda row: row.get("step", 0))
+    rows = last_of(metric_rows(run_folder(run_id)), lambda row: (row["split"], row["step"]))
+    return sorted(rows, key=lambda row: row["step"])
 
 
 def samples(run_id: str) -> list[dict[str, Any]]:
     """The pinned sentences as translated at each evaluation: rows with `step`, `source`, `translation`, `elapsed_s`."""
-    rows = last_of(read_rows(run_folder(run_id) / SAMPLES_FILE), lambda row: (row.get("step"), row.get("source")))
-    return sorted(rows, key=lambda row: row.get("step", 0))
+    rows = last_of(sample_rows(run_folder(run_id)), lambda row: (row["step"], row["source"]))
+    return sorted(rows, key=lambda row: row["step"])
 
 
 def snapshots(run_id: str) -> dict[int, Path]:

@@ -21,6 +21,7 @@ import psutil
 
 from transformer.files import new_folder, read_json, write_json
 from transformer.launch import own_environment
+from transformer.run_rows import is_number
 from transformer.runs import LOG_FILE, RunError, is_alive, pause, status
 from transformer.settings import SHIPPED_FOLDER, is_name, runs_folder
 from transformer.study_plan import KINDS, LENGTH_TASKS, TARGET, Study, StudyPlan, StudyRun
@@ -131,7 +132,7 @@ def is_active(name: str) -> bool:
         return False
     worker = read_json(_folder(name) / _WORKER_FILE)
     if worker.get("pid") is None:
-        return abs(time.time() - worker.get("since", 0.0)) < 60
+        return is_number(since := worker.get("since", 0.0)) and abs(time.time() - since) < 60
     return is_alive(worker["pid"], worker.get("create_time"), worker.get("boot_time"))
 
 

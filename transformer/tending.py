@@ -29,6 +29,8 @@ def tend() -> None:
         start_waiting()
     except (OSError, RunError) as error:
         _log.warning("the queue could not be tended: %s", error)
+    except Exception:  # whatever one folder holds, the next round looks at all of them again
+        _log.exception("the queue could not be tended")
 
 
 def end() -> None:

@@ -133,7 +133,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
             return read_words(words_file.read_text(encoding="utf-8"))
         if (folder / VOCABULARY_FILE).is_file():
             return load_two_sided(folder)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise TokenizerError(f"the tokenizer in {folder} cannot be read: {error}") from error
     except TokenizerError as error:
         raise TokenizerError(f"the tokenizer in {folder} cannot be used: {error}") from error

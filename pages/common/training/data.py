@@ -13,8 +13,9 @@ from numpy import ndarray
 from transformer.config import CorpusConfig
 from transformer.corpora import Corpus, corpus_tokenizer, load_corpus
 from transformer.figures.curves import Against, Curve
-from transformer.files import last_of, read_rows
-from transformer.settings import METRICS_FILE, SAMPLES_FILE
+from transformer.files import last_of
+from transformer.run_rows import metric_rows, sample_rows
+from transformer.settings import METRICS_FILE
 from transformer.tokenizer import Tokenizer
 
 Column = Float[ndarray, "row"]
@@ -58,7 +59,7 @@ def progress_of(folder: Path) -> Progress:
 def samples_of(folder: Path) -> dict[str, tuple[Sample, ...]]:
     """The translations of each pinned sentence, the oldest first; after a resume the later one of a step holds."""
     found: dict[str, list[Sample]] = {}
-    for row in read_rows(folder / SAMPLES_FILE):
+    for row in sample_rows(folder):
         samples = found.setdefault(row["source"], [])
         while samples and samples[-1].step >= row["step"]:
             samples.pop()
@@ -90,10 +91,10 @@ def corpus_of(name: str) -> tuple[Corpus, Tokenizer]:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _progress(folder: str, stamp: tuple[int, int]) -> Progress:
-    rows = sorted(current_rows(read_rows(Path(folder) / METRICS_FILE)), key=lambda row: row.get("step", 0))
+    rows = sorted(current_rows(metric_rows(Path(folder))), key=lambda row: row["step"])
     by_split: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        by_split.setdefault(row.get("split", ""), []).append(row)
+        by_split.setdefault(row["split"], []).append(row)
     train, validation = by_split.pop("train", []), by_split.pop("validation", [])
     return Progress(
         train=_columns(train, ("step", "elapsed_s", "loss", "learning_rate", "gradient_norm", "tokens_per_s")),

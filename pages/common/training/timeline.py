@@ -23,7 +23,7 @@ from transformer.checkpoint import CheckpointError
 from transformer.corpora import CORPORA
 from transformer.lab import AttentionKind
 from transformer.runs import Run, RunError
-from transformer.tokenizer import load_tokenizer
+from transformer.tokenizer import TokenizerError, load_tokenizer
 from transformer.trainee import SNAPSHOT_LIMIT
 
 COMPUTING_S, BESIDE_TRAINING_S = 0.25, 1.5
@@ -83,6 +83,11 @@ def _panel(run_id: str, every: float | None) -> None:
         now.view, misfits = fit(now.view, run.settings.model, run.id)
         now.problems += misfits
         _take_picks(run)
+        try:
+            load_tokenizer(run.folder)
+        except TokenizerError as error:
+            say(_sentence(error))
+            return
         _show(run, found)
         write_url()
     if _every(run, found) != every:
