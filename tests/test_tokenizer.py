@@ -1,3 +1,4 @@
+import time
 from functools import cache
 
 import pytest
@@ -212,3 +213,12 @@ def test_a_foreign_sentencepiece_model_with_other_special_ids_is_refused(tmp_pat
     )
     with pytest.raises(TokenizerError, match=r"pad, bos, eos and unk have the ids \(-1, 1, 2, 0\)"):
         load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+def test_unknown_names_words_once_however_long_the_text(kind):
+    tokenizer = trained(kind)
+    assert tokenizer.unknown("the ☃ the ☃") == ["☃"]
+    start = time.process_time()
+    assert tokenizer.unknown("☃ the " * 10_000) == ["☃"]
+    assert time.process_time() - start < 10.0  # seconds; each word compared with each span took over a minute

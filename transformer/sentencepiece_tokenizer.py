@@ -11,7 +11,6 @@ import sentencepiece
 from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
-from transformer.pairs import word_spans
 from transformer.token_ids import (
     BOS,
     EOS,
@@ -25,6 +24,7 @@ from transformer.token_ids import (
     too_large,
     valid_text,
     words_at,
+    words_touched,
 )
 
 SENTENCEPIECE_FILE = "tokenizer.model"
@@ -76,9 +76,7 @@ class SentencePieceTokenizer:
             for token, span in zip(mapping["ids"], mapping["offsets"], strict=True)
             if token == UNK or self._processor.is_byte(token)
         ]
-        # A run of unseen characters is one span, which may cover several words.
-        found = [text[a:b] for a, b in word_spans(text) if any(a < end and start < b for start, end in unseen)]
-        return list(dict.fromkeys(found))
+        return words_touched(text, unseen)
 
     def word_of_token(self, text: str) -> list[int]:
         offsets = self._processor.encode(valid_text(text), return_type="offset_mapping")["offsets"]

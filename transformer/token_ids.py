@@ -42,6 +42,24 @@ def words_at(text: str, starts: Sequence[int]) -> list[int]:
     return [min(bisect_right(ends, start), len(ends) - 1) for start in starts]
 
 
+def words_touched(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
+    """The words that overlap one of these character spans, each once, in order.
+
+    A span may cover several words, as a run of unseen characters does. Each word is looked at once, however many spans
+    there are: pasted text may have a million of either.
+    """
+    places = word_spans(text)
+    ends = [end for _, end in places]
+    touched: dict[str, None] = {}
+    reached = 0  # all words before this one are settled
+    for start, end in sorted(set(spans)):
+        reached = max(reached, bisect_right(ends, start))
+        while reached < len(places) and places[reached][0] < end:
+            touched[text[slice(*places[reached])]] = None
+            reached += 1
+    return list(touched)
+
+
 def refuse_above(ceiling: int, vocab_size: int | None, unit: str) -> None:
     """Raises TokenizerError for a vocabulary larger than what a text allows."""
     if vocab_size is not None and vocab_size > ceiling:

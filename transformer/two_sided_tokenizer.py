@@ -14,8 +14,18 @@ from typing import Literal
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
-from transformer.pairs import word_spans
-from transformer.token_ids import BOS, EOS, PAD, SPECIALS, UNK, UNKNOWN_MARK, checked_ids, valid_text, words_at
+from transformer.token_ids import (
+    BOS,
+    EOS,
+    PAD,
+    SPECIALS,
+    UNK,
+    UNKNOWN_MARK,
+    checked_ids,
+    valid_text,
+    words_at,
+    words_touched,
+)
 
 VOCABULARY_FILE, SOURCE_FILE, TARGET_FILE = "tokenizer.pieces.json", "tokenizer.source.spm", "tokenizer.target.spm"
 _LANGUAGE = re.compile(r"\s*(>>[^<\s]+<<)\s*")
@@ -68,8 +78,7 @@ class TwoSidedTokenizer:
         cut = self._cut(text)
         ends = [start for _, start in cut[1:]] + [len(text)] * bool(cut)
         unseen = [(start, end) for (token, start), end in zip(cut, ends, strict=True) if token == UNK]
-        found = [text[a:b] for a, b in word_spans(text) if any(a < end and start < b for start, end in unseen)]
-        return list(dict.fromkeys(found))
+        return words_touched(text, unseen)
 
     def word_of_token(self, text: str) -> list[int]:
         return words_at(valid_text(text), [start for _, start in self._cut(text)])
