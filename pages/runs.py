@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.common.training.compare import entries
 from pages.common.training.ledger import panel
-from pages.common.training.ledger_memory import RUNS, SWEEPS, VIEW, follow_url, write_url
+from pages.common.training.ledger_memory import RUNS, SWEEPS, TAB, follow_url, write_url
 from pages.common.training.run_upload import load_a_model, take_arrived
 from pages.common.training.sweep_panel import sweep_panel
 
@@ -20,11 +20,11 @@ if not found:
 
 follow_url(found)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="medium"):
-    view = st.segmented_control(
+    tab = st.segmented_control(
         "What to see",
         (RUNS, SWEEPS),
         default=RUNS,
-        key=VIEW,
+        key=TAB,
         bind="query-params",
         label_visibility="collapsed",
         required=True,
@@ -33,7 +33,7 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
         st.page_link("pages/train.py", label="None of these is yours yet: train one", icon=":material/play_arrow:")
     load_a_model()
 
-if view == SWEEPS:
+if tab == SWEEPS:
     sweep_panel(found)
 else:
     panel(found)

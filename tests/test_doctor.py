@@ -169,7 +169,34 @@ def test_a_model_that_reads_the_answer_is_found_by_its_loss_and_its_output():
     found = diagnose(rows, replace(MODEL, causal_mask=False), TRAIN, over=False).findings
     assert [finding.kind for finding in found] == ["answer_seen"]
     assert "0.004 nats" in found[0].sentence and "0 % of what it writes" in found[0].sentence
-    assert "without a causal mask" in found[0].advice
+    assert "without a causal mask" in found[0].sentence
+
+
+@pytest.mark.parametrize(("loss", "n"), [(0.106, N), (1.4, N), (0.106, 100)])
+def test_a_run_without_its_causal_mask_that_writes_badly_is_told_why_whatever_its_loss(loss, n):
+    """Label smoothing alone keeps the loss of an answer that is read off above 0.1; a short run has few evaluations."""
+    rows = rows_of(lambda step: falling(step, floor=0.8), validation=lambda step: loss, exact=lambda step: 0.005, n=n)
+    found = diagnose(rows, replace(MODEL, causal_mask=False), TRAIN, over=True).findings[0]
+    assert (found.kind, found.severity) == ("answer_seen", "serious")
+    assert "0.5 % of what it writes" in found.sentence
+    assert "without a causal mask, on teacher-forced tokens that it could see ahead" in found.sentence
+    assert "causal mask on" in found.advice
+
+
+def test_a_run_without_its_causal_mask_that_writes_well_is_left_alone():
+    assert kinds(rows_of(exact=lambda step: 0.9), model=replace(MODEL, causal_mask=False)) in ([], ["plateau"])
+
+
+def test_a_run_that_ended_without_one_right_output_is_not_called_healthy():
+    rows = rows_of(exact=lambda step: 0.0, n=200)
+    (found,) = [f for f in diagnose(rows, MODEL, TRAIN, over=True).findings if f.kind == "all_wrong"]
+    assert found.severity == "warning" and "exact match 0 %" in found.sentence and "step 200" in found.sentence
+    assert "all_wrong" not in kinds(rows, over=False)
+    assert "all_wrong" not in kinds(rows_of(exact=lambda step: 0.005, n=200))
+    for row in rows:  # translations that overlap with the references, of a corpus where few are the same
+        if row["split"] == "validation":
+            row |= {"bleu": 12.0, "chrf": 30.0}
+    assert "all_wrong" not in kinds(rows)
 
 
 CORPUS = Proportions(n_pairs=10_000, vocab_size=200, max_length=64, tokens_a_pair=20, longest=30, too_long=0.0)

@@ -36,6 +36,11 @@ def test_positions_are_broken_and_the_output_compared(edit, switch):
     assert "switch" not in at.query_params and removable(at) == []
 
 
+def test_the_output_as_it_is_invites_to_what_can_be_changed_here():
+    said = texts(positions(section="break"))
+    assert "Change the positions above" in said and "Switch a head off" not in said
+
+
 def test_how_positions_are_broken_can_be_chosen():
     at = positions(section="break", switch="positions:encoder:shift:2")
     at = checked(at.slider(key="break-shift").set_value(5).run())

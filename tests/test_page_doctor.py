@@ -1,10 +1,12 @@
 """The Doctor's panel on Train and Runs: findings with their numbers, what was checked, and how often it looks again."""
 
 import os
+from dataclasses import replace
 
 import pytest
 from page_models import open_page, texts
 from page_runs import at_work, made_run, put_status, trained_run
+from tiny_runs import MODEL
 
 from pages.common.training import doctor
 from pages.common.wording import plain
@@ -47,6 +49,24 @@ def test_a_loss_that_is_no_number_is_told_with_its_step_and_a_way_out():
     put_status(run_id, state="failed", step=8, error="the loss is no longer a finite number at step 8")
     said = texts(open_page("train", run=run_id))
     assert "at step 8" in said and plain("learning rate") in said
+
+
+@pytest.mark.parametrize("page", ["train", "runs"])
+def test_a_run_without_its_causal_mask_is_named_and_explained(page, monkeypatch):
+    monkeypatch.setattr("page_runs.MODEL", replace(MODEL, causal_mask=False))
+    at = open_page(page, run=trained_run())
+    said = texts(at).replace("\\", "")
+    assert "trained with parts missing: no causal mask" in said
+    assert "without a causal mask, on teacher-forced tokens that it could see ahead" in said
+    assert "Nothing found" not in said
+
+
+def test_a_run_that_gets_nothing_right_has_no_green_tick():
+    run_id = trained_run()
+    (last,) = [row for row in runs.metrics(run_id) if row["split"] == "validation"][-1:]
+    assert last["exact_match"] == 0
+    said = texts(open_page("train", run=run_id))
+    assert "not one output is right" in said and "Nothing found" not in said
 
 
 def test_a_run_at_work_is_not_examined_anew_with_each_of_its_weights(monkeypatch):

@@ -1,5 +1,6 @@
 """Home: the sentence, its translation, and the controls that every page shares."""
 
+import re
 from urllib.parse import parse_qs
 
 import pytest
@@ -162,3 +163,10 @@ def test_newer_weights_of_a_run_are_seen(own_models):
     (own_models / "later" / PRONOUNS / "weights.safetensors").replace(own_models / PRONOUNS / "weights.safetensors")
     assert plain(load(PRONOUNS).translate([CLASSIC])[0]) not in texts(before)
     assert plain(load(PRONOUNS).translate([CLASSIC])[0]) in texts(home())
+
+
+def test_no_line_of_the_explanation_reads_as_an_item_of_a_list():
+    (explained,) = (e for e in home().expander if e.label == "What am I looking at?")
+    lines = [line for text in explained.markdown for line in text.value.splitlines()]
+    assert any("weights that sum to 1." in line for line in lines)
+    assert not [line for line in lines if re.match(r"\s*(\d+[.)]|[-+*])\s", line)]

@@ -105,7 +105,7 @@ def test_an_archive_is_loaded_and_taken_in_hand():
     run_id = trained_run()
     set_note(run_id, "from afar")
     packed = archive_bytes(run_id, with_corpus=False)
-    at = upload(open_page("runs", view="Sweeps"), packed)
+    at = upload(open_page("runs", tab="Sweeps"), packed)
     assert table(at)[f"{run_id}-2"]["chosen"] and table(at)[f"{run_id}-2"]["shown"]
     assert "loaded from an archive" in texts(at) and "from afar" in texts(at)
     (field,) = at.get("file_uploader")

@@ -68,7 +68,7 @@ def test_the_lines_make_the_chart_of_a_sweep(metric):
     sweep = sweeps.create_sweep(base, "train.label_smoothing", ["0", "0.2"])
     for part in sweep.parts:
         train_run(part.run.id)
-    made = same_figure(proved("runs", "take-sweep", view="Sweeps", sweep=sweep.id, **metric), "sweep_figure")
+    made = same_figure(proved("runs", "take-sweep", tab="Sweeps", sweep=sweep.id, **metric), "sweep_figure")
     row = last_row(sweep.parts[1].run.id)
     assert made["numbers"][1] in (row["loss"], 100 * row["exact_match"])
 

@@ -95,14 +95,14 @@ def test_the_chart_and_the_table_of_a_sweep_are_its_runs(monkeypatch):
     for part in sweep.parts:
         train_run(part.run.id)
     badges = ("proof-sweep", "proof-sweep-curves")
-    at = proved("runs", *badges, view="Sweeps", sweep=sweep.id)
+    at = proved("runs", *badges, tab="Sweeps", sweep=sweep.id)
     assert verdicts(at) == (1 + 4 + 4 + 2 + 4, 0), texts(at)
     assert not at.toast
     tamper(sweep.parts[1].run.id, lambda row: {"loss": row["loss"] + 0.1})
-    assert verdicts(proved("runs", "proof-sweep", view="Sweeps", sweep=sweep.id))[1] == 1
+    assert verdicts(proved("runs", "proof-sweep", tab="Sweeps", sweep=sweep.id))[1] == 1
     monkeypatch.setattr("pages.common.training.sweep_panel.last_of", lambda *_: 12.0)
     monkeypatch.setattr("pages.common.training.sweep_proofs.last_of", lambda *_: 12.0)
-    assert verdicts(proved("runs", "proof-sweep", view="Sweeps", sweep=sweep.id))[1] == 4 + 1
+    assert verdicts(proved("runs", "proof-sweep", tab="Sweeps", sweep=sweep.id))[1] == 4 + 1
 
 
 @pytest.mark.parametrize("kind", ["paper", "constant", "cosine"])

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from page_models import checked, open_page, texts
+from page_models import checked, field, open_page, texts
 from page_runs import PINNED, button, made_run, press, table, trained_run
 
 from pages.common.wording import plain
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("room", "no_shipped")
 def test_a_sweep_is_planned_from_a_run_and_started(queued):
     run_id = trained_run()
     at = press(open_page("runs", run=run_id), "Sweep over a setting")
-    assert at.query_params["view"] == "Sweeps" and at.selectbox(key="base").value == run_id
+    assert at.query_params["tab"] == "Sweeps" and at.selectbox(key="base").value == run_id
     at = checked(at.selectbox(key="setting").set_value("train.label_smoothing").run())
     assert plain(f"{run_id} has train.label_smoothing 0.1.") in texts(at)
     at = checked(at.text_input(key="values").set_value("0, 0.2").run())
@@ -36,7 +36,7 @@ def test_a_sweep_is_planned_from_a_run_and_started(queued):
 
 def test_values_that_cannot_be_are_named_at_their_field_before_anything_starts(queued):
     run_id = trained_run()
-    at = open_page("runs", view="Sweeps", setting="model.n_heads", values="1 3 x", base=run_id)
+    at = open_page("runs", tab="Sweeps", setting="model.n_heads", values="1 3 x", base=run_id)
     said = plain("2 of the values of model.n_heads cannot be: 3: d_model (16) must be divisible by n_heads (3)")
     assert said in texts(at) and plain("x: it must be a whole number") in texts(at)
     assert button(at, "Train 3 runs").disabled and at.text_input(key="values").value == "1 3 x"
@@ -55,7 +55,7 @@ def trained_sweep():
 
 
 def test_a_sweep_is_one_chart_with_its_curves_and_a_table(trained_sweep):
-    at = open_page("runs", view="Sweeps", sweep=trained_sweep.id)
+    at = open_page("runs", tab="Sweeps", sweep=trained_sweep.id)
     chart, overlay = (json.loads(element.proto.spec) for element in at.get("plotly_chart"))
     marks = {trace["x"][0]: trace["y"][0] for trace in chart["data"] if trace["mode"] == "markers"}
     for part in trained_sweep.parts:
@@ -72,7 +72,7 @@ def test_another_sweep_can_be_chosen(trained_sweep):
     settings = trained_sweep.parts[0].run.settings
     base = sweeps.Base(model=settings.model, train=settings.train, corpus=settings.corpus)
     newer = sweeps.create_sweep(base, "train.seed", ["0", "1"])
-    at = open_page("runs", view="Sweeps", sweep=trained_sweep.id)
+    at = open_page("runs", tab="Sweeps", sweep=trained_sweep.id)
     choice = next(box for box in at.selectbox if box.label == "Sweep")
     assert choice.value == trained_sweep.id
     at = checked(choice.set_value(newer.id).run())
@@ -81,4 +81,12 @@ def test_another_sweep_can_be_chosen(trained_sweep):
 
 def test_without_sweeps_the_view_says_what_one_is():
     trained_run()
-    assert "No sweep yet" in texts(open_page("runs", view="Sweeps"))
+    assert "No sweep yet" in texts(open_page("runs", tab="Sweeps"))
+
+
+def test_sweeps_and_runs_can_be_chosen_in_turn():
+    run_id = trained_run()
+    at = open_page("runs")
+    for view, said in (("Sweeps", "No sweep yet"), ("Runs", plain(run_id)), ("Sweeps", "No sweep yet")):
+        at = checked(field(at.segmented_control, "What to see").set_value(view).run())
+        assert said in texts(at) and not at.toast

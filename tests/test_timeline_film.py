@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from films import STEPS, TEXT, draw, film, lab_at, large, opened
 from page_models import texts
-from page_runs import made_run
+from page_runs import at_work, made_run
 from streamlit.testing.v1 import AppTest
 
 from pages.common.components.run_film import MASKED, THUMBNAIL, _levels
@@ -75,12 +75,28 @@ def test_a_run_that_was_never_started_has_no_timeline(own_film_run):
     assert "opens with the first snapshot" in texts(opened(made_run()))
 
 
-def test_a_model_too_large_for_snapshots_says_so_and_shows_its_newest_weights(own_film_run):
+@pytest.fixture
+def newest_alone(own_film_run):
+    """A run whose snapshots are gone."""
     for path in runs.snapshots(own_film_run).values():
         path.unlink()
-    at = opened(own_film_run)
-    assert "20,000,000 parameters keep no snapshots" in texts(at)
+    return own_film_run
+
+
+def test_a_model_too_large_for_snapshots_says_so_and_shows_its_newest_weights(newest_alone, monkeypatch):
+    n_parameters = load_checkpoint(runs.run_folder(newest_alone)).model.n_parameters()
+    monkeypatch.setattr("pages.common.training.timeline.SNAPSHOT_LIMIT", n_parameters - 1)
+    at = opened(newest_alone)
+    assert f"more than {n_parameters - 1:,} parameters keep no snapshots" in texts(at)
     assert [frame["step"] for frame in film(at)["frames"]] == [20]
+
+
+def test_one_snapshot_alone_does_not_make_a_model_too_large(newest_alone):
+    at = opened(newest_alone)
+    assert "keep no snapshots" not in texts(at) and "nothing to scrub through" in texts(at)
+    at_work(newest_alone, step=20)
+    at = opened(newest_alone)
+    assert "keep no snapshots" not in texts(at) and "nothing to scrub through" not in texts(at), "more will follow"
 
 
 def test_a_run_that_is_gone_says_so(film_run):

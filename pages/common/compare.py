@@ -20,8 +20,11 @@ _MANY, _ROOM = 80, 240
 """Chips that stand as they are, and pixels for more."""
 
 
-def show_output(scene: Scene) -> None:
-    """The output as a line of chips, or both outputs with the switches between which they stand."""
+def show_output(scene: Scene, *, invitation: str = "Switch a head off to decode again beside it.") -> None:
+    """The output as a line of chips, or both outputs with the switches between which they stand.
+
+    `invitation` says which of the page's controls makes the second output.
+    """
     switch_chips(scene)
     if not scene.view.switches:
         shown = scene.inspection
@@ -32,8 +35,7 @@ def show_output(scene: Scene) -> None:
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             st.caption(
                 "Under each token: its probability when it was written. "
-                f"{wording.smoothed(scene.lab.checkpoint.settings.train.label_smoothing)} "
-                "Switch a head off to decode again beside it.",
+                f"{wording.smoothed(scene.lab.checkpoint.settings.train.label_smoothing)} {invitation}",
                 width="content",
             )
             prove_road(scene.lab, shown, key="proof-output")

@@ -63,7 +63,7 @@ def what_am_i_looking_at(text: str, config: ModelConfig, equation: str = "") -> 
     """The explanation and this model's equation, or another one, closed until asked for."""
     score = _SCALED if config.scale_scores else _UNSCALED
     with st.expander("What am I looking at?"):
-        st.markdown(text)
+        st.markdown(_one_line_a_paragraph(text))
         if equation:
             st.latex(equation)
             return
@@ -71,3 +71,8 @@ def what_am_i_looking_at(text: str, config: ModelConfig, equation: str = "") -> 
             rf"\begin{{aligned}} A &= \mathrm{{softmax}}\!\left({score} + M\right) \\ "
             r"\mathrm{head} &= A\,V \end{aligned}"
         )
+
+
+def _one_line_a_paragraph(text: str) -> str:
+    """The text without its line breaks: Markdown takes a line that happens to begin with "1." for a list."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))

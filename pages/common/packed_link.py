@@ -16,6 +16,8 @@ LONGEST = 2_000
 PARAMETER = "view"
 _FORMAT = "attention-lab-view"
 _MOST_BYTES = 100_000
+_OLD_TABS = ("Runs", "Sweeps")
+"""Values that links to the Runs page carried under PARAMETER before its choice was called `tab`."""
 
 Parameters = Mapping[str, str | list[str]]
 
@@ -72,6 +74,10 @@ def from_file(content: bytes, pages: Mapping[str, object]) -> tuple[str, dict[st
 def follow_packed_link() -> None:
     """Puts what a packed link holds into the URL, before any page reads it; a link that cannot be read says so."""
     if PARAMETER not in st.query_params:
+        return
+    if st.query_params[PARAMETER] in _OLD_TABS:
+        st.session_state["tab"] = st.query_params[PARAMETER]  # a bound widget hears of nothing else
+        del st.query_params[PARAMETER]
         return
     try:
         parameters = unpack(st.query_params[PARAMETER])

@@ -32,13 +32,13 @@ def draw_break(scene: Scene, chosen: Choices) -> None:
     kind = scene.lab.model.config.positions
     if kind in OTHER_KINDS:
         st.markdown(f"**{scene.lab.name}** adds nothing to its embeddings that could be changed. {OTHER_KINDS[kind]}")
-        show_output(scene)
+        show_output(scene, invitation="")
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         segments("stack", "Positions of", STACKS, chosen.stack)
         _edits(scene, chosen.stack)
         _value(scene, chosen.stack)
-    show_output(scene)
+    show_output(scene, invitation="Change the positions above to decode again beside it.")
     with st.expander("What am I looking at?"):
         st.markdown(
             "The chosen stack adds something else to its embeddings, for you alone, and the sentence is decoded "

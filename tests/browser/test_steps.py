@@ -54,3 +54,12 @@ def test_the_beam_grows_a_tree_and_a_result_is_walked(server: Server, page: Page
     page.get_by_role("button", name="Walk").nth(1).click()
     parameter(page, "road", "1")
     expect(page.get_by_text("was forced here")).to_be_visible()
+
+
+def test_a_wide_tree_shows_its_scroll_bar(server: Server, page: Page) -> None:
+    page.goto(server.link("decoder-steps", model="pronouns-en-fr", look="beam"))
+    tree = page.locator("[class*='st-key-beam-tree'][class*='-scroll']")
+    expect(tree.locator(".scatterlayer .point").first).to_be_visible()
+    assert tree.evaluate("e => e.scrollWidth > e.clientWidth"), "it is wider than its place here"
+    thumb = tree.evaluate("e => getComputedStyle(e, '::-webkit-scrollbar-thumb').backgroundColor")
+    assert thumb == "rgba(128, 132, 149, 0.7)"

@@ -7,6 +7,9 @@ from transformer.analysis.findings import Finding, number
 from transformer.config import ModelConfig, TrainConfig
 from transformer.schedule import paper_peak
 
+MAX_EXACT_OF_A_READER = 0.2
+"""Exact match up to which a model that can read the answer in its input has learned little else."""
+
 
 def not_a_number(curves: Curves, model: ModelConfig, train: TrainConfig, error: str) -> Finding | None:
     """The loss or the gradient is no number any more."""
@@ -110,20 +113,42 @@ def over_fitting(curves: Curves, train: TrainConfig) -> Finding | None:
 
 
 def answer_seen(curves: Curves, model: ModelConfig) -> Finding | None:
-    """The answer stands in what the model is given."""
+    """A model that learned to read the answer in its input and cannot write without it.
+
+    Without a causal mask it can be read, so a poor score is enough to say so; with one, only a loss near 0 says so.
+    """
     last = curves.evaluations[-1]
     exact = last.get("exact_match")
-    if exact is None or last["loss"] > 0.1 or exact > 0.2:
+    if exact is None or exact > MAX_EXACT_OF_A_READER or (model.causal_mask and last["loss"] > 0.1):
         return None
+    measured = (
+        f"With the right answer before it the model's loss is {number(last['loss'])} nats, yet only "
+        f"{100 * exact:.3g} % of what it writes by itself is right"
+    )
+    if model.causal_mask:
+        advice = "Look at what the decoder is given: the loss says that the answer is in it."
+        return Finding("answer_seen", "warning", f"{measured}.", advice)
     return Finding(
         "answer_seen",
+        "serious",
+        f"{measured}: it was trained without a causal mask, on teacher-forced tokens that it could see ahead.",
+        "In training it can read in its input the token that it is to predict, and when it writes that token is not "
+        "there yet. Train it with the causal mask on.",
+    )
+
+
+def all_wrong(curves: Curves, *, over: bool) -> Finding | None:
+    """A run that ended without a single right output, whatever its loss did."""
+    last = curves.evaluations[-1] if curves.evaluations else {}
+    if not over or last.get("exact_match") != 0 or any(last.get(score) for score in ("bleu", "chrf")):
+        return None
+    return Finding(
+        "all_wrong",
         "warning",
-        f"With the right answer before it the model's loss is {number(last['loss'])} nats, yet only "
-        f"{100 * exact:.3g} % of what it writes by itself is right.",
-        "It reads in its input what it is to predict: that is what training without a causal mask does. "
-        "Switch the mask on."
-        if not model.causal_mask
-        else "Look at what the decoder is given: the loss says that the answer is in it.",
+        f"At the last evaluation, step {last['step']:,}, not one output is right (exact match 0 %), at a validation "
+        f"loss of {number(last['loss'])} nats.",
+        "Read some of its outputs. Train longer if the loss is still falling; else try another learning rate or a "
+        "larger model.",
     )
 
 

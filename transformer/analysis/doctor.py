@@ -7,7 +7,7 @@ run has no findings, and what was checked is said.
 from collections.abc import Sequence
 
 from transformer.analysis.corpus_findings import length, vocabulary
-from transformer.analysis.curve_findings import answer_seen, course_of_the_loss, not_a_number, over_fitting
+from transformer.analysis.curve_findings import all_wrong, answer_seen, course_of_the_loss, not_a_number, over_fitting
 from transformer.analysis.curves import Curves, curves_of
 from transformer.analysis.findings import SEVERITIES, Diagnosis, Finding, Severity, counted
 from transformer.analysis.head_findings import dead_and_saturated
@@ -48,10 +48,13 @@ def diagnose(
     else:
         unchecked.append(f"the course of the loss ({counted(len(curves.steps), 'step')}: too few)")
     if len(curves.evaluations) >= 4:
-        seen += [over_fitting(curves, train), answer_seen(curves, model)]
+        seen.append(over_fitting(curves, train))
         checked.append(f"{len(curves.evaluations):,} evaluations for over-fitting and plateau")
     else:
         unchecked.append(f"over-fitting ({counted(len(curves.evaluations), 'evaluation')}, 4 are needed)")
+    if curves.evaluations and (over or len(curves.evaluations) >= 4):
+        seen.append(answer_seen(curves, model) or all_wrong(curves, over=over))
+        checked.append("the exact match of the last evaluation against its loss")
     if corpus is None:
         unchecked.append("vocabulary and lengths (the corpus is not here)")
     else:

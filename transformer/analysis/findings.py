@@ -12,6 +12,7 @@ Kind = Literal[
     "plateau",
     "unfinished",
     "answer_seen",
+    "all_wrong",
     "vocabulary",
     "length",
     "dead_heads",

@@ -10,9 +10,10 @@ from pages.common.training.compare import SHOWN_AT_FIRST, Entry
 from transformer.settings import renamed
 
 Doing = Literal["", "rename", "note", "delete"]
-VIEW, RUNS, SWEEPS = "view", "Runs", "Sweeps"
+TAB, RUNS, SWEEPS = "tab", "Runs", "Sweeps"
 BASE = "base"
-"""Keys of the controls that choose between runs and sweeps, and the run that a sweep varies."""
+"""Keys of the controls that choose between runs and sweeps, and the run that a sweep varies. Both are query parameters,
+so neither may be `packed_link.PARAMETER`, which is deleted from the URL."""
 _KEY = "attention-lab-runs"
 
 
@@ -56,14 +57,14 @@ def take_in_hand(name: str) -> None:
 
 def sweep_over(name: str) -> None:
     """Goes to the sweeps, with a run as what is varied; for callbacks."""
-    st.session_state[VIEW] = SWEEPS
+    st.session_state[TAB] = SWEEPS
     st.session_state[BASE] = name
     ledger().refusals = ()
 
 
 def show_run(name: str) -> None:
     """Goes to the runs, with one in hand; for callbacks."""
-    st.session_state[VIEW] = RUNS
+    st.session_state[TAB] = RUNS
     take_in_hand(name)
 
 

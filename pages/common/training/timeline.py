@@ -22,6 +22,7 @@ from transformer.analysis.timeline import Jump
 from transformer.checkpoint import CheckpointError
 from transformer.corpora import CORPORA
 from transformer.lab import AttentionKind
+from transformer.model import parameter_count
 from transformer.runs import Run, RunError
 from transformer.tokenizer import TokenizerError, load_tokenizer
 from transformer.trainee import SNAPSHOT_LIMIT
@@ -273,7 +274,10 @@ def _notes(run: Run, found: Sequence[Snapshot], reel: Reel) -> None:
     )
     if len(found) == 1 and found[0].newest:
         limit = f"Models with more than {SNAPSHOT_LIMIT:,} parameters keep no snapshots, which would fill the disk"
-        notes = [f"This run has its newest weights alone. {limit}; so there is nothing to scrub through."]
+        if parameter_count(run.settings.model) > SNAPSHOT_LIMIT:
+            notes = [f"This run has its newest weights alone. {limit}; so there is nothing to scrub through."]
+        elif not run.status.active:
+            notes = ["This run has its newest weights alone, so there is nothing to scrub through."]
     if reel.broken:
         notes.append(f"{len(reel.broken)} of its snapshots cannot be read and are left out.")
     st.caption(" ".join(notes))

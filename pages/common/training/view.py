@@ -20,7 +20,7 @@ from pages.common.training.run_proofs import drawn, prove_curves
 from pages.common.training.timeline import timeline_panel
 from pages.common.training.timeline_frames import newest_step
 from pages.common.training.timeline_memory import timeline
-from pages.common.wording import number, plain
+from pages.common.wording import built_without, number, plain
 from transformer import runs
 from transformer.checkpoint import CheckpointError
 from transformer.figures.curves import run_figure
@@ -134,7 +134,9 @@ def _head(run: Run, progress: Progress) -> None:
 
 
 def run_note(run: Run) -> None:
-    """What went wrong with the run, or with what was last asked of it."""
+    """The parts that the run's model lacks, and what went wrong with the run or with what was last asked of it."""
+    if said := built_without(run.settings.model):
+        st.caption(f":material/build: {plain(said)}")
     if memory().refusal:
         say(memory().refusal)
     if run.status.state == "failed":
