@@ -97,12 +97,12 @@ def most_needed(effect: OutputEffect, n_heads: int, written: str, instead: str |
 
 
 def smoothed(label_smoothing: float) -> str:
-    """Why even a sure token's probability is not 1, where the model was trained so; else nothing."""
+    """What the model was trained to give the right token, where that is not 1; else nothing."""
     if label_smoothing == 0:
         return ""
     return (
-        f"A sure token has about {1 - label_smoothing:.3g}, not 1: trained with label smoothing {label_smoothing:g}, "
-        "the model was taught to leave that much to all other tokens."
+        f"Trained with label smoothing {label_smoothing:g}, the model aimed at about {1 - label_smoothing:.3g} for the "
+        "right token instead of 1; what it gives each token here may lie above or below."
     )
 
 
