@@ -142,3 +142,12 @@ def test_the_equations_of_an_explanation_fit_beside_the_matrix(page: Page, serve
     expect(equations.last).to_be_visible()
     hidden = equations.evaluate_all("found => found.map(one => one.scrollWidth - one.clientWidth)")
     assert max(hidden) <= 2  # the margin after a slanted last letter
+
+
+def test_a_chosen_option_is_not_cut_in_its_box(page: Page, server: Server):
+    open_picture(page, server, specials="renormalised", show="norms", combine="max")
+    chosen = page.locator(".st-key-choose-specials input")
+    expect(chosen).to_have_value("Left out, rows to 1")
+    for key in ("specials", "show", "combine"):
+        shown = page.locator(f".st-key-choose-{key} [data-testid=stSelectbox] input")
+        assert shown.evaluate("input => input.scrollWidth - input.clientWidth") <= 0, key
