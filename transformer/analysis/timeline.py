@@ -53,7 +53,8 @@ def largest_jump(scores: Scores, steps: Sequence[int], *, falling: bool) -> Jump
 
     It stands out from noise where it is `MIN_SHARE` of the largest score, and `TIMES_USUAL` times the median of what
     heads move, up or down, over such stretches. Steps are seen on a logarithmic scale, so that what is called sudden
-    does not depend on how densely snapshots lie: 0 and 1 count as one doubling apart. Of equal changes the one over fewer steps is taken.
+    does not depend on how densely snapshots lie: 0 and 1 count as one doubling apart. Of equal changes the one over
+    fewer steps is taken.
     """
     if len(scores) != len(steps):
         raise ValueError(f"{len(scores)} snapshots' scores do not fit {len(steps)} steps")
