@@ -224,6 +224,13 @@ def own_film_run(room: Path) -> str:
 
 
 @pytest.fixture
+def any_fall_is_sudden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest fall of an entropy is announced however small, as in a run of a few steps."""
+    monkeypatch.setattr("transformer.analysis.timeline.MIN_SHARE", 0.0)
+    monkeypatch.setattr("transformer.analysis.timeline.TIMES_USUAL", 0)
+
+
+@pytest.fixture
 def whole_films(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every frame is computed in the first run of a page, so that a test needs no second."""
     monkeypatch.setattr("pages.common.training.timeline.BUDGET_S", 1e9)

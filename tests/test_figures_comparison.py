@@ -55,7 +55,18 @@ def test_a_difference_is_drawn_around_zero_and_fits_its_column_up_to_forty_token
     assert fig.layout.meta["smallest_width"] <= WIDTH
     margin = fig.layout.margin
     square = (fig.layout.height - margin.t - margin.b) / n
-    assert fig.layout.meta["smallest_width"] == pytest.approx(margin.l + margin.r + n * square, abs=n)
+    assert fig.layout.meta["smallest_width"] <= margin.l + margin.r + n * square + 1
+
+
+def test_a_matrix_of_a_column_shrinks_until_its_labels_would_touch():
+    n = 14
+    before, after = np.zeros((n, n), np.float32), np.ones((n, n), np.float32)
+    fig = difference_figure(before, after, ["traversé"] * n, ["because"] * n, kind="cross")
+    margin, meta = fig.layout.margin, fig.layout.meta
+    cell = (meta["smallest_width"] - margin.l - margin.r) / n
+    assert fig.layout.yaxis.tickfont.size - 0.1 <= cell < (fig.layout.height - margin.t - margin.b) / n
+    assert meta["smallest_width"] <= 342  # what a phone of 390 pixels leaves
+    assert meta["squares"] == {"rows": n, "columns": n, "beside": margin.l + margin.r, "above": margin.t + margin.b}
 
 
 def test_rounding_has_no_colour():

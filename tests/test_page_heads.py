@@ -15,11 +15,12 @@ from streamlit.testing.v1 import AppTest
 from pages.common import head_choices
 from pages.common.head_choices import Choices, read
 from pages.common.head_data import Measured
+from pages.common.head_words import profile_said
 from pages.common.wording import number, plain
 from transformer.analysis.effects import output_effects
 from transformer.analysis.erasure import HideKeys
-from transformer.analysis.head_places import heads_of
-from transformer.analysis.head_survey import survey
+from transformer.analysis.head_places import HeadAt, heads_of
+from transformer.analysis.head_survey import Profile, Survey, survey
 from transformer.checkpoint import save_checkpoint
 from transformer.corpora import load_corpus
 from transformer.evaluation import fitting
@@ -48,6 +49,22 @@ def test_it_says_on_how_much_every_head_was_measured_and_opens_each_on_the_atten
     opened = follow(at, "decoder 0 self · head 2", "attention")
     assert field(opened.selectbox, "Head").value == 2 and field(opened.selectbox, "Layer").value == 0
     assert field(opened.text_input, "Sentence").value == CLASSIC
+
+
+def test_a_longer_bar_than_that_of_a_heads_role_is_said_to_come_from_fewer_rows():
+    at, kind = HeadAt("decoder", 0, "cross", 0), "cross"
+    weight = {"diagonal": 0.2, "alignment": 0.536, "same_token": 0.71}
+    blank = dict(entropy=1.0, evenness=0.5, largest=0.6, written=None, read=None)
+    profile = Profile(at, weight, dict.fromkeys(weight, 0.5), **blank)
+    rows = {"diagonal": 900, "alignment": 800, "same_token": 120}
+    counts = dict(n_pairs=1, n_source=1, n_target=1, n_links=1, n_referents=0)
+    even = {kind: dict.fromkeys(weight, 0.1)}
+    found = Survey((profile,), even, {kind: rows}, n_rows={kind: 1_000}, distances={}, **counts)
+    said = profile_said(found, profile)
+    assert "**the aligned word**: 0.536 of its weight, averaged over the 800 rows that have such a place" in said
+    assert said.endswith("Higher averages come from fewer rows: 0.710 for the same token (120 of 1,000 rows).")
+    lower = replace(profile, weight={**weight, "same_token": 0.3})
+    assert "fewer rows" not in profile_said(found, lower)
 
 
 @pytest.mark.parametrize("section", ["roles", "alike"])

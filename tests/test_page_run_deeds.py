@@ -56,6 +56,15 @@ def test_a_run_gets_another_name_and_stays_in_hand():
     assert read_settings(runs.run_folder("best-yet")).name == "best-yet"
 
 
+def test_a_name_with_spaces_gets_hyphens_and_the_field_says_so_before():
+    run_id = trained_run()
+    at = press(open_page("runs", run=run_id), "Rename")
+    assert "a space becomes a hyphen" in texts(at)
+    typed(at, "New name").set_value(" best  so far ")
+    at = press(at, "Give it this name")
+    assert list(table(at)) == ["best-so-far"] and "cannot be" not in texts(at)
+
+
 def test_a_name_that_cannot_be_is_refused_and_what_was_typed_stays():
     run_id, other = trained_run(), trained_run()
     at = press(open_page("runs", run=run_id), "Rename")

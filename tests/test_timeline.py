@@ -69,6 +69,18 @@ def test_heads_that_do_not_move_have_no_jump():
         largest_jump(np.ones((2, 1, 2)), [1, 2, 4], falling=True)
 
 
+def test_a_change_within_what_heads_usually_move_is_not_called_sudden():
+    steps = [1, 2, 4, 8, 16]
+    rng = np.random.default_rng(0)
+    restless = 1.53 + 0.2 * rng.standard_normal((5, 2, 2))
+    still = np.full((5, 2, 2), 1.53)
+    still[3:, 0, 0] = 1.52
+    assert largest_jump(restless, steps, falling=True) is None
+    assert largest_jump(still, steps, falling=True) is None
+    still[3:, 0, 0] = 1.0
+    assert largest_jump(still, steps, falling=True) is not None
+
+
 def computed(run_id: str, text: str = TEXT) -> Reel:
     run, reel = runs.get_run(run_id), Reel(run=run_id, text=text)
     advance(reel, run, snapshots_of(run), budget_s=1e9)

@@ -64,7 +64,7 @@ def test_rows_can_be_the_newest_output_at_every_step(film_run):
     assert len(rows) == 1 and "teacher-forced" in texts(at) and in_url(at, "film_rows") == "forced"
 
 
-def test_the_head_that_formed_can_be_shown(film_run):
+def test_the_head_that_formed_can_be_shown(film_run, any_fall_is_sudden):
     at = opened(film_run)
     layer, head, _, last = film(at)["scores"]["jump"]
     at = whole(field(at, "timeline-jump").click().run())

@@ -46,7 +46,14 @@ def test_thumbnails_hold_levels_and_a_large_head_is_drawn_by_its_largest_weights
     assert (levels[-1, -1], levels[0, 0], levels[0, -1]) == (254, 127, MASKED)
 
 
-def test_the_heads_scores_are_their_entropies_on_the_same_words(film_run):
+def test_without_a_sudden_change_the_page_says_so(film_run, monkeypatch):
+    monkeypatch.setattr("transformer.analysis.timeline.MIN_SHARE", 2.0)
+    at = opened(film_run)
+    assert film(at)["scores"]["jump"] is None
+    assert "No sudden change" in texts(at) and "The most sudden change" not in texts(at)
+
+
+def test_the_heads_scores_are_their_entropies_on_the_same_words(film_run, any_fall_is_sudden):
     at = opened(film_run)
     data = film(at)
     goal = Lab(load_checkpoint(runs.run_folder(film_run))).inspect(TEXT).target_ids

@@ -11,7 +11,7 @@ from page_models import CLASSIC, PRONOUNS, open_page, texts
 
 from pages.common.switch_names import left_out, switch_label
 from pages.common.switch_reach import idle_notes
-from pages.common.wording import NEGLIGIBLE, change, effect, plain, unseen, unseen_plainly
+from pages.common.wording import NEGLIGIBLE, change, effect, isolated, plain, smoothed, unseen, unseen_plainly
 from transformer.interventions import parse_intervention
 from transformer.lab import load
 from transformer.token_ids import SPECIALS
@@ -130,3 +130,19 @@ def test_the_page_keeps_the_chip_and_the_number_and_says_why_nothing_moved(switc
     assert [b.label for b in at.button if b.key == f"remove-{switch}"] == [
         plain(switch_label(parse_intervention(switch)))
     ]
+
+
+def test_label_smoothing_is_said_to_set_the_aim_of_training_not_the_probability_of_a_sure_token():
+    said = smoothed(0.1)
+    assert "aimed at about 0.9 for the right token instead of 1" in said and "may lie above or below" in said
+    assert "sure token" not in said and smoothed(0.0) == ""
+
+
+def test_right_to_left_words_are_isolated_so_that_a_list_keeps_its_order():
+    tokenizer = train_tokenizer("words", SENTENCES)
+    hebrew, arabic = "\u05e9\u05dc\u05d5\u05dd", "\u0633\u0644\u0627\u0645"
+    for said in (unseen, unseen_plainly):
+        listed = said(tokenizer, f"the {hebrew} {arabic} zebra")
+        assert f"\u2068{hebrew}\u2069" in listed and f"\u2068{arabic}\u2069" in listed
+        assert listed.index(hebrew) < listed.index(arabic) < listed.index("zebra") and "\u2068zebra" not in listed
+    assert plain(f"{hebrew}.") == f"\u2068{hebrew}\\.\u2069" and isolated("cat") == "cat"

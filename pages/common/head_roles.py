@@ -217,7 +217,10 @@ def _draw_chosen(scene: Scene, measured: Measured, found: Survey) -> None:
     st.markdown(f"##### {head_name(at)}")
     st.markdown(profile_said(found, profile))
     draw_profile(found, at)
-    st.caption("Mean weight by where the key stands. Ticks: a head that looks at all tokens alike.")
+    st.caption(
+        "Mean weight by where the key stands. Each bar is averaged over the rows that have such a place alone, so bars "
+        "need not add up to 1. Ticks: a head that looks at all tokens alike."
+    )
     prove_profile(scene, measured, found, at)
     if said := alignment_said(profile):
         st.markdown(said)

@@ -118,10 +118,23 @@ def profile_said(found: Survey, profile: Profile) -> str:
     much = "mostly" if role.clear else "at many places, but more than others"
     rows = found.rows[kind][name]
     return (
-        f"{where} {much} at **{looked_at(name, kind)}**: {number(profile.weight[name])} of its weight on average; "
-        f"a head that looks at all alike would give it {number(found.even[kind][name])}. Its largest weight lies there "
-        f"in {number(100 * profile.peak[name])} % of {rows:,} rows."
+        f"{where} {much} at **{looked_at(name, kind)}**: {number(profile.weight[name])} of its weight, averaged over "
+        f"the {rows:,} rows that have such a place; a head that looks at all alike would give it "
+        f"{number(found.even[kind][name])}. Its largest weight lies there in {number(100 * profile.peak[name])} % of "
+        f"these rows.{_rarer(found, profile, name)}"
     )
+
+
+def _rarer(found: Survey, profile: Profile, name: Pattern) -> str:
+    """The places with a longer bar than the role's that fewer rows have: why the head is not named after them."""
+    kind, weight = profile.at.kind, profile.weight
+    rows = found.rows[kind]
+    longer: list[Pattern] = [other for other in weight if weight[other] > weight[name] and rows[other] < rows[name]]
+    said = (
+        f"{number(weight[other])} for {looked_at(other, kind)} ({rows[other]:,} of {found.n_rows[kind]:,} rows)"
+        for other in longer
+    )
+    return f" Higher averages come from fewer rows: {', '.join(said)}." if longer else ""
 
 
 def alignment_said(profile: Profile) -> str:

@@ -91,7 +91,7 @@ def _choose_picture(key: str, label: str, names: Mapping[Picture, str], chosen: 
 def _choose_specials(chosen: Specials, *, scaled: bool) -> None:
     """Whether marks are drawn; where rows cannot be scaled to sum to 1, leaving them out is one choice."""
     names = {name: label for name, label in _SPECIALS.items() if scaled or name != "renormalised"}
-    _box("specials", "Start, end marks", names, chosen if chosen in names else "hidden", 140)
+    _box("specials", "Start, end marks", names, chosen if chosen in names else "hidden", 186)
 
 
 def _choose_threshold(value: float, *, of_largest: bool) -> None:

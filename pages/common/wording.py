@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 from difflib import SequenceMatcher
+from unicodedata import bidirectional
 
 from pages.common.switch_names import head_label
 from transformer.activation_copy import Copied
@@ -32,8 +33,17 @@ NEGLIGIBLE = 1e-6
 
 
 def plain(text: str) -> str:
-    """The text with everything that Markdown would take for a sign escaped, and what cannot be seen drawn as signs."""
-    return _MARKDOWN.sub(r"\\\1", readable(text.replace("\n", " "))) if text else ""
+    """The text with everything that Markdown would take for a sign escaped, and what cannot be seen drawn as signs.
+
+    Right-to-left text is isolated from the sentence or list around it.
+    """
+    return isolated(_MARKDOWN.sub(r"\\\1", readable(text.replace("\n", " ")))) if text else ""
+
+
+def isolated(text: str) -> str:
+    """The text between Unicode's isolates where it holds right-to-left letters, which would reorder its neighbours."""
+    right_to_left = any(bidirectional(character) in ("R", "AL", "AN") for character in text)
+    return f"\u2068{text}\u2069" if right_to_left else text
 
 
 def token(piece: str) -> str:
@@ -97,12 +107,12 @@ def most_needed(effect: OutputEffect, n_heads: int, written: str, instead: str |
 
 
 def smoothed(label_smoothing: float) -> str:
-    """Why even a sure token's probability is not 1, where the model was trained so; else nothing."""
+    """What the model was trained to give the right token, where that is not 1; else nothing."""
     if label_smoothing == 0:
         return ""
     return (
-        f"A sure token has about {1 - label_smoothing:.3g}, not 1: trained with label smoothing {label_smoothing:g}, "
-        "the model was taught to leave that much to all other tokens."
+        f"Trained with label smoothing {label_smoothing:g}, the model aimed at about {1 - label_smoothing:.3g} for the "
+        "right token instead of 1; what it gives each token here may lie above or below."
     )
 
 
@@ -129,7 +139,7 @@ def unseen(tokenizer: Tokenizer, text: str) -> str:
 def unseen_plainly(tokenizer: Tokenizer, text: str) -> str:
     """The same as plain text."""
     strange = tokenizer.unknown(text)
-    return _unseen(tokenizer, text, strange, [f"“{word[:30]}”" for word in strange[:8]], "<unk>")
+    return _unseen(tokenizer, text, strange, [f"“{isolated(word[:30])}”" for word in strange[:8]], "<unk>")
 
 
 def _unseen(tokenizer: Tokenizer, text: str, strange: Sequence[str], listed: Sequence[str], unknown: str) -> str:

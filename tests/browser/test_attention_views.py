@@ -130,3 +130,24 @@ def test_a_threshold_and_heads_are_chosen_and_reopened_by_link(page: Page, serve
 
 def site(kind: str) -> str:
     return {"encoder_self": "encoder.1.self", "decoder_self": "decoder.1.self", "cross": "decoder.1.cross"}[kind]
+
+
+@pytest.mark.parametrize("shown", ["weights", "norms", "rollout", "entropy"])
+def test_the_equations_of_an_explanation_fit_beside_the_matrix(page: Page, server: Server, shown: str):
+    page.set_viewport_size({"width": 1360, "height": 900})
+    page.goto(server.link("attention", model=PRONOUNS, text=CLASSIC, show=shown))
+    page.get_by_text("What am I looking at?").click()
+    equations = page.locator(".katex-display")
+    expect(equations).to_have_count(2 if shown == "rollout" else 1)
+    expect(equations.last).to_be_visible()
+    hidden = equations.evaluate_all("found => found.map(one => one.scrollWidth - one.clientWidth)")
+    assert max(hidden) <= 2  # the margin after a slanted last letter
+
+
+def test_a_chosen_option_is_not_cut_in_its_box(page: Page, server: Server):
+    open_picture(page, server, specials="renormalised", show="norms", combine="max")
+    chosen = page.locator(".st-key-choose-specials input")
+    expect(chosen).to_have_value("Left out, rows to 1")
+    for key in ("specials", "show", "combine"):
+        shown = page.locator(f".st-key-choose-{key} [data-testid=stSelectbox] input")
+        assert shown.evaluate("input => input.scrollWidth - input.clientWidth") <= 0, key

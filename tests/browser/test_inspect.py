@@ -1,5 +1,7 @@
 """In a real browser: type a sentence, see attention, switch a head off."""
 
+import re
+
 import pytest
 from app_server import Server
 from page_models import CLASSIC, PRONOUNS, WIDE
@@ -107,3 +109,15 @@ def test_a_popover_that_was_opened_once_takes_no_later_switch_back(page: Page, s
     expect(chip).to_be_visible()
     expect(causal).to_be_hidden()
     assert page.url.count("switch=") == 1
+
+
+def test_the_hint_below_a_long_sentence_stays_in_sight_while_its_tokens_scroll_on_a_phone(page: Page, server: Server):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(server.link(model=MODEL, text=CLASSIC))
+    hint = page.get_by_text("Point at a token, or press Tab")
+    expect(hint).to_be_visible()
+    lines = page.locator(".st-key-home-lines .root")
+    expect(lines).to_have_class(re.compile("scrolls"))
+    lines.evaluate("root => (root.scrollLeft = 120)")
+    box = hint.bounding_box()
+    assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 390 - 40  # the edge fades

@@ -1,5 +1,6 @@
 """In a real browser: train a tiny run, scrub its timeline, see the translation change, and play it as a film."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -36,6 +37,17 @@ def run(server: Server) -> str:
     return run_id
 
 
+@pytest.fixture(scope="module")
+def early(server: Server) -> str:
+    """The same after two steps, when it writes one token until there is no more room."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATTENTION_LAB_RUNS", str(server.runs))
+        model, train = replace(MODEL, n_decoder_layers=2), settings(max_steps=2, evaluate_every=1)
+        run_id = runs.create_run(model, train, CorpusConfig(name="reverse"), pinned=("a b c",), name="early")
+        assert train_run(run_id).state == "finished"
+    return run_id
+
+
 def written(server: Server, run: str, step: int) -> tuple[str, ...]:
     """The tokens that the snapshot of a step makes of the sentence."""
     folder = server.runs / run
@@ -46,7 +58,7 @@ def written(server: Server, run: str, step: int) -> tuple[str, ...]:
 def open_timeline(page: Page, server: Server, run: str, **parameters: object) -> None:
     page.goto(server.link("train", run=run, **parameters))
     expect(page.get_by_test_id("film-step")).to_be_visible(timeout=COMPUTING_MS)
-    expect(page.get_by_text("The most sudden change")).to_be_visible(timeout=COMPUTING_MS)
+    expect(page.get_by_text(re.compile("The most sudden change|No sudden change"))).to_be_visible(timeout=COMPUTING_MS)
     expect(page.get_by_text("Checked:")).to_be_visible(timeout=COMPUTING_MS)  # above the film, which it moves
     expect(page.get_by_test_id("film-said")).not_to_be_empty()
 
@@ -105,3 +117,19 @@ def test_a_drag_on_the_heads_strip_scrubs(page: Page, server: Server, run: str):
     page.mouse.up()
     expect(page.get_by_test_id("film-step")).to_have_text("step 0")
     page.wait_for_url("**film_step=0**")
+
+
+def test_a_run_that_cannot_end_a_sentence_yet_is_no_higher_than_a_trained_one(
+    page: Page, server: Server, run: str, early: str
+):
+    heights = []
+    for name in (early, run):
+        page.goto(server.link("train", run=name))
+        expect(page.get_by_test_id("film-said")).not_to_be_empty(timeout=COMPUTING_MS)
+        page.wait_for_timeout(1_000)
+        sentence = page.locator(".st-key-sentences section").first.bounding_box()
+        pictures = page.locator(".st-key-timeline-film .pictures").bounding_box()
+        assert sentence is not None and pictures is not None
+        heights.append((sentence["height"], pictures["height"]))
+    assert heights[0] == pytest.approx(heights[1], abs=8)
+    assert heights[0][0] < 260 and heights[0][1] < 420  # however much it writes

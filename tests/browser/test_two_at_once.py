@@ -71,3 +71,16 @@ def test_the_difference_is_taken_away(page: Page, server: Server):
             page.get_by_role("button", name=name, exact=True).click()
         assert download.value.suggested_filename.endswith(f".{name.lower()}")
     assert "right minus left" in download.value.path().read_text()
+
+
+def test_matrices_shrink_to_a_phone(page: Page, server: Server):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(server.link("two-at-once", model=PRONOUNS, text=CLASSIC, other=OTHER_SEED, kind="encoder_self"))
+    for key in ("two-left", "two-right", "two-difference"):
+        expect(drawn(page, key)).to_be_attached()
+        frame = page.locator(f".st-key-{key}-scroll")
+        hidden, free = frame.evaluate(
+            """frame => [frame.scrollWidth - frame.clientWidth, frame.getBoundingClientRect().bottom -
+            frame.querySelector('.heatmaplayer').getBoundingClientRect().bottom]"""
+        )
+        assert hidden == 0 and free < 40, key

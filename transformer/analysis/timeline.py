@@ -12,6 +12,11 @@ from numpy import ndarray
 
 from transformer.metrics import attention_entropy
 
+MIN_SHARE = 0.1
+"""Of the largest score there is: a smaller change is none that one would call sudden."""
+TIMES_USUAL = 3
+"""So many times the median change must a sudden one be."""
+
 Scores = Float[ndarray, "snapshot layer head"]
 
 
@@ -44,14 +49,17 @@ def row_entropy(
 
 
 def largest_jump(scores: Scores, steps: Sequence[int], *, falling: bool) -> Jump | None:
-    """The largest fall (or rise) of a head's score while the training step at most doubled; None where none moves.
+    """The largest fall (or rise) of a head's score while the training step at most doubled; None where none stands out.
 
-    Steps are seen on a logarithmic scale, so that what is called sudden does not depend on how densely snapshots lie:
-    0 and 1 count as one doubling apart. Of equal changes the one over fewer steps is taken.
+    It stands out from noise where it is `MIN_SHARE` of the largest score, and `TIMES_USUAL` times the median of what
+    heads move, up or down, over such stretches. Steps are seen on a logarithmic scale, so that what is called sudden
+    does not depend on how densely snapshots lie: 0 and 1 count as one doubling apart. Of equal changes the one over
+    fewer steps is taken.
     """
     if len(scores) != len(steps):
         raise ValueError(f"{len(scores)} snapshots' scores do not fit {len(steps)} steps")
     best: tuple[float, int, Jump] | None = None
+    moves = []
     for first, start in enumerate(steps):
         for last in range(first + 1, len(steps)):
             if steps[last] > 2 * max(start, 0.5):
@@ -59,9 +67,13 @@ def largest_jump(scores: Scores, steps: Sequence[int], *, falling: bool) -> Jump
             change = (scores[first] - scores[last]) * (1 if falling else -1)
             if np.isnan(change).all():
                 continue
+            moves.append(np.abs(change).ravel())
             layer, head = np.unravel_index(int(np.nanargmax(change)), change.shape)
             size = (float(change[layer, head]), start - steps[last])
             if size[0] > 0 and (best is None or size > best[:2]):
                 before, after = float(scores[first, layer, head]), float(scores[last, layer, head])
                 best = (*size, Jump(int(layer), int(head), first, last, before, after))
-    return best[2] if best else None
+    if best is None:
+        return None
+    least = max(MIN_SHARE * float(np.nanmax(np.abs(scores))), TIMES_USUAL * float(np.nanmedian(np.concatenate(moves))))
+    return best[2] if best[0] >= least else None

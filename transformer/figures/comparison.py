@@ -166,7 +166,11 @@ def difference_figure(
 
 
 def for_column(fig: go.Figure, n_queries: int, n_keys: int) -> go.Figure:
-    """A matrix of square cells brought to a column of `WIDTH` pixels, its labels with it."""
+    """A matrix of square cells brought to a column of `WIDTH` pixels, its labels with it.
+
+    In a narrower window, such as a phone's, its cells shrink until its labels would touch; `layout.meta["squares"]`
+    tells `scrolling_figure` how much lower it then is.
+    """
     layout: Any = fig.layout
     margin = layout.margin
     drawn = (layout.height - margin.t - margin.b) / max(n_queries, 1)
@@ -175,7 +179,9 @@ def for_column(fig: go.Figure, n_queries: int, n_keys: int) -> go.Figure:
     every = math.ceil(_LABEL / cell)  # labels stay apart; hovering names each token
     for axis in (layout.xaxis, layout.yaxis):
         axis.update(tickfont=size, tickvals=axis.tickvals[::every], ticktext=axis.ticktext[::every])
-    width = margin.l + margin.r + cell * n_keys
+    squares = {"rows": n_queries, "columns": n_keys, "beside": margin.l + margin.r, "above": margin.t + margin.b}
+    smallest = margin.l + margin.r + min(cell, size["size"] / every) * n_keys
     return fig.update_layout(
-        height=round(margin.t + margin.b + cell * n_queries), meta={"smallest_width": round(width)}
+        height=round(margin.t + margin.b + cell * n_queries),
+        meta={"smallest_width": round(smallest), "squares": squares},
     )

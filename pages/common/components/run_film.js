@@ -171,11 +171,15 @@ function redraw(film) {
   show(film, film.index);
 }
 
-// The rows that are drawn: those of the newest frame and one more. What is longer is counted, not drawn.
-function shapeOf({ frames, kind }) {
+// The rows that are drawn: as many as the sentence has tokens and a few more, or as the newest output has where that
+// ended; so that the picture is as high at step 0, which may write without end, as at the last. Others are counted.
+const SPARE_ROWS = 4, FEWEST_ROWS = 8, MOST_ROWS = 24;
+
+function shapeOf({ frames, kind, sources }) {
   const last = frames.at(-1);
   const most = Math.max(...frames.map((frame) => frame.rows.length));
-  const rows = kind === "encoder_self" ? most : Math.min(most, Math.max(last.rows.length + 1, 6));
+  const usual = Math.max(FEWEST_ROWS, sources + SPARE_ROWS, last.ended ? last.rows.length + 1 : 0);
+  const rows = kind === "encoder_self" ? most : Math.min(MOST_ROWS, usual);
   return { rows, columns: kind === "decoder_self" ? rows : Math.max(...frames.map((frame) => frame.columns.length)) };
 }
 
@@ -185,7 +189,7 @@ function buildGrid(film) {
   film.grid.setAttribute("aria-label", `${film.data.label}: layers and heads. Arrow keys move, Enter chooses.`);
   if (film.grid.dataset.size !== size) {
     film.grid.dataset.size = size;
-    film.grid.style.gridTemplateColumns = `max-content repeat(${heads}, minmax(1rem, 6rem))`;
+    film.grid.style.gridTemplateColumns = `max-content repeat(${heads}, minmax(1rem, ${Math.min(6, 21 / layers - 0.5)}rem))`;
     film.thumbnails = [];
     const cells = [part("span", "name")];
     for (let head = 0; head < heads; head++) cells.push(Object.assign(part("span", "name top"), { textContent: head }));
@@ -229,7 +233,7 @@ function show(film, index) {
   markHeads(film, index);
   const hidden = frame.rows.length - film.shape.rows;
   film.note.textContent = hidden > 0 && film.data.kind !== "encoder_self"
-    ? `The first ${film.shape.rows} of ${frame.length} rows: at this step it does not know where to end.` : "";
+    ? `The first ${film.shape.rows} of ${frame.length} rows${frame.ended ? "" : ": at this step it does not know where to end"}.` : "";
 }
 
 // The tokens in ink where they stand at this place in the newest output too, in grey where they do not.

@@ -103,6 +103,7 @@ def run_film(
     frames: Sequence[FilmFrame],
     *,
     name: str,
+    sources: int,
     selected: tuple[int, int],
     at: int | None,
     order: int,
@@ -112,7 +113,8 @@ def run_film(
 ) -> None:
     """Draws the film at the step `at` (None: the newest).
 
-    `name` changes with the run and the sentence: another film is shown from `at` on. `order` counts how often someone
+    `name` changes with the run and the sentence: another film is shown from `at` on. `sources` counts the sentence's
+    tokens. `order` counts how often someone
     else than the slider has set `at`. Of the curves the first is drawn thin, the second heavy, the
     third dotted.
     """
@@ -150,6 +152,7 @@ def run_film(
             "kind": kind,
             "label": theme.KIND_NAMES[kind],
             "frames": described,
+            "sources": sources,
             "tokens": describe_tokens(list(table)),
             "thumbs": packed(np.concatenate([_levels(frame.attention).ravel() for frame in frames])),
             "large": packed(np.concatenate([_allowed(frame.attention)[layer, head].ravel() for frame in frames])),

@@ -29,7 +29,7 @@ function filmOffsets(data) {
 function drawThumbnail(canvas, film, index, layer, head) {
   const [rows, columns] = film.data.frames[index].small;
   if (canvas.width !== columns || canvas.height !== rows) Object.assign(canvas, { width: columns, height: rows });
-  canvas.style.aspectRatio = `${film.shape.columns} / ${film.shape.rows}`;
+  canvas.style.aspectRatio = `${Math.max(film.shape.columns, film.shape.rows)} / ${film.shape.rows}`; // no higher than wide
   const context = canvas.getContext("2d");
   const image = context.createImageData(columns, rows);
   const start = film.offsets[index].small + (layer * film.data.heads[1] + head) * rows * columns;

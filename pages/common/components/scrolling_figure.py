@@ -7,19 +7,29 @@ import streamlit as st
 
 
 def scrolling_figure(figure: go.Figure, *, key: str, **options: Any) -> Any:
-    """Draws a figure never narrower than its `layout.meta["smallest_width"]`; returns what `st.plotly_chart` does."""
+    """Draws a figure never narrower than its `layout.meta["smallest_width"]`; returns what `st.plotly_chart` does.
+
+    Where `layout.meta["squares"]` counts square cells, with the margins in pixels around them, the room that they leave
+    free below them in a narrow window is cut off.
+    """
     frame = f"{key}-scroll"
     layout: Any = figure.layout
-    smallest = (layout.meta or {}).get("smallest_width", 0)
+    meta = layout.meta or {}
+    smallest, lower = meta.get("smallest_width", 0), ""
+    if squares := meta.get("squares"):
+        inside = f"(max(100cqw, {smallest}px) - {squares['beside']}px)"
+        height = f"calc({inside} * {squares['rows'] / max(squares['columns'], 1):.4f} + {squares['above']}px)"
+        lower = f"max-height: {height}; overflow: hidden"
     with st.container(key=frame):
-        st.html(_style(f".st-key-{frame}", smallest))
+        st.html(_style(f".st-key-{frame}", smallest, lower))
         return st.plotly_chart(figure, key=key, theme=None, config={"displayModeBar": False}, **options)
 
 
-def _style(frame: str, smallest: int) -> str:
+def _style(frame: str, smallest: int, lower: str) -> str:
     """The rules of a frame: its scroll bar is always drawn, as nothing else says that the figure goes on."""
     return (
-        f"<style>{frame} {{overflow-x: auto}} {frame} > * {{min-width: {smallest}px}} "
+        f"<style>{frame} {{overflow-x: auto; container-type: inline-size}} "
+        f"{frame} > * {{min-width: {smallest}px; {lower}}} "
         f"{frame}::-webkit-scrollbar {{height: 10px}} "
         f"{frame}::-webkit-scrollbar-track {{background: rgba(128, 132, 149, 0.15); border-radius: 5px}} "
         f"{frame}::-webkit-scrollbar-thumb {{background: rgba(128, 132, 149, 0.7); border-radius: 5px}}</style>"

@@ -2,6 +2,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const READABLE = 0.72; // of a token's usual size
 const SMALLEST = 0.52; // of the room around it, squared
 const FAINTEST = 1 / 512; // a line of less opacity would change no pixel
+const FADED = 40; // pixels of the edge behind which more stands, as in the style sheet
 const AT_REST = "Point at a token, or press Tab and the arrow keys, to see what it looks at.";
 
 export default function ({ data, parentElement }) {
@@ -161,6 +162,7 @@ export default function ({ data, parentElement }) {
       root.style.setProperty("--shrink", Math.max(READABLE, shrink));
       if (needed() <= room) break;
     }
+    root.style.setProperty("--room", `${needed() > room ? room - FADED : room}px`);
     fade();
     lines.style.width = `${Math.max(room, needed())}px`;
   }

@@ -139,9 +139,12 @@ def _rename(name: str) -> None:
         wanted = st.text_input("New name", value=name, key=f"deed-name-{name}", max_chars=80, width=320)
         pressed = st.form_submit_button("Give it this name", type="primary")
         st.form_submit_button("Leave it", on_click=_open, args=("rename",))
-    st.caption("The folder of the run is renamed in one step; links to its old name lead here all the same.")
+    st.caption(
+        "Letters, digits, dots, hyphens and underscores; a space becomes a hyphen. Links to the old name lead here all "
+        "the same."
+    )
     if pressed:
-        _renamed(name, wanted.strip())
+        _renamed(name, "-".join(wanted.split()))
 
 
 def _renamed(name: str, wanted: str) -> None:

@@ -142,6 +142,8 @@ def _show(run: Run, found: Sequence[Snapshot]) -> None:
         take_film_away(run, reel, frames, found)
     if jump is not None:
         _say_jump(jump, steps)
+    elif len(steps) > 2 and not reel.missing(found):
+        st.caption("No sudden change: between no two snapshots did a head sharpen far more than heads usually move.")
     _computing(reel, found)
     _notes(run, found, reel)
 

@@ -31,6 +31,7 @@ def draw_film(run: Run, reel: Reel, frames: Sequence[Frame], *, key: str) -> tup
     run_film(
         [_film_frame(frame.step, take_of(frame, view.rows), newest, view.kind, words) for frame in shown],
         name=f"{run.id} {reel.text}",
+        sources=len(newest.attention["encoder_self"].keys),
         selected=view.place(run.settings.model),
         at=view.step,
         order=now.order,
