@@ -38,11 +38,19 @@ def pytest_configure(config: pytest.Config) -> None:
         install_import_hook("transformer", "shape_checks.checked")
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses by these marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests of the library alone: the slow tier runs these again with shapes checked."""
+    """Marks the tests of the library alone, and as slow all cases but the first of a test whose variants are."""
+    met = set()
     for item in items:
-        if isinstance(item, pytest.Function) and not _OF_THE_APP.search(_source(item.path)):
+        if not isinstance(item, pytest.Function):
+            continue
+        if not _OF_THE_APP.search(_source(item.path)):
             item.add_marker("library")
+        test = (item.path, item.cls, item.originalname)
+        if test in met and item.get_closest_marker("slow_variants"):
+            item.add_marker("slow")
+        met.add(test)
 
 
 _OF_THE_APP = re.compile(r"^(?:from|import) (?:pages|page_|films|playwright|streamlit)", re.MULTILINE)

@@ -26,6 +26,8 @@ from transformer.settings import Settings
 from transformer.state import weights_of
 from transformer.taps import Site
 
+pytestmark = pytest.mark.slow_variants
+
 KINDS = {
     "paper": {},
     "pre": {"norm": "pre", "positions": "rotary", "activation": "gelu"},
