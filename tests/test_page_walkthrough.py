@@ -84,6 +84,7 @@ def proved(at, *badges):
     return checked(at.run())
 
 
+@pytest.mark.slow
 def test_the_walk_goes_from_the_first_station_to_the_last_and_every_equation_holds():
     at = open_page("walkthrough", model="pre", text="a b c")
     titles = []
