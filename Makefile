@@ -1,11 +1,14 @@
-# make app   set up and open the app        make test   set up and run every test
-# make check format, lint and types         make checkpoints  train the shipped models again, into build/
+# make app   set up and open the app        make test       set up, lint, and run the tests that are quick
+# make check format, lint and types         make test-slow  the other tests, and those of the library with shapes checked
+# make checkpoints  train the shipped models again, into build/
 # make bench speed, as ratios to peers on the same work; on a quiet machine, about ten minutes
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PORT ?= 8501
+# A worker that runs dry takes from the tail of the other one, so most files, with what they set up, stay in one process.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: app test check bench checkpoints browser clean
+.PHONY: app test test-slow check bench checkpoints browser clean
 
 app: .venv/app-ready
 	$(BIN)/python -m streamlit run serve.py --server.port $(PORT)
@@ -13,7 +16,10 @@ app: .venv/app-ready
 test: .venv/test-ready browser
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST) -m "not slow"
+
+test-slow: .venv/test-ready browser
+	$(PYTEST) -m "slow or library" --check-shapes
 
 check: .venv/test-ready
 	$(BIN)/python -m ruff check .

@@ -1,9 +1,11 @@
-"""Set-up of all tests: shapes are checked, nothing asks the network, and every test starts from the same seed."""
+"""Set-up of all tests: nothing asks the network, every test starts from the same seed, shapes are checked if asked."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,13 +17,48 @@ from torch import Tensor
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1")
 os.environ["ATTENTION_LAB_MEASURE"] = "ask"  # a visit to Train else begins to measure in the background
 
-# Before the library is imported: every public signature is then checked at each call. The app pays nothing for it.
-install_import_hook("transformer", "shape_checks.checked")
-
 torch.set_num_threads(1)  # the models are tiny, and pytest may run one process per core
 
 settings.register_profile("lab", max_examples=50, deadline=None, derandomize=True)
 settings.load_profile("lab")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option of the slow tier."""
+    parser.addoption(
+        "--check-shapes",
+        action="store_true",
+        help="check types and tensor shapes at each call of a public function of the library (about twice as slow)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Installs the shape checks before any test imports the library; the app never pays for them."""
+    if config.getoption("--check-shapes"):
+        install_import_hook("transformer", "shape_checks.checked")
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses by these marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests of the library alone, and as slow all cases but the first of a test whose variants are."""
+    met = set()
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            continue
+        if not _OF_THE_APP.search(_source(item.path)):
+            item.add_marker("library")
+        test = (item.path, item.cls, item.originalname)
+        if test in met and item.get_closest_marker("slow_variants"):
+            item.add_marker("slow")
+        met.add(test)
+
+
+_OF_THE_APP = re.compile(r"^(?:from|import) (?:pages|page_|films|playwright|streamlit)", re.MULTILINE)
+
+
+@cache
+def _source(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -68,13 +68,21 @@ def _save(folder: Path, corpus: str, *, n_layers: int, seed: int) -> None:
     save_checkpoint(folder, settings, tokenizer, weights_of(model))
 
 
+@cache
+def _registered_pages() -> dict[str, Any]:
+    """Returns the pages that app.py registers, under Streamlit's names for them.
+
+    An AppTest learns them in its first run; without this, each page that a test opens would be drawn after Home.
+    """
+    return AppTest.from_file(str(APP), default_timeout=WAIT_S).run()._registered_pages
+
+
 def open_page(page: str = "", **parameters: str | list[str]) -> AppTest:
     """The app after its first run on a page, opened by a link with these query parameters; no exception is left."""
     at = AppTest.from_file(str(APP), default_timeout=WAIT_S)
     if page:
-        at.run()  # names the pages
+        at._registered_pages = _registered_pages()
         at.switch_page(f"pages/{page}.py")
-        at.query_params.clear()
     for name, value in parameters.items():
         at.query_params[name] = value
     return checked(at.run())

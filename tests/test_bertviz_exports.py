@@ -9,7 +9,7 @@ from page_models import CLASSIC, PRONOUNS, checked, open_page, texts
 
 from transformer.figures.tables import as_npz, head_tables
 
-pytestmark = pytest.mark.usefixtures("untrained_models")
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 VIEWS = ["bertviz", "bertviz-model", "bertviz-neuron"]
 CUT = {"words": "merged", "specials": "renormalised", "threshold": "0.1"}
 

@@ -14,7 +14,7 @@ from transformer.interventions import CellOff, HeadsOff, MaskOff
 from transformer.lab import load
 from transformer.settings import SHIPPED_FOLDER
 
-pytestmark = pytest.mark.usefixtures("untrained_models")
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 
 
 def attention(**parameters):

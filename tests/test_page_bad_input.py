@@ -16,7 +16,7 @@ from transformer.interventions import compile_interventions, parse_intervention
 from transformer.lab import Lab, load
 from transformer.settings import SHIPPED_FOLDER
 
-pytestmark = pytest.mark.usefixtures("untrained_models")
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 
 HOSTILE = {
     "emoji": "👩‍👩‍👧 slept 🏳️‍🌈",

@@ -13,7 +13,7 @@ from pages.common.packed_link import pack
 from transformer.figures import theme
 from transformer.figures.outputs import outputs_figure
 
-pytestmark = pytest.mark.usefixtures("untrained_models")
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 
 
 BARE = ["residual:off:encoder.1.self", "forbid:encoder.1.self:1,1"]

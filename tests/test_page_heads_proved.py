@@ -11,6 +11,8 @@ from test_page_proofs import proved, verdicts
 
 from transformer.analysis import head_removal_proofs, head_survey_proofs
 
+pytestmark = pytest.mark.slow_variants
+
 
 @pytest.fixture(autouse=True)
 def few(heads_awaited, monkeypatch):

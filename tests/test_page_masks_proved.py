@@ -19,7 +19,7 @@ from transformer.figures.tables import as_npz
 from transformer.interventions import MaskOff
 from transformer.lab import Lab
 
-pytestmark = pytest.mark.usefixtures("untrained_models")
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 
 HERE = {"model": PRONOUNS, "text": CLASSIC, "beside": "The cat slept."}
 ALL = ("proof-batch", "proof-masks", "proof-leak", "proof-forcing", "proof-row")

@@ -13,6 +13,8 @@ from transformer.model import Transformer
 from transformer.settings import Settings
 from transformer.state import weights_of
 
+pytestmark = pytest.mark.slow_variants
+
 BARE = "bare"
 
 

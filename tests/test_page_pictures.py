@@ -11,7 +11,7 @@ from pages.common.view import View, read
 from pages.common.wording import plain
 from transformer.lab import load
 
-pytestmark = pytest.mark.usefixtures("untrained_models")
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 
 
 def attention(**parameters):

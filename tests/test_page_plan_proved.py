@@ -15,7 +15,7 @@ from transformer.cleaning import clean_pairs, read_rows
 from transformer.corpora import file_corpus
 from transformer.corpus_stats import corpus_stats
 
-pytestmark = pytest.mark.usefixtures("room", "measurements")
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("room", "measurements")]
 
 ODD = b'"Salut"  tout le monde\tHi\n\nx\t\t\n' + b"y" * 501 + b"\tlong\nno second side\n"
 

@@ -18,7 +18,7 @@ from transformer.schedule import learning_rate
 from transformer.settings import METRICS_FILE, WEIGHTS_FILE, read_settings
 from transformer.worker import train_run
 
-pytestmark = pytest.mark.usefixtures("room", "no_shipped")
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("room", "no_shipped")]
 CURVES = ["loss", "perplexity", "learning rate"]
 
 

@@ -18,7 +18,7 @@ from transformer.taps import Site
 OTHER = "The cat slept."
 
 
-pytestmark = pytest.mark.usefixtures("untrained_models")
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 
 
 def attention(**parameters):

@@ -10,7 +10,7 @@ from page_models import CLASSIC, OTHER_SEED, PRONOUNS, REVERSE, WIDE, checked, o
 from transformer.inspection import Inspection
 from transformer.lab import Lab
 
-pytestmark = pytest.mark.usefixtures("two_seeds")
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("two_seeds")]
 
 SIDES = {
     "seeds": {"other": OTHER_SEED},

@@ -26,6 +26,8 @@ from transformer.settings import Settings
 from transformer.state import weights_of
 from transformer.taps import Site
 
+pytestmark = pytest.mark.slow_variants
+
 KINDS = {
     "paper": {},
     "pre": {"norm": "pre", "positions": "rotary", "activation": "gelu"},
@@ -82,6 +84,7 @@ def proved(at, *badges):
     return checked(at.run())
 
 
+@pytest.mark.slow
 def test_the_walk_goes_from_the_first_station_to_the_last_and_every_equation_holds():
     at = open_page("walkthrough", model="pre", text="a b c")
     titles = []

@@ -8,7 +8,7 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 
 from pages.common.components.packed_arrays import unpacked_arrays
 
-pytestmark = pytest.mark.usefixtures("untrained_models")
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 
 
 def positions(**parameters):

@@ -54,6 +54,7 @@ def counted() -> dict:
     )
 
 
+@pytest.mark.slow
 def test_half_a_million_pairs_from_all_splits_are_as_many_distinct_english_sentences(counted):
     assert counted["sizes"][0] == 300_000
     assert counted["distinct"] == sum(counted["sizes"]) > 500_000

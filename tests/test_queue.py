@@ -145,6 +145,7 @@ def test_a_resumed_run_keeps_its_step_while_it_waits(room):
     assert (runs.status("b").step, runs.status("b").elapsed_s) == (40, 2.5)
 
 
+@pytest.mark.slow
 def test_another_process_starts_what_waits_after_this_one_is_gone(room, launched):
     asked("a", "b")
     write_status(room / "a", Status(state="stopped"))
@@ -158,6 +159,7 @@ def test_another_process_starts_what_waits_after_this_one_is_gone(room, launched
     assert launched == ["a"]
 
 
+@pytest.mark.slow
 def test_processes_that_start_the_next_run_at_the_same_moment_start_it_once(room):
     asked("a", "b", "c", "d")
     write_status(room / "a", Status(state="stopped"))

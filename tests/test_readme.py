@@ -18,8 +18,8 @@ def test_the_notebook_example_runs_and_says_what_it_says(capsys):
 
 
 def test_every_make_target_that_is_named_exists():
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
-    named = set(re.findall(r"\bmake ([a-z]+)", README))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z-]+)", README))
     assert {"app", "test"} <= named <= targets
 
 

@@ -30,6 +30,7 @@ def children():
             os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_detached_run_killed_without_warning_resumes_bit_equal(children):
     whole, killed = create(max_steps=400), create(max_steps=400)
     train_run(whole)
@@ -51,6 +52,7 @@ def test_a_detached_run_killed_without_warning_resumes_bit_equal(children):
     assert losses(killed) == losses(whole)
 
 
+@pytest.mark.slow
 def test_a_detached_run_pauses_on_request_and_stops_later(children):
     run_id = create(max_steps=100_000)
     children.append(run_id)

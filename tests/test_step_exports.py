@@ -9,7 +9,7 @@ from page_models import REVERSE, checked, open_page
 
 from transformer.analysis.roads import road_twigs
 
-pytestmark = pytest.mark.usefixtures("untrained_models")
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 
 SWITCH = {"switch": "off:decoder.0.cross:1"}
 ROAD = {"roads": "1:5", "road": "1", "step": "2"}

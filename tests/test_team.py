@@ -12,6 +12,8 @@ from torch import Tensor
 
 from transformer.checkpoint import load_tensors
 
+pytestmark = pytest.mark.slow  # each case starts processes that import torch
+
 HERE = Path(__file__).parent
 NEVER = 0
 

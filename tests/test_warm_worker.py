@@ -15,7 +15,7 @@ from transformer.run_status import LOCK_FILE
 from transformer.warm_worker import NICENESS
 from transformer.worker import train_run
 
-pytestmark = pytest.mark.usefixtures("room")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("room")]  # most cases start a process that imports torch
 
 SAYS_READY = "import socket, sys, time; line = socket.socket(fileno=0); line.send(b'ready'); "
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 from transformer.lab import load
 from transformer.settings import SHIPPED_FOLDER
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 MODEL = "pronouns-en-fr" if (SHIPPED_FOLDER / "pronouns-en-fr").exists() else PRONOUNS
 

@@ -46,6 +46,7 @@ def test_change_the_size_break_the_positions_see_the_output_change(page: Page, s
     expect(page.get_by_text("Measured on the original output")).to_be_hidden()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_tables_are_painted_and_read_exactly_by_pointer_and_by_keys(page: Page, server: Server, scheme):
     page.emulate_media(color_scheme=scheme)
@@ -77,6 +78,7 @@ def test_the_tables_are_painted_and_read_exactly_by_pointer_and_by_keys(page: Pa
     expect(curves.locator(".spoken")).to_contain_text("position 9: sinusoidal, dimension 4 (sine)")
 
 
+@pytest.mark.slow
 def test_a_link_with_broken_positions_opens_on_them(page: Page, server: Server):
     page.goto(server.link("positions", model=MODEL, text=TEXT, section="break", switch="positions:encoder:shuffle:1"))
     expect(page.get_by_role("button", name="encoder positions · shuffled, order 1")).to_be_visible()
@@ -86,6 +88,7 @@ def test_a_link_with_broken_positions_opens_on_them(page: Page, server: Server):
     expect(page.get_by_role("button", name="encoder positions · shuffled, order 1")).to_be_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (SHIPPED_FOLDER / "reverse-learned").exists(), reason="the shipped models are not there")
 def test_change_the_kind_break_the_positions_and_see_the_output_change(page: Page, server: Server):
     page.goto(server.link("positions", model="reverse", text=TEXT, section="break"))
@@ -103,6 +106,7 @@ def test_change_the_kind_break_the_positions_and_see_the_output_change(page: Pag
     expect(page.get_by_text(effect(learned)[0].split("**")[1])).to_be_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (SHIPPED_FOLDER / "reverse-learned").exists(), reason="the shipped models are not there")
 def test_a_long_string_is_read_as_the_visitor_chooses(page: Page, server: Server):
     page.goto(server.link("positions", model="reverse-learned", text=TEXT, section="beyond", past="refuse"))

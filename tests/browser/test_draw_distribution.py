@@ -16,7 +16,7 @@ from transformer.analysis.draws import Draw
 from transformer.lab import load
 from transformer.sampling import reshaped
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 FLOAT32 = 4e-6
 """Of log-probabilities around 10: two orders of summation in float32."""

@@ -43,6 +43,7 @@ def test_sort_the_table_and_open_a_head_on_the_attention_page(page: Page, server
     expect(page.get_by_role("textbox", name="Sentence")).to_have_value(CLASSIC)
 
 
+@pytest.mark.slow
 def test_a_click_in_the_map_takes_a_head_in_hand(page: Page, server: Server):
     page.goto(server.link("heads", model=MODEL, text=CLASSIC, pairs=50))
     expect(page.get_by_role("heading", name="decoder 1 cross · head 0")).to_be_visible()
@@ -51,6 +52,7 @@ def test_a_click_in_the_map_takes_a_head_in_hand(page: Page, server: Server):
     assert "kind=encoder_self" in page.url
 
 
+@pytest.mark.slow
 def test_a_search_finds_the_smallest_set_and_its_link_switches_those_heads_off(page: Page, server: Server):
     page.goto(server.link("heads", model=MODEL, text=CLASSIC, section="smallest", goal="any"))
     expect(page.get_by_text("Decoded again without these heads")).to_be_visible()

@@ -1,6 +1,7 @@
 """In a real browser: tokens of markup, emoji, right-to-left text and control characters are text in every picture."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,6 +19,7 @@ from transformer.state import weights_of
 from transformer.tokenizer import train_tokenizer
 
 pytestmark = pytest.mark.browser
+slow = partial(pytest.param, marks=pytest.mark.slow)
 
 NAME = "untrained-markup"
 HOSTILE = "</script><script>window.hacked=1</script> <img src=x onerror=window.hacked=1> 👩‍👧 \u202eevil\u202c a\x07b"
@@ -66,12 +68,12 @@ def harmless(page: Page) -> None:
 @pytest.mark.parametrize(
     ("where", "path", "more"),
     [
-        ("attention", "attention", {"kind": "encoder_self", "words": "merged", "switch": COPIED}),
-        ("lines", "attention", {"picture": "lines", "words": "merged"}),
-        ("two-at-once", "two-at-once", {"two": "sentences", "other_text": HOSTILE[::-1]}),
+        slow("attention", "attention", {"kind": "encoder_self", "words": "merged", "switch": COPIED}),
+        slow("lines", "attention", {"picture": "lines", "words": "merged"}),
+        slow("two-at-once", "two-at-once", {"two": "sentences", "other_text": HOSTILE[::-1]}),
         ("masks", "masks", {"beside": HOSTILE}),
-        ("walkthrough", "walkthrough", {}),
-        ("heads", "heads", {"section": "evidence"}),
+        slow("walkthrough", "walkthrough", {}),
+        slow("heads", "heads", {"section": "evidence"}),
     ],
 )
 def test_a_page_shows_hostile_tokens_as_text(page: Page, server: Server, where: str, path: str, more: dict[str, str]):
@@ -80,6 +82,7 @@ def test_a_page_shows_hostile_tokens_as_text(page: Page, server: Server, where: 
     harmless(page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", ["bertviz", "bertviz-model", "bertviz-neuron"])
 def test_bertviz_shows_hostile_tokens_as_text(page: Page, server: Server, view: str):
     page.goto(server.link("attention", model=NAME, text=HOSTILE, kind="encoder_self", picture=view, words="merged"))

@@ -59,6 +59,7 @@ def test_type_a_sentence_see_attention_switch_a_head_off(page: Page, server: Ser
     assert "switch" not in page.url
 
 
+@pytest.mark.slow
 def test_a_head_is_picked_in_the_grid_and_the_back_button_undoes_it(page: Page, server: Server):
     page.goto(server.link("attention", model=MODEL, text=CLASSIC))
     expect(page.get_by_text("Cross-attention · layer 1 · head 0")).to_be_visible()
@@ -70,6 +71,7 @@ def test_a_head_is_picked_in_the_grid_and_the_back_button_undoes_it(page: Page, 
     expect(page.get_by_role("button", name="cross-attention · layer 0 · head 2 off")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_bertviz_draws_with_no_network(page: Page, server: Server):
     page.goto(server.link("attention", model=MODEL, text=CLASSIC, kind="encoder_self", picture="bertviz"))
     drawn = page.frame_locator("iframe")
@@ -88,6 +90,7 @@ def test_two_visitors_do_not_see_each_others_switches(browser, page: Page, serve
     other.close()
 
 
+@pytest.mark.slow
 def test_a_popover_that_was_opened_once_takes_no_later_switch_back(page: Page, server: Server):
     """The fields of a closed popover are not in the page, and the browser goes on sending what they held."""
     page.goto(server.link("attention", model=MODEL, text=CLASSIC))

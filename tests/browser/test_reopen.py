@@ -9,7 +9,7 @@ from playwright.sync_api import FilePayload, Page, expect
 
 from pages.common.packed_link import as_file
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 FEW = ["off:decoder.0.cross:1"]
 MANY = [f"forbid:encoder.{layer}.self:{query},{key}" for layer in (0, 1) for query in range(12) for key in range(6)]

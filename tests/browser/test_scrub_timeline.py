@@ -14,7 +14,7 @@ from transformer.config import CorpusConfig
 from transformer.lab import Lab
 from transformer.worker import train_run
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 COMPUTING_MS = 120_000
 """For every snapshot's translation, on a busy machine."""

@@ -29,6 +29,7 @@ def test_a_clicked_candidate_is_forced_and_stepped_through(server: Server, page:
     parameter(page, "step", "2")
 
 
+@pytest.mark.slow
 def test_steps_taken_without_the_rest_of_the_page_are_known_to_it(server: Server, page: Page) -> None:
     page.goto(server.link("decoder-steps", model=REVERSE, text="a b c d"))
     on = page.locator(".st-key-step-on button")
@@ -43,6 +44,7 @@ def test_steps_taken_without_the_rest_of_the_page_are_known_to_it(server: Server
     expect(page.get_by_text("Write another token at step 3")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_the_beam_grows_a_tree_and_a_result_is_walked(server: Server, page: Page) -> None:
     page.goto(server.link("decoder-steps", model=REVERSE, text="a b c d", look="beam"))
     points = page.locator(".js-plotly-plot .scatterlayer .point")

@@ -13,7 +13,7 @@ from transformer.interventions import parse_intervention
 from transformer.lab import load
 from transformer.settings import SHIPPED_FOLDER
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 MODEL = "pronouns-en-fr" if (SHIPPED_FOLDER / "pronouns-en-fr").exists() else PRONOUNS
 OTHER = "The cat slept."

@@ -36,6 +36,7 @@ def test_a_figure_is_taken_away_in_every_format(page: Page, server: Server, monk
     expect(page.locator(".js-plotly-plot .heatmaplayer image").first).to_be_attached()
 
 
+@pytest.mark.slow
 def test_a_packed_link_opens_its_view(page: Page, server: Server):
     view = pack({"model": PRONOUNS, "text": CLASSIC, "kind": "encoder_self", "layer": "0", "head": "3"})
     page.goto(server.link("attention", view=view))

@@ -17,7 +17,7 @@ from transformer.figures import theme
 from transformer.figures.labels import readable
 from transformer.lab import load
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 VIEWS = ["bertviz", "bertviz-model", "bertviz-neuron"]
 SHARP = 3

@@ -42,6 +42,7 @@ def train(page: Page, server: Server) -> str:
     return page.evaluate("new URLSearchParams(location.search).get('run')")
 
 
+@pytest.mark.slow
 def test_train_pressed_before_the_fields_are_painted_starts_what_the_link_says(page: Page, server: Server):
     """A slow machine or line: the button is there, the code of the fields on its way, and the page runs once more."""
     held: list[Route] = []
@@ -88,6 +89,7 @@ def test_train_reverse_for_100_steps_then_look_inside_it(page: Page, server: Ser
     expect(page.locator(".st-key-head canvas").first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_run_is_seen_growing_pauses_resumes_and_stops(page: Page, server: Server):
     open_small(page, server, steps=100_000, evaluate_every=50)
     train(page, server)
@@ -111,6 +113,7 @@ def test_a_run_is_seen_growing_pauses_resumes_and_stops(page: Page, server: Serv
     press(page, "Stop", "Stopped")
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_while_the_server_is_killed_and_started_again(page: Page, tmp_path: Path, monkeypatch):
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
     with running_app(tmp_path, tmp_path / "log.txt") as first:
@@ -141,6 +144,7 @@ def test_runs_are_ticked_and_taken_in_hand_with_the_keyboard(page: Page, server:
     expect(page.get_by_role("button", name="Delete")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_bad_setting_is_refused_at_its_field(page: Page, server: Server):
     open_small(page, server)
     width = page.get_by_role("spinbutton", name="d_model")

@@ -36,6 +36,7 @@ def test_two_models_are_drawn_with_their_difference_and_reopened_by_link(page: P
     expect(page.get_by_role("radio", name="The same place")).to_be_checked()
 
 
+@pytest.mark.slow
 def test_another_sentence_goes_through_the_same_model(page: Page, server: Server):
     page.goto(server.link("two-at-once", model=PRONOUNS, text=CLASSIC, other=OTHER_SEED, kind="encoder_self"))
     expect(drawn(page, "two-matching")).to_be_attached()
@@ -50,6 +51,7 @@ def test_another_sentence_goes_through_the_same_model(page: Page, server: Server
     expect(page).to_have_url(re.compile("other_text=The"))
 
 
+@pytest.mark.slow
 def test_two_steps_of_a_run_are_chosen_and_proved(page: Page, server: Server):
     page.goto(server.link("two-at-once", model=OTHER_SEED, text=CLASSIC, other=OTHER_SEED))
     expect(page.get_by_text("the largest difference is exactly 0")).to_be_visible()
@@ -62,6 +64,7 @@ def test_two_steps_of_a_run_are_chosen_and_proved(page: Page, server: Server):
     expect(page.get_by_text("3 checks, run just now: all hold.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_the_difference_is_taken_away(page: Page, server: Server):
     page.goto(server.link("two-at-once", model=PRONOUNS, text=CLASSIC, other=OTHER_SEED, kind="encoder_self"))
     page.locator(".st-key-take-two-difference").get_by_role("button").click()

@@ -13,7 +13,7 @@ from training_page import SMALL, TRAINING_MS, press, state
 
 from transformer import runs
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 NOUNS = {"cat": "chat", "dog": "chien", "book": "livre", "car": "camion", "hat": "chapeau", "garden": "jardin"}
 COLOURS = {"red": "rouge", "blue": "bleu", "green": "vert", "white": "blanc", "black": "noir", "grey": "gris"}

@@ -41,6 +41,7 @@ def test_a_click_on_the_map_opens_a_station_and_the_arrow_keys_walk_on(page: Pag
     expect(page.get_by_role("heading", name="Softmax: what comes next")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_next_walks_on_and_a_reload_stays_there(page: Page, server: Server):
     page.goto(server.link("walkthrough", model=PRONOUNS, text=CLASSIC, station="encoder.self.masked", layer=1))
     expect(page.get_by_role("heading", name="What may not be seen is closed")).to_be_visible()
@@ -51,6 +52,7 @@ def test_next_walks_on_and_a_reload_stays_there(page: Page, server: Server):
     expect(page.get_by_text("Encoder · layer 1 · self-attention · head 0")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_switched_part_is_marked_and_the_page_does_not_overflow(page: Page, server: Server):
     page.set_viewport_size({"width": 900, "height": 900})
     page.goto(
@@ -64,6 +66,7 @@ def test_a_switched_part_is_marked_and_the_page_does_not_overflow(page: Page, se
     assert widths[0] <= widths[1]
 
 
+@pytest.mark.slow
 def test_with_the_causal_mask_off_each_step_is_shown_in_its_own_pass(page: Page, server: Server):
     at = {"model": PRONOUNS, "text": CLASSIC, "switch": "mask:causal", "station": "decoder.probabilities", "step": 5}
     page.goto(server.link("walkthrough", **at))
