@@ -6,7 +6,6 @@ import streamlit as st
 
 from pages.common.packed_link import follow_packed_link
 from pages.common.sidebar import runs_in_progress
-from pages.common.state import visit
 
 HERE = Path(__file__).parent
 
@@ -31,7 +30,6 @@ pages = {
     ],
 }
 page = st.navigation(pages)
-visit().page = page.url_path or "home"
 follow_packed_link()
 with st.sidebar:
     runs_in_progress()

@@ -24,8 +24,6 @@ class Visit:
     """What one visitor's session remembers."""
 
     view: View = field(default_factory=View)
-    page: str = "home"
-    """The end of the address of the page being shown."""
     problems: tuple[Problem, ...] = ()
     """Sentences about the last link or change; gone with the next change."""
     draft: str | None = None

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import streamlit as st
 
@@ -11,7 +12,6 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.exports import Away, InFrame, export, papered
 from pages.common.proofs import badge
 from pages.common.scene import is_dark, say, sentence
-from pages.common.state import visit
 from pages.shared.cache import HASHES
 from transformer.analysis.proofs import Proof
 from transformer.cleaning import CorpusError
@@ -54,7 +54,7 @@ def exhibit(
         figures[name] = partial(_away, subject, other, own, width)
     with st.container(horizontal=True, gap="small"):
         badge(_held(f"{own}-proof", data, partial(checks_of, view, subject, data)), key=f"{own}-proof")
-        export(visit().page, figures, key=f"{own}-export", said=" · ".join(filter(None, (subject.caption, said))))
+        export(_page(), figures, key=f"{own}-export", said=" · ".join(filter(None, (subject.caption, said))))
     return data
 
 
@@ -65,9 +65,14 @@ def get_data(subject: Subject, view: View[D]) -> D:
 
 
 def key_of(view: View[Any], key: str = "") -> str:
-    """The key of a view's chart, which those of its other elements begin with: the page, the class and `key`."""
+    """The key of a view's chart, which those of its other elements begin with: its class and `key`."""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", type(view).__name__).lower()
-    return "-".join(filter(None, (visit().page, name, key)))
+    return f"{name}-{key}" if key else name
+
+
+def _page() -> str:
+    """The end of the address of the page that is open."""
+    return urlsplit(st.context.url or "").path.rsplit("/", 1)[-1] or "home"
 
 
 @st.cache_resource(max_entries=64, show_spinner=False, hash_funcs=HASHES)
