@@ -148,8 +148,6 @@ def test_the_lines_of_python_make_the_map(parameters):
 @pytest.mark.parametrize(
     ("page", "key", "parameters"),
     [
-        ("masks", "take-masks", {"kind": "decoder_self", "row": "1", "beside": "The cat slept."}),
-        ("masks", "take-masks", {"kind": "cross", "switch": "mask:cross", "beside": "The cat slept."}),
         ("positions", "take-tables", {"d_model": "16", "length": "10", "base": "100", "layout": "concatenated"}),
     ],
 )

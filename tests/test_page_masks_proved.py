@@ -1,35 +1,36 @@
 """Every figure of the Masks page has its badge, red where a number is wrong, and lines of Python that make it again."""
 
-import io
+import json
 from dataclasses import replace
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 import torch
-from page_exports import run_lines
-from page_models import CLASSIC, PRONOUNS, REVERSE, texts
+from page_exports import figures, opened, run_lines
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 from random_models import random_model
-from test_page_exports import opened
-from test_page_heads_proved import same
 from test_page_proofs import proved, verdicts
+from test_saved_as_drawn import plain
 
-from transformer.analysis.leaks import is_forcing_honest, measure_leak
+from transformer.analysis.leaks import is_forcing_honest, measure_leak, see_empty_row
 from transformer.analysis.mask_proofs import prove_forcing, prove_reading
-from transformer.figures.tables import as_npz
 from transformer.interventions import MaskOff
 from transformer.lab import Lab
+from transformer.views import TeacherForcing
 
 pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 
 HERE = {"model": PRONOUNS, "text": CLASSIC, "beside": "The cat slept."}
-ALL = ("proof-batch", "proof-masks", "proof-leak", "proof-forcing", "proof-row")
+VIEWS = ("batch-tokens", "sentence-masks", "mask-leak", "teacher-forcing", "empty-attention-row")
+ALL = tuple(f"{view}-proof" for view in VIEWS)
 
 
 @pytest.mark.parametrize(
     ("switches", "kind", "count"),
     [
-        ([], "cross", 1 + 2 + 5 + 3 + 6),
-        (["mask:padding", "mask:causal", "mask:cross"], "decoder_self", 1 + 2 + 8 + 3 + 6),
+        ([], "cross", 2 + 3 + 7 + 3 + 6),
+        (["mask:padding", "mask:causal", "mask:cross"], "decoder_self", 2 + 4 + 9 + 3 + 6),
     ],
 )
 def test_every_badge_opens_checks_that_hold(switches, kind, count):
@@ -47,8 +48,8 @@ def test_a_leak_that_is_wrong_turns_its_badge_red(own_models, monkeypatch):
         return replace(found, lifted=replace(found.lifted, on_padding=wrong, losses=found.lifted.losses + 0.01))
 
     monkeypatch.setattr(Lab, "leak", leak)
-    at = proved("masks", "proof-leak", **{**HERE, "beside": "The dog slept."}, switch="mask:padding")
-    assert verdicts(at) == (6, 2), texts(at)
+    at = proved("masks", "mask-leak-proof", **{**HERE, "beside": "The dog slept."}, switch="mask:padding")
+    assert verdicts(at) == (7, 2), texts(at)
 
 
 @pytest.mark.parametrize(
@@ -71,15 +72,13 @@ def test_every_number_of_a_reading_is_proved(wrong, causal, off):
 
 
 def test_a_row_that_is_wrong_turns_its_badge_red(own_models, monkeypatch):
-    honest = Lab.empty_row
-
-    def empty_row(self, text):
-        found = honest(self, text)
+    def empty_row(*given):
+        found = see_empty_row(*given)
         wrong = {"here": found.here + np.float32(0.1), "floored": found.floored * 2}
         return replace(found, **wrong, from_bias=0.1, gradient=0.1)
 
-    monkeypatch.setattr(Lab, "empty_row", empty_row)
-    at = proved("masks", "proof-row", model=REVERSE, text="a b c")
+    monkeypatch.setattr("transformer.views.masks.see_empty_row", empty_row)
+    at = proved("masks", "empty-attention-row-proof", model=REVERSE, text="a b c")
     assert verdicts(at) == (2, 4), texts(at)
 
 
@@ -97,34 +96,33 @@ def test_forcing_is_proved_and_a_wrong_number_is_noticed(causal):
         assert [proof.holds for proof in prove_forcing(model, [5, 9, 4, 2], wrong)] == verdicts_
 
 
-@pytest.mark.parametrize(
-    ("which", "parameters"),
-    [
-        ("Masks", {"kind": "decoder_self", "row": "1"}),
-        ("Batch", {}),
-        ("Leak", {"switch": ["mask:padding", "mask:causal"]}),
-    ],
-)
-def test_the_lines_of_python_make_the_figure(which, parameters):
-    at = opened("masks", "take-masks", **{**HERE, **parameters})
-    at.segmented_control(key="take-masks-which").set_value(which)
-    at.session_state["take-masks"] = True
-    same(at.run())
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_program_under_a_figure_runs(view, monkeypatch):
+    monkeypatch.setattr(go.Figure, "show", lambda figure: None)
+    at = opened("masks", f"{view}-export", **HERE, kind="decoder_self", switch=["mask:padding", "mask:causal"])
+    made = run_lines(at)
+    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    assert plain(json.loads(made["figure"].to_json())["data"]) == plain(shown["data"])
+    assert "def data(self, lab: Lab" in at.code[1].value
 
 
-@pytest.mark.parametrize("switch", [[], ["mask:padding", "mask:causal"]], ids=str)
-def test_the_leak_in_the_files_is_the_leak_of_the_lines(own_models, monkeypatch, switch):
-    taken = []
-    monkeypatch.setattr("pages.common.exports.offer_files", lambda away, *_: taken.append(away))
-    at = opened("masks", "take-masks", **HERE, switch=switch)
-    at.segmented_control(key="take-masks-which").set_value("Leak")
-    at.session_state["take-masks"] = True
-    made = run_lines(at.run())
-    (table,) = taken[-1].tables
-    with np.load(io.BytesIO(as_npz([table]))) as found:
-        np.testing.assert_array_equal(found["leak"], made["numbers"])
-    assert table.values.shape == (2, 5) and table.values[1, 0] == made["leak"].lifted.loss
+def test_what_cannot_be_shown_is_said_in_a_sentence(own_models, monkeypatch):
+    def no_row(*_):
+        raise ValueError("there is no first row")
+
+    monkeypatch.setattr("transformer.views.masks.see_empty_row", no_row)
+    at = open_page("masks", model=REVERSE, text="a b c")
+    assert "There is no first row" in texts(at)
+    assert "teacher-forcing-proof" in at.session_state and "empty-attention-row-proof" not in at.session_state
 
 
-def test_the_lines_of_python_make_the_row():
-    same(opened("masks", "take-row", **HERE))
+def test_an_open_badge_runs_its_checks_once(own_models, monkeypatch):
+    runs = []
+    honest = TeacherForcing.checks
+    monkeypatch.setattr(TeacherForcing, "checks", lambda *given: runs.append(given) or honest(*given))
+    at = proved("masks", "teacher-forcing-proof", model=REVERSE, text="a b c")
+    assert verdicts(checked(at.run())) == (3, 0) and len(runs) == 1
+    at.session_state["teacher-forcing-proof"] = False
+    at.run()
+    at.session_state["teacher-forcing-proof"] = True
+    assert verdicts(checked(at.run())) == (3, 0) and len(runs) == 2

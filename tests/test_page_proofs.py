@@ -48,8 +48,6 @@ PAGES = [
     ("attention", ["proofs", "proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 8 + 5),
     ("attention", ["proof-picture", "proof-cell"], {"switch": [*SWITCHES, "mask:causal"], "cell": "1,1"}, 4 + 10),
     ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 8 + 5),
-    ("masks", ["proof-batch", "proof-masks", "proof-leak"], {"kind": "decoder_self"}, 1 + 2 + 5),
-    ("masks", ["proof-batch", "proof-masks", "proof-leak"], {"switch": ["mask:padding", "mask:causal"]}, 1 + 2 + 8),
     ("positions", ["proof-tables", "proof-dimensions"], {"section": "table"}, None),
     ("positions", ["proof-alike"], {"section": "distances", "length": "24"}, None),
     ("positions", ["proof-shifts"], {"section": "shifts"}, None),

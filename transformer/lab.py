@@ -4,7 +4,7 @@ Everything here returns labelled NumPy arrays; every array is read from the pass
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -220,7 +220,7 @@ class Lab:
 
     def leak(self, texts: Sequence[str], off: Sequence[MaskOff]) -> Leak:
         """The texts as one batch, with all masks and without the given ones; ValueError as `translate`."""
-        return measure_leak(self.model, self._encode(texts)[0], off)
+        return replace(measure_leak(self.model, self._encode(texts)[0], off), texts=tuple(texts))
 
     def forcing(self, text: str) -> Forcing:
         """Whether teacher forcing on this text's output sees what it predicts; ValueError as `translate`."""

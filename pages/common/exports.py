@@ -1,4 +1,4 @@
-"""Take it away: a figure as PNG, SVG or one HTML file, its numbers, the lines of Python that make it, and a link."""
+"""Export: a figure as PNG, SVG or one HTML file, its numbers, the lines of Python that make it, and a link."""
 
 import html
 from collections.abc import Callable, Mapping, Sequence
@@ -65,26 +65,38 @@ class Away:
     """What has to be said of them."""
     said: str = ""
     """What the page says of the figure, for the HTML file."""
+    source: str = ""
+    """The source of what makes the numbers, to be read."""
 
 
 def take_away(scene: Scene, page: str, figures: Mapping[str, Callable[[], Away]], *, key: str, said: str = "") -> None:
+    """`export` of a page that shows one sentence; `said` where it is more than the model, the sentence and the
+    switches."""
+    export(page, figures, key=key, said=said or _said(scene))
+
+
+def export(page: str, figures: Mapping[str, Callable[[], Away]], *, key: str, said: str) -> None:
     """A quiet button under a figure; opened, it offers its files, its lines of Python and a link.
 
     Nothing is made before it is opened. `figures` are named; with several, one is chosen. `said` stands under the
-    figure in the HTML file, where it is more than the model, the sentence and the switches.
+    figure in the HTML file; `page` is the end of this page's address.
     """
     if visit().arrived:  # by a saved view of this very page: it lies under the popover
         st.session_state[key] = False
-    with st.popover("Take it away", icon=":material/download:", type="tertiary", key=key, on_change="rerun") as box:
+    with st.popover("Export", icon=":material/download:", type="tertiary", key=key, on_change="rerun") as box:
         if not box.open:
             return
         with st.container(width=WIDTH, key=f"{key}-away"):
             away = choose_figure(figures, key)
-            offer_files(away, " · ".join(filter(None, (said or _said(scene), away.said))), key)
-            st.caption("The same in Python" + f" · {away.note}" * bool(away.note))
+            offer_files(away, " · ".join(filter(None, (said, away.said))), key)
+            st.caption(f"The same in Python · {away.note}" if away.note else "The same in Python")
             st.code(away.python, language="python", wrap_lines=True)
+            if away.source:
+                with st.expander("How the numbers are made"):
+                    st.code(away.source, language="python", wrap_lines=True)
             _link(page, key)
-            reopen(PAGES, key)
+            if page in PAGES:
+                reopen(PAGES, key)
 
 
 def choose_figure(figures: Mapping[str, Callable[[], Away]], key: str) -> Away:
@@ -160,7 +172,8 @@ def link_to(address: str, page: str, parameters: Mapping[str, str | list[str]]) 
 
 
 def _link(page: str, key: str) -> None:
-    parameters = view_parameters()
+    in_url = {name: st.query_params.get_all(name) for name in st.query_params}
+    parameters = view_parameters() if page in PAGES else in_url
     link = link_to(st.context.url or "http://localhost:8501/", page, parameters)
     if link is not None:
         st.caption("A link with everything in it")

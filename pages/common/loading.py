@@ -10,7 +10,7 @@ from pages.common import under_way
 from transformer.analysis.cell import Cell
 from transformer.analysis.draws import Draw, Drawn, draws
 from transformer.analysis.effects import HeadEffect, OutputEffect, head_effects, output_effects
-from transformer.analysis.leaks import EmptyRow, Forcing, Leak
+from transformer.analysis.leaks import Leak
 from transformer.analysis.proofs import Proof, prove
 from transformer.analysis.search_tree import SearchTree, search_tree
 from transformer.config import LengthNorm
@@ -165,16 +165,6 @@ def get_leak(lab: Lab, texts: Sequence[str], off: Sequence[MaskOff]) -> Leak:
     return _leak(lab.name, _age(lab.checkpoint.folder), tuple(texts), tuple(map(str, off)))
 
 
-def get_forcing(lab: Lab, text: str) -> Forcing:
-    """`lab.forcing`, remembered."""
-    return _forcing(lab.name, _age(lab.checkpoint.folder), text)
-
-
-def get_empty_row(lab: Lab, text: str) -> EmptyRow:
-    """`lab.empty_row`; a single pass."""
-    return lab.empty_row(text)
-
-
 def get_proofs(lab: Lab, text: str, switches: Sequence[object]) -> tuple[Proof, ...]:
     """The proofs for the decoding of a text under switches, run now and never remembered."""
     shown = get_inspection(lab, text, switches)
@@ -253,11 +243,6 @@ def _road(name: str, age: int, text: str, switches: tuple[str, ...], forced: tup
 @st.cache_data(max_entries=32, show_spinner="Reading the batch with and without the masks")
 def _leak(name: str, age: int, texts: tuple[str, ...], off: tuple[str, ...]) -> Leak:
     return get_lab(name).leak(texts, [spec for text in off if isinstance(spec := parse_intervention(text), MaskOff)])
-
-
-@st.cache_data(max_entries=32, show_spinner=False)
-def _forcing(name: str, age: int, text: str) -> Forcing:
-    return get_lab(name).forcing(text)
 
 
 @st.cache_data(max_entries=128, show_spinner=False)

@@ -1,32 +1,24 @@
 """The Masks page's parts: a batch of the visitor's sentences, the masks over it, and what leaks when one is off."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import streamlit as st
-from jaxtyping import Int
-from numpy import ndarray
-from streamlit.delta_generator import DeltaGenerator
 
 from pages.common import fields, loading, switch_names, wording
-from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, choose_kind, say
-from pages.common.mask_proofs import prove_batch, prove_combined, prove_honest, prove_leak, prove_row
-from pages.common.pictures import is_dark
 from pages.common.state import choose, visit
 from pages.common.view import merged
-from transformer.analysis.leaks import EmptyRow, Forcing, Leak, Reading, causal_part, real_part
-from transformer.figures.masks import Part, batch_figure, masks_figure
+from pages.shared.exhibit import exhibit
+from transformer.analysis.leaks import Forcing
 from transformer.figures.theme import KIND_NAMES
 from transformer.interventions import MaskKind, MaskOff
+from transformer.views import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
+from transformer.views.masks import SHARES, EmptyRowData, LeakData, MasksData
+from transformer.views.subjects import Batch, Decoding
 
 MOST_SENTENCES = 6
-OFF = " (off)"
-"""Behind the name of a mask that is switched off."""
-SIDES = {"encoder_self": ("source", "source"), "decoder_self": ("target", "target"), "cross": ("target", "source")}
-"""What asks and what is asked in each attention, by the fields of a leak."""
 LONGEST = 1000
 """Characters of the other sentences, which travel in the URL."""
 _KEY, _MISREAD = "masks-page", "masks-misread"
@@ -37,11 +29,6 @@ _TOGGLES: dict[MaskKind, str] = {
 }
 _ALL_ON = "All masks are on: nothing leaks."
 _NO_CAUSAL = "The masks that this model has are on; it was trained without a causal mask, so later tokens are seen."
-SHARES = (
-    *(f"on padding, {KIND_NAMES[kind].lower()}" for kind in ("encoder_self", "cross", "decoder_self")),
-    "on later tokens, decoder self-attention",
-)
-"""What attention may fall on that masks hide."""
 _LOSS_HELP = "Loss: mean over all tokens of the outputs with all masks; end marks are predicted, never read."
 
 
@@ -74,7 +61,7 @@ def beside() -> Beside:
     return kept
 
 
-def choose_batch(scene: Scene, chosen: Beside) -> tuple[tuple[str, ...], Leak] | None:
+def choose_batch(scene: Scene, chosen: Beside) -> Batch | None:
     """The field for the other sentences; the batch as read by the model, or None where it cannot be read."""
     lines = [line.strip() for line in chosen.text[:LONGEST].splitlines() if line.strip()]
     offered = [text for text in loading.examples(scene.lab) if text != scene.view.text]
@@ -97,7 +84,7 @@ def choose_batch(scene: Scene, chosen: Beside) -> tuple[tuple[str, ...], Leak] |
         said = "the last one is left out" if extra == 1 else f"the last {extra} are left out"
         say(f"A batch here has at most {MOST_SENTENCES} sentences, the one above among them: {said}.")
     try:
-        return texts, loading.get_leak(scene.lab, texts, masks_off(scene))
+        return Batch(scene.lab, loading.get_leak(scene.lab, texts, _masks_off(scene)))
     except ValueError as error:
         say(f"{str(error)[:1].upper()}{str(error)[1:]}.")
         return None
@@ -105,7 +92,7 @@ def choose_batch(scene: Scene, chosen: Beside) -> tuple[tuple[str, ...], Leak] |
 
 def switch_masks(scene: Scene) -> None:
     """A toggle for each mask; off is a switch like all others and travels to the other pages."""
-    off = {spec.mask for spec in masks_off(scene)}
+    off = {spec.mask for spec in _masks_off(scene)}
     never = set() if scene.lab.model.config.causal_mask else {"causal"}
     with st.container(horizontal=True, gap="medium"):
         for mask, label in _TOGGLES.items():
@@ -118,21 +105,21 @@ def switch_masks(scene: Scene) -> None:
         st.caption(f"Masks alone count on this page. Left out here: {wording.plain('; '.join(others))}.")
 
 
-def draw_batch(scene: Scene, leak: Leak, texts: Sequence[str]) -> None:
+def show_batch(batch: Batch) -> None:
     """The batch as it goes into the encoder."""
-    pad = scene.lab.model.config.pad_id
-    rows = [[scene.lab.tokenizer.piece(token) for token in row] for row in leak.source.tolist()]
-    scrolling_figure(batch_figure(rows, leak.source != pad, is_dark()), key="batch")
-    empty = int((leak.source == pad).sum())
+    data = exhibit(batch, BatchTokens())
+    if data is None:
+        return
+    empty = int((~data.real).sum())
     st.caption(
-        f"{leak.source.size} places, {empty} of them empty ({wording.number(100 * empty / leak.source.size)} %): "
+        f"{data.real.size} places, {empty} of them empty ({wording.number(100 * empty / data.real.size)} %): "
         "a batch is a rectangle, sentences are not. The padding mask hides the \\<pad\\> ones from every query."
     )
-    prove_batch(scene, leak, texts)
 
 
-def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside) -> DeltaGenerator:
-    """The masks of one sentence that combine into what the pass applied; the row of buttons under them."""
+def show_masks(scene: Scene, batch: Batch, chosen: Beside) -> None:
+    """The masks of one sentence that combine into what the pass applied."""
+    texts = batch.leak.texts
     row = min(chosen.row, len(texts) - 1)
     say(*st.session_state.get(_MISREAD, ()))
     if row < chosen.row != Beside.row:
@@ -150,45 +137,21 @@ def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside)
             key="masks-row",
             names=lambda i: f"{i} · {texts[i]}",
         )
-    kind = scene.view.kind
-    asking, asked = (getattr(leak, side)[row] for side in SIDES[kind])
-    parts = parts_of(scene, asking, asked)
-    has_causal = len(parts) > 1
-    labels = [[scene.lab.tokenizer.piece(int(token)) for token in side] for side in (asking, asked)]
-    scrolling_figure(masks_figure(parts, labels[0], labels[1], kind=kind, dark=is_dark()), key="masks")
-    applied = leak.lifted.masks[kind][row]
-    combined = np.logical_and.reduce([part.mask for part in parts])
-    same = (
-        "exactly the mask that the recorded pass applied"
-        if np.array_equal(applied, combined)
-        else ("**not** the mask that the pass applied")
-    )
-    what = "The combination" if len(parts) > 1 else "That"
-    st.caption(f"Coloured cells may attend, struck ones may not. {what} is {same}.{_no_causal(scene, has_causal)}")
-    padding_on, *causal_on = (not part.name.endswith(OFF) for part in parts)
-    buttons = st.container(horizontal=True, gap="small")
-    with buttons:
-        prove_combined(scene, asking, asked, applied, combined, padding=padding_on, causal=any(causal_on))
-    return buttons
+    data = exhibit(batch, SentenceMasks(kind=scene.view.kind, row=row))
+    if data is not None:
+        st.caption(f"Coloured cells may attend, struck ones may not. {_combination(data)}{_no_causal(scene, data)}")
 
 
-def parts_of(scene: Scene, asking: Int[ndarray, "query"], asked: Int[ndarray, "key"]) -> list[Part]:
-    """The padding mask of these tokens in the chosen attention, and where there is one the causal mask."""
-    kind, config = scene.view.kind, scene.lab.model.config
-    off = {spec.mask for spec in masks_off(scene)}
-    every = np.ones((len(asking), len(asked)), dtype=bool)
-    padding_off, causal_off = ("cross" if kind == "cross" else "padding") in off, "causal" in off
-    padding = every if padding_off else real_part(asked, config.pad_id, len(asking)).copy()
-    parts = [Part("padding" + OFF * padding_off, padding, "padding: no token stands here")]
-    if kind == "decoder_self" and config.causal_mask:
-        causal = every if causal_off else causal_part(len(asking))
-        parts.append(Part("causal" + OFF * causal_off, causal, "later than the query"))
-    return parts
+def _combination(data: MasksData) -> str:
+    what = "The combination" if len(data.parts) > 1 else "That"
+    if data.is_combination:
+        return f"{what} is exactly the mask that the recorded pass applied."
+    return f"{what} is **not** the mask that the pass applied."
 
 
-def _no_causal(scene: Scene, has_causal: bool) -> str:
+def _no_causal(scene: Scene, data: MasksData) -> str:
     """Why there is no causal mask beside the padding mask; empty where there is one."""
-    if has_causal:
+    if len(data.parts) > 1:
         return ""
     kind = scene.view.kind
     if kind == "decoder_self":
@@ -197,69 +160,68 @@ def _no_causal(scene: Scene, has_causal: bool) -> str:
     return f" {KIND_NAMES[kind]} has no causal mask: the whole sentence is there from the start.{both}"
 
 
-def tell_leak(scene: Scene, leak: Leak, texts: tuple[str, ...]) -> None:
+def show_leak(scene: Scene, batch: Batch) -> None:
     """What the masks that are off let through, in numbers."""
-    off = masks_off(scene)
     st.markdown("##### What leaks")
+    data = exhibit(batch, MaskLeak(), draw=lambda data: _leak_table(scene, batch, data))
+    if data is None:
+        return
+    if endless := [str(i) for i in np.flatnonzero(~data.ended[0])]:
+        st.caption(
+            f"{'Sentence' if len(endless) == 1 else 'Sentences'} {', '.join(endless)}: no end mark was written, the "
+            f"output with all masks was cut off at the model's {scene.lab.model.config.max_length} tokens."
+        )
+    if batch.leak.off:
+        _what_changed(data)
+
+
+def _leak_table(scene: Scene, batch: Batch, data: LeakData) -> None:
+    off, (before, after) = batch.leak.off, data.shares.tolist()
     if not off:
         st.markdown(
             f"{_ALL_ON if scene.lab.model.config.causal_mask else _NO_CAUSAL} Attention on padding is "
-            f"{wording.number(max(leak.intact.on_padding.values()))}, on later tokens "
-            f"{wording.number(leak.intact.on_future)}. Switch one off above."
+            f"{wording.number(max(before[:3]))}, on later tokens {wording.number(before[3])}. Switch one off above."
         )
-    before, after = leak.intact, leak.lifted
-    shares = zip(SHARES, shares_of(before), shares_of(after), strict=True)
-    rows = [
-        ("loss, teacher-forced (nats per token)", before.loss, after.loss),
-        *((f"attention {name}", a, b) for name, a, b in shares),
-    ]
     columns = {
-        "": [name for name, _, _ in rows],
-        "all masks on": [wording.number(float(value)) for _, value, _ in rows],
+        "": ["loss, teacher-forced (nats per token)", *(f"attention {name}" for name in SHARES)],
+        "all masks on": [wording.number(value) for value in (data.loss[0], *before)],
     }
     if off:
-        columns["as switched"] = [wording.number(float(value)) for _, _, value in rows]
-    st.dataframe(
-        columns,
-        hide_index=True,
-        width="stretch",
-    )
+        columns["as switched"] = [wording.number(value) for value in (data.loss[1], *after)]
+    st.dataframe(columns, hide_index=True, width="stretch")
     st.caption(f"{_LOSS_HELP} Attention: mean share of a real query's attention, over all layers and heads.")
-    prove_leak(scene, leak, off)
-    if endless := [str(i) for i, ended in enumerate(before.ended) if not ended]:
-        st.caption(
-            f"Sentence{'s' * (len(endless) > 1)} {', '.join(endless)}: no end mark was written, the output with all "
-            f"masks was cut off at the model's {scene.lab.model.config.max_length} tokens."
-        )
-    if not off:
-        return
-    if not leak.changed:
-        moved = float(np.abs(after.losses - before.losses).max())
+
+
+def _what_changed(data: LeakData) -> None:
+    """The outputs that came out differently, or how far losses moved where none did."""
+    before, after = data.losses
+    if not data.changed:
+        moved = float(np.abs(after - before).max())
         st.markdown(
-            f"**No output changed.** Free-running, all {len(texts)} sentences come out as before; a sentence's loss "
+            f"**No output changed.** Free-running, all {len(before)} sentences come out as before; a sentence's loss "
             f"moved by at most {wording.number(moved)} nats per token."
         )
-    decode = scene.lab.tokenizer.decode
-    for i in leak.changed:
-        was, became = (wording.plain(decode(_written(out.outputs[i], scene))) for out in (before, after))
-        cut = "" if after.ended[i] else f" It wrote no end mark and was cut off after {len(after.outputs[i])} tokens."
-        st.markdown(f"Sentence {i}, free-running: *{was or '(no words)'}* became *{became or '(no words)'}*.{cut}")
-
-
-def shares_of(reading: Reading) -> list[float]:
-    """How much attention fell on each of SHARES."""
-    return [*(reading.on_padding[kind] for kind in ("encoder_self", "cross", "decoder_self")), reading.on_future]
-
-
-def tell_forcing(scene: Scene) -> None:
-    """Why teacher forcing under a causal mask is not cheating, measured on the page's own sentence."""
-    measured = loading.get_forcing(scene.lab, scene.view.text)
-    if not scene.lab.model.config.causal_mask:
-        _tell_cheating(scene, measured)
-        return
-    with st.expander("Why teacher forcing under a causal mask is not cheating"):
+    for i in data.changed:
+        was, became = (wording.plain(words[i]) for words in data.written)
+        cut = f" It wrote no end mark and was cut off after {len(data.outputs[1][i])} tokens."
         st.markdown(
-            f"""
+            f"Sentence {i}, free-running: *{was or '(no words)'}* became *{became or '(no words)'}*."
+            f"{'' if data.ended[1, i] else cut}"
+        )
+
+
+def show_forcing(scene: Scene, sentence: Decoding) -> None:
+    """Why teacher forcing under a causal mask is not cheating, measured on the page's own sentence."""
+    causal = scene.lab.model.config.causal_mask
+    with st.expander(
+        f"Why teacher forcing {'under' if causal else 'without'} a causal mask is {'not ' * causal}cheating"
+    ):
+        exhibit(sentence, TeacherForcing(), draw=_forcing_text if causal else _cheating_text)
+
+
+def _forcing_text(measured: Forcing) -> None:
+    st.markdown(
+        f"""
 In training the decoder gets the whole right answer at once and predicts every token of it in one pass. That looks like
 cheating, but position *t* may only see positions up to *t*, and those hold the tokens **before** the one it predicts.
 
@@ -272,44 +234,13 @@ cheating, but position *t* may only see positions up to *t*, and those hold the 
 This model was trained with its masks, so lifting one usually makes it worse, not better: it meets states that it has
 never seen.
 """
-        )
-        prove_honest(scene, measured)
+    )
 
 
-def tell_empty_row(scene: Scene, row: EmptyRow) -> DeltaGenerator:
-    """What becomes of a row that may attend to nothing; the box in which that stands."""
-    box = st.expander("A row that may attend to nothing")
-    with box:
-        st.markdown(
-            "If every key is forbidden, softmax has nothing to share out. Here is the first row of the first encoder "
-            "layer, in a pass where every token of your sentence is taken for padding:"
-        )
-        st.dataframe(
-            {
-                "softmax with −∞ for forbidden keys": [str(value) for value in row.plain],
-                "with the lowest finite number instead": [str(value) for value in row.floored],
-                "in this project": [str(value) for value in row.here],
-            },
-            width="stretch",
-            height=180,
-        )
-        st.markdown(
-            f"""
-The first is 0 / 0: one such row turns the whole loss into NaN. The second spreads attention evenly over exactly what
-it was forbidden to see. So here the row is **defined as zero**: nothing was found, nothing is passed on. The block's
-output is then W_O's bias (measured distance: {wording.number(row.from_bias)}), and no gradient comes back through the
-row (largest: {wording.number(row.gradient)}), so that it teaches nothing and breaks nothing.
-"""
-        )
-        prove_row(scene, row)
-    return box
-
-
-def _tell_cheating(scene: Scene, measured: Forcing) -> None:
-    """What teacher forcing is worth in a model that never had a causal mask."""
-    with st.expander("Why teacher forcing without a causal mask is cheating"):
-        st.markdown(
-            f"""
+def _cheating_text(measured: Forcing) -> None:
+    """The same for a model that never had a causal mask."""
+    st.markdown(
+        f"""
 In training the decoder got the whole right answer at once, and nothing hid from position *t* the token that it was to
 predict: it stands one place later in the decoder's own input.
 
@@ -318,11 +249,41 @@ predict: it stands one place later in the decoder's own input.
 - One teacher-forced pass and decoding step by step differ: by up to **{wording.number(measured.from_steps)}** in a
   probability. Step by step, the next token does not exist yet, and there is nothing to copy.
 """
-        )
-        prove_honest(scene, measured)
+    )
 
 
-def masks_off(scene: Scene) -> tuple[MaskOff, ...]:
+def show_empty_row(sentence: Decoding) -> None:
+    """What becomes of a row that may attend to nothing."""
+    with st.expander("A row that may attend to nothing"):
+        exhibit(sentence, EmptyAttentionRow(), draw=_empty_row_text)
+
+
+def _empty_row_text(data: EmptyRowData) -> None:
+    row = data.row
+    st.markdown(
+        "If every key is forbidden, softmax has nothing to share out. Here is the first row of the first encoder "
+        "layer, in a pass where every token of your sentence is taken for padding:"
+    )
+    st.dataframe(
+        {
+            "softmax with −∞ for forbidden keys": [str(value) for value in row.plain],
+            "with the lowest finite number instead": [str(value) for value in row.floored],
+            "in this project": [str(value) for value in row.here],
+        },
+        width="stretch",
+        height=180,
+    )
+    st.markdown(
+        f"""
+The first is 0 / 0: one such row turns the whole loss into NaN. The second spreads attention evenly over exactly what
+it was forbidden to see. So here the row is **defined as zero**: nothing was found, nothing is passed on. The block's
+output is then W_O's bias (measured distance: {wording.number(row.from_bias)}), and no gradient comes back through the
+row (largest: {wording.number(row.gradient)}), so that it teaches nothing and breaks nothing.
+"""
+    )
+
+
+def _masks_off(scene: Scene) -> tuple[MaskOff, ...]:
     """The masks that are switched off."""
     return tuple(spec for spec in scene.view.switches if isinstance(spec, MaskOff))
 
@@ -335,7 +296,3 @@ def _flip(mask: MaskKind, on: bool) -> None:
 def _change(**changes: object) -> None:
     st.session_state[_KEY] = replace(st.session_state[_KEY], **changes)
     choose()
-
-
-def _written(ids: tuple[int, ...], scene: Scene) -> list[int]:
-    return [token for token in ids if token != scene.lab.model.config.eos_id]

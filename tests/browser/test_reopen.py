@@ -16,7 +16,7 @@ MANY = [f"forbid:encoder.{layer}.self:{query},{key}" for layer in (0, 1) for que
 
 
 def reopen(page: Page, content: str) -> None:
-    page.get_by_role("button", name="Take it away").first.click()
+    page.get_by_role("button", name="Export").first.click()
     page.get_by_text("Open a saved view").click()
     file: FilePayload = {"name": "view.json", "mimeType": "application/json", "buffer": content.encode()}
     page.locator("[data-testid=stFileUploader] input[type=file]").first.set_input_files(file)
@@ -65,7 +65,7 @@ def test_home_is_reopened_as_home(page: Page, server: Server):
 def test_all_of_what_is_taken_away_is_within_reach(where, width, height, page: Page, server: Server):
     page.set_viewport_size({"width": width, "height": height})
     page.goto(server.link(where, model=REVERSE, text="a b c"))
-    page.get_by_role("button", name="Take it away").last.click()
+    page.get_by_role("button", name="Export").last.click()
     panel = page.locator("[data-testid=stPopoverBody]")
     expect(panel.get_by_text("The same in Python")).to_be_visible()
     panel.get_by_text("Open a saved view").click()

@@ -50,6 +50,10 @@ class Leak:
     """The decoder's input: bos, then the output with all masks but its last token, which is only predicted; padded."""
     intact: Reading
     lifted: Reading
+    off: tuple[MaskOff, ...] = ()
+    """The masks that `lifted` is without."""
+    texts: tuple[str, ...] = ()
+    """The sentences; empty where only their ids were given."""
 
     @property
     def changed(self) -> tuple[int, ...]:
@@ -97,7 +101,7 @@ def measure_leak(model: Transformer, source: Sources, off: Sequence[MaskOff]) ->
     lifted = _decode(model, source, off, [min(longest, 2 * len(out) + 4) for out in intact]) if off else intact
     inputs, target = forced_ids(model, intact)
     readings = [_read(model, source, inputs, target, specs, out) for specs, out in (((), intact), (off, lifted))]
-    return Leak(source.numpy(), inputs.numpy(), *readings)
+    return Leak(source.numpy(), inputs.numpy(), *readings, off=tuple(off))
 
 
 def forced_ids(model: Transformer, outputs: Sequence[Sequence[int]]) -> tuple[Targets, Targets]:

@@ -239,3 +239,25 @@ def leak_figure(
     left = 20 + _CHARACTER * max(map(len, names), default=0)
     fig.update_layout(height=120 + 34 * len(names), margin={"l": left, "r": 12, "t": 40, "b": 52})
     return fig.update_layout(legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"})
+
+
+def forcing_figure(names: Sequence[str], values: Sequence[float], *, dark: bool = False) -> go.Figure:
+    """Largest differences that a teacher-forced pass shows, as bars with their numbers."""
+    if len(names) != len(values):
+        raise ValueError(f"{len(names)} names do not fit {len(values)} values")
+    fig = theme.apply(go.Figure(), dark)
+    fig.add_bar(
+        x=list(values),
+        y=list(range(len(names))),
+        orientation="h",
+        width=0.5,
+        marker={"color": theme.palette(dark).accent},
+        text=[f"{value:.3g}" for value in values],
+        textposition="outside",
+        cliponaxis=False,
+        hovertemplate="%{x:.9g}<extra></extra>",
+    )
+    fig.update_yaxes(tickvals=list(range(len(names))), ticktext=list(names), range=[len(names) - 0.5, -0.5], ticks="")
+    fig.update_xaxes(rangemode="tozero", title={"text": "largest difference of probabilities, log-probabilities"})
+    left = 20 + _CHARACTER * max(map(len, names), default=0)
+    return fig.update_layout(height=90 + 34 * len(names), margin={"l": left, "r": 64, "t": 12, "b": 52})

@@ -36,7 +36,7 @@ def take_figures_away(figures: Mapping[str, Callable[[], Away]], *, page: str, s
 
     `said` stands under the figure in the HTML file; `page` is the end of this page's address.
     """
-    with st.popover("Take it away", icon=":material/download:", type="tertiary", key=key, on_change="rerun") as box:
+    with st.popover("Export", icon=":material/download:", type="tertiary", key=key, on_change="rerun") as box:
         if not box.open:
             return
         with st.container(width=WIDTH, key=f"{key}-away"):

@@ -1,0 +1,61 @@
+"""An example of every view for tests/test_views.py: the options, the subject, and what is deliberately not proved."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from transformer.interventions import Intervention, parse_intervention
+from transformer.lab import Lab, load
+from transformer.views import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
+from transformer.views.subjects import Batch, Decoding
+from transformer.views.view import Subject, View
+
+TEXT, SHORT = "a b c", "d e"
+
+
+@dataclass(frozen=True)
+class Example:
+    """A view of a subject."""
+
+    view: View[Any]
+    subject: Callable[[], Subject]
+    unproved: Mapping[str, str] = field(default_factory=dict)
+    """Paths into the data, as in `parts.0.mask`, of numbers that no check covers, each with its reason. A path covers
+    all below it."""
+    derived: Mapping[str, str] = field(default_factory=dict)
+    """Names of tables with numbers that are not in the data as they stand, each with its reason."""
+
+
+@cache
+def lab() -> Lab:
+    """The shipped model of symbols."""
+    return load("reverse")
+
+
+def switches(names: Sequence[str]) -> list[Intervention]:
+    """The interventions of these names."""
+    return [parse_intervention(name) for name in names]
+
+
+def decoding(text: str = TEXT, *names: str) -> Callable[[], Decoding]:
+    """A sentence decoded under the switches of these names."""
+    return cache(lambda: Decoding(lab(), lab().inspect(text, switches(names))))
+
+
+def batch(*off: str) -> Callable[[], Batch]:
+    """Two sentences of different lengths, without the masks of these names."""
+    return cache(lambda: Batch(lab(), lab().leak((TEXT, SHORT), switches(off))))  # type: ignore[arg-type]
+
+
+EXAMPLES = [
+    Example(BatchTokens(), batch()),
+    Example(SentenceMasks(kind="encoder_self", row=1), batch()),
+    Example(SentenceMasks(kind="cross", row=1), batch("mask:cross")),
+    Example(SentenceMasks(kind="decoder_self", row=1), batch("mask:padding")),
+    Example(SentenceMasks(kind="decoder_self", row=0), batch("mask:causal")),
+    Example(MaskLeak(), batch()),
+    Example(MaskLeak(), batch("mask:padding", "mask:causal", "mask:cross")),
+    Example(TeacherForcing(), decoding()),
+    Example(EmptyAttentionRow(), decoding()),
+]

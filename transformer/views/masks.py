@@ -1,0 +1,343 @@
+"""The figures of Masks: a batch, the masks of one of its sentences, what leaks, teacher forcing, an empty row."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray
+
+from transformer.analysis.figure_proofs import mask_by_rule, prove_masks, prove_padding_is_invisible
+from transformer.analysis.leaks import (
+    EmptyRow,
+    Forcing,
+    Leak,
+    Reading,
+    causal_part,
+    is_forcing_honest,
+    real_part,
+    see_empty_row,
+)
+from transformer.analysis.mask_proofs import prove_empty_row, prove_forcing, prove_reading
+from transformer.analysis.proofs import Proof, agree
+from transformer.figures.export import matrix_figure
+from transformer.figures.masks import Part, batch_figure, forcing_figure, leak_figure, masks_figure
+from transformer.figures.tables import Table, numbered
+from transformer.figures.theme import KIND_NAMES
+from transformer.inspection import AttentionKind, Inspection
+from transformer.lab import Lab
+
+OFF = " (off)"
+"""Behind the name of a mask that is switched off."""
+READINGS = ("all masks on", "as switched")
+SHARE_KINDS: tuple[AttentionKind, ...] = ("encoder_self", "cross", "decoder_self")
+SHARES = (
+    *(f"on padding, {KIND_NAMES[kind].lower()}" for kind in SHARE_KINDS),
+    "on later tokens, decoder self-attention",
+)
+"""What attention may fall on that masks hide."""
+SIDES = {"encoder_self": ("source", "source"), "decoder_self": ("target", "target"), "cross": ("target", "source")}
+"""The queries and the keys of each attention, by the fields of a leak."""
+FORCED = (
+    "one pass against decoding step by step",
+    "another last token, this model's masks",
+    "another last token, no causal mask",
+)
+
+
+@dataclass(frozen=True)
+class BatchData:
+    """A batch as it goes into the encoder."""
+
+    ids: Int[ndarray, "sentence position"]
+    real: Bool[ndarray, "sentence position"]
+    """False where there is only padding."""
+    tokens: tuple[tuple[str, ...], ...]
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchTokens:
+    """The sentences of a batch, one below the other, and the padding that makes them equally long."""
+
+    name = "batch"
+
+    def data(self, lab: Lab, leak: Leak) -> BatchData:
+        """The token ids and which of them are no padding."""
+        tokens = tuple(tuple(lab.tokenizer.piece(token) for token in row) for row in leak.source.tolist())
+        return BatchData(leak.source, leak.source != lab.model.config.pad_id, tokens, leak.texts)
+
+    def figure(self, data: BatchData, *, dark: bool = False) -> go.Figure:
+        """Tokens as a grid; padding is struck."""
+        return batch_figure(data.tokens, data.real, dark)
+
+    def tables(self, data: BatchData) -> tuple[Table, ...]:
+        """The token ids."""
+        columns = [f"position {i}" for i in range(data.ids.shape[1])]
+        return (Table("token ids", data.ids, numbered(data.texts), columns),)
+
+    def checks(self, lab: Lab, leak: Leak, data: BatchData) -> Iterator[Proof]:
+        """Encodes each sentence again, by itself."""
+        pad, eos, width = lab.model.config.pad_id, lab.model.config.eos_id, data.ids.shape[1]
+        rows = [[*lab.tokenizer.encode(text), eos] for text in leak.texts]
+        padded = [[*ids, *[pad] * (width - len(ids))] for ids in rows]
+        how = "read token by token"
+        yield agree("Each row is its sentence, an end mark, then padding", data.ids, padded, 0, how)
+        real = [[position < len(ids) for position in range(width)] for ids in rows]
+        yield agree(
+            "Padding begins where the sentence has ended", data.real, real, 0, "tokens of each sentence counted"
+        )
+
+
+@dataclass(frozen=True)
+class MasksData:
+    """The masks over one sentence of a batch."""
+
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    parts: tuple[Part, ...]
+    applied: Bool[ndarray, "query key"]
+    """The mask that the recorded pass applied: all parts together."""
+
+    @property
+    def is_combination(self) -> bool:
+        """Whether the parts together are what the pass applied."""
+        return np.array_equal(self.applied, np.logical_and.reduce([part.mask for part in self.parts]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceMasks:
+    """The padding mask and the causal mask of one sentence of a batch, and the mask that they combine into."""
+
+    kind: AttentionKind
+    row: int
+    """The sentence, counted from 0."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"masks-{self.kind}-sentence{self.row}"
+
+    def data(self, lab: Lab, leak: Leak) -> MasksData:
+        """The masks of the sentence, each by itself, and the one that was applied."""
+        queries, keys = self._sides(leak)
+        config, off = lab.model.config, {spec.mask for spec in leak.off}
+        every = np.ones((len(queries), len(keys)), dtype=bool)
+        padding_off = ("cross" if self.kind == "cross" else "padding") in off
+        padding = every if padding_off else real_part(keys, config.pad_id, len(queries)).copy()
+        parts = [Part(_named("padding", padding_off), padding, "padding: no token stands here")]
+        if self.kind == "decoder_self" and config.causal_mask:
+            causal = every if "causal" in off else causal_part(len(queries))
+            parts.append(Part(_named("causal", "causal" in off), causal, "later than the query"))
+        labels = [tuple(lab.tokenizer.piece(token) for token in side.tolist()) for side in (queries, keys)]
+        return MasksData(labels[0], labels[1], tuple(parts), leak.lifted.masks[self.kind][self.row])
+
+    def figure(self, data: MasksData, *, dark: bool = False) -> go.Figure:
+        """The masks side by side, their combination last."""
+        return masks_figure(data.parts, data.queries, data.keys, kind=self.kind, dark=dark)
+
+    def tables(self, data: MasksData) -> tuple[Table, ...]:
+        """Each mask, and the one that was applied."""
+        labels = numbered(data.queries), numbered(data.keys)
+        masks = {part.name: part.mask for part in data.parts} | {"applied": data.applied}
+        return tuple(Table(name, mask.astype(int), *labels) for name, mask in masks.items())
+
+    def checks(self, lab: Lab, leak: Leak, data: MasksData) -> Iterator[Proof]:
+        """Looks at every query and key by itself."""
+        queries, keys = (side.tolist() for side in self._sides(leak))
+        off, pad = {spec.mask for spec in leak.off}, lab.model.config.pad_id
+        on = {"padding": ("cross" if self.kind == "cross" else "padding") not in off, "causal": "causal" not in off}
+        rules = []
+        for part in data.parts:
+            mask = part.name.removesuffix(OFF)
+            only = {name: name == mask and is_on for name, is_on in on.items()}
+            rules.append(mask_by_rule(queries, keys, pad=pad, **only))
+            yield agree(
+                f"The {mask} mask is what its rule says", part.mask, rules[-1], 0, "tokens looked at one by one"
+            )
+        combined = np.logical_and.reduce([part.mask for part in data.parts])
+        yield from prove_masks(data.applied, combined, np.logical_and.reduce(rules))
+
+    def _sides(self, leak: Leak) -> tuple[Int[ndarray, "query"], Int[ndarray, "key"]]:
+        """The ids of queries and keys; ValueError where there is no such sentence."""
+        if not 0 <= self.row < len(leak.source):
+            raise ValueError(f"there is no sentence {self.row}: the batch has sentences 0 to {len(leak.source) - 1}")
+        queries, keys = (getattr(leak, side)[self.row] for side in SIDES[self.kind])
+        return queries, keys
+
+
+@dataclass(frozen=True)
+class LeakData:
+    """What attention falls on and what it costs, with all masks (reading 0) and as switched (reading 1)."""
+
+    shares: Float[ndarray, "reading share"]
+    """In the order of SHARES."""
+    loss: Float[ndarray, "reading"]
+    """Nats per token of the output with all masks, teacher-forced."""
+    losses: Float[ndarray, "reading sentence"]
+    """The same for each sentence."""
+    outputs: tuple[tuple[tuple[int, ...], ...], ...]
+    """What each sentence became in each reading, free-running."""
+    written: tuple[tuple[str, ...], ...]
+    """The same in words."""
+    ended: Bool[ndarray, "reading sentence"]
+    """False for an output that was cut off before it wrote an end mark."""
+
+    @property
+    def changed(self) -> tuple[int, ...]:
+        """The sentences that come out differently."""
+        return tuple(i for i, (before, after) in enumerate(zip(*self.outputs, strict=True)) if before != after)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskLeak:
+    """What the masks that are off let through."""
+
+    name = "leak"
+    note = "the loss is the first number of each row"
+
+    def data(self, lab: Lab, leak: Leak) -> LeakData:
+        """Attention on what masks hide, losses and outputs, before and after."""
+        both, eos = (leak.intact, leak.lifted), lab.model.config.eos_id
+        words = [
+            tuple(lab.tokenizer.decode([token for token in out if token != eos]) for out in reading.outputs)
+            for reading in both
+        ]
+        return LeakData(
+            shares=np.array([[*(r.on_padding[kind] for kind in SHARE_KINDS), r.on_future] for r in both]),
+            loss=np.array([reading.loss for reading in both]),
+            losses=np.stack([reading.losses for reading in both]),
+            outputs=tuple(reading.outputs for reading in both),
+            written=tuple(words),
+            ended=np.array([reading.ended for reading in both]),
+        )
+
+    def figure(self, data: LeakData, *, dark: bool = False) -> go.Figure:
+        """The shares of attention as points."""
+        return leak_figure(SHARES, *data.shares.tolist(), dark=dark)
+
+    def tables(self, data: LeakData) -> tuple[Table, ...]:
+        """Losses and shares of both readings."""
+        values = np.column_stack((data.loss, data.shares))
+        sentences = [f"sentence {i}" for i in range(data.losses.shape[1])]
+        return (
+            Table("leak", values, READINGS, ["loss, nats per token", *SHARES]),
+            Table("loss of each sentence, nats per token", data.losses, READINGS, sentences),
+        )
+
+    def checks(self, lab: Lab, leak: Leak, data: LeakData) -> Iterator[Proof]:
+        """Reads the batch again in double precision, sentence by sentence and cell by cell."""
+        model, pad = lab.model, lab.model.config.pad_id
+        intact, lifted = (_reading_shown(leak, data, index) for index in (0, 1))
+        source = [[token for token in row if token != pad] for row in leak.source.tolist()]
+        written = [list(output) for output in data.outputs[0]]
+        hidden = data.shares[0] if model.config.causal_mask else data.shares[0, : len(SHARE_KINDS)]
+        yield from prove_padding_is_invisible(model, source, written, intact.losses)
+        claim = "With all masks no attention falls on what they hide"
+        yield agree(claim, hidden, [0.0] * len(hidden), 0, "all layers, heads and queries")
+        shown = replace(leak, intact=intact, lifted=lifted)
+        yield from prove_reading(model, shown, intact, ())
+        if leak.off:
+            yield from prove_reading(model, shown, lifted, leak.off)
+        else:
+            yield _same_twice(data)
+        ends = [[out[-1] == model.config.eos_id for out in outputs] for outputs in data.outputs]
+        yield agree("Outputs end in an end mark where this is said", data.ended, ends, 0, "their last tokens read")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeacherForcing:
+    """Whether a teacher-forced pass over a sentence's own output sees what it is to predict."""
+
+    name = "teacher-forcing"
+
+    def data(self, lab: Lab, seen: Inspection) -> Forcing:
+        """One pass against decoding, and how far another last token reaches back."""
+        return is_forcing_honest(lab.model, seen.source_ids)
+
+    def figure(self, data: Forcing, *, dark: bool = False) -> go.Figure:
+        """The three numbers as bars."""
+        return forcing_figure(FORCED, _forced(data), dark=dark)
+
+    def tables(self, data: Forcing) -> tuple[Table, ...]:
+        """The three numbers."""
+        return (Table("largest difference", np.array([_forced(data)]).T, FORCED, ["largest difference"]),)
+
+    def checks(self, lab: Lab, seen: Inspection, data: Forcing) -> Iterator[Proof]:
+        """Decodes again without a cache, and runs the passes again in double precision."""
+        yield from prove_forcing(lab.model, seen.source_ids, data)
+
+
+@dataclass(frozen=True)
+class EmptyRowData:
+    """Attention in a row that may attend to nothing."""
+
+    tokens: tuple[str, ...]
+    row: EmptyRow
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmptyAttentionRow:
+    """A query that may attend to nothing, in three readings of softmax."""
+
+    name = "empty-row"
+
+    def data(self, lab: Lab, seen: Inspection) -> EmptyRowData:
+        """The first row of the first encoder layer where every token is taken for padding."""
+        return EmptyRowData(seen.source_tokens, see_empty_row(lab.model, seen.source_ids))
+
+    def figure(self, data: EmptyRowData, *, dark: bool = False) -> go.Figure:
+        """A row for each reading."""
+        titles = ("reading", "key")
+        return matrix_figure(_weights(data), _SOFTMAXES, data.tokens, kind="encoder_self", titles=titles, dark=dark)
+
+    def tables(self, data: EmptyRowData) -> tuple[Table, ...]:
+        """The weights in each reading."""
+        measured = np.array([[data.row.from_bias], [data.row.gradient]])
+        names = ("distance of the output from W_O's bias", "largest gradient")
+        return (
+            Table("weight", _weights(data), _SOFTMAXES, numbered(data.tokens)),
+            Table("measured", measured, names, ["value"]),
+        )
+
+    def checks(self, lab: Lab, seen: Inspection, data: EmptyRowData) -> Iterator[Proof]:
+        """Computes softmax by its definition, and the pass again in double precision."""
+        yield from prove_empty_row(lab.model, seen.source_ids, data.row)
+
+
+_SOFTMAXES = ("softmax with -inf", "with the lowest finite number", "in this project")
+
+
+def _weights(data: EmptyRowData) -> Float[ndarray, "softmax key"]:
+    return np.stack([data.row.plain, data.row.floored, data.row.here])
+
+
+def _forced(data: Forcing) -> list[float]:
+    return [data.from_steps, data.masked_change, data.unmasked_change]
+
+
+def _named(mask: str, off: bool) -> str:
+    return f"{mask}{OFF}" if off else mask
+
+
+def _reading_shown(leak: Leak, data: LeakData, index: int) -> Reading:
+    """A reading with the numbers that are shown of it."""
+    return replace(
+        (leak.intact, leak.lifted)[index],
+        outputs=data.outputs[index],
+        losses=data.losses[index],
+        loss=float(data.loss[index]),
+        on_padding=dict(zip(SHARE_KINDS, data.shares[index].tolist(), strict=False)),
+        on_future=float(data.shares[index, -1]),
+    )
+
+
+def _same_twice(data: LeakData) -> Proof:
+    """That both readings of a batch that loses no mask are one."""
+    one, other = ([*data.shares[i], data.loss[i], *data.losses[i], *_flat(data.outputs[i])] for i in (0, 1))
+    return agree("Without a switch both readings are one", other, one, 0, "every number of them")
+
+
+def _flat(outputs: Sequence[Sequence[int]]) -> list[int]:
+    return [number for output in outputs for number in (len(output), *output)]

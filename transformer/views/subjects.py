@@ -1,0 +1,183 @@
+"""What views are of, and the lines of Python that make it: a model, a decoded sentence, a comparison, a batch, runs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer.analysis.leaks import Leak
+from transformer.inspection import Comparison, Inspection
+from transformer.interventions import Intervention
+from transformer.lab import Lab
+from transformer.views.view import Opening
+
+_LOAD = "from transformer import load"
+_PARSE = "from transformer.interventions import parse_intervention"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model, without a sentence; `data` takes `lab`."""
+
+    lab: Lab
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"lab": self.lab}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        return Opening((_LOAD,), (f"lab = load({self.lab.name!r})",))
+
+    @property
+    def stem(self) -> str:
+        """The model's name."""
+        return self.lab.name
+
+    @property
+    def caption(self) -> str:
+        """The model's name."""
+        return self.lab.name
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """A sentence decoded under switches; `data` takes `lab, seen`."""
+
+    lab: Lab
+    seen: Inspection
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"lab": self.lab, "seen": self.seen}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        return _then(self.lab, decoding_line("seen", "lab", self.seen), self.seen.interventions)
+
+    @property
+    def stem(self) -> str:
+        """The model's name."""
+        return self.lab.name
+
+    @property
+    def caption(self) -> str:
+        """The model, the sentence and the switches."""
+        return _caption(self.lab.name, self.seen.text, self.seen.interventions)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A sentence decoded without and with switches; `data` takes `lab, comparison`."""
+
+    lab: Lab
+    comparison: Comparison
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"lab": self.lab, "comparison": self.comparison}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        after = self.comparison.after
+        line = f"comparison = lab.compare({after.text!r}, {_switches(after.interventions)})"
+        return _then(self.lab, line, after.interventions)
+
+    @property
+    def stem(self) -> str:
+        """The model's name."""
+        return self.lab.name
+
+    @property
+    def caption(self) -> str:
+        """The model, the sentence and the switches."""
+        after = self.comparison.after
+        return _caption(self.lab.name, after.text, after.interventions)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentences read as one batch, with all masks and without some; `data` takes `lab, leak`."""
+
+    lab: Lab
+    leak: Leak
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"lab": self.lab, "leak": self.leak}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        line = f"leak = lab.leak({self.leak.texts!r}, {_switches(self.leak.off)})"
+        return _then(self.lab, line, self.leak.off)
+
+    @property
+    def stem(self) -> str:
+        """The model's name."""
+        return self.lab.name
+
+    @property
+    def caption(self) -> str:
+        """The model, the sentences and the masks that are off."""
+        return _caption(self.lab.name, " / ".join(self.leak.texts), self.leak.off)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Folders of runs or models; `data` takes `runs`, a tuple of paths."""
+
+    runs: tuple[Path, ...]
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"runs": self.runs}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        names = tuple(run.name for run in self.runs)
+        line = f"runs = tuple(find_checkpoint(name) for name in {names!r})"
+        return Opening(("from transformer.checkpoint import find_checkpoint",), (line,))
+
+    @property
+    def stem(self) -> str:
+        """The run's name, or how many there are."""
+        return self.runs[0].name if len(self.runs) == 1 else f"{len(self.runs)}-runs"
+
+    @property
+    def caption(self) -> str:
+        """The names of the runs."""
+        return ", ".join(run.name for run in self.runs)
+
+
+def decoding_line(name: str, lab: str, seen: Inspection) -> str:
+    """The line that decodes a sentence as it was decoded, with the model called `lab`."""
+    arguments = [repr(seen.text)]
+    if seen.interventions or seen.forced:
+        arguments.append(_switches(seen.interventions))
+    if seen.forced:
+        arguments.append(repr(dict(seen.forced)))
+    return f"{name} = {lab}.inspect({', '.join(arguments)})"
+
+
+def _then(lab: Lab, line: str, switches: Iterable[Intervention]) -> Opening:
+    """Loads the model, then runs the line; switches are parsed where there are any."""
+    imports = (_LOAD, _PARSE) if tuple(switches) else (_LOAD,)
+    return Opening(imports, (f"lab = load({lab.name!r})", line))
+
+
+def _switches(specs: Iterable[Intervention]) -> str:
+    return f"[{', '.join(f'parse_intervention({str(spec)!r})' for spec in specs)}]"
+
+
+def _caption(name: str, text: str, switches: Iterable[Intervention]) -> str:
+    return " · ".join(filter(None, (name, text, " ".join(map(str, switches)))))

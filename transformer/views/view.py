@@ -1,0 +1,152 @@
+"""The protocol of a view and of what it is a view of, and the Python program that makes a figure again.
+
+A view holds options only. Everything that its figure, its tables and the page's sentences show is in its data, which
+its checks compute again by other means.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import plotly.graph_objects as go
+
+from transformer.analysis.proofs import Proof
+from transformer.figures.tables import Table
+
+D = TypeVar("D")
+
+_HEADER = "# Save this file in the folder of Attention Lab, or put that folder on PYTHONPATH."
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The first lines of a program: they make what a view's `data` takes."""
+
+    imports: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+@runtime_checkable
+class Subject(Protocol):
+    """What views are of: a decoded sentence, a batch, a comparison, runs."""
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """What `data` and `checks` take, in their order, by the names that these have in the program."""
+        ...
+
+    @property
+    def opening(self) -> Opening:
+        """The lines that make what is `given`, under those names."""
+        ...
+
+    @property
+    def stem(self) -> str:
+        """The first part of the names of files."""
+        ...
+
+    @property
+    def caption(self) -> str:
+        """The model, the sentence and the switches, for the saved file."""
+        ...
+
+
+@runtime_checkable
+class View(Protocol[D]):
+    """A figure's options, as a frozen keyword-only dataclass of plain values whose `repr` is valid Python.
+
+    `data` and `checks` take what their subject gives (`lab, seen` for a decoded sentence). A view may also have
+    a `note`: a sentence that has to be said beside its exported files.
+    """
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        ...
+
+    def data(self, *subject: Any, **_: Any) -> D:
+        """All that is shown, as arrays, numbers and strings; ValueError, as a sentence, where it cannot be had."""
+        ...
+
+    def figure(self, data: D, *, dark: bool = False) -> go.Figure:
+        """The picture."""
+        ...
+
+    def tables(self, data: D) -> tuple[Table, ...]:
+        """The numbers, labelled, for files."""
+        ...
+
+    def checks(self, *subject_and_data: Any, **_: Any) -> Iterable[Proof]:
+        """Computes every quantity in the data again, by another way than `data`."""
+        ...
+
+
+@runtime_checkable
+class Document(Protocol):
+    """A view that is drawn as an HTML page of its own: its program writes that file instead of showing a figure."""
+
+    def document(self, data: Any, *, dark: bool = False) -> str:
+        """The page."""
+        ...
+
+    def height(self, data: Any) -> int:
+        """How many pixels tall its frame is."""
+        ...
+
+
+def data_of(view: View[D], subject: Subject) -> D:
+    """The view's data of a subject."""
+    return view.data(*subject.given.values())
+
+
+def checks_of(view: View[D], subject: Subject, data: D) -> Iterable[Proof]:
+    """The view's checks of its data."""
+    return view.checks(*subject.given.values(), data)
+
+
+def file_name(view: View[Any], subject: Subject) -> str:
+    """The name of the view's files, without an ending."""
+    return f"{subject.stem}-{view.name}"
+
+
+def program(view: View[Any], subject: Subject) -> str:
+    """A Python program that makes the view's data and shows its figure, with `transformer` alone."""
+    opening = subject.opening
+    imports = {*opening.imports, *(_import(kind) for kind in _classes(view))}
+    lines = [
+        _HEADER,
+        *sorted(imports, key=lambda line: (line.startswith("from transformer"), line)),
+        "",
+        *opening.lines,
+        f"view = {view!r}",
+        f"data = view.data({', '.join(subject.given)})",
+    ]
+    if isinstance(view, Document):
+        path = f"{file_name(view, subject)}.html"
+        lines[1:1] = ["from pathlib import Path"]
+        return "\n".join([*lines, f"Path({path!r}).write_text(view.document(data), encoding='utf-8')"])
+    return "\n".join([*lines, "figure = view.figure(data)", "figure.show()"])
+
+
+def source(view: View[Any]) -> str:
+    """The source of the view's `data`: how its numbers come about."""
+    return textwrap.dedent(inspect.getsource(type(view).data)).rstrip()
+
+
+def _classes(value: Any) -> Iterator[type]:
+    """The classes that a `repr` names: those of the value and of the dataclasses inside it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        yield type(value)
+        for field in fields(value):
+            if field.repr:
+                yield from _classes(getattr(value, field.name))
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _classes(part)
+
+
+def _import(kind: type) -> str:
+    package = "transformer.views" if kind.__module__.startswith("transformer.views.") else kind.__module__
+    return f"from {package} import {kind.__name__}"
