@@ -8,6 +8,7 @@ import torch
 from random_models import half_trained_model, random_model
 
 from transformer.analysis import head_removal_proofs
+from transformer.analysis import validation_effects as validation_effects_module
 from transformer.analysis.effects import output_effects
 from transformer.analysis.erasure import agreement, erasure, received
 from transformer.analysis.head_erasure_proofs import prove_agreement, prove_erasure, prove_sums
@@ -22,7 +23,7 @@ from transformer.analysis.head_removal_proofs import (
 from transformer.analysis.head_survey import survey
 from transformer.analysis.head_survey_proofs import prove_likeness_of_heads, prove_survey
 from transformer.analysis.smallest_set import Goal, smallest_set
-from transformer.analysis.validation_effects import validation_effects
+from transformer.analysis.validation_effects import RESAMPLES, validation_effects
 from transformer.config import CorpusConfig
 from transformer.corpora import corpus_tokenizer, load_corpus
 from transformer.decoding import greedy
@@ -135,12 +136,20 @@ def test_effects_are_those_of_a_rewritten_output_matrix(reverser, at_mean, switc
     model, source, _ = reverser
     target, means = written(model, source, switches), means_for(model) if at_mean else None
     effects = output_effects(model, source, target, switches, means=means)
-    assert held(prove_output_effects(model, source, target, switches, effects, means)) == [True, True]
+    assert held(prove_output_effects(model, source, target, switches, effects, means)) == [True] * 4
     off = (replace(effects[0], log_prob=effects[0].log_prob + 0.01), *effects[1:])
-    assert held(prove_output_effects(model, source, target, switches, off, means)) == [False, True]
+    assert held(prove_output_effects(model, source, target, switches, off, means)) == [False, True, True, True]
+    apart = max(range(4), key=lambda i: abs(effects[i].before - effects[i].after))
+    first = effects[apart]
+    for changes, expected in (
+        ({"kl_divergence": first.kl_divergence + 0.01}, [True, False, True, True]),
+        ({"before": first.after, "after": first.before}, [True, True, False, True]),
+    ):
+        off = (*effects[:apart], replace(first, **changes), *effects[apart + 1 :])
+        assert held(prove_output_effects(model, source, target, switches, off, means)) == expected
     other = next(token for token in range(4, 12) if token not in (effects[0].instead, target[effects[0].step]))
     off = (replace(effects[0], instead=other), *effects[1:])
-    assert held(prove_output_effects(model, source, target, switches, off, means)) == [True, False]
+    assert held(prove_output_effects(model, source, target, switches, off, means)) == [True, True, True, False]
     swapped = None if at_mean else means_for(model)
     assert not all(held(prove_output_effects(model, source, target, switches, effects, swapped)))
 
@@ -163,12 +172,29 @@ def test_loss_match_and_interval_over_pairs_are_measured_again(at_mean):
     assert held(prove_validation_effects(model, pairs, tokenizer, broken, worth.at, means)) == [True, True, True, False]
 
 
+@pytest.mark.parametrize(("name", "value"), [("LEVEL", 0.8), ("LEVEL", 0.99), ("resamples", None)])
+def test_an_interval_of_another_level_or_of_other_samples_is_noticed(monkeypatch, name, value):
+    """Its check shares neither the level nor the samples with the interval."""
+
+    def once_each(n):
+        yield np.ones((RESAMPLES, n), dtype=np.int64) + np.eye(n, dtype=np.int64)[np.arange(RESAMPLES) % n]
+
+    monkeypatch.setattr(validation_effects_module, name, once_each if value is None else value)
+    words = ("abc", "d", "ef", "gab", "hc", "b", "fed", "a", "cab", "gg", "ha", "bed")
+    model, pairs, tokenizer, _ = surveyed("reverse", [Pair(" ".join(w), " ".join(w[::-1])) for w in words])
+    found = validation_effects(model, pairs, tokenizer)
+    assert held(prove_validation_effects(model, pairs, tokenizer, found, found.heads[1].at))[2] is False
+
+
 @pytest.mark.parametrize("goal", [Goal(), Goal(1)])
 def test_the_smallest_set_is_decoded_again_and_its_parts_are(reverser, goal):
     model, source, target = reverser
     found = smallest_set(model, source, target, goal, heads_of(model))
     proofs = list(prove_smallest_set(model, source, target, goal, (), found, 3))
-    assert all(held(proofs)) and len(proofs) == 2 + (found.size > 1)
+    assert all(held(proofs)) and len(proofs) == 3 + (found.size > 1)
+    off = replace(found.sets[-1], margin=found.sets[-1].margin - 0.01)
+    wrong = list(prove_smallest_set(model, source, target, goal, (), replace(found, sets=(*found.sets[:-1], off)), 3))
+    assert held(wrong)[:3] == [True, True, False]
     first = replace(found.sets[0], written=tuple(target))
     wrong = list(prove_smallest_set(model, source, target, goal, (), replace(found, sets=(first,)), 3))
     assert held(wrong)[:2] == [False, False]

@@ -61,8 +61,8 @@ PAGES = [
     ("decoder_steps", ["proof-road", "proof-step", "proof-cross", "proof-self"], {"step": "2"}, 1 + 2 + 3 + 3),
     ("decoder_steps", ["proof-road", "proof-step", "proof-self"], {"step": "2", "switch": SWITCHES}, 1 + 2 + 3),
     ("decoder_steps", ["proof-beam"], {"look": "beam"}, 1),
-    ("decoder_steps", ["proof-draw", "proof-samples"], {"look": "samples", "top_k": "5", "temperature": "1.5"}, 4 + 1),
-    ("decoder_steps", ["proof-lens", "proof-parts"], {"look": "inside", "step": "1"}, 2 + 2),
+    ("decoder_steps", ["proof-draw", "proof-samples"], {"look": "samples", "top_k": "5", "temperature": "1.5"}, 5 + 1),
+    ("decoder_steps", ["proof-lens", "proof-parts"], {"look": "inside", "step": "1"}, 3 + 3),
     ("decoder_steps", ["proof-losses"], {"look": "reference"}, 2),
 ]
 

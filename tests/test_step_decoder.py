@@ -172,12 +172,91 @@ def test_a_step_of_training_counts_at_once():
     assert after == translate_ids(deepcopy(model), source, real, max_length=8) != before
 
 
+def zero_through_data(model):
+    model.decoder.layers[0].cross_attention.output.weight.data.zero_()
+
+
+def negate_through_numpy(model):
+    values = model.decoder.layers[1].feed_forward.inner.weight.detach().numpy()
+    values *= -1
+
+
+def flip_through_data(model):
+    """Keeps the sum, the norm and every row's set of values."""
+    weight = model.decoder.layers[0].self_attention.value.weight
+    weight.data.copy_(weight.data.flip(1))
+
+
+def put_other_memory_in(model):
+    weight = model.decoder.layers[0].cross_attention.query.weight
+    weight.data = weight.data.flip(0).contiguous()
+
+
+def put_memory_in_another_order(model):
+    weight = model.decoder.layers[0].cross_attention.output.weight
+    weight.data = weight.data.t()
+
+
+def scale_embedding(model):
+    model.decoder.embedding.scale *= 3
+
+
+def raise_epsilon(model):
+    model.decoder.layers[0].add_norm_cross.norm.eps = 30.0
+
+
+def leave_scores_unscaled(model):
+    model.decoder.layers[0].cross_attention.scale = 1.0
+
+
+def cut_residual(model):
+    model.decoder.layers[1].add_norm_ffn.residual = False
+
+
+def replace_a_module(model):
+    model.decoder.layers[1].feed_forward.outer = torch.nn.Linear(24, 16, dtype=torch.float64).requires_grad_(False)
+
+
+def replace_a_parameter(model):
+    model.projection.weight = torch.nn.Parameter(model.projection.weight.flip(0), requires_grad=False)
+
+
+EDITS = [
+    zero_through_data,
+    negate_through_numpy,
+    flip_through_data,
+    put_other_memory_in,
+    put_memory_in_another_order,
+    scale_embedding,
+    raise_epsilon,
+    leave_scores_unscaled,
+    cut_residual,
+    replace_a_module,
+    replace_a_parameter,
+]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_between_two_decodings_counts_however_it_was_made(within, edit):
+    model, (source, real) = random_model(torch.float64).requires_grad_(False), sources()
+
+    def logits(cache):
+        return [step.row_logits for step in greedy(model, source, real, max_length=4, cache=cache)]
+
+    before = logits(cache=True)
+    edit(model)
+    for _ in range(2):
+        for cached, whole in zip(logits(cache=True), logits(cache=False), strict=True):
+            within(cached, whole, 1e-12)
+    assert not torch.allclose(before[0], logits(cache=True)[0], rtol=0, atol=1e-6)
+
+
 def test_weights_are_laid_out_once_and_go_with_their_model():
     model, (source, real) = random_model().requires_grad_(False), sources()
     translate_ids(model, source, real, max_length=3)
-    laid_out = weakref.ref(step_decoder._KEPT[model][2])
+    laid_out = weakref.ref(step_decoder._KEPT[model][1])
     translate_ids(model, source, real, max_length=3)
-    assert step_decoder._KEPT[model][2] is laid_out()
+    assert step_decoder._KEPT[model][1] is laid_out()
     del model
     gc.collect()
     assert laid_out() is None

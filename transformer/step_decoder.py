@@ -2,8 +2,11 @@
 in memory set aside once, which at small sizes is most of the work. Tests hold the two equal, site by site.
 """
 
+import operator
 from collections.abc import Callable
 from contextlib import nullcontext
+from itertools import repeat
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -231,27 +234,66 @@ class _Around:
         return _offer(self._address, tap, "normed", self._norm(x))
 
 
-_KEPT: WeakKeyDictionary[Transformer, tuple[list[nn.Parameter], list[tuple[int, int]], _Weights]] = WeakKeyDictionary()
+class _Origin:
+    """Everything that weights were laid out from, to tell any edit of it, in place or not.
+
+    Versions of tensors miss edits through `.data`, numpy and fused training steps, so contents are compared byte by
+    byte, which costs less than one step of the decoder.
+    """
+
+    def __init__(self, model: Transformer, parameters: list[nn.Parameter]) -> None:
+        held = [
+            entry
+            for module in (*model.decoder.modules(), model.projection)
+            for entry in (*_settings(module), *_entries(module._parameters), *_entries(module._modules))
+        ]
+        held += [entry for entry in _entries(model._modules) if entry[1] in ("decoder", "projection")]
+        self._places, self._names, self._values = map(list, zip(*held, strict=True))
+        self._parameters, self._where = parameters, _where(parameters)
+        self._memory = [memoryview(p.detach().view(-1).view(torch.uint8).numpy()) for p in parameters]
+        self._bytes = list(map(bytearray, self._memory))
+
+    def is_unchanged(self) -> bool:
+        """True where the model holds the same modules, settings, parameters and numbers as it did."""
+        now = map(dict.get, self._places, self._names, repeat(_MISSING))
+        return (
+            all(map(operator.is_, now, self._values))
+            and _where(self._parameters) == self._where  # else the views read memory that is no longer used
+            and self._bytes == self._memory  # one memcmp a parameter
+        )
+
+
+_Entry = tuple[dict[str, Any], str, object]
+_MISSING = object()
+
+
+def _settings(module: nn.Module) -> list[_Entry]:
+    """The attributes that a module was given, such as a norm's `eps`; `training` changes nothing here."""
+    return [entry for entry in _entries(vars(module)) if not entry[1].startswith("_") and entry[1] != "training"]
+
+
+def _entries(held: dict[str, Any]) -> list[_Entry]:
+    return [(held, name, value) for name, value in held.items()]
+
+
+def _where(parameters: list[nn.Parameter]) -> list[tuple[int, tuple[int, ...]]]:
+    return [(parameter.data_ptr(), parameter.stride()) for parameter in parameters]
+
+
+_KEPT: WeakKeyDictionary[Transformer, tuple[_Origin, _Weights]] = WeakKeyDictionary()
 
 
 def _weights_of(model: Transformer) -> _Weights:
-    """The model's weights laid out: once for one at rest, again where any was changed since; always anew for one in
-    training, whose fused steps leave the versions of the weights as they were."""
-    if model in _KEPT:
-        parameters, before, weights = _KEPT[model]
-        if _versions(parameters) == before:
-            return weights
-    parameters, weights = [*model.decoder.parameters(), *model.projection.parameters()], _Weights(model)
-    if (now := _versions(parameters)) is not None:
-        _KEPT[model] = parameters, now, weights
+    """The model's weights laid out: on a CPU once for a model at rest, and again after any edit of it. Always anew for
+    one in training, which changes all the time, and on other devices, where weights are not transposed."""
+    if model in _KEPT and _KEPT[model][0].is_unchanged():
+        return _KEPT[model][1]
+    _KEPT.pop(model, None)
+    parameters = list(dict.fromkeys([*model.decoder.parameters(), *model.projection.parameters()]))
+    weights = _Weights(model)
+    if all(p.device.type == "cpu" and p.is_contiguous() and not p.requires_grad for p in parameters):
+        _KEPT[model] = _Origin(model, parameters), weights
     return weights
-
-
-def _versions(parameters: list[nn.Parameter]) -> list[tuple[int, int]] | None:
-    """What tells a change of weights at rest; None where any is in training."""
-    if any(parameter.requires_grad for parameter in parameters):
-        return None
-    return [(parameter.data_ptr(), parameter._version) for parameter in parameters]
 
 
 def _linear(linear: nn.Linear) -> Map:

@@ -140,7 +140,7 @@ def _show_parts(scene: Scene, walk: Walk, chosen: Choices, inside: Inside, usual
     )
     scrolling_figure(figure, key="contributions")
     with st.container(horizontal=True):
-        prove_parts(scene.lab, inside, walk.written, against)
+        prove_parts(scene.lab, walk.road, walk.step, inside, walk.written, against)
         take_contributions_away(scene, walk, against, shares)
     error = abs(sum(value for _, value in found) - difference)
     st.caption(

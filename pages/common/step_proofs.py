@@ -14,6 +14,7 @@ from transformer.analysis.exposure import AtPosition, TwoReadings, exposure
 from transformer.analysis.figure_proofs import prove_distribution, slow_log_probs
 from transformer.analysis.inside import Inside
 from transformer.analysis.proofs import Proof, agree
+from transformer.analysis.step_proofs import prove_contributions_of_parts, prove_depths, prove_kept
 from transformer.beam import Hypothesis
 from transformer.inspection import Inspection
 from transformer.lab import Lab
@@ -67,6 +68,7 @@ def prove_draw(lab: Lab, road: Inspection, step: int, draw: Draw, drawn: np.ndar
         how = f"{len(left):,} tokens kept, e^(ln p / temperature) shared out among them again"
         claim = "Among the tokens that are kept, the chances are p^(1/temperature), shared out"
         yield agree(claim, np.exp(drawn[left].astype(np.float64)), shares / math.fsum(shares), 1e-4, how)
+        yield prove_kept(road.log_probs[step], draw, drawn, pad_id=lab.model.config.pad_id)
         others = np.flatnonzero(np.isinf(drawn))
         others = others[others != lab.model.config.pad_id]
         gap = max(0.0, float(row[others].max() - row[left].min())) if len(others) else 0.0
@@ -87,6 +89,7 @@ def prove_inside(lab: Lab, road: Inspection, step: int, inside: Inside, *, key: 
         sums = np.exp(inside.readings.astype(np.float64)).sum(axis=-1)
         how = f"{len(sums)} depths, all probabilities summed"
         yield agree("At every depth the probabilities sum to 1", sums, np.ones(len(sums)), 1e-4, how)
+        yield prove_depths(lab.model, road.source_ids, road.target_ids[:step], road.interventions, inside.readings)
         own = road.log_probs[step].astype(np.float64)
         how = "the last reading against the step that was decoded"
         yield agree("The last depth is the model's own word", np.exp(inside.readings[-1]), np.exp(own), 1e-4, how)
@@ -94,14 +97,18 @@ def prove_inside(lab: Lab, road: Inspection, step: int, inside: Inside, *, key: 
     badge(run, key=key)
 
 
-def prove_parts(lab: Lab, inside: Inside, token: int, other: int) -> None:
+def prove_parts(lab: Lab, road: Inspection, step: int, inside: Inside, token: int, other: int) -> None:
     """Of contributions: that they are the whole difference of two logits, as an independent pass has it."""
 
     def run() -> Iterable[Proof]:
-        parts = math.fsum(value for _, value in inside.contributions(lab.model, token, other))
+        found = inside.contributions(lab.model, token, other)
+        parts = math.fsum(value for _, value in found)
         difference = inside.difference(token, other)
         scale = 1e-4 * max(1.0, abs(difference))
         yield agree("All parts sum to the difference of the logits", parts, difference, scale, "summed again")
+        yield prove_contributions_of_parts(
+            lab.model, road.source_ids, road.target_ids[:step], road.interventions, token, other, found
+        )
         read = inside.readings[-1].astype(np.float64)
         how = "ln p of one less ln p of the other, at the last depth"
         yield agree(
