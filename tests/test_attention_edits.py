@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_models import half_trained_model, random_ids, random_model
 
-from transformer.attention_edits import BlockOff, CellOff, RowSet
 from transformer.decoding import greedy, teacher_forced_log_probs
 from transformer.interventions import (
+    BlockOff,
+    CellOff,
     HeadsOff,
     MaskOff,
+    RowSet,
     check_source,
     compile_interventions,
     parse_intervention,

@@ -9,9 +9,17 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, matrix, open
 from pages.common.switch_names import switch_label
 from pages.common.view import View, fit, merged, with_cell
 from pages.common.wording import plain
-from transformer.activation_copy import Copied
-from transformer.attention_edits import BlockOff, CellOff, RowSet
-from transformer.interventions import HeadsMean, HeadsOff, MaskOff, ResidualOff, parse_intervention
+from transformer.interventions import (
+    BlockOff,
+    CellOff,
+    Copied,
+    HeadsMean,
+    HeadsOff,
+    MaskOff,
+    ResidualOff,
+    RowSet,
+    parse_intervention,
+)
 from transformer.lab import load
 from transformer.taps import Site
 

@@ -12,8 +12,8 @@ from pages.common.picture_data import Source, all_heads
 from pages.common.picture_loading import get_vectors
 from pages.common.picture_rollout import CannotDraw
 from transformer.analysis.vectors import Vectors
-from transformer.attention_edits import CellOff, RowSet
 from transformer.figures.bertviz import Shown, View, head_view, model_view, neuron_view
+from transformer.interventions import CellOff, RowSet
 from transformer.lab import KIND_SITES
 
 FRAME = "bertviz-frame"

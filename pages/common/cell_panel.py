@@ -14,10 +14,10 @@ from pages.common.state import choose, problems, visit
 from pages.common.switch_fields import numbered
 from pages.common.view import Click, merged
 from transformer.analysis.cell import Cell
-from transformer.attention_edits import AttentionEdit, CellOff, RowSet
 from transformer.figures.cell import products_figure, shares_figure
 from transformer.figures.labels import exact
 from transformer.figures.theme import KIND_NAMES
+from transformer.interventions import AttentionEdit, CellOff, RowSet
 from transformer.lab import KIND_SITES
 
 _QUERY, _KEY = "choose-query", "choose-key"

@@ -22,9 +22,9 @@ from pages.common.switch_names import switch_label
 from pages.common.wording import number, plain, token
 from transformer.analysis.erasure import FEWEST, Agreement, Erasing, agreement, erasure, received
 from transformer.analysis.head_places import HeadAt, heads_of
-from transformer.attention_edits import RowSet
 from transformer.figures.head_bars import weight_against_effect
 from transformer.figures.heads import effect_map
+from transformer.interventions import RowSet
 
 _ERASE: dict[Erasing, str] = {"hidden": "Hidden from everything", "cross": "Hidden from cross-attention alone"}
 _SAID: dict[Erasing, str] = {

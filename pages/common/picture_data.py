@@ -25,8 +25,8 @@ from transformer.analysis.combine import (
     strongest_head,
 )
 from transformer.analysis.entropy import row_entropy
-from transformer.attention_edits import BlockOff
 from transformer.figures.attention import AXIS_TITLES
+from transformer.interventions import BlockOff
 from transformer.lab import KIND_SITES, Attention, Inspection, Lab
 
 MERGED_SAID = "Values to a word are summed over its pieces, those from a word averaged over its pieces."

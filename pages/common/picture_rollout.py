@@ -9,8 +9,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.analysis.rollout import arrives, cross_rollout, rollout, sees_later
-from transformer.attention_edits import BlockOff
-from transformer.interventions import Copied, HeadsMean, HeadsOff, Intervention, ResidualOff
+from transformer.interventions import BlockOff, Copied, HeadsMean, HeadsOff, Intervention, ResidualOff
 from transformer.lab import KIND_SITES, AttentionKind, Inspection
 from transformer.taps import Site
 

@@ -23,9 +23,8 @@ from pages.common.proofs import show_proofs
 from pages.common.scene import is_dark
 from pages.common.state import GRID, MATRIX
 from pages.common.view import Picture, View
-from transformer.attention_edits import CellOff
 from transformer.figures.theme import KIND_NAMES
-from transformer.interventions import Copied, HeadsMean
+from transformer.interventions import CellOff, Copied, HeadsMean
 from transformer.lab import KIND_SITES, Attention, Inspection
 
 NORMS_SAID = "The length of what each cell adds to the block's output (Kobayashi et al., 2020)."

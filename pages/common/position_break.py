@@ -11,8 +11,7 @@ from pages.common.position_choices import Choices, segments
 from pages.common.position_frame import OTHER_KINDS, STACKS
 from pages.common.state import choose, visit
 from pages.common.view import merged
-from transformer.interventions import PositionsChanged
-from transformer.position_edits import PositionEdit
+from transformer.interventions import PositionEdit, PositionsChanged
 from transformer.taps import Stack
 
 _EDITS = {

@@ -12,15 +12,17 @@ from pages.common.scene import Scene, say, sentence
 from pages.common.state import choose, visit
 from pages.common.switch_fields import blocks, numbered, offer, parsed, pick, pick_attention, pick_cell
 from pages.common.view import merged
-from transformer.attention_edits import BlockOff, CellOff, RowSet
 from transformer.figures.labels import readable
 from transformer.interventions import (
+    BlockOff,
+    CellOff,
     HeadsMean,
     HeadsOff,
     Intervention,
     MaskKind,
     MaskOff,
     ResidualOff,
+    RowSet,
 )
 from transformer.lab import KIND_SITES
 from transformer.taps import Block, Stack

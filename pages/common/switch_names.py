@@ -1,10 +1,19 @@
 """Switches, and the places in a model where they act, in words: plain text, to be escaped where Markdown is read."""
 
-from transformer.activation_copy import Copied
-from transformer.attention_edits import AttentionEdit, BlockOff, CellOff, RowSet
 from transformer.figures.labels import readable
-from transformer.interventions import HeadsMean, HeadsOff, Intervention, MaskOff, ResidualOff
-from transformer.position_edits import PositionsChanged
+from transformer.interventions import (
+    AttentionEdit,
+    BlockOff,
+    CellOff,
+    Copied,
+    HeadsMean,
+    HeadsOff,
+    Intervention,
+    MaskOff,
+    PositionsChanged,
+    ResidualOff,
+    RowSet,
+)
 from transformer.taps import Site
 
 BLOCK_NAMES = {

@@ -2,10 +2,8 @@
 nothing."""
 
 from pages.common import switch_names
-from transformer.activation_copy import Copied
-from transformer.attention_edits import CellOff, RowSet
 from transformer.inspection import Inspection
-from transformer.interventions import Intervention, MaskOff, PositionsChanged
+from transformer.interventions import CellOff, Copied, Intervention, MaskOff, PositionsChanged, RowSet
 
 
 def idle_notes(seen: Inspection, *, causal_mask: bool) -> tuple[str, ...]:

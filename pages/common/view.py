@@ -6,8 +6,15 @@ from typing import Literal, get_args
 
 from pages.common import switch_names
 from transformer.analysis.entropy import Unit
-from transformer.attention_edits import CellOff, RowSet
-from transformer.interventions import HeadsMean, HeadsOff, Intervention, PositionsChanged, parse_intervention
+from transformer.interventions import (
+    CellOff,
+    HeadsMean,
+    HeadsOff,
+    Intervention,
+    PositionsChanged,
+    RowSet,
+    parse_intervention,
+)
 from transformer.lab import KIND_SITES, AttentionKind, Lab
 
 Picture = Literal["matrix", "lines", "bertviz", "bertviz-model", "bertviz-neuron"]

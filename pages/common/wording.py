@@ -6,15 +6,12 @@ from decimal import Decimal
 from difflib import SequenceMatcher
 
 from pages.common.switch_names import head_label
-from transformer.activation_copy import Copied
 from transformer.analysis.effects import OutputEffect
-from transformer.attention_edits import CellOff, RowSet
 from transformer.config import ModelConfig
 from transformer.figures.labels import readable
-from transformer.interventions import MaskOff
+from transformer.interventions import CellOff, Copied, MaskOff, PositionsChanged, RowSet
 from transformer.lab import Comparison, Inspection
 from transformer.pairs import Pair, words
-from transformer.position_edits import PositionsChanged
 from transformer.tokenizer import UNK, Tokenizer
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>$:])")

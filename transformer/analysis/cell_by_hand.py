@@ -15,11 +15,19 @@ import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.activation_copy import Copied
 from transformer.attention import MultiHeadAttention
-from transformer.attention_edits import BlockOff, CellOff, RowSet
 from transformer.decoding import Constraints, Step, greedy
-from transformer.interventions import HeadsMean, HeadsOff, Intervention, MaskOff, compile_interventions
+from transformer.interventions import (
+    BlockOff,
+    CellOff,
+    Copied,
+    HeadsMean,
+    HeadsOff,
+    Intervention,
+    MaskOff,
+    RowSet,
+    compile_interventions,
+)
 from transformer.model import Transformer
 from transformer.positions import alibi_slopes
 from transformer.taps import Address

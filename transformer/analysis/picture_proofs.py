@@ -12,12 +12,10 @@ import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.activation_copy import Copied
 from transformer.analysis.proofs import Proof, agree
 from transformer.attention import MultiHeadAttention
-from transformer.attention_edits import BlockOff
 from transformer.decoding import greedy
-from transformer.interventions import HeadsMean, HeadsOff, Intervention, compile_interventions
+from transformer.interventions import BlockOff, Copied, HeadsMean, HeadsOff, Intervention, compile_interventions
 from transformer.model import Transformer
 from transformer.taps import Address, Recording
 

@@ -12,9 +12,8 @@ from numpy import ndarray
 
 from transformer.analysis.proofs import Proof, agree, masked_weights_are_zero, rows_sum_to_one
 from transformer.attention import MultiHeadAttention
-from transformer.attention_edits import RowSet
 from transformer.decoding import Constraints, Step, greedy
-from transformer.interventions import Intervention, compile_interventions
+from transformer.interventions import Intervention, RowSet, compile_interventions
 from transformer.model import Transformer
 from transformer.positions import AlibiPositions
 from transformer.taps import Block, Site, Stack

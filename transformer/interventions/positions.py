@@ -1,5 +1,5 @@
 """Switches on the positions that a stack adds to its embeddings: frozen, printable specs like those of
-interventions.py.
+the package.
 """
 
 from dataclasses import dataclass

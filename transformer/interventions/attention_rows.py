@@ -1,4 +1,4 @@
-"""Switches on single blocks, cells and rows of attention: frozen, printable specs like those of interventions.py.
+"""Switches on single blocks, cells and rows of attention: frozen, printable specs like those of the package.
 
 Cells and rows are addressed by position: `query` is a source position in the encoder, a step in the decoder.
 """

@@ -12,13 +12,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from transformer.activation_copy import Copied, parse_copy
-from transformer.attention_edits import AttentionEdit, BlockOff, CellOff, RowSet, parse_edit
+from transformer.interventions.attention_rows import AttentionEdit, BlockOff, CellOff, RowSet, parse_edit
+from transformer.interventions.patching import COPYABLE as COPYABLE
+from transformer.interventions.patching import PER_HEAD as PER_HEAD
+from transformer.interventions.patching import Copied, parse_copy
+from transformer.interventions.patching import activations as activations
+from transformer.interventions.positions import LARGEST_SCALE as LARGEST_SCALE
+from transformer.interventions.positions import PositionEdit as PositionEdit
+from transformer.interventions.positions import PositionsChanged
+from transformer.interventions.positions import shuffled as shuffled
 from transformer.masks import causal_mask
 from transformer.model import Transformer
-from transformer.position_edits import LARGEST_SCALE as LARGEST_SCALE
-from transformer.position_edits import PositionsChanged
-from transformer.position_edits import shuffled as shuffled
 from transformer.taps import Block, Site, Stack, Tap
 
 MaskKind = Literal["padding", "causal", "cross"]

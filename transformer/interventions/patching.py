@@ -1,5 +1,5 @@
 """An activation copied from the pass of another sentence (activation patching): a frozen, printable spec like those of
-interventions.py.
+the package.
 
 The other sentence goes through the same model without any switch, decoded greedily where the site is in the decoder.
 """
