@@ -10,7 +10,7 @@ from transformer.analysis.figure_proofs import mask_by_rule, prove_masks, prove_
 from transformer.analysis.leaks import EmptyRow, Forcing, Leak
 from transformer.analysis.mask_proofs import prove_empty_row, prove_forcing, prove_reading
 from transformer.analysis.proofs import Proof, agree
-from transformer.interventions import MaskOff
+from transformer.interventions import Intervention
 
 
 def prove_batch(scene: Scene, leak: Leak, texts: Sequence[str]) -> None:
@@ -35,7 +35,7 @@ def prove_combined(
     badge(lambda: prove_masks(applied, combined, rule), key="proof-masks")
 
 
-def prove_leak(scene: Scene, leak: Leak, off: Sequence[MaskOff]) -> None:
+def prove_leak(scene: Scene, leak: Leak, off: Sequence[Intervention]) -> None:
     """With all masks nothing of the batch shows; without some, what the table says."""
     model = scene.lab.model
 

@@ -10,7 +10,7 @@ from jaxtyping import Int
 from numpy import ndarray
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.common import fields, loading, switch_names, wording
+from pages.common import fields, loading, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, choose_kind, say
 from pages.common.mask_proofs import prove_batch, prove_combined, prove_honest, prove_leak, prove_row
@@ -20,7 +20,7 @@ from pages.common.view import merged
 from transformer.analysis.leaks import EmptyRow, Forcing, Leak, Reading, causal_part, real_part
 from transformer.figures.masks import Part, batch_figure, masks_figure
 from transformer.figures.theme import KIND_NAMES
-from transformer.interventions import MaskKind, MaskOff
+from transformer.interventions import Intervention, MaskKind, MaskOff
 
 MOST_SENTENCES = 6
 OFF = " (off)"
@@ -105,7 +105,7 @@ def choose_batch(scene: Scene, chosen: Beside) -> tuple[tuple[str, ...], Leak] |
 
 def switch_masks(scene: Scene) -> None:
     """A toggle for each mask; off is a switch like all others and travels to the other pages."""
-    off = {spec.mask for spec in masks_off(scene)}
+    off = {mask for spec in masks_off(scene) for mask in spec.lifts}
     never = set() if scene.lab.model.config.causal_mask else {"causal"}
     with st.container(horizontal=True, gap="medium"):
         for mask, label in _TOGGLES.items():
@@ -113,7 +113,7 @@ def switch_masks(scene: Scene) -> None:
                 st.toggle(label, key=f"mask-never-{mask}", disabled=True, help="This model was trained without it.")
             else:
                 fields.toggle(label, mask not in off, partial(_flip, mask), key=f"mask-on-{mask}")
-    others = [switch_names.switch_label(spec) for spec in scene.view.switches if not isinstance(spec, MaskOff)]
+    others = [spec.label() for spec in scene.view.switches if not spec.lifts]
     if others:
         st.caption(f"Masks alone count on this page. Left out here: {wording.plain('; '.join(others))}.")
 
@@ -175,7 +175,7 @@ def draw_masks(scene: Scene, leak: Leak, texts: tuple[str, ...], chosen: Beside)
 def parts_of(scene: Scene, asking: Int[ndarray, "query"], asked: Int[ndarray, "key"]) -> list[Part]:
     """The padding mask of these tokens in the chosen attention, and where there is one the causal mask."""
     kind, config = scene.view.kind, scene.lab.model.config
-    off = {spec.mask for spec in masks_off(scene)}
+    off = {mask for spec in masks_off(scene) for mask in spec.lifts}
     every = np.ones((len(asking), len(asked)), dtype=bool)
     padding_off, causal_off = ("cross" if kind == "cross" else "padding") in off, "causal" in off
     padding = every if padding_off else real_part(asked, config.pad_id, len(asking)).copy()
@@ -322,9 +322,9 @@ predict: it stands one place later in the decoder's own input.
         prove_honest(scene, measured)
 
 
-def masks_off(scene: Scene) -> tuple[MaskOff, ...]:
+def masks_off(scene: Scene) -> tuple[Intervention, ...]:
     """The masks that are switched off."""
-    return tuple(spec for spec in scene.view.switches if isinstance(spec, MaskOff))
+    return tuple(spec for spec in scene.view.switches if spec.lifts)
 
 
 def _flip(mask: MaskKind, on: bool) -> None:

@@ -130,10 +130,10 @@ def _take_two(stack: Stack, chosen: Sequence[int]) -> None:
 
 
 def _now(scene: Scene, stack: Stack) -> PositionsChanged | None:
-    found = [s for s in scene.view.switches if isinstance(s, PositionsChanged) and s.stack == stack]
-    return found[0] if found else None
+    found = (spec for spec in PositionsChanged.among(scene.view.switches) if spec.stack == stack)
+    return next(found, None)
 
 
 def _put(stack: Stack, spec: PositionsChanged | None) -> None:
-    others = [s for s in visit().view.switches if not (isinstance(s, PositionsChanged) and s.stack == stack)]
+    others = [s for s in visit().view.switches if not PositionsChanged(stack, "remove").replaces(s)]
     choose(switches=merged([*others, spec] if spec else others))
