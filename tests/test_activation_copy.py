@@ -6,9 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_models import half_trained_model, random_model
 
-from transformer.activation_copy import COPYABLE, PER_HEAD, Copied, activations
 from transformer.decoding import greedy, teacher_forced_log_probs
-from transformer.interventions import HeadsOff, compile_interventions, parse_intervention
+from transformer.interventions import (
+    COPYABLE,
+    PER_HEAD,
+    Copied,
+    HeadsOff,
+    activations,
+    compile_interventions,
+    parse_intervention,
+)
 from transformer.taps import Recorder, Site, chain
 
 HERE, THERE = [5, 9, 4, 7, 11, 2], [8, 6, 10, 5, 2]

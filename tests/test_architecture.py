@@ -17,8 +17,8 @@ ROOMS = [
     "attention",
     "layers",
     "model",
-    """position_extension position_history step_decoder decoding beam sampling methods attention_edits position_edits
-       activation_copy interventions inspection checkpoint state""",
+    """position_extension position_history step_decoder decoding beam sampling methods
+       interventions inspection checkpoint state""",
     "evaluation team",
     "training_events training_step training analysis engines",
     """continuing run_archive foreign_zip run_labels sweeps run_status claims quota job_queue launch warm_worker

@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_models import half_trained_model, random_ids, random_model
 
-from transformer.attention_edits import BlockOff, CellOff, RowSet
 from transformer.decoding import greedy, teacher_forced_log_probs
 from transformer.interventions import (
+    BlockOff,
+    CellOff,
     HeadsOff,
     MaskOff,
-    check_source,
+    RowSet,
     compile_interventions,
     parse_intervention,
 )
@@ -204,8 +205,8 @@ def test_as_many_numbers_as_keys_are_needed():
     with pytest.raises(ValueError, match="the row has 6 keys, and 3 numbers are given: it needs one for each"):
         recorded(random_model(), [spec], random_ids(1, 6), random_ids(1, 5))
     with pytest.raises(ValueError, match="the row has 7 keys, and 3 numbers are given"):
-        check_source(spec, 7)
-    check_source(spec, 3)
+        spec.check_source(7)
+    spec.check_source(3)
 
 
 @pytest.mark.parametrize(
@@ -218,12 +219,12 @@ def test_as_many_numbers_as_keys_are_needed():
 )
 def test_a_position_past_the_sentence_is_said(spec, said):
     with pytest.raises(ValueError, match=said):
-        check_source(spec, 6)
+        spec.check_source(6)
 
 
 def test_steps_of_the_output_may_come_later():
     for spec in (CellOff("decoder", 0, "self", 9, 8), RowSet("decoder", 0, "cross", 0, 9, 5)):
-        check_source(spec, 6)
+        spec.check_source(6)
 
 
 def test_a_row_that_puts_weight_on_a_forbidden_cell_is_refused():

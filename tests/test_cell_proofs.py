@@ -7,11 +7,9 @@ import pytest
 import torch
 from random_models import half_trained_model, random_model
 
-from transformer.activation_copy import Copied
 from transformer.analysis.cell import look_into
 from transformer.analysis.cell_proofs import prove_cell
-from transformer.attention_edits import BlockOff, CellOff, RowSet
-from transformer.interventions import HeadsMean, HeadsOff, MaskOff, ResidualOff
+from transformer.interventions import BlockOff, CellOff, Copied, HeadsMean, HeadsOff, MaskOff, ResidualOff, RowSet
 from transformer.taps import Address, Site
 
 SOURCE = [5, 9, 4, 7, 11, 2]

@@ -5,9 +5,8 @@ import torch
 from random_models import random_model
 
 from transformer.analysis.inside import Part, look_inside
-from transformer.attention_edits import BlockOff, RowSet
 from transformer.decoding import Constraints, greedy
-from transformer.interventions import HeadsOff, MaskOff, PositionsChanged, compile_interventions
+from transformer.interventions import BlockOff, HeadsOff, MaskOff, PositionsChanged, RowSet, compile_interventions
 
 SOURCE = [5, 9, 14, 7, 2]
 TARGET = [6, 11, 4, 17, 9]

@@ -6,7 +6,6 @@ import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, matrix, open_page, texts
 
 from pages.common.cell_panel import equation
-from pages.common.switch_names import switch_label
 from pages.common.view import Picture, View, fit, merged, read
 from pages.common.wording import change, effect, moved, number, plain, pronoun_effect, smoothed, token
 from transformer.figures.theme import greys, sequential
@@ -66,7 +65,7 @@ def test_the_shown_head_is_switched_off_and_on_again():
     at = attention(layer="0", head="2")
     at = checked(at.toggle(key="switch-head").set_value(True).run())
     switch = HeadsOff("decoder", 0, "cross", (2,))
-    assert removable(at) == [plain(switch_label(switch))]
+    assert removable(at) == [plain(switch.label())]
     assert at.query_params["switch"] == str(switch)
     comparison = load(PRONOUNS).compare(CLASSIC, [switch])
     for sentence in effect(comparison):
@@ -193,7 +192,7 @@ def test_nonsense_in_a_link_is_answered_in_a_sentence_and_the_page_goes_on(param
 def test_switches_that_a_model_lacks_are_left_out_with_a_sentence():
     at = attention(switch=["off:decoder.1.cross:0", "off:decoder.0.cross:1"])
     at = checked(at.selectbox(key="choose-model").set_value(REVERSE).run())
-    assert removable(at) == [plain(switch_label(HeadsOff("decoder", 0, "cross", (1,))))]
+    assert removable(at) == [plain(HeadsOff("decoder", 0, "cross", (1,)).label())]
     assert plain("The switch “cross-attention · layer 1 · head 0 off” is left out: this model has no") in texts(at)
 
 

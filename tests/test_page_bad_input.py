@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from page_models import CLASSIC, PRONOUNS, checked, open_page, texts
 
 from pages.common.switch_check import with_usable_switches
-from pages.common.switch_names import switch_label
 from pages.common.view import PARAMETERS, View, fit, read
 from pages.common.wording import plain
 from transformer.interventions import compile_interventions, parse_intervention
@@ -83,7 +82,7 @@ def test_any_link_is_read_into_a_view_that_can_be_shown_and_sentences_for_the_re
     compile_interventions(view.switches, lab.model)
     again, complaints = read({k: v if isinstance(v, list) else [v] for k, v in view.parameters().items()})
     assert again.switches == view.switches and not complaints
-    assert all(switch_label(spec) for spec in view.switches)
+    assert all(spec.label() for spec in view.switches)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -6,7 +6,6 @@ from urllib.parse import parse_qs
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, save_untrained, texts
 
-from pages.common.switch_names import head_label
 from pages.common.view import read
 from pages.common.wording import change_of, plain
 from transformer.lab import load
@@ -80,7 +79,7 @@ def test_the_first_link_switches_off_a_head_that_is_seen_to_matter():
     (switch,) = read(parse_qs(query))[0].switches
     comparison = load("pronouns-en-fr").compare(CLASSIC, [switch])
     assert comparison.output_changed and len(switch.heads) == 1
-    assert head_label(switch) in label
+    assert switch.noun in label
 
 
 def test_an_example_is_taken_by_its_button():

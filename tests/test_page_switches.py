@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, matrix, open_page, texts
 
-from pages.common.switch_names import switch_label
 from pages.common.view import View, fit, merged, with_cell
 from pages.common.wording import plain
-from transformer.activation_copy import Copied
-from transformer.attention_edits import BlockOff, CellOff, RowSet
-from transformer.interventions import HeadsMean, HeadsOff, MaskOff, ResidualOff, parse_intervention
+from transformer.interventions import (
+    BlockOff,
+    CellOff,
+    Copied,
+    HeadsMean,
+    HeadsOff,
+    MaskOff,
+    ResidualOff,
+    RowSet,
+    parse_intervention,
+)
 from transformer.lab import load
 from transformer.taps import Site
 
@@ -63,7 +70,7 @@ def test_every_part_of_every_block_is_switched_by_its_pill_and_taken_back_by_its
     at = panel()
     at = checked(at.button_group(key=f"parts-{block}").set_value([part]).run())
     assert at.query_params["switch"] == switch
-    assert removable(at) == [plain(switch_label(part))]
+    assert removable(at) == [plain(part.label())]
     at = checked(at.button(key=f"remove-{switch}").click().run())
     assert "switch" not in at.query_params and at.button_group(key=f"parts-{block}").value == []
 
@@ -155,7 +162,7 @@ def test_an_activation_is_copied_from_a_sentence_that_the_visitor_types():
     switch = f"copy:encoder.0.self.heads.2:1>3:{OTHER}"
     assert at.query_params["switch"] == switch
     spec = Copied(Site("encoder", 0, "self", "heads"), 2, ((1, 3),), OTHER)
-    assert removable(at) == [plain(switch_label(spec))]
+    assert removable(at) == [plain(spec.label())]
     lab = load(PRONOUNS)
     assert lab.compare(CLASSIC, [spec]).kl_divergence.max() > 0
 

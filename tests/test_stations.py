@@ -7,14 +7,22 @@ import pytest
 import torch
 from random_models import random_ids, random_model
 
-from transformer.activation_copy import Copied
 from transformer.analysis.own_source import LONGEST, lines_of, snippets_of
 from transformer.analysis.stations import Station, missing_stations, n_layers, sites_of, stations
 from transformer.analysis.walkthrough import EXACT, open_station
 from transformer.analysis.whole_pass import record_pass
-from transformer.attention_edits import BlockOff, CellOff, RowSet
 from transformer.decoding import greedy
-from transformer.interventions import HeadsOff, MaskOff, PositionsChanged, ResidualOff, compile_interventions
+from transformer.interventions import (
+    BlockOff,
+    CellOff,
+    Copied,
+    HeadsOff,
+    MaskOff,
+    PositionsChanged,
+    ResidualOff,
+    RowSet,
+    compile_interventions,
+)
 from transformer.taps import Site
 
 KINDS = {

@@ -10,8 +10,7 @@ from random_models import random_model
 from transformer.analysis.draws import Draw
 from transformer.analysis.inside import look_inside
 from transformer.analysis.step_proofs import prove_contributions_of_parts, prove_depths, prove_kept
-from transformer.attention_edits import BlockOff, RowSet
-from transformer.interventions import HeadsOff, MaskOff
+from transformer.interventions import BlockOff, HeadsOff, MaskOff, RowSet
 
 SOURCE, TARGET = [5, 9, 14, 7, 2], [6, 11, 4, 17, 9]
 SWITCHES = [

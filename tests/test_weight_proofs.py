@@ -8,7 +8,6 @@ import pytest
 import torch
 from random_models import half_trained_model, random_model
 
-from transformer.activation_copy import Copied
 from transformer.analysis.figure_proofs import (
     mask_by_rule,
     one_pass_log_probs,
@@ -24,9 +23,8 @@ from transformer.analysis.figure_proofs import (
 from transformer.analysis.positions import likeness, sinusoids
 from transformer.analysis.proofs import agree
 from transformer.analysis.weight_proofs import prove_weights
-from transformer.attention_edits import CellOff, RowSet
 from transformer.decoding import Constraints, greedy, teacher_forced_log_probs
-from transformer.interventions import HeadsOff, MaskOff, compile_interventions
+from transformer.interventions import CellOff, Copied, HeadsOff, MaskOff, RowSet, compile_interventions
 from transformer.lab import _newest_rows, _of_pass
 from transformer.taps import Site
 

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from page_models import CLASSIC, PRONOUNS, open_page, texts
 
-from pages.common.switch_names import left_out, switch_label
+from pages.common.switch_names import left_out
 from pages.common.switch_reach import idle_notes
 from pages.common.wording import NEGLIGIBLE, change, effect, isolated, plain, smoothed, unseen, unseen_plainly
 from transformer.interventions import parse_intervention
@@ -80,10 +80,10 @@ def test_as_few_digits_as_do(before, after, said):
 @pytest.mark.parametrize("positions", ["all", "0>1"])
 def test_the_text_of_another_sentence_is_no_markup_where_a_label_is_escaped(positions):
     spec = parse_intervention(f"copy:encoder.0.ffn.output:{positions}:*a* <b>\u202e")
-    assert "of “*a* <b>" in switch_label(spec) and "\u202e" not in switch_label(spec)
-    assert ("all tokens of" in switch_label(spec)) == (positions == "all")
+    assert "of “*a* <b>" in spec.label() and "\u202e" not in spec.label()
+    assert ("all tokens of" in spec.label()) == (positions == "all")
     assert left_out(spec, ValueError("no.")).endswith("is left out: no.")
-    assert r"\*a\* \<b\>" in plain(switch_label(spec))
+    assert r"\*a\* \<b\>" in plain(spec.label())
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,7 @@ def test_the_page_keeps_the_chip_and_the_number_and_says_why_nothing_moved(switc
     at = open_page("attention", model=PRONOUNS, text=CLASSIC, switch=switch)
     (note,) = idle_notes(comparison.after, causal_mask=True)
     assert all(sentence in texts(at) for sentence in (plain(note), *effect(comparison)))
-    assert [b.label for b in at.button if b.key == f"remove-{switch}"] == [
-        plain(switch_label(parse_intervention(switch)))
-    ]
+    assert [b.label for b in at.button if b.key == f"remove-{switch}"] == [plain(parse_intervention(switch).label())]
 
 
 def test_label_smoothing_is_said_to_set_the_aim_of_training_not_the_probability_of_a_sure_token():

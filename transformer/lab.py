@@ -21,14 +21,7 @@ from transformer.config import DecodeConfig
 from transformer.data import encode_sources
 from transformer.decoding import Constraints, Step, greedy, log_probs_on_prefixes
 from transformer.inspection import KIND_SITES, Attention, AttentionKind, AttentionShift, Comparison, Inspection
-from transformer.interventions import (
-    Copied,
-    HeadsMean,
-    Intervention,
-    MaskOff,
-    check_source,
-    compile_interventions,
-)
+from transformer.interventions import Intervention, compile_interventions
 from transformer.methods import decode
 from transformer.model import Transformer
 from transformer.taps import Address, Recorder, Recording, Site, chain
@@ -176,6 +169,10 @@ class Lab:
         """The mean context of every head over validation pairs, read or measured once; ValueError as `head_means`."""
         return head_means(self.checkpoint)
 
+    def means_by_block(self) -> Mapping[str, Float[Tensor, "head d_head"]]:
+        """The same by block as in `decoder.0.cross`."""
+        return self.head_means.means
+
     def resolved(
         self, interventions: Iterable[Intervention], *, n_source: int | None = None
     ) -> tuple[Intervention, ...]:
@@ -186,18 +183,19 @@ class Lab:
         found = []
         for spec in dict.fromkeys(interventions):
             spec.sites(self.model)
-            if isinstance(spec, HeadsMean):
-                spec = spec.filled(self.head_means.means)
-            if isinstance(spec, Copied):
-                spec = spec.filled(self.model, self._encode([spec.text])[0][0].tolist())
+            spec = spec.resolve(self)
             if n_source is not None:
-                check_source(spec, n_source)
+                spec.check_source(n_source)
             found.append(spec)
         return tuple(found)
 
     def n_source_tokens(self, text: str) -> int:
         """How many tokens the encoder reads of a text, its end mark included; ValueError as `translate`."""
-        return self._encode([text])[0].size(1)
+        return len(self.source_ids(text))
+
+    def source_ids(self, text: str) -> list[int]:
+        """What the encoder reads of a text, its end mark included; ValueError as `translate`."""
+        return self._encode([text])[0][0].tolist()
 
     def without_switches(self, seen: Inspection) -> Float[ndarray, "step vocab"]:
         """What an inspection's output would have got without its switches: log-probabilities on the same prefixes."""
@@ -218,7 +216,7 @@ class Lab:
             key=key,
         )
 
-    def leak(self, texts: Sequence[str], off: Sequence[MaskOff]) -> Leak:
+    def leak(self, texts: Sequence[str], off: Sequence[Intervention]) -> Leak:
         """The texts as one batch, with all masks and without the given ones; ValueError as `translate`."""
         return replace(measure_leak(self.model, self._encode(texts)[0], off), texts=tuple(texts))
 

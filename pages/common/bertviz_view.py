@@ -12,7 +12,6 @@ from pages.common.picture_data import Source, all_heads
 from pages.common.picture_loading import get_vectors
 from pages.common.picture_rollout import CannotDraw
 from transformer.analysis.vectors import Vectors
-from transformer.attention_edits import CellOff, RowSet
 from transformer.figures.bertviz import Shown, View, head_view, model_view, neuron_view
 from transformer.lab import KIND_SITES
 
@@ -102,15 +101,21 @@ def what_differs(source: Source, vectors: Vectors) -> tuple[str, ...]:
     """Where what the neuron view draws under "Softmax", the weights of the pass, is not the softmax of the scores that
     it computes from q and k."""
     config, kind, attention = source.lab.model.config, source.view.kind, source.attention
-    specs = [s for s in source.inspection.interventions if isinstance(s, RowSet | CellOff)]
-    specs = [s for s in specs if (s.stack, s.block) == KIND_SITES[kind] and s.query < len(attention.queries)]
+    specs = [(s, s.address.layer) for s in source.inspection.interventions if s.address and s.address.layer is not None]
+    specs = [(s, layer) for s, layer in specs if s.acts_in(*KIND_SITES[kind])]
+    n_queries, n_keys = len(attention.queries), len(attention.keys)
     closed = [
-        f"{s.layer} · {s.query} · {s.key}"
-        for s in specs
-        if isinstance(s, CellOff) and s.key < (s.query + 1 if is_causal(source) else len(attention.keys))
+        f"{layer} · {query} · {key}"
+        for spec, layer in specs
+        for query, key in spec.forbidden
+        if query < n_queries and key < (query + 1 if is_causal(source) else n_keys)
     ]
-    rows = [s for s in specs if isinstance(s, RowSet)]
-    overwritten = [f"{s.layer} · {s.head} · {s.query}" for s in rows if _is_overwritten(source, vectors, s)]
+    overwritten = [
+        f"{layer} · {row.head} · {row.query}"
+        for spec, layer in specs
+        for row in spec.overwritten
+        if row.query < n_queries and _is_overwritten(source, vectors, layer, row.head, row.query)
+    ]
     said = {
         "This model does not divide q · k by √d: its own scores are √d times those drawn here.": (
             not config.scale_scores
@@ -126,13 +131,13 @@ def what_differs(source: Source, vectors: Vectors) -> tuple[str, ...]:
     return tuple(sentence for sentence, holds in said.items() if holds)
 
 
-def _is_overwritten(source: Source, vectors: Vectors, spec: RowSet) -> bool:
+def _is_overwritten(source: Source, vectors: Vectors, layer: int, head: int, query: int) -> bool:
     """Whether a row of weights is another than the softmax of its scores: one over a single key never is."""
-    q, k = vectors.q[spec.layer, spec.head, spec.query], vectors.k[spec.layer, spec.head]
-    allowed = source.attention.mask[spec.layer, spec.query]
+    q, k = vectors.q[layer, head, query], vectors.k[layer, head]
+    allowed = source.attention.mask[layer, query]
     if not allowed.any():
         return False
     scores = (k @ q)[allowed].astype(np.float64) / (np.sqrt(len(q)) if source.lab.model.config.scale_scores else 1)
     softmax = np.exp(scores - scores.max())
-    row = source.attention.weights[spec.layer, spec.head, spec.query][allowed]
+    row = source.attention.weights[layer, head, query][allowed]
     return bool(np.abs(softmax / softmax.sum() - row).max() > _ROUNDING)

@@ -14,10 +14,10 @@ from pages.common.state import choose, problems, visit
 from pages.common.switch_fields import numbered
 from pages.common.view import Click, merged
 from transformer.analysis.cell import Cell
-from transformer.attention_edits import AttentionEdit, CellOff, RowSet
 from transformer.figures.cell import products_figure, shares_figure
 from transformer.figures.labels import exact
 from transformer.figures.theme import KIND_NAMES
+from transformer.interventions import CellOff, Intervention, RowSet
 from transformer.lab import KIND_SITES
 
 _QUERY, _KEY = "choose-query", "choose-key"
@@ -149,18 +149,18 @@ def _change_it(scene: Scene, query: int, key: int) -> None:
     """What can be switched at this cell."""
     stack, block = KIND_SITES[scene.view.kind]
     where = (stack, scene.layer, block)
-    offered: dict[str, AttentionEdit] = {
-        "Forbid this cell": CellOff(*where, query, key),
-        "Spread this row evenly": RowSet(*where, scene.head, query, "uniform"),
-        "All of this row on this key": RowSet(*where, scene.head, query, key),
+    offered: dict[str, tuple[Intervention, str]] = {
+        "Forbid this cell": (CellOff(*where, query, key), "In all heads of this layer"),
+        "Spread this row evenly": (RowSet(*where, scene.head, query, "uniform"), "In this head alone"),
+        "All of this row on this key": (RowSet(*where, scene.head, query, key), "In this head alone"),
     }
     with st.container(horizontal=True, gap="small"):
-        for label, spec in offered.items():
+        for label, (spec, reach) in offered.items():
             st.button(
                 label,
                 key=f"edit-{label}",
                 disabled=spec in scene.view.switches,
-                help="In all heads of this layer" if isinstance(spec, CellOff) else "In this head alone",
+                help=reach,
                 on_click=lambda spec=spec: choose(switches=merged([*visit().view.switches, spec])),
             )
 

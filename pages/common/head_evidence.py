@@ -18,11 +18,9 @@ from pages.common.head_proofs import prove_correlations, prove_dots, prove_erase
 from pages.common.head_roles import chosen_head, open_link, opens, two_columns
 from pages.common.head_words import head_name
 from pages.common.pictures import is_dark
-from pages.common.switch_names import switch_label
 from pages.common.wording import number, plain, token
 from transformer.analysis.erasure import FEWEST, Agreement, Erasing, agreement, erasure, received
 from transformer.analysis.head_places import HeadAt, heads_of
-from transformer.attention_edits import RowSet
 from transformer.figures.head_bars import weight_against_effect
 from transformer.figures.heads import effect_map
 
@@ -176,11 +174,11 @@ def _rho(rho: float) -> str:
 
 def _kept(scene: Scene, how: Erasing) -> str:
     """Which rows look at an erased token all the same, as switches overwrite them behind the mask."""
-    rows = [s for s in scene.view.switches if isinstance(s, RowSet) and s.to != "uniform"]
-    rows = [s for s in rows if s.block == "cross" or (how == "hidden" and s.stack == "encoder")]
+    rows = [s for s in scene.view.switches if any(not row.is_even for row in s.overwritten)]
+    rows = [s for s in rows if s.acts_in("decoder", "cross") or (how == "hidden" and s.acts_in("encoder", "self"))]
     if not rows:
         return ""
-    named = ", ".join(switch_label(spec) for spec in rows)
+    named = ", ".join(spec.label() for spec in rows)
     return f" But a row that a switch overwrites keeps the weights it is given, an erased token's too: {plain(named)}."
 
 

@@ -22,7 +22,7 @@ from pages.common.view import merged
 from pages.common.wording import bare, number, plain, pronoun_step, token
 from transformer.analysis.head_places import HeadAt, Tell, heads_of
 from transformer.analysis.smallest_set import WIDTH, Found, Goal, Trial, n_trials, smallest_set
-from transformer.interventions import HeadsOff
+from transformer.interventions import heads_set_to
 
 N_OFFERED = 50
 """Tokens offered for what a token is to become, the most probable at that step first."""
@@ -81,9 +81,7 @@ def _plan(scene: Scene, chosen: Choices) -> _Plan | None:
         help = "Every set of up to so many heads is tried; larger ones are built head by head."
         box("exact", "Every set up to", range(1, LARGEST_EXACT + 1), chosen.exact, _heads, width=126, help=help)
         box("most", "At most", range(1, LARGEST + 1), chosen.most, _heads, width=104)
-    off = {
-        (s.stack, s.layer, s.block, head) for s in scene.view.switches if isinstance(s, HeadsOff) for head in s.heads
-    }
+    off = heads_set_to(scene.view.switches, ("zero",))
     heads = tuple(
         at
         for at in heads_of(scene.lab.model)

@@ -8,7 +8,7 @@ from pages.common import loading, wording
 from pages.common.controls import Scene, change_text
 from pages.common.view import merged
 from transformer.corpora import CORPORA
-from transformer.interventions import HeadsOff, MaskOff
+from transformer.interventions import HeadsOff, MaskOff, heads_set_to
 from transformer.lab import KIND_SITES, AttentionKind
 
 _CHANGES = (
@@ -108,10 +108,9 @@ def _which_heads(scene: Scene) -> None:
 def _link(scene: Scene, switches: tuple, label: str) -> None:
     kind: AttentionKind = "cross"
     head = layer = None
-    if isinstance(switches[0], HeadsOff):
-        first = switches[0]
-        kind = next(kind for kind, at in KIND_SITES.items() if at == (first.stack, first.block))
-        layer, head = first.layer, first.heads[0]
+    if off := sorted(heads_set_to(switches[:1], ("zero",))):
+        stack, layer, block, head = off[0]
+        kind = next(kind for kind, at in KIND_SITES.items() if at == (stack, block))
     elif MaskOff("causal") in switches:
         kind = "decoder_self"
     view = replace(scene.view.at_head(kind, layer, head), switches=switches)

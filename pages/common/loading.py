@@ -2,6 +2,7 @@
 training run writes later is seen."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import streamlit as st
@@ -15,7 +16,7 @@ from transformer.analysis.proofs import Proof, prove
 from transformer.analysis.search_tree import SearchTree, search_tree
 from transformer.config import LengthNorm
 from transformer.corpora import CorpusError, load_corpus
-from transformer.interventions import HeadsMean, Intervention, MaskOff, parse_intervention
+from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import AttentionKind, AttentionShift, Comparison, Inspection, Lab, load
 from transformer.pairs import Pair, words
 from transformer.pronouns.reading import read as read_pronoun_sentence
@@ -160,7 +161,7 @@ def get_cell(lab: Lab, seen: Inspection, kind: AttentionKind, layer: int, head: 
     return _cell(lab.name, _age(lab.checkpoint.folder), seen.text, switches, seen.forced, where)
 
 
-def get_leak(lab: Lab, texts: Sequence[str], off: Sequence[MaskOff]) -> Leak:
+def get_leak(lab: Lab, texts: Sequence[str], off: Sequence[Intervention]) -> Leak:
     """`lab.leak`, remembered; ValueError for a text that the model cannot read."""
     return _leak(lab.name, _age(lab.checkpoint.folder), tuple(texts), tuple(map(str, off)))
 
@@ -188,9 +189,8 @@ def _lab(name: str, age: int) -> Lab:
 @st.cache_data(max_entries=128, show_spinner=False)
 def _resolved(name: str, age: int, switches: tuple[str, ...]) -> tuple[Intervention, ...]:
     specs = [parse_intervention(switch) for switch in switches]
-    if not any(isinstance(spec, HeadsMean) for spec in specs):
-        return get_lab(name).resolved(specs)
-    with st.spinner("Taking each head's mean over the validation set"):
+    waiting = [spec.preparation for spec in specs if spec.preparation]
+    with st.spinner(waiting[0]) if waiting else nullcontext():
         return get_lab(name).resolved(specs)
 
 
@@ -242,7 +242,7 @@ def _road(name: str, age: int, text: str, switches: tuple[str, ...], forced: tup
 
 @st.cache_data(max_entries=32, show_spinner="Reading the batch with and without the masks")
 def _leak(name: str, age: int, texts: tuple[str, ...], off: tuple[str, ...]) -> Leak:
-    return get_lab(name).leak(texts, [spec for text in off if isinstance(spec := parse_intervention(text), MaskOff)])
+    return get_lab(name).leak(texts, list(map(parse_intervention, off)))
 
 
 @st.cache_data(max_entries=128, show_spinner=False)

@@ -6,14 +6,14 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from pages.common import fields, loading, switch_names, wording
+from pages.common import fields, loading, wording
 from pages.common.controls import Scene, choose_kind, say
 from pages.common.state import choose, visit
 from pages.common.view import merged
 from pages.shared.exhibit import exhibit
 from transformer.analysis.leaks import Forcing
 from transformer.figures.theme import KIND_NAMES
-from transformer.interventions import MaskKind, MaskOff
+from transformer.interventions import Intervention, MaskKind, MaskOff
 from transformer.views import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
 from transformer.views.masks import SHARES, EmptyRowData, LeakData, MasksData
 from transformer.views.subjects import Batch, Decoding
@@ -92,7 +92,7 @@ def choose_batch(scene: Scene, chosen: Beside) -> Batch | None:
 
 def switch_masks(scene: Scene) -> None:
     """A toggle for each mask; off is a switch like all others and travels to the other pages."""
-    off = {spec.mask for spec in _masks_off(scene)}
+    off = {mask for spec in _masks_off(scene) for mask in spec.lifts}
     never = set() if scene.lab.model.config.causal_mask else {"causal"}
     with st.container(horizontal=True, gap="medium"):
         for mask, label in _TOGGLES.items():
@@ -100,7 +100,7 @@ def switch_masks(scene: Scene) -> None:
                 st.toggle(label, key=f"mask-never-{mask}", disabled=True, help="This model was trained without it.")
             else:
                 fields.toggle(label, mask not in off, partial(_flip, mask), key=f"mask-on-{mask}")
-    others = [switch_names.switch_label(spec) for spec in scene.view.switches if not isinstance(spec, MaskOff)]
+    others = [spec.label() for spec in scene.view.switches if not spec.lifts]
     if others:
         st.caption(f"Masks alone count on this page. Left out here: {wording.plain('; '.join(others))}.")
 
@@ -283,9 +283,9 @@ row (largest: {wording.number(row.gradient)}), so that it teaches nothing and br
     )
 
 
-def _masks_off(scene: Scene) -> tuple[MaskOff, ...]:
+def _masks_off(scene: Scene) -> tuple[Intervention, ...]:
     """The masks that are switched off."""
-    return tuple(spec for spec in scene.view.switches if isinstance(spec, MaskOff))
+    return tuple(spec for spec in scene.view.switches if spec.lifts)
 
 
 def _flip(mask: MaskKind, on: bool) -> None:

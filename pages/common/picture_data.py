@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
-from pages.common.picture_rollout import TITLES, CannotDraw, rolled_out
+from pages.common.picture_rollout import TITLES, CannotDraw, layers_at_zero, rolled_out
 from pages.common.picture_sides import Side, groups, sides
 from pages.common.view import View
 from transformer.analysis.combine import (
@@ -25,7 +25,6 @@ from transformer.analysis.combine import (
     strongest_head,
 )
 from transformer.analysis.entropy import row_entropy
-from transformer.attention_edits import BlockOff
 from transformer.figures.attention import AXIS_TITLES
 from transformer.lab import KIND_SITES, Attention, Inspection, Lab
 
@@ -114,8 +113,7 @@ class Drawing:
 
 def blocks_off(view: View) -> frozenset[int]:
     """Layers in which the block of the chosen kind is off."""
-    where = KIND_SITES[view.kind]
-    return frozenset(s.layer for s in view.switches if isinstance(s, BlockOff) and (s.stack, s.block) == where)
+    return layers_at_zero(view.switches, view.kind, "output")
 
 
 def drawing(source: Source) -> Drawing:

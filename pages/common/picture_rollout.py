@@ -1,6 +1,6 @@
 """Rollout of a recorded decoding, with what its switches took away. No Streamlit here."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +9,8 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.analysis.rollout import arrives, cross_rollout, rollout, sees_later
-from transformer.attention_edits import BlockOff
-from transformer.interventions import Copied, HeadsMean, HeadsOff, Intervention, ResidualOff
+from transformer.interventions import Intervention
 from transformer.lab import KIND_SITES, AttentionKind, Inspection
-from transformer.taps import Site
 
 TITLES: dict[AttentionKind, tuple[str, str]] = {
     "encoder_self": ("position: source token", "input: source token"),
@@ -81,21 +79,29 @@ def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, resid
 def _switches_said(inspection: Inspection, through: Mapping[AttentionKind, int]) -> str:
     """What switches took away of so many layers of each kind, and what of them a rollout does not follow."""
     gone = [spec for kind, n in through.items() for spec, (layer, *_) in silenced(inspection, kind) if layer < n]
-    copied = [spec for spec in gone if isinstance(spec, Copied)]
-    said = " Heads that are off or at their mean count as zero." * (len(gone) > len(copied))
-    said += " What was copied from another sentence counts as zero: nothing of this one arrives by it." * bool(copied)
+    copied = [spec for spec in gone if _is_copy(spec)]
+    if len(gone) > len(copied):
+        said = " Heads that are off or at their mean count as zero."
+    else:
+        said = ""
+    if copied:
+        said += " What was copied from another sentence counts as zero: nothing of this one arrives by it."
     layers = {KIND_SITES[kind][0]: n for kind, n in through.items()}
-    others = [
-        spec.site for spec in inspection.interventions if isinstance(spec, Copied) and not _is_followed(spec.site)
-    ]
-    if any((site.layer or 0) < layers.get(site.stack, 0) for site in others):
+    others = [spec.address for spec in inspection.interventions if _is_copy(spec) and not _is_followed(spec)]
+    if any(at is not None and (at.layer or 0) < layers.get(at.stack, 0) for at in others):
         said += " What was copied in other places counts as this sentence's own."
     return said
 
 
-def _is_followed(site: Site) -> bool:
+def _is_copy(spec: Intervention) -> bool:
+    return spec.replaced is not None and spec.replaced.by == "copy"
+
+
+def _is_followed(spec: Intervention) -> bool:
     """Whether a rollout has what was copied there, or comes before it."""
-    return site.block == "final" or (site.block in ("self", "cross") and site.tensor in _ATTENTION)
+    assert spec.address is not None and spec.replaced is not None, "it is a copy"
+    block = spec.address.block
+    return block == "final" or (block in ("self", "cross") and spec.replaced.tensor in _ATTENTION)
 
 
 def _sums_said(sums: Float[ndarray, "query"]) -> str:
@@ -128,29 +134,33 @@ def silenced(inspection: Inspection, kind: AttentionKind) -> list[tuple[Interven
     n_queries, n_keys = inspection.attention(kind).weights.shape[2:]
     found: list[tuple[Intervention, tuple[Any, ...]]] = []
     for spec in inspection.interventions:
-        where = spec.site if isinstance(spec, Copied) else spec
-        if (getattr(where, "stack", None), getattr(where, "block", None)) != KIND_SITES[kind]:
+        replaced = spec.replaced
+        if replaced is None or replaced.tensor not in ("heads", "output", "v") or not spec.acts_in(*KIND_SITES[kind]):
             continue
-        match spec:
-            case HeadsOff() | HeadsMean():
-                found.append((spec, (spec.layer, list(spec.heads))))
-            case BlockOff():
-                found.append((spec, (spec.layer,)))
-            case Copied(site=Site(tensor="heads" | "output" | "v" as tensor)):
-                here = [here for _, here in spec.positions] or range(len(spec.rows if spec.rows is not None else ()))
-                onto = [position for position in here if position < (n_keys if tensor == "v" else n_queries)]
-                head = _ALL if spec.head is None else spec.head
-                at = (_ALL, onto) if tensor == "v" else (onto,)
-                found += [(spec, (spec.site.layer, head, *at))] * bool(onto)
+        assert spec.address is not None, "it acts in a block"
+        heads = [] if replaced.heads is None else [list(replaced.heads)]
+        if replaced.positions is None:
+            found.append((spec, (spec.address.layer, *heads)))
+            continue
+        of_values = replaced.tensor == "v"
+        onto = [position for position in replaced.positions if position < (n_keys if of_values else n_queries)]
+        at = (_ALL, onto) if of_values else (onto,)
+        if onto:
+            found += [(spec, (spec.address.layer, head, *at)) for head in replaced.heads or (_ALL,)]
     return found
 
 
 def residuals(inspection: Inspection, kind: AttentionKind, built_with: bool) -> list[bool]:
     """Of each layer, whether its block has a residual."""
-    stack, block = KIND_SITES[kind]
-    gone = {
-        spec.layer
-        for spec in inspection.interventions
-        if isinstance(spec, ResidualOff) and (spec.stack, spec.block) == (stack, block)
-    }
+    gone = layers_at_zero(inspection.interventions, kind, "residual")
     return [built_with and layer not in gone for layer in range(len(inspection.attention(kind).weights))]
+
+
+def layers_at_zero(switches: Iterable[Intervention], kind: AttentionKind, tensor: str) -> frozenset[int]:
+    """Layers in which switches set this whole tensor of a kind's blocks to zero."""
+    return frozenset(
+        spec.address.layer
+        for spec in switches
+        if spec.address is not None and spec.address.layer is not None and spec.acts_in(*KIND_SITES[kind])
+        if (found := spec.replaced) is not None and (found.tensor, found.by) == (tensor, "zero")
+    )

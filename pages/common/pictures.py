@@ -23,9 +23,8 @@ from pages.common.proofs import show_proofs
 from pages.common.scene import is_dark
 from pages.common.state import GRID, MATRIX
 from pages.common.view import Picture, View
-from transformer.attention_edits import CellOff
 from transformer.figures.theme import KIND_NAMES
-from transformer.interventions import Copied, HeadsMean
+from transformer.interventions import heads_set_to
 from transformer.lab import KIND_SITES, Attention, Inspection
 
 NORMS_SAID = "The length of what each cell adds to the block's output (Kobayashi et al., 2020)."
@@ -137,13 +136,9 @@ def heads_replaced(scene: Scene) -> frozenset[tuple[int, int]]:
 
 def heads_at_mean(scene: Scene) -> frozenset[tuple[int, int]]:
     """(layer, head) of every head of the chosen kind that a switch holds at its mean."""
-    stack, block = KIND_SITES[scene.view.kind]
-    return frozenset(
-        (spec.layer, head)
-        for spec in scene.view.switches
-        if isinstance(spec, HeadsMean) and (spec.stack, spec.block) == (stack, block)
-        for head in spec.heads
-    )
+    kind = KIND_SITES[scene.view.kind]
+    found = heads_set_to(scene.view.switches, ("mean",))
+    return frozenset((layer, head) for stack, layer, block, head in found if (stack, block) == kind)
 
 
 def _in_blocks_off(scene: Scene) -> frozenset[tuple[int, int]]:
@@ -206,10 +201,11 @@ def forbidden_cells(view: View, made: Drawing) -> np.ndarray | None:
     if made.targets is None or view.show not in ("weights", "norms") or view.words:
         return None
     stack, block = KIND_SITES[view.kind]
-    closed = [s for s in view.switches if isinstance(s, CellOff) and (s.stack, s.block) == (stack, block)]
     found = np.zeros(made.values.shape, dtype=bool)
-    for spec in closed:
-        found |= (made.targets[..., [0, 2, 3]] == (spec.layer, spec.query, spec.key)).all(axis=-1)
+    for spec in view.switches:
+        for query, key in spec.forbidden if spec.acts_in(stack, block) else ():
+            assert spec.address is not None, "it acts in a block"
+            found |= (made.targets[..., [0, 2, 3]] == (spec.address.layer, query, key)).all(axis=-1)
     return found
 
 
@@ -264,9 +260,9 @@ def _said_of_switches(source: Source, made: Drawing) -> tuple[str, ...]:
 
 def _copied_into(source: Source) -> bool:
     """Whether a switch puts another sentence's context or output in place of what these heads gathered."""
-    copied = [spec for spec, at in silenced(source.inspection, source.view.kind) if at[0] == source.layer]
-    copied = [spec for spec in copied if isinstance(spec, Copied) and spec.site.tensor in ("heads", "output")]
-    return any(spec.head is None or spec.head in source.heads for spec in copied)
+    replaced = [s.replaced for s, at in silenced(source.inspection, source.view.kind) if at[0] == source.layer]
+    copied = [r for r in replaced if r is not None and r.by == "copy" and r.tensor in ("heads", "output")]
+    return any(r.heads is None or not {*r.heads}.isdisjoint(source.heads) for r in copied)
 
 
 def _note(scene: Scene) -> str:

@@ -11,8 +11,7 @@ from pages.common.position_choices import Choices, segments
 from pages.common.position_frame import OTHER_KINDS, STACKS
 from pages.common.state import choose, visit
 from pages.common.view import merged
-from transformer.interventions import PositionsChanged
-from transformer.position_edits import PositionEdit
+from transformer.interventions import PositionEdit, PositionsChanged
 from transformer.taps import Stack
 
 _EDITS = {
@@ -131,10 +130,10 @@ def _take_two(stack: Stack, chosen: Sequence[int]) -> None:
 
 
 def _now(scene: Scene, stack: Stack) -> PositionsChanged | None:
-    found = [s for s in scene.view.switches if isinstance(s, PositionsChanged) and s.stack == stack]
-    return found[0] if found else None
+    found = (spec for spec in PositionsChanged.among(scene.view.switches) if spec.stack == stack)
+    return next(found, None)
 
 
 def _put(stack: Stack, spec: PositionsChanged | None) -> None:
-    others = [s for s in visit().view.switches if not (isinstance(s, PositionsChanged) and s.stack == stack)]
+    others = [s for s in visit().view.switches if not PositionsChanged(stack, "remove").replaces(s)]
     choose(switches=merged([*others, spec] if spec else others))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pages.common import loading, switch_names
 from pages.common.view import Problem, View, merged
-from transformer.interventions import Intervention, check_source, compile_interventions
+from transformer.interventions import Intervention, compile_interventions
 from transformer.lab import Lab
 
 
@@ -25,7 +25,7 @@ def usable(spec: Intervention, lab: Lab, text: str, others: Sequence[Interventio
     """The switch with all that it needs; ValueError where model, sentence or other switches rule it out."""
     compile_interventions([*others, spec], lab.model)
     n_tokens = lab.n_source_tokens(text)
-    check_source(spec, n_tokens)
+    spec.check_source(n_tokens)
     (complete,) = loading.get_resolved(lab, [spec])
-    check_source(complete, n_tokens)
+    complete.check_source(n_tokens)
     return complete

@@ -1,17 +1,18 @@
 """What the forms of the switch panel share: boxes that keep their choice, and the button that sets a switch."""
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import fields
 from typing import Any
 
 import streamlit as st
 
-from pages.common import switch_names
 from pages.common.scene import Scene, say, sentence
 from pages.common.state import choose, visit
 from pages.common.switch_check import usable
 from pages.common.view import merged
 from transformer.figures.labels import readable
 from transformer.interventions import Intervention, parse_intervention
+from transformer.interventions.names import BLOCK_NAMES
 from transformer.lab import KIND_SITES, AttentionKind
 from transformer.taps import Block, Stack
 
@@ -33,6 +34,34 @@ def offer(scene: Scene, spec: Intervention | None, label: str) -> None:
         disabled=spec is None or is_on,
         on_click=lambda: choose(switches=merged([*visit().view.switches, spec] if spec else visit().view.switches)),
     )
+
+
+def fields_form(kind: type[Intervention]) -> Callable[[Scene], None]:
+    """The form of an intervention in one block of attention, made from the fields of its class."""
+
+    def form(scene: Scene) -> None:
+        name = kind.title.lower()
+        attention, layer = pick_attention(scene, name)
+        stack, block = KIND_SITES[attention]
+        chosen: dict[str, Any] = {"stack": stack, "layer": layer, "block": block}
+        own = {field.name: field for field in fields(kind) if field.name not in chosen and field.init}  # type: ignore[arg-type]
+        if {"query", "key"} <= own.keys():
+            chosen["query"], chosen["key"] = pick_cell(scene, attention, name)
+        heads = range(scene.lab.model.config.n_heads)
+        if "head" in own:
+            chosen["head"] = pick(f"{name}-head", "Head", heads, scene.head)
+        if "heads" in own:
+            picked = st.pills("Heads", heads, selection_mode="multi", default=[scene.head], key=f"{name}-heads")
+            chosen["heads"] = tuple(sorted(picked))
+        for field in own.values():
+            if "slider" in field.metadata:
+                least, most, first, step = field.metadata["slider"]
+                label = field.name.capitalize()
+                chosen[field.name] = st.slider(label, least, most, first, step, key=f"{name}-{field.name}")
+        offer(scene, kind(**chosen), kind.action)
+        st.caption(kind.hint)
+
+    return form
 
 
 def parsed(text: str) -> Intervention | None:
@@ -82,7 +111,7 @@ def blocks(scene: Scene) -> list[tuple[Stack, int, Block]]:
 
 
 def attention_name(kind: AttentionKind, layer: int) -> str:
-    return f"{switch_names.BLOCK_NAMES[KIND_SITES[kind]].capitalize()} · layer {layer}"
+    return f"{BLOCK_NAMES[KIND_SITES[kind]].capitalize()} · layer {layer}"
 
 
 def numbered(tokens: Sequence[str]) -> Callable[[int | str], str]:

@@ -6,31 +6,34 @@ from typing import Any
 
 import streamlit as st
 
-from pages.common import loading, switch_names, wording
+from pages.common import loading, wording
 from pages.common.fields import pills
 from pages.common.scene import Scene, say, sentence
 from pages.common.state import choose, visit
-from pages.common.switch_fields import blocks, numbered, offer, parsed, pick, pick_attention, pick_cell
+from pages.common.switch_fields import blocks, numbered, offer, parsed, pick, pick_attention
 from pages.common.view import merged
-from transformer.attention_edits import BlockOff, CellOff, RowSet
 from transformer.figures.labels import readable
 from transformer.interventions import (
+    INTERVENTIONS,
+    BlockOff,
     HeadsMean,
     HeadsOff,
     Intervention,
     MaskKind,
     MaskOff,
+    OfHeads,
     ResidualOff,
+    RowSet,
 )
+from transformer.interventions.names import BLOCK_NAMES, TENSOR_NAMES
 from transformer.lab import KIND_SITES
 from transformer.taps import Block, Stack
 
 _MASKS: dict[MaskKind, str] = {"causal": "Causal", "padding": "Padding", "cross": "Padding, in cross-attention"}
-_TO: dict[type[HeadsOff | HeadsMean], str] = {HeadsOff: "zero", HeadsMean: "their mean"}
+_TO: dict[type[OfHeads], str] = {HeadsOff: "zero", HeadsMean: "their mean"}
 _COLOURS = {("encoder", "self"): "green", ("decoder", "self"): "violet", ("decoder", "cross"): "orange"}
 _AIMS = {"uniform": "Evenly", "key": "All on one key", "numbers": "Own numbers"}
 _ALL = "all"
-Part = HeadsOff | HeadsMean | BlockOff | ResidualOff
 
 
 def parts_form(scene: Scene) -> None:
@@ -42,7 +45,7 @@ def parts_form(scene: Scene) -> None:
     st.caption("*Block*: its output is zero, bias included. *Residual*: nothing goes around it.")
 
 
-def _heads_go_to(scene: Scene) -> type[HeadsOff | HeadsMean]:
+def _heads_go_to(scene: Scene) -> type[OfHeads]:
     """Whether the heads that are picked go to zero or to their mean, and where the means come from."""
     to = st.segmented_control(
         "Heads go to",
@@ -67,59 +70,45 @@ def _heads_go_to(scene: Scene) -> type[HeadsOff | HeadsMean]:
     return HeadsMean
 
 
-def _block_row(scene: Scene, stack: Stack, layer: int, block: Block, to: type[HeadsOff | HeadsMean]) -> None:
+def _block_row(scene: Scene, stack: Stack, layer: int, block: Block, to: type[OfHeads]) -> None:
     where = (stack, layer, block)
     config, now = scene.lab.model.config, scene.view.switches
     heads = [to(*where, (head,)) for head in range(config.n_heads)] if block != "ffn" else []
-    options: list[Part] = [*heads, BlockOff(*where), *[ResidualOff(*where)] * config.residual]
-    on = {
-        head: type(spec)
-        for spec in now
-        if isinstance(spec, HeadsOff | HeadsMean) and (spec.stack, spec.layer, spec.block) == where
-        for head in spec.heads
-    }
+    options: list[Intervention] = [*heads, BlockOff(*where)]
+    if config.residual:
+        options.append(ResidualOff(*where))
+    parts = [part for spec in now for part in spec.parts()]
+    on = {head: kind for kind in _TO for head in range(len(heads)) if kind(*where, (head,)) in parts}
+    names = {option: option.prefix for option in options}
+    for head, option in enumerate(heads):
+        other = on.get(head, to)
+        names[option] = str(head) if other is to else f"{head} · {other.to}"
     key = f"parts-{stack}-{layer}-{block}"
-    chosen = [
-        option for option in options if (on.get(option.heads[0]) is to if isinstance(option, to) else option in now)
-    ]
+    chosen = [option for option in options if option in parts]
 
-    def named(option: Part) -> str:
-        match option:
-            case BlockOff():
-                return "block"
-            case ResidualOff():
-                return "residual"
-            case HeadsOff() | HeadsMean():
-                head = option.heads[0]
-                other = on.get(head, to)
-                return str(head) if other is to else f"{head} · {'mean' if other is HeadsMean else 'zero'}"
-
-    def take(picked: Sequence[Part]) -> None:
-        def is_set_here(spec: Intervention) -> bool:
-            return isinstance(spec, to | BlockOff | ResidualOff) and (spec.stack, spec.layer, spec.block) == where
-
-        others = [spec for spec in visit().view.switches if not is_set_here(spec)]
+    def take(picked: Sequence[Intervention]) -> None:
+        others = [part for spec in visit().view.switches for part in spec.parts() if part not in options]
         choose(switches=merged([*others, *picked]))
 
     left, right = st.columns([2, 3], vertical_alignment="center", gap="small")
-    name = f"{switch_names.BLOCK_NAMES[stack, block].capitalize()} · layer {layer}"
+    name = f"{BLOCK_NAMES[stack, block].capitalize()} · layer {layer}"
     colour = _COLOURS.get((stack, block))
     left.markdown(f":{colour}[{name}]" if colour else name)
     with right:
-        pills(name, options, chosen, take, key=key, names=named)
+        pills(name, options, chosen, take, key=key, names=names.__getitem__)
 
 
 def masks_form(scene: Scene) -> None:
     """Each mask, lifted or not."""
 
     def take(picked: Sequence[MaskKind]) -> None:
-        others = [spec for spec in visit().view.switches if not isinstance(spec, MaskOff)]
+        others = [spec for spec in visit().view.switches if not spec.lifts]
         choose(switches=merged([*others, *map(MaskOff, picked)]))
 
     pills(
         "Masks off",
         [mask for mask in _MASKS if mask != "causal" or scene.lab.model.config.causal_mask],
-        [spec.mask for spec in scene.view.switches if isinstance(spec, MaskOff)],
+        [mask for spec in scene.view.switches for mask in spec.lifts],
         take,
         key="switch-masks",
         names=_MASKS.__getitem__,
@@ -129,15 +118,6 @@ def masks_form(scene: Scene) -> None:
         "Without the causal mask the decoder sees later tokens. A padding mask hides the empty places of a batch, of "
         "which a single sentence has none: the Masks page shows what leaks in a batch."
     )
-
-
-def cell_form(scene: Scene) -> None:
-    """One query that may not see one key."""
-    kind, layer = pick_attention(scene, "cell")
-    query, key = pick_cell(scene, kind, "cell")
-    stack, block = KIND_SITES[kind]
-    offer(scene, CellOff(stack, layer, block, query, key), "Forbid this cell")
-    st.caption("In all heads of the layer. A click on a cell of the matrix offers the same.")
 
 
 def row_form(scene: Scene) -> None:
@@ -222,7 +202,7 @@ def _pick_tensor(scene: Scene, block: Any) -> tuple[str, str]:
     left, right = st.columns(2)
     with left:
         offered = [tensor for tensor in tensors if tensor in there]
-        tensor = pick(f"copy-tensor-{name}", "What", offered, "output", switch_names.TENSOR_NAMES.__getitem__)
+        tensor = pick(f"copy-tensor-{name}", "What", offered, "output", TENSOR_NAMES.__getitem__)
     head = _ALL
     if tensor in per_head:
         with right:
@@ -235,16 +215,7 @@ def name_form(scene: Scene) -> None:
     typed = st.text_input("A switch by its name", key="switch-typed", placeholder="forbid:decoder.0.cross:3,5").strip()
     if typed:
         offer(scene, parsed(typed), "Switch it")
-    st.markdown(
-        """
-`off:decoder.0.cross:1,3` heads 1 and 3 to zero, `mean:decoder.0.cross:1,3` to their mean  
-`block:decoder.1.ffn` · `residual:off:decoder.1.ffn` · `mask:causal`  
-`forbid:decoder.0.cross:3,5` query 3 may not see key 5  
-`row:decoder.0.cross.2:3:uniform` head 2, row 3 evenly; `:5` all on key 5; `:1,0,2` own numbers  
-`copy:encoder.1.ffn.output:3>5:The cat slept.` its token 3 onto token 5 here; `all` for each onto its own  
-`positions:encoder:remove`
-"""
-    )
+    st.markdown("  \n".join(kind.usage for kind in INTERVENTIONS))
 
 
 def _last_ffn(scene: Scene) -> tuple[Stack, int, Block]:
@@ -255,4 +226,4 @@ def _place_name(block: Any) -> str:
     if block == "encoder":
         return "Encoder · word vectors"
     stack, layer, name = block
-    return f"{switch_names.BLOCK_NAMES[stack, name].capitalize()} · layer {layer}"
+    return f"{BLOCK_NAMES[stack, name].capitalize()} · layer {layer}"

@@ -4,16 +4,18 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from pages.common import switch_names, wording
+from pages.common import wording
 from pages.common.scene import Scene, say
 from pages.common.state import choose, problems, visit
-from pages.common.switch_forms import cell_form, copy_form, masks_form, name_form, parts_form, row_form
+from pages.common.switch_fields import fields_form
+from pages.common.switch_forms import copy_form, masks_form, name_form, parts_form, row_form
 from pages.common.switch_reach import idle_notes
+from transformer.interventions import INTERVENTIONS
 
 _SECTIONS: dict[str, Callable[[Scene], None]] = {
     "Parts": parts_form,
     "Masks": masks_form,
-    "Cell": cell_form,
+    **{kind.title: fields_form(kind) for kind in INTERVENTIONS if kind.title},
     "Row": row_form,
     "Copy": copy_form,
     "By name": name_form,
@@ -31,7 +33,7 @@ def switch_chips(scene: Scene) -> None:
     with st.container(horizontal=True, gap="small"):
         for spec in scene.view.switches:
             st.button(
-                wording.plain(switch_names.switch_label(spec)),
+                wording.plain(spec.label()),
                 key=f"remove-{spec}",
                 icon=":material/close:",
                 icon_position="right",

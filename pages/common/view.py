@@ -6,8 +6,7 @@ from typing import Literal, get_args
 
 from pages.common import switch_names
 from transformer.analysis.entropy import Unit
-from transformer.attention_edits import CellOff, RowSet
-from transformer.interventions import HeadsMean, HeadsOff, Intervention, PositionsChanged, parse_intervention
+from transformer.interventions import CellOff, HeadsOff, Intervention, heads_set_to, merged, parse_intervention
 from transformer.lab import KIND_SITES, AttentionKind, Lab
 
 Picture = Literal["matrix", "lines", "bertviz", "bertviz-model", "bertviz-neuron"]
@@ -117,10 +116,7 @@ class View:
     def heads_off(self, stack: str, layer: int, block: str) -> frozenset[int]:
         """The heads of one attention block that are off."""
         return frozenset(
-            head
-            for spec in self.switches
-            if isinstance(spec, HeadsOff) and (spec.stack, spec.layer, spec.block) == (stack, layer, block)
-            for head in spec.heads
+            head for *where, head in heads_set_to(self.switches, ("zero",)) if where == [stack, layer, block]
         )
 
 
@@ -217,49 +213,20 @@ def fit(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
     for spec in view.switches:
         try:
             spec.sites(lab.model)
-            _check_tokens(spec, view.text, lab)
             kept.append(spec)
         except ValueError as error:
             problems.append(Problem("switch", switch_names.left_out(spec, error)))
     return replace(view, layer=layer, head=head, over=over, switches=merged(kept)), tuple(problems)
 
 
-def merged(specs: Sequence[Intervention]) -> tuple[Intervention, ...]:
-    """The same switches, each once, with the heads of one block in one switch.
-
-    Of two switches for one head, one row or the positions of one stack the last one counts.
-    """
-    heads: dict[tuple[str, int, str], dict[int, type[HeadsOff | HeadsMean]]] = {}
-    others: list[Intervention] = []
-    for spec in specs:
-        if isinstance(spec, HeadsOff | HeadsMean):
-            block = heads.setdefault((spec.stack, spec.layer, spec.block), {})
-            block.update(dict.fromkeys(spec.heads, type(spec)))
-        elif spec not in others:
-            others = [other for other in others if not _replaces(spec, other)] + [spec]
-    grouped = (
-        kind(*where, chosen)  # type: ignore[arg-type]
-        for where, block in sorted(heads.items())
-        for kind in (HeadsOff, HeadsMean)
-        if (chosen := tuple(sorted(head for head, to in block.items() if to is kind)))
-    )
-    return (*grouped, *others)
-
-
-def _replaces(new: Intervention, old: Intervention) -> bool:
-    """Whether the new switch takes the place of the old one, both being about one thing."""
-    if isinstance(new, PositionsChanged) and isinstance(old, PositionsChanged):
-        return new.stack == old.stack
-    if isinstance(new, RowSet) and isinstance(old, RowSet):
-        place = (new.stack, new.layer, new.block, new.head, new.query)
-        return place == (old.stack, old.layer, old.block, old.head, old.query)
-    return False
-
-
 def with_heads(view: View, stack: str, layer: int, block: str, off: frozenset[int]) -> View:
     """The same view with exactly these heads of one block off."""
-    where = (stack, layer, block)
-    others = [s for s in view.switches if not (isinstance(s, HeadsOff) and (s.stack, s.layer, s.block) == where)]
+    others = [
+        part
+        for spec in view.switches
+        for part in spec.parts()
+        if not any(where == [stack, layer, block] for *where, _ in heads_set_to([part], ("zero",)))
+    ]
     if off:
         others.append(HeadsOff(stack, layer, block, tuple(sorted(off))))  # type: ignore[arg-type]
     return replace(view, switches=merged(others))
@@ -270,14 +237,6 @@ def with_cell(view: View, layer: int, query: int, key: int) -> View:
     stack, block = KIND_SITES[view.kind]
     spec = CellOff(stack, layer, block, query, key)
     return view.without(spec) if spec in view.switches else replace(view, switches=merged([*view.switches, spec]))
-
-
-def _check_tokens(spec: Intervention, text: str, lab: Lab) -> None:
-    """ValueError where a switch names tokens that the sentence lacks."""
-    if isinstance(spec, PositionsChanged) and spec.edit == "same" and spec.stack == "encoder":
-        last = len(lab.tokenizer.encode(text)) if text else -1  # after the words stands the end mark
-        if max(spec.tokens) > last:
-            raise ValueError(f"the sentence has tokens 0 to {last}" if text else "it needs a sentence beside it")
 
 
 def _number(text: str) -> int | None:

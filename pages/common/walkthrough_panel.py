@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 from numpy import ndarray
 
-from pages.common import fields, switch_names, wording
+from pages.common import fields, wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.walkthrough_map import walkthrough_map
 from pages.common.controls import Scene
@@ -23,6 +23,7 @@ from transformer.analysis.walkthrough import Opened, Shown, open_station
 from transformer.analysis.whole_pass import WholePass
 from transformer.figures.labels import hover_label
 from transformer.figures.walkthrough import Scale, Strip, strips_figure
+from transformer.interventions import Intervention
 from transformer.taps import Stack
 
 IN, OUT, ALL = "Comes in", "Comes out", "All tokens"
@@ -36,7 +37,7 @@ def show_map(scene: Scene, place: Place) -> None:
     """The architecture with the chosen station, and what switches act on."""
     model, switches = scene.lab.model, scene.inspection.interventions
     layers = unfolded(model, place.layer)
-    drawing = draw_map(model, place.station, place.layer, switches, switch_names.switch_label)
+    drawing = draw_map(model, place.station, place.layer, switches, Intervention.label)
     walkthrough_map(
         drawing.data(),
         order=[(str(station), layers[station.stack]) for station in place.order],
@@ -274,7 +275,7 @@ def _where(place: Place, *, masked: bool) -> str:
 def _tell_switches(opened: Opened) -> None:
     for switched in opened.switched:
         moved = wording.number(switched.moved)
-        label = wording.plain(switch_names.switch_label(switched.spec))
+        label = wording.plain(switched.spec.label())
         change_ = (
             f"numbers here moved by up to **{moved}**" if switched.moved else "no number here changed (measured: 0)"
         )
@@ -300,7 +301,7 @@ def _link(scene: Scene, place: Place) -> None:
 def _in_other_layers(scene: Scene, layers: dict[Stack, int]) -> list[str]:
     """Switches that act in layers which the map does not unfold."""
     return [
-        switch_names.switch_label(spec)
+        spec.label()
         for spec in scene.inspection.interventions
         if all(site.layer is not None and site.layer != layers[site.stack] for site in spec.sites(scene.lab.model))
     ]

@@ -6,16 +6,11 @@ from decimal import Decimal
 from difflib import SequenceMatcher
 from unicodedata import bidirectional
 
-from pages.common.switch_names import head_label
-from transformer.activation_copy import Copied
 from transformer.analysis.effects import OutputEffect
-from transformer.attention_edits import CellOff, RowSet
 from transformer.config import ModelConfig
 from transformer.figures.labels import readable
-from transformer.interventions import MaskOff
 from transformer.lab import Comparison, Inspection
 from transformer.pairs import Pair, words
-from transformer.position_edits import PositionsChanged
 from transformer.tokenizer import UNK, Tokenizer
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>$:])")
@@ -101,7 +96,7 @@ def most_needed(effect: OutputEffect, n_heads: int, written: str, instead: str |
     else:
         found = f"Then {token(instead)} is written in place of {token(written)}, whose probability goes {moves}."
     return (
-        f"Switch off one head and see: of all {n_heads}, each tried alone, {head_label(effect.switch)} changes this "
+        f"Switch off one head and see: of all {n_heads}, each tried alone, {effect.switch.noun} changes this "
         f"output most. {found}"
     )
 
@@ -204,48 +199,7 @@ def pronoun_effect(comparison: Comparison) -> tuple[str, ...]:
 
 def switch_notes(comparison: Comparison) -> tuple[str, ...]:
     """What has to be known of particular switches to read the result."""
-    notes = []
-    masks = {spec.mask for spec in comparison.after.interventions if isinstance(spec, MaskOff)}
-    if "causal" in masks:
-        notes.append(
-            "Without the causal mask every position sees later ones, so what was computed at earlier steps is out of "
-            "date at each new token. The key/value cache is therefore not used: each step passes the whole prefix "
-            "again. The decoder self-attention shown is the last of these passes."
-        )
-    edits = [spec for spec in comparison.after.interventions if isinstance(spec, CellOff | RowSet)]
-    if any(spec.needs_recomputation for spec in edits):
-        notes.append(
-            "A cached step of cross-attention does not show at which position its query stands, so each step passes "
-            "the whole prefix again, without the key/value cache. The decoder self-attention shown is the last pass."
-        )
-    copies = [spec for spec in comparison.after.interventions if isinstance(spec, Copied)]
-    if any(spec.needs_recomputation for spec in copies):
-        notes.append(
-            "A cached step does not show at which position it stands, so with something copied into the decoder each "
-            "step passes the whole prefix again, without the key/value cache."
-        )
-    if any(not spec.over_source for spec in copies):
-        notes.append(
-            "What is copied into the decoder is what it had at those steps of its own translation of the other "
-            "sentence; a step that this output never reaches receives nothing."
-        )
-    if masks & {"padding", "cross"}:
-        notes.append(
-            "A padding mask hides the empty places that make sentences of a batch equally long. One sentence alone has "
-            "none, so there is nothing for it to hide and nothing to change."
-        )
-    moved = [spec for spec in comparison.after.interventions if isinstance(spec, PositionsChanged)]
-    if any(spec.needs_recomputation for spec in moved):
-        notes.append(
-            "What is added to a decoder token depends on its place here, so each step passes the whole prefix again, "
-            "without the key/value cache. The decoder self-attention shown is the last of these passes."
-        )
-    if any(spec.edit == "shift" for spec in moved):
-        notes.append(
-            "Shifted sinusoids follow their formula to any position. A learned table ends: what would stand past its "
-            "end takes its last row."
-        )
-    return tuple(notes)
+    return tuple(dict.fromkeys(note for spec in comparison.after.interventions for note in spec.notes))
 
 
 def pronoun(inspection: Inspection, gold: Pair | None) -> str:

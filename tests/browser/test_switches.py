@@ -7,7 +7,6 @@ from app_server import Server
 from page_models import CLASSIC, PRONOUNS
 from playwright.sync_api import Browser, Page, expect
 
-from pages.common.switch_names import switch_label
 from pages.common.wording import effect
 from transformer.interventions import parse_intervention
 from transformer.lab import load
@@ -26,7 +25,7 @@ def same_runs(server: Server, monkeypatch):
 
 
 def chip(page: Page, switch: str):
-    return page.get_by_role("button", name=switch_label(parse_intervention(switch)).replace("\\", ""), exact=False)
+    return page.get_by_role("button", name=parse_intervention(switch).label().replace("\\", ""), exact=False)
 
 
 def measured(switches: list[str]) -> str:

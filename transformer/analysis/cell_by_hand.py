@@ -15,11 +15,9 @@ import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.activation_copy import Copied
 from transformer.attention import MultiHeadAttention
-from transformer.attention_edits import BlockOff, CellOff, RowSet
 from transformer.decoding import Constraints, Step, greedy
-from transformer.interventions import HeadsMean, HeadsOff, Intervention, MaskOff, compile_interventions
+from transformer.interventions import Intervention, OverwrittenRow, compile_interventions
 from transformer.model import Transformer
 from transformer.positions import alibi_slopes
 from transformer.taps import Address
@@ -63,7 +61,8 @@ class Row:
     @property
     def copied(self) -> tuple[str, ...]:
         """Which of q, k and v a switch puts something else in place of."""
-        return tuple(s.site.tensor for s in self.switches if isinstance(s, Copied) and s.site.tensor in ("q", "k", "v"))
+        replaced = (spec.replaced for spec in self.switches)
+        return tuple(found.tensor for found in replaced if found is not None and found.tensor in ("q", "k", "v"))
 
     def projected(self, head: int, key: int) -> Float[ndarray, "three_d_head"]:
         """q, k and v out of the block's inputs; those that are copied as they were recorded."""
@@ -83,7 +82,7 @@ class Row:
 
     def is_even(self, head: int) -> bool:
         """Whether a switch makes all scores of this head's row equal."""
-        return any(spec.to == "uniform" for spec in self._rows_set(head))
+        return any(row.is_even for row in self._rows_set(head))
 
     def scores(self, head: int) -> Float[ndarray, "key"]:
         if self.is_even(head):
@@ -99,7 +98,7 @@ class Row:
         ours = (self.address.stack, self.address.block)
         padding = ("cross" if ours == ("decoder", "cross") else "padding") not in self.masks_off
         causal = ours == ("decoder", "self") and self.model.config.causal_mask and "causal" not in self.masks_off
-        closed = {s.key for s in self.switches if isinstance(s, CellOff) and s.query == self.query}
+        closed = {key for spec in self.switches for query, key in spec.forbidden if query == self.query}
         pad = self.model.config.pad_id
         return np.array(
             [
@@ -110,7 +109,7 @@ class Row:
 
     def asked(self, head: int) -> Float[ndarray, "key"] | None:
         """The row that a switch overwrites this head's weights with."""
-        rows = [s.weights for s in self._rows_set(head) if s.to != "uniform" and len(s.weights) <= len(self.keys)]
+        rows = [r.weights for r in self._rows_set(head) if not r.is_even and len(r.weights) <= len(self.keys)]
         return np.pad(rows[-1], (0, len(self.keys) - len(rows[-1]))) if rows else None
 
     def softmax(self, head: int) -> Float[ndarray, "key"]:
@@ -149,13 +148,13 @@ class Row:
     @property
     def new_output(self) -> Float[ndarray, "d_model"] | None:
         """What a switch put in place of the whole output."""
-        if any(isinstance(spec, BlockOff) for spec in self.switches):
+        outputs = [r for spec in self.switches if (r := spec.replaced) is not None and r.tensor == "output"]
+        if any(replaced.by == "zero" for replaced in outputs):
             return np.zeros_like(self.output)
         found = None
-        for spec in self.switches:
-            if isinstance(spec, Copied) and spec.site.tensor == "output" and spec.rows is not None:
-                pairs = spec.positions or [(i, i) for i in range(len(spec.rows))]
-                found = next((_numbers(spec.rows[there]) for there, here in pairs if here == self.query), found)
+        for replaced in outputs:
+            if replaced.rows is not None and replaced.positions is not None and self.query in replaced.positions:
+                found = _numbers(replaced.rows[replaced.positions.index(self.query)])
         own = np.concatenate(self._parts, axis=1) @ self.heads.ravel() + self._bias
         is_own = found is not None and np.abs(found - own).max() <= 1e-4 * (1 + np.abs(own).max())
         return None if is_own else found
@@ -174,8 +173,9 @@ class Row:
         """The columns of W_O of each head."""
         return np.split(_numbers(_block(self.model, self.address).output.weight), len(self.heads), axis=1)
 
-    def _rows_set(self, head: int) -> list[RowSet]:
-        return [s for s in self.switches if isinstance(s, RowSet) and (s.head, s.query) == (head, self.query)]
+    def _rows_set(self, head: int) -> list[OverwrittenRow]:
+        rows = (row for spec in self.switches for row in spec.overwritten)
+        return [row for row in rows if (row.head, row.query) == (head, self.query)]
 
 
 def record_row(
@@ -212,8 +212,8 @@ def record_row(
         model=model,
         address=address,
         query=query,
-        switches=[s for s in switches if _acts_in(s, address)],
-        masks_off=frozenset(s.mask for s in switches if isinstance(s, MaskOff)),
+        switches=[spec for spec in switches if spec.address == address],
+        masks_off=frozenset(mask for spec in switches for mask in spec.lifts),
         keys=keys,
         asked_by=at(read)[row],
         read=memory,
@@ -226,20 +226,12 @@ def record_row(
     )
 
 
-def _acts_in(spec: Intervention, address: Address) -> bool:
-    where = spec.site if isinstance(spec, Copied) else spec
-    return isinstance(spec, HeadsOff | HeadsMean | BlockOff | CellOff | RowSet | Copied) and (
-        (where.stack, where.layer, where.block) == (address.stack, address.layer, address.block)  # type: ignore[union-attr]
-    )
-
-
 def _replaces(spec: Intervention, head: int, query: int) -> bool:
     """Whether a switch in this block puts something else in place of this head's context."""
-    if isinstance(spec, HeadsOff | HeadsMean):
-        return head in spec.heads
-    if not isinstance(spec, Copied) or spec.site.tensor != "heads" or spec.head not in (None, head):
+    found = spec.replaced
+    if found is None or found.tensor != "heads" or not (found.heads is None or head in found.heads):
         return False
-    return not spec.positions or any(here == query for _, here in spec.positions)
+    return found.positions is None or query in found.positions
 
 
 def _block(model: Transformer, address: Address) -> MultiHeadAttention:

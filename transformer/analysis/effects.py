@@ -14,7 +14,7 @@ from torch import Tensor
 
 from transformer.analysis.head_places import HeadAt, heads_of
 from transformer.analysis.trials import Means, forced_under, in_batches
-from transformer.interventions import HeadsMean, HeadsOff, Intervention, compile_interventions
+from transformer.interventions import HeadsOff, Intervention, compile_interventions, heads_set_to
 from transformer.model import Transformer
 
 
@@ -83,8 +83,7 @@ def output_effects(
     With `switches`, of the output that was written under them, heads that are off already left out. With `means` a
     head is set to these instead of zero, and heads that a switch has set to their mean are left out too.
     """
-    gone = HeadsOff if means is None else HeadsOff | HeadsMean
-    off = {(s.stack, s.layer, s.block, head) for s in switches if isinstance(s, gone) for head in s.heads}
+    off = heads_set_to(switches, ("zero",) if means is None else ("zero", "mean"))
     heads = [at for at in heads_of(model) if (at.stack, at.layer, at.block, at.head) not in off]
     each = _without_each(model, source, target, heads, switches, means)
     base, written = next(each), torch.tensor(target)

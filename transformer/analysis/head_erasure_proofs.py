@@ -12,7 +12,7 @@ from numpy import ndarray
 from transformer.analysis.erasure import FEWEST, Agreement, Erasing
 from transformer.analysis.head_removal_proofs import forced
 from transformer.analysis.proofs import Proof, agree
-from transformer.interventions import Intervention, MaskOff
+from transformer.interventions import Intervention
 from transformer.model import Transformer
 from transformer.taps import Site, Tap
 
@@ -86,7 +86,7 @@ def _without(
     key: int,
 ) -> Float[ndarray, "step vocab"]:
     """The output read with one source token hidden: as padding where it is hidden from everything."""
-    lifted = any(isinstance(spec, MaskOff) and spec.mask != "causal" for spec in switches)
+    lifted = any(spec.lifts - {"causal"} for spec in switches)
     if how == "cross" or lifted:
         return forced(precise, source, target, switches, also=_hider(how, key))
     real = torch.arange(len(source))[None] != key

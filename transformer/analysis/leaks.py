@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transformer.attention import explicit_attention
 from transformer.decoding import greedy, teacher_forced_log_probs
-from transformer.interventions import MaskOff, compile_interventions
+from transformer.interventions import Intervention, MaskOff, compile_interventions
 from transformer.masks import causal_mask
 from transformer.model import Transformer
 from transformer.taps import Recorder, Recording, Site, chain
@@ -91,7 +91,7 @@ class EmptyRow:
 
 
 @torch.no_grad()
-def measure_leak(model: Transformer, source: Sources, off: Sequence[MaskOff]) -> Leak:
+def measure_leak(model: Transformer, source: Sources, off: Sequence[Intervention]) -> Leak:
     """The batch with all masks and without the given ones.
 
     Without them a free-running output is cut off four tokens past twice its sentence's length with all masks.
@@ -158,7 +158,7 @@ def causal_part(n: int) -> Bool[ndarray, "query key"]:
 
 
 def _decode(
-    model: Transformer, source: Sources, off: Sequence[MaskOff], limits: Sequence[int]
+    model: Transformer, source: Sources, off: Sequence[Intervention], limits: Sequence[int]
 ) -> tuple[tuple[int, ...], ...]:
     steps = [s.tokens for s in greedy(model, source, max_length=max(limits), tap=compile_interventions(off, model))]
     rows = torch.stack(steps, dim=1).tolist()
@@ -171,7 +171,7 @@ def _read(
     source: Sources,
     inputs: Targets,
     target: Targets,
-    off: Sequence[MaskOff],
+    off: Sequence[Intervention],
     outputs: tuple[tuple[int, ...], ...],
 ) -> Reading:
     recorder = Recorder(lambda site: site.tensor in ("weights", "mask"))

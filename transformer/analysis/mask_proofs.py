@@ -12,14 +12,14 @@ from transformer.analysis.leaks import EmptyRow, Forcing, Leak, Reading, Sources
 from transformer.analysis.proofs import Proof, agree
 from transformer.attention import explicit_attention
 from transformer.decoding import greedy, log_probs_on_prefixes
-from transformer.interventions import MaskOff, compile_interventions
+from transformer.interventions import Intervention, MaskOff, compile_interventions
 from transformer.model import Transformer
 from transformer.taps import Recorder, Tap, chain
 
 _ROUNDING = 1e-4
 
 
-def prove_reading(model: Transformer, leak: Leak, reading: Reading, off: Sequence[MaskOff]) -> Iterator[Proof]:
+def prove_reading(model: Transformer, leak: Leak, reading: Reading, off: Sequence[Intervention]) -> Iterator[Proof]:
     """That outputs, loss and attention without these masks are what passes in double precision give, cell by cell."""
     precise, recorder, pad = (
         deepcopy(model).double(),
@@ -64,7 +64,7 @@ def prove_reading(model: Transformer, leak: Leak, reading: Reading, off: Sequenc
 
 @torch.no_grad()
 def _most_missed(
-    precise: Transformer, source: Sources, outputs: Sequence[Sequence[int]], off: Sequence[MaskOff]
+    precise: Transformer, source: Sources, outputs: Sequence[Sequence[int]], off: Sequence[Intervention]
 ) -> float:
     """Of the outputs of a batch, each token given those before it: see `most_missed`."""
     pad, tap = precise.config.pad_id, compile_interventions(off, precise)

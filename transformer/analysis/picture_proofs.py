@@ -12,12 +12,10 @@ import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.activation_copy import Copied
 from transformer.analysis.proofs import Proof, agree
 from transformer.attention import MultiHeadAttention
-from transformer.attention_edits import BlockOff
 from transformer.decoding import greedy
-from transformer.interventions import HeadsMean, HeadsOff, Intervention, compile_interventions
+from transformer.interventions import Intervention, compile_interventions
 from transformer.model import Transformer
 from transformer.taps import Address, Recording
 
@@ -101,17 +99,12 @@ def _row_of_vectors(
 
 def _replaced(spec: Intervention, address: Address, n_heads: int) -> tuple[frozenset[int], bool]:
     """The heads of this block whose context a switch may replace, and whether it may replace the block's output."""
-    where = spec.site if isinstance(spec, Copied) else spec
-    if not isinstance(spec, HeadsOff | HeadsMean | BlockOff | Copied):
+    found = spec.replaced
+    if found is None or spec.address != address:
         return frozenset(), False
-    if (where.stack, where.layer, where.block) != (address.stack, address.layer, address.block):  # type: ignore[union-attr]
-        return frozenset(), False
-    match spec:
-        case HeadsOff() | HeadsMean():
-            return frozenset(spec.heads), False
-        case Copied(site=site, head=head) if site.tensor == "heads":
-            return frozenset(range(n_heads) if head is None else (head,)), False
-    return frozenset(), isinstance(spec, BlockOff) or spec.site.tensor == "output"
+    if found.tensor == "heads":
+        return frozenset(range(n_heads) if found.heads is None else found.heads), False
+    return frozenset(), found.tensor == "output"
 
 
 def prove_rollout(shown: Float[ndarray, "query key"], again: Float[ndarray, "query key"], layers: str) -> Proof:

@@ -12,9 +12,8 @@ from numpy import ndarray
 
 from transformer.analysis.proofs import Proof, agree, masked_weights_are_zero, rows_sum_to_one
 from transformer.attention import MultiHeadAttention
-from transformer.attention_edits import RowSet
 from transformer.decoding import Constraints, Step, greedy
-from transformer.interventions import Intervention, compile_interventions
+from transformer.interventions import Intervention, OverwrittenRow, compile_interventions
 from transformer.model import Transformer
 from transformer.positions import AlibiPositions
 from transformer.taps import Block, Site, Stack
@@ -37,7 +36,7 @@ def prove_weights(
     """That these are the weights of every layer and head of one kind of attention in the decoding of this source."""
     again = recomputed_weights(model, source, switches, forced, stack=stack, block=block)
     formula = "softmax(q·k / √d)" if model.config.scale_scores else "softmax(q·k)"
-    overwritten = sum(isinstance(s, RowSet) and (s.stack, s.block) == (stack, block) for s in switches)
+    overwritten = sum(len(spec.overwritten) for spec in switches if spec.acts_in(stack, block))
     rows = f"; rows that a switch overwrote ({overwritten}) against what was asked" * (overwritten > 0)
     return (
         agree(
@@ -83,8 +82,11 @@ def recomputed_weights(
     found = [_of_layer(model, steps, Site(stack, layer, block, ""), whole=whole) for layer in range(n_layers)]
     weights, allowed = (np.stack(arrays) for arrays in zip(*found, strict=True))
     for spec in switches:
-        if isinstance(spec, RowSet) and (spec.stack, spec.block) == (stack, block) and spec.query < weights.shape[2]:
-            _overwrite(weights[spec.layer, spec.head, spec.query], allowed[spec.layer, spec.query], spec)
+        for row in spec.overwritten if spec.acts_in(stack, block) else ():
+            assert spec.address is not None and spec.address.layer is not None, "it acts in a block"
+            if row.query < weights.shape[2]:
+                at = spec.address.layer
+                _overwrite(weights[at, row.head, row.query], allowed[at, row.query], row)
     return weights
 
 
@@ -124,10 +126,10 @@ def _softmax(scores: ndarray, allowed: ndarray) -> ndarray:
     return np.divide(powers, total, out=np.zeros_like(powers), where=total > 0)
 
 
-def _overwrite(row: ndarray, allowed: ndarray, spec: RowSet) -> None:
+def _overwrite(row: ndarray, allowed: ndarray, asked: OverwrittenRow) -> None:
     """Puts into a row what the switch asked for."""
-    if spec.to == "uniform":
+    if asked.is_even:
         row[:] = allowed / max(int(allowed.sum()), 1)
-    elif len(spec.weights) <= len(row):
+    elif len(asked.weights) <= len(row):
         row[:] = 0.0
-        row[: len(spec.weights)] = spec.weights
+        row[: len(asked.weights)] = asked.weights

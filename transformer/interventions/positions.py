@@ -1,13 +1,14 @@
-"""Switches on the positions that a stack adds to its embeddings: frozen, printable specs like those of
-interventions.py.
-"""
+"""Positions that a stack adds to its embeddings, changed."""
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from transformer.interventions.protocol import Applied, Intervention, are_whole_numbers
 from transformer.model import Transformer
 from transformer.positions import LearnedPositions, sinusoidal_table
 from transformer.taps import Site, Stack
@@ -17,7 +18,7 @@ LARGEST_SCALE = 100
 
 
 @dataclass(frozen=True)
-class PositionsChanged:
+class PositionsChanged(Intervention):
     """Changes what is added to the embeddings of one stack to say where each token stands.
 
     Prints `positions:encoder:remove`, `positions:encoder:shuffle:7` (a seed), `positions:encoder:shift:3`,
@@ -31,10 +32,35 @@ class PositionsChanged:
     tokens: tuple[int, ...] = ()
     """Of same: the two tokens that are to stand where the first of them stands."""
 
+    prefix = "positions"
+    usage = "`positions:encoder:remove`; `:shuffle:7` (a seed), `:shift:3`, `:scale:0.5`, `:same:2,5` (in one place)"
+
+    @classmethod
+    def parse(cls, text: str) -> "PositionsChanged | None":
+        match text.split(":"):
+            case [_, ("encoder" | "decoder") as stack, "remove"]:
+                return cls(stack, "remove")
+            case [_, ("encoder" | "decoder") as stack, "same", tokens] if are_whole_numbers(tokens):
+                return cls(stack, "same", tokens=tuple(sorted({int(n) for n in tokens.split(",")})))
+            case [_, ("encoder" | "decoder") as stack, ("shuffle" | "shift") as edit, n] if are_whole_numbers(n):
+                return None if "," in n else cls(stack, edit, int(n))
+            case [_, ("encoder" | "decoder") as stack, "scale", factor]:
+                try:
+                    value = float(factor)
+                except ValueError:
+                    return None
+                return cls(stack, "scale", value) if math.isfinite(value) else None
+        return None
+
+    @classmethod
+    def among(cls, specs: Iterable[Intervention]) -> "list[PositionsChanged]":
+        """Those of these that change positions, for a form that shows how."""
+        return [spec for spec in specs if isinstance(spec, cls)]
+
     def __str__(self) -> str:
         value = str(int(self.value)) if self.value == int(self.value) else repr(self.value)
         value = ",".join(map(str, self.tokens)) if self.edit == "same" else value
-        return f"positions:{self.stack}:{self.edit}" + f":{value}" * (self.edit != "remove")
+        return f"positions:{self.stack}:{self.edit}" + ("" if self.edit == "remove" else f":{value}")
 
     @property
     def needs_recomputation(self) -> bool:
@@ -60,12 +86,23 @@ class PositionsChanged:
                 raise ValueError(f"{self} must name two different tokens from 0 to {rows - 1}")
         return (site,)
 
-    def bound(self, model: Transformer) -> "_PositionsOf":
+    def bound(self, model: Transformer) -> Applied:
         """The spec with what it needs of the model: the table, whose rows a shift looks up."""
         positions = getattr(model, self.stack).embedding.positions
         return _PositionsOf(self, positions.table.detach(), isinstance(positions, LearnedPositions))
 
-    def apply(self, site: Site, rows: Tensor) -> Tensor:
+    def check_source(self, n_tokens: int) -> None:
+        if self.edit == "same" and self.stack == "encoder" and max(self.tokens) >= n_tokens:
+            raise ValueError(f"the sentence has tokens 0 to {n_tokens - 1}")
+
+    def check_with(self, others: Sequence[Intervention]) -> None:
+        if any(self.replaces(other) for other in others):
+            raise ValueError(f"{self} changes positions of the {self.stack} that another switch changes already")
+
+    def replaces(self, other: Intervention) -> bool:
+        return isinstance(other, PositionsChanged) and other.stack == self.stack
+
+    def apply(self, site: Site, rows: Tensor, /) -> Tensor:
         """The rows [batch length d_model], from position 0 on, changed; a shift needs `bound` first."""
         match self.edit:
             case "remove":
@@ -78,6 +115,43 @@ class PositionsChanged:
                 return self._same(rows)
             case "shift":
                 raise AssertionError("a shift is applied through `bound`")
+
+    @property
+    def steps(self) -> frozenset[int]:
+        return frozenset(self.tokens if self.stack == "decoder" and self.edit == "same" else ())
+
+    def label(self) -> str:
+        return f"{self.stack} positions · {self._edit_in_words}"
+
+    @property
+    def _edit_in_words(self) -> str:
+        match self.edit:
+            case "remove":
+                return "removed"
+            case "shuffle":
+                return f"shuffled, order {self.value:g}"
+            case "shift":
+                return f"shifted by {self.value:g}"
+            case "scale":
+                return f"times {self.value:g}"
+            case "same":
+                first, *others = self.tokens
+                return f"token {', '.join(map(str, others)) or first} stands where token {first} does"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        found = []
+        if self.needs_recomputation:
+            found.append(
+                "What is added to a decoder token depends on its place here, so each step passes the whole prefix "
+                "again, without the key/value cache. The decoder self-attention shown is the last of these passes."
+            )
+        if self.edit == "shift":
+            found.append(
+                "Shifted sinusoids follow their formula to any position. A learned table ends: what would stand past "
+                "its end takes its last row."
+            )
+        return tuple(found)
 
     def _same(self, rows: Tensor) -> Tensor:
         first, second = sorted(self.tokens)

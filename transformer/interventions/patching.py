@@ -1,5 +1,4 @@
-"""An activation copied from the pass of another sentence (activation patching): a frozen, printable spec like those of
-interventions.py.
+"""An activation copied from the pass of another sentence (activation patching).
 
 The other sentence goes through the same model without any switch, decoded greedily where the site is in the decoder.
 """
@@ -12,8 +11,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from transformer.decoding import greedy
+from transformer.figures.labels import readable
+from transformer.interventions.names import plural, site_name
+from transformer.interventions.protocol import Intervention, Replaced, Resources, is_number
 from transformer.model import Transformer
-from transformer.taps import Recorder, Recording, Site
+from transformer.taps import Address, Recorder, Recording, Site
 
 PER_HEAD = ("q", "k", "v", "heads")
 """Tensors [batch head position d_head]; one head of them can be copied alone."""
@@ -24,7 +26,7 @@ LONGEST_TEXT = 1_000
 
 
 @dataclass(frozen=True)
-class Copied:
+class Copied(Intervention):
     """Puts what another sentence had at a site in the place of what this one has, position by position.
 
     Prints `copy:encoder.1.ffn.output:3>5:The cat slept.` (its position 3 onto position 5 here), `3>5,4>6` for several
@@ -39,7 +41,25 @@ class Copied:
     text: str
     """The other sentence."""
     rows: Float[Tensor, "position ..."] | None = field(default=None, compare=False, repr=False)
-    """What the other sentence's pass had at the site; `filled` puts it in."""
+    """What the other sentence's pass had at the site; `resolve` puts it in."""
+
+    prefix = "copy"
+    usage = "`copy:encoder.1.ffn.output:3>5:The cat slept.` its token 3 onto token 5 here; `all` for each onto its own"
+    order = 0
+
+    @classmethod
+    def parse(cls, text: str) -> "Copied | None":
+        match text.split(":", 3):
+            case [_, address, place, other] if len(other) <= LONGEST_TEXT:
+                stem, _, last = address.rpartition(".")
+                head = int(last) if is_number(last) else None
+                try:
+                    site = Site.parse(address if head is None else stem)
+                except ValueError:
+                    return None
+                positions = _pairs(place)
+                return None if positions is None else cls(site, head, positions, other)
+        return None
 
     def __str__(self) -> str:
         head = "" if self.head is None else f".{self.head}"
@@ -94,6 +114,9 @@ class Copied:
                 "to copy all, both need as many; copy single positions instead"
             )
 
+    def resolve(self, resources: Resources) -> "Copied":
+        return self.filled(resources.model, resources.source_ids(self.text))
+
     def filled(self, model: Transformer, source: Sequence[int]) -> "Copied":
         """The spec with what these ids of the other sentence had at the site; ValueError where it is too short."""
         rows = activations(model, source, self.site)
@@ -103,7 +126,45 @@ class Copied:
             raise ValueError(f"the other sentence has {whose} 0 to {len(rows) - 1}: there is no {furthest} to copy")
         return replace(self, rows=rows)
 
-    def apply(self, site: Site, tensor: Tensor) -> Tensor:
+    @property
+    def address(self) -> Address:
+        return Address(self.site.stack, self.site.layer, self.site.block)
+
+    @property
+    def replaced(self) -> Replaced:
+        heads = None if self.head is None else (self.head,)
+        if self.rows is None:
+            return Replaced(self.site.tensor, "copy", heads, tuple(here for _, here in self.positions) or None)
+        there, here = zip(*(self.positions or [(i, i) for i in range(len(self.rows))]), strict=True)
+        return Replaced(self.site.tensor, "copy", heads, here, self.rows[list(there)])
+
+    @property
+    def steps(self) -> frozenset[int]:
+        return frozenset() if self.over_source else frozenset(here for _, here in self.positions)
+
+    def label(self) -> str:
+        text = self.text if len(self.text) <= 40 else f"{self.text[:39]}…"
+        unit = "token" if self.over_source else "step"
+        places = ", ".join(f"{here} from {there}" for there, here in self.positions)
+        what = f"{plural(len(self.positions), unit)} {places}" if places else f"all {unit}s"
+        return f"{site_name(self.site, self.head)} · {what} of “{readable(text.replace(chr(10), ' '))}”"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        found = []
+        if self.needs_recomputation:
+            found.append(
+                "A cached step does not show at which position it stands, so with something copied into the decoder "
+                "each step passes the whole prefix again, without the key/value cache."
+            )
+        if not self.over_source:
+            found.append(
+                "What is copied into the decoder is what it had at those steps of its own translation of the other "
+                "sentence; a step that this output never reaches receives nothing."
+            )
+        return tuple(found)
+
+    def apply(self, site: Site, tensor: Tensor, /) -> Tensor:
         """The activation [batch (head) position d] with the copied rows in place; later steps may not be there yet."""
         if self.rows is None:
             raise ValueError(f"what {self} copies is not known: resolve it with the lab first")
@@ -149,29 +210,10 @@ def _by_position(recording: Recording, site: Site) -> Tensor:
     return rows.transpose(0, 1) if site.tensor in PER_HEAD else rows
 
 
-def parse_copy(text: str) -> Copied | None:
-    """The spec that prints as `text`; None if none does."""
-    match text.split(":", 3):
-        case ["copy", address, place, other] if len(other) <= LONGEST_TEXT:
-            stem, _, last = address.rpartition(".")
-            head = int(last) if _is_number(last) else None
-            try:
-                site = Site.parse(address if head is None else stem)
-            except ValueError:
-                return None
-            positions = _pairs(place)
-            return None if positions is None else Copied(site, head, positions, other)
-    return None
-
-
 def _pairs(place: str) -> tuple[tuple[int, int], ...] | None:
     if place == "all":
         return ()
     found = [pair.split(">") for pair in place.split(",")]
-    if not all(len(pair) == 2 and all(map(_is_number, pair)) for pair in found):
+    if not all(len(pair) == 2 and all(map(is_number, pair)) for pair in found):
         return None
     return tuple((int(there), int(here)) for there, here in found)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 6

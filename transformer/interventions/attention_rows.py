@@ -1,62 +1,55 @@
-"""Switches on single blocks, cells and rows of attention: frozen, printable specs like those of interventions.py.
+"""Single cells and rows of attention.
 
 Cells and rows are addressed by position: `query` is a source position in the encoder, a step in the decoder.
 """
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from transformer.interventions.names import plural
+from transformer.interventions.protocol import AtBlock, Intervention, OverwrittenRow, is_number, parse_block
 from transformer.model import Transformer
 from transformer.taps import Block, Site, Stack
 
 _NUMBER = re.compile(r"-?[0-9]{0,20}\.?[0-9]{1,20}(?:e[-+]?[0-9]{1,3})?", re.IGNORECASE)
 """A number of a row as it is typed or printed."""
-_OWN_OUTPUT = ("decoder", "self")
-"""The block whose positions are steps of the output, queries and keys alike."""
+_WHOLE_PREFIX = (
+    "A cached step of cross-attention does not show at which position its query stands, so each step passes "
+    "the whole prefix again, without the key/value cache. The decoder self-attention shown is the last pass."
+)
 
 
 @dataclass(frozen=True)
-class BlockOff:
-    """Sets a block's output to zero, bias included, so that only the residual goes on; prints `block:decoder.0.ffn`.
-
-    All heads of an attention block off leave W_O's bias as its output; this leaves nothing.
-    """
-
-    stack: Stack
-    layer: int
-    block: Block
-
-    needs_recomputation = False
-
-    def __str__(self) -> str:
-        return f"block:{self.stack}.{self.layer}.{self.block}"
-
-    def sites(self, model: Transformer) -> tuple[Site, ...]:
-        """Where the spec acts; ValueError where the model has no such block."""
-        return (_existing(model, self.stack, self.layer, self.block, "output"),)
-
-    def apply(self, site: Site, output: Tensor) -> Tensor:
-        """Zeros in place of the output [batch query d_model]."""
-        return torch.zeros_like(output)
-
-
-@dataclass(frozen=True)
-class CellOff:
+class CellOff(AtBlock):
     """Forbids one query to see one key, in all heads of a block; prints `forbid:decoder.0.cross:3,5` (query, key)."""
 
-    stack: Stack
-    layer: int
-    block: Block
     query: int
     key: int
 
+    prefix = "forbid"
+    usage = "`forbid:decoder.0.cross:3,5` query 3 may not see key 5"
+    order = 2
+    title = "Cell"
+    action = "Forbid this cell"
+    hint = "In all heads of the layer. A click on a cell of the matrix offers the same."
+
+    @classmethod
+    def parse(cls, text: str) -> "CellOff | None":
+        match text.split(":"):
+            case [_, address, cell]:
+                numbers, block = cell.split(","), parse_block(address, attention=True)
+                if block is not None and len(numbers) == 2 and all(map(is_number, numbers)):
+                    return cls(*block, int(numbers[0]), int(numbers[1]))
+        return None
+
     def __str__(self) -> str:
-        return f"forbid:{self.stack}.{self.layer}.{self.block}:{self.query},{self.key}"
+        return f"forbid:{self.where}:{self.query},{self.key}"
 
     @property
     def needs_recomputation(self) -> bool:
@@ -66,13 +59,13 @@ class CellOff:
     def sites(self, model: Transformer) -> tuple[Site, ...]:
         """Where the spec acts; ValueError where the model has no such block or takes no such position."""
         _check_positions(model, self.query, self.key)
-        return (_existing(model, self.stack, self.layer, self.block, "mask"),)
+        return (self.existing(model, "mask"),)
 
     def check_source(self, n_tokens: int) -> None:
         """ValueError where a source of so many tokens has no such cell; the output's length is not known before."""
         _check_source(self.stack, self.block, self.query, self.key, n_tokens)
 
-    def apply(self, site: Site, mask: Tensor) -> Tensor:
+    def apply(self, site: Site, mask: Tensor, /) -> Tensor:
         """The mask [batch 1 query key] with the cell closed, where the pass has it."""
         row = _row(self.query, self.block, mask)
         if row is None or self.key >= mask.size(-1):
@@ -81,9 +74,31 @@ class CellOff:
         mask[..., row, self.key] = False
         return mask
 
+    @property
+    def forbidden(self) -> tuple[tuple[int, int], ...]:
+        return ((self.query, self.key),)
+
+    @property
+    def steps(self) -> frozenset[int]:
+        if self.is_own_output:
+            return frozenset({self.query, self.key})
+        return frozenset({self.query} if self.stack == "decoder" else ())
+
+    def idle(self, last_step: int, *, looks_back: bool) -> str:
+        if looks_back and self.is_own_output and self.query <= last_step and self.key > self.query:
+            return "that cell is closed already: the key comes after the query, and the causal mask hides it."
+        return super().idle(last_step, looks_back=looks_back)
+
+    def label(self) -> str:
+        return f"{self.where_in_words} · query {self.query} may not see key {self.key}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (_WHOLE_PREFIX,) if self.needs_recomputation else ()
+
 
 @dataclass(frozen=True)
-class RowSet:
+class RowSet(AtBlock):
     """Overwrites a row of one head's weights: evenly over the allowed keys, all on one key, or with own numbers.
 
     Prints `row:decoder.0.cross.2:3:uniform` or `row:decoder.0.cross.2:3:5` (head 2, query 3, key 5) or
@@ -91,16 +106,26 @@ class RowSet:
     row t has the keys 0 to t.
     """
 
-    stack: Stack
-    layer: int
-    block: Block
     head: int
     query: int
     to: int | Literal["uniform"] | tuple[float, ...]
 
+    prefix = "row"
+    usage = "`row:decoder.0.cross.2:3:uniform` head 2, row 3 evenly; `:5` all on key 5; `:1,0,2` own numbers"
+
+    @classmethod
+    def parse(cls, text: str) -> "RowSet | None":
+        match text.split(":"):
+            case [_, address, query, to]:
+                address, _, head = address.rpartition(".")
+                block = parse_block(address, attention=True)
+                if block is not None and is_number(head) and is_number(query) and (aim := _aim(to)) is not None:
+                    return cls(*block, int(head), int(query), aim)
+        return None
+
     def __str__(self) -> str:
         to = ",".join(map(_shortest, self.to)) if isinstance(self.to, tuple) else self.to
-        return f"row:{self.stack}.{self.layer}.{self.block}.{self.head}:{self.query}:{to}"
+        return f"row:{self.where}.{self.head}:{self.query}:{to}"
 
     @property
     def needs_recomputation(self) -> bool:
@@ -123,20 +148,20 @@ class RowSet:
         """Where the spec acts; ValueError where the model lacks the head, the key comes after the query, or own numbers
         cannot be weights."""
         tensor = "scores" if self.to == "uniform" else "weights"
-        site = _existing(model, self.stack, self.layer, self.block, tensor)
+        site = self.existing(model, tensor)
         if self.head >= model.config.n_heads:
             raise ValueError(f"head {self.head} does not exist: this model has heads 0 to {model.config.n_heads - 1}")
         last = len(self.to) - 1 if isinstance(self.to, tuple) else self.to if isinstance(self.to, int) else 0
         _check_positions(model, self.query, last)
-        looks_back = (self.stack, self.block) == ("decoder", "self") and model.config.causal_mask
+        looks_back = self.is_own_output and model.config.causal_mask
         if isinstance(self.to, int) and looks_back and self.to > self.query:
             raise ValueError(f"key {self.to} comes after row {self.query}: it does not exist yet")
         if isinstance(self.to, tuple):
             _check_weights(self.to)
-            if (self.stack, self.block) == ("decoder", "self") and len(self.to) != self.query + 1:
+            if self.is_own_output and len(self.to) != self.query + 1:
                 raise ValueError(
                     f"row {self.query} of the decoder's self-attention has {self.query + 1} "
-                    f"key{'s' * (self.query > 0)}, and {len(self.to)} numbers are given: it needs one for each"
+                    f"{plural(self.query + 1, 'key')}, and {len(self.to)} numbers are given: it needs one for each"
                 )
         return (site,)
 
@@ -149,7 +174,19 @@ class RowSet:
                     f"the row has {n_tokens} keys, and {len(self.to)} numbers are given: it needs one for each"
                 )
 
-    def apply(self, site: Site, tensor: Tensor) -> Tensor:
+    def check_with(self, others: Sequence[Intervention]) -> None:
+        """Raises ValueError where another forbids a cell on which this row puts weight."""
+        closed = {cell for other in others if other.address == self.address for cell in other.forbidden}
+        for key, weight in enumerate(self.weights):
+            if weight and (self.query, key) in closed:
+                raise ValueError(f"{self} puts weight on key {key}, which another switch forbids to row {self.query}")
+
+    def replaces(self, other: Intervention) -> bool:
+        if not isinstance(other, RowSet) or other.address != self.address:
+            return False
+        return (other.head, other.query) == (self.head, self.query)
+
+    def apply(self, site: Site, tensor: Tensor, /) -> Tensor:
         """The scores or weights [batch head query key] with the row overwritten, where the pass has it."""
         row, weights, n_keys = _row(self.query, self.block, tensor), self.weights, tensor.size(-1)
         if isinstance(self.to, tuple) and (self.stack == "encoder" or self.block == "cross"):
@@ -161,34 +198,44 @@ class RowSet:
         tensor[:, self.head, row, : len(weights)] = torch.tensor(weights, dtype=tensor.dtype, device=tensor.device)
         return tensor
 
+    @property
+    def overwritten(self) -> tuple[OverwrittenRow, ...]:
+        return (OverwrittenRow(self.head, self.query, self.weights),)
 
-AttentionEdit = BlockOff | CellOff | RowSet
+    @property
+    def steps(self) -> frozenset[int]:
+        key = {self.to} if self.is_own_output and isinstance(self.to, int) else set()
+        return frozenset({self.query, *key} if self.stack == "decoder" else ())
 
+    def idle(self, last_step: int, *, looks_back: bool) -> str:
+        late = super().idle(last_step, looks_back=looks_back)
+        if not late and looks_back and self.is_own_output and self.query == 0:
+            return "row 0 has a single key, so its weight is 1 whatever is asked."
+        return late
 
-def parse_edit(text: str) -> AttentionEdit | None:
-    """The spec of this module that prints as `text`; None if none does."""
-    match text.split(":"):
-        case ["block", address]:
-            if (block := _block(f"{address}.output")) is not None:
-                return BlockOff(*block)
-        case ["forbid", address, cell]:
-            numbers = cell.split(",")
-            block = _block(f"{address}.mask", attention=True)
-            if block is not None and len(numbers) == 2 and all(map(_is_number, numbers)):
-                return CellOff(*block, int(numbers[0]), int(numbers[1]))
-        case ["row", address, query, to]:
-            address, _, head = address.rpartition(".")
-            block = _block(f"{address}.weights", attention=True)
-            if block is not None and _is_number(head) and _is_number(query) and (aim := _aim(to)) is not None:
-                return RowSet(*block, int(head), int(query), aim)
-    return None
+    def label(self) -> str:
+        return f"{self.where_in_words} · head {self.head} · row {self.query} {self._aim_in_words}"
+
+    @property
+    def _aim_in_words(self) -> str:
+        if self.to == "uniform":
+            return "spread evenly"
+        if isinstance(self.to, int):
+            return f"all on key {self.to}"
+        total = sum(self.to)
+        divided = "" if abs(total - 1) < 1e-9 else f", divided by their sum {total:.4g}"
+        return f"with own numbers{divided}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (_WHOLE_PREFIX,) if self.needs_recomputation else ()
 
 
 def _aim(to: str) -> int | Literal["uniform"] | tuple[float, ...] | None:
     """What a row is overwritten with, None for what is neither "uniform" nor a key nor several numbers."""
     if to == "uniform":
         return "uniform"
-    if _is_number(to):
+    if is_number(to):
         return int(to)
     parts = to.split(",")
     return tuple(map(float, parts)) if len(parts) > 1 and all(map(_NUMBER.fullmatch, parts)) else None
@@ -214,30 +261,12 @@ def _check_weights(numbers: tuple[float, ...]) -> None:
 
 def _check_source(stack: Stack, block: Block, query: int, key: int, n_tokens: int) -> None:
     """ValueError where a source position that a cell names is not there."""
-    for name, position, counts in (("query", query, stack == "encoder"), ("key", key, (stack, block) != _OWN_OUTPUT)):
+    for name, position, counts in (
+        ("query", query, stack == "encoder"),
+        ("key", key, (stack, block) != ("decoder", "self")),
+    ):
         if counts and position >= n_tokens:
             raise ValueError(f"{name} {position} does not exist: the sentence has tokens 0 to {n_tokens - 1}")
-
-
-def _block(address: str, *, attention: bool = False) -> tuple[Stack, int, Block] | None:
-    try:
-        site = Site.parse(address)
-    except ValueError:
-        return None
-    if site.layer is None or site.block is None or (attention and site.block == "ffn"):
-        return None
-    return site.stack, site.layer, site.block
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 6
-
-
-def _existing(model: Transformer, stack: Stack, layer: int, block: Block, tensor: str) -> Site:
-    site = Site(stack, layer, block, tensor)
-    if site not in model.sites():
-        raise ValueError(f"this model has no block {stack}.{layer}.{block} with {tensor}")
-    return site
 
 
 def _check_positions(model: Transformer, query: int, key: int) -> None:

@@ -1,0 +1,68 @@
+"""Interventions on a forward pass: frozen, hashable, printable specs that compile into one tap.
+
+A spec says what is changed, never how the model is stored; the model itself stays untouched and shared. What all of
+them have in common stands in protocol.py, what a set of them comes to in compiling.py.
+"""
+
+from transformer.interventions.attention_rows import CellOff, RowSet
+from transformer.interventions.compiling import compile_interventions, merged
+from transformer.interventions.heads import HeadsMean, HeadsOff, OfHeads
+from transformer.interventions.masks import MaskOff
+from transformer.interventions.patching import COPYABLE, PER_HEAD, Copied, activations
+from transformer.interventions.positions import LARGEST_SCALE, PositionEdit, PositionsChanged, shuffled
+from transformer.interventions.protocol import Intervention, MaskKind, OverwrittenRow, Replaced, heads_set_to
+from transformer.interventions.sublayers import BlockOff, ResidualOff
+
+__all__ = [
+    "COPYABLE",
+    "INTERVENTIONS",
+    "LARGEST_SCALE",
+    "PER_HEAD",
+    "BlockOff",
+    "CellOff",
+    "Copied",
+    "HeadsMean",
+    "HeadsOff",
+    "Intervention",
+    "MaskKind",
+    "MaskOff",
+    "OfHeads",
+    "OverwrittenRow",
+    "PositionEdit",
+    "PositionsChanged",
+    "Replaced",
+    "ResidualOff",
+    "RowSet",
+    "activations",
+    "compile_interventions",
+    "heads_set_to",
+    "merged",
+    "parse_intervention",
+    "shuffled",
+]
+
+INTERVENTIONS: tuple[type[Intervention], ...] = (
+    HeadsOff,
+    HeadsMean,
+    BlockOff,
+    ResidualOff,
+    MaskOff,
+    CellOff,
+    RowSet,
+    Copied,
+    PositionsChanged,
+)
+"""Every intervention there is, in the order in which they are explained."""
+
+_BY_PREFIX = {kind.prefix: kind for kind in INTERVENTIONS}
+
+
+def parse_intervention(text: str) -> Intervention:
+    """The spec that prints as `text`; ValueError if none does."""
+    kind = _BY_PREFIX.get(text.split(":")[0])
+    if kind is not None and (spec := kind.parse(text)) is not None:
+        return spec
+    raise ValueError(
+        f"{text!r} is not a switch; "
+        "one looks like off:decoder.0.cross:1,3 or mask:causal or positions:encoder:shuffle:1"
+    )

@@ -1,0 +1,145 @@
+"""Heads of one attention block at zero or at their mean."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from transformer.interventions.names import block_name, plural
+from transformer.interventions.protocol import (
+    AtBlock,
+    Intervention,
+    Replaced,
+    Resources,
+    are_whole_numbers,
+    parse_block,
+)
+from transformer.model import Transformer
+from transformer.taps import Site
+
+
+@dataclass(frozen=True)
+class OfHeads(AtBlock):
+    """Some heads of one attention block whose context is changed before W_O; of two for one head the last counts."""
+
+    heads: tuple[int, ...]
+
+    rank: ClassVar[int]
+    """Its place among those of one block."""
+    to: ClassVar[str]
+    """What the heads go to, in a word."""
+
+    @classmethod
+    def parse(cls, text: str) -> "Intervention | None":
+        match text.split(":"):
+            case [cls.prefix, address, heads] if are_whole_numbers(heads):
+                if (block := parse_block(address, attention=True)) is not None:
+                    return cls(*block, tuple(sorted({int(n) for n in heads.split(",")})))
+        return None
+
+    def __str__(self) -> str:
+        return f"{self.prefix}:{self.where}:{','.join(map(str, self.heads))}"
+
+    def sites(self, model: Transformer) -> tuple[Site, ...]:
+        site = self.address.site("heads")
+        if site not in model.sites():
+            raise ValueError(f"this model has no attention block {self.where}")
+        if not self.heads:
+            raise ValueError(f"{self} names no head and would do nothing")
+        n_heads = model.config.n_heads
+        missing = [head for head in self.heads if not 0 <= head < n_heads]
+        if missing:
+            raise ValueError(f"head {missing[0]} does not exist: this model has heads 0 to {n_heads - 1}")
+        return (site,)
+
+    def parts(self) -> tuple[Intervention, ...]:
+        return tuple(replace(self, heads=(head,)) for head in self.heads)
+
+    def replaces(self, other: Intervention) -> bool:
+        return isinstance(other, OfHeads) and other.address == self.address and bool({*self.heads} & {*other.heads})
+
+    @property
+    def group(self) -> tuple[str | float, ...]:
+        return (self.stack, self.layer, self.block, self.rank)
+
+    def joined(self, others: Sequence[Intervention]) -> Intervention:
+        heads = {head for spec in (self, *others) if isinstance(spec, OfHeads) for head in spec.heads}
+        return replace(self, heads=tuple(sorted(heads)))
+
+    @property
+    def _heads_in_words(self) -> str:
+        return f"{plural(len(self.heads), 'head')} {', '.join(map(str, self.heads))}"
+
+
+@dataclass(frozen=True)
+class HeadsOff(OfHeads):
+    """Sets the context of some heads of one attention block to zero, before W_O; prints `off:decoder.0.cross:1,3`."""
+
+    prefix = "off"
+    usage = "`off:decoder.0.cross:1,3` heads 1 and 3 to zero"
+    order = 2
+    rank = 0
+    to = "zero"
+
+    def apply(self, site: Site, heads: Tensor, /) -> Tensor:
+        """The contexts [batch head query d_head] with the named heads at zero."""
+        kept = torch.ones(heads.size(1), dtype=torch.bool, device=heads.device)
+        kept[list(self.heads)] = False
+        return heads * kept[:, None, None]
+
+    @property
+    def replaced(self) -> Replaced:
+        return Replaced("heads", "zero", self.heads)
+
+    def label(self) -> str:
+        return f"{self.where_in_words} · {self._heads_in_words} off"
+
+    @property
+    def noun(self) -> str:
+        """The heads in words: "head 2 of layer 1's cross-attention"."""
+        heads = f"{plural(len(self.heads), 'head')} {' and '.join(map(str, self.heads))}"
+        return f"{heads} of layer {self.layer}'s {block_name(self.stack, self.block)}"
+
+
+@dataclass(frozen=True)
+class HeadsMean(OfHeads):
+    """Sets the context of some heads to their mean over the validation set, before W_O, at every position; prints
+    `mean:decoder.0.cross:1,3`.
+
+    A head at its mean says what it says whatever the sentence; at zero it says something that it never said.
+    """
+
+    means: Float[Tensor, "head d_head"] | None = field(default=None, compare=False, repr=False)
+    """Of all heads of the block; `resolve` puts them in."""
+
+    prefix = "mean"
+    usage = "`mean:decoder.0.cross:1,3` heads 1 and 3 to their mean"
+    preparation = "Taking each head's mean over the validation set"
+    rank = 1
+    to = "mean"
+
+    def resolve(self, resources: Resources) -> "HeadsMean":
+        return self.filled(resources.means_by_block())
+
+    def filled(self, means: Mapping[str, Tensor]) -> "HeadsMean":
+        """The spec with its block's means out of those of the model, by block as in `decoder.0.cross`."""
+        return replace(self, means=means[self.where])
+
+    def apply(self, site: Site, heads: Tensor, /) -> Tensor:
+        """The contexts [batch head query d_head] with the named heads at their means."""
+        if self.means is None:
+            raise ValueError(f"the means of {self} are not known: resolve it with the lab first")
+        heads = heads.clone()
+        for head in self.heads:
+            heads[:, head] = self.means[head].to(heads)
+        return heads
+
+    @property
+    def replaced(self) -> Replaced:
+        return Replaced("heads", "mean", self.heads)
+
+    def label(self) -> str:
+        return f"{self.where_in_words} · {self._heads_in_words} at the mean"

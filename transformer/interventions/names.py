@@ -1,0 +1,44 @@
+"""The places of a model in words, as labels of interventions and forms name them: plain text."""
+
+from transformer.taps import Site
+
+BLOCK_NAMES = {
+    ("encoder", "self"): "encoder self-attention",
+    ("decoder", "self"): "decoder self-attention",
+    ("decoder", "cross"): "cross-attention",
+    ("encoder", "ffn"): "encoder feed-forward",
+    ("decoder", "ffn"): "decoder feed-forward",
+}
+TENSOR_NAMES = {
+    "embedding": "word vector",
+    "input": "what goes in",
+    "residual": "what goes around",
+    "q": "queries",
+    "k": "keys",
+    "v": "values",
+    "heads": "what the heads gathered",
+    "output": "output",
+    "normed": "after the norm",
+}
+"""The tensors that can be copied, in words."""
+
+
+def block_name(stack: str, block: str) -> str:
+    """A block in words; a link may name one that no model has."""
+    return BLOCK_NAMES.get((stack, block), f"{stack} {block}-attention")
+
+
+def site_name(site: Site, head: int | None = None) -> str:
+    """An activation's address in words: "encoder feed-forward · layer 1 · output"."""
+    block = {"final": "last norm"}.get(site.block or "") or BLOCK_NAMES.get((site.stack, site.block or ""), site.stack)
+    where = [f"{site.stack} {block}" if site.block == "final" else block]
+    if site.layer is not None:
+        where.append(f"layer {site.layer}")
+    if head is not None:
+        where.append(f"head {head}")
+    return " · ".join([*where, TENSOR_NAMES.get(site.tensor, site.tensor)])
+
+
+def plural(n: int, noun: str) -> str:
+    """The noun as it stands after a number, which is not repeated: "head" or "heads"."""
+    return noun if n == 1 else f"{noun}s"
