@@ -36,7 +36,7 @@ def compile_interventions(specs: Iterable[Intervention], model: Transformer) -> 
     for spec in ordered:
         for site in spec.sites(model):
             at_site.setdefault(site, []).append(spec.bound(model))
-    for spec in ordered:
+    for spec in reversed(ordered):  # of two that clash the later one is named
         spec.check_with([other for other in ordered if other != spec])
     return _Interventions(at_site, any(spec.needs_recomputation for spec in ordered)) if ordered else None
 
