@@ -1,0 +1,83 @@
+"""What is computed once and shared by all visitors: `cached`, a decorator for plain functions.
+
+    @cached(max_entries=64, spinner="Drawing samples")
+    def get_draws(lab: Lab, text: str, switches: Sequence[Intervention], draw: Draw, *, n: int) -> tuple[Drawn, ...]:
+        ...
+
+A function is called with the objects that it needs; what tells one call from another is found here. A model is known by
+its name, its weights file and the time that file had when it was read: other weights under the same name are another
+model, and a snapshot is never taken for the weights at the end. A switch is known by its URL form. A decoding is known
+by what it was made from and by the probabilities that came out.
+
+A parameter whose name begins with an underscore is not looked at. No result of a call that raised is kept.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from hashlib import blake2b
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar, get_args
+
+import streamlit as st
+
+from transformer.inspection import Inspection
+from transformer.interventions import Intervention
+from transformer.lab import Lab
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def lab_key(lab: Lab) -> tuple[str, str, int]:
+    """What tells a model from every other, from other weights under its name and from its own snapshots."""
+    return lab.name, str(lab.checkpoint.weights_file), lab.checkpoint.written_ns
+
+
+def inspection_key(seen: Inspection) -> tuple[object, ...]:
+    """What tells a decoding from every other: what it was made from, and every probability that came out."""
+    made_from = seen.model_name, seen.text, tuple(map(str, seen.interventions)), seen.forced
+    return *made_from, seen.source_ids, seen.target_ids, blake2b(seen.log_probs.tobytes()).digest()
+
+
+KEYS: dict[str | type, Callable[[Any], object]] = {
+    Lab: lab_key,
+    Inspection: inspection_key,
+    **dict.fromkeys(get_args(Intervention), str),
+}
+"""How objects of the library are told apart."""
+
+
+def cached(
+    *, max_entries: int, spinner: str | bool = False, shared: bool = False, also: Callable[..., object] | None = None
+) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Remembers the results of a function for every visitor, the newest `max_entries` of them.
+
+    A caller gets a copy of its own; with `shared` all get the same object, which is then read-only. `also` is called
+    with the same arguments and says what else the result depends on, as the time of a file does.
+    """
+
+    def decorate(compute: Callable[Given, Result]) -> Callable[Given, Result]:
+        shape = signature(compute)
+
+        def kept(values: tuple[object, ...], depends: object, _call: Callable[[], Result]) -> Result:
+            return _call()
+
+        # Streamlit tells functions apart by their module, their name and their source.
+        kept.__module__, kept.__qualname__ = compute.__module__, compute.__qualname__
+        keep: Any = st.cache_resource if shared else st.cache_data
+        remembered = keep(kept, max_entries=max_entries, show_spinner=spinner, hash_funcs=KEYS)
+
+        @wraps(compute)
+        def found(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+            given = shape.bind(*args, **kwargs)
+            given.apply_defaults()
+            values = tuple(_plain(value) for name, value in given.arguments.items() if not name.startswith("_"))
+            return remembered(values, also(*args, **kwargs) if also else None, lambda: compute(*args, **kwargs))
+
+        return found
+
+    return decorate
+
+
+def _plain(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
