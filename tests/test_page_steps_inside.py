@@ -149,7 +149,7 @@ def test_the_other_looks_compare_before_and_after_too(look):
         (dict(step="99"), "There is no step 99: this output has steps 0 to"),
         (dict(step="-1"), "The link says step “-1”, which must be a whole number from 0"),
         (dict(roads="x:y"), "The link names a road that cannot be read"),
-        (dict(roads="1:5", road="9"), "There is no road 9: there are 0 to 1; 0 is taken."),
+        (dict(roads="1:5", road="9"), "There is no road 9: there are roads 0 to 1; 0 is taken."),
         (dict(look="inside", against="x"), "The link says against “x”, which must be a whole number"),
         (dict(look="beam", node="-3"), "The link says node “-3”, which must be a whole number"),
         (dict(roads="1:999999"), "the forced token 999999 is not in the vocabulary"),

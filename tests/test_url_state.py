@@ -83,7 +83,7 @@ def test_a_state_comes_back_from_its_parameters_and_defaults_stay_out():
         ("width", "65", None, "The link says width “65”, which must be a whole number from 2 to 64; it is left out."),
         ("width", "9", 8, "The link says width “9”, which must be a multiple of 2; 8 is taken."),
         ("share", "nan", 0.5, "The link says share “nan”, which must lie between 0 and 1; 0.5 is taken."),
-        ("at", "1", 0, "There is no at 1: there are 0 to 0; 0 is taken."),
+        ("at", "1", 0, "There is no at 1: there are ats 0 to 0; 0 is taken."),
         (
             "cell",
             "x" * 60,

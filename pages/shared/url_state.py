@@ -19,7 +19,7 @@ Parameters = Mapping[str, str | Sequence[str]]
 Value = TypeVar("Value")
 
 NONSENSE = "The link says {name} “{text}”, which {expected}; {used}."
-ABSENT = "There is no {name} {value}: there are {first} to {last}; {used}."
+ABSENT = "There is no {name} {value}: there are {name}s {first} to {last}; {used}."
 _QUOTED = 40
 """Characters of a value that a sentence repeats."""
 _NOTHING: Any = object()
