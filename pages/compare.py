@@ -1,11 +1,11 @@
 """Two at once: one sentence through two models, or two sentences through one."""
 
 from pages.common import controls
-from pages.common.two_choices import choices
+from pages.common.two_choices import PAGE
 from pages.common.two_sides import choose_sides
 from pages.common.two_views import show_heads, show_outputs
 
-chosen = choices()
+chosen = PAGE.follow_url()
 scene = controls.frame(
     "What does another model see in this sentence, or this model in another?", own=chosen.parameters()
 )

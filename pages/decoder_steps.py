@@ -8,7 +8,7 @@ from pages.common import controls
 from pages.common.explain import steps_explained, what_am_i_looking_at
 from pages.common.export_steps import take_step_away
 from pages.common.step_beam import choose_beam, show_beam
-from pages.common.step_choices import Choices, choices, choose_look, settled
+from pages.common.step_choices import PAGE, Choices, choose_look
 from pages.common.step_fragment import stepping
 from pages.common.step_inside import show_inside
 from pages.common.step_reference import show_reference
@@ -17,9 +17,9 @@ from pages.common.step_samples import show_samples
 from pages.common.step_view import choose_reference, choose_scale, offered, show_step
 
 scene = controls.frame(
-    "What did it consider at each token, and what if it had written another?", own=choices().parameters()
+    "What did it consider at each token, and what if it had written another?", own=PAGE.follow_url().parameters()
 )
-chosen = settled(scene)
+chosen = PAGE.settle(scene.view)
 scene = replace(scene, view=replace(scene.view, kind="cross"))
 
 

@@ -15,7 +15,7 @@ scene = controls.frame(
 )
 show_reading(scene)
 controls.switch_chips(scene)
-here, said = place(scene, chosen)
+here, said = place(scene)
 walk = get_walk(scene, here.step)
 with st.container(key="walkthrough"):
     left, right = st.columns([4, 5], gap="medium")

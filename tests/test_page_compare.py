@@ -3,7 +3,7 @@
 import pytest
 from page_models import CLASSIC, OTHER_SEED, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
 
-from pages.common.two_choices import Choices, read
+from pages.common.two_choices import Choices
 from pages.common.two_loading import Side, read_texts, texts_of
 from pages.common.wording import number
 from transformer.analysis.matching import match_heads
@@ -130,13 +130,13 @@ def test_bad_links_are_answered_in_a_sentence(parameters, sentence):
 
 def test_everything_chosen_is_printed_and_read_again():
     chosen = Choices(two="sentences", other="a", at="3", other_at="4", other_text="x & y", pairing="same")
-    assert read(chosen.parameters()) == (chosen, ())
+    assert Choices.read(chosen.parameters()) == (chosen, ())
     assert Choices().parameters() == {}
 
 
 def test_a_sentence_that_is_too_long_for_a_link_is_cut_and_that_is_said():
-    found, (sentence,) = read({"other_text": "x" * 1_200})
-    assert len(found.other_text) == 1_000 and "1,200 characters" in sentence
+    found, (problem,) = Choices.read({"other_text": "x" * 1_200})
+    assert len(found.other_text) == 1_000 and "1,200 characters" in problem.sentence
 
 
 def test_tokens_and_names_are_never_markup():

@@ -9,7 +9,7 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 
 from pages.common import step_samples
 from pages.common.components.packed_arrays import unpacked_arrays
-from pages.common.step_choices import Choices, read
+from pages.common.step_choices import Choices
 from pages.common.wording import number
 from transformer.analysis.candidates import candidates, rank
 from transformer.analysis.draws import Draw, draws
@@ -293,7 +293,8 @@ def test_choices_are_read_back_from_their_parameters():
     choices = Choices(step=3, road=2, roads=(((1, 5),), ((1, 5), (3, 7))), scale="log", reference="c b a")
     beam = Choices(look="beam", beam=7, alpha=1.2, norm="length", stop="late")
     drawn = Choices(look="samples", temperature=0.7, top_k=5, top_p=0.9, min_p=0.1, seed=4)
-    assert read(beam.parameters()) == beam and read(drawn.parameters()) == drawn
-    assert read(choices.parameters()) == choices
-    assert read({"step": "-1", "road": "99", "scale": "x", "alpha": "nan"}) == Choices()
-    assert read({"beam": "0"}).beam == 1 and read({"beam": "9999", "alpha": "99"}) == Choices(beam=10, alpha=2.0)
+    for chosen in (choices, beam, drawn):
+        assert Choices.read(chosen.parameters()) == (chosen, ())
+    assert Choices.read({"step": "-1", "road": "99", "scale": "x", "alpha": "nan"})[0] == Choices()
+    assert Choices.read({"beam": "0"})[0].beam == 1
+    assert Choices.read({"beam": "9999", "alpha": "99"})[0] == Choices(beam=10, alpha=2.0)

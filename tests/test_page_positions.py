@@ -9,8 +9,8 @@ from page_models import PRONOUNS, REVERSE, checked, texts
 from page_positions import canvases, curves, figure, positions, shapes, tables
 from tiny_runs import MODEL, settings
 
-from pages.common.position_choices import SECTIONS, Choices, read
-from pages.common.wording import number
+from pages.common.position_choices import SECTIONS, Choices
+from pages.common.wording import number, plain
 from transformer import runs
 from transformer.analysis.positions import likeness as likeness_of
 from transformer.analysis.positions import model_table, rotation, shift_error, sinusoids
@@ -138,12 +138,18 @@ def test_sections_change_and_stay_over_a_page_change():
     assert at.query_params["section"] == "distances"
 
 
-def test_nonsense_in_a_link_is_left_at_its_default():
-    assert read({"section": "x", "d_model": "9999", "length": "-1", "base": "7", "k": "²", "moment": "y"}) == Choices()
-    assert read({"d_model": "33"}).d_model == 32
+def test_nonsense_in_a_link_is_left_at_its_default_and_named():
+    wrong = {"section": "x", "d_model": "9999", "length": "-1", "base": "7", "k": "²", "moment": "y"}
+    state, problems = Choices.read(wrong)
+    assert state == Choices() and {problem.place for problem in problems} == set(wrong)
+    assert Choices.read({"d_model": "33"})[0].d_model == 32
     chosen = Choices(section="shifts", table="m", stack="decoder", moment="start", d_model=16, length=9, base=100, k=4)
-    assert read(chosen.parameters()) == chosen
-    assert np.array_equal(shapes(positions(d_model="0", length="many")), shapes(positions()))
+    assert Choices.read(chosen.parameters()) == (chosen, ())
+    at = positions(d_model="0", length="many")
+    assert np.array_equal(shapes(at), shapes(positions()))
+    assert plain("The link says length “many”, which must be a whole number from 2 to 512; it is left out.") in texts(
+        at
+    )
 
 
 def test_a_shipped_models_table_is_shown_at_each_snapshot(own_models, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from page_models import REVERSE, checked, open_page, texts
 
 import pages.common.stepper as stepper
-from pages.common.step_choices import Choices, misread, read
+from pages.common.step_choices import Choices
 from pages.common.wording import number
 from transformer.analysis.branches import grow
 from transformer.analysis.candidates import rank
@@ -136,16 +136,22 @@ def test_the_other_looks_compare_before_and_after_too(look):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        (dict(look="beam", beam="0"), "The link says beam 0, which must lie between 1 and 10; this is with 1"),
-        (dict(look="beam", beam="10000"), "The link says beam 10000, which must lie between 1 and 10; this is with 10"),
-        (dict(look="beam", alpha="nan"), "The link says alpha nan, which must lie between 0 and 2; this is with 0.6"),
-        (dict(look="samples", temperature="0"), "The link says temperature 0, which must lie between 0.1 and 5"),
-        (dict(look="samples", temperature="-3"), "temperature -3, which must lie between 0.1 and 5; this is with 0.1"),
-        (dict(look="samples", top_p="x"), "The link says top_p x, which must lie between 0.05 and 1; this is with 1"),
-        (dict(look="film"), "The link says look film, which must be one of: steps, inside, beam, samples, reference"),
+        (dict(look="beam", beam="0"), "The link says beam “0”, which must be a whole number from 1 to 10; 1 is taken"),
+        (
+            dict(look="beam", beam="10000"),
+            "The link says beam “10000”, which must be a whole number from 1 to 10; 10 is taken",
+        ),
+        (dict(look="beam", alpha="nan"), "The link says alpha “nan”, which must lie between 0 and 2; 0.6 is taken"),
+        (dict(look="samples", temperature="0"), "The link says temperature “0”, which must lie between 0.1 and 5"),
+        (dict(look="samples", temperature="-3"), "temperature “-3”, which must lie between 0.1 and 5; 0.1 is taken"),
+        (dict(look="samples", top_p="x"), "The link says top_p “x”, which must lie between 0.05 and 1; 1 is taken"),
+        (dict(look="film"), "The link says look “film”, which must be one of: steps, inside, beam, samples, reference"),
         (dict(step="99"), "There is no step 99: this output has steps 0 to"),
-        (dict(step="-1"), "The link says step -1, which is no number of a step"),
+        (dict(step="-1"), "The link says step “-1”, which must be a whole number from 0"),
         (dict(roads="x:y"), "The link names a road that cannot be read"),
+        (dict(roads="1:5", road="9"), "There is no road 9: there are roads 0 to 1; 0 is taken."),
+        (dict(look="inside", against="x"), "The link says against “x”, which must be a whole number"),
+        (dict(look="beam", node="-3"), "The link says node “-3”, which must be a whole number"),
         (dict(roads="1:999999"), "the forced token 999999 is not in the vocabulary"),
         (dict(look="inside", against="999999"), "which a vocabulary of"),
         (dict(look="beam", node="999999"), "The link names candidate 999,999; this tree has"),
@@ -158,7 +164,7 @@ def test_what_a_link_asks_too_much_is_said_at_the_field(parameters, sentence):
 
 def test_choices_come_back_from_their_parameters():
     choices = Choices(look="inside", against=7, roads_as="pair", roads=(((1, 5),), ((2, 6),)), road=1, beside=2)
-    assert read(choices.parameters()) == choices and misread(choices.parameters()) == {}
-    assert read(Choices(look="beam", node=5).parameters()).node == 5
-    assert read({"against": "x", "beside": "9", "roads_as": "ring", "node": "-3"}) == Choices()
-    assert np.isfinite(read({"alpha": "-1"}).alpha)
+    assert Choices.read(choices.parameters()) == (choices, ())
+    assert Choices.read(Choices(look="beam", node=5).parameters())[0].node == 5
+    assert Choices.read({"against": "x", "beside": "9", "roads_as": "ring", "node": "-3"})[0] == Choices()
+    assert np.isfinite(Choices.read({"alpha": "-1"})[0].alpha)

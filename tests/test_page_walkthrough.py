@@ -174,7 +174,7 @@ def test_a_switch_is_marked_on_the_map_and_told_where_it_acts():
         ({"station": "<script>alert(1)</script>"}, "There is no station"),
         ({"token": "99", "station": "encoder.ids"}, "There is no token 99: there are tokens 0 to"),
         ({"step": "77", "station": "decoder.ids"}, "There is no step 77"),
-        ({"token": "x"}, "The link says token “x”, which is no number of a token"),
+        ({"token": "x"}, "The link says token “x”, which must be a whole number"),
         ({"layer": "9", "station": "decoder.ffn.hidden"}, "Layer 9 does not exist"),
         ({"head": "9", "station": "encoder.self.qkv"}, "Head 9 does not exist"),
     ],

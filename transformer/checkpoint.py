@@ -71,6 +71,10 @@ class Checkpoint:
     """CARD.md; empty while a run is going on."""
     history: tuple[dict, ...]
     """The rows of metrics.jsonl, each step of a split once."""
+    weights_file: Path
+    """What the weights were read from: the folder's, or a snapshot's."""
+    written_ns: int
+    """When that file had last been written before it was read, in nanoseconds."""
 
     @property
     def model_config(self) -> ModelConfig:
@@ -102,6 +106,7 @@ def load_checkpoint(folder: Path, *, weights: Path | None = None) -> Checkpoint:
     path = weights or folder / WEIGHTS_FILE
     if not path.is_file():
         raise CheckpointError(f"{folder} has no {path.name} yet{pickle_note(folder)}")
+    written_ns = path.stat().st_mtime_ns  # before reading: a file replaced meanwhile counts as another one
     tensors, notes = load_tensors(path)
     model = _with_weights(settings.model, tensors, path)
     card = folder / CARD_FILE
@@ -114,6 +119,8 @@ def load_checkpoint(folder: Path, *, weights: Path | None = None) -> Checkpoint:
         step=int(notes.get("step", "0")) if notes.get("step", "0").isdecimal() else 0,
         card=card.read_text(encoding="utf-8") if card.is_file() else "",
         history=tuple(history(folder)),
+        weights_file=path.resolve(),
+        written_ns=written_ns,
     )
 
 

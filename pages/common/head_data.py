@@ -10,6 +10,7 @@ from pages.common import loading
 from pages.common.controls import Scene, say
 from pages.common.head_choices import COUNTS, LONGEST_LINES, Choices, Data, Removal, area, box, segments
 from pages.common.wording import plain
+from pages.shared.cache import cached
 from transformer.analysis.trials import Means
 from transformer.cleaning import CorpusError, clean_pairs, kinds_of_files, rows_of
 from transformer.config import DecodeConfig
@@ -100,7 +101,7 @@ def means_of(lab: Lab, removal: Removal) -> Means | None:
 
 def choose_data(scene: Scene, chosen: Choices) -> Measured | None:
     """A button behind which the pairs are chosen, and these; None, with a sentence, where there are none yet."""
-    own = _validation(scene.lab.name, loading.age_of(scene.lab))
+    own = _validation(scene.lab)
     offered: dict[Data, str] = {"validation": "Validation pairs"} if own.pairs else {}
     offered |= {"own": "Sentences of your own", "file": "A file of pairs"}
     data = chosen.data if chosen.data in offered else next(iter(offered))
@@ -138,9 +139,8 @@ def _at_most(
     return whole if chosen.most_pairs is None else whole.first(min(chosen.most_pairs, len(pairs)))
 
 
-@st.cache_resource(max_entries=8, show_spinner="Reading the corpus")
-def _validation(name: str, age: int) -> _Own:
-    lab = loading.get_lab(name)
+@cached(max_entries=8, spinner="Reading the corpus", shared=True)
+def _validation(lab: Lab) -> _Own:
     checkpoint = lab.checkpoint
     try:
         corpus = load_own(checkpoint.settings.corpus, checkpoint.folder)
@@ -175,7 +175,7 @@ def _sentences(scene: Scene, chosen: Choices) -> Measured | None:
     say(*refused[:3])
     if not kept:
         return None
-    pairs = _translated(scene.lab.name, loading.age_of(scene.lab), tuple(kept))
+    pairs = _translated(scene.lab, tuple(kept))
     n = len(pairs)
     if n == 0:
         say("The model writes nothing for these sentences that could be given to it again: take others.")
@@ -184,9 +184,8 @@ def _sentences(scene: Scene, chosen: Choices) -> Measured | None:
     return Measured(("own", tuple(kept), n), pairs, n, what, own_output=True)
 
 
-@st.cache_data(max_entries=24, show_spinner="Translating the sentences")
-def _translated(name: str, age: int, lines: tuple[str, ...]) -> tuple[Pair, ...]:
-    lab = loading.get_lab(name)
+@cached(max_entries=24, spinner="Translating the sentences")
+def _translated(lab: Lab, lines: tuple[str, ...]) -> tuple[Pair, ...]:
     longest = lab.model.config.max_length
     written = lab.translate(lines, DecodeConfig(max_length=longest - 1))  # to be read behind a start mark
     pairs = (Pair(line, target) for line, target in zip(lines, written, strict=True))
@@ -206,7 +205,7 @@ def _file(scene: Scene, chosen: Choices) -> Measured | None:
     except CorpusError as error:
         say(f"{str(error)[:1].upper()}{str(error)[1:]}.")
         return None
-    pairs = _fitting(scene.lab.name, loading.age_of(scene.lab), digest, found)
+    pairs = _fitting(scene.lab, digest, found)
     if not pairs:
         say(f"None of its {len(found):,} pairs fits into the model's {config.max_length} tokens.")
         return None
@@ -214,13 +213,12 @@ def _file(scene: Scene, chosen: Choices) -> Measured | None:
     return _at_most(("file", digest), pairs, chosen, f"pairs {which}")
 
 
-@st.cache_resource(max_entries=4, show_spinner="Reading the file")
-def _fitting(name: str, age: int, digest: str, _found: Sequence[Pair]) -> tuple[Pair, ...]:
-    lab = loading.get_lab(name)
+@cached(max_entries=4, spinner="Reading the file", shared=True)
+def _fitting(lab: Lab, digest: str, _found: Sequence[Pair]) -> tuple[Pair, ...]:
     return tuple(pair for pair in _found if fits(pair, lab.tokenizer, lab.model.config.max_length))
 
 
-@st.cache_data(max_entries=4, show_spinner="Reading the file")
+@cached(max_entries=4, spinner="Reading the file")
 def _read(name: str, digest: str, _content: bytes) -> tuple[Sequence[Pair], bool]:
     """The pairs of a file that the split rule puts to validation; all, where they are few."""
     pairs, report = clean_pairs(rows_of(name, _content, limit=MAX_UPLOAD_BYTES))

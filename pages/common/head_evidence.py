@@ -7,7 +7,6 @@ import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
 
-from pages.common import loading
 from pages.common.components.head_table import Cell, Column, Row, head_table
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
@@ -19,10 +18,12 @@ from pages.common.head_roles import chosen_head, open_link, opens, two_columns
 from pages.common.head_words import head_name
 from pages.common.pictures import is_dark
 from pages.common.wording import number, plain, token
+from pages.shared.cache import cached
 from transformer.analysis.erasure import FEWEST, Agreement, Erasing, agreement, erasure, received
 from transformer.analysis.head_places import HeadAt, heads_of
 from transformer.figures.head_bars import weight_against_effect
 from transformer.figures.heads import effect_map
+from transformer.lab import Inspection, Lab
 
 _ERASE: dict[Erasing, str] = {"hidden": "Hidden from everything", "cross": "Hidden from cross-attention alone"}
 _SAID: dict[Erasing, str] = {
@@ -37,13 +38,7 @@ def draw_evidence(scene: Scene, chosen: Choices) -> None:
     """The whole section."""
     segments("erase", "An erased token is", _ERASE, chosen.erase)
     seen = scene.inspection
-    effect = _erasure(
-        scene.lab.name,
-        loading.age_of(scene.lab),
-        scene.view.text,
-        tuple(map(str, scene.view.switches)),
-        chosen.erase,
-    )
+    effect = _erasure(scene.lab, seen, chosen.erase)
     found = _agreements(scene, effect)
     at = _in_hand(scene, found)
     weights = seen.cross.weights[at.layer, at.head]
@@ -74,12 +69,8 @@ def draw_evidence(scene: Scene, chosen: Choices) -> None:
     _explain(scene, chosen)
 
 
-@st.cache_data(max_entries=64, show_spinner="Erasing each source token in turn")
-def _erasure(
-    name: str, age: int, text: str, switches: tuple[str, ...], how: Erasing
-) -> Float[ndarray, "target source"]:
-    lab = loading.get_lab(name)
-    seen = loading.get_inspection(lab, text, switches)
+@cached(max_entries=64, spinner="Erasing each source token in turn")
+def _erasure(lab: Lab, seen: Inspection, how: Erasing) -> Float[ndarray, "target source"]:
     return erasure(lab.model, seen.source_ids, seen.target_ids, how, seen.interventions)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.common import loading
 from pages.common.components.head_table import Cell, Column, Row, head_table
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene
@@ -32,6 +31,7 @@ from pages.common.head_work import result_of
 from pages.common.pictures import is_dark
 from pages.common.state import choose
 from pages.common.wording import number
+from pages.shared.cache import lab_key
 from transformer.analysis.head_places import HeadAt, Tell, blocks_of, heads_of
 from transformer.analysis.head_survey import Pattern, Profile, Survey, survey
 from transformer.figures.head_bars import profile_bars
@@ -92,7 +92,7 @@ def survey_of(
     def compute(tell: Tell) -> Survey:
         return survey(lab.model, measured.pairs, lab.tokenizer, unit=measured.unit, tell=tell)
 
-    key = ("survey", lab.name, loading.age_of(lab), measured.key)
+    key = ("survey", lab_key(lab), measured.key)
     return result_of(purpose, key, compute, f"Looking at every head on {measured.said}", wait_s=wait_s)
 
 

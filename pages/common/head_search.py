@@ -7,7 +7,6 @@ from math import comb
 
 import streamlit as st
 
-from pages.common import loading
 from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, edit_marks, say
 from pages.common.export_head_effects import found_sets
@@ -20,6 +19,7 @@ from pages.common.head_work import result_of
 from pages.common.training.timing import duration
 from pages.common.view import merged
 from pages.common.wording import bare, number, plain, pronoun_step, token
+from pages.shared.cache import lab_key
 from transformer.analysis.head_places import HeadAt, Tell, heads_of
 from transformer.analysis.smallest_set import WIDTH, Found, Goal, Trial, n_trials, smallest_set
 from transformer.interventions import heads_set_to
@@ -57,7 +57,7 @@ def draw_search(scene: Scene, chosen: Choices) -> None:
     plan = _plan(scene, chosen)
     if plan is None:
         return
-    key = ("smallest", scene.lab.name, loading.age_of(scene.lab), scene.inspection.source_ids, *_settings(scene, plan))
+    key = ("smallest", lab_key(scene.lab), scene.inspection.source_ids, *_settings(scene, plan))
     if not _wanted(scene, plan, key):
         return
     found = _search(scene, plan, key)

@@ -1,6 +1,6 @@
 """What each head is worth, on the Heads page: each removed in turn, for this translation and over many pairs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -31,12 +31,14 @@ from pages.common.head_worth_table import Worths, draw_worth_table
 from pages.common.pictures import is_dark
 from pages.common.view import merged
 from pages.common.wording import NEGLIGIBLE, moved, number, token
+from pages.shared.cache import cached, lab_key
 from transformer.analysis.effects import OutputEffect, output_effects
 from transformer.analysis.head_places import HeadAt, Tell
 from transformer.analysis.head_statistics import HeadMeans
 from transformer.analysis.validation_effects import LEVEL, RESAMPLES, Change, ValidationEffects, validation_effects
 from transformer.figures.head_bars import ranking
-from transformer.interventions import HeadsOff
+from transformer.interventions import HeadsOff, Intervention
+from transformer.lab import Lab
 
 MOST_RANKED = 24
 _WORTHS = {
@@ -89,7 +91,7 @@ def draw_worth(scene: Scene, chosen: Choices) -> None:
 def _say_means(scene: Scene) -> bool:
     """Whether the means of the heads are there; what they were taken over is said, or why there are none."""
     lab = scene.lab
-    key = ("means", lab.name, loading.age_of(lab))
+    key = ("means", lab_key(lab))
     found: HeadMeans | None = result_of(
         "means", key, lambda tell: lab.head_means, "Taking each head's mean over validation pairs"
     )
@@ -102,16 +104,14 @@ def _say_means(scene: Scene) -> bool:
 
 def _sentence_effects(scene: Scene, removal: Removal) -> Mapping[HeadAt, OutputEffect]:
     """What becomes of the output in sight without each head, the switches in force."""
-    switches = tuple(map(str, scene.view.switches))
-    found = _output_effects(scene.lab.name, loading.age_of(scene.lab), scene.view.text, switches, removal)
+    found = _output_effects(scene.lab, scene.view.text, scene.view.switches, removal)
     return {effect.at: effect for effect in found}
 
 
-@st.cache_data(max_entries=64, show_spinner="Removing each head in turn")
+@cached(max_entries=64, spinner="Removing each head in turn")
 def _output_effects(
-    name: str, age: int, text: str, switches: tuple[str, ...], removal: Removal
+    lab: Lab, text: str, switches: Sequence[Intervention], removal: Removal
 ) -> tuple[OutputEffect, ...]:
-    lab = loading.get_lab(name)
     seen = loading.get_inspection(lab, text, switches)
     means = means_of(lab, removal)
     return output_effects(lab.model, seen.source_ids, seen.target_ids, seen.interventions, means=means)
@@ -123,7 +123,7 @@ def _over_pairs(scene: Scene, measured: Measured, removal: Removal) -> Validatio
     def compute(tell: Tell) -> ValidationEffects:
         return validation_effects(lab.model, measured.pairs, lab.tokenizer, means=means_of(lab, removal), tell=tell)
 
-    key = ("worth", removal, lab.name, loading.age_of(lab), measured.key)
+    key = ("worth", removal, lab_key(lab), measured.key)
     return result_of("worth", key, compute, f"Removing each head in turn, on {measured.said}")
 
 

@@ -18,7 +18,7 @@ from transformer.lab import Lab
 from transformer.settings import CheckpointError
 
 
-def frame(question: str, own: Mapping[str, str] | None = None) -> Scene:
+def frame(question: str, own: Mapping[str, str | list[str]] | None = None) -> Scene:
     """Draws the head of a page (what can be found out here, model, sentence, examples) and returns the scene.
 
     `own` are query parameters of this page alone. Ends the page where there is nothing to look at yet.

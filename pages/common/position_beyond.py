@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 import torch
 
-from pages.common import loading, wording
+from pages.common import wording
 from pages.common.controls import Scene, say
 from pages.common.export_position_study import take_own_lengths_away, take_study_lengths_away
 from pages.common.position_choices import Choices, segments
@@ -13,12 +13,12 @@ from pages.common.position_frame import beneath
 from pages.common.position_proofs import prove_intervals, prove_lengths
 from pages.common.position_study import choose_study, corpus_of
 from pages.common.scene import is_dark
+from pages.shared.cache import cached
 from transformer.analysis.lengths import LengthScore, scores_by_length, wilson
 from transformer.decoding import translate_ids
 from transformer.figures.study import ByLength, lengths_figure
 from transformer.lab import Lab
 from transformer.position_extension import Extension, extended
-from transformer.settings import WEIGHTS_FILE
 from transformer.study import LENGTH_TASKS, Study
 from transformer.study_pictures import by_length
 from transformer.study_verdict import LengthCurve, length_curves
@@ -140,7 +140,7 @@ def _this_model(scene: Scene, past: Extension) -> None:
     ):
         st.session_state[f"measured-{lab.name}"] = True
         how: Extension = past if kind == "learned" else "noise"
-        curve = LengthCurve(kind, _measured(lab.name, _age(lab), how, longest))
+        curve = LengthCurve(kind, _measured(lab, how, longest))
         (drawn,) = by_length([curve])
         _draw([drawn], [kind], longest, key="own-lengths")
         beneath(
@@ -171,7 +171,7 @@ def _try(lab: Lab, past: Extension, longest: int) -> None:
     own = pairs_of_length(lab.checkpoint.settings.corpus.name, longest + 4, 1)[0].source
     text = st.text_input(f"A string longer than {longest} symbols", own, key=key)
     try:
-        answer = _answer(lab.name, _age(lab), text, past, longest)
+        answer = _answer(lab, text, past, longest)
     except ValueError as error:
         said = str(error).strip().rstrip(".")
         say(f"Refused: {said}.")
@@ -187,10 +187,9 @@ class _Answer:
     done: str
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def _answer(name: str, age: int, text: str, past: Extension, longest: int) -> _Answer:
+@cached(max_entries=64)
+def _answer(lab: Lab, text: str, past: Extension, longest: int) -> _Answer:
     """What the model writes, its positions carried on as far as this text needs; ValueError where they are not."""
-    lab = loading.get_lab(name)
     ids = [*lab.tokenizer.encode(text), lab.model.config.eos_id]
     if not text.strip():
         raise ValueError("type at least one symbol")
@@ -227,13 +226,8 @@ def _one_by_one(lab: Lab, length: int, past: Extension, longest: int) -> int:
     )
 
 
-@st.cache_data(max_entries=32, show_spinner="Translating strings of every length")
-def _measured(name: str, age: int, past: Extension, longest: int) -> tuple[LengthScore, ...]:
-    lab = loading.get_lab(name)
+@cached(max_entries=32, spinner="Translating strings of every length")
+def _measured(lab: Lab, past: Extension, longest: int) -> tuple[LengthScore, ...]:
     corpus = lab.checkpoint.settings.corpus.name
     pairs = {n: pairs_of_length(corpus, n, _LIVE_PAIRS) for n in range(1, _LONGEST_LIVE + 1)}
     return scores_by_length(lab.model, lab.tokenizer, pairs, past, trained=longest + 1)
-
-
-def _age(lab: Lab) -> int:
-    return (lab.checkpoint.folder / WEIGHTS_FILE).stat().st_mtime_ns

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.common.controls import say
-from pages.common.position_choices import change
+from pages.common.position_choices import PAGE
 from transformer import study
 from transformer.study import StudyError, StudyPlan
 
@@ -53,4 +53,4 @@ def _start(corpora: tuple[str, ...], n_seeds: int, steps: int) -> None:
     except StudyError as error:
         st.session_state[REFUSAL] = f"The study was not started: {error}."
     else:
-        change(study=name, task=corpora[0])
+        PAGE.change(study=name, task=corpora[0])

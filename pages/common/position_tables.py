@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-import streamlit as st
 import torch
 from jaxtyping import Float
 from numpy import ndarray
@@ -11,11 +10,13 @@ from numpy import ndarray
 from pages.common import loading
 from pages.common.controls import Scene
 from pages.common.position_choices import LONGEST, Choices
+from pages.shared.cache import cached
 from transformer.analysis.positions import sinusoids
 from transformer.analysis.score_split import ScoreSplit, split_scores
 from transformer.interventions import compile_interventions
+from transformer.lab import Lab
 from transformer.position_moments import LearnedTable, learned_table, table_at_start
-from transformer.settings import WEIGHTS_FILE, CheckpointError, read_settings
+from transformer.settings import CheckpointError, read_settings
 from transformer.taps import Stack
 
 Table = Float[ndarray, "position d_model"]
@@ -109,12 +110,11 @@ def _partner(scene: Scene, choices: Choices, models: tuple[str, ...]) -> str:
 def _learned(name: str, choices: Choices) -> LearnedTable | None:
     try:
         lab = loading.get_lab(name)
-        age = (lab.checkpoint.folder / WEIGHTS_FILE).stat().st_mtime_ns
-    except (CheckpointError, FileNotFoundError):
+    except CheckpointError:
         return None
-    return learned_table(lab.checkpoint, choices.stack, choices.moment, start=_start(name, choices.stack, age))
+    return learned_table(lab.checkpoint, choices.stack, choices.moment, start=_start(lab, choices.stack))
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def _start(name: str, stack: Stack, age: int) -> Table:
-    return table_at_start(loading.get_lab(name).checkpoint, stack)
+@cached(max_entries=16)
+def _start(lab: Lab, stack: Stack) -> Table:
+    return table_at_start(lab.checkpoint, stack)

@@ -32,7 +32,7 @@ class Visit:
     """The last sentence shown with each model."""
     previous: dict[str, str] = field(default_factory=dict)
     """The sentence shown before that one."""
-    own: dict[str, str] = field(default_factory=dict)
+    own: dict[str, str | list[str]] = field(default_factory=dict)
     """Query parameters that belong to the page being shown alone."""
     written: dict[str, list[str]] | None = None
     """The query parameters of the view as this session last wrote them."""

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
 
 import plotly.graph_objects as go
@@ -14,7 +13,7 @@ from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, choose_layer_or_average, say
 from pages.common.export_search import take_search_away
 from pages.common.pictures import is_dark
-from pages.common.step_choices import HIGHEST_ALPHA, WIDEST_TREE, Choices, Road, change, said_of, take_road
+from pages.common.step_choices import HIGHEST_ALPHA, PAGE, WIDEST_TREE, Choices, Road, change, take_road
 from pages.common.step_proofs import prove_hypothesis, prove_totals
 from transformer.analysis.effects import head_average
 from transformer.analysis.search_tree import Node, SearchTree
@@ -34,27 +33,23 @@ def choose_beam(chosen: Choices) -> None:
             ("alpha", "Strength of the length norm, α", 0.0, HIGHEST_ALPHA, 0.1),
         ):
             value = getattr(chosen, name)
-            fields.slider(label, low, high, value, partial(_set, name), key=f"beam-{name}", step=step)
+            fields.slider(label, low, high, value, PAGE.take(name), key=f"beam-{name}", step=step)
         fields.box(
             "Score = log-probability divided by",
             list(_NORMS),
             chosen.norm,
-            partial(_set, "norm"),
+            PAGE.take("norm"),
             key="beam-norm",
             names=_NORMS.__getitem__,
         )
         fields.toggle(
             "Stop early",
             chosen.stop == "early",
-            lambda on: _set("stop", "early" if on else "late"),
+            lambda on: change(stop="early" if on else "late"),
             key="beam-stop",
             help="On: when as many hypotheses as the beam is wide have ended. Off: when none can be overtaken.",
         )
-    say(*said_of("beam", "alpha", "norm", "stop"))
-
-
-def _set(name: str, value: object) -> None:
-    change(**{name: value}, node=-1)  # another search has another tree
+    say(*PAGE.said("beam", "alpha", "norm", "stop", "node"))
 
 
 def show_beam(scene: Scene, chosen: Choices) -> None:

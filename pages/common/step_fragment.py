@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.common.scene import Scene
 from pages.common.state import visit, write_url
-from pages.common.step_choices import Choices, current, said
+from pages.common.step_choices import PAGE, Choices
 from pages.common.step_roads import Walk
 from pages.common.stepper import step_to
 
@@ -25,7 +25,7 @@ def _part(
 ) -> None:
     if _elsewhere() != drawn_with:
         st.rerun()
-    chosen, memory = current(), visit()
+    chosen, memory = PAGE.now, visit()
     memory.own = chosen.parameters()
     write_url()
     memory.touched = False
@@ -36,4 +36,4 @@ def _part(
 
 def _elsewhere() -> object:
     memory = visit()
-    return replace(current(), **_OWN), memory.view, memory.draft, memory.problems, said()
+    return replace(PAGE.now, **_OWN), memory.view, memory.draft, memory.problems, PAGE.said()

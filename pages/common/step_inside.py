@@ -8,10 +8,10 @@ import streamlit as st
 
 from pages.common import fields, wording
 from pages.common.components.scrolling_figure import scrolling_figure
-from pages.common.controls import Scene
+from pages.common.controls import Scene, say
 from pages.common.export_inside import DEPTH, KINDS, N_SHOWN, N_TOKENS, WITHOUT, take_contributions_away, take_lens_away
 from pages.common.pictures import is_dark
-from pages.common.step_choices import Choices, change
+from pages.common.step_choices import PAGE, Choices
 from pages.common.step_loading import get_inside
 from pages.common.step_proofs import prove_inside, prove_parts
 from pages.common.step_roads import Walk
@@ -119,10 +119,11 @@ def _show_parts(scene: Scene, walk: Walk, chosen: Choices, inside: Inside, usual
             f"Why {wording.plain(piece(walk.written).strip('▁'))} and not",
             others,
             against,
-            lambda token: change(against=token),
+            PAGE.take("against"),
             key="against",
             names=piece,
         )
+        say(*PAGE.said("against"))
     if asked >= vocab:
         st.caption(f"The link compares with token {asked:,}, which a vocabulary of {vocab:,} does not have.")
     found = inside.contributions(scene.lab.model, walk.written, against)

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from pages.common import loading
+from pages.shared.cache import cached, lab_key
 from transformer.analysis.exposure import AtPosition, TwoReadings, exposure, two_readings
 from transformer.analysis.inside import Inside, look_inside
 from transformer.corpora import CorpusError, load_corpus
@@ -27,27 +28,29 @@ class Usual:
     weights: dict[AttentionKind, Float[ndarray, "layer head query key"]]
 
 
+@cached(max_entries=32)
 def get_usual(lab: Lab, road: Inspection) -> Usual:
     """A road under switches read again without them, remembered."""
-    switches = tuple(map(str, road.interventions))
-    return _usual(lab.name, loading.age_of(lab), road.text, switches, road.forced)
+    found = lab.attention_on(road, ())
+    weights: dict[AttentionKind, ndarray] = {kind: attention.weights for kind, attention in found.items()}
+    return Usual(lab.without_switches(road), weights)
 
 
+@cached(max_entries=128)
 def get_inside(lab: Lab, road: Inspection, step: int, switches: Sequence[object]) -> Inside:
     """`look_inside` of a step of a road, under these switches (which may be others than the road's), remembered."""
-    ids = (road.source_ids, road.target_ids[:step])
-    return _inside(lab.name, loading.age_of(lab), ids, step, tuple(map(str, switches)))
+    return look_inside(lab.model, road.source_ids, road.target_ids[:step], step, loading.get_resolved(lab, switches))
 
 
+@cached(max_entries=64)
 def get_two_readings(lab: Lab, source: Sequence[int], ids: Sequence[int], switches: Sequence[object]) -> TwoReadings:
     """`two_readings` of a reference, remembered; ValueError where it is too long."""
-    return _two_readings(lab.name, loading.age_of(lab), tuple(source), tuple(ids), tuple(map(str, switches)))
+    return two_readings(lab.model, source, ids, loading.get_resolved(lab, switches))
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def validation_pairs(name: str, age: int) -> tuple[Pair, ...]:
+@cached(max_entries=16)
+def validation_pairs(lab: Lab) -> tuple[Pair, ...]:
     """The first pairs of a model's validation split that it can read; none where its corpus is not here any more."""
-    lab = loading.get_lab(name)
     try:
         found = load_corpus(lab.checkpoint.corpus_config).validation
     except (CorpusError, OSError):
@@ -66,7 +69,7 @@ def measured(lab: Lab, switches: Sequence[object]) -> Measured | None:
 
 def measure(lab: Lab, switches: Sequence[object]) -> Iterator[float]:
     """Measures it, telling the share done; `measured` has it afterwards."""
-    pairs = validation_pairs(lab.name, loading.age_of(lab))
+    pairs = validation_pairs(lab)
     specs = loading.get_resolved(lab, switches)
     found: Measured = ()
     for done, so_far in exposure(lab.model, pairs, lab.tokenizer, specs, batch_tokens=512):
@@ -79,35 +82,9 @@ def measure(lab: Lab, switches: Sequence[object]) -> Iterator[float]:
 
 
 def _key(lab: Lab, switches: Sequence[object]) -> tuple:
-    return lab.name, loading.age_of(lab), tuple(map(str, switches))
+    return lab_key(lab), tuple(map(str, switches))
 
 
 @st.cache_resource(max_entries=1)
 def _measurements() -> dict[tuple, Measured]:
     return {}
-
-
-@st.cache_data(max_entries=32, show_spinner=False)
-def _usual(name: str, age: int, text: str, switches: tuple[str, ...], forced: tuple[tuple[int, int], ...]) -> Usual:
-    lab = loading.get_lab(name)
-    road = loading.get_road(lab, text, switches, forced)
-    found = lab.attention_on(road, ())
-    weights: dict[AttentionKind, ndarray] = {kind: attention.weights for kind, attention in found.items()}
-    return Usual(lab.without_switches(road), weights)
-
-
-@st.cache_data(max_entries=128, show_spinner=False)
-def _inside(
-    name: str, age: int, ids: tuple[tuple[int, ...], tuple[int, ...]], step: int, switches: tuple[str, ...]
-) -> Inside:
-    source, target = ids
-    lab = loading.get_lab(name)
-    return look_inside(lab.model, source, target, step, loading.get_resolved(lab, switches))
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _two_readings(
-    name: str, age: int, source: tuple[int, ...], reference: tuple[int, ...], switches: tuple[str, ...]
-) -> TwoReadings:
-    lab = loading.get_lab(name)
-    return two_readings(lab.model, source, reference, loading.get_resolved(lab, switches))

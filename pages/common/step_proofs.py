@@ -143,7 +143,7 @@ def prove_exposure(scene: Scene, found: Sequence[AtPosition]) -> None:
 
     def run() -> Iterable[Proof]:
         lab = scene.lab
-        pairs = validation_pairs(lab.name, loading.age_of(lab))
+        pairs = validation_pairs(lab)
         *_, (_, again) = exposure(lab.model, pairs, lab.tokenizer, scene.view.switches, batch_tokens=1_024)
         how = f"all {len(pairs)} sentences read twice again, in batches twice as large"
         yield agree("Exposure bias at each position", [a.bias for a in found], [a.bias for a in again], 1e-3, how)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from pages.common import loading, wording
+from pages.common import wording
 from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, say
@@ -127,7 +127,7 @@ def _warn_of_strangeness(scene: Scene, seen: TwoReadings) -> None:
 
 def _show_exposure(scene: Scene) -> None:
     st.markdown("##### Over the validation set")
-    pairs = validation_pairs(scene.lab.name, loading.age_of(scene.lab))
+    pairs = validation_pairs(scene.lab)
     if not pairs:
         st.caption("This model's corpus is not here, so there are no validation sentences to measure on.")
         return

@@ -14,7 +14,7 @@ from pages.common.controls import Scene, say
 from pages.common.export_roads import WITHOUT, take_pair_away, take_roads_away, take_tree_away
 from pages.common.pictures import is_dark
 from pages.common.proofs import prove_road
-from pages.common.step_choices import Choices, Road, RoadsAs, change, complain, complaint, drop, said_of, take_road
+from pages.common.step_choices import PAGE, Choices, Road, RoadsAs, change, complain, complaint, drop, take_road
 from transformer.analysis.roads import road_changes, road_twigs
 from transformer.figures.branches import branches_figure, two_roads_figure
 from transformer.lab import Inspection
@@ -80,7 +80,7 @@ def show_roads(scene: Scene, walk: Walk, chosen: Choices) -> None:
     with st.container(horizontal=True):
         prove_road(scene.lab, *walk.roads, key="proof-road")
         take()
-    say(*said_of("road", "beside", "roads_as"))
+    say(*PAGE.said("road", "beside", "roads_as"))
     if not walk.road.ended and (walk.index or scene.view.switches):  # the frame says it of the plain output
         st.caption(f"No end mark was written: this was cut off at the model's {len(walk.road.target_ids)} tokens.")
 

@@ -12,7 +12,7 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.controls import Scene, say
 from pages.common.export_search import take_distribution_away, take_samples_away
 from pages.common.pictures import is_dark
-from pages.common.step_choices import Choices, change, read, said_of
+from pages.common.step_choices import PAGE, Choices, change
 from pages.common.step_loading import get_usual
 from pages.common.step_proofs import prove_draw, prove_totals
 from pages.common.step_roads import Walk, walk_of
@@ -48,7 +48,7 @@ def show_samples(scene: Scene, chosen: Choices) -> None:
         _show_distribution(scene, walk, draw)
     with right:
         fields.slider("Seed", 0, 100, chosen.seed, lambda seed: change(seed=seed), key="draw-seed", step=1)
-        say(*said_of("seed"))
+        say(*PAGE.said("seed"))
         _show_outputs(scene, chosen, draw)
     _show_tree(scene, chosen, walk)
 
@@ -60,7 +60,7 @@ def _show_distribution(scene: Scene, walk: Walk, draw: Draw) -> None:
     found = candidates(log_probs, 10)
     pieces = {token: scene.lab.tokenizer.piece(token) for token in found.ids}
     usual = get_usual(scene.lab, walk.road).log_probs[step] if scene.view.switches else None
-    say(*said_of(*_SHAPING))
+    say(*PAGE.said(*_SHAPING))
     marks = "" if usual is None else "; marks: drawn from without the switches"
     st.caption(f"Step {step}: what the model says, and what is drawn from{marks}")
     draw_distribution(
@@ -92,7 +92,7 @@ def _show_distribution(scene: Scene, walk: Walk, draw: Draw) -> None:
 
 def _take(settings: Mapping[str, object]) -> None:
     """Takes over what the sliders say, as a link's words: whatever comes from outside ends within the limits."""
-    found = read({name: str(settings[name]) for name in _SHAPING if name in settings})
+    found, _ = Choices.read({name: str(settings[name]) for name in _SHAPING if name in settings})
     change(**{name: getattr(found, name) for name in _SHAPING})
 
 

@@ -13,7 +13,7 @@ from pages.common.components.token_chips import token_chips
 from pages.common.controls import Scene, say
 from pages.common.pictures import is_dark
 from pages.common.proofs import prove_rows, prove_step
-from pages.common.step_choices import Choices, change, said_of
+from pages.common.step_choices import PAGE, Choices, change
 from pages.common.step_loading import Usual, get_usual
 from pages.common.step_roads import Walk, go_on_with
 from transformer.analysis.candidates import Candidates, candidates, rank
@@ -60,7 +60,7 @@ def show_step(scene: Scene, walk: Walk, chosen: Choices) -> None:
 def choose_scale(chosen: Choices) -> None:
     """Linear or logarithmic bars."""
     fields.toggle("Log scale", chosen.scale == "log", lambda on: change(scale="log" if on else "linear"), key="scale")
-    say(*said_of("scale"))
+    say(*PAGE.said("scale"))
 
 
 def ask_reference(scene: Scene, chosen: Choices) -> None:
@@ -73,6 +73,7 @@ def ask_reference(scene: Scene, chosen: Choices) -> None:
         key="reference",
         placeholder=gold.target if gold else "how it should read, to see where its token ranks",
     )
+    say(*PAGE.said("reference"))
     if unseen := wording.unseen_plainly(scene.lab.tokenizer, _reference_text(scene, chosen)):
         say(f"This reference cannot be followed: {unseen}")
 

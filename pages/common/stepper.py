@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.common import fields
 from pages.common.scene import say
-from pages.common.step_choices import Choices, change, said_of
+from pages.common.step_choices import PAGE, Choices, change
 from pages.common.step_roads import Walk
 
 PLAY_S = 1.0
@@ -47,7 +47,7 @@ def step_to(walk: Walk, chosen: Choices) -> None:
             disabled=walk.step == last,
             on_click=lambda: _go_to(walk.step + 1),
         )
-    say(*said_of("step"))
+    say(*PAGE.said("step"))
     if chosen.step > last:
         st.caption(f"There is no step {chosen.step}: this output has steps 0 to {last}. Shown is the last.")
     if playing:

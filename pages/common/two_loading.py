@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import streamlit as st
-
 from pages.common import loading, switch_names
+from pages.shared.cache import cached
 from transformer.analysis.matching import Matching, Read, match_heads
 from transformer.checkpoint import load_checkpoint
-from transformer.interventions import Intervention, parse_intervention
+from transformer.interventions import Intervention
 from transformer.lab import Attention, AttentionKind, Inspection, Lab
 from transformer.runs import RunError, snapshots
 from transformer.settings import CheckpointError, find_checkpoint
@@ -51,7 +50,7 @@ def get_lab_at(name: str, step: str) -> Lab:
     if step not in kept:
         found = f"there are {', '.join(list(kept)[:12])}" if kept else "it kept none"
         raise CheckpointError(f"there is no snapshot of step {step} of {name}: {found}")
-    return _lab_at(name, str(kept[step]), kept[step].stat().st_mtime_ns)
+    return _snapshot(name, str(kept[step]))
 
 
 def side(name: str, step: str, text: str, switches: Sequence[Intervention]) -> Side:
@@ -64,7 +63,7 @@ def side(name: str, step: str, text: str, switches: Sequence[Intervention]) -> S
             usable.append(spec)
         except ValueError as error:
             left_out.append(switch_names.left_out(spec, error, f" for {name}"))
-    return Side(lab, step, _inspection(name, step, _age(name, step), text, tuple(map(str, usable))), tuple(left_out))
+    return Side(lab, step, loading.get_inspection(lab, text, usable), tuple(left_out))
 
 
 def same_words(first: Lab, second: Lab) -> bool:
@@ -82,9 +81,8 @@ def read_same(on: Side, reader: Side, kind: AttentionKind) -> Attention:
 
 def get_matching(first: Side, second: Side, kind: AttentionKind) -> Matching:
     """The heads of both models brought together on several sentences, each with the first model's output."""
-    keys = [(side.lab.name, side.step, _age(side.lab.name, side.step)) for side in (first, second)]
-    switches = [tuple(map(str, side.seen.interventions)) for side in (first, second)]
-    return _matching(keys[0], keys[1], texts_of(first), switches[0], switches[1], kind)
+    switches = [side.seen.interventions for side in (first, second)]
+    return _matching(first.lab, second.lab, texts_of(first), switches[0], switches[1], kind)
 
 
 def texts_of(first: Side) -> tuple[str, ...]:
@@ -110,27 +108,24 @@ def read_texts(
     return reads
 
 
-@st.cache_data(max_entries=32, show_spinner="Bringing the heads of both models together")
+@cached(max_entries=32, spinner="Bringing the heads of both models together")
 def _matching(
-    first: tuple[str, str, int],
-    second: tuple[str, str, int],
+    first: Lab,
+    second: Lab,
     texts: tuple[str, ...],
-    first_switches: tuple[str, ...],
-    second_switches: tuple[str, ...],
+    first_switches: tuple[Intervention, ...],
+    second_switches: tuple[Intervention, ...],
     kind: AttentionKind,
 ) -> Matching:
-    labs = [get_lab_at(name, step) for name, step, _ in (first, second)]
-    switches = [[parse_intervention(text) for text in own] for own in (first_switches, second_switches)]
-    return match_heads(*read_texts(labs[0], labs[1], texts, switches[0], switches[1], kind))
+    return match_heads(*read_texts(first, second, texts, first_switches, second_switches, kind))
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def _inspection(name: str, step: str, age: int, text: str, switches: tuple[str, ...]) -> Inspection:
-    return get_lab_at(name, step).inspect(text, [parse_intervention(switch) for switch in switches])
+def _written_ns(name: str, path: str) -> int:
+    return Path(path).stat().st_mtime_ns
 
 
-@st.cache_resource(max_entries=6, show_spinner="Opening a snapshot")
-def _lab_at(name: str, path: str, age: int) -> Lab:
+@cached(max_entries=6, spinner="Opening a snapshot", shared=True, also=_written_ns)
+def _snapshot(name: str, path: str) -> Lab:
     return Lab(load_checkpoint(find_checkpoint(name, folders=False), weights=Path(path)))
 
 
@@ -139,7 +134,3 @@ def _snapshots(name: str) -> dict[int, Path]:
         return snapshots(name)
     except RunError:
         return {}
-
-
-def _age(name: str, step: str) -> int:
-    return _snapshots(name)[int(step)].stat().st_mtime_ns if step else loading.age_of(loading.get_lab(name))

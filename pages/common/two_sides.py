@@ -7,7 +7,7 @@ from pages.common.fields import box, line, segments
 from pages.common.scene import Scene, say, sentence
 from pages.common.state import visit
 from pages.common.switch_panel import switch_popover
-from pages.common.two_choices import Choices, Two, change, misread
+from pages.common.two_choices import PAGE, Choices, Two
 from pages.common.two_compared import Pair
 from pages.common.two_loading import Side, get_lab_at, side, steps_of
 from transformer.edits import align
@@ -20,13 +20,13 @@ _CHANGES = (("tired", "wide"), ("wide", "tired"), ("did not follow", "followed")
 
 def choose_sides(scene: Scene, chosen: Choices) -> Pair | None:
     """The controls for what stands beside the page's model and sentence; None where one side cannot be had."""
-    say(*misread())
+    say(*PAGE.said())
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         segments(
             "Compare",
             list(_TWO),
             chosen.two,
-            lambda two: change(two=two),
+            PAGE.take("two"),
             key="two",
             names=_TWO.__getitem__,
             hide_label=False,
@@ -57,7 +57,7 @@ def choose_sides(scene: Scene, chosen: Choices) -> Pair | None:
 
 def _choose_other(scene: Scene, other: str) -> None:
     names = [model.name for model in loading.models()]
-    box("Other model", names, other, lambda name: change(other=name or "", other_at=""), key="two-other", width=220)
+    box("Other model", names, other, lambda name: PAGE.change(other=name or ""), key="two-other", width=220)
 
 
 def _choose_step(key: str, label: str, name: str, step: str, field: str) -> None:
@@ -68,7 +68,7 @@ def _choose_step(key: str, label: str, name: str, step: str, field: str) -> None
         label,
         [ENDED, *steps],
         step if step in steps else ENDED,
-        lambda taken: change(**{field: "" if taken == ENDED else taken}),
+        lambda taken: PAGE.change(**{field: "" if taken == ENDED else taken}),
         key=key,
         names=lambda s: s if s == ENDED else f"step {int(s):,}",
         width=170,
@@ -77,7 +77,7 @@ def _choose_step(key: str, label: str, name: str, step: str, field: str) -> None
 
 def _choose_sentence(scene: Scene, chosen: Choices) -> None:
     text = chosen.other_text or _other_sentence(scene)
-    line("The other sentence", text, lambda typed: change(other_text=typed.strip()), key="two-text")
+    line("The other sentence", text, lambda typed: PAGE.change(other_text=typed.strip()), key="two-text")
 
 
 def _side(name: str, step: str, text: str, scene: Scene) -> Side | None:

@@ -20,7 +20,7 @@ from pages.common.export_two import (
 )
 from pages.common.fields import box, segments
 from pages.common.scene import Scene, is_dark, say, sentence
-from pages.common.two_choices import Choices, change
+from pages.common.two_choices import PAGE, Choices
 from pages.common.two_compared import Compared, Facing, Pair, compare_sides
 from pages.common.two_loading import get_matching, same_words
 from pages.common.two_proofs import prove_head, prove_outputs, prove_two_difference, prove_two_matching
@@ -95,7 +95,7 @@ def _choose_heads(scene: Scene, pair: Pair, chosen: Choices) -> Facing:
                 "Head on the right",
                 list(_PAIRINGS),
                 wanted,
-                lambda pairing: change(pairing=pairing),
+                PAGE.take("pairing"),
                 key="two-pairing",
                 names=_PAIRINGS.__getitem__,
                 hide_label=False,

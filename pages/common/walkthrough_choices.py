@@ -4,38 +4,56 @@ Layer and head are the visitor's on every page.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import streamlit as st
 
 from pages.common import wording
 from pages.common.controls import Scene
-from pages.common.state import choose, visit, write_url
+from pages.common.state import choose, visit
+from pages.shared.page_state import PageState
+from pages.shared.url_state import UrlState, param, text, whole
 from transformer.analysis.stations import Station, n_layers, stations
 from transformer.figures.theme import Kind
 from transformer.lab import Inspection
 
 MAP = "walkthrough-map"
 """Key of the drawing whose stations can be clicked."""
-_KEY, _OWNER, _MISREAD = "walkthrough-page", "walkthrough-sentence", "walkthrough-misread"
+_LONGEST_STATION = 1_000
+"""Characters of a name that is no station's; they are cut where they are told."""
 
 
-@dataclass(frozen=True)
-class Choices:
-    """Where the visitor stands. None means "what suits best"."""
+@dataclass(frozen=True, kw_only=True)
+class Choices(UrlState):
+    """Where the visitor stands. Empty and None mean "what suits best"."""
 
-    station: str = ""
+    station: str = param(
+        "",
+        text(_LONGEST_STATION),
+        offered=lambda _, scene: [str(station) for station in stations(scene.lab.model)],
+        usual=lambda _, scene: str(stations(scene.lab.model)[0]),
+        absent="There is no station “{value}” in {context.lab.name}; the walk begins at the first one.",
+    )
     """As a station prints: encoder.self.weights."""
-    token: int | None = None
+    token: int | None = param(
+        None,
+        whole(0, 9_999),
+        offered=lambda _, scene: range(len(scene.inspection.source_tokens)),
+        usual=lambda _, scene: followed(scene.inspection)[0],
+        resets=("model", "text"),
+    )
     """The source token that is followed through the encoder."""
-    step: int | None = None
+    step: int | None = param(
+        None,
+        whole(0, 9_999),
+        offered=lambda _, scene: range(len(scene.inspection.target_tokens)),
+        usual=lambda _, scene: followed(scene.inspection)[1],
+        resets=("model", "text"),
+    )
     """The step, hence the decoder's token, that is followed through the decoder."""
 
-    def parameters(self) -> dict[str, str]:
-        """The query parameters; defaults are left out."""
-        found = {"station": self.station, "token": self.token, "step": self.step}
-        return {name: str(value) for name, value in found.items() if value not in ("", None)}
+
+PAGE = PageState(Choices, key="walkthrough-page")
 
 
 @dataclass(frozen=True)
@@ -62,40 +80,22 @@ class Place:
 
 def choices() -> Choices:
     """What is chosen now: a click on the map, the URL's word where someone else wrote it, else what was chosen."""
-    kept: Choices = st.session_state.setdefault(_KEY, Choices())
     state = st.session_state.get(MAP)
     picked = state.get("picked") if isinstance(state, dict) else None
     if isinstance(picked, list) and len(picked) == 2 and isinstance(picked[0], str) and isinstance(picked[1], int):
         _stand_at(picked[0], max(0, picked[1]))
-        return st.session_state[_KEY]
-    in_url = {name: st.query_params[name] for name in ("station", "token", "step") if name in st.query_params}
-    if in_url and in_url != kept.parameters() and not visit().touched:
-        numbers = {name: _number(in_url[name]) for name in ("token", "step") if name in in_url}
-        kept = st.session_state[_KEY] = Choices(in_url.get("station", ""), **numbers)
-        st.session_state[_MISREAD] = tuple(
-            f"The link says {name} “{in_url[name][:30]}”, which is no number of a {name}."
-            for name, number in numbers.items()
-            if number is None
-        )
-    return kept
+    return PAGE.follow_url()
 
 
-def place(scene: Scene, chosen: Choices) -> tuple[Place, tuple[str, ...]]:
+def place(scene: Scene) -> tuple[Place, tuple[str, ...]]:
     """Where the visitor stands in this model and sentence, and a sentence for each thing that had to give way."""
-    said: list[str] = [*st.session_state.get(_MISREAD, ())]
-    chosen = _settled(scene, chosen)
+    chosen, problems = PAGE.settle(scene.view).fit(scene)
+    assert chosen.token is not None and chosen.step is not None
     order = stations(scene.lab.model)
-    station = next((s for s in order if str(s) == chosen.station), None)
-    if station is None and chosen.station:
-        said.append(
-            f"There is no station “{chosen.station[:40]}” in {scene.lab.name}; the walk begins at the first one."
-        )
-    station = station or order[0]
-    seen, (token, step) = scene.inspection, followed(scene.inspection)
-    token = _existing("token", chosen.token, token, len(seen.source_tokens), said)
-    step = _existing("step", chosen.step, step, len(seen.target_tokens), said)
+    station = next(station for station in order if str(station) == chosen.station)
     layer = min(scene.view.layer or 0, n_layers(scene.lab.model, station.stack) - 1)
-    return Place(station, order, layer, scene.head, token, step), tuple(said)
+    said = (*PAGE.said(), *(problem.sentence for problem in problems))
+    return Place(station, order, layer, scene.head, chosen.token, chosen.step), said
 
 
 def kind_of(place: Place) -> Kind | None:
@@ -122,17 +122,9 @@ def go_to(scene: Scene, station: Station, layer: int) -> None:
     _stand_at(str(station), min(layer, n_layers(scene.lab.model, station.stack) - 1))
 
 
-def change(**changes: Any) -> None:
-    """Changes something on behalf of the visitor; for callbacks."""
-    st.session_state[_KEY] = replace(st.session_state[_KEY], **changes)
-    st.session_state.pop(_MISREAD, None)
-    choose()
-
-
 def _stand_at(station: str, layer: int) -> None:
     """The layer is counted in the station's own stack, which the kind of attention names."""
-    st.session_state[_KEY] = replace(st.session_state[_KEY], station=station)
-    st.session_state.pop(_MISREAD, None)
+    PAGE.change(station=station)
     kind = visit().view.kind
     if station.startswith("encoder"):
         kind = "encoder_self"
@@ -143,30 +135,5 @@ def _stand_at(station: str, layer: int) -> None:
     choose(kind=kind, layer=layer)
 
 
-def _settled(scene: Scene, chosen: Choices) -> Choices:
-    """The choices as they fit the sentence on the screen: in another one, other tokens are followed."""
-    owner = (scene.view.model, scene.view.text)
-    if st.session_state.setdefault(_OWNER, owner) != owner:
-        st.session_state[_OWNER] = owner
-        chosen = st.session_state[_KEY] = replace(chosen, token=None, step=None)
-        visit().own = chosen.parameters()
-        write_url()
-    return chosen
-
-
-def _existing(name: str, wanted: int | None, usual: int, length: int, said: list[str]) -> int:
-    """The wanted number where there is such a thing; else the usual one, and a sentence."""
-    if wanted is None:
-        return usual
-    if wanted < length:
-        return wanted
-    said.append(f"There is no {name} {wanted}: there are {name}s 0 to {length - 1}. This is {name} {usual}.")
-    return usual
-
-
 def _middle(tokens: Sequence[str]) -> int:
     return max(0, (len(tokens) - 1) // 2)
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else None

@@ -13,7 +13,7 @@ from pages.common.components.walkthrough_map import walkthrough_map
 from pages.common.controls import Scene
 from pages.common.pictures import is_dark
 from pages.common.state import choose
-from pages.common.walkthrough_choices import MAP, Place, change, go_to, kind_of
+from pages.common.walkthrough_choices import MAP, PAGE, Place, go_to, kind_of
 from pages.common.walkthrough_proofs import prove_station
 from pages.common.walkthrough_text import told
 from transformer.analysis.station_map import draw_map, unfolded
@@ -68,7 +68,7 @@ def choose_place(scene: Scene, place: Place) -> None:
             "Follow the token" if name == "token" else "Follow the step",
             range(len(tokens)),
             place.row,
-            lambda row: change(**{name: row}),
+            PAGE.take(name),
             key="walk-token",
             width=250,
             names=lambda i: f"{i} · {tokens[i]}" if name == "token" else _step_name(scene, i),

@@ -1,41 +1,107 @@
-"""How results that are remembered tell apart what they were made of."""
+"""What is computed once and shared by all visitors: `cached`, a decorator for plain functions.
+
+    @cached(max_entries=64, spinner="Drawing samples")
+    def get_draws(lab: Lab, text: str, switches: Sequence[Intervention], draw: Draw, *, n: int) -> tuple[Drawn, ...]:
+        ...
+
+A function is called with the objects that it needs; what tells one call from another is found here. A model is known by
+its name, its weights file and the time that file had when it was read: other weights under the same name are another
+model, and a snapshot is never taken for the weights at the end. A switch is known by its URL form. A decoding is known
+by what it was made from and by the probabilities that came out.
+
+A parameter whose name begins with an underscore is not looked at. No result of a call that raised is kept.
+"""
 
 from collections.abc import Callable
+from functools import wraps
+from hashlib import blake2b
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-from pages.common.loading import age_of
+import streamlit as st
+
 from transformer.analysis.leaks import Leak
 from transformer.inspection import Comparison, Inspection
+from transformer.interventions import INTERVENTIONS
 from transformer.lab import Lab
 from transformer.run_status import STATUS_FILE
 from transformer.settings import METRICS_FILE, WEIGHTS_FILE
 
-
-def _inspection(seen: Inspection) -> tuple[object, ...]:
-    return seen.model_name, seen.text, tuple(map(str, seen.interventions)), seen.forced, seen.target_ids
-
-
-def _comparison(comparison: Comparison) -> tuple[object, ...]:
-    return _inspection(comparison.before), _inspection(comparison.after)
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
-def _leak(leak: Leak) -> tuple[object, ...]:
-    return leak.texts, tuple(map(str, leak.off))
+def lab_key(lab: Lab) -> tuple[str, str, int]:
+    """What tells a model from every other, from other weights under its name and from its own snapshots."""
+    return lab.name, str(lab.checkpoint.weights_file), lab.checkpoint.written_ns
 
 
-def _folder(folder: Path) -> tuple[object, ...]:
-    """A run's folder and the age of what a run at work writes on."""
+def inspection_key(seen: Inspection) -> tuple[object, ...]:
+    """What tells a decoding from every other: what it was made from, and every probability that came out."""
+    made_from = seen.model_name, seen.text, tuple(map(str, seen.interventions)), seen.forced
+    return *made_from, seen.source_ids, seen.target_ids, blake2b(seen.log_probs.tobytes()).digest()
+
+
+def comparison_key(comparison: Comparison) -> tuple[object, ...]:
+    """What tells two decodings side by side from every other two."""
+    return inspection_key(comparison.before), inspection_key(comparison.after)
+
+
+def leak_key(leak: Leak) -> tuple[object, ...]:
+    """What tells a batch read with and without masks from every other."""
+    probabilities = b"".join(reading.losses.tobytes() for reading in (leak.intact, leak.lifted))
+    return leak.texts, tuple(map(str, leak.off)), blake2b(probabilities).digest()
+
+
+def folder_key(folder: Path) -> tuple[object, ...]:
+    """A run's folder and the times of the files that a run at work writes to."""
     paths = (folder / name for name in (METRICS_FILE, STATUS_FILE, WEIGHTS_FILE))
     return str(folder), tuple(path.stat().st_mtime_ns if path.is_file() else 0 for path in paths)
 
 
-HASHES: dict[str | type, Callable[[Any], object]] = {
-    Lab: lambda lab: (lab.name, age_of(lab)),
-    Inspection: _inspection,
-    Comparison: _comparison,
-    Leak: _leak,
-    type(Path()): _folder,
+KEYS: dict[str | type, Callable[[Any], object]] = {
+    Lab: lab_key,
+    Inspection: inspection_key,
+    Comparison: comparison_key,
+    Leak: leak_key,
+    type(Path()): folder_key,
+    **dict.fromkeys(INTERVENTIONS, str),
 }
-"""For `hash_funcs`: what tells these apart, far smaller than their contents. A model is its name and the age of its
-weights; a decoding its sentence, its switches and what was forced."""
+"""How objects of the library are told apart."""
+
+
+def cached(
+    *, max_entries: int, spinner: str | bool = False, shared: bool = False, also: Callable[..., object] | None = None
+) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Remembers the results of a function for every visitor, the newest `max_entries` of them.
+
+    A caller gets a copy of its own; with `shared` all get the same object, which is then read-only. `also` is called
+    with the same arguments and says what else the result depends on, as the time of a file does.
+    """
+
+    def decorate(compute: Callable[Given, Result]) -> Callable[Given, Result]:
+        shape = signature(compute)
+
+        def kept(values: tuple[object, ...], depends: object, _call: Callable[[], Result]) -> Result:
+            return _call()
+
+        # Streamlit tells functions apart by their module, their name and their source.
+        kept.__module__, kept.__qualname__ = compute.__module__, compute.__qualname__
+        keep: Any = st.cache_resource if shared else st.cache_data
+        remembered = keep(kept, max_entries=max_entries, show_spinner=spinner, hash_funcs=KEYS)
+
+        @wraps(compute)
+        def found(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+            given = shape.bind(*args, **kwargs)
+            given.apply_defaults()
+            values = tuple(_plain(value) for name, value in given.arguments.items() if not name.startswith("_"))
+            return remembered(values, also(*args, **kwargs) if also else None, lambda: compute(*args, **kwargs))
+
+        return found
+
+    return decorate
+
+
+def _plain(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value

@@ -12,7 +12,7 @@ from pages.common.components.scrolling_figure import scrolling_figure
 from pages.common.exports import Away, InFrame, export, papered
 from pages.common.proofs import badge
 from pages.common.scene import is_dark, say, sentence
-from pages.shared.cache import HASHES
+from pages.shared.cache import KEYS
 from transformer.analysis.proofs import Proof
 from transformer.cleaning import CorpusError
 from transformer.run_status import RunError
@@ -75,7 +75,7 @@ def _page() -> str:
     return urlsplit(st.context.url or "").path.rsplit("/", 1)[-1] or "home"
 
 
-@st.cache_resource(max_entries=64, show_spinner=False, hash_funcs=HASHES)
+@st.cache_resource(max_entries=64, show_spinner=False, hash_funcs=KEYS)
 def _data(kind: str, options: str, given: tuple[Any, ...], _view: View[Any], _subject: Subject) -> Any:
     return data_of(_view, _subject)
 

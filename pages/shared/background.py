@@ -1,0 +1,153 @@
+"""Long work beside the pages: each thing done once for all visitors who want it, with progress, a stop and a result.
+
+    SEARCHES = Background("searches", at_once=1, kept=60)
+
+    work = SEARCHES.submit(key, lambda tell: search(..., tell=tell), watcher)   # begins it, or joins it
+    work.over.wait(1.0); work.share; work.left_s                                # how far it is
+    work.result()                                                               # what was found; raises what it raised
+    SEARCHES.leave(key, watcher)                                                # this visitor waits no longer
+
+The key says all that the work depends on. Work goes on while one of its watchers is there: a watcher belongs to a
+visitor's session and is gone with it. Work without a watcher goes on to its end. No Streamlit here.
+"""
+
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
+
+Found = TypeVar("Found")
+Tell = Callable[[float], object]
+"""Is told the share of the work that is done; raises Stopped where nobody waits for the rest."""
+_SOONEST = 0.02
+"""The share of the work from which on the time left can be said."""
+
+
+class Stopped(Exception):
+    """Nobody waits for the work any more."""
+
+
+class Watcher:
+    """One visitor who waits for work."""
+
+
+class Work(Generic[Found]):
+    """One piece of work: waiting for its turn, begun, or over."""
+
+    def __init__(self, compute: Callable[[Tell], Found]) -> None:
+        self.share = 0.0
+        """Of the work, done."""
+        self.begun: float | None = None
+        """When, by `time.monotonic`; None while it waits for its turn."""
+        self.over = threading.Event()
+        self.error: Exception | None = None
+        self.watchers: WeakSet[Watcher] = WeakSet()
+        self.to_the_end = False
+        """Whether it goes on without a watcher."""
+        self._compute: Callable[[Tell], Found] | None = compute
+        self._found: Any = None
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds left by what was done so far; None where that cannot be said yet."""
+        if self.begun is None or self.share < _SOONEST:
+            return None
+        return (time.monotonic() - self.begun) * (1 - self.share) / self.share
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it ended because nobody waited for it."""
+        return isinstance(self.error, Stopped)
+
+    def result(self) -> Found:
+        """What was found, waited for; raises what the work raised."""
+        self.over.wait()
+        if self.error is not None:
+            raise self.error
+        return self._found
+
+    def run(self) -> None:
+        """Does the work; what it raises is kept."""
+        self.begun = time.monotonic()
+        compute, self._compute = self._compute, None  # what it holds is free again afterwards
+        assert compute is not None
+        try:
+            self._tell(0.0)
+            self._found = compute(self._tell)
+        except Exception as error:
+            self.error = error
+        self.over.set()
+
+    def _tell(self, share: float) -> None:
+        self.share = share
+        if not self.watchers and not self.to_the_end:
+            raise Stopped
+
+
+class Background:
+    """Work of one sort on this server: so much at once, in the order in which it was asked for."""
+
+    def __init__(self, name: str, *, at_once: int = 1, kept: int = 60) -> None:
+        """`kept` results stay for whoever asks for the same later; 0 where something else remembers them."""
+        self._name, self._at_once, self._kept = name, at_once, kept
+        self._lock = threading.Lock()
+        self._known: OrderedDict[Hashable, Work] = OrderedDict()
+        self._waiting: deque[tuple[Hashable, Work]] = deque()
+        self._threads = 0
+
+    def submit(self, key: Hashable, compute: Callable[[Tell], Found], watcher: Watcher | None = None) -> Work[Found]:
+        """The work of this key, begun where it is new or was stopped; without a watcher it goes on to its end."""
+        with self._lock:
+            work = self._known.get(key)
+            if work is None or work.stopped:
+                work = self._known[key] = Work(compute)
+                self._waiting.append((key, work))
+            if watcher is None:
+                work.to_the_end = True
+            else:
+                work.watchers.add(watcher)
+            self._known.move_to_end(key)
+            self._forget_oldest()
+            if self._threads < min(self._at_once, len(self._waiting) + self._threads):
+                self._threads += 1
+                # A daemon: a server that is stopped does not wait for it.
+                threading.Thread(target=self._serve, name=self._name, daemon=True).start()
+            return work
+
+    def find(self, key: Hashable) -> Work | None:
+        """The work of this key, where there is one."""
+        with self._lock:
+            return self._known.get(key)
+
+    def leave(self, key: Hashable, watcher: Watcher) -> None:
+        """One visitor waits no longer."""
+        with self._lock:
+            if (work := self._known.get(key)) is not None:
+                work.watchers.discard(watcher)
+
+    def cancel(self, key: Hashable) -> None:
+        """Ends the work for everyone, the next time that it tells how far it is."""
+        with self._lock:
+            if (work := self._known.get(key)) is not None:
+                work.watchers.clear()
+                work.to_the_end = False
+
+    def _serve(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._threads -= 1
+                    return
+                key, work = self._waiting.popleft()
+            work.run()
+            with self._lock:
+                if not self._kept and self._known.get(key) is work:
+                    del self._known[key]
+            del work  # or it would be held, with its result, until the next one comes
+
+    def _forget_oldest(self) -> None:
+        over = [key for key, work in self._known.items() if work.over.is_set()]
+        for key in over[: max(0, len(over) - self._kept)]:
+            del self._known[key]

@@ -1,0 +1,278 @@
+"""State that a URL carries: a frozen dataclass whose fields say how they are read, written, limited and reset.
+
+    @dataclass(frozen=True, kw_only=True)
+    class Choices(UrlState):
+        look: Look = param("steps", words(*get_args(Look)))
+        beam: int = param(4, whole(1, 10, clamp=True))
+        node: int | None = param(None, whole(0, 9_999), resets=("model", "text", "beam"))
+
+`Choices.read(parameters)` gives the state and a Problem for each value that makes no sense; `state.parameters()` is
+what `read` turns into it again. No Streamlit here: `page_state.py` keeps such a state for a visitor.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Generic, Self, TypeVar
+
+Parameters = Mapping[str, str | Sequence[str]]
+Value = TypeVar("Value")
+
+NONSENSE = "The link says {name} “{text}”, which {expected}; {used}."
+ABSENT = "There is no {name} {value}: there are {name}s {first} to {last}; {used}."
+_QUOTED = 40
+"""Characters of a value that a sentence repeats."""
+_NOTHING: Any = object()
+_NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,6})?", re.ASCII)
+
+
+class Refused(ValueError):
+    """A text in the URL makes no sense as it stands; `instead` is what is taken where that is not the default."""
+
+    def __init__(self, expected: str, instead: Any = _NOTHING) -> None:
+        super().__init__(expected)
+        self.instead = instead
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A sentence about something that could not be used, and the control beside which it belongs."""
+
+    place: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Form(Generic[Value]):
+    """How a value is written in a URL. `read` raises Refused with what was expected, as in "must be a number"."""
+
+    read: Callable[[str], Value]
+    write: Callable[[Value], str | None] = str
+    """None leaves the value out of the URL."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Param:
+    """What a field of a UrlState says about itself; see `param`."""
+
+    form: Form
+    name: str
+    many: Callable[[Sequence[Any]], Any] | None
+    always: bool
+    among: Callable[[Any], Collection[Any]] | None
+    offered: Callable[[Any, Any], Collection[Any]] | None
+    usual: Callable[[Any, Any], Any] | None
+    resets: tuple[str, ...]
+    beside: str
+    nonsense: str
+    absent: str
+
+
+def param(
+    default: Any,
+    form: Form,
+    *,
+    name: str = "",
+    many: Callable[[Sequence[Any]], Any] | None = None,
+    always: bool = False,
+    among: Callable[[Any], Collection[Any]] | None = None,
+    offered: Callable[[Any, Any], Collection[Any]] | None = None,
+    usual: Callable[[Any, Any], Any] | None = None,
+    resets: Sequence[str] = (),
+    beside: str = "",
+    nonsense: str = NONSENSE,
+    absent: str = ABSENT,
+) -> Any:
+    """A field of a UrlState that travels in the URL.
+
+    name: the query parameter, where it is not called like the field.
+    many: the parameter may occur several times; makes the field's value of the values read, as `tuple` does.
+    always: is written although it is the default.
+    among: the values that exist, given the rest of the state; else the default is taken.
+    offered: the values that exist in a context (a model, a sentence), checked by `fit(context)`.
+    usual: what None stands for in a context, and what `fit` takes in place of a value that is not offered.
+    resets: changes of these (fields of this state, or what the page shows: "model", "text") put the default back.
+    beside: the control beside which a problem is told, where that is not the one of the parameter's name.
+    nonsense: the sentence for a text that cannot be read, with {name}, {text}, {expected} and {used}.
+    absent: the sentence for a value that does not exist, with {name}, {value}, {first}, {last}, {used} and {context}.
+    """
+    said = Param(
+        form=form,
+        name=name,
+        many=many,
+        always=always,
+        among=among,
+        offered=offered,
+        usual=usual,
+        resets=tuple(resets),
+        beside=beside,
+        nonsense=nonsense,
+        absent=absent,
+    )
+    return field(default=default, metadata={"param": said})
+
+
+@dataclass(frozen=True)
+class UrlState:
+    """What a dataclass gains whose fields are made by `param`."""
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The query parameters that carry this state."""
+        return tuple(_name(each, said) for each, said in _params(cls))
+
+    @classmethod
+    def read(cls, parameters: Parameters) -> tuple[Self, tuple[Problem, ...]]:
+        """The state in these query parameters, and a problem for each value that could not be taken as it stands."""
+        found: dict[str, Any] = {}
+        problems: list[Problem] = []
+        for each, said in _params(cls):
+            given = parameters.get(_name(each, said), ())
+            texts = (given,) if isinstance(given, str) else given
+            values = [_read(text, each, said, problems) for text in (texts if said.many else texts[-1:])]
+            values = [value for value in values if value is not _NOTHING]
+            if said.many:
+                found[each.name] = said.many(values)
+            elif values:
+                found[each.name] = values[0]
+        state = cls(**found)
+        for each, said in _params(cls):
+            value = getattr(state, each.name)
+            if said.among and value != each.default and value not in (options := said.among(state)):
+                problems.append(_absent(each, said, value, options, each.default, None))
+                state = replace(state, **{each.name: each.default})
+        return state, tuple(problems)
+
+    def parameters(self) -> dict[str, str | list[str]]:
+        """The query parameters that `read` turns into this state again; defaults are left out."""
+        found: dict[str, str | list[str]] = {}
+        for each, said in _params(type(self)):
+            value = getattr(self, each.name)
+            if value == each.default and not said.always:
+                continue
+            if said.many:
+                found[_name(each, said)] = [str(said.form.write(one)) for one in value]
+            elif (text := said.form.write(value)) is not None:
+                found[_name(each, said)] = text
+        return found
+
+    def fit(self, context: Any) -> tuple[Self, tuple[Problem, ...]]:
+        """The state with every field as the context has it, and a problem for each value that does not exist there."""
+        state, problems = self, []
+        for each, said in _params(type(self)):
+            value = getattr(state, each.name)
+            if value == each.default and said.usual:
+                state = replace(state, **{each.name: said.usual(state, context)})
+            elif value != each.default and said.offered and value not in (options := said.offered(state, context)):
+                used = said.usual(state, context) if said.usual else each.default
+                problems.append(_absent(each, said, value, options, used, context))
+                state = replace(state, **{each.name: used})
+        return state, tuple(problems)
+
+    def changed(self, **changes: Any) -> Self:
+        """The state with these changes, and with the default of every other field that they reset."""
+        return replace(self.reset_by(*changes), **changes)
+
+    def reset_by(self, *names: str) -> Self:
+        """The state after a change of the fields, or of what the page shows, that have these names."""
+        again = {f.name: f.default for f, said in _params(type(self)) if set(said.resets) & set(names)}
+        return replace(self, **again) if again else self
+
+
+def words(*options: Any) -> Form:
+    """One of these values, each written as `str` does."""
+    by_text = {str(option): option for option in options}
+    listed = ", ".join([text for text in by_text if text][:12]) + (" …" if len(by_text) > 12 else "")
+
+    def read(text: str) -> Any:
+        if text in by_text:
+            return by_text[text]
+        raise Refused(f"must be one of: {listed}")
+
+    return Form(read)
+
+
+def whole(least: int, most: int, *, clamp: bool = False, multiple_of: int = 1) -> Form[int]:
+    """A whole number from `least` to `most`; `clamp` takes the nearest one for a number outside."""
+    expected = f"must be a whole number from {least:,} to {most:,}"
+
+    def read(text: str) -> int:
+        if not _NUMBER.fullmatch(text):
+            raise Refused(expected)
+        value = int(min(max(float(text), least), most))
+        if not (text.isdecimal() and least <= int(text) <= most):
+            raise Refused(expected, value) if clamp else Refused(expected)
+        if value % multiple_of:
+            raise Refused(f"must be a multiple of {multiple_of}", value - value % multiple_of)
+        return value
+
+    return Form(read)
+
+
+def decimal(least: float, most: float, *, clamp: bool = False) -> Form[float]:
+    """A number from `least` to `most`; `clamp` takes the nearest one for a number outside."""
+    expected = f"must lie between {least:g} and {most:g}"
+
+    def read(text: str) -> float:
+        if not _NUMBER.fullmatch(text):
+            raise Refused(expected)
+        value = float(text)
+        if not least <= value <= most:
+            raise Refused(expected, min(max(value, least), most)) if clamp else Refused(expected)
+        return value
+
+    return Form(read, "{:g}".format)
+
+
+def text(longest: int) -> Form[str]:
+    """Any text; of a longer one the beginning is taken, and a longer one is not written."""
+
+    def read(text: str) -> str:
+        if len(text) > longest:
+            raise Refused(f"has {len(text):,} characters, of which a link carries {longest:,}", text[:longest])
+        return text
+
+    return Form(read, lambda text: text if len(text) <= longest else None)
+
+
+def _params(cls: type) -> list[tuple[Any, Param]]:
+    return [(f, f.metadata["param"]) for f in fields(cls) if "param" in f.metadata]
+
+
+def _name(each: Any, said: Param) -> str:
+    return said.name or each.name
+
+
+def _read(text: str, each: Any, said: Param, problems: list[Problem]) -> Any:
+    """The value of a text; _NOTHING, with a problem, where the default is taken."""
+    try:
+        return said.form.read(text)
+    except Refused as refused:
+        name = _name(each, said)
+        used = each.default if refused.instead is _NOTHING else refused.instead
+        quoted = text if len(text) <= _QUOTED else f"{text[:_QUOTED]}…"
+        sentence = said.nonsense.format(name=name, text=quoted, expected=refused, used=_used(said, used))
+        problems.append(Problem(said.beside or name, sentence))
+        return refused.instead
+
+
+def _absent(each: Any, said: Param, value: Any, options: Collection[Any], used: Any, context: Any) -> Problem:
+    name, all_ = _name(each, said), list(options)
+    shown = str(said.form.write(value))
+    sentence = said.absent.format(
+        name=name,
+        value=shown if len(shown) <= _QUOTED else f"{shown[:_QUOTED]}…",
+        first=all_[0] if all_ else "none",
+        last=all_[-1] if all_ else "none",
+        used=_used(said, used),
+        context=context,
+    )
+    return Problem(said.beside or name, sentence)
+
+
+def _used(said: Param, value: Any) -> str:
+    """What is taken in place of nonsense: "10 is taken"; a long text or nothing at all is not repeated."""
+    if value is None or value in ("", ()) or said.many:
+        return "it is left out"
+    text = str(said.form.write(value))
+    return f"{text} is taken" if len(text) <= _QUOTED else f"the first {len(text):,} are taken"

@@ -1,0 +1,113 @@
+"""Work beside the pages: shared by those who want it, in turn, and at an end when nobody does."""
+
+import gc
+import threading
+import time
+
+import pytest
+
+from pages.shared.background import Background, Stopped, Watcher
+
+
+def wait(condition) -> None:
+    limit = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def going() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture
+def endless(going):
+    def compute(tell):
+        while True:
+            going.set()
+            tell(0.5)
+            time.sleep(0.002)
+
+    return compute
+
+
+def test_work_is_shared_and_ends_when_nobody_waits_for_it(endless, going):
+    works, first, second = Background("test"), Watcher(), Watcher()
+    work = works.submit("key", endless, first)
+    assert works.submit("key", endless, second) is work is works.find("key")
+    going.wait(20)
+    works.leave("key", first)
+    time.sleep(0.02)
+    assert not work.over.is_set() and work.share == 0.5 and work.left_s is not None
+    works.leave("key", second)
+    wait(work.over.is_set)
+    assert work.stopped
+    again = works.submit("key", lambda tell: 7, first)
+    assert again.result() == 7 and works.submit("key", endless, second) is again
+
+
+def test_work_ends_with_the_last_session_that_wanted_it(endless, going):
+    watcher = Watcher()
+    work = Background("test").submit("key", endless, watcher)
+    going.wait(20)
+    del watcher
+    gc.collect()
+    wait(work.over.is_set)
+    with pytest.raises(Stopped):
+        work.result()
+
+
+def test_no_more_is_at_work_than_allowed_and_the_rest_follows_in_order():
+    works, order, gate, lock = Background("test", at_once=2), [], threading.Event(), threading.Lock()
+
+    def compute(name):
+        def run(tell):
+            with lock:
+                order.append(name)
+            assert gate.wait(20)
+            return name
+
+        return run
+
+    found = [works.submit(name, compute(name)) for name in "abcd"]
+    wait(lambda: len(order) == 2)
+    time.sleep(0.02)
+    assert sorted(order) == ["a", "b"] and [work.begun is None for work in found] == [False, False, True, True]
+    gate.set()
+    assert [work.result() for work in found] == list("abcd") and sorted(order[2:]) == ["c", "d"]
+
+
+def test_an_error_is_kept_for_everyone_and_ends_nothing_else():
+    works = Background("test")
+
+    def broken(tell):
+        raise ValueError("no such head")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no such head"):
+            works.submit("broken", broken).result()
+    assert works.submit("whole", lambda tell: 1).result() == 1
+
+
+def test_work_can_be_cancelled_for_all_and_while_it_waits(endless, going):
+    works, watcher = Background("test"), Watcher()
+    first, second = works.submit("first", endless), works.submit("second", endless, watcher)
+    going.wait(20)
+    works.leave("second", watcher)
+    works.cancel("first")
+    wait(second.over.is_set)
+    assert first.stopped and second.stopped
+
+
+def test_so_many_results_are_kept_and_no_unfinished_work_is_forgotten(endless, going):
+    works = Background("test", at_once=2, kept=2)
+    going_on = works.submit("endless", endless)
+    for name in "abcd":
+        works.submit(name, lambda tell: 0).result()
+    assert works.find("endless") is going_on and works.find("a") is None and works.find("d") is not None
+    works.cancel("endless")
+    going_on.over.wait(20)
+    nothing = Background("test", kept=0)
+    nothing.submit("key", lambda tell: 0).result()
+    wait(lambda: nothing.find("key") is None)
