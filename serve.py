@@ -6,7 +6,7 @@ Streamlit collects garbage after every rerun, which with torch loaded took most 
 not looked at, and what pages and models add later is frozen in its turn. One thread a pass: the models are small, and
 trainers beside the server need the cores.
 
-Between a page and its browser stands pages/common/middleware.py, and no connection waits for acknowledgements.
+Between a page and its browser stands pages/shared/middleware.py, and no connection waits for acknowledgements.
 
 While it runs, it keeps a warm worker, from which trainers start at once, and starts runs whose turn it is. Trainers
 outlive it.
@@ -26,16 +26,16 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit.runtime.pages_manager import PagesManager
 
-from pages.common.middleware import DecodeAhead, FilesFromMemory
+from pages.shared.middleware import DecodeAhead, FilesFromMemory
 
 _PRELOADED = (
     "pandas",
     "plotly.graph_objects",
     "transformer.lab",
-    "transformer.figures.attention",
-    "transformer.runs",
-    "pages.common.ahead",
-    "pages.common.pictures",
+    "transformer.figures.attention.matrix",
+    "transformer.runs.run_folder",
+    "pages.shared.prefetch",
+    "pages.attention.pictures",
 )
 _EVERY_S = 2.0
 _TURN_S = 0.0005
@@ -57,13 +57,13 @@ async def preloaded(app: st.App) -> AsyncIterator[None]:
     sys.setswitchinterval(_TURN_S)
     gc.collect()
     gc.freeze()
-    import_module("transformer.tending").begin()
+    import_module("transformer.runs.upkeep").begin()
     tending = asyncio.create_task(_tend())
     yield
     tending.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await tending
-    import_module("transformer.tending").end()
+    import_module("transformer.runs.upkeep").end()
 
 
 def send_at_once() -> None:
@@ -79,9 +79,9 @@ def send_at_once() -> None:
 
 
 async def _tend() -> None:
-    tend = import_module("transformer.tending").tend
+    do_upkeep = import_module("transformer.runs.upkeep").do_upkeep
     while True:
-        await asyncio.to_thread(tend)
+        await asyncio.to_thread(do_upkeep)
         if len(gc.get_objects(generation=2)) > _MANY:
             gc.collect()
             gc.freeze()

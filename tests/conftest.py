@@ -103,7 +103,7 @@ def within(request: pytest.FixtureRequest) -> Iterator[Callable[..., float]]:
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder of runs; corpora of tasks are counted on a few pairs, as they name their whole vocabulary."""
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr("transformer.corpora.TOKENIZER_PAIRS_OF_TASK", 50)
+    monkeypatch.setattr("transformer.data.corpora.TOKENIZER_PAIRS_OF_TASK", 50)
     return tmp_path / "runs"
 
 
@@ -137,7 +137,7 @@ def own_models(untrained_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.fixture
 def heads_awaited(untrained_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same, and work of the Heads page is awaited, as an AppTest looks once."""
-    monkeypatch.setattr("pages.common.head_work.FIRST_WAIT_S", 60.0)
+    monkeypatch.setattr("pages.heads.work.FIRST_WAIT_S", 60.0)
 
 
 @pytest.fixture(scope="session")
@@ -162,14 +162,14 @@ def two_seeds(two_seed_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def no_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hides the shipped models."""
-    monkeypatch.setattr("transformer.settings.SHIPPED_FOLDER", tmp_path / "shipped")
+    monkeypatch.setattr("transformer.checkpoints.settings.SHIPPED_FOLDER", tmp_path / "shipped")
 
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The runs that a page starts: noted, not started."""
     found: list[str] = []
-    monkeypatch.setattr("transformer.runs.start", lambda run_id, **_: found.append(run_id))
+    monkeypatch.setattr("transformer.runs.run_folder.start", lambda run_id, **_: found.append(run_id))
     return found
 
 
@@ -184,7 +184,7 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(run_id)
         put_status(run_id, state="queued", phase="waiting")
 
-    monkeypatch.setattr("transformer.runs.start", start)
+    monkeypatch.setattr("transformer.runs.run_folder.start", start)
     return found
 
 
@@ -193,7 +193,7 @@ def measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets `page_train.Measurements` stand for those of the server, with nothing measured or asked for yet."""
     from page_train import Measurements
 
-    from pages.common.training import measuring
+    from pages.train import measuring
 
     monkeypatch.setenv(measuring.MEASURE, "ask")
     monkeypatch.setattr(measuring, "measurements", Measurements)
@@ -206,7 +206,7 @@ def archive_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("runs")
         patch.setenv("ATTENTION_LAB_RUNS", str(folder))
-        patch.setattr("transformer.corpora.TOKENIZER_PAIRS_OF_TASK", 50)
+        patch.setattr("transformer.data.corpora.TOKENIZER_PAIRS_OF_TASK", 50)
         yield folder
 
 
@@ -215,7 +215,7 @@ def origin(archive_room: Path) -> str:
     """The run there that archives are made of."""
     from page_runs import trained_run
 
-    from transformer.run_labels import set_note
+    from transformer.runs.labels import set_note
 
     run_id = trained_run("origin")
     set_note(run_id, "the first one")
@@ -248,7 +248,7 @@ def film_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATTENTION_LAB_RUNS", str(tmp_path_factory.mktemp("runs")))
-        patch.setattr("transformer.corpora.TOKENIZER_PAIRS_OF_TASK", 50)
+        patch.setattr("transformer.data.corpora.TOKENIZER_PAIRS_OF_TASK", 50)
         yield trained_run()
 
 
@@ -263,11 +263,11 @@ def own_film_run(room: Path) -> str:
 @pytest.fixture
 def any_fall_is_sudden(monkeypatch: pytest.MonkeyPatch) -> None:
     """The largest fall of an entropy is announced however small, as in a run of a few steps."""
-    monkeypatch.setattr("transformer.analysis.timeline.MIN_SHARE", 0.0)
-    monkeypatch.setattr("transformer.analysis.timeline.TIMES_USUAL", 0)
+    monkeypatch.setattr("transformer.analysis.training.timeline.MIN_SHARE", 0.0)
+    monkeypatch.setattr("transformer.analysis.training.timeline.TIMES_USUAL", 0)
 
 
 @pytest.fixture
 def whole_films(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every frame is computed in the first run of a page, so that a test needs no second."""
-    monkeypatch.setattr("pages.common.training.timeline.BUDGET_S", 1e9)
+    monkeypatch.setattr("pages.training.timeline.panel.BUDGET_S", 1e9)

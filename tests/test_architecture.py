@@ -1,6 +1,7 @@
 """Who may import whom, read from the source with `ast`: nothing is imported here, so lazy imports count as well."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -9,56 +10,44 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-ROOMS = [
-    """config masks positions taps files locks settings devices
-       data loss dropout schedule tokenizer cleaning corpora prepared own_copy uploads corpus_stats tasks metrics pairs
-       recipes emoji_names pronouns figures token_ids word_tokenizer sentencepiece_tokenizer two_sided_tokenizer
-       edits""",
-    "attention",
-    "layers",
-    "model",
-    """position_extension position_history step_decoder decoding beam sampling methods
-       interventions inspection checkpoint state""",
-    "evaluation team",
-    "training_events training_step training analysis engines",
-    """continuing run_archive foreign_zip run_labels sweeps run_status claims quota job_queue launch warm_worker
-       tending runs position_moments journal card trainee worker rehearsal lab""",
-    "study study_plan study_verdict study_pictures study_work publishing",
-    "commands run_commands train_commands study_command engine_commands",
-    "__main__",
-]
-"""The library's modules from the foundations up: a module may import from its own room and from those before it."""
-
-FLOOR = {name: floor for floor, names in enumerate(ROOMS) for name in names.split()}
-MODEL_BUILDERS = {
+FLOORS = (
+    ("config", "files", "locks"),
+    ("figures",),
+    ("text", "model"),
+    ("data",),
+    ("decoding",),
+    ("interventions",),
+    ("inspection",),
+    ("training",),
+    ("checkpoints",),
+    ("analysis",),
+    ("lab",),
+    ("runs",),
+    ("experiments",),
+    ("views",),
+    ("cli",),
+    ("__main__",),
+)
+"""The library's packages from the foundations up: a package imports from itself and from those below it."""
+FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+LOOSE_MODULES = 6
+"""Modules beside the packages of `transformer/`, `__init__` and `__main__` among them."""
+MOST_MODULES = 20
+"""Modules in one folder."""
+MAY_READ_MODEL_CONFIG = (
     "config",
     "model",
-    "settings",
-    "recipes",
-    "checkpoint",
-    "state",
+    "data.recipes",
+    "checkpoints",
     "training",
     "runs",
-    "continuing",
-    "engines",
-    "study_plan",
-    "sweeps",
-    "doctor",
-    "curve_findings",
-    "corpus_findings",
-    "head_findings",
-    "train_commands",
+    "experiments",
+    "analysis.training",
     "__main__",
-}
-"""The only library modules that may name ModelConfig: it is read in model.py, elsewhere only passed on or stored."""
-SPEAKING = {
-    "transformer.__main__",
-    "transformer.commands",
-    "transformer.run_commands",
-    "transformer.train_commands",
-    "transformer.study_command",
-    "transformer.engine_commands",
-}
+    "cli",
+)
+"""The parts of the library that may name ModelConfig: it is read in `model`, elsewhere only passed on or stored."""
+MAY_PRINT = ("cli", "__main__")
 """The command line, which alone may print."""
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 FORBIDDEN_CALLS = {"torch.load", "torch.save", "torch.jit.load", "torch.package"}
@@ -69,10 +58,8 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-SOURCES = {
-    module_name(path): path.read_text()
-    for path in sorted([*ROOT.glob("*.py"), *ROOT.glob("transformer/**/*.py"), *ROOT.glob("pages/**/*.py")])
-}
+PYTHON_FILES = sorted([*ROOT.glob("*.py"), *ROOT.glob("transformer/**/*.py"), *ROOT.glob("pages/**/*.py")])
+SOURCES = {module_name(path): path.read_text() for path in PYTHON_FILES}
 LIBRARY = [name for name in SOURCES if name.split(".")[0] == "transformer"]
 TREES = {name: ast.parse(source) for name, source in SOURCES.items()}
 
@@ -101,12 +88,17 @@ def room(name: str) -> str:
     return name.split(".")[1]
 
 
-def test_every_library_module_has_its_room():
-    homeless = [name for name in LIBRARY if name != "transformer" and room(name) not in FLOOR]
-    assert not homeless, f"say in ROOMS where these belong: {homeless}"
+def in_part(name: str, parts: tuple[str, ...]) -> bool:
+    """Tells whether a module belongs to one of these parts of the library."""
+    return any(within_package(name, f"transformer.{part}") for part in parts)
 
 
-def test_a_library_module_imports_only_from_its_room_and_those_below():
+def test_every_part_of_the_library_has_its_floor():
+    homeless = {room(name) for name in LIBRARY if name != "transformer"} - set(FLOOR)
+    assert not homeless, f"say in FLOORS where these belong: {homeless}"
+
+
+def test_a_package_imports_only_from_itself_and_from_those_below():
     assert not [
         f"{name} imports {imported}"
         for name in LIBRARY
@@ -114,7 +106,14 @@ def test_a_library_module_imports_only_from_its_room_and_those_below():
         for imported in IMPORTS[name]
         if within_package(imported, "transformer") and imported != "transformer"
         if FLOOR[room(imported)] > FLOOR[room(name)]
+        or (FLOOR[room(imported)] == FLOOR[room(name)] and room(imported) != room(name) and room(name) not in FLOORS[0])
     ]
+
+
+def test_no_folder_holds_more_modules_than_a_reader_can_survey():
+    folders = Counter(path.parent.relative_to(ROOT) for path in PYTHON_FILES)
+    assert folders[Path("transformer")] <= LOOSE_MODULES
+    assert not {str(folder): n for folder, n in folders.items() if n > MOST_MODULES}
 
 
 def test_no_import_goes_in_a_circle():
@@ -151,9 +150,14 @@ def test_nothing_imports_a_page():
 
 
 def may_import(name: str, imported: str) -> bool:
-    """Whether a module may import this part of the pages."""
-    of_the_app = name in ("app", "serve") or within_package(name, "pages")
-    return of_the_app and (imported == "pages" or within_package(imported, "pages.common"))
+    """Tells whether a module may import this part of the pages: its own page, or what pages share."""
+    if name in ("app", "serve"):
+        return True
+    if not within_package(name, "pages") or imported.endswith(".page"):
+        return False
+    page = name.split(".")[1]
+    shared = ("shared", "training") if page in ("train", "runs", "training") else ("shared",)
+    return imported.split(".")[1] in (page, *shared)
 
 
 def test_figures_take_arrays_and_strings_only():
@@ -172,7 +176,7 @@ def test_a_page_holds_no_tensors_and_builds_no_figures():
     assert not [
         f"{name} imports {imported}"
         for name in SOURCES
-        if name.startswith("pages.") and name.count(".") == 1
+        if name.startswith("pages.") and name.endswith(".page")
         for imported in IMPORTS[name]
         if within_package(imported, "torch") or within_package(imported, "plotly")
     ]
@@ -182,7 +186,7 @@ def test_only_the_model_reads_its_config():
     assert not [
         name
         for name in LIBRARY
-        if name != "transformer" and not MODEL_BUILDERS & {room(name), name.split(".")[-1]}
+        if not in_part(name, MAY_READ_MODEL_CONFIG)
         if "ModelConfig" in {getattr(node, "id", None) for node in ast.walk(TREES[name])}
     ]
 
@@ -206,7 +210,7 @@ def pickling(source: str) -> list[str]:
 
 
 def test_the_library_does_not_print():
-    assert not [name for name in LIBRARY if name not in SPEAKING and prints(SOURCES[name])]
+    assert not [name for name in LIBRARY if not in_part(name, MAY_PRINT) and prints(SOURCES[name])]
 
 
 def prints(source: str) -> bool:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import tyro
 
-from transformer import commands, engine_commands, run_commands, study_command, train_commands
+from transformer.cli import engine_commands, model_commands, run_commands, study_commands, train_commands
 from transformer.config import PRESETS, CorpusConfig, ModelConfig
-from transformer.recipes import recipe_for
-from transformer.study import StudyError
+from transformer.data.recipes import recipe_for
+from transformer.experiments.study import StudyError
 
 
 @dataclass
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
         arguments = [arguments[0], *_named_corpus(arguments[1:])]
     try:
         _run(_commands(arguments), arguments)
-    except (*commands.EXPECTED_ERRORS, StudyError) as error:
+    except (*model_commands.EXPECTED_ERRORS, StudyError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -53,11 +53,11 @@ def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
     return {
         "train": train_commands.train_command(choice.corpus, model, recipe.train),
         "sweep": train_commands.sweep_command(choice.corpus, model, recipe.train),
-        "translate": commands.translate,
-        "evaluate": commands.evaluate,
-        "inspect": commands.inspect,
+        "translate": model_commands.translate,
+        "evaluate": model_commands.evaluate,
+        "inspect": model_commands.inspect,
         "runs": run_commands.runs,
-        "study": study_command.study,
+        "study": study_commands.study,
         **engine_commands.commands(arguments),
     }
 

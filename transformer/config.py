@@ -120,7 +120,7 @@ class CorpusConfig:
     """Which parallel text a run learns from, and how it is cut into tokens."""
 
     name: str = "reverse"
-    """A generated corpus (see `transformer.corpora.CORPORA`) or the path of a TSV, CSV or JSONL file."""
+    """A generated corpus (see `transformer.data.corpora.CORPORA`) or the path of a TSV, CSV or JSONL file."""
     seed: int = 0
     """Seed of generated text."""
     longest: int | None = None

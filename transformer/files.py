@@ -9,6 +9,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+PROJECT_FOLDER = Path(__file__).resolve().parents[1]
+"""The folder that holds the library, the shipped checkpoints and, unless told otherwise, the runs."""
+
+
+def runs_folder() -> Path:
+    """Returns where runs are kept: $ATTENTION_LAB_RUNS, or runs/ beside the library."""
+    return Path(os.environ.get("ATTENTION_LAB_RUNS") or PROJECT_FOLDER / "runs")
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:

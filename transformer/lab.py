@@ -13,19 +13,33 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from transformer.analysis.cell import Cell, look_into
-from transformer.analysis.head_statistics import HeadMeans, head_means
-from transformer.analysis.leaks import EmptyRow, Forcing, Leak, is_forcing_honest, measure_leak, see_empty_row
-from transformer.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
+from transformer.analysis.attention.entry import Cell, look_into
+from transformer.analysis.attention.mask_leakage import (
+    EmptyRow,
+    Forcing,
+    Leak,
+    is_forcing_honest,
+    measure_leak,
+    see_empty_row,
+)
+from transformer.analysis.heads.statistics import HeadMeans, head_means
+from transformer.checkpoints.store import Checkpoint, find_checkpoint, load_checkpoint
 from transformer.config import DecodeConfig
-from transformer.data import encode_sources
-from transformer.decoding import Constraints, Step, greedy, log_probs_on_prefixes
-from transformer.inspection import KIND_SITES, Attention, AttentionKind, AttentionShift, Comparison, Inspection
+from transformer.data.batches import encode_sources
+from transformer.decoding.greedy import Constraints, Step, greedy, log_probs_on_prefixes
+from transformer.decoding.methods import decode
+from transformer.inspection.inspection import (
+    KIND_SITES,
+    Attention,
+    AttentionKind,
+    AttentionShift,
+    Comparison,
+    Inspection,
+)
 from transformer.interventions import Intervention, compile_interventions
-from transformer.methods import decode
-from transformer.model import Transformer
-from transformer.taps import Address, Recorder, Recording, Site, chain
-from transformer.tokenizer import EOS, Tokenizer
+from transformer.model.taps import Address, Recorder, Recording, Site, chain
+from transformer.model.transformer import Transformer
+from transformer.text.tokenizer import EOS, Tokenizer
 
 __all__ = [
     "KIND_SITES",
@@ -169,7 +183,7 @@ class Lab:
         """The mean context of every head over validation pairs, read or measured once; ValueError as `head_means`."""
         return head_means(self.checkpoint)
 
-    def means_by_block(self) -> Mapping[str, Float[Tensor, "head d_head"]]:
+    def means_by_sublayer(self) -> Mapping[str, Float[Tensor, "head d_head"]]:
         """The same by block as in `decoder.0.cross`."""
         return self.head_means.means
 
@@ -204,13 +218,13 @@ class Lab:
 
     def cell(self, seen: Inspection, kind: AttentionKind, layer: int, head: int, query: int, key: int) -> Cell:
         """One cell of an inspection of this model taken apart; ValueError for a cell that does not exist."""
-        stack, block = KIND_SITES[kind]
+        stack, sublayer = KIND_SITES[kind]
         return look_into(
             self.model,
             seen.source_ids,
             seen.interventions,
             forced=dict(seen.forced),
-            address=Address(stack, layer, block),
+            address=Address(stack, layer, sublayer),
             head=head,
             query=query,
             key=key,
@@ -299,8 +313,8 @@ def _attention_sites(site: Site) -> bool:
 
 
 def _site(kind: AttentionKind, layer: int, tensor: str) -> Site:
-    stack, block = KIND_SITES[kind]
-    return Site(stack, layer, block, tensor)
+    stack, sublayer = KIND_SITES[kind]
+    return Site(stack, layer, sublayer, tensor)
 
 
 def _of_pass(

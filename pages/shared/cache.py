@@ -21,12 +21,12 @@ from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
 
-from transformer.analysis.leaks import Leak
-from transformer.inspection import Comparison, Inspection
+from transformer.analysis.attention.mask_leakage import Leak
+from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE
+from transformer.inspection.inspection import Comparison, Inspection
 from transformer.interventions import INTERVENTIONS
 from transformer.lab import Lab
-from transformer.run_status import STATUS_FILE
-from transformer.settings import METRICS_FILE, WEIGHTS_FILE
+from transformer.runs.status import STATUS_FILE
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

@@ -8,15 +8,15 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from pages.common.components.scrolling_figure import scrolling_figure
-from pages.common.exports import Away, InFrame, export, papered
-from pages.common.proofs import badge
-from pages.common.scene import is_dark, say, sentence
 from pages.shared.cache import KEYS
-from transformer.analysis.proofs import Proof
-from transformer.cleaning import CorpusError
-from transformer.run_status import RunError
-from transformer.settings import CheckpointError
+from pages.shared.checks import badge
+from pages.shared.context import is_dark, say, sentence
+from pages.shared.exports import Export, InFrame, export, papered
+from pages.shared.scrolling_figure import scrolling_figure
+from transformer.analysis.checks import Check
+from transformer.checkpoints.settings import CheckpointError
+from transformer.data.cleaning import CorpusError
+from transformer.runs.status import RunError
 from transformer.views.view import Document, Subject, View, checks_of, data_of, file_name, program, source
 
 D = TypeVar("D")
@@ -90,7 +90,7 @@ def _draw(view: View[D], data: D, key: str, draw: Callable[[D], object] | None) 
         scrolling_figure(view.figure(data, dark=is_dark()), key=key)
 
 
-def _away(subject: Subject, view: View[Any], key: str, width: int) -> Away:
+def _away(subject: Subject, view: View[Any], key: str, width: int) -> Export:
     """What the export holds of a view."""
     data, dark = get_data(subject, view), is_dark()
     if isinstance(view, Document):
@@ -98,7 +98,7 @@ def _away(subject: Subject, view: View[Any], key: str, width: int) -> Away:
     else:
         made = view.figure(data, dark=dark)
         figure = papered(made, dark=dark, width=made.layout.width or width)  # type: ignore[attr-defined]
-    return Away(
+    return Export(
         file_name(view, subject),
         figure,
         view.tables(data),
@@ -108,13 +108,13 @@ def _away(subject: Subject, view: View[Any], key: str, width: int) -> Away:
     )
 
 
-def _held(key: str, data: object, run: Callable[[], Iterable[Proof]]) -> Callable[[], tuple[Proof, ...]]:
+def _held(key: str, data: object, run: Callable[[], Iterable[Check]]) -> Callable[[], tuple[Check, ...]]:
     """The checks, run once while their badge stays open on the same data."""
     place = f"{key}-found"
     if not st.session_state.get(key):
         st.session_state.pop(place, None)
 
-    def found() -> tuple[Proof, ...]:
+    def found() -> tuple[Check, ...]:
         held = st.session_state.get(place)
         if held is None or held[0] is not data:
             held = st.session_state[place] = data, tuple(run())

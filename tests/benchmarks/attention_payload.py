@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "browser")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support"), str(ROOT / "tests" / "browser")]
 
 import torch  # noqa: E402
 from app_server import running_app  # noqa: E402
@@ -34,9 +34,9 @@ from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 from six_by_eight import NAME, SENTENCE, save_six_by_eight, sentence  # noqa: E402
 from streamlit.testing.v1 import AppTest  # noqa: E402
 
-from transformer.decoding import greedy  # noqa: E402
+from transformer.decoding.greedy import greedy  # noqa: E402
 from transformer.lab import load  # noqa: E402
-from transformer.taps import Recorder, Site, every_site  # noqa: E402
+from transformer.model.taps import Recorder, Site, every_site  # noqa: E402
 
 PRONOUNS = "pronouns-en-fr"
 DRAWN = """(wanted) => {
@@ -163,12 +163,16 @@ def _median(work: Callable[[], object], times: int) -> float:
 def _switches(times: int) -> None:
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     app.query_params["model"] = PRONOUNS
-    app.switch_page("pages/attention.py").run()
+    app.switch_page("pages/attention/page.py").run()
     gc.collect()
     gc.freeze()  # as serve.py does
-    sites = [(block, layer) for block in ("encoder.{}.self", "decoder.{}.self", "decoder.{}.cross") for layer in (0, 1)]
+    sites = [
+        (sublayer, layer) for sublayer in ("encoder.{}.self", "decoder.{}.self", "decoder.{}.cross") for layer in (0, 1)
+    ]
     sets = [(0,), (1,), (2,), (3,), (0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
-    switches = [f"off:{block.format(layer)}:{','.join(map(str, heads))}" for heads in sets for block, layer in sites]
+    switches = [
+        f"off:{sublayer.format(layer)}:{','.join(map(str, heads))}" for heads in sets for sublayer, layer in sites
+    ]
     taken = []
     for switch in switches[:times]:
         app.query_params["switch"] = switch

@@ -25,10 +25,10 @@ from torch import Tensor
 from transformers import MarianMTModel
 from transformers.utils import logging as their_logging
 
-from transformer.beam import beam_search
-from transformer.decoding import Constraints, greedy
-from transformer.engines import ctranslate2 as to_ctranslate2
-from transformer.engines import marian
+from transformer.checkpoints.engines import ctranslate2 as to_ctranslate2
+from transformer.checkpoints.engines import marian
+from transformer.decoding.beam import beam_search
+from transformer.decoding.greedy import Constraints, greedy
 from transformer.lab import Lab, load
 
 SENTENCES = (

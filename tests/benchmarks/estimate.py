@@ -15,13 +15,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from pages.common.training.measuring import Measurements, work_of
-from pages.common.training.timing import Estimate, estimate_of
-from transformer import runs
+from pages.train.measuring import Measurements, work_of
+from pages.training.durations import Estimate, estimate_of
 from transformer.config import CorpusConfig
-from transformer.corpora import corpus_tokenizer, load_corpus
-from transformer.recipes import recipe_for
-from transformer.rehearsal import Rehearsal
+from transformer.data.corpora import corpus_tokenizer, load_corpus
+from transformer.data.recipes import recipe_for
+from transformer.runs import run_folder
+from transformer.runs.benchmark import Benchmark
 
 
 def estimated(corpus: str) -> Estimate:
@@ -35,7 +35,7 @@ def estimated(corpus: str) -> Estimate:
     measurements.begin(work, tokenizer, owner=None)
     while (found := measurements.find(work)) is None:
         time.sleep(0.2)
-    if not isinstance(found, Rehearsal):
+    if not isinstance(found, Benchmark):
         raise RuntimeError(found)
     return estimate_of(found, recipe.train)
 
@@ -43,10 +43,10 @@ def estimated(corpus: str) -> Estimate:
 def taken(corpus: str) -> tuple[float, float]:
     """Seconds of training, and seconds from the first step to the end of scoring."""
     recipe = recipe_for(corpus)
-    run = runs.create_run(recipe.model, recipe.train, CorpusConfig(name=corpus))
-    runs.start(run)
+    run = run_folder.create_run(recipe.model, recipe.train, CorpusConfig(name=corpus))
+    run_folder.start(run)
     began = 0.0
-    while (now := runs.status(run)).active:
+    while (now := run_folder.status(run)).active:
         if not began and now.phase == "training":
             began = time.monotonic()
         time.sleep(0.1)

@@ -20,9 +20,9 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 from streamlit.testing.v1 import AppTest  # noqa: E402
 
-from transformer import runs  # noqa: E402
 from transformer.config import CorpusConfig  # noqa: E402
-from transformer.recipes import recipe_for  # noqa: E402
+from transformer.data.recipes import recipe_for  # noqa: E402
+from transformer.runs import run_folder  # noqa: E402
 
 MODEL = "pronouns-en-fr"
 
@@ -38,20 +38,20 @@ def main(arguments: list[str]) -> None:
         os.environ["ATTENTION_LAB_RUNS"] = folder
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()  # names the pages
         app.query_params["model"] = MODEL
-        app.switch_page("pages/attention.py").run()
+        app.switch_page("pages/attention/page.py").run()
         gc.collect()
         gc.freeze()  # as serve.py does
         _report("idle", app, options.times)
         recipe = recipe_for(MODEL)
-        run = runs.create_run(recipe.model, recipe.train, CorpusConfig(name=MODEL))
-        runs.start(run)
+        run = run_folder.create_run(recipe.model, recipe.train, CorpusConfig(name=MODEL))
+        run_folder.start(run)
         try:
-            while not runs.metrics(run):
+            while not run_folder.metrics(run):
                 time.sleep(0.1)
             _report("while a run trains", app, options.times)
         finally:
-            runs.stop(run)
-            while runs.status(run).active:
+            run_folder.stop(run)
+            while run_folder.status(run).active:
                 time.sleep(0.1)
 
 

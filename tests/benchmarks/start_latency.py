@@ -33,7 +33,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 
 def _measure(corpora: list[str], times: int) -> None:
-    from transformer.launch import WARM
+    from transformer.runs.launch import WARM
 
     found: dict[tuple[str, str], list[float]] = {}
     for _ in range(times):
@@ -51,27 +51,27 @@ def _measure(corpora: list[str], times: int) -> None:
 
 def first_metric_s(corpus: str) -> float:
     """Starts a run of the corpus's recipe, waits for its first metric, ends it."""
-    from transformer import runs
     from transformer.config import CorpusConfig
+    from transformer.data.corpus_cache import prepared
+    from transformer.data.recipes import recipe_for
     from transformer.files import read_rows
-    from transformer.prepared import prepared
-    from transformer.recipes import recipe_for
+    from transformer.runs import run_folder
 
     recipe, config = recipe_for(corpus), CorpusConfig(name=corpus)
     prepared(config)
     begin = time.perf_counter()
-    run_id = runs.create_run(recipe.model, recipe.train, config)
-    runs.start(run_id)
-    rows = runs.run_folder(run_id) / "metrics.jsonl"
+    run_id = run_folder.create_run(recipe.model, recipe.train, config)
+    run_folder.start(run_id)
+    rows = run_folder.run_folder(run_id) / "metrics.jsonl"
     while not read_rows(rows):
-        if time.perf_counter() - begin > PATIENCE_S or runs.status(run_id).state == "failed":
-            raise SystemExit(f"no metric came: {runs.status(run_id)}")
+        if time.perf_counter() - begin > PATIENCE_S or run_folder.status(run_id).state == "failed":
+            raise SystemExit(f"no metric came: {run_folder.status(run_id)}")
         time.sleep(LOOK_AGAIN_S)
     took = time.perf_counter() - begin
-    runs.stop(run_id)
-    while runs.status(run_id).active:
+    run_folder.stop(run_id)
+    while run_folder.status(run_id).active:
         time.sleep(LOOK_AGAIN_S)
-    runs.delete(run_id)
+    run_folder.delete(run_id)
     return took
 
 

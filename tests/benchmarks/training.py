@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 sys.path.insert(0, str(Path(__file__).parents[2]))
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
 
@@ -28,13 +28,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import MarianMTModel
 
 from transformer.config import PRESETS, CorpusConfig, ModelConfig, Precision, TrainConfig
-from transformer.corpora import corpus_tokenizer, load_corpus
-from transformer.data import Batch, BatchStream
-from transformer.devices import autocast
-from transformer.evaluation import summed_loss
-from transformer.model import Transformer
-from transformer.positions import sinusoidal_table
-from transformer.state import build_optimizer
+from transformer.data.batches import Batch, BatchStream
+from transformer.data.corpora import corpus_tokenizer, load_corpus
+from transformer.model.positions import sinusoidal_table
+from transformer.model.transformer import Transformer
+from transformer.training.devices import autocast
+from transformer.training.evaluation import summed_loss
+from transformer.training.state import build_optimizer
 
 CPU = torch.device("cpu")
 CONFIG = TrainConfig()

@@ -5,8 +5,8 @@ from app_server import Server
 from page_models import CLASSIC, PRONOUNS
 from playwright.sync_api import Locator, Page, expect
 
+from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.lab import load
-from transformer.settings import SHIPPED_FOLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

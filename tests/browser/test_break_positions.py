@@ -8,12 +8,12 @@ from app_server import Server
 from page_models import PRONOUNS
 from playwright.sync_api import Page, expect
 
-from pages.common.wording import effect
-from transformer.analysis.positions import sinusoids
+from pages.shared.wording import effect
+from transformer.analysis.positions.tables import sinusoids
+from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.figures import theme
 from transformer.interventions import parse_intervention
 from transformer.lab import load
-from transformer.settings import SHIPPED_FOLDER
 
 pytestmark = pytest.mark.browser
 

@@ -10,11 +10,11 @@ from app_server import Server
 from page_models import REVERSE
 from playwright.sync_api import Page, expect
 
-from pages.common.components.frontend import text_of
-from transformer.analysis.candidates import candidates
-from transformer.analysis.draws import Draw
+from pages.shared.components.frontend import text_of
+from transformer.analysis.steps.candidates import candidates
+from transformer.analysis.steps.samples import Draw
+from transformer.decoding.sampling import reshaped
 from transformer.lab import load
-from transformer.sampling import reshaped
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

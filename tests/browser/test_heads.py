@@ -7,7 +7,7 @@ from app_server import Server
 from page_models import CLASSIC, PRONOUNS
 from playwright.sync_api import Page, expect
 
-from transformer.settings import SHIPPED_FOLDER
+from transformer.checkpoints.settings import SHIPPED_FOLDER
 
 pytestmark = pytest.mark.browser
 

@@ -11,12 +11,12 @@ from app_server import Server
 from playwright.sync_api import Page, expect
 from random_models import randomise
 
-from transformer.checkpoint import save_checkpoint
+from transformer.checkpoints.settings import Settings
+from transformer.checkpoints.store import save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
-from transformer.model import Transformer
-from transformer.settings import Settings
-from transformer.state import weights_of
-from transformer.tokenizer import train_tokenizer
+from transformer.model.transformer import Transformer
+from transformer.text.tokenizer import train_tokenizer
+from transformer.training.state import weights_of
 
 pytestmark = pytest.mark.browser
 slow = partial(pytest.param, marks=pytest.mark.slow)

@@ -7,8 +7,8 @@ from app_server import Server
 from page_models import CLASSIC, PRONOUNS, WIDE
 from playwright.sync_api import Page, expect
 
+from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.lab import load
-from transformer.settings import SHIPPED_FOLDER
 
 pytestmark = pytest.mark.browser
 

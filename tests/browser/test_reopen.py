@@ -7,7 +7,7 @@ from app_server import Server
 from page_models import CLASSIC, PRONOUNS, REVERSE
 from playwright.sync_api import FilePayload, Page, expect
 
-from pages.common.packed_link import as_file
+from pages.shared.url.packed_link import as_file
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

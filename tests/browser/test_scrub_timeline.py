@@ -8,11 +8,11 @@ from app_server import Server
 from playwright.sync_api import Page, expect
 from tiny_runs import MODEL, settings
 
-from transformer import runs
-from transformer.checkpoint import load_checkpoint
+from transformer.checkpoints.store import load_checkpoint
 from transformer.config import CorpusConfig
 from transformer.lab import Lab
-from transformer.worker import train_run
+from transformer.runs import run_folder
+from transformer.runs.worker import train_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -26,7 +26,7 @@ def run(server: Server) -> str:
     """A run of 64 steps in the server's folder, trained by its own worker code."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATTENTION_LAB_RUNS", str(server.runs))
-        run_id = runs.create_run(
+        run_id = run_folder.create_run(
             replace(MODEL, n_decoder_layers=2),
             settings(max_steps=STEPS, learning_rate=1e-2, evaluate_every=32),
             CorpusConfig(name="reverse"),
@@ -43,7 +43,7 @@ def early(server: Server) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATTENTION_LAB_RUNS", str(server.runs))
         model, train = replace(MODEL, n_decoder_layers=2), settings(max_steps=2, evaluate_every=1)
-        run_id = runs.create_run(model, train, CorpusConfig(name="reverse"), pinned=("a b c",), name="early")
+        run_id = run_folder.create_run(model, train, CorpusConfig(name="reverse"), pinned=("a b c",), name="early")
         assert train_run(run_id).state == "finished"
     return run_id
 

@@ -7,10 +7,10 @@ from app_server import Server
 from page_models import CLASSIC, PRONOUNS
 from playwright.sync_api import Browser, Page, expect
 
-from pages.common.wording import effect
+from pages.shared.wording import effect
+from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.interventions import parse_intervention
 from transformer.lab import load
-from transformer.settings import SHIPPED_FOLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

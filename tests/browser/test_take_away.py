@@ -9,7 +9,7 @@ from app_server import Server
 from page_models import CLASSIC, PRONOUNS
 from playwright.sync_api import Page, expect
 
-from pages.common.packed_link import pack
+from pages.shared.url.packed_link import pack
 from transformer.lab import load
 
 pytestmark = pytest.mark.browser

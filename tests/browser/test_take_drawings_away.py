@@ -12,7 +12,7 @@ from page_models import CLASSIC, PRONOUNS
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from transformer.analysis.vectors import record_vectors
+from transformer.analysis.attention.vectors import record_vectors
 from transformer.figures import theme
 from transformer.figures.labels import readable
 from transformer.lab import load

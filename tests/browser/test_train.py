@@ -10,8 +10,8 @@ from app_server import Server, running_app
 from playwright.sync_api import Page, Route, expect
 from training_page import SMALL, TRAINING_MS, press, state
 
-from transformer import runs
 from transformer.lab import load
+from transformer.runs import run_folder
 
 pytestmark = pytest.mark.browser
 
@@ -55,7 +55,7 @@ def test_train_pressed_before_the_fields_are_painted_starts_what_the_link_says(p
     expect(page.get_by_role("textbox", name="End after, steps")).to_have_value("20")
     second = train(page, server)
     for run in (first, second):
-        settings = runs.get_run(run).settings
+        settings = run_folder.get_run(run).settings
         assert (settings.corpus.name, settings.model.d_model, settings.model.n_heads) == ("reverse", 32, 2)
         assert (settings.train.max_steps, settings.train.batch_tokens, settings.pinned[0]) == (20, 256, "a b c d e")
 
@@ -124,9 +124,9 @@ def test_a_run_goes_on_while_the_server_is_killed_and_started_again(page: Page, 
         with running_app(tmp_path, tmp_path / "second-log.txt") as second:
             page.goto(second.link("train", run=run))
             state(page, "Training")
-            seen = runs.status(run).step
+            seen = run_folder.status(run).step
             page.wait_for_timeout(1_500)
-            assert runs.status(run).step > seen
+            assert run_folder.status(run).step > seen
             press(page, "Stop", "Stopped")
 
 

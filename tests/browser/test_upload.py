@@ -11,7 +11,7 @@ from app_server import Server, running_app
 from playwright.sync_api import Page, expect
 from training_page import SMALL, TRAINING_MS, press, state
 
-from transformer import runs
+from transformer.runs import run_folder
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -55,10 +55,10 @@ def test_bring_a_file_train_scrub_and_resume_after_the_server_was_killed(page: P
     _killed(run)
     with running_app(room, room.parent / "second-log.txt") as second:
         page.goto(second.link("train", run=run))
-        before = runs.status(run).step
+        before = run_folder.status(run).step
         press(page, "Resume", "Training")
         press(page, "Stop", "Stopped")
-        assert runs.status(run).step > before > 0
+        assert run_folder.status(run).step > before > 0
         page.goto(second.link("train"))
         page.get_by_role("combobox", name="Corpus").press_sequentially(
             "my pairs"
@@ -115,7 +115,7 @@ def _scrubbed(page: Page) -> None:
 def _killed(run: str) -> None:
     """The trainer too: `running_app` ended it with the server, and the system takes a moment."""
     deadline = time.monotonic() + 30
-    while runs.status(run).active and time.monotonic() < deadline:
+    while run_folder.status(run).active and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert runs.status(run).state == "failed"
-    assert "ended without a word" in runs.status(run).error
+    assert run_folder.status(run).state == "failed"
+    assert "ended without a word" in run_folder.status(run).error

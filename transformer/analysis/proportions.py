@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transformer.pairs import Pair
-from transformer.tokenizer import Tokenizer
+from transformer.text.pairs import Pair
+from transformer.text.tokenizer import Tokenizer
 
 SAMPLE = 1_000
 """Pairs that are cut into tokens to estimate the rest."""

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.attention import frame, strokes
+from transformer.figures.attention.matrix import frame, strokes
 from transformer.figures.labels import axis_labels, exact, hover_label, label_width
 from transformer.figures.theme import Kind
 

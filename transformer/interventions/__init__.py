@@ -4,35 +4,35 @@ A spec says what is changed, never how the model is stored; the model itself sta
 them have in common stands in protocol.py, what a set of them comes to in compiling.py.
 """
 
-from transformer.interventions.attention_rows import CellOff, RowSet
+from transformer.interventions.attention_rows import MaskEntry, SetAttentionRow
 from transformer.interventions.compiling import compile_interventions, merged
-from transformer.interventions.heads import HeadsMean, HeadsOff, OfHeads
-from transformer.interventions.masks import MaskOff
-from transformer.interventions.patching import COPYABLE, PER_HEAD, Copied, activations
-from transformer.interventions.positions import LARGEST_SCALE, PositionEdit, PositionsChanged, shuffled
+from transformer.interventions.heads import AblateHeads, MeanAblateHeads, OfHeads
+from transformer.interventions.masks import DisableMask
+from transformer.interventions.patching import COPYABLE, PER_HEAD, PatchActivation, activations
+from transformer.interventions.positions import LARGEST_SCALE, EditPositions, PositionEdit, shuffled
 from transformer.interventions.protocol import Intervention, MaskKind, OverwrittenRow, Replaced, heads_set_to
-from transformer.interventions.sublayers import BlockOff, ResidualOff
+from transformer.interventions.sublayers import AblateResidual, AblateSublayer
 
 __all__ = [
     "COPYABLE",
     "INTERVENTIONS",
     "LARGEST_SCALE",
     "PER_HEAD",
-    "BlockOff",
-    "CellOff",
+    "AblateHeads",
+    "AblateResidual",
+    "AblateSublayer",
     "Copied",
-    "HeadsMean",
-    "HeadsOff",
+    "DisableMask",
+    "EditPositions",
     "Intervention",
+    "MaskEntry",
     "MaskKind",
-    "MaskOff",
+    "MeanAblateHeads",
     "OfHeads",
     "OverwrittenRow",
     "PositionEdit",
-    "PositionsChanged",
     "Replaced",
-    "ResidualOff",
-    "RowSet",
+    "SetAttentionRow",
     "activations",
     "compile_interventions",
     "heads_set_to",
@@ -42,15 +42,15 @@ __all__ = [
 ]
 
 INTERVENTIONS: tuple[type[Intervention], ...] = (
-    HeadsOff,
-    HeadsMean,
-    BlockOff,
-    ResidualOff,
-    MaskOff,
-    CellOff,
-    RowSet,
-    Copied,
-    PositionsChanged,
+    AblateHeads,
+    MeanAblateHeads,
+    AblateSublayer,
+    AblateResidual,
+    DisableMask,
+    MaskEntry,
+    SetAttentionRow,
+    PatchActivation,
+    EditPositions,
 )
 """Every intervention there is, in the order in which they are explained."""
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from transformer.interventions.names import plural
-from transformer.interventions.protocol import AtBlock, Intervention, OverwrittenRow, is_number, parse_block
-from transformer.model import Transformer
-from transformer.taps import Block, Site, Stack
+from transformer.interventions.protocol import AtBlock, Intervention, OverwrittenRow, is_number, parse_sublayer
+from transformer.model.taps import Site, Stack, Sublayer
+from transformer.model.transformer import Transformer
 
 _NUMBER = re.compile(r"-?[0-9]{0,20}\.?[0-9]{1,20}(?:e[-+]?[0-9]{1,3})?", re.IGNORECASE)
 """A number of a row as it is typed or printed."""
@@ -26,7 +26,7 @@ _WHOLE_PREFIX = (
 
 
 @dataclass(frozen=True)
-class CellOff(AtBlock):
+class MaskEntry(AtBlock):
     """Forbids one query to see one key, in all heads of a block; prints `forbid:decoder.0.cross:3,5` (query, key)."""
 
     query: int
@@ -40,12 +40,12 @@ class CellOff(AtBlock):
     hint = "In all heads of the layer. A click on a cell of the matrix offers the same."
 
     @classmethod
-    def parse(cls, text: str) -> "CellOff | None":
+    def parse(cls, text: str) -> "MaskEntry | None":
         match text.split(":"):
             case [_, address, cell]:
-                numbers, block = cell.split(","), parse_block(address, attention=True)
-                if block is not None and len(numbers) == 2 and all(map(is_number, numbers)):
-                    return cls(*block, int(numbers[0]), int(numbers[1]))
+                numbers, sublayer = cell.split(","), parse_sublayer(address, attention=True)
+                if sublayer is not None and len(numbers) == 2 and all(map(is_number, numbers)):
+                    return cls(*sublayer, int(numbers[0]), int(numbers[1]))
         return None
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class CellOff(AtBlock):
     @property
     def needs_recomputation(self) -> bool:
         """True in cross-attention, where a cached step does not show at which position its query stands."""
-        return self.block == "cross"
+        return self.sublayer == "cross"
 
     def sites(self, model: Transformer) -> tuple[Site, ...]:
         """Where the spec acts; ValueError where the model has no such block or takes no such position."""
@@ -63,11 +63,11 @@ class CellOff(AtBlock):
 
     def check_source(self, n_tokens: int) -> None:
         """ValueError where a source of so many tokens has no such cell; the output's length is not known before."""
-        _check_source(self.stack, self.block, self.query, self.key, n_tokens)
+        _check_source(self.stack, self.sublayer, self.query, self.key, n_tokens)
 
     def apply(self, site: Site, mask: Tensor, /) -> Tensor:
         """The mask [batch 1 query key] with the cell closed, where the pass has it."""
-        row = _row(self.query, self.block, mask)
+        row = _row(self.query, self.sublayer, mask)
         if row is None or self.key >= mask.size(-1):
             return mask
         mask = mask.clone()
@@ -98,7 +98,7 @@ class CellOff(AtBlock):
 
 
 @dataclass(frozen=True)
-class RowSet(AtBlock):
+class SetAttentionRow(AtBlock):
     """Overwrites a row of one head's weights: evenly over the allowed keys, all on one key, or with own numbers.
 
     Prints `row:decoder.0.cross.2:3:uniform` or `row:decoder.0.cross.2:3:5` (head 2, query 3, key 5) or
@@ -114,13 +114,13 @@ class RowSet(AtBlock):
     usage = "`row:decoder.0.cross.2:3:uniform` head 2, row 3 evenly; `:5` all on key 5; `:1,0,2` own numbers"
 
     @classmethod
-    def parse(cls, text: str) -> "RowSet | None":
+    def parse(cls, text: str) -> "SetAttentionRow | None":
         match text.split(":"):
             case [_, address, query, to]:
                 address, _, head = address.rpartition(".")
-                block = parse_block(address, attention=True)
-                if block is not None and is_number(head) and is_number(query) and (aim := _aim(to)) is not None:
-                    return cls(*block, int(head), int(query), aim)
+                sublayer = parse_sublayer(address, attention=True)
+                if sublayer is not None and is_number(head) and is_number(query) and (aim := _aim(to)) is not None:
+                    return cls(*sublayer, int(head), int(query), aim)
         return None
 
     def __str__(self) -> str:
@@ -129,8 +129,8 @@ class RowSet(AtBlock):
 
     @property
     def needs_recomputation(self) -> bool:
-        """True in cross-attention, as for `CellOff`."""
-        return self.block == "cross"
+        """True in cross-attention, as for `MaskEntry`."""
+        return self.sublayer == "cross"
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -167,8 +167,8 @@ class RowSet(AtBlock):
 
     def check_source(self, n_tokens: int) -> None:
         """ValueError where a source of so many tokens has no such row or key, or not as many keys as numbers."""
-        _check_source(self.stack, self.block, self.query, self.to if isinstance(self.to, int) else 0, n_tokens)
-        if isinstance(self.to, tuple) and (self.stack == "encoder" or self.block == "cross"):
+        _check_source(self.stack, self.sublayer, self.query, self.to if isinstance(self.to, int) else 0, n_tokens)
+        if isinstance(self.to, tuple) and (self.stack == "encoder" or self.sublayer == "cross"):
             if len(self.to) != n_tokens:
                 raise ValueError(
                     f"the row has {n_tokens} keys, and {len(self.to)} numbers are given: it needs one for each"
@@ -182,14 +182,14 @@ class RowSet(AtBlock):
                 raise ValueError(f"{self} puts weight on key {key}, which another switch forbids to row {self.query}")
 
     def replaces(self, other: Intervention) -> bool:
-        if not isinstance(other, RowSet) or other.address != self.address:
+        if not isinstance(other, SetAttentionRow) or other.address != self.address:
             return False
         return (other.head, other.query) == (self.head, self.query)
 
     def apply(self, site: Site, tensor: Tensor, /) -> Tensor:
         """The scores or weights [batch head query key] with the row overwritten, where the pass has it."""
-        row, weights, n_keys = _row(self.query, self.block, tensor), self.weights, tensor.size(-1)
-        if isinstance(self.to, tuple) and (self.stack == "encoder" or self.block == "cross"):
+        row, weights, n_keys = _row(self.query, self.sublayer, tensor), self.weights, tensor.size(-1)
+        if isinstance(self.to, tuple) and (self.stack == "encoder" or self.sublayer == "cross"):
             self.check_source(n_keys)
         if row is None or len(weights) > n_keys:
             return tensor
@@ -259,11 +259,11 @@ def _check_weights(numbers: tuple[float, ...]) -> None:
         raise ValueError(f"the weights sum to {_shortest(float(total))} and cannot be divided by that")
 
 
-def _check_source(stack: Stack, block: Block, query: int, key: int, n_tokens: int) -> None:
+def _check_source(stack: Stack, sublayer: Sublayer, query: int, key: int, n_tokens: int) -> None:
     """ValueError where a source position that a cell names is not there."""
     for name, position, counts in (
         ("query", query, stack == "encoder"),
-        ("key", key, (stack, block) != ("decoder", "self")),
+        ("key", key, (stack, sublayer) != ("decoder", "self")),
     ):
         if counts and position >= n_tokens:
             raise ValueError(f"{name} {position} does not exist: the sentence has tokens 0 to {n_tokens - 1}")
@@ -276,7 +276,7 @@ def _check_positions(model: Transformer, query: int, key: int) -> None:
         )
 
 
-def _row(query: int, block: Block, tensor: Tensor) -> int | None:
+def _row(query: int, sublayer: Sublayer, tensor: Tensor) -> int | None:
     """The row at which this query stands in a pass, None where it does not: a cached step holds only the newest."""
-    earlier = tensor.size(-1) - tensor.size(-2) if block == "self" else 0
+    earlier = tensor.size(-1) - tensor.size(-2) if sublayer == "self" else 0
     return query - earlier if 0 <= query - earlier < tensor.size(-2) else None

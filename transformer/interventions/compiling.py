@@ -7,8 +7,8 @@ from itertools import chain
 from torch import Tensor
 
 from transformer.interventions.protocol import Applied, Intervention
-from transformer.model import Transformer
-from transformer.taps import Site, Tap
+from transformer.model.taps import Site, Tap
+from transformer.model.transformer import Transformer
 
 
 def merged(specs: Iterable[Intervention]) -> tuple[Intervention, ...]:

@@ -8,17 +8,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from transformer.interventions.names import block_name, plural
+from transformer.interventions.names import plural, sublayer_name
 from transformer.interventions.protocol import (
     AtBlock,
     Intervention,
     Replaced,
     Resources,
     are_whole_numbers,
-    parse_block,
+    parse_sublayer,
 )
-from transformer.model import Transformer
-from transformer.taps import Site
+from transformer.model.taps import Site
+from transformer.model.transformer import Transformer
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class OfHeads(AtBlock):
     def parse(cls, text: str) -> "Intervention | None":
         match text.split(":"):
             case [cls.prefix, address, heads] if are_whole_numbers(heads):
-                if (block := parse_block(address, attention=True)) is not None:
-                    return cls(*block, tuple(sorted({int(n) for n in heads.split(",")})))
+                if (sublayer := parse_sublayer(address, attention=True)) is not None:
+                    return cls(*sublayer, tuple(sorted({int(n) for n in heads.split(",")})))
         return None
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class OfHeads(AtBlock):
 
     @property
     def group(self) -> tuple[str | float, ...]:
-        return (self.stack, self.layer, self.block, self.rank)
+        return (self.stack, self.layer, self.sublayer, self.rank)
 
     def joined(self, others: Sequence[Intervention]) -> Intervention:
         heads = {head for spec in (self, *others) if isinstance(spec, OfHeads) for head in spec.heads}
@@ -75,7 +75,7 @@ class OfHeads(AtBlock):
 
 
 @dataclass(frozen=True)
-class HeadsOff(OfHeads):
+class AblateHeads(OfHeads):
     """Sets the context of some heads of one attention block to zero, before W_O; prints `off:decoder.0.cross:1,3`."""
 
     prefix = "off"
@@ -101,11 +101,11 @@ class HeadsOff(OfHeads):
     def noun(self) -> str:
         """The heads in words: "head 2 of layer 1's cross-attention"."""
         heads = f"{plural(len(self.heads), 'head')} {' and '.join(map(str, self.heads))}"
-        return f"{heads} of layer {self.layer}'s {block_name(self.stack, self.block)}"
+        return f"{heads} of layer {self.layer}'s {sublayer_name(self.stack, self.sublayer)}"
 
 
 @dataclass(frozen=True)
-class HeadsMean(OfHeads):
+class MeanAblateHeads(OfHeads):
     """Sets the context of some heads to their mean over the validation set, before W_O, at every position; prints
     `mean:decoder.0.cross:1,3`.
 
@@ -121,10 +121,10 @@ class HeadsMean(OfHeads):
     rank = 1
     to = "mean"
 
-    def resolve(self, resources: Resources) -> "HeadsMean":
-        return self.filled(resources.means_by_block())
+    def resolve(self, resources: Resources) -> "MeanAblateHeads":
+        return self.filled(resources.means_by_sublayer())
 
-    def filled(self, means: Mapping[str, Tensor]) -> "HeadsMean":
+    def filled(self, means: Mapping[str, Tensor]) -> "MeanAblateHeads":
         """The spec with its block's means out of those of the model, by block as in `decoder.0.cross`."""
         return replace(self, means=means[self.where])
 

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from transformer.interventions.protocol import Applied, Intervention, MaskKind
-from transformer.masks import causal_mask
-from transformer.model import Transformer
-from transformer.taps import Site
+from transformer.model.masks import causal_mask
+from transformer.model.taps import Site
+from transformer.model.transformer import Transformer
 
 _NAMES = {"causal": "causal mask", "padding": "padding mask", "cross": "cross-attention's padding mask"}
 _NOTES = {
@@ -22,7 +22,7 @@ _NOTES = {
 
 
 @dataclass(frozen=True)
-class MaskOff(Intervention):
+class DisableMask(Intervention):
     """Lifts one mask in every layer; prints `mask:causal`.
 
     padding: self-attention of encoder and decoder may see padded keys. causal: a decoder position may see later ones.
@@ -35,7 +35,7 @@ class MaskOff(Intervention):
     usage = "`mask:causal` the causal mask lifted; `mask:padding`, `mask:cross` those over empty places"
 
     @classmethod
-    def parse(cls, text: str) -> "MaskOff | None":
+    def parse(cls, text: str) -> "DisableMask | None":
         match text.split(":"):
             case [_, mask] if mask in get_args(MaskKind):
                 return cls(mask)  # type: ignore[arg-type]
@@ -51,16 +51,16 @@ class MaskOff(Intervention):
 
     def sites(self, model: Transformer) -> tuple[Site, ...]:
         """Where the spec acts; ValueError for an unknown mask, or a causal one that the model does not have."""
-        blocks: dict[str, tuple[tuple[str, str], ...]] = {
+        sublayers: dict[str, tuple[tuple[str, str], ...]] = {
             "padding": (("encoder", "self"), ("decoder", "self")),
             "causal": (("decoder", "self"),),
             "cross": (("decoder", "cross"),),
         }
-        if self.mask not in blocks:
-            raise ValueError(f"{self.mask!r} is not a mask; choose one of: {', '.join(blocks)}")
+        if self.mask not in sublayers:
+            raise ValueError(f"{self.mask!r} is not a mask; choose one of: {', '.join(sublayers)}")
         if self.mask == "causal" and not model.config.causal_mask:
             raise ValueError("this model was trained without a causal mask, so there is none to lift")
-        return tuple(s for s in model.sites() if s.tensor == "mask" and (s.stack, s.block) in blocks[self.mask])
+        return tuple(s for s in model.sites() if s.tensor == "mask" and (s.stack, s.sublayer) in sublayers[self.mask])
 
     def bound(self, model: Transformer) -> Applied:
         """The spec for this model, in which the mask that stays may be none at all."""
@@ -71,7 +71,7 @@ class MaskOff(Intervention):
         if self.mask == "causal":
             # The last query sees every key that any query may see: what is left is the padding mask.
             return mask.any(dim=-2, keepdim=True).expand_as(mask)
-        if (site.stack, site.block) == ("decoder", "self"):
+        if (site.stack, site.sublayer) == ("decoder", "self"):
             return causal_mask(mask.size(-2), mask.size(-1), mask.device).expand_as(mask)
         return torch.ones_like(mask)
 

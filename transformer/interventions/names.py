@@ -1,8 +1,8 @@
 """The places of a model in words, as labels of interventions and forms name them: plain text."""
 
-from transformer.taps import Site
+from transformer.model.taps import Site
 
-BLOCK_NAMES = {
+SUBLAYER_NAMES = {
     ("encoder", "self"): "encoder self-attention",
     ("decoder", "self"): "decoder self-attention",
     ("decoder", "cross"): "cross-attention",
@@ -23,15 +23,17 @@ TENSOR_NAMES = {
 """The tensors that can be copied, in words."""
 
 
-def block_name(stack: str, block: str) -> str:
+def sublayer_name(stack: str, sublayer: str) -> str:
     """A block in words; a link may name one that no model has."""
-    return BLOCK_NAMES.get((stack, block), f"{stack} {block}-attention")
+    return SUBLAYER_NAMES.get((stack, sublayer), f"{stack} {sublayer}-attention")
 
 
 def site_name(site: Site, head: int | None = None) -> str:
     """An activation's address in words: "encoder feed-forward · layer 1 · output"."""
-    block = {"final": "last norm"}.get(site.block or "") or BLOCK_NAMES.get((site.stack, site.block or ""), site.stack)
-    where = [f"{site.stack} {block}" if site.block == "final" else block]
+    sublayer = {"final": "last norm"}.get(site.sublayer or "") or SUBLAYER_NAMES.get(
+        (site.stack, site.sublayer or ""), site.stack
+    )
+    where = [f"{site.stack} {sublayer}" if site.sublayer == "final" else sublayer]
     if site.layer is not None:
         where.append(f"layer {site.layer}")
     if head is not None:

@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from transformer.decoding import greedy
+from transformer.decoding.greedy import greedy
 from transformer.figures.labels import readable
 from transformer.interventions.names import plural, site_name
 from transformer.interventions.protocol import Intervention, Replaced, Resources, is_number
-from transformer.model import Transformer
-from transformer.taps import Address, Recorder, Recording, Site
+from transformer.model.taps import Address, Recorder, Recording, Site
+from transformer.model.transformer import Transformer
 
 PER_HEAD = ("q", "k", "v", "heads")
 """Tensors [batch head position d_head]; one head of them can be copied alone."""
@@ -26,7 +26,7 @@ LONGEST_TEXT = 1_000
 
 
 @dataclass(frozen=True)
-class Copied(Intervention):
+class PatchActivation(Intervention):
     """Puts what another sentence had at a site in the place of what this one has, position by position.
 
     Prints `copy:encoder.1.ffn.output:3>5:The cat slept.` (its position 3 onto position 5 here), `3>5,4>6` for several
@@ -73,7 +73,7 @@ class Copied(Intervention):
     @property
     def over_source(self) -> bool:
         """Whether positions are those of the source sentence, which are all there from the beginning."""
-        return self.site.stack == "encoder" or (self.site.block == "cross" and self.site.tensor in ("k", "v"))
+        return self.site.stack == "encoder" or (self.site.sublayer == "cross" and self.site.tensor in ("k", "v"))
 
     @property
     def needs_recomputation(self) -> bool:
@@ -128,7 +128,7 @@ class Copied(Intervention):
 
     @property
     def address(self) -> Address:
-        return Address(self.site.stack, self.site.layer, self.site.block)
+        return Address(self.site.stack, self.site.layer, self.site.sublayer)
 
     @property
     def replaced(self) -> Replaced:
@@ -191,7 +191,7 @@ def activations(model: Transformer, source: Sequence[int], site: Site) -> Float[
         model.encode(ids, tap=recorder)
         return _by_position(recorder.recording, site)
     steps = greedy(model, ids, max_length=model.config.max_length, record=site.__eq__)
-    if site.block == "cross" and site.tensor in ("k", "v"):
+    if site.sublayer == "cross" and site.tensor in ("k", "v"):
         return _by_position(_recording(next(iter(steps)).recording), site)
     recordings = [_recording(step.recording) for step in steps]
     if site.tensor in ("k", "v") or model.needs_recomputation():

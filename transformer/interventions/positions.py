@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 
 from transformer.interventions.protocol import Applied, Intervention, are_whole_numbers
-from transformer.model import Transformer
-from transformer.positions import LearnedPositions, sinusoidal_table
-from transformer.taps import Site, Stack
+from transformer.model.positions import LearnedPositions, sinusoidal_table
+from transformer.model.taps import Site, Stack
+from transformer.model.transformer import Transformer
 
 PositionEdit = Literal["remove", "shuffle", "shift", "scale", "same"]
 LARGEST_SCALE = 100
 
 
 @dataclass(frozen=True)
-class PositionsChanged(Intervention):
+class EditPositions(Intervention):
     """Changes what is added to the embeddings of one stack to say where each token stands.
 
     Prints `positions:encoder:remove`, `positions:encoder:shuffle:7` (a seed), `positions:encoder:shift:3`,
@@ -36,7 +36,7 @@ class PositionsChanged(Intervention):
     usage = "`positions:encoder:remove`; `:shuffle:7` (a seed), `:shift:3`, `:scale:0.5`, `:same:2,5` (in one place)"
 
     @classmethod
-    def parse(cls, text: str) -> "PositionsChanged | None":
+    def parse(cls, text: str) -> "EditPositions | None":
         match text.split(":"):
             case [_, ("encoder" | "decoder") as stack, "remove"]:
                 return cls(stack, "remove")
@@ -53,7 +53,7 @@ class PositionsChanged(Intervention):
         return None
 
     @classmethod
-    def among(cls, specs: Iterable[Intervention]) -> "list[PositionsChanged]":
+    def among(cls, specs: Iterable[Intervention]) -> "list[EditPositions]":
         """Those of these that change positions, for a form that shows how."""
         return [spec for spec in specs if isinstance(spec, cls)]
 
@@ -100,7 +100,7 @@ class PositionsChanged(Intervention):
             raise ValueError(f"{self} changes positions of the {self.stack} that another switch changes already")
 
     def replaces(self, other: Intervention) -> bool:
-        return isinstance(other, PositionsChanged) and other.stack == self.stack
+        return isinstance(other, EditPositions) and other.stack == self.stack
 
     def apply(self, site: Site, rows: Tensor, /) -> Tensor:
         """The rows [batch length d_model], from position 0 on, changed; a shift needs `bound` first."""
@@ -172,7 +172,7 @@ def shuffled(length: int, seed: int) -> list[int]:
 
 @dataclass(frozen=True)
 class _PositionsOf:
-    spec: PositionsChanged
+    spec: EditPositions
     table: Tensor
     learned: bool
 

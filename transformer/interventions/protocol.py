@@ -13,9 +13,9 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from transformer.interventions.names import block_name, plural
-from transformer.model import Transformer
-from transformer.taps import Address, Block, Site, Stack
+from transformer.interventions.names import plural, sublayer_name
+from transformer.model.taps import Address, Site, Stack, Sublayer
+from transformer.model.transformer import Transformer
 
 MaskKind = Literal["padding", "causal", "cross"]
 ReplacedBy = Literal["zero", "mean", "copy"]
@@ -37,7 +37,7 @@ class Resources(Protocol):
     @property
     def model(self) -> Transformer: ...
 
-    def means_by_block(self) -> Mapping[str, Tensor]: ...
+    def means_by_sublayer(self) -> Mapping[str, Tensor]: ...
 
     def source_ids(self, text: str) -> list[int]: ...
 
@@ -157,9 +157,9 @@ class Intervention(ABC):
         """The block in which it acts; None where that is not a single one."""
         return None
 
-    def acts_in(self, stack: str, block: str) -> bool:
+    def acts_in(self, stack: str, sublayer: str) -> bool:
         """Whether it acts in blocks of this kind, in whichever layer."""
-        return self.address is not None and (self.address.stack, self.address.block) == (stack, block)
+        return self.address is not None and (self.address.stack, self.address.sublayer) == (stack, sublayer)
 
     @property
     def replaced(self) -> Replaced | None:
@@ -212,25 +212,25 @@ class AtBlock(Intervention):
 
     stack: Stack
     layer: int
-    block: Block
+    sublayer: Sublayer
 
     @property
     def address(self) -> Address:
-        return Address(self.stack, self.layer, self.block)
+        return Address(self.stack, self.layer, self.sublayer)
 
     @property
     def where(self) -> str:
         """The block as in `decoder.0.cross`."""
-        return f"{self.stack}.{self.layer}.{self.block}"
+        return f"{self.stack}.{self.layer}.{self.sublayer}"
 
     @property
     def where_in_words(self) -> str:
-        return f"{block_name(self.stack, self.block)} · layer {self.layer}"
+        return f"{sublayer_name(self.stack, self.sublayer)} · layer {self.layer}"
 
     @property
     def is_own_output(self) -> bool:
         """Whether its positions are steps of the output, queries and keys alike."""
-        return (self.stack, self.block) == ("decoder", "self")
+        return (self.stack, self.sublayer) == ("decoder", "self")
 
     def existing(self, model: Transformer, tensor: str) -> Site:
         """Its site with this tensor; ValueError where the model lacks it."""
@@ -243,24 +243,24 @@ class AtBlock(Intervention):
 def heads_set_to(specs: Iterable[Intervention], by: Collection[ReplacedBy]) -> frozenset[HeadPlace]:
     """Every head whose context is set to zero or to its mean at all positions by one of these."""
     return frozenset(
-        (spec.address.stack, spec.address.layer, spec.address.block, head)
+        (spec.address.stack, spec.address.layer, spec.address.sublayer, head)
         for spec in specs
-        if spec.address is not None and spec.address.layer is not None and spec.address.block is not None
+        if spec.address is not None and spec.address.layer is not None and spec.address.sublayer is not None
         if (found := spec.replaced) is not None and found.by in by and found.tensor == "heads"
         for head in found.heads or ()
         if found.positions is None
     )
 
 
-def parse_block(address: str, *, attention: bool = False) -> tuple[Stack, int, Block] | None:
+def parse_sublayer(address: str, *, attention: bool = False) -> tuple[Stack, int, Sublayer] | None:
     """Stack, layer and block of an address like `decoder.0.cross`; None for any other text."""
     try:
         site = Site.parse(f"{address}.input")
     except ValueError:
         return None
-    if site.layer is None or site.block is None or (attention and site.block == "ffn"):
+    if site.layer is None or site.sublayer is None or (attention and site.sublayer == "ffn"):
         return None
-    return site.stack, site.layer, site.block
+    return site.stack, site.layer, site.sublayer
 
 
 def is_number(text: str) -> bool:

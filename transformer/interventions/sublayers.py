@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer.interventions.protocol import AtBlock, Replaced, parse_block
-from transformer.model import Transformer
-from transformer.taps import Site
+from transformer.interventions.protocol import AtBlock, Replaced, parse_sublayer
+from transformer.model.taps import Site
+from transformer.model.transformer import Transformer
 
 
 @dataclass(frozen=True)
-class BlockOff(AtBlock):
+class AblateSublayer(AtBlock):
     """Sets a block's output to zero, bias included, so that only the residual goes on; prints `block:decoder.0.ffn`.
 
     All heads of an attention block off leave W_O's bias as its output; this leaves nothing.
@@ -22,10 +22,10 @@ class BlockOff(AtBlock):
     order = 2
 
     @classmethod
-    def parse(cls, text: str) -> "BlockOff | None":
+    def parse(cls, text: str) -> "AblateSublayer | None":
         match text.split(":"):
             case [_, address]:
-                return None if (block := parse_block(address)) is None else cls(*block)
+                return None if (sublayer := parse_sublayer(address)) is None else cls(*sublayer)
         return None
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class BlockOff(AtBlock):
 
 
 @dataclass(frozen=True)
-class ResidualOff(AtBlock):
+class AblateResidual(AtBlock):
     """Adds nothing of a block's input to its output; prints `residual:off:decoder.0.ffn`.
 
     The block's input still goes into the block itself: what is lost is the way around it (section 3.1).
@@ -59,10 +59,10 @@ class ResidualOff(AtBlock):
     order = 2
 
     @classmethod
-    def parse(cls, text: str) -> "ResidualOff | None":
+    def parse(cls, text: str) -> "AblateResidual | None":
         match text.split(":"):
             case [_, "off", address]:
-                return None if (block := parse_block(address)) is None else cls(*block)
+                return None if (sublayer := parse_sublayer(address)) is None else cls(*sublayer)
         return None
 
     def __str__(self) -> str:

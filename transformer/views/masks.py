@@ -8,8 +8,7 @@ import plotly.graph_objects as go
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
-from transformer.analysis.figure_proofs import mask_by_rule, prove_masks, prove_padding_is_invisible
-from transformer.analysis.leaks import (
+from transformer.analysis.attention.mask_leakage import (
     EmptyRow,
     Forcing,
     Leak,
@@ -19,13 +18,14 @@ from transformer.analysis.leaks import (
     real_part,
     see_empty_row,
 )
-from transformer.analysis.mask_proofs import prove_empty_row, prove_forcing, prove_reading
-from transformer.analysis.proofs import Proof, agree
+from transformer.analysis.attention.mask_leakage_checks import check_empty_row, check_forcing, check_reading
+from transformer.analysis.checks import Check, agree
+from transformer.analysis.figure_checks import check_masks, check_padding_is_invisible, mask_by_rule
+from transformer.figures.attention.masks import Part, batch_figure, forcing_figure, leak_figure, masks_figure
 from transformer.figures.export import matrix_figure
-from transformer.figures.masks import Part, batch_figure, forcing_figure, leak_figure, masks_figure
 from transformer.figures.tables import Table, numbered
 from transformer.figures.theme import KIND_NAMES
-from transformer.inspection import AttentionKind, Inspection
+from transformer.inspection.inspection import AttentionKind, Inspection
 from transformer.lab import Lab
 
 OFF = " (off)"
@@ -77,7 +77,7 @@ class BatchTokens:
         columns = [f"position {i}" for i in range(data.ids.shape[1])]
         return (Table("token ids", data.ids, numbered(data.texts), columns),)
 
-    def checks(self, lab: Lab, leak: Leak, data: BatchData) -> Iterator[Proof]:
+    def checks(self, lab: Lab, leak: Leak, data: BatchData) -> Iterator[Check]:
         """Encodes each sentence again, by itself."""
         pad, eos, width = lab.model.config.pad_id, lab.model.config.eos_id, data.ids.shape[1]
         rows = [[*lab.tokenizer.encode(text), eos] for text in leak.texts]
@@ -143,7 +143,7 @@ class SentenceMasks:
         masks = {part.name: part.mask for part in data.parts} | {"applied": data.applied}
         return tuple(Table(name, mask.astype(int), *labels) for name, mask in masks.items())
 
-    def checks(self, lab: Lab, leak: Leak, data: MasksData) -> Iterator[Proof]:
+    def checks(self, lab: Lab, leak: Leak, data: MasksData) -> Iterator[Check]:
         """Looks at every query and key by itself."""
         queries, keys = (side.tolist() for side in self._sides(leak))
         off, pad = {spec.mask for spec in leak.off}, lab.model.config.pad_id
@@ -157,7 +157,7 @@ class SentenceMasks:
                 f"The {mask} mask is what its rule says", part.mask, rules[-1], 0, "tokens looked at one by one"
             )
         combined = np.logical_and.reduce([part.mask for part in data.parts])
-        yield from prove_masks(data.applied, combined, np.logical_and.reduce(rules))
+        yield from check_masks(data.applied, combined, np.logical_and.reduce(rules))
 
     def _sides(self, leak: Leak) -> tuple[Int[ndarray, "query"], Int[ndarray, "key"]]:
         """The ids of queries and keys; ValueError where there is no such sentence."""
@@ -226,20 +226,20 @@ class MaskLeak:
             Table("loss of each sentence, nats per token", data.losses, READINGS, sentences),
         )
 
-    def checks(self, lab: Lab, leak: Leak, data: LeakData) -> Iterator[Proof]:
+    def checks(self, lab: Lab, leak: Leak, data: LeakData) -> Iterator[Check]:
         """Reads the batch again in double precision, sentence by sentence and cell by cell."""
         model, pad = lab.model, lab.model.config.pad_id
         intact, lifted = (_reading_shown(leak, data, index) for index in (0, 1))
         source = [[token for token in row if token != pad] for row in leak.source.tolist()]
         written = [list(output) for output in data.outputs[0]]
         hidden = data.shares[0] if model.config.causal_mask else data.shares[0, : len(SHARE_KINDS)]
-        yield from prove_padding_is_invisible(model, source, written, intact.losses)
+        yield from check_padding_is_invisible(model, source, written, intact.losses)
         claim = "With all masks no attention falls on what they hide"
         yield agree(claim, hidden, [0.0] * len(hidden), 0, "all layers, heads and queries")
         shown = replace(leak, intact=intact, lifted=lifted)
-        yield from prove_reading(model, shown, intact, ())
+        yield from check_reading(model, shown, intact, ())
         if leak.off:
-            yield from prove_reading(model, shown, lifted, leak.off)
+            yield from check_reading(model, shown, lifted, leak.off)
         else:
             yield _same_twice(data)
         ends = [[out[-1] == model.config.eos_id for out in outputs] for outputs in data.outputs]
@@ -264,9 +264,9 @@ class TeacherForcing:
         """The three numbers."""
         return (Table("largest difference", np.array([_forced(data)]).T, FORCED, ["largest difference"]),)
 
-    def checks(self, lab: Lab, seen: Inspection, data: Forcing) -> Iterator[Proof]:
+    def checks(self, lab: Lab, seen: Inspection, data: Forcing) -> Iterator[Check]:
         """Decodes again without a cache, and runs the passes again in double precision."""
-        yield from prove_forcing(lab.model, seen.source_ids, data)
+        yield from check_forcing(lab.model, seen.source_ids, data)
 
 
 @dataclass(frozen=True)
@@ -301,9 +301,9 @@ class EmptyAttentionRow:
             Table("measured", measured, names, ["value"]),
         )
 
-    def checks(self, lab: Lab, seen: Inspection, data: EmptyRowData) -> Iterator[Proof]:
+    def checks(self, lab: Lab, seen: Inspection, data: EmptyRowData) -> Iterator[Check]:
         """Computes softmax by its definition, and the pass again in double precision."""
-        yield from prove_empty_row(lab.model, seen.source_ids, data.row)
+        yield from check_empty_row(lab.model, seen.source_ids, data.row)
 
 
 _SOFTMAXES = ("softmax with -inf", "with the lowest finite number", "in this project")
@@ -333,7 +333,7 @@ def _reading_shown(leak: Leak, data: LeakData, index: int) -> Reading:
     )
 
 
-def _same_twice(data: LeakData) -> Proof:
+def _same_twice(data: LeakData) -> Check:
     """That both readings of a batch that loses no mask are one."""
     one, other = ([*data.shares[i], data.loss[i], *data.losses[i], *_flat(data.outputs[i])] for i in (0, 1))
     return agree("Without a switch both readings are one", other, one, 0, "every number of them")

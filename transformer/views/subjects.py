@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.analysis.leaks import Leak
-from transformer.inspection import Comparison, Inspection
+from transformer.analysis.attention.mask_leakage import Leak
+from transformer.inspection.inspection import Comparison, Inspection
 from transformer.interventions import Intervention
 from transformer.lab import Lab
 from transformer.views.view import Opening
@@ -146,7 +146,7 @@ class Runs:
         """See `Subject`."""
         names = tuple(run.name for run in self.runs)
         line = f"runs = tuple(find_checkpoint(name) for name in {names!r})"
-        return Opening(("from transformer.checkpoint import find_checkpoint",), (line,))
+        return Opening(("from transformer.checkpoints.store import find_checkpoint",), (line,))
 
     @property
     def stem(self) -> str:

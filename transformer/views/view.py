@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import plotly.graph_objects as go
 
-from transformer.analysis.proofs import Proof
+from transformer.analysis.checks import Check
 from transformer.figures.tables import Table
 
 D = TypeVar("D")
@@ -78,7 +78,7 @@ class View(Protocol[D]):
         """The numbers, labelled, for files."""
         ...
 
-    def checks(self, *subject_and_data: Any, **_: Any) -> Iterable[Proof]:
+    def checks(self, *subject_and_data: Any, **_: Any) -> Iterable[Check]:
         """Computes every quantity in the data again, by another way than `data`."""
         ...
 
@@ -101,7 +101,7 @@ def data_of(view: View[D], subject: Subject) -> D:
     return view.data(*subject.given.values())
 
 
-def checks_of(view: View[D], subject: Subject, data: D) -> Iterable[Proof]:
+def checks_of(view: View[D], subject: Subject, data: D) -> Iterable[Check]:
     """The view's checks of its data."""
     return view.checks(*subject.given.values(), data)
 

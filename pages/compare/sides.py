@@ -1,0 +1,118 @@
+"""Two at once: the controls for what stands on both sides, and both sides decoded."""
+
+import streamlit as st
+
+from pages.compare.choices import PAGE, Choices, Two
+from pages.compare.loading import Side, get_lab_at, side, steps_of
+from pages.compare.matching import Pair
+from pages.shared import loading, wording
+from pages.shared.context import PageContext, say, sentence
+from pages.shared.fields import box, line, segments
+from pages.shared.interventions.panel import switch_popover
+from pages.shared.url.session import session
+from transformer.checkpoints.settings import CheckpointError
+from transformer.inspection.token_alignment import align
+
+_TWO: dict[Two, str] = {"models": "Two models", "sentences": "Two sentences"}
+ENDED = "as it ended"
+_CHANGES = (("tired", "wide"), ("wide", "tired"), ("did not follow", "followed"), ("heavy", "weak"), ("fast", "slow"))
+
+
+def choose_sides(context: PageContext, chosen: Choices) -> Pair | None:
+    """The controls for what stands beside the page's model and sentence; None where one side cannot be had."""
+    say(*PAGE.said())
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        segments(
+            "Compare",
+            list(_TWO),
+            chosen.two,
+            PAGE.take("two"),
+            key="two",
+            names=_TWO.__getitem__,
+            hide_label=False,
+        )
+        if chosen.two == "models":
+            other = chosen.other or _partner(context)
+            _choose_step("two-at", f"Weights of {context.lab.name}", context.lab.name, chosen.at, "at")
+            _choose_other(context, other)
+            _choose_step("two-other-at", f"Weights of {other}", other, chosen.other_at, "other_at")
+        else:
+            _choose_sentence(context, chosen)
+        switch_popover(context)
+    text = context.view.text if chosen.two == "models" else chosen.other_text or _other_sentence(context)
+    other = (chosen.other or _partner(context)) if chosen.two == "models" else context.lab.name
+    at, other_at = (chosen.at, chosen.other_at) if chosen.two == "models" else ("", "")
+    # What suits best depends on what models there are; a link to take away names it.
+    session().own |= {"other": other} if chosen.two == "models" else {"other_text": text}
+    first = _side(context.lab.name, at, context.view.text, context)
+    second = _side(other, other_at, text, context)
+    if first is None or second is None:
+        return None
+    say(*first.left_out, *second.left_out)
+    strange = second.lab.unknown(text)
+    if strange and strange != context.lab.unknown(context.view.text):
+        st.markdown(f"{wording.plain(second.name)}: {wording.unseen(second.lab.tokenizer, text)}")
+    return Pair(first, second, chosen.two, align(first.seen.target_tokens, second.seen.target_tokens))
+
+
+def _choose_other(context: PageContext, other: str) -> None:
+    names = [model.name for model in loading.models()]
+    box("Other model", names, other, lambda name: PAGE.change(other=name or ""), key="two-other", width=220)
+
+
+def _choose_step(key: str, label: str, name: str, step: str, field: str) -> None:
+    steps = steps_of(name)
+    if not steps:
+        return
+    box(
+        label,
+        [ENDED, *steps],
+        step if step in steps else ENDED,
+        lambda taken: PAGE.change(**{field: "" if taken == ENDED else taken}),
+        key=key,
+        names=lambda s: s if s == ENDED else f"step {int(s):,}",
+        width=170,
+    )
+
+
+def _choose_sentence(context: PageContext, chosen: Choices) -> None:
+    text = chosen.other_text or _other_sentence(context)
+    line("The other sentence", text, lambda typed: PAGE.change(other_text=typed.strip()), key="two-text")
+
+
+def _side(name: str, step: str, text: str, context: PageContext) -> Side | None:
+    """One side, or a sentence about what is wrong with it."""
+    try:
+        get_lab_at(name, step)
+        return side(name, step, text, context.view.switches)
+    except (CheckpointError, ValueError) as error:
+        say(sentence(str(error)))
+        return None
+
+
+def _partner(context: PageContext) -> str:
+    """A model worth standing beside this one: another of the same corpus, else any other, else itself."""
+    names = [model.name for model in loading.models() if model.name != context.lab.name]
+    corpus = context.lab.checkpoint.settings.corpus.name
+    alike = [name for name in names if _corpus_of(name) == corpus]
+    near = [name for name in alike if context.lab.name.removesuffix("-learned") in name]
+    return next(iter([*near, *alike, *names]), context.lab.name)
+
+
+def _corpus_of(name: str) -> str:
+    try:
+        return loading.get_lab(name).checkpoint.settings.corpus.name
+    except CheckpointError:
+        return ""
+
+
+def _other_sentence(context: PageContext) -> str:
+    """The page's sentence with one word changed, else another example."""
+    text = context.view.text
+    for old, new in _CHANGES:
+        if f" {old}" in text and not context.lab.unknown(new):
+            return text.replace(f" {old}", f" {new}", 1)
+    if " " in text and context.lab.checkpoint.settings.corpus.name in ("reverse", "copy", "sort"):
+        first, rest = text.split(" ", 1)
+        return f"{rest} {first}"
+    return next((other for other in loading.examples(context.lab) if other != text), text)

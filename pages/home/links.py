@@ -1,0 +1,119 @@
+"""Invitations: one change to try, and links into the other pages that show something surprising."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from pages.shared import loading, wording
+from pages.shared.controls import PageContext, change_text
+from pages.shared.url.view_state import merged
+from transformer.data.corpora import CORPORA
+from transformer.interventions import AblateHeads, DisableMask, heads_set_to
+from transformer.lab import KIND_SITES, AttentionKind
+
+_CHANGES = (
+    ("tired", "wide"),
+    ("wide", "tired"),
+    ("fast", "slow"),
+    ("slow", "fast"),
+    ("followed", "did not follow"),
+    ("did not follow", "followed"),
+    ("heavy", "weak"),
+    ("black", "old"),
+)
+"""One word for another that turns the meaning of a sentence of the pronoun corpus."""
+SEEN = 0.05
+"""A move of a probability that a visitor is sent to see."""
+_ARROW = ":material/arrow_forward:"
+
+
+def change_to_try(context: PageContext) -> tuple[str, str] | None:
+    """One change of the sentence that is worth seeing: what it is and the sentence it makes; None where none is."""
+    text = context.view.text
+    padded = f" {text} ".replace(".", " .").replace(",", " ,")
+    for old, new in _CHANGES:
+        if f" {old} " in padded and not context.lab.unknown(new):
+            changed = f" {text}".replace(f" {old}", f" {new}", 1).strip()
+            return f"Change *{old}* to *{new}*", changed
+    if context.lab.checkpoint.settings.corpus.name in ("reverse", "copy", "sort") and " " in text:
+        symbols = text.split()
+        return "Move the first symbol to the end", " ".join([*symbols[1:], symbols[0]])
+    return None
+
+
+def try_a_change(offered: tuple[str, str]) -> None:
+    """A button that makes this change."""
+    label, changed = offered
+    st.button(label, key="try", on_click=change_text, args=(changed,))
+
+
+def look_further(context: PageContext) -> None:
+    """Links with everything filled in."""
+    st.markdown("###### Look further")
+    _most_needed_head(context)
+    _which_heads(context)
+    layer = context.lab.model.config.n_decoder_layers - 1
+    everything = AblateHeads("decoder", layer, "cross", tuple(range(context.lab.model.config.n_heads)))
+    _link(context, (everything,), f"What is left without layer {layer}'s cross-attention? Switch off all its heads.")
+    if context.lab.model.config.causal_mask:
+        _link(
+            context, (DisableMask("causal"),), "What if each word could see the words after it? Lift the causal mask."
+        )
+    _smallest_set(context)
+    _train_your_own(context)
+
+
+def _smallest_set(context: PageContext) -> None:
+    """The Heads page's search, with this sentence."""
+    label = "How many heads must go together before this output changes? Search for the smallest set."
+    filled = context.view.parameters() | {"section": "smallest"}
+    st.page_link("pages/heads/page.py", label=label, icon=_ARROW, query_params=filled)
+
+
+def _train_your_own(context: PageContext) -> None:
+    """The Train page with this model's corpus and this sentence filled in."""
+    corpus = context.lab.checkpoint.settings.corpus.name
+    label = "Train your own and watch it learn this sentence."
+    filled = {"corpus": corpus, "sentence": context.view.text} if corpus in CORPORA else None
+    st.page_link("pages/train/page.py", label=label, icon=_ARROW, query_params=filled)
+
+
+def _most_needed_head(context: PageContext) -> None:
+    """The one head without which the output changes most, measured now."""
+    if context.view.switches:
+        return
+    effects = loading.heads_by_effect(context.lab, context.view.text)
+    piece = context.lab.tokenizer.piece
+    written = context.inspection.target_tokens[effects[0].step]
+    instead = None if effects[0].instead is None else piece(effects[0].instead)
+    _link(context, (effects[0].switch,), wording.most_needed(effects[0], len(effects), written, instead))
+
+
+def _which_heads(context: PageContext) -> None:
+    """The two heads that matter most to the pronoun, measured now, where one of them moves it enough to be seen."""
+    step = wording.pronoun_step(context.inspection)
+    if context.view.switches or step is None:
+        return
+    strongest = loading.strongest_heads(context.lab, context.view.text, step)
+    if abs(strongest[0].shift) < SEEN:
+        return
+    specs = merged([effect.switch for effect in strongest])
+    word = wording.token(context.inspection.target_tokens[step])
+    moved = " and ".join(wording.number(effect.shift, signed=True) for effect in strongest)
+    _link(
+        context,
+        specs,
+        f"Which heads wrote {word}? Switch off the two that move its probability most: {moved}, each alone.",
+    )
+
+
+def _link(context: PageContext, switches: tuple, label: str) -> None:
+    kind: AttentionKind = "cross"
+    head = layer = None
+    if off := sorted(heads_set_to(switches[:1], ("zero",))):
+        stack, layer, sublayer, head = off[0]
+        kind = next(kind for kind, at in KIND_SITES.items() if at == (stack, sublayer))
+    elif DisableMask("causal") in switches:
+        kind = "decoder_self"
+    view = replace(context.view.at_head(kind, layer, head), switches=switches)
+    st.page_link("pages/attention/page.py", label=label, icon=_ARROW, query_params=view.parameters())

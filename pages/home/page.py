@@ -1,0 +1,69 @@
+"""Home: a sentence in, its translation and its cross-attention out, and where to look further."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from pages.home.export import take_lines_away
+from pages.home.links import change_to_try, look_further, try_a_change
+from pages.shared import controls, loading, wording
+from pages.shared.checks import check_lines
+from pages.shared.components.token_lines import token_lines
+from pages.shared.context import heads_replaced
+from pages.shared.explain import LINES_EXPLAINED, what_am_i_looking_at
+from transformer.analysis.heads.importance import head_average
+
+context = controls.frame("Type a sentence. See its translation, and which words each word looked at.")
+context = replace(context, view=replace(context.view, kind="cross"))
+inspection = context.inspection
+attention = inspection.cross
+chosen = context.view.head
+weights = head_average(attention.weights, context.layer) if chosen is None else attention.weights[context.layer, chosen]
+shown = range(context.lab.model.config.n_heads) if chosen is None else (chosen,)
+off = all((context.layer, head) in heads_replaced(context) for head in shown)
+change = controls.change(context)
+gold = loading.reference(context.lab, context.view.text)
+
+controls.switch_chips(context)
+token_lines(
+    inspection.source_tokens,
+    inspection.target_tokens,
+    weights,
+    kind="cross",
+    source_unseen=context.unseen,
+    source_changed=change.source,
+    target_changed=change.target,
+    source_label="sentence",
+    target_label="translation",
+    off=off,
+    key="home-lines",
+)
+whose = "the average of its heads" if chosen is None else f"head {chosen}"
+st.caption(
+    f"Lines are cross-attention: layer {context.layer}, {whose}, as it was while each word was being written."
+    + " Nothing of what is seen here goes any further: a switch put something else in its place." * off
+)
+with st.container(horizontal=True):
+    check_lines(context, weights)
+    take_lines_away(context, weights, off=off)
+st.markdown(f"#### {wording.plain(inspection.translation) or '*(nothing was written)*'}")
+said = (change.sentence, wording.pronoun(inspection, gold), wording.verdict(inspection.translation, gold))
+offered = change_to_try(context)
+if offered or any(said):
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.markdown(" ".join(filter(None, said)) or "Try a change:", width="content")
+        if offered:
+            try_a_change(offered)
+if wording.pronoun(inspection, gold):
+    st.caption(wording.smoothed(context.lab.checkpoint.settings.train.label_smoothing))
+
+st.space("small")
+look_further(context)
+
+st.space("small")
+left, right = st.columns([3, 2], gap="medium")
+with left:
+    what_am_i_looking_at(LINES_EXPLAINED, context.lab.model.config)
+with right, st.expander("Another layer or head"):
+    controls.choose_layer_or_average(context)
+controls.write_url()

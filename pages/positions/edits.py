@@ -1,0 +1,139 @@
+"""Break it: the positions of one stack changed, the sentence decoded again, and both outputs compared."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from pages.positions.choices import Choices, segments
+from pages.positions.frame import OTHER_KINDS, STACKS
+from pages.shared import fields
+from pages.shared.before_after import show_output
+from pages.shared.controls import PageContext
+from pages.shared.url.session import choose, session
+from pages.shared.url.view_state import merged
+from transformer.interventions import EditPositions, PositionEdit
+from transformer.model.taps import Stack
+
+_EDITS = {
+    "": "As they are",
+    "remove": "Remove",
+    "shuffle": "Shuffle",
+    "shift": "Shift",
+    "scale": "Scale",
+    "same": "Two in one place",
+}
+_SCALES = (0.1, 0.25, 0.5, 2.0, 4.0, 10.0)
+_LARGEST_SHIFT = 64
+
+
+def draw_break(context: PageContext, chosen: Choices) -> None:
+    """What to do to the positions, then the output before and after."""
+    kind = context.lab.model.config.positions
+    if kind in OTHER_KINDS:
+        st.markdown(f"**{context.lab.name}** adds nothing to its embeddings that could be changed. {OTHER_KINDS[kind]}")
+        show_output(context, invitation="")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        segments("stack", "Positions of", STACKS, chosen.stack)
+        _edits(context, chosen.stack)
+        _value(context, chosen.stack)
+    show_output(context, invitation="Change the positions above to decode again beside it.")
+    with st.expander("What am I looking at?"):
+        st.markdown(
+            "The chosen stack adds something else to its embeddings, for you alone, and the sentence is decoded "
+            "again. *Remove* adds nothing: the encoder then reads a bag of words. *Shuffle* gives every token "
+            "another's place. *Shift* moves all by k: if only distances mattered, nothing would change. *Scale* turns "
+            "the positions up or down against the words. With *two in one place* the model cannot tell which of two "
+            "tokens came first."
+        )
+
+
+def _edits(context: PageContext, stack: Stack) -> None:
+    now = _now(context, stack)
+    offered = [edit for edit in _EDITS if (stack, edit) != ("decoder", "shuffle")]
+    fields.segments(
+        "What to do",
+        offered,
+        now.edit if now else "",
+        lambda edit: _put(stack, _first(stack, edit)),
+        key="break-edit",
+        names=_EDITS.__getitem__,
+        hide_label=False,
+    )
+
+
+def _value(context: PageContext, stack: Stack) -> None:
+    now = _now(context, stack)
+    if now is None:
+        return
+    match now.edit:
+        case "shuffle":
+            again = EditPositions(stack, "shuffle", int(now.value) + 1)
+            st.button("Another order", key="break-again", on_click=_put, args=(stack, again))
+        case "shift":
+            most = min(_LARGEST_SHIFT, context.lab.model.config.max_length - 1)
+            by = min(int(now.value), most)
+            fields.slider(
+                "Shift by", 1, most, by, lambda k: _take(stack, "shift", k), key="break-shift", step=1, width=220
+            )
+        case "scale":
+            fields.box(
+                "Times",
+                sorted({*_SCALES, now.value}),
+                now.value,
+                lambda times: _take(stack, "scale", times),
+                key="break-scale",
+                names="{:g}".format,
+                width=120,
+            )
+        case "same":
+            _two_tokens(context, stack, now)
+
+
+def _two_tokens(context: PageContext, stack: Stack, now: EditPositions) -> None:
+    tokens = context.inspection.source_tokens if stack == "encoder" else context.inspection.decoder_inputs
+    named = range(max(len(tokens), max(now.tokens) + 1))
+    fields.several(
+        "Two tokens",
+        named,
+        now.tokens,
+        lambda chosen: _take_two(stack, chosen),
+        key="break-same",
+        names=lambda i: f"{i} {tokens[i]}" if i < len(tokens) else str(i),
+        width=320,
+    )
+
+
+def _first(stack: Stack, edit: str) -> EditPositions | None:
+    """An edit as it is when just chosen."""
+    match edit:
+        case "remove":
+            return EditPositions(stack, "remove")
+        case "shuffle" | "shift":
+            return EditPositions(stack, edit, 1)
+        case "scale":
+            return EditPositions(stack, "scale", 2.0)
+        case "same":
+            return EditPositions(stack, "same", tokens=(0, 1))
+    return None
+
+
+def _take(stack: Stack, edit: PositionEdit, value: float) -> None:
+    _put(stack, EditPositions(stack, edit, value))
+
+
+def _take_two(stack: Stack, chosen: Sequence[int]) -> None:
+    """Takes the two tokens; of three the last two, and of one none yet."""
+    tokens = tuple(sorted(chosen[-2:]))
+    if len(tokens) == 2:
+        _put(stack, EditPositions(stack, "same", tokens=tokens))
+
+
+def _now(context: PageContext, stack: Stack) -> EditPositions | None:
+    found = (spec for spec in EditPositions.among(context.view.switches) if spec.stack == stack)
+    return next(found, None)
+
+
+def _put(stack: Stack, spec: EditPositions | None) -> None:
+    others = [s for s in session().view.switches if not EditPositions(stack, "remove").replaces(s)]
+    choose(switches=merged([*others, spec] if spec else others))

@@ -1,0 +1,225 @@
+"""What can be done with the run in hand: another name, a note, a download, a new run made from it, its end."""
+
+import re
+from dataclasses import replace
+from io import BytesIO
+
+import streamlit as st
+
+from pages.shared import wording
+from pages.shared.controls import say
+from pages.training.compare import Entry
+from pages.runs.run_table_state import Doing, ledger, sweep_over
+from pages.training.train_state import memory, show_run
+from pages.training.plans import plan_of
+from pages.shared.visitor import visitor
+from transformer.runs import run_folder
+from transformer.data.cleaning import CorpusError
+from transformer.runs.warm_start import same_start
+from transformer.data.corpus_snapshot import located
+from transformer.runs.archive import corpus_file, write_archive
+from transformer.runs.labels import LONGEST_NOTE, rename, set_note
+from transformer.runs.run_folder import Run, RunError
+from transformer.checkpoints.settings import Settings, is_name
+from transformer.text.tokenizer import TokenizerError
+
+REFUSALS = (RunError, CorpusError, TokenizerError, ValueError, OSError)
+"""What a deed can be refused with; each says why in a sentence."""
+_SEED = re.compile(r"-seed-\d+$")
+
+
+def deeds(entry: Entry, *, runs_here: list[Run]) -> None:
+    """A row of buttons, and below it what the one that was pressed asks for."""
+    run = entry.run
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if run is not None:
+            _opens("Rename", "rename", disabled=entry.active, why="Pause or stop it first")
+            _opens("Note", "note")
+        if run is None or run.loadable:
+            _download(entry)
+            st.page_link(
+                "pages/train/page.py",
+                label="Continue with other settings",
+                icon="",
+                help=_CONTINUE,
+                query_params=continue_link(entry),
+            )
+        again = st.button("Repeat with another seed", key="deed-again", type="tertiary", help=_AGAIN)
+        if st.button(
+            "Sweep over a setting", key="deed-sweep", type="tertiary", on_click=sweep_over, args=(entry.name,)
+        ):
+            st.rerun()
+        if run is not None and not entry.active:
+            _opens("Delete", "delete")
+    if again:
+        _repeat(entry, runs_here)
+    match ledger().doing:
+        case "rename" if run is not None and not entry.active:
+            _rename(entry.name)
+        case "note" if run is not None:
+            _note(entry)
+        case "delete" if run is not None and not entry.active:
+            _confirm(entry.name)
+    say(*ledger().refusals)
+
+
+_CONTINUE = "Opens Train with everything filled in; the new run begins with the weights of this one."
+_AGAIN = "Starts the same run once more at once, with the next seed that has not been tried."
+
+
+def continue_link(entry: Entry) -> dict[str, str | list[str]]:
+    """The query parameters with which the Train page is filled in for a run that continues this one."""
+    settings = replace(entry.settings, name=entry.name)
+    return replace(plan_of(settings), start_from=entry.name).parameters()
+
+
+def archive_bytes(name: str, *, with_corpus: bool) -> bytes:
+    """The archive of a run, made when it is asked for."""
+    file = BytesIO()
+    write_archive(name, file, with_corpus=with_corpus)
+    return file.getvalue()
+
+
+def next_seed(settings: Settings, found: list[Run]) -> int:
+    """The seed after the highest of all runs that have everything else in common with these settings."""
+    alike = [
+        other.settings.train.seed
+        for other in found
+        if other.settings.model == settings.model
+        and replace(other.settings.train, seed=0) == replace(settings.train, seed=0)
+        and other.settings.corpus == settings.corpus
+        and other.settings.parent == settings.parent
+    ]
+    return max([settings.train.seed, *alike]) + 1
+
+
+def _opens(label: str, doing: Doing, *, disabled: bool = False, why: str | None = None) -> None:
+    st.button(
+        label,
+        key=f"deed-{doing}",
+        type="tertiary",
+        disabled=disabled,
+        help=why if disabled else None,
+        on_click=_open,
+        args=(doing,),
+    )
+
+
+def _open(doing: Doing) -> None:
+    now = ledger()
+    now.doing, now.refusals = "" if now.doing == doing else doing, ()
+
+
+def _download(entry: Entry) -> None:
+    source = corpus_file(entry.settings, entry.folder)
+    with st.popover("Download", type="tertiary", key="deed-download"):
+        left_out = "Snapshots and the state to resume from stay here"
+        st.caption(
+            f"One zip file: settings, tokenizer, weights, history, card and note. {left_out}"
+            + ("." if source is None else f", and so does {wording.plain(source.name)} unless you add it.")
+        )
+        add = source is not None and source.is_file()
+        with_corpus = add and st.checkbox("Add the file it learned from", key="deed-with-corpus")
+        st.download_button(
+            f"Download {entry.name}.zip",
+            data=lambda: archive_bytes(entry.name, with_corpus=with_corpus),
+            file_name=f"{entry.name}.zip",
+            mime="application/zip",
+            key="deed-archive",
+            on_click="ignore",
+            icon=":material/download:",
+        )
+
+
+def _rename(name: str) -> None:
+    with (
+        st.form("deed-rename-form", border=False),
+        st.container(horizontal=True, vertical_alignment="bottom", gap="small"),
+    ):
+        wanted = st.text_input("New name", value=name, key=f"deed-name-{name}", max_chars=80, width=320)
+        pressed = st.form_submit_button("Give it this name", type="primary")
+        st.form_submit_button("Leave it", on_click=_open, args=("rename",))
+    st.caption(
+        "Letters, digits, dots, hyphens and underscores; a space becomes a hyphen. Links to the old name lead here all "
+        "the same."
+    )
+    if pressed:
+        _renamed(name, "-".join(wanted.split()))
+
+
+def _renamed(name: str, wanted: str) -> None:
+    now = ledger()
+    try:
+        rename(name, wanted)
+    except REFUSALS as error:
+        now.refusals = (f"{_sentence(error)}",)
+    else:
+        now.shown = [wanted if shown == name else shown for shown in now.shown or []]
+        now.chosen, now.doing, now.refusals = wanted, "", ()
+        if memory().run == name:
+            show_run(wanted)
+    st.rerun()
+
+
+def _note(entry: Entry) -> None:
+    with st.form("deed-note-form", border=False):
+        text = st.text_area(
+            "Note", value=entry.note, key=f"deed-note-{entry.name}", height=96, max_chars=LONGEST_NOTE, width=640
+        )
+        with st.container(horizontal=True, gap="small"):
+            pressed = st.form_submit_button("Keep the note", type="primary")
+            st.form_submit_button("Leave it", on_click=_open, args=("note",))
+    if pressed:
+        now = ledger()
+        try:
+            set_note(entry.name, text)
+        except REFUSALS as error:
+            now.refusals = (f"{_sentence(error)}",)
+        else:
+            now.doing, now.refusals = "", ()
+        st.rerun()
+
+
+def _confirm(name: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(
+            f"Delete {wording.plain(name)} with its weights and its curves? This cannot be undone.", width="content"
+        )
+        st.button("Delete for good", key="deed-confirm", type="primary", on_click=_delete, args=(name,))
+        st.button("Keep it", key="deed-keep", on_click=_open, args=("delete",))
+
+
+def _delete(name: str) -> None:
+    now = ledger()
+    now.doing = ""
+    try:
+        run_folder.delete(name)
+    except REFUSALS as error:
+        now.refusals = (f"{name} could not be deleted: {error}.",)
+
+
+def _repeat(entry: Entry, runs_here: list[Run]) -> None:
+    settings, now = entry.settings, ledger()
+    seed = next_seed(settings, runs_here)
+    name = f"{re.sub(_SEED, '', entry.name)}-seed-{seed}"
+    try:
+        with st.spinner("Preparing the corpus and starting the trainer"):
+            made = run_folder.create_run(
+                settings.model,
+                replace(settings.train, seed=seed),
+                located(settings.corpus, entry.folder),
+                pinned=settings.pinned,
+                name=name if is_name(name) else None,
+                credit=settings.credit,
+                start_from=same_start(entry.folder, settings),
+            )
+            now.shown, now.chosen, now.refusals = [*(now.shown or []), made], made, ()
+            run_folder.start(made, owner=visitor())
+    except REFUSALS as error:
+        now.refusals = (f"The run was not started: {error}.",)
+    st.rerun()
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error).rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."

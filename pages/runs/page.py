@@ -1,0 +1,40 @@
+"""Runs: all of them in a table, some of them laid over each other, one of them in hand; and sweeps over a setting."""
+
+import streamlit as st
+
+from pages.training.compare import entries
+from pages.runs.run_table import panel
+from pages.runs.run_table_state import RUNS, SWEEPS, TAB, follow_url, write_url
+from pages.runs.upload import load_a_model, take_arrived
+from pages.runs.sweep_panel import sweep_panel
+
+take_arrived()
+found = entries()
+st.markdown("#### Which settings learn faster, and how far do they get? Compare your runs.")
+if not found:
+    st.markdown("No runs yet. Train one: *reverse*, as recommended, is the quickest.")
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.page_link("pages/train/page.py", label="Train", icon=":material/play_arrow:")
+        load_a_model()
+    st.stop()
+
+follow_url(found)
+with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="medium"):
+    tab = st.segmented_control(
+        "What to see",
+        (RUNS, SWEEPS),
+        default=RUNS,
+        key=TAB,
+        bind="query-params",
+        label_visibility="collapsed",
+        required=True,
+    )
+    if not any(entry.run for entry in found):
+        st.page_link("pages/train/page.py", label="None of these is yours yet: train one", icon=":material/play_arrow:")
+    load_a_model()
+
+if tab == SWEEPS:
+    sweep_panel(found)
+else:
+    panel(found)
+write_url()

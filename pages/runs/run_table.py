@@ -1,0 +1,104 @@
+"""The Runs page's table, curves and buttons, redrawn every other second while a trainer is at work."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from pages.shared import wording
+from pages.shared.components.run_table import run_table
+from pages.shared.controls import say
+from pages.training import run_status
+from pages.training.compare import (
+    AGAINST,
+    QUANTITIES,
+    SCALES,
+    Entry,
+    draw_curves,
+    entries,
+    quantities_of,
+    table_of,
+)
+from pages.training.doctor import doctor_panel
+from pages.runs.run_table_state import ledger, take_in_hand
+from pages.training.train_state import memory
+from pages.runs.actions import deeds
+from pages.training.timeline.panel import timeline_panel
+from pages.training.run_view import run_note
+
+EVERY_S = 2.0
+
+
+def panel(found: Sequence[Entry]) -> None:
+    """Table, curves and buttons; below them what the Doctor says of the run in hand, and its timeline."""
+    active = any(entry.active for entry in found)
+    st.fragment(_panel, run_every=EVERY_S if active else None)(active)
+    chosen = next((entry for entry in found if entry.name == ledger().chosen), None)
+    if chosen is not None and chosen.run is not None:
+        doctor_panel(chosen.name)
+        timeline_panel(chosen.name)
+
+
+def _panel(was_active: bool) -> None:
+    found, now = entries(), ledger()
+    names = {entry.name: entry for entry in found}
+    if any(entry.active for entry in found) != was_active or now.chosen not in names:
+        st.rerun()
+    say(*now.problems)
+    shown = [name for name in now.shown or [] if name in names]
+    columns, rows = table_of(found)
+    picks = run_table(rows, columns, shown=shown, chosen=now.chosen, key="runs-table")
+    if picks.ticked is not None:
+        name, wanted = picks.ticked
+        now.shown, now.problems = [*(other for other in shown if other != name), *([name] if wanted else [])], ()
+    if picks.chosen is not None:
+        take_in_hand(picks.chosen)
+        memory().refusal = ""
+    if picks.ticked is not None or picks.chosen is not None:
+        st.rerun()
+    _in_hand(names[now.chosen], found)
+    _overlay([names[name] for name in shown])
+
+
+def _in_hand(entry: Entry, found: Sequence[Entry]) -> None:
+    """The buttons for the run in hand, and what there is to say of it."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"##### {wording.plain(entry.name)}", width="content")
+        if entry.run is not None:
+            run_status.forget_answered(entry.run)
+            run_status.actions(entry.run, key="ledger")
+        text = entry.settings.pinned[0] if entry.settings.pinned else ""
+        run_status.look_inside(entry.name, text, disabled=entry.run is not None and not entry.run.loadable)
+        if entry.run is not None:
+            st.page_link("pages/train/page.py", label="Watch it", query_params={"run": entry.name})
+    if entry.run is not None:
+        st.caption(f"{run_status.state_word(entry.run).capitalize()} · {run_status.state_rest(entry.run)}")
+        run_note(entry.run)
+    if (parent := entry.settings.parent) is not None:
+        st.caption(f"Begun with the weights of {wording.plain(parent.run)} at step {parent.step:,}.")
+    if entry.note and ledger().doing != "note":
+        st.markdown("  \n".join(wording.plain(line) for line in entry.note.splitlines()))
+    deeds(entry, runs_here=[other.run for other in found if other.run is not None])
+
+
+def _overlay(shown: Sequence[Entry]) -> None:
+    """What to compare, over what, on which scale; and the curves."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        quantity = segments("quantity", "What to compare", quantities_of(shown))
+        against = segments("against", "Over", tuple(AGAINST))
+        scale = segments("scale", "Scale", SCALES) if QUANTITIES[quantity].logarithmic else "linear"
+    if not shown:
+        st.markdown("Tick a run above to see its curve here.")
+        return
+    draw_curves(shown, quantity=quantity, against=against, log=scale == "log", key="overlay")
+    if quantity == "training loss" and any(entry.settings.train.label_smoothing for entry in shown):
+        st.caption(
+            "Training loss is label-smoothed where a run smooths: it cannot fall to 0, and is not validation loss."
+        )
+
+
+def segments(key: str, label: str, options: Sequence[str]) -> str:
+    """A choice between a few words, in the URL."""
+    found = st.segmented_control(
+        label, options, default=options[0], key=key, bind="query-params", label_visibility="collapsed", required=True
+    )
+    return str(found or options[0])

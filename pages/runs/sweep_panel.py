@@ -1,0 +1,264 @@
+"""Sweeps on the Runs page: what they found as one chart with the curves beside it, and the form for a new one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from pages.shared import wording
+from pages.shared.components.run_table import Column, run_table
+from pages.shared.controls import say
+from pages.shared.exports import Export
+from pages.shared.fields import box
+from pages.shared.context import is_dark
+from pages.training import run_status, durations
+from pages.training.compare import QUANTITIES, Entry, draw_curves, entries, last_of, quantities_of
+from pages.training.differences import said
+from pages.runs.run_table import EVERY_S, segments
+from pages.runs.run_table_state import BASE, ledger
+from pages.training.export_run import sweep_away, take_figures_away
+from pages.runs.actions import REFUSALS
+from pages.runs.sweep_checks import check_marks
+from pages.shared.visitor import visitor
+from pages.shared.wording import number
+from transformer.runs.warm_start import same_start
+from transformer.figures.training.sweeps import Mark, sweep_figure
+from transformer.data.corpus_snapshot import located
+from transformer.runs.run_folder import RunError
+from transformer.runs.sweeps import (
+    MOST_VALUES,
+    SETTINGS,
+    Base,
+    Sweep,
+    cancel_sweep,
+    create_sweep,
+    start_sweep,
+    sweeps_of,
+    value_of,
+    values_of,
+)
+
+FIRST_SETTING, FIRST_VALUES = "model.n_heads", "1 2 4"
+_COLUMNS: tuple[Column, ...] = (
+    *(("run", False), ("state", False), ("step", True), ("exact match, %", True)),
+    *(("validation loss", True), ("time", True)),
+)
+_METRIC = "metric"
+
+
+def sweep_panel(found: Sequence[Entry]) -> None:
+    """The sweep on show, redrawn while its runs are at work, and the form for the next one."""
+    made = sweeps_of([entry.run for entry in found if entry.run is not None])
+    if made:
+        active = any(sweep.active for sweep in made)
+        st.fragment(_sweeps, run_every=EVERY_S if active else None)(active)
+    else:
+        st.markdown("No sweep yet: one setting over several values, all else equal, says what it is worth.")
+    _form(found)
+
+
+def _sweeps(was_active: bool) -> None:
+    found = {entry.name: entry for entry in entries()}
+    made = sweeps_of([entry.run for entry in found.values() if entry.run is not None])
+    if not made or any(sweep.active for sweep in made) != was_active:
+        st.rerun()
+    sweep = _chosen(made)
+    parts = [found[part.run.id] for part in sweep.parts]
+    _head(sweep, made)
+    quantity = segments(_METRIC, "What to compare", quantities_of(parts))
+    shown = [entry for entry in parts if entry.name not in ledger().hidden]
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        _chart(sweep, parts, shown, quantity)
+    with right:
+        if shown:
+            draw_curves(shown, quantity=quantity, against="step", log=True, key="sweep-curves")
+        else:
+            st.markdown("Tick a run below to see its curve here.")
+    _table(sweep, parts, shown)
+
+
+def _chosen(made: Sequence[Sweep]) -> Sweep:
+    now = ledger()
+    sweep = next((sweep for sweep in made if sweep.id == now.sweep), made[0])
+    now.sweep = sweep.id
+    return sweep
+
+
+def _choose(sweep: str) -> None:
+    now = ledger()
+    now.sweep, now.hidden, now.refusals = sweep, frozenset(), ()
+
+
+def _head(sweep: Sweep, made: Sequence[Sweep]) -> None:
+    now = ledger()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if len(made) > 1:
+            names = [sweep.id for sweep in made]
+            box("Sweep", names, sweep.id, _choose, key="sweep-on-show", width=260, hide_label=True)
+        else:
+            st.markdown(f"##### {wording.plain(sweep.id)}", width="content")
+        if sweep.active:
+            st.button("Cancel the sweep", key="sweep-cancel", icon=":material/stop:", on_click=_cancel, args=(sweep,))
+        elif any(part.run.status.state != "finished" for part in sweep.parts):
+            st.button("Train the rest", key="sweep-rest", icon=":material/play_arrow:", on_click=_rest, args=(sweep,))
+    st.caption(_state_of(sweep))
+    say(*now.refusals)
+
+
+def _state_of(sweep: Sweep) -> str:
+    """How many of its runs are where, in a line."""
+    counts: dict[str, int] = {}
+    for part in sweep.parts:
+        word = run_status.state_word(part.run)
+        counts[word] = counts.get(word, 0) + 1
+    listed = " · ".join(f"{count} {word}" for word, count in counts.items())
+    values = ", ".join(said(part.value) for part in sweep.parts)
+    return wording.plain(f"{sweep.setting}: {values} · {listed}")
+
+
+def _cancel(sweep: Sweep) -> None:
+    try:
+        cancel_sweep(sweep)
+    except REFUSALS as error:
+        ledger().refusals = (f"{error}.",)
+
+
+def _rest(sweep: Sweep) -> None:
+    try:
+        start_sweep(sweep, owner=visitor())
+    except REFUSALS as error:
+        ledger().refusals = (f"{error}.",)
+
+
+def _chart(sweep: Sweep, parts: Sequence[Entry], shown: Sequence[Entry], quantity: str) -> None:
+    what, places = QUANTITIES[quantity], {entry.name: place for place, entry in enumerate(shown)}
+    marks = [
+        Mark(
+            value=part.value
+            if isinstance(part.value, int | float) and not isinstance(part.value, bool)
+            else said(part.value),
+            y=last_of(entry, quantity),
+            run=entry.name,
+            done=not entry.active,
+            place=places[entry.name],
+        )
+        for part, entry in zip(sweep.parts, parts, strict=True)
+        if entry.name in places
+    ]
+    figure = sweep_figure(
+        marks,
+        setting=sweep.setting,
+        title=what.title,
+        unit=" %" if what.percent else "",
+        percent=what.percent,
+        dark=is_dark(),
+    )
+    st.plotly_chart(figure, key="sweep-chart", theme=None, width="stretch", config={"displayModeBar": False})
+    if any(not mark.done for mark in marks):
+        st.caption("Hollow: still training, at its last evaluation.")
+
+    def make() -> Export:
+        name = f"{sweep.id}-{quantity.replace(' ', '-')}"
+        return sweep_away(
+            marks, name, what.split, what.column, setting=sweep.setting, title=what.title, percent=what.percent
+        )
+
+    with st.container(horizontal=True, gap="small"):
+        check_marks(sweep.setting, {mark.run: mark for mark in marks}, shown, quantity)
+        take_figures_away({quantity: make}, page="runs", said=f"{quantity} of {sweep.id}", key="take-sweep")
+
+
+def _table(sweep: Sweep, parts: Sequence[Entry], shown: Sequence[Entry]) -> None:
+    short = sweep.setting.partition(".")[2]
+    rows = [(entry.name, _row(entry, said(part.value))) for part, entry in zip(sweep.parts, parts, strict=True)]
+    columns = (_COLUMNS[0], (short, True), *_COLUMNS[1:])
+    picks = run_table(rows, columns, shown=[entry.name for entry in shown], chosen="", key="sweep-table")
+    now = ledger()
+    if picks.ticked is not None:
+        name, wanted = picks.ticked
+        now.hidden = now.hidden - {name} if wanted else now.hidden | {name}
+        st.rerun(scope="fragment")
+    if picks.chosen is not None:
+        now.arrived = picks.chosen
+        st.rerun()
+
+
+def _row(entry: Entry, value: str) -> tuple[str, ...]:
+    exact, loss = last_of(entry, "exact match"), last_of(entry, "validation loss")
+    assert entry.run is not None, "a sweep is made of runs"
+    return (
+        entry.name,
+        value,
+        run_status.state_word(entry.run),
+        f"{entry.run.status.step:,}",
+        "–" if exact is None else f"{exact:.3g}",
+        "–" if loss is None else number(loss),
+        durations.duration(entry.run.status.elapsed_s),
+    )
+
+
+def _form(found: Sequence[Entry]) -> None:
+    """All settings of a run but one; that one, and its values."""
+    names = [entry.name for entry in found]
+    st.markdown("##### A new sweep")
+    left, middle, right = st.columns([2, 2, 3], gap="small")
+    with left:
+        first = ledger().chosen if ledger().chosen in names else names[0]
+        if st.session_state.get(BASE) not in names:
+            st.session_state[BASE] = first
+        chosen = st.selectbox("Everything else as in", names, index=names.index(first), key=BASE, bind="query-params")
+    entry = next(entry for entry in found if entry.name == chosen)
+    settings = entry.settings
+    base = Base(
+        model=settings.model,
+        train=settings.train,
+        corpus=located(settings.corpus, entry.folder),
+        pinned=settings.pinned,
+    )
+    with middle:
+        at_first = SETTINGS.index(FIRST_SETTING)
+        setting = st.selectbox("Setting", SETTINGS, index=at_first, key="setting", bind="query-params")
+    with right:
+        text = st.text_input(
+            "Values",
+            value=FIRST_VALUES,
+            key="values",
+            bind="query-params",
+            help=f"2 to {MOST_VALUES} of them, with spaces or commas between.",
+        )
+    texts = (text or "").replace(",", " ").split()
+    fault = _fault(setting, texts, base)
+    now_has = said(value_of(setting, base))
+    if fault:
+        say(fault)
+    st.caption(wording.plain(f"{chosen} has {setting} {now_has}.") + " All runs wait in one queue.")
+    count = f"{len(texts)} runs" if texts else "runs"
+    if st.button(
+        f"Train {count}", key="sweep-start", type="primary", disabled=bool(fault), icon=":material/play_arrow:"
+    ):
+        _start(base, entry, setting, texts)
+
+
+def _fault(setting: str, texts: Sequence[str], base: Base) -> str:
+    """What is wrong with the values, in a sentence; empty where nothing is."""
+    try:
+        values_of(setting, texts, base)
+    except RunError as error:
+        text = str(error)
+        return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+    return ""
+
+
+def _start(base: Base, entry: Entry, setting: str, texts: Sequence[str]) -> None:
+    now = ledger()
+    try:
+        with st.spinner("Preparing the corpus and the runs"):
+            start = same_start(entry.folder, entry.settings)
+            sweep = create_sweep(replace(base, start_from=start), setting, texts)
+            now.sweep, now.hidden, now.refusals = sweep.id, frozenset(), ()
+            start_sweep(sweep, owner=visitor())
+    except REFUSALS as error:
+        say(f"The sweep was not started: {error}.")
+        return
+    st.rerun()

@@ -1,0 +1,42 @@
+"""Loading a model that was downloaded here or elsewhere."""
+
+import streamlit as st
+
+from pages.shared.controls import say
+from pages.runs.run_table_state import ledger, show_run
+from pages.shared.visitor import visitor
+from transformer.runs.archive import load_archive
+from transformer.runs.run_folder import RunError
+
+MOST_MB = 300
+"""Of an upload, which is held in memory while it is checked: the paper's base model has 260. Larger ones come in by
+`python -m transformer runs import`."""
+
+
+def load_a_model() -> None:
+    """A button that opens a field for an archive; what was loaded is then in hand."""
+    now = ledger()
+    with st.popover("Load a model", icon=":material/upload:", key="load-a-model"):
+        file = st.file_uploader(
+            "An archive that was downloaded here", type="zip", key=f"archive-{now.uploads}", max_upload_size=MOST_MB
+        )
+        st.caption("A zip file as *Download* makes it. It is checked before anything of it is kept.")
+        if file is None:
+            return
+        try:
+            with st.spinner("Checking the archive"):
+                name = load_archive(file, owner=visitor())
+        except RunError as error:
+            text = str(error)
+            say(f"{text[:1].upper()}{text[1:].rstrip('.')}.")
+            return
+    now.uploads, now.shown, now.arrived = now.uploads + 1, [*(now.shown or []), name], name
+    st.rerun()
+
+
+def take_arrived() -> None:
+    """Goes to the model that was loaded a moment ago, before the page draws its controls."""
+    now = ledger()
+    if now.arrived:
+        show_run(now.arrived)
+        now.arrived = ""

@@ -1,0 +1,127 @@
+"""A matrix of attention on a canvas: every cell can be pointed at and clicked, at any length of the sentences.
+
+A plotly heatmap reports no clicks, and the invisible markers that would are one element of the page for each cell.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray
+from streamlit.components.v2 import component
+
+from pages.shared.components.frontend import NONE_UNSEEN, colours_of, describe_tokens, packed, text_of
+from transformer.figures import theme
+from transformer.figures.labels import readable
+from transformer.figures.theme import Kind
+
+_component = component(
+    "attention_lab_head_matrix",
+    html="<div class='root'></div>\n",
+    css=text_of("tokens.css", "matrices.css", "head_matrix.css"),
+    js=text_of("tokens.js", "scales.js", "head_matrix.js"),
+)
+
+
+def head_matrix(
+    values: Float[ndarray, "row column"],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    kind: Kind,
+    titles: tuple[str, str],
+    quantity: str,
+    top: float,
+    label: str,
+    names: tuple[str, str] = ("query", "key"),
+    row_notes: Sequence[str] | None = None,
+    column_notes: Sequence[str] | None = None,
+    rows_unseen: Mapping[int, str] = NONE_UNSEEN,
+    columns_unseen: Mapping[int, str] = NONE_UNSEEN,
+    mask: Bool[ndarray, "row column"] | None = None,
+    weak: Bool[ndarray, "row column"] | None = None,
+    weak_label: str = "",
+    forbidden: Bool[ndarray, "row column"] | None = None,
+    forbids: bool = False,
+    where: tuple[int, int] = (0, 0),
+    targets: Int[ndarray, "row column 4"] | None = None,
+    largest: Float[ndarray, "row column"] | None = None,
+    unit: str = "",
+    chosen: tuple[int, int] | None = None,
+    off: bool = False,
+    clickable: bool = True,
+    key: str,
+) -> None:
+    """Draws the values, 0 to `top`, with exact float32 on hover, and their numbers where they fit.
+
+    A click, or Enter on the cell that arrow keys moved to, puts (layer, head, query, key) into
+    `st.session_state[key]["picked"]`: those of `targets`, or `where` with the cell's row and column. Cells whose `mask`
+    is False are struck through; `weak` ones are not drawn, which the legend says with `weak_label`; `forbidden` ones
+    are those that a switch closed. If it `forbids`, a click puts the same numbers into "forbidden". `largest` holds
+    what each value could be at most, in `unit`. `chosen` frames a cell; a head that is `off` is grey.
+    """
+    if values.shape != (len(rows), len(columns)):
+        raise ValueError(f"values of shape {values.shape} do not fit {len(rows)} rows and {len(columns)} columns")
+    light, dark = (_scale(off, dark) for dark in (False, True))
+    _component(
+        key=key,
+        on_picked_change=lambda: None,
+        on_forbidden_change=lambda: None,
+        data={
+            "shape": list(values.shape),
+            "values": packed(values.astype(np.float32)),
+            "state": _state(mask, weak, forbidden),
+            "forbids": forbids,
+            "targets": None if targets is None else packed(targets.astype(np.int16)),
+            "largest": None if largest is None else packed(largest.astype(np.float32)),
+            "unit": unit,
+            "rows": _tokens(rows, rows_unseen),
+            "columns": _tokens(columns, columns_unseen),
+            "row_notes": _notes("row", rows, row_notes),
+            "column_notes": _notes("column", columns, column_notes),
+            "titles": list(titles),
+            "names": list(names),
+            "quantity": quantity,
+            "weak_label": weak_label,
+            "top": float(top),
+            "top_label": f"{top:.3g}",
+            "where": list(where),
+            "chosen": None if chosen is None else list(chosen),
+            "off": off,
+            "unclickable": not clickable,
+            "label": label,
+            "colours": colours_of(kind),
+            "scales": {"light": light, "dark": dark},
+            "masked": {"light": theme.LIGHT.masked, "dark": theme.DARK.masked},
+            "inks": list(theme.INKS),
+            "quiet": {"light": theme.LIGHT.quiet, "dark": theme.DARK.quiet},
+        },
+    )
+
+
+def _scale(off: bool, dark: bool) -> list[str]:
+    return [colour for _, colour in (theme.greys(dark) if off else theme.sequential(dark))]
+
+
+def _state(mask: ndarray | None, weak: ndarray | None, forbidden: ndarray | None) -> str | None:
+    """One byte a cell: 0 drawn, 1 masked, 2 too weak to be drawn, 3 forbidden by a switch; None where all are drawn."""
+    given = [array for array in (mask, weak, forbidden) if array is not None]
+    if not given:
+        return None
+    state = np.zeros(given[0].shape, np.uint8)
+    for array, code in ((weak, 2), (None if mask is None else ~mask, 1), (forbidden, 3)):
+        if array is not None:
+            state[array] = code
+    return packed(state) if state.any() else None
+
+
+def _tokens(tokens: Sequence[str], unseen: Mapping[int, str]) -> list[dict[str, Any]]:
+    described = describe_tokens(tokens, unseen=unseen)
+    for index, (found, token) in enumerate(zip(described, tokens, strict=True)):
+        found["full"] = readable(unseen.get(index, token))
+    return described
+
+
+def _notes(name: str, tokens: Collection[str], notes: Sequence[str] | None) -> list[str]:
+    return [f"{name} {index}" for index in range(len(tokens))] if notes is None else list(notes)

@@ -1,0 +1,125 @@
+"""A table of heads with small bars: sorted by a click on a title; a head's name opens it on the Attention page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+import streamlit as st
+from streamlit.components.v2 import component
+
+from pages.shared.components.frontend import colours_of, text_of
+from transformer.figures.theme import Kind
+
+_component = component(
+    "attention_lab_head_table",
+    html="<div class='root'></div>\n",
+    css=text_of("tables.css", "head_table.css"),
+    js=text_of("head_table.js"),
+)
+Parameters = Mapping[str, str | list[str]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column after the names."""
+
+    name: str
+    title: str
+    help: str = ""
+    text: bool = False
+    """Whether it holds words instead of numbers."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in one cell."""
+
+    text: str
+    value: float | None = None
+    """What it is sorted by."""
+    bar: float | None = None
+    """How far its bar goes, 0 to 1; None: it has none."""
+    start: float = 0.0
+    """Where its bar begins."""
+    mark: float | None = None
+    """Where a tick stands on the bar: what an even head would have."""
+    quiet: bool = False
+    note: str = ""
+    """Said when the pointer rests on it."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One head."""
+
+    id: str
+    """Comes back when the row is clicked."""
+    name: str
+    kind: Kind
+    opens: Parameters
+    """The query parameters with which it is opened."""
+    cells: tuple[Cell | None, ...]
+
+
+@dataclass(frozen=True)
+class Picks:
+    """What was clicked in this very rerun."""
+
+    sort: str | None = None
+    """A column's name, with a minus where the largest comes first."""
+    row: str | None = None
+    """A row's id."""
+
+
+def picks_of(key: str) -> Picks:
+    """What was just clicked in the table with this key; it reports in the run itself, not through a callback."""
+    state = st.session_state.get(key)
+    sort, row = (state.get("sorted"), state.get("picked")) if isinstance(state, dict) else (None, None)
+    return Picks(sort if isinstance(sort, str) else None, row if isinstance(row, str) else None)
+
+
+def head_table(rows: Sequence[Row], columns: Sequence[Column], *, sort: str, chosen: str, page: str, key: str) -> None:
+    """Draws the table. A name is a link to `page` (as in "attention"): the click is passed on to a page link of
+    Streamlit's, so that nothing is loaded anew; opened in another tab, the address alone says everything.
+    """
+    links = f"{key}-links"
+    with st.container(key=links):
+        st.html(f"<style>.st-key-{links} {{display: none}}</style>")
+        for row in rows:
+            st.page_link(f"pages/{page}.py", label=row.name, query_params=dict(row.opens))
+    _component(
+        key=key,
+        on_sorted_change=lambda: None,
+        on_picked_change=lambda: None,
+        data={
+            "links": links,
+            "sort": sort,
+            "chosen": chosen,
+            "columns": [
+                {"name": column.name, "title": column.title, "help": column.help, "words": column.text}
+                for column in columns
+            ],
+            "rows": [
+                {
+                    "id": row.id,
+                    "name": row.name,
+                    "colours": colours_of(row.kind),
+                    "href": f"{page}?{urlencode(row.opens, doseq=True)}",
+                    "cells": [None if cell is None else _described(cell) for cell in row.cells],
+                }
+                for row in rows
+            ],
+        },
+    )
+
+
+def _described(cell: Cell) -> dict[str, object]:
+    return {
+        "text": cell.text,
+        "value": cell.value,
+        "bar": None if cell.bar is None else round(min(1.0, max(0.0, cell.bar)), 4),
+        "start": cell.start,
+        "mark": None if cell.mark is None else round(cell.mark, 4),
+        "quiet": cell.quiet,
+        "note": cell.note,
+    }

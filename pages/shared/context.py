@@ -1,0 +1,146 @@
+"""What a page shows: a view that fits its model, the model, and the decoding under the view's switches."""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import streamlit as st
+
+from pages.shared import loading, wording
+from pages.shared.url.session import session
+from pages.shared.url.view_state import View
+from transformer.config import ModelConfig
+from transformer.inspection.token_alignment import edit_marks
+from transformer.interventions import Intervention, heads_set_to
+from transformer.lab import KIND_SITES, AttentionKind, Inspection, Lab
+
+_DECODING = ThreadPoolExecutor(thread_name_prefix="decoding")
+_FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
+"""How long a decoding goes on before it is drawn, how often that is, and how long the rest must take to be worth it."""
+
+
+@dataclass(frozen=True)
+class PageContext:
+    """What a page shows: the view as it fits the model, the model, and the decoding under the view's switches."""
+
+    view: View
+    lab: Lab
+    unseen: Mapping[int, str]
+    """Source tokens that stand for something the model never saw."""
+    meanwhile: Callable[[Inspection], None] | None = None
+    """Draws as much as is written of a decoding that takes longer."""
+
+    @cached_property
+    def inspection(self) -> Inspection:
+        """The decoding under the view's switches, made when it is first asked for: the browser paints what the page has
+        drawn before that meanwhile."""
+        asked = self.lab, self.view.text, self.view.switches
+        with st.spinner("Decoding"):  # seen after half a second
+            if self.meanwhile is None:
+                return loading.get_inspection(*asked)
+            made, patience = _DECODING.submit(loading.get_inspection, *asked), 0.0
+            while not wait([made], timeout=patience).done:
+                found, patience = loading.decoding_under_way(*asked), _FIRST_S
+                if found and found.since_s > _FIRST_S and found.left_s > _WORTH_S:
+                    self.meanwhile(found.so_far())
+                    patience = _EVERY_S
+            return made.result()
+
+    @property
+    def layer(self) -> int:
+        """The chosen layer, the last one where none was chosen."""
+        return n_layers(self.lab.model.config, self.view.kind) - 1 if self.view.layer is None else self.view.layer
+
+    @property
+    def head(self) -> int:
+        """The chosen head, 0 where none was chosen."""
+        return self.view.head or 0
+
+    @property
+    def heads_off(self) -> frozenset[tuple[int, int]]:
+        """(layer, head) of every head of the chosen kind that is off."""
+        stack, sublayer = KIND_SITES[self.view.kind]
+        layers = range(n_layers(self.lab.model.config, self.view.kind))
+        return frozenset((layer, head) for layer in layers for head in self.view.heads_off(stack, layer, sublayer))
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is different from a similar sentence that was shown before."""
+
+    source: frozenset[int] = frozenset()
+    target: frozenset[int] = frozenset()
+    sentence: str = ""
+
+
+def is_dark() -> bool:
+    """Whether the visitor's theme is dark."""
+    return st.context.theme.type == "dark"
+
+
+def say(*sentences: str) -> None:
+    """A sentence for each thing that could not be done, where it belongs."""
+    if sentences:
+        st.markdown("  \n".join(f":red[:material/error: {wording.plain(sentence)}]" for sentence in sentences))
+
+
+def sentence(text: str) -> str:
+    """A message as a sentence: with a capital and a full stop."""
+    text = text.strip().rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def n_layers(config: ModelConfig, kind: AttentionKind) -> int:
+    """Layers of the stack in which this kind of attention stands."""
+    return config.n_encoder_layers if KIND_SITES[kind][0] == "encoder" else config.n_decoder_layers
+
+
+def change(context: PageContext) -> Change:
+    """What is different from the sentence shown before, where the two are alike."""
+    text = session().previous.get(context.lab.name)
+    if text is None or text == context.view.text:
+        return Change()
+    try:
+        before = loading.get_inspection(context.lab, text, context.view.switches)
+    except ValueError:
+        return Change()
+    now = context.inspection
+    gone, new = edit_marks(before.source_tokens, now.source_tokens)
+    if 2 * len(new) > len(now.source_tokens) or 2 * len(gone) > len(before.source_tokens):
+        return Change()
+    _, written = edit_marks(before.target_tokens, now.target_tokens)
+    return Change(new, written, wording.change_of(before.target_tokens, now.target_tokens))
+
+
+def heads_replaced(context: PageContext) -> frozenset[tuple[int, int]]:
+    """Returns (layer, head) of every head of the chosen kind of which nothing goes any further."""
+    return context.heads_off | heads_at_mean(context) | heads_in_sublayers_off(context)
+
+
+def heads_at_mean(context: PageContext) -> frozenset[tuple[int, int]]:
+    """Returns (layer, head) of every head of the chosen kind that an intervention holds at its mean."""
+    kind = KIND_SITES[context.view.kind]
+    found = heads_set_to(context.view.switches, ("mean",))
+    return frozenset((layer, head) for stack, layer, sublayer, head in found if (stack, sublayer) == kind)
+
+
+def heads_in_sublayers_off(context: PageContext) -> frozenset[tuple[int, int]]:
+    """Returns (layer, head) of every head of the chosen kind whose whole sublayer is off."""
+    return frozenset(product(sublayers_off(context.view), range(context.lab.model.config.n_heads)))
+
+
+def sublayers_off(view: View) -> frozenset[int]:
+    """Layers in which the block of the chosen kind is off."""
+    return layers_at_zero(view.switches, view.kind, "output")
+
+
+def layers_at_zero(switches: Iterable[Intervention], kind: AttentionKind, tensor: str) -> frozenset[int]:
+    """Layers in which switches set this whole tensor of a kind's blocks to zero."""
+    return frozenset(
+        spec.address.layer
+        for spec in switches
+        if spec.address is not None and spec.address.layer is not None and spec.acts_in(*KIND_SITES[kind])
+        if (found := spec.replaced) is not None and (found.tensor, found.by) == (tensor, "zero")
+    )

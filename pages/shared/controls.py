@@ -1,0 +1,117 @@
+"""The controls that pages share, in the same place on each: which attention, which layer and head, what is off.
+
+What else they share is found through here too: the frame (model_controls.py), the switches (switch_panel.py).
+"""
+
+import streamlit as st
+
+from pages.shared.context import Change, PageContext, change, edit_marks, n_layers, say
+from pages.shared.fields import Width, box, segments, toggle
+from pages.shared.header import change_text, frame
+from pages.shared.interventions.panel import switch_chips, switch_popover
+from pages.shared.url.session import choose, problems, session, write_url
+from pages.shared.url.view_state import with_heads
+from transformer.lab import KIND_SITES, AttentionKind
+
+__all__ = [
+    "AVERAGE",
+    "Change",
+    "PageContext",
+    "change",
+    "change_text",
+    "choose_head",
+    "choose_kind",
+    "choose_layer",
+    "choose_layer_or_average",
+    "edit_marks",
+    "frame",
+    "n_layers",
+    "say",
+    "switch_chips",
+    "switch_popover",
+    "write_url",
+]
+
+AVERAGE = "average"
+_KIND_LABELS: dict[AttentionKind, str] = {
+    "encoder_self": ":green[Encoder self]",
+    "decoder_self": ":violet[Decoder self]",
+    "cross": ":orange[Cross]",
+}
+
+
+def choose_head(context: PageContext) -> None:
+    """One row: kind, layer, head, and what to switch off."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        choose_kind(context)
+        choose_layer(context, width=80)
+        heads = list(range(context.lab.model.config.n_heads))
+        box("Head", heads, context.head, lambda head: choose(head=head), key="choose-head", width=80)
+        _head_switches(context)
+    say(*problems("kind", "layer", "head"))
+
+
+def choose_kind(context: PageContext) -> None:
+    """Which of the three attentions."""
+    segments(
+        "Attention",
+        tuple(_KIND_LABELS),
+        context.view.kind,
+        lambda kind: choose(kind=kind),
+        key="choose-kind",
+        names=_KIND_LABELS.__getitem__,
+    )
+
+
+def choose_layer_or_average(context: PageContext) -> None:
+    """Layer and head, where the mean over the heads can be chosen too."""
+    left, right = st.columns(2)
+    with left:
+        choose_layer(context)
+    with right:
+        heads = [AVERAGE, *range(context.lab.model.config.n_heads)]
+        head = AVERAGE if context.view.head is None else context.head
+        box(
+            "Head",
+            heads,
+            head,
+            lambda head: choose(head=None if head == AVERAGE else head),
+            key="choose-head",
+            names=_head_name,
+        )
+    say(*problems("layer", "head"))
+
+
+def choose_layer(context: PageContext, *, width: Width = "stretch") -> None:
+    """A box with the layers of the stack."""
+    layers = list(range(n_layers(context.lab.model.config, context.view.kind)))
+    box("Layer", layers, context.layer, lambda layer: choose(layer=layer), key="choose-layer", width=width)
+
+
+def _head_switches(context: PageContext) -> None:
+    """A toggle for the head that is shown, one for all heads of its block, and the rest behind a button."""
+    stack, sublayer = KIND_SITES[context.view.kind]
+    layer, head, n_heads = context.layer, context.head, context.lab.model.config.n_heads
+    off = context.view.heads_off(stack, layer, sublayer)
+    everything = frozenset(range(n_heads))
+
+    def set_heads(heads: frozenset[int]) -> None:
+        choose(switches=with_heads(session().view, stack, layer, sublayer, heads).switches)
+
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium", width="content"):
+        toggle(f"Head {head} off", head in off, lambda on: set_heads(_flipped(off, head, on)), key="switch-head")
+        toggle(
+            f"All {n_heads} off",
+            off == everything,
+            lambda on: set_heads(everything if on else frozenset()),
+            key="switch-block",
+        )
+        switch_popover(context, "More switches")
+
+
+def _flipped(off: frozenset[int], head: int, on: bool) -> frozenset[int]:
+    return off | {head} if on else off - {head}
+
+
+def _head_name(head: int | str) -> str:
+    return "average of all" if head == AVERAGE else str(head)

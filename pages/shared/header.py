@@ -1,0 +1,154 @@
+"""The head of every page that looks at one sentence: what can be found out here, model, sentence, examples.
+
+`frame` draws it and returns the scene. What was chosen lives in state.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import streamlit as st
+
+from pages.shared import loading, wording
+from pages.shared.context import PageContext, say, sentence
+from pages.shared.fields import box, line
+from pages.shared.interventions.check import with_usable_switches
+from pages.shared.url.session import choose, follow_url, problems, session, write_url
+from pages.shared.url.view_state import Problem, fit
+from transformer.checkpoints.settings import CheckpointError
+from transformer.lab import Lab
+
+
+def frame(question: str, own: Mapping[str, str | list[str]] | None = None) -> PageContext:
+    """Draws the head of a page (what can be found out here, model, sentence, examples) and returns the scene.
+
+    `own` are query parameters of this page alone. Ends the page where there is nothing to look at yet.
+    """
+    session().own = dict(own or {})
+    follow_url()
+    st.markdown(f"#### {question}")
+    found = loading.models()
+    if not found:
+        _invite_to_train()
+    names = [model.name for model in found]
+    lab = _lab(names, {model.name: model.shipped for model in found})
+    memory = session()
+    memory.view, misfits = fit(memory.view, lab)
+    memory.problems += misfits
+    _settle_text(lab)
+    memory.view, misfits = with_usable_switches(memory.view, lab)
+    memory.problems += misfits
+    _choices(names, {model.name: model.shipped for model in found}, lab)
+    say(*problems("model", "text"))
+    if said := wording.built_without(lab.model.config):
+        st.caption(f":material/build: {wording.plain(said)}")
+    if said := wording.unseen(lab.tokenizer, memory.view.text):
+        st.markdown(said)
+    write_url()
+    return PageContext(memory.view, lab, loading.unseen_tokens(lab, memory.view.text))
+
+
+def change_text(text: str) -> None:
+    """Takes a sentence where the model can read it; else leaves it in the field, with a sentence saying why."""
+    memory = session()
+    text = text.strip()
+    try:
+        loading.get_lab(memory.view.model).n_source_tokens(text)
+    except (ValueError, CheckpointError) as error:
+        memory.draft = text
+        memory.touched = True
+        memory.problems = (Problem("text", f"{sentence(str(error))} Below is still the last sentence."),)
+    else:
+        memory.draft = None
+        choose(text=text)
+
+
+def _lab(names: list[str], shipped: dict[str, bool]) -> Lab:
+    """The chosen model, or the first that can be opened, with a sentence where that is another one."""
+    memory = session()
+    wanted = memory.view.model or loading.first_choice(loading.models())
+    faults: list[Problem] = []
+    for name in dict.fromkeys((wanted, loading.first_choice(loading.models()), *names)):
+        try:
+            lab = loading.get_lab(name)
+        except CheckpointError as error:
+            faults.append(Problem("model", sentence(str(error))))
+            continue
+        if faults:
+            memory.problems = (*memory.problems, *faults[:1], Problem("model", f"Shown instead: {name}."))
+        memory.view = replace(memory.view, model=name)
+        return lab
+    for fault in faults:
+        say(fault.sentence)
+    st.stop()
+
+
+def _settle_text(lab: Lab) -> None:
+    """Takes the chosen sentence, or one that the model can read where it cannot read that."""
+    memory = session()
+    offered = loading.examples(lab)
+    wanted = memory.view.text or memory.texts.get(lab.name) or (offered[0] if offered else "a")
+    try:
+        lab.n_source_tokens(wanted)
+    except ValueError as error:
+        memory.draft = wanted
+        memory.problems = (*memory.problems, Problem("text", f"{sentence(str(error))} Below is an example."))
+        wanted = offered[0] if offered else "a"
+    memory.view = replace(memory.view, text=wanted)
+    if (shown := memory.texts.get(lab.name)) not in (None, wanted):
+        memory.previous[lab.name] = shown
+    memory.texts[lab.name] = wanted
+
+
+def _choices(names: list[str], shipped: dict[str, bool], lab: Lab) -> None:
+    memory = session()
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame-choices"):
+        label = "Model" if shipped[lab.name] else "Model · your run"
+        box(label, names, lab.name, _change_model, key="choose-model", width=200)
+        text = memory.view.text if memory.draft is None else memory.draft
+        line("Sentence", text, change_text, key="choose-text")
+        # A popover that was used is drawn anew, closed, over the new result.
+        with st.popover("Examples", key=f"examples-{memory.changes}"):
+            for text in loading.examples(lab):
+                label = wording.plain(text)
+                st.button(label, key=f"example-{text}", type="tertiary", on_click=change_text, args=(text,))
+        with st.popover("More"):
+            _about(lab)
+
+
+def _about(lab: Lab) -> None:
+    config, settings = lab.model.config, lab.checkpoint.settings
+    st.markdown(
+        f"**{lab.name}** learned *{wording.plain(settings.corpus.name)}* in {lab.checkpoint.step:,} steps. "
+        f"{lab.model.n_parameters():,} parameters. Layers: {config.n_encoder_layers} encoder, "
+        f"{config.n_decoder_layers} decoder; heads in each: {config.n_heads}; d_model {config.d_model}; positions: "
+        f"{config.positions}."
+    )
+    entries = lab.tokenizer.vocabulary()
+    wanted = st.text_input("Search its vocabulary", key="search-vocabulary", placeholder="a word, or a part of one")
+    shown = [(i, entry) for i, entry in enumerate(entries) if wanted.lower() in entry.lower()]
+    st.caption(f"{len(shown):,} of {len(entries):,} entries")
+    st.dataframe(
+        {"id": [i for i, _ in shown], "token": [entry for _, entry in shown]},
+        hide_index=True,
+        height=240,
+        width="stretch",
+    )
+
+
+def _change_model(name: str) -> None:
+    """Another model with the same sentence where it knows its words, else with one of its own."""
+    memory = session()
+    memory.draft = None
+    text = memory.view.text
+    try:
+        lab = loading.get_lab(name)
+        known = not lab.unknown(text)
+    except CheckpointError:
+        known = True  # the page will say what is wrong with the model
+    choose(model=name, text=text if known else memory.texts.get(name, ""))
+
+
+def _invite_to_train() -> None:
+    st.markdown("There is no model here yet. Train one: about 20 s for *reverse*, on two cores.")
+    write_url()
+    st.stop()

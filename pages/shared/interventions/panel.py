@@ -1,0 +1,70 @@
+"""The switches on a page: a chip for each that is on, and a panel behind a button in which others are set."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from pages.shared import wording
+from pages.shared.context import PageContext, say
+from pages.shared.interventions.fields import fields_form
+from pages.shared.interventions.forms import copy_form, masks_form, name_form, parts_form, row_form
+from pages.shared.interventions.reach import idle_notes
+from pages.shared.url.session import choose, problems, session
+from transformer.interventions import INTERVENTIONS
+
+_SECTIONS: dict[str, Callable[[PageContext], None]] = {
+    "Parts": parts_form,
+    "Masks": masks_form,
+    **{kind.title: fields_form(kind) for kind in INTERVENTIONS if kind.title},
+    "Row": row_form,
+    "Copy": copy_form,
+    "By name": name_form,
+}
+_WIDTH = 560
+
+
+def switch_chips(context: PageContext) -> None:
+    """A chip for each switch that is on; clicking it takes the switch back."""
+    say(*problems("switch"))
+    if not context.inspection.ended and not context.view.switches:
+        st.caption(
+            f"No end mark was written: the output was cut off at {len(context.inspection.target_tokens)} tokens."
+        )
+    if not context.view.switches:
+        return
+    with st.container(horizontal=True, gap="small"):
+        for spec in context.view.switches:
+            st.button(
+                wording.plain(spec.label()),
+                key=f"remove-{spec}",
+                icon=":material/close:",
+                icon_position="right",
+                help="Take this switch back",
+                on_click=lambda spec=spec: choose(switches=session().view.without(spec).switches),
+            )
+        if len(context.view.switches) > 1:
+            st.button("Take all back", key="remove-all", type="tertiary", on_click=lambda: choose(switches=()))
+    for note in idle_notes(context.inspection, causal_mask=context.lab.model.config.causal_mask):
+        st.caption(wording.plain(note))
+
+
+def switch_popover(context: PageContext, label: str = "Switches") -> None:
+    """A button that opens the panel. What is closed computes nothing."""
+    with st.popover(label, key="switches", on_change="rerun") as box:
+        if box.open:
+            with st.container(width=_WIDTH):
+                _panel(context)
+
+
+def _panel(context: PageContext) -> None:
+    section = st.segmented_control(
+        "What to switch",
+        list(_SECTIONS),
+        key="switch-section",
+        default="Parts",
+        required=True,
+        label_visibility="collapsed",
+        persist_state="session",
+    )
+    _SECTIONS[section](context)
+    st.caption("A switch changes the forward pass itself, for you alone.")

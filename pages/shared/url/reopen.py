@@ -1,0 +1,52 @@
+"""A saved view that is opened again: what in it makes no sense is said before it is opened."""
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from pages.shared import loading
+from pages.shared.context import say, sentence
+from pages.shared.interventions.check import with_usable_switches
+from pages.shared.url.packed_link import CannotOpen, Parameters, from_file
+from pages.shared.url.view_state import PARAMETERS, View, fit, read
+from transformer.checkpoints.store import CheckpointError
+from transformer.lab import Lab
+
+
+def reopen(pages: Mapping[str, tuple[str, str]], key: str) -> None:
+    """A field for the file, and the link that opens it on its page."""
+    with st.expander("Open a saved view"):
+        file = st.file_uploader("A view saved here before", type=["json"], key=f"{key}-reopen")
+        if file is None:
+            return
+        try:
+            page, parameters = from_file(file.getvalue(), pages)
+        except CannotOpen as error:
+            say(str(error))
+            return
+        say(*misfits(parameters))
+        path, title = pages[page]
+        st.page_link(path, label=f"Open it on {title}", icon=":material/arrow_forward:", query_params=parameters)
+
+
+def _of_model(view: View, lab: Lab) -> list[str]:
+    view, problems = fit(view, lab)
+    said = [problem.sentence for problem in problems]
+    try:
+        lab.n_source_tokens(view.text)
+    except ValueError as error:
+        return [*said, f"{sentence(str(error))} An example will be shown."]
+    return [*said, *(problem.sentence for problem in with_usable_switches(view, lab)[1])]
+
+
+def misfits(parameters: Parameters) -> tuple[str, ...]:
+    """Returns a sentence for each thing that the view's model lacks; its page says the rest once it is open."""
+    lists = {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}
+    view, problems = read({name: value for name, value in lists.items() if name in PARAMETERS})
+    said = [problem.sentence for problem in problems]
+    try:
+        if view.model:
+            said += _of_model(view, loading.get_lab(view.model))
+    except CheckpointError as error:
+        said.append(f"{sentence(str(error))} Another model will be shown.")
+    return tuple(one.replace("The link", "The view", 1) for one in said)

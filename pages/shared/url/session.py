@@ -1,0 +1,121 @@
+"""The visitor's view between reruns and pages, kept equal to the URL.
+
+A URL with any of our parameters describes a view completely. A URL with none of them (a click in the navigation) leaves
+the visitor's view as it is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import streamlit as st
+
+from pages.shared.url.view_state import PARAMETERS, Place, Problem, View, read, with_cell
+
+_KEY = "attention-lab"
+GRID = "head-grid"
+"""Key of the grid of heads; with more behind it, of one that is drawn while the output is written."""
+MATRIX = "head"
+"""Key of the matrix whose cells can be clicked."""
+
+
+@dataclass
+class Session:
+    """What one visitor's session remembers."""
+
+    view: View = field(default_factory=View)
+    problems: tuple[Problem, ...] = ()
+    """Sentences about the last link or change; gone with the next change."""
+    draft: str | None = None
+    """What stands in the sentence field where it is not a sentence that can be shown."""
+    texts: dict[str, str] = field(default_factory=dict)
+    """The last sentence shown with each model."""
+    previous: dict[str, str] = field(default_factory=dict)
+    """The sentence shown before that one."""
+    own: dict[str, str | list[str]] = field(default_factory=dict)
+    """Query parameters that belong to the page being shown alone."""
+    written: dict[str, list[str]] | None = None
+    """The query parameters of the view as this session last wrote them."""
+    shown: dict[str, list[str]] | None = None
+    """All query parameters as the session last wrote them."""
+    arrived: bool = False
+    """Whether this run shows what a link led to."""
+    touched: bool = False
+    """Whether a control was changed since the last run: its word then goes before that of a URL on its way."""
+    changes: int = 0
+    """Counts changes, so that a popover that was used can be drawn anew, closed."""
+
+
+def session() -> Session:
+    """This session's memory."""
+    if _KEY not in st.session_state:
+        st.session_state[_KEY] = Session()
+    return st.session_state[_KEY]
+
+
+def choose(**changes: Any) -> None:
+    """Changes the view on behalf of the visitor; for callbacks."""
+    memory = session()
+    if {"model", "text", "kind"} & changes.keys():
+        changes = {"cell": None, **changes}  # it would be a cell between other tokens
+    if "head" in changes:
+        changes = {"combine": "one", **changes}  # whoever chooses a head wants to see that one
+    memory.view = replace(memory.view, **changes)
+    memory.problems = ()
+    memory.touched = True
+    memory.changes += 1
+
+
+def follow_url() -> None:
+    """Takes over the URL's view where someone else than this session wrote it: a link, a reload, the back button."""
+    memory = session()
+    _take_pick()
+    in_url = {name: st.query_params.get_all(name) for name in PARAMETERS if name in st.query_params}
+    if in_url and in_url != memory.written and not memory.touched:
+        memory.view, memory.problems = read(in_url)
+        memory.draft = None
+    memory.touched = False
+
+
+def _take_pick() -> None:
+    """The head just picked in the grid, or the cell in the matrix: both report in the run itself, not by a callback."""
+    for key in [key for key in st.session_state if str(key).startswith(GRID)]:
+        if (head := _picked(str(key), 2)) is not None:
+            choose(layer=head[0], head=head[1])
+    if (cell := _picked(MATRIX, 4)) is not None:
+        choose(layer=cell[0], head=cell[1], cell=(cell[2], cell[3]), combine=session().view.combine)
+    if (cell := _picked(MATRIX, 4, "forbidden")) is not None:
+        choose(switches=with_cell(session().view, cell[0], cell[2], cell[3]).switches)
+
+
+def _picked(key: str, length: int, name: str = "picked") -> list[int] | None:
+    state = st.session_state.get(key)
+    value = state.get(name) if isinstance(state, dict) else None
+    if isinstance(value, list) and len(value) == length and all(isinstance(i, int) and i >= 0 for i in value):
+        return value
+    return None
+
+
+def write_url() -> None:
+    """Puts the view, and what the page being shown adds to it, into the URL.
+
+    A link to the page that is open already tells the page its parameters and leaves the browser's address as it was:
+    what another than this session wrote is written again.
+    """
+    memory = session()
+    parameters = memory.view.parameters()
+    memory.written, wanted = _as_lists(parameters), _as_lists(parameters | memory.own)
+    in_url = {name: st.query_params.get_all(name) for name in st.query_params}
+    memory.arrived = in_url == wanted and memory.shown not in (None, wanted)
+    if in_url != wanted or memory.arrived:
+        st.query_params.from_dict(parameters | memory.own)
+    memory.shown = wanted
+
+
+def problems(*places: Place) -> tuple[str, ...]:
+    """The sentences that belong beside these controls."""
+    return tuple(problem.sentence for problem in session().problems if problem.place in places)
+
+
+def _as_lists(parameters: Mapping[str, str | list[str]]) -> dict[str, list[str]]:
+    return {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}

@@ -1,0 +1,267 @@
+"""Sentences and numbers as pages say them. Plain strings in and out; nothing is drawn here."""
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from difflib import SequenceMatcher
+from unicodedata import bidirectional
+
+from transformer.analysis.heads.importance import OutputEffect
+from transformer.config import ModelConfig
+from transformer.figures.labels import readable
+from transformer.lab import Comparison, Inspection
+from transformer.text.pairs import Pair, words
+from transformer.text.tokenizer import UNK, Tokenizer
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>$:])")
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+KL_EXPLAINED = (
+    "KL divergence says how far the model's whole distribution over the next token moved, in nats: 0 where the switch "
+    "changes nothing, 0.7 about where something that was certain becomes an even chance, large where what was "
+    "expected is hardly expected any more."
+)
+MOST_NAMED = 4
+"""Changed tokens that are still named one by one."""
+NEGLIGIBLE = 1e-6
+"""A move of a probability that rounding alone can cause."""
+
+
+def plain(text: str) -> str:
+    """The text with everything that Markdown would take for a sign escaped, and what cannot be seen drawn as signs.
+
+    Right-to-left text is isolated from the sentence or list around it.
+    """
+    return isolated(_MARKDOWN.sub(r"\\\1", readable(text.replace("\n", " ")))) if text else ""
+
+
+def isolated(text: str) -> str:
+    """The text between Unicode's isolates where it holds right-to-left letters, which would reorder its neighbours."""
+    right_to_left = any(bidirectional(character) in ("R", "AL", "AN") for character in text)
+    return f"\u2068{text}\u2069" if right_to_left else text
+
+
+def token(piece: str) -> str:
+    """A token as it stands in a sentence: in italics, its word-start mark left out."""
+    return f"*{plain(piece.strip('▁') or piece)}*"
+
+
+def number(value: float, *, signed: bool = False, digits: int = 3) -> str:
+    """Three significant digits: 0.998, −0.0141, 3.2 × 10⁻⁷, 0; or NaN."""
+    if value == 0:
+        return "0"
+    if value != value:
+        return "NaN"
+    sign = "−" if value < 0 else ("+" if signed else "")
+    size = abs(value)
+    if size >= 1e-3:
+        return f"{sign}{size:#.{digits}g}".rstrip(".")
+    mantissa, exponent = f"{size:.{digits - 1}e}".split("e")
+    return f"{sign}{float(mantissa):.{digits}g} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+
+
+def moved(before: float, after: float) -> str:
+    """As in "from 0.998 to 0.0141", with as many digits as it takes to tell the two apart."""
+    for digits in range(3, 10):
+        p, q = number(before, digits=digits), number(after, digits=digits)
+        if p != q:
+            return f"from {p} to {q}"
+    return f"from {number(before)} to {'exactly the same' if before == after else 'the same in nine digits'}"
+
+
+def change(before: float, after: float) -> tuple[str, str]:
+    """As in "from 0.998 to 0.0141" and "−0.984": the difference is the exact one, and what is shown subtracts to it.
+
+    Three digits of each if they do; else more of the two, and fewer of the difference where that is not enough.
+    """
+    for kept, most in ((3, 7), (2, 9), (1, 10)):
+        for digits in range(3, most):
+            p, q, apart = _rounded(before, digits), _rounded(after, digits), _rounded(after - before, kept)
+            place = Decimal(1).scaleb(int(apart.as_tuple().exponent))
+            if p != q and 2 * abs(q - p - apart) <= place:
+                move = f"from {number(before, digits=digits)} to {number(after, digits=digits)}"
+                return move, number(after - before, signed=True, digits=kept)
+    return moved(before, after), number(after - before, signed=True)
+
+
+def _rounded(value: float, digits: int) -> Decimal:
+    return Decimal(f"{value:.{digits - 1}e}")
+
+
+def most_needed(effect: OutputEffect, n_heads: int, written: str, instead: str | None) -> str:
+    """The invitation to switch off the head that the output needs most, with what was measured."""
+    moves = moved(effect.before, effect.after)
+    if instead is None:
+        found = f"Every token stays the most probable; {token(written)} moves {moves}."
+    else:
+        found = f"Then {token(instead)} is written in place of {token(written)}, whose probability goes {moves}."
+    return (
+        f"Switch off one head and see: of all {n_heads}, each tried alone, {effect.switch.noun} changes this "
+        f"output most. {found}"
+    )
+
+
+def smoothed(label_smoothing: float) -> str:
+    """What the model was trained to give the right token, where that is not 1; else nothing."""
+    if label_smoothing == 0:
+        return ""
+    return (
+        f"Trained with label smoothing {label_smoothing:g}, the model aimed at about {1 - label_smoothing:.3g} for the "
+        "right token instead of 1; what it gives each token here may lie above or below."
+    )
+
+
+def built_without(config: ModelConfig) -> str:
+    """The parts of the paper that this model never had and what that means for its pictures; else nothing."""
+    consequences = {
+        "no causal mask: the decoder's positions see later ones, so that each step passes the whole prefix again": (
+            not config.causal_mask
+        ),
+        "no scaling of scores by 1/√d_k": not config.scale_scores,
+        "no residual connections: what a block does not pass on is lost": not config.residual,
+        "no layer norm": config.norm == "none",
+    }
+    missing = [said for said, holds in consequences.items() if holds]
+    return f"This model was trained with parts missing: {'; '.join(missing)}." if missing else ""
+
+
+def unseen(tokenizer: Tokenizer, text: str) -> str:
+    """What to say of the words of a text that the model does not know, and what it reads there; else nothing."""
+    strange = tokenizer.unknown(text)
+    return _unseen(tokenizer, text, strange, [f"*{plain(word[:30])}*" for word in strange[:8]], plain("<unk>"))
+
+
+def unseen_plainly(tokenizer: Tokenizer, text: str) -> str:
+    """The same as plain text."""
+    strange = tokenizer.unknown(text)
+    return _unseen(tokenizer, text, strange, [f"“{isolated(word[:30])}”" for word in strange[:8]], "<unk>")
+
+
+def _unseen(tokenizer: Tokenizer, text: str, strange: Sequence[str], listed: Sequence[str], unknown: str) -> str:
+    if not strange:
+        return ""
+    one = len(strange) == 1
+    all_ = ", ".join(listed) + (" …" if len(strange) > len(listed) else "")
+    if tokenizer.kind == "words":
+        verb = "was" if one else "were"
+        return f"{all_} {verb} never seen in training: the model reads {unknown} there, something unknown."
+    # A tokenizer with byte pieces spells what it has no piece for, and needs no <unk>.
+    read = f"{unknown} there, something unknown" if UNK in tokenizer.encode(text) else "bare bytes there"
+    return f"{all_} hold{'s' * one} what this model has no token for: it reads {read}."
+
+
+def effect(comparison: Comparison) -> tuple[str, str]:
+    """What the switches did to the output, in one plain sentence; then how that was measured."""
+    after = comparison.after
+    said = f"**The output {'changed' if comparison.output_changed else 'did not change'}.**"
+    if comparison.output_changed:
+        said = f"{said} {_lost_and_new(comparison)}"
+    if comparison.output_changed and not after.ended:
+        said += f" It never wrote an end mark and was cut off after {len(after.target_tokens)} tokens."
+    step, shift = comparison.largest_shift
+    kl = comparison.kl_divergence
+    where = "Measured on the original output, with the same words before each step (teacher-forced):"
+    if shift == 0 and kl.max() == 0:
+        return f"{said} No probability moved at all.", f"{where} the largest move is exactly 0."
+    if abs(shift) < NEGLIGIBLE:
+        return f"{said} No probability moved, but for rounding.", (
+            f"{where} no token of it moved by more than {number(abs(shift))}; "
+            f"KL divergence at most {number(float(kl.max()))} nats."
+        )
+    move, difference = change(float(comparison.forced_before[step]), float(comparison.forced_after[step]))
+    verb = "falls" if shift < 0 else "rises"
+    said += f" {token(comparison.before.target_tokens[step])} moves most: its probability {verb} {move}."
+    return said, (
+        f"{where} {difference} at step {step}. KL divergence {number(float(kl.max()))} nats at step "
+        f"{int(kl.argmax())}, {number(float(kl.mean()))} on average."
+    )
+
+
+def _lost_and_new(comparison: Comparison) -> str:
+    lost, new = (sum(line) for line in comparison.marks)
+    total = len(comparison.before.target_tokens)
+    if not lost:
+        return f"All {total} tokens are still there, {new} {'is' if new == 1 else 'are'} new."
+    if not new:
+        return f"{lost} of {total} tokens {'was' if lost == 1 else 'were'} lost, none is new."
+    return f"{lost} of {total} tokens lost or changed, {new} new."
+
+
+def pronoun_effect(comparison: Comparison) -> tuple[str, ...]:
+    """What the switches did to il or elle, where that is not what `effect` speaks of already."""
+    step = pronoun_step(comparison.before)
+    if step is None or step == comparison.largest_shift[0]:
+        return ()
+    p, q = float(comparison.forced_before[step]), float(comparison.forced_after[step])
+    word = token(comparison.before.target_tokens[step])
+    return ("The pronoun {} at step {}: {} ({}).".format(word, step, *change(p, q)),)
+
+
+def switch_notes(comparison: Comparison) -> tuple[str, ...]:
+    """What has to be known of particular switches to read the result."""
+    return tuple(dict.fromkeys(note for spec in comparison.after.interventions for note in spec.notes))
+
+
+def pronoun(inspection: Inspection, gold: Pair | None) -> str:
+    """How "it" was translated and what it stands for, where sentence and output settle that; else nothing."""
+    step = pronoun_step(inspection)
+    if step is None or gold is None or gold.referent is None:
+        return ""
+    written = bare(inspection.target_tokens[step])
+    noun = words(gold.source)[gold.referent[1]]
+    p = number(float(inspection.probabilities[step]))
+    said = f"*it* became **{written}** (probability {p})"
+    if written in map(str.lower, words(gold.target)):
+        return f"{said}: *the {plain(noun)}*."
+    return f"{said}, although it means *the {plain(noun)}*."
+
+
+def pronoun_step(inspection: Inspection) -> int | None:
+    """The step at which the output's only il or elle was written, where the sentence has an "it"."""
+    steps = [step for step, piece in enumerate(inspection.target_tokens) if bare(piece) in ("il", "elle")]
+    return steps[0] if len(steps) == 1 and "it" in map(bare, inspection.source_tokens) else None
+
+
+def bare(piece: str) -> str:
+    """A token in small letters, without its word-start mark."""
+    return piece.strip("▁").lower()
+
+
+def verdict(translation: str, gold: Pair | None) -> str:
+    """Whether the translation is the reference's, where there is one."""
+    if gold is None or translation == gold.target:
+        return ""
+    return f"The reference translation is: *{plain(gold.target)}*"
+
+
+def change_of(before: Sequence[str], after: Sequence[str]) -> str:
+    """What became of two outputs: "*il* became *elle*, *fatigué* became *large*".
+
+    Said so only where a few tokens gave way to as many others; a small change of another shape is counted, and of
+    outputs that have little in common nothing is said.
+    """
+    edits = [edit for edit in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if edit[0] != "equal"]
+    if not edits:
+        return "The translation stayed the same."
+    lost, new = sum(a1 - a0 for _, a0, a1, _, _ in edits), sum(b1 - b0 for _, _, _, b0, b1 in edits)
+    if 2 * lost > len(before) or 2 * new > len(after):
+        return ""
+    if max(lost, new) > MOST_NAMED or any(a1 - a0 != b1 - b0 for _, a0, a1, b0, b1 in edits):
+        return f"{lost} of {len(before)} tokens of the translation lost or changed, {new} new."
+    named = (
+        f"{' '.join(map(token, before[a0:a1]))} became {' '.join(map(token, after[b0:b1]))}"
+        for _, a0, a1, b0, b1 in edits
+    )
+    return f"{', '.join(named)}."
+
+
+def duration(seconds: float) -> str:
+    """Seconds as said in a sentence: "8 s", "2 min 10 s", "1 h 5 min"."""
+    seconds = max(0, round(seconds))
+    if seconds < 100:
+        return f"{seconds} s"
+    minutes, rest = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min" + (f" {rest} s" if rest and minutes < 10 else "")
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h" + (f" {minutes} min" if minutes else "")

@@ -1,0 +1,170 @@
+"""The corpus of a plan: bringing one, and what is in it: size, splits, lengths, samples, what was dropped and why."""
+
+import streamlit as st
+
+from pages.shared import wording
+from pages.shared.context import is_dark
+from pages.shared.controls import say
+from pages.shared.visitor import visitor
+from pages.train.export_plan import take_lengths_away
+from pages.train.form import field
+from pages.train.plan_checks import check_corpus
+from pages.train.previews import config_of, stats_of, text_of
+from pages.training import corpora
+from pages.training.plans import Plan
+from pages.training.train_state import key_of, memory, show, take_corpus
+from transformer.data.cleaning import MAX_CHARACTERS, CleaningReport, Reason, kinds_of_files
+from transformer.data.corpora import Corpus, CorpusError
+from transformer.data.statistics import CorpusStats
+from transformer.data.uploads import save_upload
+from transformer.figures.training.plan import length_figure
+from transformer.text.tokenizer import Tokenizer, TokenizerError
+
+N_ODD = 4
+REASONS: dict[Reason, str] = {
+    "malformed": "without two sides",
+    "empty": "a side without a word",
+    "too_long": f"a side over {MAX_CHARACTERS} characters",
+    "duplicate": "repeated, kept once",
+}
+_UPLOAD = "upload"
+
+
+def choose_corpus() -> None:
+    """The box of corpora, and beside it the door for one of one's own."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        with st.container():
+            field("corpus")
+        with st.popover("Bring your own", icon=":material/upload:"):
+            st.markdown(
+                "Sentence pairs, one a line: **TSV**, **CSV** or **JSONL**, also as .gz, or a .zip from "
+                "[manythings.org](https://www.manythings.org/anki/) as it comes. It stays on this machine."
+            )
+            st.file_uploader(
+                "File of sentence pairs",
+                type=[kind.removeprefix(".") for kind in (*kinds_of_files(), ".gz")],
+                key=_uploader(),
+                on_change=_bring,
+            )
+    if "upload" in memory().problems:
+        say(memory().problems["upload"])
+
+
+def corpus_panel(plan: Plan) -> None:
+    """What there is to know about the corpus before a model learns it."""
+    try:
+        text, stats = text_of(plan), stats_of(plan)
+    except (CorpusError, TokenizerError, ValueError):
+        st.markdown("What is in the corpus shows up here once it can be read: see the sentence beside the fields.")
+        return
+    corpus = text.corpus
+    _sizes(corpus, stats, text.tokenizer)
+    _lengths(plan, corpus, stats)
+    st.markdown("##### Samples")
+    _table([{corpus.source_name: pair.source, corpus.target_name: pair.target} for pair in stats.samples])
+    if stats.report is not None:
+        _dropped(stats.report)
+    _repeated(stats)
+    _odd(corpus, stats)
+
+
+def _sizes(corpus: Corpus, stats: CorpusStats, tokenizer: Tokenizer) -> None:
+    names = {"train": "to train on", "validation": "for validation"}
+    called = {split: names.get(split, f"held out ({wording.plain(split)})") for split in stats.sizes}
+    st.markdown(
+        " · ".join(
+            f"**{count:,}** {'pairs ' if split == 'train' else ''}{called[split]}"
+            for split, count in stats.sizes.items()
+        )
+    )
+    kind = {"words": "whole words", "char": "characters"}.get(tokenizer.kind, f"{tokenizer.kind} pieces")
+    said = (
+        f"No source sentence is in two splits. {tokenizer.vocab_size:,} tokens: {kind}, one vocabulary for both sides."
+    )
+    st.caption(wording.plain(said))
+    if corpus.credit:
+        st.caption(wording.plain(corpus.credit))
+
+
+def _lengths(plan: Plan, corpus: Corpus, stats: CorpusStats) -> None:
+    found = stats.tokens
+    assert found is not None, "a tokenizer was given"
+    st.markdown("##### How long the sentences are")
+    sides = {corpus.source_name: found.source + 1, corpus.target_name: found.target + 1}
+    limit = int(plan.max_length) if plan.max_length and plan.max_length >= 1 else None
+    figure = length_figure(found.source + 1, found.target + 1, tuple(sides), limit=limit, dark=is_dark())
+    st.plotly_chart(figure, key="lengths", theme=None, width="stretch", config={"displayModeBar": False})
+    said = "; ".join(
+        f"{name}: {side.mean():.1f} tokens on average, {side.max():,} at most" for name, side in sides.items()
+    )
+    counted = "" if stats.counted == stats.sizes["train"] else f" Counted on {stats.counted:,} training pairs."
+    st.caption(wording.plain(f"{said}.{counted}"))
+    with st.container(horizontal=True, gap="small"):
+        check_corpus(plan, stats, figure)
+        take_lengths_away(config_of(plan), stats, (corpus.source_name, corpus.target_name), limit)
+
+
+def _repeated(stats: CorpusStats) -> None:
+    """Sources with several translations, which stay: they are no duplicates."""
+    found = stats.repeats
+    if found.most:
+        st.markdown("##### Sources that occur more than once")
+        most, count = found.most[0]
+        st.caption(
+            wording.plain(
+                f"{found.pairs:,} pairs have {found.sources:,} different sources; “{most[:60]}” occurs {count:,} "
+                "times. All stay, on the same side of the split."
+            )
+        )
+
+
+def _odd(corpus: Corpus, stats: CorpusStats) -> None:
+    if not stats.n_outliers:
+        return
+    st.markdown("##### Pairs that may be no translations")
+    st.caption(
+        f"{stats.n_outliers:,} of {stats.counted:,} differ in length far more than is usual here. They stay; take them "
+        "out of the file if they are wrong."
+    )
+    odd = [found.pair for found in stats.outliers[:N_ODD]]
+    _table([{corpus.source_name: pair.source, corpus.target_name: pair.target} for pair in odd])
+
+
+def _dropped(report: CleaningReport) -> None:
+    st.markdown("##### What was dropped")
+    if not report.dropped:
+        st.caption(f"Nothing: all {report.read:,} pairs of the file are used.")
+        return
+    st.caption(f"{report.kept:,} of the {report.read:,} rows are used.")
+    rows = []
+    for reason, count in report.dropped.items():
+        shown = report.examples.get(reason, ())
+        rows.append({"rows": f"{count:,}", "why": REASONS[reason], "the first of them": shown[0] if shown else ""})
+    _table(rows)
+
+
+def _table(rows: list[dict[str, str]]) -> None:
+    """A small table of plain text."""
+    names = list(rows[0])
+    lines = [names, ["---"] * len(names), *([wording.plain(row[name]) for name in names] for row in rows)]
+    st.markdown("\n".join("| " + " | ".join(line) + " |" for line in lines))
+
+
+def _uploader() -> str:
+    """The key of the field: a new one after each file, so that the same file can be brought twice."""
+    return key_of(f"{_UPLOAD}-{st.session_state.get(key_of(_UPLOAD), 0)}")
+
+
+def _bring() -> None:
+    """Takes over the file in the field, or says why it cannot be used; for callbacks."""
+    now, file = memory(), st.session_state[_uploader()]
+    if file is None:
+        return
+    try:
+        path = save_upload(file.name, file.getvalue(), owner=visitor())
+    except CorpusError as error:
+        now.problems = {"upload": f"{str(error).rstrip('.')}."}
+    else:
+        take_corpus(corpora.of_path(path))
+        show("corpus")
+    st.session_state[key_of(_UPLOAD)] = st.session_state.get(key_of(_UPLOAD), 0) + 1

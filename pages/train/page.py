@@ -1,0 +1,131 @@
+"""Train: what to train on the left; on the right the run, its curves, and the visitor's sentences getting better."""
+
+import streamlit as st
+
+from pages.shared import wording
+from pages.shared.context import say
+from pages.shared.fields import segments
+from pages.train import plan_errors
+from pages.train.corpus_panel import choose_corpus, corpus_panel
+from pages.train.costs import at_work, costs_of
+from pages.train.costs_panel import costs_panel, forecast_line, schedule_curve
+from pages.train.form import WITHOUT, fields, part_switches, sentences, text_field
+from pages.train.start import (
+    EXPECTED,
+    ceiling_of,
+    described,
+    faults_of,
+    notes_of,
+    sentences_of,
+    start,
+)
+from pages.training import corpora
+from pages.training.plan_fields import LABELS
+from pages.training.run_view import invite, run_panel
+from pages.training.train_state import (
+    LOOKS,
+    follow_url,
+    key_of,
+    memory,
+    put,
+    reset,
+    settle_run,
+    show,
+    show_run,
+    write_url,
+)
+from transformer.runs.run_folder import list_runs
+
+MORE_ROWS = (
+    ("norm", "dropout"),
+    ("label_smoothing", "batch_tokens"),
+    ("evaluate_every", "max_length"),
+    ("target_percent", "patience"),
+    ("device", "precision", "threads"),
+)
+TOKENS, SCHEDULE = ("tokenizer", "vocab_size"), ("schedule", "warmup_steps")
+MORE = frozenset(name for row in (*MORE_ROWS, TOKENS, SCHEDULE, ("longest", "others")) for name in row)
+LOOK_NAMES = {"run": "Run", "corpus": "Corpus", "costs": "Before the start"}
+
+follow_url()
+now, plan = memory(), memory().plan
+found = list_runs()
+settle_run(found)
+
+st.markdown("#### How does it learn? Train one, and follow your own sentences from babble to right.")
+recipe, result = st.columns([2, 3], gap="medium")
+
+with recipe:
+    wrong, costs = faults_of(plan) | plan_errors.misread(now.drafts), None
+    shown, notes = now.problems | wrong, notes_of(plan)
+    choose_corpus()
+    sentences(("corpus",), shown, notes)
+    st.caption(described(plan))
+    text_field("\n".join(sentences_of(plan)), shown, notes)
+    pressed = st.button("Train", type="primary", width="stretch", disabled=bool(wrong), icon=":material/play_arrow:")
+    if wrong:
+        st.caption(f"To be put right first: {', '.join(f'“{LABELS[name]}”' for name in LABELS if name in wrong)}.")
+    else:
+        costs = costs_of(plan, sentences_of(plan), at_work(found))
+        forecast_line(plan, costs)
+    if plan.start_from:
+        st.caption(f"Begins with the weights of {wording.plain(plan.start_from)}.")
+        st.button("Begin with weights drawn by lot", type="tertiary", on_click=put, args=("start_from", ""))
+        sentences(("start_from",), shown, notes)
+    fields(("preset", "positions"), shown, notes)
+    fields(("n_encoder_layers", "n_decoder_layers"), shown, notes)
+    fields(("d_model", "n_heads", "d_ff"), shown, notes)
+    fields(("learning_rate", "seed"), shown, notes)
+    fields(("steps", "seconds"), shown, notes)
+    if any(name in shown for name in MORE):
+        st.session_state[key_of("more")] = True
+    more = st.expander("More", key=key_of("more"), on_change="rerun")
+    if more.open:
+        with more:
+            fields(TOKENS, shown, notes)
+            if (ceiling := ceiling_of(plan)) is not None:
+                st.button(f"Take {ceiling:,} tokens", on_click=put, args=("vocab_size", ceiling))
+            if plan_errors.has_longest(plan.corpus):
+                fields(("longest",), shown, notes)
+            fields(SCHEDULE, shown, notes)
+            if costs is not None:
+                schedule_curve(plan, costs)
+            for names in MORE_ROWS:
+                fields(names, shown, notes)
+            if plan.others:
+                set_ = ", ".join(f"{name.split('.')[1]} {value}" for name, value in plan.others)
+                st.caption(wording.plain(f"Also set, by the link or the run before: {set_}."))
+                st.button("Drop these", type="tertiary", on_click=put, args=("others", ()))
+            sentences(("others",), shown, notes)
+            st.button("Back to the recipe", type="tertiary", on_click=reset)
+    without = st.expander("Leave a part out", key=key_of("without"), on_change="rerun")
+    if without.open:
+        with without:
+            part_switches(plan.left_out)
+    elif plan.left_out:
+        st.caption(f"Left out: {', '.join(WITHOUT[part][0].lower() for part in plan.left_out)}.")
+
+with result:
+    if pressed:
+        try:
+            with st.spinner("Preparing the corpus and starting the trainer"):
+                show_run(start(plan))
+        except EXPECTED as error:
+            say(f"The run was not started: {error}.")
+        else:
+            st.rerun()
+    segments("Show", LOOKS, now.look, show, key=key_of("look"), names=LOOK_NAMES.__getitem__)
+    if "run" in now.problems:
+        say(now.problems["run"])
+    if now.look == "corpus":
+        corpus_panel(plan)
+    elif now.look == "costs" and costs is not None:
+        costs_panel(plan, costs)
+    elif now.look == "costs":
+        st.markdown("What this plan takes shows up here once its fields are right.")
+    elif now.run:
+        run_panel(now.run)
+    else:
+        invite(corpora.title(plan.corpus), others=bool(found))
+
+write_url()

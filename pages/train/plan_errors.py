@@ -1,0 +1,197 @@
+"""What cannot work in a plan, or may surprise: a sentence for each field, with the numbers and the way out.
+
+Only what the fields say by themselves. What depends on the text of the corpus is start.py's.
+"""
+
+from collections.abc import Container, Mapping
+from dataclasses import replace
+
+from pages.training.corpora import config_name
+from pages.training.plan_fields import (
+    FIELD_OF,
+    LABELS,
+    MAY_BE_EMPTY,
+    MOST,
+    MOST_SENTENCES,
+    NOUNS,
+    WHOLE,
+)
+from pages.training.plan_text import short
+from pages.training.plans import NUMBERS, Plan, recommended
+from transformer.config import CorpusConfig
+from transformer.data.corpora import CorpusError
+from transformer.data.recipes import recipe_for
+from transformer.training.devices import resolve_device
+
+_SYMBOL_TASKS = ("copy", "reverse", "sort")
+
+
+def faults(plan: Plan) -> dict[str, str]:
+    """For each field that cannot work, a sentence with what is wrong and the way out."""
+    found = _missing_corpus(plan) | {
+        name: f"This field is empty; the recipe has {_shown(getattr(recommended(plan.corpus), name))}."
+        for name in NUMBERS
+        if getattr(plan, name) is None and name not in MAY_BE_EMPTY
+    }
+    for name in WHOLE - found.keys():
+        value = getattr(plan, name)
+        if isinstance(value, float) and not value.is_integer():
+            found[name] = f"{LABELS[name]} ({value:g}) must be a whole number: take {round(value)}."
+    found = _misfits(plan, found) | found
+    found |= _refused(plan, found)
+    if not found and plan.others:
+        found |= _refused_together(plan)
+    return {name: found[name] for name in LABELS if name in found}
+
+
+def misread(drafts: Mapping[str, str]) -> dict[str, str]:
+    """For each number field with something else in it, a sentence."""
+    return {
+        name: f"“{short(text)}” is not a number: write digits, as 500 or 0.5, or leave the field empty."
+        for name, text in drafts.items()
+    }
+
+
+def notes(plan: Plan) -> dict[str, str]:
+    """For each field that works but may surprise, a sentence."""
+    found = {}
+    if plan.steps and plan.warmup_steps and plan.steps < plan.warmup_steps:
+        found["warmup_steps"] = (
+            f"The run ends at step {plan.steps:,}, before the end of the warm-up at step {plan.warmup_steps:,}: "
+            "the learning rate never reaches its peak."
+        )
+    if plan.positions == "none":
+        found["positions"] = "Without positions the encoder cannot tell one order of words from another."
+    if plan.positions == "alibi":
+        found["positions"] = (
+            "ALiBi counts distance alike in both directions: only the end mark tells the encoder which way a sentence "
+            "runs, so that copy and reverse are learned more slowly."
+        )
+    return found
+
+
+def has_longest(corpus: str) -> bool:
+    """Whether the strings of this corpus can be made longer."""
+    return corpus in _SYMBOL_TASKS
+
+
+def _missing_corpus(plan: Plan) -> dict[str, str]:
+    try:
+        config_name(plan.corpus)
+    except CorpusError as error:
+        return {"corpus": f"{error}."}
+    return {}
+
+
+def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
+    """Faults that concern two fields, or a field that is not a setting by the same name."""
+    found = {
+        name: f"{LABELS[name]} ({getattr(plan, name):,}) is more than this page trains with: take at most {most:,}."
+        for name, most in MOST.items()
+        if name not in known and getattr(plan, name) is not None and getattr(plan, name) > most
+    }
+    if "d_model" not in known and "n_heads" not in known:
+        found |= _uneven_heads(plan)
+    if plan.steps is None and plan.seconds is None:
+        found["steps"] = (
+            "Neither steps nor seconds end this run: fill in one of them, or both; "
+            f"the recipe has {recommended(plan.corpus).steps:,} steps."
+        )
+    elif plan.steps is None and plan.schedule == "cosine":
+        found["schedule"] = (
+            "A cosine schedule falls to 0 at the last step, and a run that the clock alone ends has no known last "
+            "step: fill in the steps too, or take the paper's schedule."
+        )
+    if (plan.target_percent is not None) and not 0 < plan.target_percent <= 100:
+        found["target_percent"] = (
+            f"Exact match ({plan.target_percent:g} %) must lie above 0 and at most at 100: 99 is usual, "
+            "and an empty field never ends early."
+        )
+    if plan.longest is not None and not has_longest(plan.corpus):
+        found["longest"] = (
+            f"A longest string ({plan.longest:g}) is for {', '.join(_SYMBOL_TASKS)}: leave the field empty."
+        )
+    if plan.sentences is not None and len(plan.sentences) > MOST_SENTENCES:
+        found["sentences"] = (
+            f"{len(plan.sentences)} sentences are more than the {MOST_SENTENCES} that can be followed: "
+            "take some lines out."
+        )
+    try:
+        resolve_device(plan.device)
+    except ValueError as error:
+        found["device"] = f"{error}."
+    return found
+
+
+def _uneven_heads(plan: Plan) -> dict[str, str]:
+    """Where the width cannot be shared out among the heads."""
+    d_model, heads = plan.d_model, plan.n_heads
+    assert d_model is not None and heads is not None, "empty fields are reported first"
+    if d_model < 1 or heads < 1:
+        return {}
+    if d_model % heads:
+        said = (
+            f"d_model ({d_model}) must be divisible by the number of heads ({heads}): each gets an equal "
+            f"part. Take {_multiples(int(d_model), int(heads))}, or another number of heads."
+        )
+        return {"d_model": said}
+    if plan.positions == "rotary" and d_model // heads % 2:
+        said = (
+            f"d_model ({d_model}) gives each of the {heads} heads an odd part ({d_model // heads}), and rotary "
+            f"positions turn dimensions in pairs. Take {_multiples(int(d_model), 2 * int(heads))}."
+        )
+        return {"d_model": said}
+    return {}
+
+
+def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
+    """What the configs themselves refuse, each other field tried on its own with the recommended rest."""
+    base = recipe_for(plan.corpus)
+    corpus = {} if "corpus" in known else plan.corpus_values()
+    settings = (
+        (base.model, plan.model_values()),
+        (base.train, plan.train_values()),
+        (CorpusConfig(), corpus),
+    )
+    found: dict[str, str] = {}
+    for config, values in settings:
+        for name, value in values.items():
+            field = FIELD_OF.get(name, name)
+            if field in known:
+                continue
+            changes = {name: value}
+            if name == "d_model":  # the other half of a pair must not be the reason for a refusal
+                changes |= {"n_heads": 1, "positions": "none" if plan.positions == "rotary" else plan.positions}
+            elif name == "n_heads":
+                changes |= {"d_model": 2 * max(1, value)}
+            try:
+                replace(config, **changes)
+            except ValueError as error:
+                called = f"{NOUNS.get(field, LABELS[field])} ({value:g})"
+                said = str(error).replace(f"{name} ({value!r})", called).rstrip(".")
+                recipe = getattr(recommended(plan.corpus), field)
+                if recipe is not None:
+                    said += f"; the recipe has {_shown(recipe)}"
+                elif "empty" not in said:
+                    said += ", or leave the field empty"
+                found[field] = f"{said}."
+    return found
+
+
+def _refused_together(plan: Plan) -> dict[str, str]:
+    try:
+        plan.configs()
+    except ValueError as error:
+        return {"others": f"{error}: drop the further settings, or change the field."}
+    return {}
+
+
+def _multiples(d_model: int, heads: int) -> str:
+    """The nearest widths that these heads divide, even ones so that sinusoidal positions stay possible."""
+    step = heads if heads % 2 == 0 else 2 * heads
+    below, above = d_model // step * step, (d_model // step + 1) * step
+    return f"{below} or {above}" if below else f"{above}"
+
+
+def _shown(value: object) -> str:
+    return "an empty field" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,161 @@
+"""From a plan to a run: what its text allows, what can be said before the start, and the start."""
+
+from dataclasses import replace
+
+from pages.shared import wording
+from pages.shared.visitor import visitor
+from pages.train import costs, measuring, plan_errors
+from pages.train.previews import corpus_of, longer_sides, text_of
+from pages.training import durations
+from pages.training.corpora import is_upload
+from pages.training.data import progress_of
+from pages.training.plan_fields import LABELS
+from pages.training.plans import Plan
+from transformer.checkpoints.settings import CheckpointError, list_checkpoints, read_settings
+from transformer.config import ModelConfig, TrainConfig
+from transformer.data.corpora import CorpusError
+from transformer.runs import run_folder
+from transformer.runs.quota import check_quota
+from transformer.runs.run_folder import RunError
+from transformer.text.tokenizer import Tokenizer, TokenizerError
+
+EXPECTED = (RunError, CorpusError, TokenizerError, CheckpointError, ValueError, OSError)
+"""What a start can be refused with; each says why in a sentence."""
+_EASY = 11
+"""Characters of a pair that is read at a glance."""
+N_PINNED = 3
+"""Examples of the corpus that are followed where the visitor names none."""
+MUCH = 0.02
+"""Share of pairs that are too long for the model from which it is said."""
+_OF_TEXT = ("corpus", "longest", "tokenizer", "vocab_size")
+
+
+def sentences_of(plan: Plan) -> tuple[str, ...]:
+    """The sentences to follow: the visitor's, or the corpus's first examples."""
+    if plan.sentences is not None:
+        return plan.sentences
+    try:
+        return corpus_of(plan).examples[:N_PINNED]
+    except (CorpusError, ValueError):
+        return ()
+
+
+def described(plan: Plan) -> str:
+    """The corpus in a line, with a pair of it; nothing where it cannot be read."""
+    try:
+        corpus = corpus_of(plan)
+    except (CorpusError, ValueError):
+        return ""
+    pair = min(corpus.validation[:20], key=lambda pair: abs(len(pair.source) - _EASY))
+    text = corpus.description
+    return wording.plain(f"{text[:1].upper()}{text[1:]}. {pair.source} → {pair.target}")
+
+
+def faults_of(plan: Plan) -> dict[str, str]:
+    """For each field that cannot work, by itself or with the text of the corpus, a sentence with the way out."""
+    found = plan_errors.faults(plan)
+    if not any(name in found for name in _OF_TEXT):
+        found = _text_faults(plan, found) | found
+    return {name: found[name] for name in LABELS if name in found}
+
+
+def notes_of(plan: Plan) -> dict[str, str]:
+    """For each field that works but may surprise, a sentence."""
+    found = plan_errors.notes(plan)
+    try:
+        text, sides = text_of(plan), longer_sides(plan)
+    except (CorpusError, TokenizerError, ValueError):
+        return found
+    found |= _strange_words(plan, text.tokenizer)
+    longest = plan.max_length
+    if longest and (lost := float((sides > longest).mean())) > MUCH:
+        found["max_length"] = (
+            f"{100 * lost:.2g} % of the pairs are longer than {longest:,} tokens and will be skipped; the longest has "
+            f"{sides.max():,}."
+        )
+    return found
+
+
+def ceiling_of(plan: Plan) -> int | None:
+    """The largest vocabulary that the text allows, where the plan asks for a larger one."""
+    try:
+        text_of(plan)
+    except TokenizerError as error:
+        return error.ceiling
+    except (CorpusError, ValueError):
+        pass
+    return None
+
+
+def elsewhere(plan: Plan) -> str:
+    """How long a shipped model of these very settings took, where it was trained; nothing where there is none."""
+    model, train, _ = plan.configs()
+    shipped_s = _shipped_s(model, train, plan)
+    return "" if shipped_s is None else f"the shipped model took {durations.duration(shipped_s)} on two cores"
+
+
+def start(plan: Plan) -> str:
+    """The id of a run that has just been started on this plan. Raises one of EXPECTED."""
+    model, train, corpus = plan.configs()
+    pinned = sentences_of(plan)
+    check_quota(visitor())
+    estimate = costs.estimate(costs.costs_of(plan, pinned, costs.at_work(run_folder.list_runs())), train)
+    measuring.measurements().cancel()
+    run_id = run_folder.create_run(model, train, corpus, pinned=pinned, start_from=plan.start_from or None)
+    if estimate is not None:
+        durations.write_estimate(run_folder.run_folder(run_id), estimate)
+    run_folder.start(run_id, owner=visitor())
+    return run_id
+
+
+def _text_faults(plan: Plan, known: dict[str, str]) -> dict[str, str]:
+    try:
+        tokenizer = text_of(plan).tokenizer
+    except CorpusError as error:
+        return {"corpus": f"{error}."}
+    except TokenizerError as error:
+        field = "vocab_size" if error.ceiling is not None or plan.vocab_size is not None else "tokenizer"
+        said = str(error).replace("vocab_size (", f"{LABELS['vocab_size']} (")
+        return {field: f"{said}, or leave the field empty." if field == "vocab_size" else f"{said}."}
+    longest = plan.max_length
+    if "max_length" in known or not longest:
+        return {}
+    if (shortest := int(longer_sides(plan).min())) > longest:
+        said = f"No pair fits into {longest} tokens: the shortest has {shortest:,} with its end mark."
+        return {"max_length": said}
+    for text in sentences_of(plan):
+        length = len(tokenizer.encode(text)) + 1
+        if length > longest:
+            said = f"“{text[:40]}…” has {length:,} tokens with its end mark, and the model takes {longest}: shorten it."
+            return {"sentences": said}
+    return {}
+
+
+def _strange_words(plan: Plan, tokenizer: Tokenizer) -> dict[str, str]:
+    """The words that this corpus never shows, named."""
+    strange = dict.fromkeys(word for text in sentences_of(plan) for word in tokenizer.unknown(text))
+    if not strange:
+        return {}
+    listed = ", ".join(f"*{wording.plain(word[:30])}*" for word in list(strange)[:8]) + (
+        " …" if len(strange) > 8 else ""
+    )
+    verb, them = ("is", "it") if len(strange) == 1 else ("are", "them")
+    return {"sentences": f"{listed} {verb} not in this corpus: the model will never have seen {them}."}
+
+
+def _shipped_s(model: ModelConfig, train: TrainConfig, plan: Plan) -> float | None:
+    """Seconds that a shipped model of these very settings took where it was trained; None where there is none."""
+    if is_upload(plan.corpus):
+        return None
+    for found in list_checkpoints():
+        if not found.shipped:
+            continue
+        try:
+            settings = read_settings(found.folder)
+        except CheckpointError:  # says so where it is opened
+            continue
+        same_model = replace(settings.model, vocab_size=model.vocab_size) == model
+        same_steps = (settings.train.max_steps, settings.train.batch_tokens) == (train.max_steps, train.batch_tokens)
+        if same_model and same_steps and settings.corpus.name == plan.corpus:
+            return progress_of(found.folder).last("train", "elapsed_s")
+    return None

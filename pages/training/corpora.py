@@ -1,0 +1,95 @@
+"""What stands in the field of corpora: those that come with the lab, uploaded files, the file that a run holds.
+
+A corpus is named so that a URL can carry it and nobody can reach another file by it: the name of a corpus of the lab,
+the key of an upload, or "run:ID" for the file in the folder of a run. No Streamlit here.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from transformer.checkpoints.settings import CheckpointError, Settings, find_checkpoint, is_name, read_settings
+from transformer.data.corpora import CORPORA, CorpusError
+from transformer.data.corpus_snapshot import FOLDER, located
+from transformer.data.uploads import find_upload, list_uploads
+from transformer.files import read_json
+from transformer.runs.quota import is_shared
+
+_KEY = re.compile(r"[0-9a-f]{24}")
+_RUN = "run:"
+
+
+def offered(visitor: str) -> tuple[str, ...]:
+    """The corpora to choose from: those of the lab, then uploads, the newest first; on a shared machine one's own."""
+    return (*CORPORA, *(upload.key for upload in list_uploads(visitor if is_shared() else None)))
+
+
+def is_known(corpus: str) -> bool:
+    """Whether there is such a corpus."""
+    try:
+        config_name(corpus)
+    except CorpusError:
+        return False
+    return True
+
+
+def config_name(corpus: str) -> str:
+    """What CorpusConfig.name takes: a name of the lab or a path. CorpusError where the file is not here."""
+    if corpus in CORPORA:
+        return corpus
+    if _KEY.fullmatch(corpus):
+        return str(find_upload(corpus).path)
+    run = corpus.removeprefix(_RUN)
+    if run == corpus or not is_name(run):
+        raise CorpusError(f"there is no corpus “{corpus[:40]}”; there are {', '.join(CORPORA)}, and your uploads")
+    try:
+        folder = find_checkpoint(run, folders=False)
+        return located(read_settings(folder).corpus, folder).name
+    except CheckpointError as error:
+        raise CorpusError(f"the corpus of {run} is not here: {error}") from error
+
+
+def of_run(settings: Settings) -> str:
+    """The corpus of a run, as `config_name` takes it."""
+    if settings.corpus.name in CORPORA:
+        return settings.corpus.name
+    key = _key_of_copy(settings.name)
+    return key if key and is_known(key) else f"{_RUN}{settings.name}"
+
+
+def of_path(upload: Path) -> str:
+    """The name of an uploaded file, as the field has it."""
+    return upload.parent.name
+
+
+def title(corpus: str) -> str:
+    """What a corpus is called in the field: an upload by the name of its file."""
+    if corpus in CORPORA:
+        return corpus
+    try:
+        file = Path(config_name(corpus)).name
+    except CorpusError:
+        return corpus
+    return f"{file}, of {corpus.removeprefix(_RUN)}" if corpus.startswith(_RUN) else file
+
+
+def titles(corpora: Sequence[str]) -> dict[str, str]:
+    """What each corpus is called, files of one name told apart by their keys."""
+    found = {corpus: title(corpus) for corpus in corpora}
+    counts = Counter(found.values())
+    return {corpus: f"{name} · {corpus[:4]}" if counts[name] > 1 else name for corpus, name in found.items()}
+
+
+def is_upload(corpus: str) -> bool:
+    """Whether the corpus is a file, not one that comes with the lab."""
+    return corpus not in CORPORA
+
+
+def _key_of_copy(run: str) -> str:
+    """The key that the run's own copy of a file would have as an upload; empty where it has none."""
+    try:
+        found = read_json(find_checkpoint(run, folders=False) / FOLDER / "source.json")
+    except CheckpointError:
+        return ""
+    return str(found.get("sha256", ""))[:24]

@@ -1,0 +1,66 @@
+"""In which settings several runs differ, and how each value is said. Plain values in and out; nothing is drawn here."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from transformer.checkpoints.settings import Settings
+
+_LEFT_OUT = {
+    *("model.pad_id", "model.bos_id", "model.eos_id"),
+    *("corpus.name", "corpus.vocab_size"),  # a column of its own; model.vocab_size is what it came to
+}
+_FOLLOWS = {"model.embedding_dropout": "model.dropout"}
+"""Settings that are left out where they have the same values as another one."""
+PARENT = "begun with"
+
+
+def differing(several: Sequence[Settings]) -> tuple[str, ...]:
+    """The full names of the settings that are not the same in all of these, in the order of config.py."""
+    flat = [_flat(settings) for settings in several]
+    names = dict.fromkeys(name for values in flat for name in values)
+    found = [name for name in names if len({repr(values.get(name)) for values in flat}) > 1]
+    return tuple(
+        name
+        for name in found
+        if name not in _LEFT_OUT
+        and not (name in _FOLLOWS and all(values.get(name) == values.get(_FOLLOWS[name]) for values in flat))
+    )
+
+
+def column_title(name: str) -> str:
+    """What a setting is called at the head of a column: as in config.py, a corpus' own named as such."""
+    kind, _, short = name.partition(".")
+    if not short:
+        return name
+    return f"corpus {short}" if kind == "corpus" else "vocabulary" if name == "model.vocab_size" else short
+
+
+def cell(settings: Settings, name: str) -> str:
+    """The value of a setting, as a cell says it."""
+    return said(_flat(settings).get(name))
+
+
+def said(value: object) -> str:
+    """A value in a word: "yes", "0.001", "–" for none."""
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:g}"
+    return str(value)
+
+
+def is_number(several: Sequence[Settings], name: str) -> bool:
+    """Whether all of these have a number there, or nothing."""
+    values = [_flat(settings).get(name) for settings in several]
+    return all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values)
+
+
+def _flat(settings: Settings) -> dict[str, Any]:
+    given = {"model": settings.model, "train": settings.train, "corpus": settings.corpus}
+    flat = {f"{kind}.{name}": value for kind, config in given.items() for name, value in asdict(config).items()}
+    parent = settings.parent
+    return flat | {PARENT: None if parent is None else f"{parent.run}, step {parent.step:,}"}

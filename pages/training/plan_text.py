@@ -1,0 +1,53 @@
+"""A plan's values as text: in a URL, and in a field that is typed in. No Streamlit here."""
+
+import re
+from typing import Any
+
+from pages.training.plan_fields import CHOICES, SWITCHES, WHOLE
+from transformer.checkpoints.settings import is_name
+
+_DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d{1,2})?")
+
+
+def written(value: object) -> str:
+    """What stands for a value; nothing for an empty field."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "on" if value else "off"
+        case float():
+            return f"{value:.12g}"
+    return str(value)
+
+
+def parsed(name: str, text: str) -> Any:
+    """The value of a field that a text means; ValueError where it means none."""
+    if name in CHOICES or name in SWITCHES:
+        if text not in CHOICES.get(name, ("on", "off")):
+            raise ValueError(text)
+        return text == "on" if name in SWITCHES else text
+    if name in ("device", "start_from"):
+        if not (_DEVICE.fullmatch(text) if name == "device" else is_name(text)):
+            raise ValueError(text)
+        return text
+    if text == "":
+        return None
+    number = float(text)
+    if not abs(number) < 1e12:
+        raise ValueError(text)
+    return int(number) if name in WHOLE and number.is_integer() else number
+
+
+def expected(name: str) -> str:
+    """What a field takes, in words."""
+    if name in CHOICES:
+        return f"one of {', '.join(CHOICES[name])}"
+    if name in SWITCHES:
+        return "on or off"
+    return {"device": "auto, cpu, cuda, cuda:N or mps", "start_from": "the name of a run"}.get(name, "a number")
+
+
+def short(text: str) -> str:
+    """The beginning of a text that may be long."""
+    return text if len(text) <= 40 else f"{text[:40]}…"

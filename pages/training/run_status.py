@@ -1,0 +1,146 @@
+"""A run as both pages speak of it and act on it: its state in words, its buttons, the picker of runs."""
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from pages.shared.fields import box
+from pages.shared.visitor import visitor
+from pages.training import durations
+from pages.training.train_state import memory
+from transformer.runs import run_folder
+from transformer.runs.run_folder import Run, RunError, Status
+
+REASONS = {
+    "max_steps": "all its steps are done",
+    "max_seconds": "its time is up",
+    "target_exact_match": "it reached the exact match that was asked for",
+    "patience": "its validation loss no longer fell",
+    "asked": "as asked",
+}
+ASKED = {"pause": "pausing", "stop": "stopping"}
+"""What a run at work does between being asked and having done it."""
+
+
+def state_word(run: Run) -> str:
+    """The state in a word or two: "training", "pausing", "paused", "scoring held-out pairs"."""
+    status = run.status
+    if status.active:
+        return ASKED.get(memory().asked.get(run.id, ""), status.phase or "training")
+    return "not started" if status.state == "queued" else status.state
+
+
+def state_rest(run: Run) -> str:
+    """What there is to say beside the state: the step, the time, the reason."""
+    status, train = run.status, run.settings.train
+    limit = "" if train.max_seconds is not None else f" of {train.max_steps:,}"
+    if run.place:
+        return f"number {run.place} in the queue" + (f" · goes on from step {status.step:,}" if status.step else "")
+    took = durations.duration(status.elapsed_s)
+    ended = durations.compared(run.folder, train, step=status.step, elapsed_s=status.elapsed_s) or f"in {took}"
+    said = [f"step {status.step:,}{limit}", f"{took} so far" if status.active else ended]
+    if status.active and status.phase == "training":
+        left = durations.time_left(train, step=status.step, elapsed_s=status.elapsed_s)
+        at_most = "at most " if train.target_exact_match is not None else ""
+        said += [] if left is None else [f"{at_most}about {durations.duration(left)} left"]
+    elif status.reason and status.state != "failed":
+        said.append(REASONS.get(status.reason, status.reason))
+    return " · ".join(said)
+
+
+def share_done(run: Run) -> float:
+    """How far the run is, 0..1."""
+    if run.status.state == "finished":
+        return 1.0
+    return durations.share_done(run.settings.train, step=run.status.step, elapsed_s=run.status.elapsed_s)
+
+
+def failure(status: Status) -> str:
+    """The sentence of a run that failed."""
+    text = (status.error or "the trainer ended without a word").strip().rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def act(run_id: str, request: str) -> None:
+    """Pauses, resumes or stops a run for a visitor, and remembers what was asked or why it cannot be; for callbacks."""
+    now = memory()
+    now.refusal = ""
+    try:
+        match request:
+            case "pause":
+                run_folder.pause(run_id)
+            case "resume":
+                run_folder.resume(run_id, owner=visitor())
+            case "stop":
+                run_folder.stop(run_id)
+    except (RunError, OSError) as error:
+        now.refusal = f"{error}."
+    else:
+        now.asked |= {run_id: request} if request in ASKED else {}
+
+
+def forget_answered(run: Run) -> None:
+    """Forgets what the run was asked once it has done it."""
+    if not run.status.active:
+        memory().asked.pop(run.id, None)
+
+
+def actions(run: Run, *, key: str) -> None:
+    """Pause or Resume, and Stop or Cancel: both always there and each in its place, whatever the run's state.
+
+    A button that went, came or moved between press and release, as the state changed, would lose the click. Draws
+    into the container at hand.
+    """
+    status = run.status
+    asked = run.id in memory().asked and status.active
+    if run.resumable or (status.state == "queued" and not status.active):
+        label = "Resume" if run.resumable else "Start"
+        _button(label, "resume", run, f"{key}-primary", icon=":material/play_arrow:")
+    else:
+        _button("Pause", "pause", run, f"{key}-primary", disabled=asked or not status.active, icon=":material/pause:")
+    label, icon = ("Cancel", ":material/close:") if status.waiting else ("Stop", ":material/stop:")
+    _button(
+        label,
+        "stop",
+        run,
+        f"{key}-second",
+        disabled=asked or not (status.active or status.state == "paused"),
+        icon=icon,
+    )
+
+
+def look_inside(
+    run_id: str,
+    text: str,
+    *,
+    kind: str = "cross",
+    layer: int | None = None,
+    head: int | None = None,
+    step: int | None = None,
+    disabled: bool = False,
+) -> None:
+    """The link that opens the Attention page on this model; `step` is that of its weights, said where it is known.
+
+    A link and no button with `st.switch_page`: the browser stops the timers of the page that is left when the link is
+    followed; a tick of the old page that arrives while the new one runs would leave that empty.
+    """
+    parameters = {"model": run_id, "layer": layer, "head": head, "kind": None if kind == "cross" else kind}
+    parameters |= {"text": text} if text else {}
+    weights = "the newest weights" if step is None else f"its newest weights, of step {step:,}"
+    st.page_link(
+        "pages/attention/page.py",
+        label="Look inside",
+        icon=":material/search:",
+        help="There are no weights to look into yet" if disabled else f"Opens the Attention page on {weights}",
+        disabled=disabled,
+        query_params={k: str(v) for k, v in parameters.items() if v is not None},
+    )
+
+
+def choose_run(found: Sequence[Run], chosen: str, *, key: str, on_choice: Callable[[str], None]) -> None:
+    """The box to choose a run by name."""
+    box("Run", [run.id for run in found], chosen, on_choice, key=key, hide_label=True)
+
+
+def _button(label: str, request: str, run: Run, key: str, *, icon: str, disabled: bool = False) -> None:
+    st.button(label, key=key, icon=icon, width=104, disabled=disabled, on_click=act, args=(run.id, request))

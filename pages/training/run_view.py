@@ -1,0 +1,186 @@
+"""The right side of the Train page: one run, as it stands or as it moves."""
+
+from functools import partial
+from pathlib import Path
+
+import streamlit as st
+
+from pages.shared.components.run_readings import run_readings
+from pages.shared.components.run_sentences import run_sentences
+from pages.shared.context import is_dark
+from pages.shared.controls import say
+from pages.shared.wording import built_without, number, plain
+from pages.training import run_status
+from pages.training.compare import on_axis
+from pages.training.data import Progress, progress_of, samples_of
+from pages.training.doctor import doctor_panel
+from pages.training.export_run import Source, take_figures_away, training_away
+from pages.training.run_checks import check_curves, drawn
+from pages.training.run_curves import draw_curves, loss_curves
+from pages.training.timeline.frames import newest_step
+from pages.training.timeline.panel import timeline_panel
+from pages.training.timeline.state import timeline
+from pages.training.train_state import memory, show_run
+from transformer.checkpoints.settings import list_checkpoints, read_settings
+from transformer.checkpoints.store import CheckpointError
+from transformer.figures.training.curves import run_figure
+from transformer.runs import run_folder
+from transformer.runs.run_folder import Run, RunError, Status
+
+EVERY_S = 1.0
+WHILE_STARTING_S = 0.4
+
+
+def run_panel(run_id: str) -> None:
+    """The run, redrawn every second while a trainer works on it. The others can be chosen above it."""
+    before = run_folder.status(run_id)
+    every = (EVERY_S if before.phase == "training" else WHILE_STARTING_S) if before.active else None
+    st.fragment(_panel, run_every=every)(run_id, before)
+    doctor_panel(run_id)
+    timeline_panel(run_id)
+
+
+def invite(corpus: str, *, others: bool) -> None:
+    """What there is to see before the first run: how the shipped model of this corpus learned, where there is one.
+
+    `others` says whether there are runs of other corpora.
+    """
+    none = f"No run of *{plain(corpus)}* yet" if others else "No runs yet"
+    st.markdown(f"{none}. **Train** starts one with what is filled in; it shows up here at once.")
+    if others:
+        st.page_link("pages/runs/page.py", label="Your runs of other corpora", icon=":material/arrow_forward:")
+    shipped = next((f for f in list_checkpoints() if f.shipped and corpus_name(f.folder) == corpus), None)
+    if shipped is not None:
+        settings, progress = read_settings(shipped.folder), progress_of(shipped.folder)
+        st.caption(f"How the shipped model *{shipped.name}* learned this corpus")
+        losses = loss_curves(settings, progress)
+        exact = progress.curve("validation", "exact_match", "validation exact match")
+        st.plotly_chart(
+            run_figure(*losses, exact, dark=is_dark()),
+            key="shipped",
+            theme=None,
+            width="stretch",
+            config={"displayModeBar": False},
+        )
+        lines = [
+            drawn(shipped.folder, split, "loss", curve)
+            for split, curve in zip(("train", "validation"), losses, strict=True)
+        ]
+        lines += [drawn(shipped.folder, "validation", "exact_match", on_axis(exact, True), factor=100)]
+        columns = (("train", "loss"), ("validation", "loss"), ("validation", "exact_match"))
+        sources = [Source(curve, shipped.name, *place) for curve, place in zip((*losses, exact), columns, strict=True)]
+        with st.container(horizontal=True, gap="small"):
+            check_curves(lines, key="proof-shipped")
+            figures = {"training": partial(training_away, sources, f"{shipped.name}-training")}
+            take_figures_away(figures, page="train", said=f"training of {shipped.name}", key="take-shipped")
+
+
+def corpus_name(folder: Path) -> str:
+    """The corpus that the model in a folder learned; nothing where that cannot be read."""
+    try:
+        return read_settings(folder).corpus.name
+    except CheckpointError:
+        return ""
+
+
+def _panel(run_id: str, before: Status) -> None:
+    try:
+        run = run_folder.get_run(run_id)
+    except (RunError, CheckpointError) as error:
+        if before.active:  # deleted by someone else meanwhile
+            st.rerun()
+        say(f"{error}.")
+        return
+    run_status.forget_answered(run)
+    now = run.status
+    if (now.active, now.phase) != (before.active, before.phase) or memory().run != run_id:
+        st.rerun()  # how often this is redrawn is settled by a full run alone
+    progress = progress_of(run.folder)
+    _head(run, progress)
+    draw_curves(run, progress)
+    _sentences(run)
+
+
+def _head(run: Run, progress: Progress) -> None:
+    pinned, others = run.settings.pinned, run_folder.list_runs()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if len(others) > 1:
+            run_status.choose_run(others, run.id, key="run-on-show", on_choice=show_run)
+        else:
+            st.markdown(f"##### {run.id}", width="content")
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
+            run_status.actions(run, key="run")
+            view, text = timeline().view, pinned[0] if pinned else ""
+            layer, head = view.place(run.settings.model)
+            step = newest_step(run) if run.loadable else None
+            run_status.look_inside(
+                run.id,
+                view.text or text,
+                kind=view.kind,
+                layer=layer,
+                head=head,
+                step=step,
+                disabled=not run.loadable,
+            )
+    run_readings(
+        state=run_status.state_word(run).capitalize(),
+        tone=run.status.state,
+        rest=run_status.state_rest(run),
+        share=run_status.share_done(run),
+        readings=_readings(progress),
+        key="readings",
+    )
+    run_note(run)
+
+
+def run_note(run: Run) -> None:
+    """The parts that the run's model lacks, and what went wrong with the run or with what was last asked of it."""
+    if said := built_without(run.settings.model):
+        st.caption(f":material/build: {plain(said)}")
+    if memory().refusal:
+        say(memory().refusal)
+    if run.status.state == "failed":
+        say(run_status.failure(run.status))
+        if run.resumable:
+            st.caption(
+                "Resume goes on from its last saved state with the same settings; other settings need a new run."
+            )
+
+
+def _readings(progress: Progress) -> list[tuple[str, str, str]]:
+    exact = progress.last("validation", "exact_match")
+    found = [
+        ("training loss", progress.last("train", "loss"), "nats"),
+        ("validation loss", progress.last("validation", "loss"), "nats"),
+        ("exact match", None if exact is None else 100 * exact, "%"),
+        ("learning rate", progress.last("train", "learning_rate"), ""),
+        ("speed", progress.last("train", "tokens_per_s"), "tokens/s"),
+    ]
+    bleu, chrf = progress.last("validation", "bleu"), progress.last("validation", "chrf")
+    found += [
+        ("perplexity", progress.last("validation", "perplexity"), ""),
+        ("gradient norm", progress.last("train", "gradient_norm"), ""),
+        *(
+            (name, value, "")
+            for name, value in (("BLEU", bleu), ("chrF", chrf))
+            if value is not None and value == value
+        ),
+    ]
+    found += [
+        (f"held out, {split}", 100 * row["exact_match"], "%")
+        for split, row in progress.held_out.items()
+        if row.get("exact_match") is not None
+    ]
+    return [
+        (name, "–" if value is None else _short(value), "" if value is None else unit) for name, value, unit in found
+    ]
+
+
+def _sentences(run: Run) -> None:
+    if run.settings.pinned:
+        st.markdown("##### The sentences you follow")
+        run_sentences(run.settings.pinned, samples_of(run.folder), key="sentences")
+
+
+def _short(value: float) -> str:
+    return f"{round(value):,}" if abs(value) >= 1000 else number(value)

@@ -1,0 +1,290 @@
+"""The timeline: one sentence through the training of a run. Scrub it, play it, see which head formed and when."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from pages.shared import loading, wording
+from pages.shared.components.run_timeline import film_picks
+from pages.shared.context import say
+from pages.shared.fields import box, line, segments
+from pages.training import durations
+from pages.training.timeline.checks import check_film
+from pages.training.timeline.drawing import draw_film
+from pages.training.timeline.export import take_film_away
+from pages.training.timeline.frames import Snapshot, Timeline, advance, snapshots_of
+from pages.training.timeline.state import choose, follow_url, show_reel, timeline, write_url
+from pages.training.timeline.view import Rows, fit
+from transformer.analysis.training.timeline import Jump
+from transformer.checkpoints.store import CheckpointError
+from transformer.data.corpora import CORPORA
+from transformer.lab import AttentionKind
+from transformer.model.transformer import parameter_count
+from transformer.runs import run_folder
+from transformer.runs.run_folder import Run, RunError
+from transformer.runs.trainer import SNAPSHOT_LIMIT
+from transformer.text.tokenizer import TokenizerError, load_tokenizer
+
+COMPUTING_S, BESIDE_TRAINING_S = 0.25, 1.5
+"""Seconds between two redraws while frames are missing, and beside a run at work, whose weights are always new."""
+BUDGET_S, BUDGET_BESIDE_S = 0.6, 0.2
+"""Seconds of computing at a time: between two such stretches a visitor's clicks are answered."""
+_FILM = "timeline-film"
+_KINDS: dict[AttentionKind, str] = {
+    "encoder_self": ":green[Encoder self]",
+    "decoder_self": ":violet[Decoder self]",
+    "cross": ":orange[Cross]",
+}
+_ROWS: dict[Rows, str] = {"own": "Its own words", "forced": "The newest output, forced"}
+_SUBLAYERS: dict[AttentionKind, str] = {
+    "encoder_self": "encoder {} self head {}",
+    "decoder_self": "decoder {} self head {}",
+    "cross": "decoder {} cross head {}",
+}
+
+
+def timeline_panel(run_id: str) -> None:
+    """The timeline of a run that is training, paused or at its end; says why where there is none.
+
+    Call it where it is to be drawn, once in a page, with the run's id: `timeline_panel(run.id)`. It redraws itself as
+    a fragment, and keeps its choices in the query parameters of `timeline_view.PARAMETERS`; a page that replaces all
+    query parameters keeps those (`timeline_memory.in_query()`).
+    """
+    follow_url()
+    try:
+        run = run_folder.get_run(run_id)
+    except (RunError, CheckpointError) as error:
+        say(f"{error}.")
+        return
+    every = _every(run, snapshots_of(run))
+    st.fragment(_panel, run_every=every)(run_id, every)
+
+
+def _every(run: Run, found: Sequence[Snapshot]) -> float | None:
+    """How often the panel has something new to do; the same for all of a run's work, as a change is a full run."""
+    if run.status.active:
+        return BESIDE_TRAINING_S
+    now = timeline()
+    same = (now.reel.run, now.reel.text) == (run.id, _text(run))
+    return None if not found or now.held or (same and not now.reel.missing(found)) else COMPUTING_S
+
+
+def _panel(run_id: str, every: float | None) -> None:
+    now = timeline()
+    try:
+        run = run_folder.get_run(run_id)
+    except (RunError, CheckpointError):  # deleted meanwhile: the page says so
+        return
+    found = snapshots_of(run)
+    if not found:
+        _nothing_yet(run)
+    else:
+        now.view, misfits = fit(now.view, run.settings.model, run.id)
+        now.problems += misfits
+        _take_picks(run)
+        try:
+            load_tokenizer(run.folder)
+        except TokenizerError as error:
+            say(_sentence(error))
+            return
+        _show(run, found)
+        write_url()
+    if _every(run, found) != every:
+        st.rerun()  # how often this is redrawn is settled by a full run alone
+
+
+def _nothing_yet(run: Run) -> None:
+    if run.status.active or run.status.state == "queued":
+        st.caption("The timeline opens with the first snapshot, before the first step.")
+    else:
+        st.caption("This run kept no weights, so there is no timeline of it.")
+
+
+def _take_picks(run: Run) -> None:
+    """What was done in the film: it reports in the run itself, not through a callback."""
+    now, config = timeline(), run.settings.model
+    picks = film_picks(_FILM, now.view.n_layers(config), config.n_heads)
+    if picks.head is not None:
+        choose(layer=picks.head[0], head=picks.head[1])
+    if picks.moved not in (None, now.reported):
+        now.reported = picks.moved
+        choose(step=picks.step)
+
+
+def _show(run: Run, found: Sequence[Snapshot]) -> None:
+    now = timeline()
+    st.markdown("##### The timeline of a sentence")
+    if now.reel.run not in ("", run.id):
+        _leave_run(run)
+    _controls(run)
+    reel = show_reel(run.id, _text(run))
+    budget_s = BUDGET_BESIDE_S if run.status.active else BUDGET_S
+    if not now.held or not reel.own:
+        try:
+            advance(reel, run, found, budget_s=budget_s)
+        except ValueError as error:  # a sentence in a link: one that is typed is read before it is taken
+            choose(text="")
+            now.draft, now.problems = reel.text, (f"{_sentence(error)} Below is a sentence of the run.",)
+            reel = show_reel(run.id, _text(run))
+            advance(reel, run, found, budget_s=budget_s)
+    say(*now.problems)
+    if said := wording.unseen(load_tokenizer(run.folder), reel.text):
+        st.markdown(said)
+    frames = reel.frames(found)
+    if not frames:
+        say(*dict.fromkeys(f"{_sentence(text)}" for text in reel.broken.values()))
+        return
+    steps, jump = draw_film(run, reel, frames, key=_FILM)
+    with st.container(horizontal=True, gap="small"):
+        check_film(run, reel, frames, found)
+        take_film_away(run, reel, frames, found)
+    if jump is not None:
+        _say_jump(jump, steps)
+    elif len(steps) > 2 and not reel.missing(found):
+        st.caption("No sudden change: between no two snapshots did a head sharpen far more than heads usually move.")
+    _computing(reel, found)
+    _notes(run, found, reel)
+
+
+def _leave_run(run: Run) -> None:
+    """Another run opens at its newest weights, with the same sentence where it knows its words."""
+    now = timeline()
+    known = not load_tokenizer(run.folder).unknown(now.view.text)
+    now.view, now.draft = replace(now.view, step=None, text=now.view.text if known else ""), None
+
+
+def _text(run: Run) -> str:
+    """The sentence on show: the visitor's, else the run's first pinned one, else an example of its corpus."""
+    now = timeline()
+    return now.view.text or next(iter(_offered(run)), "a")
+
+
+def _offered(run: Run) -> tuple[str, ...]:
+    settings = run.settings
+    if settings.pinned and settings.corpus.name not in CORPORA:
+        return settings.pinned  # a file of one's own may be long to read
+    offered = loading.get_examples(run.id, settings.corpus.name, settings.pinned)
+    return tuple(dict.fromkeys((*settings.pinned, *offered)))
+
+
+def _controls(run: Run) -> None:
+    """The sentence; which attention, layer and head; whose words the rows are."""
+    now, config = timeline(), run.settings.model
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        shown = _text(run) if now.draft is None else now.draft
+        line("Any sentence", shown, partial(_show_text, run), key="timeline-text")
+        with st.popover("Examples"):
+            for text in _offered(run):
+                label, key = wording.plain(text), f"timeline-example-{text}"
+                st.button(label, key=key, type="tertiary", on_click=_show_text, args=(run, text))
+    layer, head = now.view.place(config)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        segments(
+            "Attention",
+            tuple(_KINDS),
+            now.view.kind,
+            lambda kind: choose(kind=kind),
+            key="timeline-kind",
+            names=_KINDS.__getitem__,
+        )
+        layers, heads = range(now.view.n_layers(config)), range(config.n_heads)
+        box("Layer", layers, layer, lambda layer: choose(layer=layer), key="timeline-layer", width=80)
+        box("Head", heads, head, lambda head: choose(head=head), key="timeline-head", width=80)
+    segments(
+        "What the decoder reads",
+        tuple(_ROWS),
+        now.view.rows,
+        lambda rows: choose(rows=rows),
+        key="timeline-rows",
+        names=_ROWS.__getitem__,
+    )
+
+
+def _show_text(run: Run, text: str) -> None:
+    """Takes a sentence where the model can read it; else leaves it in the field, with a sentence saying why."""
+    now, longest, text = timeline(), run.settings.model.max_length, text.strip()
+    length = len(load_tokenizer(run.folder).encode(text)) + 1
+    if 1 < length <= longest:
+        now.draft, now.held = None, False
+        choose(text=text)
+        return
+    now.draft, now.touched = text, True
+    said = (
+        "Type a sentence to see it translated by every snapshot."
+        if length == 1
+        else f"“{text[:40]}…” has {length:,} tokens with its end mark, and the model takes {longest}: shorten it."
+    )
+    now.problems = (f"{said} Below is still the last sentence.",)
+
+
+def _say_jump(jump: Jump, steps: Sequence[int]) -> None:
+    name = _SUBLAYERS[timeline().view.kind].format(jump.layer, jump.head)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(
+            f"The most sudden change: **{name}** sharpened between step {steps[jump.first]:,} and "
+            f"{steps[jump.last]:,}: entropy {wording.number(jump.before)} → {wording.number(jump.after)} nats.",
+            width="content",
+        )
+        st.button(
+            "Show that head",
+            type="tertiary",
+            icon=":material/arrow_upward:",
+            key="timeline-jump",
+            on_click=_go_to,
+            args=(jump.layer, jump.head, steps[jump.last]),
+        )
+
+
+def _go_to(layer: int, head: int, step: int) -> None:
+    choose(layer=layer, head=head, step=step)
+    timeline().order += 1
+
+
+def _computing(reel: Timeline, found: Sequence[Snapshot]) -> None:
+    """How far the film is computed, and a way to stop that."""
+    now, missing = timeline(), len(reel.missing(found))
+    if not missing:
+        return
+    done = len(reel.own) + len(reel.forced)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if now.held:
+            st.caption(f"{len(reel.own)} of {len(found)} snapshots translate this sentence.", width="content")
+            st.button("Compute the rest", key="timeline-go-on", on_click=_hold, args=(False,))
+            return
+        left = durations.duration(max(1.0, reel.left_s(found)))
+        said = f"Translating with {len(found)} snapshots · about {left} left"
+        st.progress(done / (done + missing), text=said)
+        st.button("Cancel", key="timeline-cancel", on_click=_hold, args=(True,))
+
+
+def _hold(held: bool) -> None:
+    timeline().held = held
+
+
+def _notes(run: Run, found: Sequence[Snapshot], reel: Timeline) -> None:
+    """What has to be known to read the film."""
+    notes = []
+    if timeline().view.rows == "own":
+        notes.append("What is written and the attention shown come from the same pass of that snapshot.")
+    else:
+        notes.append("Every snapshot is made to write the newest output (teacher-forced), so that rows stay the same.")
+    notes.append(
+        f"Entropies and the loss of this sentence are measured with the output of step {reel.goal_step:,} forced, in "
+        "nats per token, not smoothed."
+    )
+    if len(found) == 1 and found[0].newest:
+        limit = f"Models with more than {SNAPSHOT_LIMIT:,} parameters keep no snapshots, which would fill the disk"
+        if parameter_count(run.settings.model) > SNAPSHOT_LIMIT:
+            notes = [f"This run has its newest weights alone. {limit}; so there is nothing to scrub through."]
+        elif not run.status.active:
+            notes = ["This run has its newest weights alone, so there is nothing to scrub through."]
+    if reel.broken:
+        notes.append(f"{len(reel.broken)} of its snapshots cannot be read and are left out.")
+    st.caption(" ".join(notes))
+
+
+def _sentence(error: object) -> str:
+    text = str(error).strip().rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."

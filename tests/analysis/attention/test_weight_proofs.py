@@ -1,0 +1,197 @@
+"""Proofs of pictures: an honest one holds under every switch, and one corrupted number anywhere is found."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from random_models import half_trained_model, random_model
+
+from transformer.analysis.attention.weight_checks import check_weights
+from transformer.analysis.checks import agree
+from transformer.analysis.figure_checks import (
+    check_comparison,
+    check_distribution,
+    check_likeness,
+    check_masks,
+    check_output,
+    check_padding_is_invisible,
+    check_sinusoids,
+    mask_by_rule,
+    one_pass_log_probs,
+    slow_log_probs,
+)
+from transformer.analysis.positions.tables import likeness, sinusoids
+from transformer.decoding.greedy import Constraints, greedy, teacher_forced_log_probs
+from transformer.interventions import (
+    AblateHeads,
+    DisableMask,
+    MaskEntry,
+    PatchActivation,
+    SetAttentionRow,
+    compile_interventions,
+)
+from transformer.lab import _newest_rows, _of_pass
+from transformer.model.taps import Site
+
+SOURCE = [5, 9, 4, 7, 11, 2]
+KINDS = {"encoder_self": ("encoder", "self"), "decoder_self": ("decoder", "self"), "cross": ("decoder", "cross")}
+SWITCHES = {
+    "none": (),
+    "causal": (DisableMask("causal"),),
+    "rows": (
+        SetAttentionRow("encoder", 0, "self", 1, 2, "uniform"),
+        SetAttentionRow("decoder", 1, "self", 0, 2, (1, 1, 2)),
+        SetAttentionRow("decoder", 0, "cross", 3, 1, 4),
+        MaskEntry("encoder", 0, "self", 2, 3),
+    ),
+    "copy": (
+        PatchActivation(Site("decoder", 0, "self", "q"), None, ((0, 1),), "x"),
+        AblateHeads("encoder", 0, "self", (1,)),
+    ),
+}
+
+
+def recorded(model, switches, forced):
+    """Weights and masks of each kind as the lab reads them off a decoding, and its output."""
+    tap, limit = compile_interventions(switches, model), model.config.max_length
+    steps = list(
+        greedy(
+            model,
+            torch.tensor([SOURCE]),
+            max_length=limit,
+            constraints=Constraints(forced=forced),
+            tap=tap,
+            record=lambda site: site.tensor in ("weights", "mask"),
+        )
+    )
+    c, source, out = model.config, ("",) * len(SOURCE), ("",) * len(steps)
+    recordings = [step.recording for step in steps]
+    last, rows = recordings[-1], (recordings, "decoder_self", c.n_decoder_layers, out, out)
+    return {
+        "encoder_self": _of_pass(recordings[0], "encoder_self", c.n_encoder_layers, source, source),
+        "decoder_self": _of_pass(last, *rows[1:]) if model.needs_recomputation(tap) else _newest_rows(*rows),
+        "cross": _newest_rows(recordings, "cross", c.n_decoder_layers, out, source),
+    }, [int(step.tokens[0]) for step in steps]
+
+
+def filled(model, switches):
+    return tuple(s.filled(model, [8, 6, 2]) if isinstance(s, PatchActivation) else s for s in switches)
+
+
+def checks_of(model, kind, switches, forced, attention):
+    stack, sublayer = KINDS[kind]
+    shown = {"weights": attention.weights, "mask": attention.mask}
+    return check_weights(model, SOURCE, switches, forced, stack=stack, sublayer=sublayer, **shown)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SWITCHES)
+def test_the_weights_of_an_honest_decoding_are_proved_and_a_corrupted_one_is_found(kind, name):
+    model = half_trained_model()
+    switches = filled(model, SWITCHES[name])
+    forced = {0: 6, 1: 7, 2: 8}
+    found, _ = recorded(model, switches, forced)
+    checks = checks_of(model, kind, switches, forced, found[kind])
+    assert len(checks) == 3 and all(check.holds for check in checks), checks
+    corrupted = found[kind].weights.copy()
+    corrupted[1, 2, 2, 0] += 0.01
+    checks = checks_of(model, kind, switches, forced, replace(found[kind], weights=corrupted))
+    assert not checks[0].holds and checks[0].measured == pytest.approx(0.01, abs=1e-4)
+    assert not checks[1].holds
+
+
+@pytest.mark.parametrize("positions", ["learned", "rotary", "alibi", "none"])
+@pytest.mark.parametrize("changes", [{}, {"scale_scores": False}, {"causal_mask": False}])
+def test_other_models_are_proved_too(positions, changes):
+    model = random_model(max_length=12, positions=positions, **changes)
+    found, _ = recorded(model, (), {})
+    for kind in KINDS:
+        assert all(check.holds for check in checks_of(model, kind, (), {}, found[kind])), (kind, positions)
+
+
+@pytest.mark.parametrize("name", ["none", "causal", "rows"])
+def test_an_outputs_probabilities_are_proved_and_those_of_another_pass_are_found(name):
+    model, switches = half_trained_model(), SWITCHES[name]
+    steps = list(greedy(model, torch.tensor([SOURCE]), max_length=12, tap=compile_interventions(switches, model)))
+    target = [int(step.tokens[0]) for step in steps]
+    own = np.array([float(step.log_probs[0, token]) for step, token in zip(steps, target, strict=True)])
+    assert all(check.holds for check in check_output(model, SOURCE, target, switches, own))
+    own[1] -= 0.1
+    assert not check_output(model, SOURCE, target, switches, own)[0].holds
+    last = steps[-1].log_probs[0].numpy()
+    assert all(check.holds for check in check_distribution(model, SOURCE, target[:-1], switches, last))
+    assert not all(check.holds for check in check_distribution(model, SOURCE, target[:-1], switches, last + 0.1))
+
+
+def test_a_pass_for_each_step_says_what_one_pass_says_under_a_causal_mask():
+    model = half_trained_model()
+    slow, one = slow_log_probs(model, SOURCE, [7, 4, 2], ()), one_pass_log_probs(model, SOURCE, [7, 4, 2], ())
+    np.testing.assert_allclose(slow, one, atol=1e-12)
+    ahead = slow_log_probs(model, SOURCE, [7, 4, 2], [DisableMask("causal")])
+    assert np.abs(ahead - one_pass_log_probs(model, SOURCE, [7, 4, 2], [DisableMask("causal")])).max() > 1e-3
+    assert next(model.parameters()).dtype == torch.float32
+
+
+def test_a_comparison_is_proved_and_each_wrong_number_is_found():
+    model, specs = half_trained_model(), (AblateHeads("decoder", 0, "cross", (0, 1)),)
+    target = [7, 4, 9, 2]
+    p, q = (
+        teacher_forced_log_probs(model, torch.tensor([SOURCE]), torch.tensor([target]), tap=tap)[0].double().numpy()
+        for tap in (None, compile_interventions(specs, model))
+    )
+    each = np.arange(4)
+    shown = {
+        "before": np.exp(p[each, target]),
+        "after": np.exp(q[each, target]),
+        "kl_divergence": (np.exp(p) * (p - q)).sum(axis=-1),
+    }
+    assert all(check.holds for check in check_comparison(model, SOURCE, target, specs, **shown))
+    for place, name in enumerate(shown):
+        wrong = {**shown, name: shown[name] + np.array([0, 0.01, 0, 0])}
+        holds = [check.holds for check in check_comparison(model, SOURCE, target, specs, **wrong)]
+        assert holds == [i != place for i in range(3)]
+
+
+@pytest.mark.parametrize(("width", "base"), [(16, 10_000), (6, 100)])
+def test_sinusoids_are_proved_and_a_wrong_entry_is_found(width, base):
+    table = sinusoids(20, width, base).copy()
+    assert check_sinusoids(table, base)[0].holds
+    assert not check_sinusoids(table, base * 2)[0].holds
+    table[7, 3] += 0.001
+    assert check_sinusoids(table, base)[0].measured == pytest.approx(0.001, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["cosine", "dot"])
+def test_likenesses_are_proved_and_a_wrong_one_is_found(kind):
+    table = np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)
+    matrix = likeness(table, kind).copy()
+    assert all(check.holds for check in check_likeness(table, matrix, cosine=kind == "cosine"))
+    matrix[2, 5] += 0.01
+    assert not any(check.holds for check in check_likeness(table, matrix, cosine=kind == "cosine"))
+
+
+def test_masks_are_proved_and_a_wrong_cell_is_found():
+    rule = mask_by_rule([1, 5, 6], [1, 5, 0], pad=0, padding=True, causal=True)
+    assert rule.tolist() == [[True, False, False], [True, True, False], [True, True, False]]
+    assert all(check.holds for check in check_masks(rule, rule.copy(), rule.copy()))
+    wrong = ~rule
+    assert [check.holds for check in check_masks(rule, wrong, rule)] == [False, False]
+
+
+def test_a_batch_reads_as_its_sentences_do_alone():
+    model = half_trained_model()
+    sources, targets = [[5, 9, 4, 2], [7, 2]], [[4, 9, 2], [7, 2]]
+    padded = torch.tensor([[5, 9, 4, 2], [7, 2, 0, 0]]), torch.tensor([[4, 9, 2], [7, 2, 0]])
+    rows = teacher_forced_log_probs(model, *padded)
+    losses = [-float(rows[i, range(len(t)), t].mean()) for i, t in enumerate(targets)]
+    assert check_padding_is_invisible(model, sources, targets, np.array(losses))[0].holds
+    assert not check_padding_is_invisible(model, sources, targets, np.array(losses) + 0.01)[0].holds
+
+
+def test_what_is_no_number_or_of_another_shape_does_not_agree():
+    assert not agree("x", [math.nan, 1], [0, 1], 1, "y").holds
+    assert not agree("x", [1, 2, 3], [1, 2], 1, "y").holds
+    assert agree("x", [math.nan, 1], [math.nan, 1], 0, "y").holds
+    assert agree("x", [], [], 0, "y").holds

@@ -1,0 +1,243 @@
+"""Proofs of what heads do and are worth: they hold of honest numbers, and of one that is wrong they do not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from random_models import half_trained_model, random_model
+
+from transformer.analysis.heads import ablation_checks
+from transformer.analysis.heads import validation_importance as validation_effects_module
+from transformer.analysis.heads.ablation_checks import (
+    check_intervals_hold,
+    check_output_effects,
+    check_smallest_set,
+    check_validation_effects,
+)
+from transformer.analysis.heads.addresses import heads_of
+from transformer.analysis.heads.importance import output_effects
+from transformer.analysis.heads.leave_one_out import agreement, erasure, received
+from transformer.analysis.heads.leave_one_out_checks import check_agreement, check_erasure, check_sums
+from transformer.analysis.heads.minimal_set import Goal, smallest_set
+from transformer.analysis.heads.similarity import alike
+from transformer.analysis.heads.survey import survey
+from transformer.analysis.heads.survey_checks import check_likeness_of_heads, check_survey
+from transformer.analysis.heads.validation_importance import RESAMPLES, validation_effects
+from transformer.config import CorpusConfig
+from transformer.data.corpora import corpus_tokenizer, load_corpus
+from transformer.data.tasks import TASKS, AlignmentUnit, held_out_pairs
+from transformer.decoding.greedy import greedy
+from transformer.interventions import AblateHeads, DisableMask, compile_interventions
+from transformer.text.pairs import Pair
+
+COLUMNS = ("entropy", "evenness", "largest", "error_rate", "accuracy", "error_rate_read")
+
+
+def held(checks) -> list[bool]:
+    return [check.holds for check in checks]
+
+
+def surveyed(corpus: str, pairs, unit: AlignmentUnit = "word", **parts):
+    tokenizer = corpus_tokenizer(load_corpus(corpus), CorpusConfig(name=corpus))
+    torch.manual_seed(0)
+    model = random_model(vocab_size=tokenizer.vocab_size, **parts)
+    return model, pairs, tokenizer, survey(model, pairs, tokenizer, unit=unit)
+
+
+@pytest.fixture(scope="module")
+def english():
+    pairs = [*load_corpus("pronouns-en-fr").validation[:9], Pair("The dog .", "Le chien .")]
+    return surveyed("pronouns-en-fr", pairs)
+
+
+def every_column(found):
+    for profile in found.profiles:
+        for name in profile.weight:
+            yield from ((profile.at, name), (profile.at, f"{name} peak"), (profile.at, f"{name} even"))
+        yield from ((profile.at, name) for name in COLUMNS)
+
+
+def test_every_column_of_a_survey_is_counted_again(english):
+    model, pairs, tokenizer, found = english
+    assert held(check_survey(model, pairs, tokenizer, found, list(every_column(found)), unit="word")) == [True, True]
+
+
+@pytest.mark.parametrize("parts", [{"causal_mask": False}, {"n_encoder_layers": 1, "n_decoder_layers": 1}])
+def test_columns_of_other_models_and_units_are_counted_again(parts):
+    pairs = held_out_pairs(TASKS["dates"], 0, "validation")[:2]
+    made = surveyed("dates", pairs, "character", **parts)
+    columns = list(every_column(made[-1]))
+    assert held(check_survey(*made, columns=columns, unit="character")) == [True, True]
+
+
+def test_one_wrong_share_is_noticed(english):
+    model, pairs, tokenizer, found = english
+    first = found.profiles[0]
+    wrong = replace(first, weight={**first.weight, "previous": first.weight["previous"] + 0.01})
+    broken = replace(found, profiles=(wrong, *found.profiles[1:]))
+    columns = [(profile.at, "previous") for profile in found.of_kind("encoder_self")]
+    assert held(check_survey(model, pairs, tokenizer, broken, columns, unit="word")) == [True, False]
+
+
+def test_a_survey_that_counts_wrongly_is_noticed(english, monkeypatch):
+    from transformer.analysis.heads import survey
+
+    honest = survey.patterns_of
+
+    def shifted(*arguments):
+        found = honest(*arguments)
+        return {**found, "previous": found["previous"].roll(1, dims=1)} if "previous" in found else found
+
+    monkeypatch.setattr(survey, "patterns_of", shifted)
+    model, pairs, tokenizer, found = english
+    columns = [(profile.at, "previous") for profile in found.of_kind("encoder_self")]
+    assert held(check_survey(model, pairs, tokenizer, found, columns, unit="word")) == [False, False]
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+def test_distances_and_groups_are_proved_and_a_wrong_one_is_noticed(english, kind):
+    model, pairs, tokenizer, found = english
+    distances = found.distances[kind]
+    closest = float(np.median(distances))
+    groups = alike(distances, closest)
+    assert len(groups) > 1 and max(map(len, groups)) > 1
+    checks = check_likeness_of_heads(model, pairs, tokenizer, found, kind, groups, closest, unit="word")
+    assert held(checks) == [True, True, True]
+    split = [(head,) for head in range(len(distances))]
+    off = distances + np.eye(len(distances)) * 0.01
+    broken = replace(found, distances={**found.distances, kind: off})
+    checks = check_likeness_of_heads(model, pairs, tokenizer, broken, kind, split, closest, unit="word")
+    assert held(checks) == [True, False, False]
+
+
+@pytest.fixture(scope="module")
+def reverser():
+    """A model that half knows how to reverse, with a sentence and what becomes of it."""
+    model, source = half_trained_model(), [4, 9, 7, 5, 2]
+    return model, source, written(model, source)
+
+
+def written(model, source, switches=()):
+    tap = compile_interventions(switches, model)
+    return [int(step.tokens[0]) for step in greedy(model, torch.tensor([source]), max_length=16, tap=tap)]
+
+
+def means_for(model):
+    generator = torch.Generator().manual_seed(7)
+    sublayers = sorted({f"{at.stack}.{at.layer}.{at.sublayer}" for at in heads_of(model)})
+    return {
+        sublayer: torch.randn(model.config.n_heads, model.config.d_head, generator=generator) for sublayer in sublayers
+    }
+
+
+@pytest.mark.parametrize("at_mean", [False, True])
+@pytest.mark.parametrize("switches", [(), (AblateHeads("decoder", 0, "cross", (1,)), DisableMask("causal"))])
+def test_effects_are_those_of_a_rewritten_output_matrix(reverser, at_mean, switches, monkeypatch):
+    monkeypatch.setattr(ablation_checks, "MOST_HEADS", 5)
+    model, source, _ = reverser
+    target, means = written(model, source, switches), means_for(model) if at_mean else None
+    effects = output_effects(model, source, target, switches, means=means)
+    assert held(check_output_effects(model, source, target, switches, effects, means)) == [True] * 4
+    off = (replace(effects[0], log_prob=effects[0].log_prob + 0.01), *effects[1:])
+    assert held(check_output_effects(model, source, target, switches, off, means)) == [False, True, True, True]
+    apart = max(range(4), key=lambda i: abs(effects[i].before - effects[i].after))
+    first = effects[apart]
+    for changes, expected in (
+        ({"kl_divergence": first.kl_divergence + 0.01}, [True, False, True, True]),
+        ({"before": first.after, "after": first.before}, [True, True, False, True]),
+    ):
+        off = (*effects[:apart], replace(first, **changes), *effects[apart + 1 :])
+        assert held(check_output_effects(model, source, target, switches, off, means)) == expected
+    other = next(token for token in range(4, 12) if token not in (effects[0].instead, target[effects[0].step]))
+    off = (replace(effects[0], instead=other), *effects[1:])
+    assert held(check_output_effects(model, source, target, switches, off, means)) == [True, True, True, False]
+    swapped = None if at_mean else means_for(model)
+    assert not all(held(check_output_effects(model, source, target, switches, effects, swapped)))
+
+
+@pytest.mark.parametrize("at_mean", [False, True])
+def test_loss_match_and_interval_over_pairs_are_measured_again(at_mean):
+    model, pairs, tokenizer, _ = surveyed("reverse", [Pair("a b c", "c b a"), Pair("d", "d"), Pair("e f", "f zebra")])
+    means = means_for(model) if at_mean else None
+    found = validation_effects(model, pairs, tokenizer, means=means)
+    worth = found.heads[1]
+    assert held(check_validation_effects(model, pairs, tokenizer, found, worth.at, means)) == [True] * 4
+    assert check_intervals_hold(found).holds
+    if at_mean:
+        return
+    for field, expected in (("value", [True, False, True, True]), ("low", [True, True, False, True])):
+        wrong = replace(worth, loss=replace(worth.loss, **{field: getattr(worth.loss, field) + 0.5}))
+        broken = replace(found, heads=(found.heads[0], wrong, *found.heads[2:]))
+        assert held(check_validation_effects(model, pairs, tokenizer, broken, worth.at, means)) == expected
+    broken = replace(found, exact_match=found.exact_match + 0.4)
+    assert held(check_validation_effects(model, pairs, tokenizer, broken, worth.at, means)) == [True, True, True, False]
+
+
+@pytest.mark.parametrize(("name", "value"), [("LEVEL", 0.8), ("LEVEL", 0.99), ("resamples", None)])
+def test_an_interval_of_another_level_or_of_other_samples_is_noticed(monkeypatch, name, value):
+    """Its check shares neither the level nor the samples with the interval."""
+
+    def once_each(n):
+        yield np.ones((RESAMPLES, n), dtype=np.int64) + np.eye(n, dtype=np.int64)[np.arange(RESAMPLES) % n]
+
+    monkeypatch.setattr(validation_effects_module, name, once_each if value is None else value)
+    words = ("abc", "d", "ef", "gab", "hc", "b", "fed", "a", "cab", "gg", "ha", "bed")
+    model, pairs, tokenizer, _ = surveyed("reverse", [Pair(" ".join(w), " ".join(w[::-1])) for w in words])
+    found = validation_effects(model, pairs, tokenizer)
+    assert held(check_validation_effects(model, pairs, tokenizer, found, found.heads[1].at))[2] is False
+
+
+@pytest.mark.parametrize("goal", [Goal(), Goal(1)])
+def test_the_smallest_set_is_decoded_again_and_its_parts_are(reverser, goal):
+    model, source, target = reverser
+    found = smallest_set(model, source, target, goal, heads_of(model))
+    checks = list(check_smallest_set(model, source, target, goal, (), found, 3))
+    assert all(held(checks)) and len(checks) == 3 + (found.size > 1)
+    off = replace(found.sets[-1], margin=found.sets[-1].margin - 0.01)
+    wrong = list(check_smallest_set(model, source, target, goal, (), replace(found, sets=(*found.sets[:-1], off)), 3))
+    assert held(wrong)[:3] == [True, True, False]
+    first = replace(found.sets[0], written=tuple(target))
+    wrong = list(check_smallest_set(model, source, target, goal, (), replace(found, sets=(first,)), 3))
+    assert held(wrong)[:2] == [False, False]
+    more = replace(found.sets[0], heads=(*found.sets[0].heads, heads_of(model)[-1]))
+    larger = list(check_smallest_set(model, source, target, goal, (), replace(found, sets=(more,)), 3))
+    assert held(larger)[-1] is False  # a part of it does it
+
+
+def test_a_set_that_comes_nearest_is_measured_again(reverser):
+    model, source, target = reverser
+    for goal in [Goal(step, token) for step in range(3) for token in range(4, 12) if token != target[step]]:
+        found = smallest_set(model, source, target, goal, heads_of(model)[:4], exact=1, most=1)
+        if found.sets:
+            continue
+        assert held(check_smallest_set(model, source, target, goal, (), found, 1)) == [True, True]
+        off = replace(found, nearest=replace(found.nearest, margin=found.nearest.margin + 0.1))
+        assert held(check_smallest_set(model, source, target, goal, (), off, 1)) == [True, False]
+        return
+    raise AssertionError("every goal was reached")
+
+
+@pytest.mark.parametrize("how", ["hidden", "cross"])
+@pytest.mark.parametrize("switches", [(), (DisableMask("causal"), DisableMask("padding"))])
+def test_erased_tokens_are_erased_again(reverser, how, switches):
+    model, source, _ = reverser
+    target = written(model, source, switches)
+    effect = erasure(model, source, target, how, switches)
+    assert held(check_erasure(model, source, target, how, switches, effect)) == [True]
+    wrong = effect.copy()
+    wrong[1, 2] += 0.01
+    assert held(check_erasure(model, source, target, how, switches, wrong)) == [False]
+
+
+def test_rank_correlations_are_counted_by_hand():
+    generator = np.random.default_rng(0)
+    weights, effect = generator.integers(0, 4, (5, 6)) / 4, generator.normal(size=(5, 6))
+    found = agreement(weights, effect)
+    assert held(check_agreement(weights, effect, found)) == [True, True]
+    assert held(check_agreement(weights, effect, replace(found, per_token=found.per_token + 0.01))) == [False, True]
+    assert held(check_agreement(weights, effect, replace(found, pooled=found.pooled + 0.01))) == [True, False]
+    shown = [received(weights, effect)]
+    assert check_sums([weights], effect, shown).holds and not check_sums([weights], effect, [shown[0] + 0.01]).holds
+    short = np.zeros((2, 2))
+    assert held(check_agreement(short, short, agreement(short, short))) == [True, True]  # nothing can be ranked

@@ -1,0 +1,103 @@
+"""Proofs of a decoding step's figures: they hold of honest numbers, and of wrong ones they do not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from random_models import random_model
+
+from transformer.analysis.steps.checks import check_contributions_of_parts, check_depths, check_kept
+from transformer.analysis.steps.logit_lens import look_inside
+from transformer.analysis.steps.samples import Draw
+from transformer.interventions import AblateHeads, AblateSublayer, DisableMask, SetAttentionRow
+
+SOURCE, TARGET = [5, 9, 14, 7, 2], [6, 11, 4, 17, 9]
+SWITCHES = [
+    (),
+    (
+        AblateHeads("decoder", 1, "cross", (0, 2)),
+        AblateSublayer("decoder", 1, "ffn"),
+        AblateSublayer("decoder", 0, "self"),
+    ),
+    (DisableMask("causal"), SetAttentionRow("decoder", 2, "cross", 1, 3, 0)),
+]
+MODELS = [
+    *({"norm": norm} for norm in ("post", "pre", "none")),
+    {"residual": False},
+    {"positions": "rotary"},
+    {"output_bias": True},
+]
+
+
+def seen(switches, changes):
+    model = random_model(**changes)
+    return model, look_inside(model, SOURCE, TARGET, 3, switches)
+
+
+@pytest.mark.parametrize("switches", SWITCHES, ids=str)
+@pytest.mark.parametrize("changes", MODELS, ids=str)
+def test_inner_depths_are_those_of_shortened_decoders_and_wrong_ones_are_noticed(switches, changes):
+    model, inside = seen(switches, changes)
+
+    def holds(readings):
+        return check_depths(model, SOURCE, TARGET[:3], switches, readings).holds
+
+    right = inside.readings
+    assert holds(right)
+    assert not holds(np.concatenate([right[:1], right[:1], right[1:2], right[3:]]))  # one layer late
+    assert not holds(np.concatenate([right[:1], right[:1], right[:1], right[3:]]))  # the embedding everywhere
+    noise = torch.randn(2, right.shape[1]).double().log_softmax(dim=-1).numpy()
+    assert not holds(np.concatenate([right[:1], noise, right[3:]]))
+
+
+def test_a_final_norm_at_the_last_depth_only_is_noticed():
+    model, inside = seen((), {"norm": "pre"})
+    bare = model.requires_grad_(False)
+    norm, bare.decoder.norm = bare.decoder.norm, None
+    without = look_inside(bare, SOURCE, TARGET, 3).readings
+    bare.decoder.norm = norm
+    readings = np.concatenate([without[:-1], inside.readings[-1:]])
+    assert not check_depths(model, SOURCE, TARGET[:3], (), readings).holds
+
+
+@pytest.mark.parametrize("switches", SWITCHES, ids=str)
+@pytest.mark.parametrize("changes", MODELS, ids=str)
+def test_contributions_are_those_carried_back_and_shuffled_ones_are_noticed(switches, changes):
+    model, inside = seen(switches, changes)
+    found = inside.contributions(model, 4, 9)
+
+    def holds(shown):
+        return check_contributions_of_parts(model, SOURCE, TARGET[:3], switches, 4, 9, shown).holds
+
+    assert holds(found)
+    parts, values = zip(*found, strict=True)
+    assert not holds(list(zip(parts, (*values[1:], values[0]), strict=True)))
+    assert not holds(found[1:])
+
+
+DRAWS = [
+    Draw(top_k=3),
+    Draw(top_p=0.5),
+    Draw(min_p=0.2),
+    Draw(temperature=1.7, top_k=9, top_p=0.8, min_p=0.05),
+    Draw(temperature=0.3),
+]
+
+
+@pytest.mark.parametrize("draw", DRAWS, ids=str)
+def test_tokens_kept_are_counted_again_and_one_more_or_less_is_noticed(draw):
+    log_probs = (2 * torch.randn(23)).log_softmax(dim=-1).numpy()
+    drawn = draw.of(log_probs, never=0)
+    assert check_kept(log_probs, draw, drawn, pad_id=0).holds
+    less = drawn.copy()
+    less[np.flatnonzero(np.isfinite(drawn))[0]] = -np.inf
+    assert not check_kept(log_probs, draw, less, pad_id=0).holds
+    if np.isfinite(drawn).sum() < 22:
+        uncut = replace(draw, top_k=0, top_p=1.0, min_p=0.0).of(log_probs, never=0)
+        assert not check_kept(log_probs, draw, uncut, pad_id=0).holds
+
+
+def test_top_4_where_3_were_asked_for_is_noticed():
+    log_probs = torch.randn(23).log_softmax(dim=-1).numpy()
+    assert not check_kept(log_probs, Draw(top_k=3), Draw(top_k=4).of(log_probs, never=0), pad_id=0).holds

@@ -1,0 +1,44 @@
+"""Masks in pictures: each is the array, the last is all of them together, and struck cells are the closed ones."""
+
+import numpy as np
+import pytest
+
+from transformer.figures.attention.masks import Part, batch_figure, masks_figure
+
+PADDING = Part("padding", np.array([[True, True, False]] * 3), "padding")
+CAUSAL = Part("causal", np.tril(np.ones((3, 3), dtype=bool)), "later")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_last_matrix_is_open_where_all_are(dark: bool) -> None:
+    fig = masks_figure([PADDING, CAUSAL], list("abc"), list("abc"), kind="decoder_self", dark=dark)
+    drawn = [trace.z.astype(bool) for trace in fig.data]
+    np.testing.assert_array_equal(drawn[2], PADDING.mask & CAUSAL.mask)
+    assert [note.text for note in fig.layout.annotations] == ["padding", "causal", "∧", "combined", "="]
+    assert "later" in fig.data[1].customdata[0][2] and "may attend" in fig.data[1].customdata[2][0]
+
+
+def test_one_mask_alone_is_drawn_once() -> None:
+    assert len(masks_figure([PADDING], list("abc"), list("abc"), kind="cross").data) == 1
+
+
+def test_three_masks_of_40_tokens_fit_a_usual_window_and_their_labels_stay_apart() -> None:
+    tokens = [f"t{i}" for i in range(41)]
+    every = np.ones((41, 41), dtype=bool)
+    fig = masks_figure([Part("padding", every, ""), Part("causal", np.tril(every), "")], tokens, tokens, kind="cross")
+    smallest, side = fig.layout.meta["smallest_width"], fig.layout.margin.l + fig.layout.margin.r
+    assert smallest <= 960
+    cell = (smallest - side) * (fig.layout.xaxis.domain[1] - fig.layout.xaxis.domain[0]) / 41
+    assert cell * (fig.layout.xaxis.tickvals[1] - fig.layout.xaxis.tickvals[0]) >= 9
+
+
+def test_masks_of_another_shape_are_refused() -> None:
+    with pytest.raises(ValueError, match="does not fit 2 queries, 3 keys"):
+        masks_figure([PADDING], list("ab"), list("abc"), kind="cross")
+
+
+def test_a_batch_shows_which_places_are_real() -> None:
+    real = np.array([[True, True], [True, False]])
+    fig = batch_figure([["a", "<b>"], ["c", "<pad>"]], real)
+    np.testing.assert_array_equal(fig.data[0].z.astype(bool), real)
+    assert fig.data[0].text[0][1] == "&lt;b&gt;"

@@ -1,0 +1,78 @@
+"""What the neuron view draws under "Softmax" is the softmax of the q · k beside it, but where it says otherwise."""
+
+import numpy as np
+import pytest
+from page_models import CLASSIC, PRONOUNS, open_page
+
+from pages.attention.bertviz_view import what_differs
+from pages.attention.picture_data import Source
+from pages.shared.url.view_state import View
+from transformer.analysis.attention.vectors import record_vectors
+from transformer.interventions import parse_intervention
+from transformer.lab import KIND_SITES, load
+
+pytestmark = pytest.mark.usefixtures("untrained_models")
+
+
+def looked_into(kind, switches):
+    """The source of a picture, its vectors, and where its weights are not the softmax of all scores drawn."""
+    lab, specs = load(PRONOUNS), list(map(parse_intervention, switches))
+    source = Source(lab, lab.inspect(CLASSIC, specs), View(kind=kind), 0, 0)
+    vectors = record_vectors(
+        lab.model, source.inspection.source_ids, source.inspection.interventions, *KIND_SITES[kind]
+    )
+    scores = np.einsum("lhqd,lhkd->lhqk", vectors.q, vectors.k) / np.sqrt(vectors.q.shape[-1])
+    if kind == "decoder_self" and "mask:causal" not in switches:
+        scores = np.where(np.tri(scores.shape[-1], dtype=bool), scores, -np.inf)
+    odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    apart = np.abs(odds / odds.sum(axis=-1, keepdims=True) - source.attention.weights).max(axis=-1) > 1e-4
+    return what_differs(source, vectors), {tuple(map(int, at)) for at in np.argwhere(apart)}
+
+
+@pytest.mark.parametrize("kind", list(KIND_SITES))
+@pytest.mark.parametrize(
+    "switch",
+    [
+        "off:{}:1",
+        "block:{}",
+        "copy:{}.q:1>2:The cat slept.",
+        "copy:{}.k.2:0>1:The cat slept.",
+        "mask:causal",
+        "positions:encoder:shuffle:1",
+    ],
+)
+def test_the_scores_drawn_are_those_of_the_weights_drawn(kind, switch):
+    stack, sublayer = KIND_SITES[kind]
+    assert looked_into(kind, [switch.format(f"{stack}.0.{sublayer}")]) == ((), set())
+
+
+@pytest.mark.parametrize(
+    ("kind", "switches", "named", "at"),
+    [
+        ("encoder_self", ["row:encoder.0.self.1:2:uniform"], "query 0 · 1 · 2)", {(0, 1, 2)}),
+        ("cross", ["row:decoder.1.cross.3:1:2", "mask:causal"], "query 1 · 3 · 1)", {(1, 3, 1)}),
+        ("decoder_self", ["row:decoder.0.self.0:2:1,0,2.5"], "query 0 · 0 · 2)", {(0, 0, 2)}),
+        ("decoder_self", ["row:decoder.0.self.0:0:uniform"], "", set()),  # a single key
+        ("cross", ["row:encoder.0.self.1:2:uniform"], "", set()),  # another kind
+        ("cross", ["forbid:decoder.0.cross:1,2"], "key 0 · 1 · 2)", {(0, head, 1) for head in range(4)}),
+        ("decoder_self", ["forbid:decoder.1.self:1,3"], "", set()),  # closed already, and not drawn
+        (
+            "decoder_self",
+            ["forbid:decoder.1.self:1,3", "mask:causal"],
+            "key 1 · 1 · 3)",
+            {(1, head, 1) for head in range(4)},
+        ),
+    ],
+)
+def test_where_they_are_not_it_is_said(kind, switches, named, at):
+    said, apart = looked_into(kind, switches)
+    assert apart == at
+    assert len(said) == bool(named) and all(sentence.endswith(f"{named}.") for sentence in said)
+
+
+def test_it_is_said_in_the_drawing_itself():
+    at = open_page(
+        "attention", model=PRONOUNS, text=CLASSIC, picture="bertviz-neuron", switch="row:decoder.0.cross.1:2:uniform"
+    )
+    (frame,) = at.get("iframe")
+    assert "A switch overwrote rows of weights" in frame.proto.srcdoc

@@ -1,0 +1,334 @@
+"""Attention: every control turned, every effect measured, every nonsense answered in a sentence."""
+
+from typing import get_args
+
+import pytest
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, matrix, open_page, texts
+
+from pages.attention.entry_panel import equation
+from pages.shared.url.view_state import Picture, View, fit, merged, read
+from pages.shared.wording import change, effect, moved, number, plain, pronoun_effect, smoothed, token
+from transformer.checkpoints.settings import SHIPPED_FOLDER
+from transformer.figures.theme import greys, sequential
+from transformer.interventions import AblateHeads, DisableMask, MaskEntry
+from transformer.lab import load
+
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
+
+
+def attention(**parameters):
+    return open_page("attention", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
+
+
+def removable(at):
+    """The switches that have a chip."""
+    return [
+        button.label for button in at.button if (button.key or "").startswith("remove-") and "all" not in button.key
+    ]
+
+
+def test_the_last_layers_cross_attention_is_shown_first():
+    at = attention()
+    assert "Cross-attention · layer 1 · head 0" in texts(at)
+    assert removable(at) == []
+    assert matrix(at)["shape"] == list(load(PRONOUNS).inspect(CLASSIC).cross.weights.shape[2:])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("encoder_self", "Encoder self-attention"),
+        ("decoder_self", "Decoder self-attention"),
+        ("cross", "Cross-attention"),
+    ],
+)
+def test_each_kind_layer_and_head_can_be_chosen_and_is_in_the_url(kind, name):
+    at = attention()
+    at = checked(at.segmented_control(key="choose-kind").set_value(kind).run())
+    at = checked(at.selectbox(key="choose-layer").set_value(0).run())
+    at = checked(at.selectbox(key="choose-head").set_value(3).run())
+    assert f"{name} · layer 0 · head 3" in texts(at)
+    assert read({key: [value] for key, value in at.query_params.items()})[0].layer == 0
+    assert at.query_params.get("kind", "cross") == kind
+    assert at.query_params["head"] == "3"
+
+
+@pytest.mark.parametrize("picture", get_args(Picture))
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+def test_each_picture_of_each_kind_is_drawn(kind, picture):
+    at = attention(kind=kind, picture=picture)
+    assert (matrix(at) is not None) == (picture == "matrix")
+    assert len(at.get("iframe")) == picture.startswith("bertviz")
+
+
+def test_the_shown_head_is_switched_off_and_on_again():
+    at = attention(layer="0", head="2")
+    at = checked(at.toggle(key="switch-head").set_value(True).run())
+    switch = AblateHeads("decoder", 0, "cross", (2,))
+    assert removable(at) == [plain(switch.label())]
+    assert at.query_params["switch"] == str(switch)
+    comparison = load(PRONOUNS).compare(CLASSIC, [switch])
+    for sentence in effect(comparison):
+        assert sentence in texts(at)
+    at = checked(at.button(key=f"remove-{switch}").click().run())
+    assert removable(at) == [] and not at.toggle(key="switch-head").value
+    assert "switch" not in at.query_params
+
+
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
+def test_half_a_sentence_lost_is_not_called_one_changed_token():
+    comparison = load("pronouns-en-fr").compare(CLASSIC, [AblateHeads("decoder", 1, "cross", (0, 3))])
+    lost, new = map(sum, comparison.marks)
+    assert lost > 5 > new > 0
+    said, measures = effect(comparison)
+    assert f"{lost} of {len(comparison.before.target_ids)} tokens lost or changed, {new} new." in said
+    assert "teacher-forced" not in said and "KL divergence" in measures
+
+
+def test_the_plain_sentence_names_the_token_that_moved_most():
+    comparison = load(PRONOUNS).compare(CLASSIC, [AblateHeads("decoder", 1, "cross", (0, 1, 2, 3))])
+    step, shift = comparison.largest_shift
+    said, measures = effect(comparison)
+    move, difference = change(float(comparison.forced_before[step]), float(comparison.forced_after[step]))
+    name = token(comparison.before.target_tokens[step])
+    assert said.endswith(f"{name} moves most: its probability {'falls' if shift < 0 else 'rises'} {move}.")
+    assert f"{difference} at step {step}" in measures
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (0.98, 0.0141, "from 0.980 to 0.0141"),
+        (0.19641, 0.19638, "from 0.19641 to 0.19638"),
+        (0.99996, 0.99951, "from 1.000 to 0.9995"),
+        (3.21e-7, 3.2149e-7, "from 3.21 × 10⁻⁷ to 3.215 × 10⁻⁷"),
+        (0.25, 0.25, "from 0.250 to exactly the same"),
+    ],
+)
+def test_two_numbers_that_differ_are_never_written_alike(before, after, said):
+    assert moved(before, after) == said
+
+
+def test_the_pronouns_own_move_is_told(monkeypatch):
+    comparison = load(PRONOUNS).compare(CLASSIC, [AblateHeads("decoder", 1, "cross", (0, 1, 2, 3))])
+    step = (comparison.largest_shift[0] + 1) % len(comparison.before.target_ids)
+    monkeypatch.setattr("pages.shared.wording.pronoun_step", lambda inspection: step)
+    p, q = comparison.forced_before[step], comparison.forced_after[step]
+    (said,) = pronoun_effect(comparison)
+    move, difference = change(float(p), float(q))
+    assert f"{move} ({difference})" in said
+
+
+def test_a_head_that_is_off_is_drawn_grey_and_called_off():
+    on, off = attention(head="0"), attention(head="0", switch="off:decoder.1.cross:0")
+    assert "head 0 · **off**" in texts(off) and "its output is set to zero" in texts(off)
+    assert "This head is off" not in texts(on)
+    scales = [matrix(at)["scales"]["light"] for at in (on, off)]
+    assert [scale[-1] for scale in scales] == [sequential()[-1][1], greys()[-1][1]]
+
+
+def test_where_probabilities_stand_the_page_says_why_none_is_1():
+    smoothing = load(PRONOUNS).checkpoint.settings.train.label_smoothing
+    assert smoothing > 0 and f"label smoothing {smoothing:g}" in texts(attention())
+    assert smoothed(0.0) == ""
+
+
+def test_all_heads_of_a_sublayer_go_off_together():
+    at = attention(kind="encoder_self", layer="1")
+    at = checked(at.toggle(key="switch-block").set_value(True).run())
+    assert at.query_params["switch"] == "off:encoder.1.self:0,1,2,3"
+    at = checked(at.toggle(key="switch-head").set_value(False).run())
+    assert at.query_params["switch"] == "off:encoder.1.self:1,2,3"
+
+
+def test_without_the_causal_mask_the_page_says_that_the_cache_is_not_used():
+    at = attention(kind="decoder_self", switch="mask:causal")
+    assert "cache is therefore not used" in texts(at)
+    assert "the last whole pass" in texts(at)
+
+
+def test_a_padding_mask_changes_nothing_for_one_sentence_and_the_page_says_so_with_a_number():
+    at = attention(switch="mask:padding")
+    assert "**The output did not change.**" in texts(at)
+    assert "nothing for it to hide" in texts(at)
+    comparison = load(PRONOUNS).compare(CLASSIC, [DisableMask("padding")])
+    assert comparison.largest_shift[1] == pytest.approx(0, abs=1e-6)
+    assert effect(comparison)[1] in texts(at)
+
+
+def test_the_numbers_are_checked_on_the_spot():
+    at = attention(switch="off:decoder.0.cross:0,1,2,3")
+    at.session_state["proofs"] = True
+    said = texts(checked(at.run()))
+    assert said.count(":material/check:") == 8, said
+    assert ":material/close:" not in said
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"layer": "99"}, "Layer 99 does not exist: the decoder of untrained-pronouns has layers 0 to 1."),
+        ({"layer": "-1"}, "The link asks for layer “-1”"),
+        ({"head": "12"}, "Head 12 does not exist: untrained-pronouns has heads 0 to 3 in every layer."),
+        ({"head": "٣"}, "The link asks for head “٣”"),
+        ({"kind": "<script>"}, "the kinds are encoder_self, decoder_self and cross"),
+        ({"picture": "oil"}, "the pictures are matrix, lines, bertviz, bertviz-model and bertviz-neuron"),
+        ({"switch": "nonsense"}, "The link has a switch “nonsense” that cannot be read"),
+        ({"switch": "off:decoder.9.cross:0"}, "this model has no attention block decoder.9.cross"),
+        ({"switch": "off:decoder.0.cross:7"}, "head 7 does not exist"),
+        ({"switch": ["mask:causal", "mask:everything"]}, "a switch “mask:everything”"),
+        ({"model": "nobody"}, "There is no model 'nobody'"),
+        ({"text": "word " * 300}, "301 tokens"),
+    ],
+)
+def test_nonsense_in_a_link_is_answered_in_a_sentence_and_the_page_goes_on(parameters, said):
+    at = attention(**parameters)
+    assert plain(said) in texts(at)
+    assert matrix(at)
+    at = checked(at.selectbox(key="choose-head").set_value(1).run())
+    assert plain(said) not in texts(at)  # said once, until the next change
+
+
+def test_switches_that_a_model_lacks_are_left_out_with_a_sentence():
+    at = attention(switch=["off:decoder.1.cross:0", "off:decoder.0.cross:1"])
+    at = checked(at.selectbox(key="choose-model").set_value(REVERSE).run())
+    assert removable(at) == [plain(AblateHeads("decoder", 0, "cross", (1,)).label())]
+    assert plain("The switch “cross-attention · layer 1 · head 0 off” is left out: this model has no") in texts(at)
+
+
+def test_the_view_stays_across_pages():
+    at = attention(kind="encoder_self", layer="0", head="1", switch="off:encoder.0.self:1")
+    at.query_params.clear()
+    at = checked(at.switch_page("pages/home/page.py").run())
+    assert "head 1" in texts(at) and len(removable(at)) == 1
+    at.query_params.clear()
+    at = checked(at.switch_page("pages/attention/page.py").run())
+    assert "Encoder self-attention · layer 0 · head 1" in texts(at)
+    assert at.query_params["switch"] == "off:encoder.0.self:1"
+
+
+def test_one_visitors_switches_never_reach_another():
+    first, second = attention(), attention()
+    before = texts(second)
+    first = checked(first.toggle(key="switch-block").set_value(True).run())
+    second = checked(second.run())
+    assert removable(first) and not removable(second)
+    assert texts(second) == before
+    assert load(PRONOUNS).inspect(CLASSIC).interventions == ()
+
+
+def test_a_view_survives_its_url():
+    view = View(
+        model="m",
+        text="a & b = c?",
+        kind="decoder_self",
+        layer=0,
+        head=3,
+        picture="lines",
+        show="norms",
+        unit="bits",
+        combine="mean",
+        over=(0, 2),
+        threshold=0.05,
+        specials="renormalised",
+        words=True,
+        cell=(3, 0),
+        switches=(AblateHeads("decoder", 0, "cross", (0, 2)), DisableMask("causal")),
+    )
+    parameters = {key: value if isinstance(value, list) else [value] for key, value in view.parameters().items()}
+    assert read(parameters) == (view, ())
+
+
+def test_heads_of_one_sublayer_become_one_switch():
+    specs = [AblateHeads("decoder", 0, "cross", (2,)), DisableMask("causal"), AblateHeads("decoder", 0, "cross", (0,))]
+    assert merged(specs) == (AblateHeads("decoder", 0, "cross", (0, 2)), DisableMask("causal"))
+
+
+def test_a_view_that_fits_is_left_alone():
+    view = View(model=PRONOUNS, text=CLASSIC, layer=1, head=3, switches=(DisableMask("padding"),))
+    assert fit(view, load(PRONOUNS)) == (view, ())
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0.0, "0"), (0.98, "0.980"), (-0.01412, "−0.0141"), (3.2e-7, "3.2 × 10⁻⁷"), (1.0, "1.00"), (12.345, "12.3")],
+)
+def test_numbers_have_three_significant_digits(value, said):
+    assert number(value) == said
+
+
+def test_a_cell_is_taken_apart_by_the_boxes_and_by_a_link():
+    at = attention(layer="1", head="2")
+    assert not at.latex[:-1] or "looked at" not in texts(at)
+    at = checked(at.selectbox(key="choose-query").set_value(1).run())
+    weights = load(PRONOUNS).inspect(CLASSIC).cross.weights[1, 2, 1]
+    assert at.query_params["cell"] == f"1,{weights.argmax()}"
+    at = checked(at.selectbox(key="choose-key").set_value(3).run())
+    assert at.query_params["cell"] == "1,3"
+    lab = load(PRONOUNS)
+    cell = lab.cell(lab.inspect(CLASSIC), "cross", 1, 2, 1, 3)
+    assert equation(cell) in [latex.value.strip("$\n") for latex in at.latex]
+    assert "the very float32 of the picture" in texts(at)
+    shown = at.dataframe[-1].value
+    assert shown["weight"].tolist() == [str(weight) for weight in cell.weights]
+    at = checked(at.button(key="close-cell").click().run())
+    assert "cell" not in at.query_params and "the very float32" not in texts(at)
+
+
+def test_the_mask_stands_between_the_division_and_the_softmax_of_a_cell():
+    lab = load(PRONOUNS)
+    cells = [
+        lab.cell(lab.inspect(CLASSIC, specs), "cross", 1, 2, 1, 3)
+        for specs in ((), [MaskEntry("decoder", 1, "cross", 1, 3)])
+    ]
+    for cell, said in zip(cells, ("+ 0 =", r"- \infty = -\infty"), strict=True):
+        _, divided, masked, softmax, *_ = equation(cell).split(r" \\ ")
+        assert r"\sqrt{d_k}" in divided and masked.startswith(r"s' &= s + \text{mask}") and said in masked
+        assert softmax.startswith(r"\alpha &=")
+        assert "a switch replaced" not in equation(cell)
+    off = lab.cell(lab.inspect(CLASSIC, [AblateHeads("decoder", 1, "cross", (2,))]), "cross", 1, 2, 1, 3)
+    assert r"c &= 0 \;\text{(a switch replaced" in equation(off)
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+@pytest.mark.parametrize("switch", ["off:decoder.1.cross:0", "mask:causal"])
+def test_a_cell_of_each_kind_is_taken_apart_under_switches(kind, switch):
+    at = attention(kind=kind, cell="2,1", switch=switch)
+    assert "the very float32 of the picture" in texts(at)
+    off = kind == "cross" and switch.startswith("off")
+    assert ("nothing of this cell reached the output" in texts(at)) == off
+
+
+def test_a_key_that_did_not_exist_yet_is_said_to():
+    assert "did not exist yet" in texts(attention(kind="decoder_self", cell="1,3"))
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [("99,0", "There is no cell 99,0: this picture has rows 0 to"), ("a,b", "a cell is its row and its column")],
+)
+def test_a_link_to_a_cell_that_does_not_exist_is_answered_in_a_sentence(cell, said):
+    assert plain(said) in texts(attention(cell=cell))
+
+
+def test_another_sentence_closes_the_cell():
+    at = attention(cell="1,1")
+    at = checked(at.text_input(key="choose-text").set_value("The cat slept.").run())
+    assert "cell" not in at.query_params
+
+
+@pytest.mark.parametrize(
+    ("label", "switch"),
+    [
+        ("Forbid this cell", "forbid:decoder.1.cross:2,3"),
+        ("Spread this row evenly", "row:decoder.1.cross.1:2:uniform"),
+        ("All of this row on this key", "row:decoder.1.cross.1:2:3"),
+    ],
+)
+def test_a_cell_is_changed_by_its_buttons(label, switch):
+    at = attention(head="1", cell="2,3")
+    at = checked(at.button(key=f"edit-{label}").click().run())
+    assert at.query_params["switch"] == switch and at.query_params["cell"] == "2,3"
+    assert len(removable(at)) == 1 and "without the key/value cache" in texts(at)
+    at = checked(at.button(key=f"remove-{switch}").click().run())
+    assert "switch" not in at.query_params

@@ -1,0 +1,171 @@
+"""Home: the sentence, its translation, and the controls that every page shares."""
+
+import re
+from urllib.parse import parse_qs
+
+import pytest
+from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, save_untrained, texts
+
+from pages.shared.url.view_state import read
+from pages.shared.wording import change_of, plain
+from transformer.checkpoints.settings import SHIPPED_FOLDER
+from transformer.lab import load
+
+pytestmark = pytest.mark.usefixtures("untrained_models")
+
+
+def home(**parameters):
+    return open_page(**{"model": PRONOUNS, "text": CLASSIC, **parameters})
+
+
+def test_the_translation_on_the_page_is_the_models():
+    assert plain(load(PRONOUNS).translate([CLASSIC])[0]) in texts(home())
+
+
+def test_the_classic_sentence_is_there_on_first_paint(own_models):
+    (own_models / PRONOUNS).rename(own_models / "pronouns-en-fr")
+    at = open_page()
+    assert at.text_input(key="choose-text").value == CLASSIC
+    assert at.query_params["text"] == CLASSIC
+
+
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
+def test_the_shipped_model_turns_il_into_elle():
+    at = open_page()
+    assert at.selectbox(key="choose-model").value == "pronouns-en-fr"
+    assert "became **il**" in texts(at) and "*the animal*" in texts(at)
+    at = checked(at.button(key="try").click().run())
+    assert at.text_input(key="choose-text").value == WIDE
+    assert "became **elle**" in texts(at) and "*the street*" in texts(at)
+
+
+def test_the_invited_change_is_made_and_can_be_taken_back():
+    at = home()
+    assert at.button(key="try").label == "Change *tired* to *wide*"
+    at = checked(at.button(key="try").click().run())
+    assert at.text_input(key="choose-text").value == WIDE
+    assert at.query_params["text"] == WIDE
+    assert at.button(key="try").label == "Change *wide* to *tired*"
+
+
+def test_became_is_only_said_of_a_small_aligned_change():
+    before = ("L'", "animal", "a", "suivi", "le", "chat", "parce", "qu'", "il", "était", "fatigué", ".")
+    after = ("L'", "animal", "a", "suivi", "le", "chat", "parce", "qu'", "elle", "était", "large", ".")
+    assert change_of(before, after) == "*il* became *elle*, *fatigué* became *large*."
+    assert change_of(before, before) == "The translation stayed the same."
+    assert change_of(before, (*before[:2], "n'", "a", "pas", *before[3:])) == (
+        "0 of 12 tokens of the translation lost or changed, 2 new."
+    )
+    assert change_of(before, ("Le", "cheval", "dépassé", ".")) == ""
+
+
+def test_an_unrelated_sentence_is_not_called_a_change():
+    at = home()
+    at = checked(at.text_input(key="choose-text").set_value("horse horse red").run())
+    assert "became" not in texts(at) and "tokens of the translation" not in texts(at)
+
+
+def test_no_change_is_announced_where_none_is_on_offer():
+    assert "Try a change:" in texts(home(text="The street was wide."))
+    at = home(text="</script><script>alert(1)</script>")
+    assert "Try a change" not in texts(at)
+    assert not [button for button in at.button if button.key == "try"]
+
+
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
+def test_the_first_link_switches_off_a_head_that_is_seen_to_matter():
+    at = open_page(model="pronouns-en-fr", text=CLASSIC)
+    label, query = next((link.proto.label, link.proto.query_string) for link in at.get("page_link"))
+    (switch,) = read(parse_qs(query))[0].switches
+    comparison = load("pronouns-en-fr").compare(CLASSIC, [switch])
+    assert comparison.output_changed and len(switch.heads) == 1
+    assert switch.noun in label
+
+
+def test_an_example_is_taken_by_its_button():
+    at = home()
+    example = next(button for button in at.button if (button.key or "").startswith("example-The cat"))
+    at = checked(example.click().run())
+    assert plain(at.text_input(key="choose-text").value) == example.label
+
+
+@pytest.mark.parametrize(("text", "said"), [("", "is empty"), ("word " * 2_000, "2,001 tokens")])
+def test_a_sentence_that_cannot_be_read_stays_in_the_field_with_a_reason(text, said):
+    at = home()
+    at = checked(at.text_input(key="choose-text").set_value(text).run())
+    assert said in texts(at)
+    assert at.text_input(key="choose-text").value == text.strip()
+    assert at.query_params["text"] == CLASSIC  # the last sentence is still what is shown
+    at = checked(at.text_input(key="choose-text").set_value(WIDE).run())
+    assert said not in texts(at)
+    assert at.query_params["text"] == WIDE
+
+
+def test_ten_thousand_letters_are_one_unknown_word():
+    at = home()
+    at = checked(at.text_input(key="choose-text").set_value("x" * 10_000).run())
+    assert "never seen in training" in texts(at)
+    assert "text" not in at.query_params
+
+
+def test_unknown_words_are_named():
+    at = home(text="The zebra crosses this bridge.")
+    assert "*zebra* was never seen in training" in texts(at)
+
+
+def test_another_model_brings_a_sentence_that_it_can_read_and_the_old_one_comes_back():
+    at = home(text=WIDE)
+    at = checked(at.selectbox(key="choose-model").set_value(REVERSE).run())
+    assert at.query_params["model"] == REVERSE
+    assert at.text_input(key="choose-text").value != WIDE
+    assert "never seen" not in texts(at)
+    at = checked(at.selectbox(key="choose-model").set_value(PRONOUNS).run())
+    assert at.text_input(key="choose-text").value == WIDE
+
+
+def test_one_head_or_the_average_can_be_chosen():
+    at = home()
+    assert "the average of its heads" in texts(at)
+    at = checked(at.selectbox(key="choose-head").set_value(2).run())
+    assert "head 2" in texts(at) and at.query_params["head"] == "2"
+    at = checked(at.selectbox(key="choose-layer").set_value(0).run())
+    assert "layer 0" in texts(at) and at.query_params["layer"] == "0"
+
+
+def test_the_vocabulary_can_be_searched():
+    at = home()
+    n_entries = load(PRONOUNS).tokenizer.vocab_size
+    assert f"{n_entries:,} of {n_entries:,} entries" in texts(at)
+    at = checked(at.text_input(key="search-vocabulary").set_value("street").run())
+    assert list(at.dataframe[0].value["token"]) == ["street"]
+
+
+def test_a_link_to_a_model_that_is_not_there_is_answered_in_a_sentence():
+    at = home(model="../../etc/passwd")
+    assert "There is no model" in texts(at) and "Shown instead" in texts(at)
+
+
+def test_a_damaged_model_is_named_and_another_one_shown(own_models):
+    (own_models / PRONOUNS / "config.json").write_text("{")
+    at = home()
+    assert "config\\.json cannot be read" in texts(at)
+    assert at.selectbox(key="choose-model").value != PRONOUNS
+
+
+def test_without_any_model_the_page_invites_to_train(room, no_shipped):
+    assert "There is no model here yet" in texts(open_page())
+
+
+def test_newer_weights_of_a_run_are_seen(own_models):
+    before = home()
+    save_untrained(own_models / "later", seed=7)
+    (own_models / "later" / PRONOUNS / "weights.safetensors").replace(own_models / PRONOUNS / "weights.safetensors")
+    assert plain(load(PRONOUNS).translate([CLASSIC])[0]) not in texts(before)
+    assert plain(load(PRONOUNS).translate([CLASSIC])[0]) in texts(home())
+
+
+def test_no_line_of_the_explanation_reads_as_an_item_of_a_list():
+    (explained,) = (e for e in home().expander if e.label == "What am I looking at?")
+    lines = [line for text in explained.markdown for line in text.value.splitlines()]
+    assert any("weights that sum to 1." in line for line in lines)
+    assert not [line for line in lines if re.match(r"\s*(\d+[.)]|[-+*])\s", line)]

@@ -1,0 +1,142 @@
+"""Masks: the batch, each mask's switch, and what the page says of the leak."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from page_models import CLASSIC, PRONOUNS, checked, open_page, texts
+
+from pages.shared.wording import number, plain
+from transformer.interventions import DisableMask
+from transformer.lab import Lab, load
+
+SHORT = "The cat slept."
+
+
+pytestmark = pytest.mark.usefixtures("untrained_models")
+
+
+def masks(**parameters):
+    return open_page("masks", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
+
+
+def figures(at):
+    return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
+
+
+def test_the_batch_has_padding_and_nothing_leaks_at_first():
+    at = masks()
+    assert "nothing leaks" in texts(at)
+    assert "exactly the mask that the recorded pass applied" in texts(at)
+    assert at.text_area(key="masks-beside").value
+
+
+def test_own_sentences_are_the_batch_and_are_in_the_url():
+    at = masks()
+    at = checked(at.text_area(key="masks-beside").set_value(SHORT).run())
+    assert at.query_params["beside"] == SHORT
+    assert len(figures(at)[0]["layout"]["yaxis"]["tickvals"]) == 2
+    at = checked(at.selectbox(key="masks-row").set_value(0).run())
+    assert at.query_params["row"] == "0"
+
+
+@pytest.mark.parametrize(("kind", "n_matrices"), [("encoder_self", 1), ("decoder_self", 3), ("cross", 1)])
+def test_each_attentions_masks_combine(kind, n_matrices):
+    at = masks(kind=kind, row="1", beside=SHORT)
+    assert len([t for t in figures(at)[1]["data"] if t["type"] == "heatmap"]) == n_matrices
+    assert "exactly the mask that the recorded pass applied" in texts(at)
+    assert ("has no causal mask" in texts(at)) == (kind != "decoder_self")
+
+
+@pytest.mark.parametrize("mask", ["padding", "cross", "causal"])
+def test_a_mask_is_switched_off_and_on_again_and_the_leak_is_measured(mask):
+    at = masks(kind="decoder_self", beside=SHORT)
+    at = checked(at.toggle(key=f"mask-on-{mask}").set_value(False).run())
+    assert at.query_params["switch"] == f"mask:{mask}"
+    assert "exactly the mask that the recorded pass applied" in texts(at)
+    leak = load(PRONOUNS).leak((CLASSIC, SHORT), [DisableMask(mask)])
+    shown = next(t.value for t in at.dataframe if "as switched" in t.value)["as switched"].tolist()
+    assert shown[0] == number(leak.lifted.loss)
+    assert shown[4] == number(leak.lifted.on_future)
+    assert ("No output changed" in texts(at)) == (not leak.changed)
+    at = checked(at.toggle(key=f"mask-on-{mask}").set_value(True).run())
+    assert "switch" not in at.query_params and "nothing leaks" in texts(at)
+
+
+def test_an_output_that_was_cut_off_is_said(own_models, monkeypatch):
+    honest = Lab.leak
+
+    def leak(self, *arguments):
+        found = honest(self, *arguments)
+        cut = ((5,) * 7, *found.lifted.outputs[1:])
+        ended = (False, True)
+        return replace(
+            found,
+            intact=replace(found.intact, ended=ended),
+            lifted=replace(found.lifted, outputs=cut, ended=ended),
+        )
+
+    monkeypatch.setattr(Lab, "leak", leak)
+    said = texts(masks(beside="The dog slept.", switch="mask:causal"))
+    longest = load(PRONOUNS).model.config.max_length
+    assert (
+        f"Sentence 0: no end mark was written, the output with all masks was cut off at the model's {longest}" in said
+    )
+    assert "It wrote no end mark and was cut off after 7 tokens." in said
+
+
+def test_forcing_and_the_empty_row_are_told_with_measured_numbers():
+    said = texts(masks())
+    forcing = load(PRONOUNS).forcing(CLASSIC)
+    assert number(forcing.unmasked_change) in said and "move by **0**" in said
+    assert "defined as zero" in said
+
+
+def test_a_sentence_that_cannot_be_read_is_answered_in_a_sentence():
+    at = masks(beside="word " * 90)
+    assert "Sentence 2 has" in texts(at) or "entence 2" in texts(at)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("99", "There is no sentence 99: the batch has sentences 0 to 1. Sentence 1 is shown."),
+        ("x", "The link says row “x”, which is no number of a sentence"),
+        ("-1", "The link says row “-1”"),
+    ],
+)
+def test_a_row_that_does_not_exist_shows_one_that_does_and_says_so(row, said):
+    at = masks(beside=SHORT, row=row)
+    assert at.selectbox(key="masks-row").value == 1 and plain(said) in texts(at)
+    at = checked(at.selectbox(key="masks-row").set_value(0).run())
+    assert plain(said) not in texts(at)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("\n".join([SHORT] * 7), "at most 6 sentences, the one above among them: the last 2 are left out."),
+        (SHORT + "\n" * 990 + SHORT, "have 1,018 characters; only the first 1,000 are taken"),
+    ],
+)
+def test_more_than_a_batch_takes_is_said_at_the_field_and_stays_there(typed, said):
+    at = checked(masks().text_area(key="masks-beside").set_value(typed).run())
+    assert plain(said) in texts(at) and at.text_area(key="masks-beside").value == typed
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [({"kind": "sideways"}, "the kinds are"), ({"switch": "off:decoder.9.cross:0"}, "is left out")],
+)
+def test_nonsense_in_a_link_is_answered_in_a_sentence(parameters, said):
+    assert said in texts(masks(beside=SHORT, **parameters))
+
+
+def test_switches_that_this_page_leaves_out_are_named():
+    said = texts(masks(beside=SHORT, switch=["off:decoder.0.cross:1", "mask:padding"]))
+    assert f"Left out here: {plain('cross-attention · layer 0 · head 1 off')}." in said
+    assert "Left out here" not in texts(masks(beside=SHORT, switch="mask:padding"))
+
+
+def test_tokens_are_never_markup():
+    assert plain("<b>") not in json.dumps(figures(masks(beside="<b>x</b> & <script>")))

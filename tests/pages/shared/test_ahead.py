@@ -1,0 +1,54 @@
+"""Decoding ahead: the page that is asked for finds its sentence decoded; nothing that is asked for can disturb it."""
+
+import pytest
+from asgi_calls import called
+from page_models import PRONOUNS, REVERSE, open_page, texts
+
+from pages.shared.middleware import DecodeAhead
+from pages.shared.url.packed_link import pack
+from transformer.lab import Lab
+
+
+def asked_for(path, query=""):
+    """What became of the decoding after a browser asked for this address."""
+    passed_on = []
+
+    async def app(scope, receive, send):
+        passed_on.append(scope)
+
+    ahead = DecodeAhead(app)
+    called(ahead, path, query=query)
+    assert len(passed_on) == 1
+    return ahead.latest and (ahead.latest.exception(timeout=60),)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["model={}&text=a+b+c+d&head=1", "view=" + pack({"model": REVERSE, "text": "a b c d"})],
+    ids=["link", "packed"],
+)
+def test_the_page_finds_its_sentence_decoded(own_models, monkeypatch, query):
+    assert asked_for("/attention", query.format(REVERSE)) == (None,)
+    monkeypatch.setattr(Lab, "inspect", None)  # whoever decodes now fails
+    assert "Under each token" in texts(open_page("attention", model=REVERSE, text="a b c d"))
+
+
+def test_without_a_sentence_it_is_the_first_one_that_is_shown(own_models, monkeypatch):
+    (own_models / PRONOUNS).rename(own_models / "pronouns-en-fr")
+    monkeypatch.setattr("transformer.checkpoints.settings.SHIPPED_FOLDER", own_models / "none")
+    assert asked_for("/") == (None,)
+    monkeypatch.setattr(Lab, "inspect", None)
+    open_page("home")
+
+
+@pytest.mark.parametrize("path", ["/train", "/static/js/index.js", "/_stcore/health"])
+def test_what_shows_no_sentence_decodes_none(path):
+    assert asked_for(path, f"model={REVERSE}&text=a") is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["model=../..&text=a", "model=none", "text=" + "a+" * 400, "view=rubbish", "text=%00%ff&model=" + REVERSE, "=&&="],
+)
+def test_what_makes_no_sense_is_left_to_the_page(untrained_models, query):
+    assert asked_for("/attention", query) == (None,)

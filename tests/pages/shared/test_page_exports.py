@@ -1,0 +1,238 @@
+"""Take it away: the files hold the picture's numbers, and the lines of Python make the same ones."""
+
+import json
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+from page_exports import drawn, figures, opened, run_lines, same_figure
+from page_models import CLASSIC, checked, open_page, texts
+from streamlit.testing.v1 import AppTest
+
+from pages.shared.url.packed_link import pack
+from transformer.figures import theme
+from transformer.figures.steps.outputs import outputs_figure
+
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
+
+
+BARE = ["residual:off:encoder.1.self", "forbid:encoder.1.self:1,1"]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"kind": "cross", "layer": "0", "head": "2"},
+        {"kind": "decoder_self", "switch": ["off:decoder.0.cross:1", "mask:causal"]},
+        {"kind": "encoder_self", "combine": "mean", "over": "0,3"},
+        {"kind": "cross", "combine": "max", "specials": "renormalised"},
+        {"kind": "encoder_self", "words": "merged", "combine": "max", "specials": "hidden", "threshold": "0.1"},
+        {"kind": "cross", "show": "norms"},
+        {"kind": "encoder_self", "show": "rollout", "switch": "off:encoder.0.self:0"},
+        {"kind": "cross", "show": "rollout", "words": "merged"},
+        {"kind": "decoder_self", "show": "rollout", "layer": "1"},
+        {"kind": "encoder_self", "show": "rollout", "switch": ["copy:encoder.0.self.heads:1>2:It slept.", *BARE]},
+        {"kind": "cross", "show": "rollout", "switch": ["copy:decoder.1.cross.v.2:0>1:It slept.", *BARE]},
+        {"kind": "decoder_self", "show": "norms", "layer": "0", "words": "merged", "specials": "hidden"},
+        {"kind": "decoder_self", "show": "entropy", "unit": "bits", "specials": "hidden", "threshold": "0.5"},
+        {"kind": "encoder_self", "show": "norms", "threshold": "0.5", "switch": "off:encoder.1.self:1"},
+    ],
+    ids=str,
+)
+def test_the_lines_of_python_make_the_picture_on_the_page(parameters):
+    at = opened("attention", "take-attention", **parameters)
+    shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    (numbers,) = drawn(shown)
+    made = run_lines(at)
+    (own,) = drawn(json.loads(made["figure"].to_json()))
+    assert np.array_equal(own, numbers, equal_nan=True)
+    kept = ~np.isnan(numbers)
+    assert kept.any()
+    assert np.array_equal(np.asarray(made["numbers"])[kept].astype(np.float32), numbers[kept].astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("switch", "is_grey"),
+    [("off:decoder.1.cross:2", True), ("block:decoder.1.cross", True), ("off:decoder.1.cross:1", False)],
+)
+def test_what_goes_no_further_is_grey_in_the_saved_picture_and_in_what_the_lines_make(switch, is_grey):
+    at = opened("attention", "take-attention", kind="cross", layer="1", head="2", switch=switch)
+    shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    for figure in (shown, json.loads(run_lines(at)["figure"].to_json())):
+        (trace,) = (t for t in figure["data"] if t["type"] == "heatmap")
+        scale = theme.greys() if is_grey else theme.sequential()
+        assert trace["colorscale"] == [list(stop) for stop in scale]
+        assert ("not used" in trace["colorbar"]["title"]["text"]) == is_grey
+
+
+@pytest.mark.parametrize("threshold", ["0.2", "0"])
+def test_what_a_threshold_hides_on_the_page_is_hidden_in_the_saved_picture(threshold):
+    at = opened("attention", "take-attention", kind="cross", threshold=threshold)
+    shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    (numbers,) = drawn(shown)
+    weights = run_lines(at)["numbers"]
+    assert np.array_equal(np.isnan(numbers), weights < float(threshold))
+    assert np.isnan(numbers).any() == bool(float(threshold))
+
+
+SWITCHES = ["off:decoder.0.self:0,1,2,3", "forbid:decoder.1.cross:1,2"]
+
+
+@pytest.mark.parametrize(
+    ("key", "which", "parameters"),
+    [
+        ("take-compared", "Both outputs", {}),
+        ("take-shift", "", {"kind": "decoder_self", "layer": "1", "head": "3"}),
+        ("take-cell", "Products", {"cell": "1,2"}),
+    ],
+)
+def test_the_lines_of_python_make_what_a_switch_did_and_a_cells_products(key, which, parameters):
+    at = opened("attention", key, switch=SWITCHES, **parameters)
+    if which:
+        at = checked(at.segmented_control(key=f"{key}-which").set_value(which).run())
+    made = same_figure(at)
+    assert all(np.asarray(numbers).size for numbers in made["numbers"])
+
+
+@pytest.mark.parametrize(("key", "which"), [("take-compared", "Probabilities"), ("take-cell", "Shares")])
+def test_the_lines_of_python_make_the_bars_of_a_switch_and_of_a_cell(key, which):
+    at = opened("attention", key, switch=SWITCHES, cell="1,2")
+    at = checked(at.segmented_control(key=f"{key}-which").set_value(which).run())
+    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    own = json.loads(run_lines(at)["figure"].to_json())
+    assert numbers_of(own, "bar") == numbers_of(shown, "bar") and numbers_of(own, "bar")
+    assert numbers_of(own, "scatter") == numbers_of(shown, "scatter")
+
+
+def numbers_of(figure, kind):
+    return [(trace["x"], trace["y"]) for trace in figure["data"] if trace["type"] == kind]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"station": "encoder.ids"},
+        {"station": "encoder.embedding"},
+        {"station": "decoder.cross.weights", "kind": "cross", "layer": "1", "head": "3"},
+        {"station": "decoder.self.masked", "switch": "off:decoder.0.self:1"},
+        {"station": "decoder.probabilities", "step": "2"},
+        {"station": "decoder.self.weights", "kind": "decoder_self", "switch": "mask:causal", "step": "2"},
+    ],
+    ids=str,
+)
+def test_the_lines_of_python_make_a_stations_numbers(parameters):
+    made = same_figure(opened("walkthrough", "take-station", **parameters))
+    assert all(np.asarray(numbers).size > 0 for numbers in made["numbers"])
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"station": "encoder.self.qkv", "layer": "1"},
+        {"station": "decoder.cross.context", "kind": "cross", "layer": "0", "switch": "off:decoder.0.cross:1"},
+        {"station": "decoder.probabilities"},
+    ],
+    ids=str,
+)
+def test_the_lines_of_python_make_the_map(parameters):
+    at = opened("walkthrough", "take-map", **parameters)
+    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    made = run_lines(at)
+    own = json.loads(made["figure"].to_json())
+    assert own["data"][0]["text"] == shown["data"][0]["text"] and own["data"][0]["customdata"]
+    assert own["data"][0]["customdata"] == shown["data"][0]["customdata"]
+    assert [s.get("path") for s in own["layout"]["shapes"]] == [s.get("path") for s in shown["layout"]["shapes"]]
+    assert parameters["station"] in made["numbers"]
+
+
+@pytest.mark.parametrize(
+    ("page", "key", "parameters"),
+    [
+        ("positions", "take-tables", {"d_model": "16", "length": "10", "base": "100", "layout": "concatenated"}),
+    ],
+)
+def test_the_lines_of_python_make_the_figures_of_other_pages(page, key, parameters):
+    same_figure(opened(page, key, **parameters))
+
+
+def test_the_lines_of_python_make_a_steps_candidates():
+    at = opened("decoder_steps", "take-step", step="1")
+    made = run_lines(at)
+    (bars,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    own = json.loads(made["figure"].to_json())
+    assert bars["data"][0]["x"] == own["data"][0]["x"] == list(made["numbers"])
+
+
+def test_the_lines_of_python_make_the_output_with_its_probabilities():
+    at = opened("attention", "take-output")
+    made = same_figure(at)
+    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    (row,) = shown["data"][0]["text"]
+    own = json.loads(made["figure"].to_json())
+    assert own["data"][0]["text"] == [row] and own["data"][0]["customdata"] == shown["data"][0]["customdata"]
+    assert len(row) == len(made["numbers"]) == len(made["seen"].target_tokens)
+    assert all(f">{p:.2f}<" in text for p, text in zip(made["numbers"], row, strict=True))
+
+
+def test_an_output_is_not_drawn_with_fewer_probabilities_than_tokens():
+    with pytest.raises(ValueError, match="each token needs a probability"):
+        outputs_figure([["a", "b"]], ["output"], np.zeros((1, 2), dtype=bool), probabilities=[np.ones(1)])
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_changed_tokens_probability_can_be_read(dark):
+    changed, probabilities = np.array([[True, False]]), [np.array([0.25, 0.001])]
+    figure = outputs_figure([["a", "b"]], ["output"], changed, probabilities=probabilities, dark=dark)
+    (row,) = figure.data[0].text
+    ground = ((0.0, figure.data[0].colorscale[0][1]), (1.0, figure.data[0].colorscale[1][1]))
+    assert row[0].count(f"color:{theme.ink_on(ground, 1.0)}") == 2 and ">a<" in row[0] and ">0.25<" in row[0]
+    assert f"color:{theme.palette(dark).quiet}" in row[1] and ">&lt;0.01<" in row[1]
+
+
+def test_all_heads_are_offered_too():
+    at = opened("attention", "take-attention", picture="bertviz")
+    at = checked(at.segmented_control(key="take-attention-which").set_value("All layers and heads").run())
+    made = run_lines(at)
+    assert made["numbers"].shape[:2] == (2, 4) and len(made["figure"].data) == 8
+
+
+def test_heads_that_are_off_or_at_their_mean_are_struck_out_among_all_heads_too():
+    switch = ["off:encoder.0.self:3", "mean:encoder.1.self:0,2"]
+    at = opened("attention", "take-attention", kind="encoder_self", picture="bertviz", switch=switch)
+    at = checked(at.segmented_control(key="take-attention-which").set_value("All layers and heads").run())
+    shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    for figure in (shown, json.loads(run_lines(at)["figure"].to_json())):
+        grey = [t["colorscale"] == [list(stop) for stop in theme.greys()] for t in figure["data"]]
+        assert [index for index, is_grey in enumerate(grey) if is_grey] == [3, 4, 6]
+        words = [note["text"] for note in figure["layout"]["annotations"]]
+        assert words.count("off") == 1 and words.count("mean") == 2 and len(figure["layout"]["shapes"]) == 3
+
+
+def test_the_link_on_the_page_reopens_the_same_view():
+    at = opened("attention", "take-attention", kind="cross", layer="0", head="2", switch="off:decoder.0.cross:1")
+    (link,) = (sublayer.value for sublayer in at.code if sublayer.value.startswith("http"))
+    parameters = {name: value[0] for name, value in parse_qs(urlsplit(link).query).items()}
+    assert parameters["switch"] == "off:decoder.0.cross:1" and parameters["text"] == CLASSIC
+    again = open_page("attention", **parameters)
+    assert "layer 0 · head 2" in texts(again)
+
+
+def follow() -> None:
+    import streamlit as st
+
+    from pages.shared.url.packed_link import follow_packed_link
+
+    follow_packed_link()
+    st.text(str(sorted(st.query_params.to_dict().items())))
+
+
+@pytest.mark.parametrize("view", [pack({"model": "m", "text": "a b", "layer": "0"}), "nonsense"])
+def test_a_packed_link_puts_its_view_into_the_url_and_a_broken_one_says_so(view):
+    at = AppTest.from_function(follow)
+    at.query_params["view"] = view
+    at.run()
+    assert not at.exception
+    if view == "nonsense":
+        assert "cannot be read" in at.toast[0].value and at.text[0].value == "[]"
+    else:
+        assert at.text[0].value == str([("layer", "0"), ("model", "m"), ("text", "a b")])

@@ -1,0 +1,181 @@
+"""Every figure's badge opens checks that are run then and there: all hold, and a corrupted number turns one red."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
+
+from pages.shared.wording import plain
+from transformer.analysis.attention.vectors import Vectors
+from transformer.inspection.inspection import AttentionShift
+from transformer.lab import Lab
+
+SWITCHES = ["off:decoder.0.cross:1", "row:encoder.0.self.1:2:uniform", "mean:decoder.1.self:2"]
+
+
+pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
+
+
+def proved(page, *badges, **parameters):
+    """The page with these badges open."""
+    at = open_page(page, **parameters)
+    for badge in badges:
+        at.session_state[badge] = True
+    return checked(at.run())
+
+
+def verdicts(at):
+    """How many checks hold and how many fail, over all open badges."""
+    said = texts(at)
+    return said.count(":green[:material/check:]"), said.count(":red[:material/close:]")
+
+
+PAGES = [
+    ("home", ["proof-home"], {}, 3 + 1),
+    ("home", ["proof-home"], {"layer": "0", "head": "2", "switch": SWITCHES}, 3 + 1),
+    ("attention", ["proofs", "proof-picture"], {"kind": "encoder_self"}, 11 + 1),
+    ("attention", ["proof-picture", "proof-cell"], {"kind": "cross", "cell": "2,3"}, 4 + 10),
+    ("attention", ["proof-picture"], {"kind": "decoder_self", "picture": "lines", "show": "entropy"}, 4),
+    ("attention", ["proof-picture"], {"show": "entropy", "unit": "bits", "specials": "hidden"}, 4),
+    ("attention", ["proof-picture"], {"show": "norms", "combine": "mean", "switch": SWITCHES}, 3 + 2 + 1),
+    ("attention", ["proof-picture"], {"show": "norms", "kind": "decoder_self", "switch": "mask:causal"}, 3 + 2 + 1),
+    ("attention", ["proof-picture"], {"show": "rollout", "kind": "encoder_self", "words": "merged"}, 5),
+    ("attention", ["proof-picture"], {"show": "rollout", "layer": "0", "switch": "off:decoder.0.cross:0,1"}, 5),
+    ("attention", ["proof-picture"], {"show": "rollout", "switch": "copy:decoder.0.self.heads:0>1:It slept."}, 5),
+    ("attention", ["proof-picture"], {"combine": "max", "over": "0,2", "specials": "renormalised"}, 4),
+    ("attention", ["proof-picture", "proof-output"], {"picture": "bertviz-neuron"}, 3 + 3 + 1),
+    ("attention", ["proofs", "proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 8 + 5),
+    ("attention", ["proof-picture", "proof-cell"], {"switch": [*SWITCHES, "mask:causal"], "cell": "1,1"}, 4 + 10),
+    ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 8 + 5),
+    ("positions", ["proof-tables", "proof-dimensions"], {"section": "table"}, None),
+    ("positions", ["proof-alike"], {"section": "distances", "length": "24"}, None),
+    ("positions", ["proof-shifts"], {"section": "shifts"}, None),
+    ("positions", ["proof-parts"], {"section": "scores"}, 1),
+    (
+        "positions",
+        ["proof-compared", "proof-difference"],
+        {"switch": "positions:encoder:remove", "section": "break"},
+        13,
+    ),
+    ("decoder_steps", ["proof-road", "proof-step", "proof-cross", "proof-self"], {"step": "2"}, 1 + 2 + 3 + 3),
+    ("decoder_steps", ["proof-road", "proof-step", "proof-self"], {"step": "2", "switch": SWITCHES}, 1 + 2 + 3),
+    ("decoder_steps", ["proof-beam"], {"look": "beam"}, 1),
+    ("decoder_steps", ["proof-draw", "proof-samples"], {"look": "samples", "top_k": "5", "temperature": "1.5"}, 5 + 1),
+    ("decoder_steps", ["proof-lens", "proof-parts"], {"look": "inside", "step": "1"}, 3 + 3),
+    ("decoder_steps", ["proof-losses"], {"look": "reference"}, 2),
+]
+
+
+@pytest.mark.parametrize(("page", "badges", "parameters", "count"), PAGES)
+def test_every_badge_of_a_page_opens_checks_that_hold(page, badges, parameters, count):
+    at = proved(page, *badges, model=PRONOUNS, text=CLASSIC, **parameters)
+    holding, failing = verdicts(at)
+    assert failing == 0, texts(at)
+    assert holding >= len(badges) if count is None else holding == count, texts(at)
+    assert texts(at).count("run just now:") == len(badges)
+
+
+def test_a_closed_badge_runs_nothing():
+    assert verdicts(open_page("attention", model=PRONOUNS, text=CLASSIC)) == (0, 0)
+
+
+def test_lengths_are_translated_again(monkeypatch):
+    monkeypatch.setattr("pages.positions.beyond_length._LIVE_PAIRS", 5)
+    monkeypatch.setattr("pages.positions.beyond_length._LONGEST_LIVE", 18)
+    at = open_page("positions", model=REVERSE, section="beyond")
+    at = checked(at.button(key="measure-lengths").click().run(timeout=120))
+    at.session_state["proof-lengths"] = True
+    at = checked(at.run(timeout=120))
+    assert verdicts(at) == (1, 0)
+
+
+def corrupt_weights(monkeypatch):
+    """Makes every new inspection show 0.01 too much in one cell of cross-attention; what is remembered stays honest."""
+    honest = Lab.inspect
+
+    def inspect(self, *args, **kwargs):
+        seen = honest(self, *args, **kwargs)
+        weights = seen.cross.weights.copy()
+        weights[0, 1, 2, 3] += np.float32(0.01)
+        return dataclasses.replace(seen, cross=dataclasses.replace(seen.cross, weights=weights))
+
+    monkeypatch.setattr(Lab, "inspect", inspect)
+
+
+def test_a_corrupted_weight_turns_the_checks_red(own_models, monkeypatch):
+    corrupt_weights(monkeypatch)
+    at = proved("attention", "proofs", "proof-picture", model=PRONOUNS, text=WIDE, layer="0", head="1")
+    said = texts(at)
+    assert ":red[:material/error: **2 of 8 checks fail.**]" in said  # rows sum to 1; softmax of q and k
+    assert ":red[:material/error: **2 of 4 checks fail.**]" in said
+    assert said.count(":red[**The weights are softmax") == 2 and "**0.0100**" in said
+
+
+@pytest.mark.parametrize("switch", [[], SWITCHES])
+def test_one_wrong_contribution_turns_its_check_red(switch, untrained_models, monkeypatch):
+    honest = Vectors.contributions
+
+    def contributions(self, weights):
+        norms = honest(self, weights).copy()
+        norms[0, 2, 1, 0] += np.float32(1e-3)
+        return norms
+
+    monkeypatch.setattr(Vectors, "contributions", contributions)
+    shown = dict(model=PRONOUNS, text=WIDE, kind="cross", layer="0", show="norms", combine="mean", switch=switch)
+    at = proved("attention", "proof-picture", **shown)
+    assert verdicts(at)[1] == 1 and ":red[**Each cell is the length of" in texts(at)
+
+
+@pytest.mark.parametrize(
+    ("kind", "switch"),
+    [("cross", "copy:encoder.0.self.heads.2:0>1:It slept."), ("decoder_self", "block:decoder.1.self")],
+)
+def test_a_look_that_counts_though_nothing_of_it_arrives_turns_its_check_red(own_models, monkeypatch, kind, switch):
+    monkeypatch.setattr("pages.attention.picture_rollout.silenced", lambda *_: [])
+    at = proved("attention", "proof-picture", model=PRONOUNS, text=WIDE, kind=kind, show="rollout", switch=switch)
+    assert verdicts(at) == (4, 1) and ":red[**No look counts of which nothing arrived.**]" in texts(at)
+
+
+def test_a_wrong_average_on_home_turns_its_check_red(own_models, monkeypatch):
+    monkeypatch.setattr(
+        "transformer.analysis.heads.importance.head_average", lambda weights, layer: weights[layer].max(axis=0)
+    )
+    at = proved("home", "proof-home", model=PRONOUNS, text=CLASSIC)
+    assert "**1 of 4 checks fail.**" in texts(at) and ":red[**The lines are the average of 4 heads" in texts(at)
+
+
+def test_a_corrupted_difference_turns_its_check_red(own_models, monkeypatch):
+    honest = Lab.attention_shift
+
+    def attention_shift(self, comparison):
+        shift = honest(self, comparison)
+        weights = shift.after["cross"].weights.copy()
+        weights[1, 0, 1, 1] += np.float32(0.02)
+        after = {**shift.after, "cross": dataclasses.replace(shift.after["cross"], weights=weights)}
+        return AttentionShift(shift.before, after)
+
+    monkeypatch.setattr(Lab, "attention_shift", attention_shift)
+    at = proved("attention", "proof-difference", model=PRONOUNS, text=WIDE, switch=SWITCHES)
+    assert "**2 of 5 checks fail.**" in texts(at) and verdicts(at) == (3, 2)
+
+
+def test_a_head_of_another_kind_that_did_not_move_most_turns_the_check_of_the_difference_red(own_models, monkeypatch):
+    honest = AttentionShift.largest
+    monkeypatch.setattr(AttentionShift, "largest", lambda shift: honest(shift)[1:])
+    at = proved("attention", "proof-difference", model=PRONOUNS, text=WIDE, kind="encoder_self", switch=SWITCHES)
+    kind, place = at.button(key="most-moved").label.partition(": ")[2].split(", ", 1)
+    assert kind != "encoder self-attention" and verdicts(at) == (4, 1)
+    assert f":red[**{plain(kind.capitalize())}, {place} moved most.**]" in texts(at)
+
+
+def test_where_no_head_moved_that_is_proved(untrained_models):
+    at = proved("attention", "proof-difference", model=PRONOUNS, text=WIDE, switch="mask:padding")
+    assert verdicts(at) == (5, 0) and "**No weight of any head moved, but for rounding.**" in texts(at)
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+def test_without_the_causal_mask_both_sides_are_proved_on_the_same_prefixes(kind):
+    for key in ("proof-difference", "proof-compared"):
+        at = proved("attention", key, model=REVERSE, text="a b c", switch="mask:causal", kind=kind)
+        assert verdicts(at)[1] == 0 and verdicts(at)[0] > 2

@@ -1,0 +1,137 @@
+"""A decoding that takes longer is drawn as far as it is written, and what is drawn is the beginning of the whole."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from page_models import CLASSIC, PRONOUNS, open_page, texts
+
+from pages.attention import pictures
+from pages.shared import context, in_progress, loading
+from pages.shared.url.session import GRID
+from transformer import lab as lab_module
+from transformer.interventions import parse_intervention
+from transformer.lab import KIND_SITES, load
+
+pytestmark = pytest.mark.usefixtures("untrained_models")
+N_STEPS = 3
+SO_FAR = f"{GRID}-so-far-{N_STEPS}"
+
+
+@pytest.mark.parametrize("switches", [(), ("off:decoder.0.cross:1",), ("mask:causal",)], ids=str)
+def test_what_is_seen_on_the_way_is_the_beginning_of_the_whole(switches):
+    """Without the causal mask the decoder's own attention is the newest whole pass, which no later one holds."""
+    seen = []
+    specs = [parse_intervention(switch) for switch in switches]
+    whole = load(PRONOUNS).inspect(CLASSIC, specs, watch=lambda n, so_far: seen.append((n, so_far())))
+    assert [n for n, _ in seen] == list(range(1, len(whole.target_ids) + 1))
+    for n, part in seen:
+        assert part.target_ids == whole.target_ids[:n] and part.target_tokens == whole.target_tokens[:n]
+        assert np.array_equal(part.log_probs, whole.log_probs[:n]) and part.source_tokens == whole.source_tokens
+        assert np.array_equal(part.encoder_self.weights, whole.encoder_self.weights)
+        assert np.array_equal(part.cross.weights, whole.cross.weights[:, :, :n])
+        assert part.cross.queries == whole.cross.queries[:n] and part.decoder_inputs == whole.decoder_inputs[:n]
+        assert part.decoder_self.weights.shape[2:] == (n, n)
+        if whole.cached:
+            assert np.array_equal(part.decoder_self.weights, whole.decoder_self.weights[:, :, :n, :n])
+            assert np.array_equal(part.decoder_self.mask, whole.decoder_self.mask[:, :n, :n])
+
+
+@pytest.fixture
+def halted(monkeypatch):
+    """A page's decoding halts after N_STEPS until all heads were drawn; the pictures drawn, by their keys."""
+    drawn, event, decode, draw = {}, threading.Event(), lab_module.greedy, pictures.head_grid
+
+    def slow(*args, **options):
+        for step in decode(*args, **options):
+            yield step
+            if step.index == N_STEPS - 1 and threading.current_thread().name.startswith("decoding"):
+                assert event.wait(timeout=20), "nothing was drawn"
+
+    def watched(weights, *, key, **options):
+        drawn[key] = weights
+        if key == SO_FAR:
+            event.set()
+        return draw(weights, key=key, **options)
+
+    monkeypatch.setattr(lab_module, "greedy", slow)
+    monkeypatch.setattr(pictures, "head_grid", watched)
+    monkeypatch.setattr(context, "_EVERY_S", 0.2)
+    monkeypatch.setattr(context, "_WORTH_S", 0.0)
+    yield drawn
+    event.set()
+
+
+@pytest.mark.parametrize("kind", list(KIND_SITES))
+@pytest.mark.parametrize("switch", ["", "off:decoder.1.cross:0"])
+def test_all_heads_are_drawn_as_far_as_the_output_is_written(halted, kind, switch):
+    text = f"{CLASSIC[:-1]} {kind} {switch[:3]}"  # nobody decoded it before
+    at = open_page("attention", model=PRONOUNS, text=text, kind=kind, **({"switch": switch} if switch else {}))
+    seen = load(PRONOUNS).inspect(text, [parse_intervention(switch)] if switch else [])
+    whole = seen.attention(kind).weights
+    part = {"encoder_self": whole, "cross": whole[:, :, :N_STEPS], "decoder_self": whole[:, :, :N_STEPS, :N_STEPS]}
+    assert np.array_equal(halted[SO_FAR], part[kind]) and np.array_equal(halted[GRID], whole)
+    assert "so far" not in texts(at)
+
+
+def test_nothing_is_under_way_before_and_after():
+    lab = loading.get_lab(PRONOUNS)
+    assert loading.decoding_under_way(lab, CLASSIC) is None
+    loading.get_inspection(lab, CLASSIC)
+    assert loading.decoding_under_way(lab, CLASSIC) is None
+    with pytest.raises(ValueError, match="empty"):
+        loading.get_inspection(lab, "  ")
+    assert loading.decoding_under_way(lab, "  ") is None
+
+
+def test_two_sentences_at_once_keep_apart(monkeypatch):
+    lab, texts_, decode = loading.get_lab(PRONOUNS), ("The cat slept.", "The dog slept."), lab_module.greedy
+    both = threading.Barrier(3, timeout=60)
+
+    def slow(*args, **options):
+        for step in decode(*args, **options):
+            yield step
+            if step.index == 0:
+                both.wait()  # both are under way
+                both.wait()  # both were looked at
+
+    monkeypatch.setattr(lab_module, "greedy", slow)
+    threads = [threading.Thread(target=loading.get_inspection, args=(lab, text)) for text in texts_]
+    for thread in threads:
+        thread.start()
+    both.wait()
+    found = [loading.decoding_under_way(lab, text) for text in texts_]
+    seen = [each.so_far() for each in found if each]
+    both.wait()
+    for thread in threads:
+        thread.join()
+    assert [part.text for part in seen] == list(texts_) and [len(part.target_ids) for part in seen] == [1, 1]
+
+
+def test_the_rest_is_foretold_at_the_pace_so_far(monkeypatch):
+    found = in_progress.InProgress(begun=10.0, n_steps=20, most=128, so_far=list)  # type: ignore[arg-type]
+    monkeypatch.setattr(in_progress.time, "monotonic", lambda: 10.5)
+    assert found.left_s == pytest.approx(108 * 0.5 / 20)
+
+
+@pytest.mark.parametrize(("left", "is_drawn"), [(0.5, False), (0.7, True)])
+def test_what_is_nearly_done_is_not_drawn_before(monkeypatch, left, is_drawn):
+    drawn, decode = [], lab_module.greedy
+
+    def slow(*args, **options):
+        for step in decode(*args, **options):
+            yield step
+            time.sleep(0.05 if threading.current_thread().name.startswith("decoding") else 0)
+
+    monkeypatch.setattr(lab_module, "greedy", slow)
+    monkeypatch.setattr(pictures, "head_grid", lambda weights, *, key, **options: drawn.append(key))
+    monkeypatch.setattr(in_progress.InProgress, "left_s", left)
+    open_page("attention", model=PRONOUNS, text=f"The dog is {left} tall.", kind="cross")
+    assert drawn[-1] == GRID and any(key.startswith(f"{GRID}-so-far") for key in drawn) == is_drawn
+
+
+def test_a_head_can_be_chosen_while_the_output_is_written():
+    at = open_page("attention", model=PRONOUNS, text=CLASSIC)
+    at.session_state[SO_FAR] = {"picked": [0, 2]}  # what the browser reports of a click
+    assert "layer 0 · head 2" in texts(at.run())

@@ -1,0 +1,84 @@
+"""The Doctor's panel on Train and Runs: findings with their numbers, what was checked, and how often it looks again."""
+
+import os
+from dataclasses import replace
+
+import pytest
+from page_models import open_page, texts
+from page_runs import at_work, made_run, put_status, trained_run
+from tiny_runs import MODEL
+
+from pages.shared.wording import plain
+from pages.training import doctor
+from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE
+from transformer.files import append_rows
+from transformer.runs import run_folder
+
+
+@pytest.fixture(autouse=True)
+def own_runs(tmp_path, monkeypatch):
+    """An empty folder of runs."""
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
+
+
+def examined() -> None:
+    """Waits until nothing is being examined."""
+    for future in list(doctor.examinations().found.values()):
+        future.result()
+
+
+@pytest.mark.parametrize("page", ["train", "runs"])
+def test_a_finished_run_is_examined_and_what_was_checked_is_said(page):
+    run_id = trained_run()
+    at = open_page(page, run=run_id)
+    examined()
+    said = texts(at.run())
+    assert "Doctor" in said and "Checked:" in said
+    assert "a vocabulary of 24" in said, "the corpus was read, in the background"
+    assert plain("over-fitting (2 evaluations, 4 are needed)") in said
+
+
+def test_a_loss_that_is_no_number_is_told_with_its_step_and_a_way_out():
+    run_id = made_run()
+    losses = [*(3.0 / step for step in range(1, 8)), float("nan")]
+    shared = {"split": "train", "learning_rate": 0.5, "gradient_norm": 2.0, "tokens": 9, "tokens_per_s": 9.0}
+    rows = [
+        shared | {"step": step, "loss": loss, "elapsed_s": float(step)} for step, loss in enumerate(losses, start=1)
+    ]
+    append_rows(run_folder.run_folder(run_id) / METRICS_FILE, rows)
+    put_status(run_id, state="failed", step=8, error="the loss is no longer a finite number at step 8")
+    said = texts(open_page("train", run=run_id))
+    assert "at step 8" in said and plain("learning rate") in said
+
+
+@pytest.mark.parametrize("page", ["train", "runs"])
+def test_a_run_without_its_causal_mask_is_named_and_explained(page, monkeypatch):
+    monkeypatch.setattr("page_runs.MODEL", replace(MODEL, causal_mask=False))
+    at = open_page(page, run=trained_run())
+    said = texts(at).replace("\\", "")
+    assert "trained with parts missing: no causal mask" in said
+    assert "without a causal mask, on teacher-forced tokens that it could see ahead" in said
+    assert "Nothing found" not in said
+
+
+def test_a_run_that_gets_nothing_right_has_no_green_tick():
+    run_id = trained_run()
+    (last,) = [row for row in run_folder.metrics(run_id) if row["split"] == "validation"][-1:]
+    assert last["exact_match"] == 0
+    said = texts(open_page("train", run=run_id))
+    assert "not one output is right" in said and "Nothing found" not in said
+
+
+def test_a_run_at_work_is_not_examined_anew_with_each_of_its_weights(monkeypatch):
+    run_id = trained_run()
+    at_work(run_id)
+    run, all_of_them = run_folder.get_run(run_id), doctor.Examinations()
+    first, busy = all_of_them.of(run)
+    assert busy and first is None
+    next(iter(all_of_them.found.values())).result()
+    os.utime(run.folder / WEIGHTS_FILE)
+    later, busy = all_of_them.of(run)
+    assert not busy and later is not None and len(all_of_them.found) == 1
+    monkeypatch.setattr(doctor, "AGAIN_S", 0.0)
+    assert all_of_them.of(run) == (later, True) and len(all_of_them.found) == 2
+    all_of_them.pool.shutdown()

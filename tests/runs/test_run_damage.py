@@ -1,0 +1,83 @@
+"""One damaged run: what its files cannot say is said in a sentence, and the runs beside it go on."""
+
+import json
+
+import pytest
+from films import opened
+from page_models import texts
+from tiny_runs import create
+
+from pages.training.data import progress_of, samples_of
+from transformer.runs import queue, run_folder, upkeep
+from transformer.checkpoints.store import history
+
+DAMAGED = [
+    {"state": "running", "pid": "abc"},
+    {"state": "running", "pid": 2**70, "create_time": 1.0},
+    {"state": "running", "pid": -5},
+    {"state": "running", "pid": True},
+    {"state": "running", "pid": 3, "create_time": "yesterday"},
+    {"state": "nonsense"},
+    {"state": ["queued"]},
+    {"state": "queued", "phase": 3},
+    {"state": "paused", "step": "many"},
+    {"state": "paused", "elapsed_s": float("nan")},
+    {"state": "paused", "heartbeat": None},
+]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_damaged_status_fails_one_run_and_no_list(room, content, monkeypatch):
+    monkeypatch.setattr("transformer.runs.launch.WARM.keep", lambda: None)
+    good, bad, waits = create(), create(), create()
+    (room / bad / "status.json").write_text(json.dumps(content))
+    found = {run.id: run.status for run in run_folder.list_runs()}
+    assert found[good].state == "queued" and found[bad].state == "failed"
+    assert found[bad].error.startswith("status.json is damaged: its ")
+    started = []
+    monkeypatch.setattr(queue, "_start", lambda root, run_id: started.append(run_id))
+    queue.enqueue(waits)
+    upkeep.do_upkeep()
+    assert started == [waits]
+
+
+def test_upkeep_survives_what_it_does_not_know(room, monkeypatch, caplog):
+    def fail():
+        raise KeyError("something")
+
+    monkeypatch.setattr("transformer.runs.launch.WARM.keep", fail)
+    upkeep.do_upkeep()
+    assert "the queue could not be tended" in caplog.text
+
+
+def test_rows_of_another_shape_are_left_out(room):
+    run_id = create()
+    good = {"split": "train", "step": 1, "loss": 2.0, "elapsed_s": 0.1}
+    odd = [
+        {"split": "train"},
+        {"split": ["train"], "step": 1},
+        {"split": "train", "step": "2"},
+        {"split": "train", "step": None},
+        {"split": "validation", "step": 2, "loss": "low"},
+        {"split": "validation", "step": 2, "loss": [1]},
+        {"split": "random", "step": 2, "exact_match": 10**400},
+    ]
+    folder = room / run_id
+    lines = "".join(json.dumps(row) + "\n" for row in (*odd, good))
+    (folder / "metrics.jsonl").write_text(lines + "[" * 100_000 + "\n")
+    sample = {"step": 1, "source": "a b", "translation": "b a", "elapsed_s": 0.1}
+    odd = [{}, sample | {"source": ["a"]}, sample | {"step": "1"}, sample | {"translation": None}]
+    (folder / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (*odd, sample)))
+    assert run_folder.metrics(run_id) == list(history(folder)) == [good]
+    assert run_folder.samples(run_id) == [sample]
+    assert progress_of(folder).last("train", "loss") == 2.0
+    assert [found.translation for found in samples_of(folder)["a b"]] == ["b a"]
+
+
+@pytest.mark.parametrize("content", ["{", '{"version": 1, "kind": "words", "entries": [1]}', "[" * 100_000, "\udcff"])
+def test_the_timeline_says_that_the_tokenizer_is_damaged(own_film_run, room, content):
+    path = room / own_film_run / "tokenizer.json"
+    assert path.is_file()
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    said = texts(opened(own_film_run))
+    assert "The tokenizer in" in said

@@ -1,0 +1,56 @@
+"""What a page offers to take away, for the tests: its figures, their numbers, and what its lines of Python make."""
+
+import base64
+import json
+
+import numpy as np
+from page_models import CLASSIC, PRONOUNS, open_page
+from streamlit.testing.v1 import AppTest
+
+
+def opened(page: str, key: str, **parameters) -> AppTest:
+    """The page with this popover open."""
+    at = open_page(page, **{"model": PRONOUNS, "text": CLASSIC, **parameters})
+    at.session_state[key] = True
+    at.run()
+    assert not at.exception, [e.value for e in at.exception]
+    return at
+
+
+def figures(at):
+    return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
+
+
+def drawn(figure) -> list:
+    """The numbers of a figure's heatmaps, masked cells as NaN."""
+    found = []
+    for trace in figure["data"]:
+        if trace["type"] == "heatmap" and trace.get("hoverinfo") != "skip":
+            found.append(array(trace["z"]))
+    return found
+
+
+def array(z) -> np.ndarray:
+    """A figure's numbers."""
+    if isinstance(z, dict):
+        flat = np.frombuffer(base64.b64decode(z["bdata"]), dtype=z["dtype"])
+        return flat.reshape([int(n) for n in z["shape"].split(",")]) if "shape" in z else flat
+    return np.array([[np.nan if v is None else v for v in row] for row in z], dtype=float)
+
+
+def run_lines(at) -> dict:
+    """What the page's lines of Python make."""
+    (code,) = (sublayer.value for sublayer in at.code if "from transformer import load" in sublayer.value)
+    names: dict = {}
+    exec(compile(code, "lines", "exec"), names)
+    return names
+
+
+def same_figure(at) -> dict:
+    """What the lines make, after asserting that its heatmaps hold the numbers of the page's figure."""
+    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
+    made = run_lines(at)
+    own = drawn(json.loads(made["figure"].to_json()))
+    for mine, theirs in zip(own, drawn(shown), strict=True):
+        assert np.array_equal(mine.astype(np.float32), theirs.astype(np.float32), equal_nan=True)
+    return made

@@ -1,0 +1,73 @@
+"""Runs for the page tests: made and trained in this process, in a second or two, with the smallest of settings."""
+
+import json
+import os
+from dataclasses import replace
+from typing import Any
+
+import psutil
+from page_models import checked
+from tiny_runs import MODEL, settings
+
+from transformer.config import CorpusConfig
+from transformer.runs import run_folder
+from transformer.runs.run_folder import Status, write_status
+from transformer.runs.worker import train_run
+
+PINNED = ("a b c", "t <b>h</b> e")
+
+
+def made_run(name: str | None = None, **changes: Any) -> str:
+    """The id of a run that waits to be started."""
+    return run_folder.create_run(MODEL, settings(**changes), CorpusConfig(name="reverse"), pinned=PINNED, name=name)
+
+
+def trained_run(name: str | None = None, **changes: Any) -> str:
+    """The id of a run that has finished."""
+    run_id = made_run(name, **changes)
+    assert train_run(run_id).state == "finished"
+    return run_id
+
+
+def put_status(run_id: str, **changes: Any) -> None:
+    """Writes another status, as a trainer would."""
+    before: Status = run_folder.status(run_id)
+    write_status(run_folder.run_folder(run_id), replace(before, **changes))
+
+
+def table(at):
+    """The rows that the table was given: cells by column title."""
+    found = [json.loads(element.proto.json) for element in at.get("bidi_component") if element.proto.json]
+    data = next(data for data in found if isinstance(data, dict) and "rows" in data)
+    titles = [column["title"] for column in data["columns"]]
+    return {row["id"]: row | dict(zip(titles, row["cells"], strict=True)) for row in data["rows"]}
+
+
+def columns(at):
+    """The titles between what was reached and when."""
+    titles = [
+        title for title in next(iter(table(at).values())) if title not in ("id", "cells", "shown", "chosen", "colour")
+    ]
+    return titles[6 : titles.index("parameters")]
+
+
+def curves(at):
+    return json.loads(at.get("plotly_chart")[0].proto.spec)
+
+
+def button(at, label):
+    return next(button for button in at.button if button.label == label)
+
+
+def press(at, label):
+    return checked(button(at, label).click().run())
+
+
+def typed(at, label):
+    return next(field for field in (*at.text_input, *at.text_area) if field.label == label)
+
+
+def at_work(run_id: str, **changes: Any) -> None:
+    """Lets a run seem to be trained by this process."""
+    me = psutil.Process(os.getpid())
+    put_status(run_id, state="running", phase="training", pid=me.pid, create_time=me.create_time(), **changes)

@@ -1,0 +1,91 @@
+"""Tiny models with nothing left at its initial value, and token batches to run them on.
+
+With layer-norm gains of 1 and biases of 0 a wrong mapping of weights passes every comparison, so all are randomised.
+"""
+
+from copy import deepcopy
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transformer.config import ModelConfig, NormPlacement
+from transformer.model.transformer import Transformer
+
+TINY: dict[str, Any] = dict(
+    vocab_size=23,
+    d_model=16,
+    n_heads=4,
+    d_ff=24,
+    n_encoder_layers=2,
+    n_decoder_layers=3,
+    max_length=64,
+    dropout=0.0,
+    embedding_dropout=0.0,
+)
+
+
+def randomise(model: nn.Module) -> None:
+    """Draws every layer-norm gain and bias and every linear bias anew."""
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            nn.init.uniform_(module.weight, 0.5, 1.5)
+            nn.init.normal_(module.bias, std=0.5)
+        elif isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.normal_(module.bias, std=0.5)
+
+
+def random_model(dtype: torch.dtype = torch.float32, **changes: Any) -> Transformer:
+    """A randomised tiny model in eval mode, with the given settings changed."""
+    model = Transformer(ModelConfig(**{**TINY, **changes}))
+    randomise(model)
+    return model.to(dtype).eval()
+
+
+def random_ids(batch: int, length: int, vocab_size: int = TINY["vocab_size"]) -> Tensor:
+    """Token ids without special ones."""
+    return torch.randint(4, vocab_size, (batch, length))
+
+
+def ragged_batch() -> tuple[Tensor, Tensor]:
+    """Sources and decoder inputs of several lengths, padded on the right."""
+    source, target = random_ids(3, 9), random_ids(3, 7)
+    target[:, 0] = 1
+    source[1, 5:] = source[2, 2:] = 0
+    target[1, 4:] = target[2, 1:] = 0
+    return source, target
+
+
+def half_trained_model(dtype: torch.dtype = torch.float32, norm: NormPlacement = "post") -> Transformer:
+    """A model after 60 steps on reversal, in eval mode: its outputs differ from row to row, and most of them end.
+
+    An untrained model mostly repeats one token for ever, which would prove little about decoding.
+    """
+    return deepcopy(_half_trained(norm)).to(dtype)
+
+
+@cache
+def _half_trained(norm: NormPlacement) -> Transformer:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = random_model(d_model=32, n_decoder_layers=2, vocab_size=12, norm=norm).train()
+        optimiser = torch.optim.Adam(model.parameters(), lr=5e-3)
+        for _ in range(60):
+            source, target = reversals(32)
+            logits = model(source, target[:, :-1])
+            loss = nn.functional.cross_entropy(logits.transpose(1, 2), target[:, 1:], ignore_index=0)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    return model.eval()
+
+
+def reversals(batch: int, longest: int = 7) -> tuple[Tensor, Tensor]:
+    """Random symbols with eos, and bos, their reversal, eos; padded on the right."""
+    source, target = torch.zeros(batch, longest + 1).long(), torch.zeros(batch, longest + 2).long()
+    for row in range(batch):
+        symbols = torch.randint(4, 12, (int(torch.randint(1, longest + 1, ())),))
+        source[row, : len(symbols) + 1] = torch.cat((symbols, torch.tensor([2])))
+        target[row, : len(symbols) + 2] = torch.cat((torch.tensor([1]), symbols.flip(0), torch.tensor([2])))
+    return source, target

@@ -1,0 +1,55 @@
+"""The label-smoothed loss: torch's meaning of smoothing, sums over real tokens, and a sane start."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from random_models import ragged_batch, random_model
+
+from transformer.config import ModelConfig
+from transformer.model.transformer import Transformer
+from transformer.training.loss import smoothed_cross_entropy
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+def test_the_loss_is_the_cross_entropy_against_mass_spread_over_all_classes(within, smoothing):
+    logits, targets = torch.randn(7, 11, dtype=torch.float64), torch.randint(11, (7,))
+    wanted = F.one_hot(targets, 11) * (1 - smoothing) + smoothing / 11
+    expected = -(wanted * logits.log_softmax(dim=-1)).sum()
+    within(smoothed_cross_entropy(logits, targets, smoothing), expected, 1e-5)  # computed in float32
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_selecting_real_positions_equals_torch_ignoring_padding(within, smoothing):
+    model = random_model()
+    source, target = ragged_batch()
+    logits, labels = model(source, target), target.roll(-1, dims=1)
+    real = labels != 0
+    expected = F.cross_entropy(
+        logits.flatten(0, 1), labels.flatten(), ignore_index=0, label_smoothing=smoothing, reduction="sum"
+    )
+    within(smoothed_cross_entropy(logits[real], labels[real], smoothing), expected, 1e-4)  # a sum of 14 losses
+
+
+def test_the_loss_of_two_batches_together_is_the_sum_of_theirs(within):
+    logits, targets = torch.randn(9, 5), torch.randint(5, (9,))
+    parts = smoothed_cross_entropy(logits[:4], targets[:4], 0.1) + smoothed_cross_entropy(logits[4:], targets[4:], 0.1)
+    within(smoothed_cross_entropy(logits, targets, 0.1), parts, 1e-5)
+
+
+def test_bfloat16_logits_are_summed_in_float32():
+    logits, targets = torch.randn(4_000, 9), torch.randint(9, (4_000,))
+    loss = smoothed_cross_entropy(logits.bfloat16(), targets)
+    assert loss.dtype == torch.float32
+    assert loss.item() == pytest.approx(smoothed_cross_entropy(logits, targets).item(), rel=1e-3)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("vocab_size", [50, 2_000])
+def test_the_first_loss_is_near_the_logarithm_of_the_vocabulary(tied, vocab_size):
+    model = Transformer(ModelConfig(vocab_size=vocab_size, d_model=64, n_heads=4, d_ff=128, tie_output=tied)).eval()
+    source, target = (torch.randint(4, vocab_size, (16, 12)) for _ in range(2))
+    labels = torch.randint(4, vocab_size, (16, 12))
+    loss = smoothed_cross_entropy(model(source, target).flatten(0, 1), labels.flatten()) / labels.numel()
+    assert abs(loss.item() - math.log(vocab_size)) < 1

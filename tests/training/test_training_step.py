@@ -1,0 +1,89 @@
+"""One step of training: normalisation by real tokens, clipping, the optimiser, a loss that is no number."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tiny_runs import MODEL, event_losses, events, settings, state, tokenizer
+
+from transformer.data.batches import make_batch
+from transformer.training import step
+from transformer.training.loop import TrainingError
+from transformer.training.state import build_optimizer
+
+
+def gradients_of_a_step(parts, accumulate):
+    """Each parameter's gradient as one step over these micro-batches leaves it to the optimiser."""
+    now = state(settings(), replace(MODEL, dropout=0.0, embedding_dropout=0.0))
+    kept = {}
+    for name, parameter in now.model.named_parameters():
+        parameter.register_post_accumulate_grad_hook(lambda p, name=name: kept.update({name: p.grad.clone()}))
+    config = settings(label_smoothing=0.1, accumulate=accumulate)
+    trainer = step.Trainer(now, config, tokenizer(), "float32", lambda: 0.0)
+    trainer.step(iter([(make_batch(part), now.position) for part in parts]))
+    assert trainer.read()[0].tokens == 19
+    return kept
+
+
+def test_accumulated_gradients_are_those_of_one_large_batch(within):
+    pairs = [(list(range(4, 4 + n)), list(range(4, 4 + n))) for n in (1, 2, 9, 3)]
+    together = gradients_of_a_step([pairs], accumulate=1)
+    in_parts = gradients_of_a_step([pairs[:1], pairs[1:]], accumulate=2)
+    for name, expected in together.items():
+        within(in_parts[name], expected, 1e-6)
+
+
+def test_the_reported_loss_is_the_smoothed_one_per_real_token():
+    config = settings(label_smoothing=0.1)
+    now = state(config, replace(MODEL, dropout=0.0, embedding_dropout=0.0))
+    batch = make_batch([([5, 6, 7], [7, 6, 5]), ([8], [8])])
+    with torch.no_grad():
+        logits = now.model(batch.source, batch.target_in)
+    expected = F.cross_entropy(
+        logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=0, label_smoothing=0.1, reduction="mean"
+    )
+    trainer = step.Trainer(now, config, tokenizer(), "float32", lambda: 0.0)
+    trainer.step(iter([(batch, now.position)]))
+    assert trainer.read()[0].loss == pytest.approx(expected.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize(("limit", "left"), [(1e-3, 1e-3), (0.0, None), (1e6, None)])
+def test_gradients_are_scaled_down_to_the_limit_and_never_up(limit, left):
+    model = state(settings()).model
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    before = torch.cat([p.grad.flatten() for p in model.parameters()]).norm().item()
+    assert step._clip(model, limit).item() == pytest.approx(before, rel=1e-5)
+    after = torch.cat([p.grad.flatten() for p in model.parameters()]).norm().item()
+    assert after == pytest.approx(left or before, rel=1e-3)
+
+
+def test_weight_decay_spares_gains_and_biases():
+    model = state(settings()).model
+    decayed, spared = build_optimizer(model, settings(weight_decay=0.1)).param_groups
+    assert (decayed["weight_decay"], spared["weight_decay"]) == (0.1, 0.0)
+    assert {p.dim() for p in decayed["params"]} == {2} and {p.dim() for p in spared["params"]} == {1}
+    assert len(decayed["params"]) + len(spared["params"]) == len(list(model.parameters()))
+
+
+def test_training_uses_the_configs_betas():
+    group = build_optimizer(state(settings()).model, settings(beta1=0.8, beta2=0.9, epsilon=1e-7)).param_groups[0]
+    assert (group["betas"], group["eps"]) == ((0.8, 0.9), 1e-7)
+
+
+def test_a_loss_that_is_not_finite_ends_training_with_advice():
+    now = state(settings())
+    with torch.no_grad():
+        next(now.model.parameters()).fill_(math.nan)
+    with pytest.raises(TrainingError, match="the loss is no longer a finite number at step 1: lower the learning rate"):
+        events(now, settings())
+
+
+def test_compiling_is_asked_for_with_changing_shapes_and_changes_no_loss(monkeypatch):
+    asked = []
+    monkeypatch.setattr(torch, "compile", lambda function, **options: asked.append(options) or function)
+    expected = event_losses(events(state(settings()), settings()))
+    assert event_losses(events(state(settings()), settings(compile=True))) == expected
+    assert asked == [{"dynamic": True}]

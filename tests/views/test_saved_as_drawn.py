@@ -1,0 +1,149 @@
+"""What is taken away beside the Attention page is what the page draws: numbers, scales, marks and labels; and its files
+hold every number that is drawn."""
+
+import json
+
+import numpy as np
+import pytest
+from page_exports import array, figures, opened, run_lines
+from page_models import REVERSE, checked
+
+from pages.shared.exports import Export
+
+pytestmark = pytest.mark.usefixtures("untrained_models", "heads_awaited")
+SWITCH = "off:decoder.0.cross:1"
+HEADS = {"model": REVERSE, "text": "a b c d", "pairs": "50"}
+
+
+def looks(figure):
+    """All that is seen of a figure but its width."""
+    layout = figure["layout"]
+    seen = ("type", "x", "y", "z", "text", "zmin", "zmax", "colorscale", "error_x", "name")
+    axes = {name: axis for name, axis in layout.items() if name[1:5] == "axis"}
+    return {
+        "traces": [{name: trace.get(name) for name in seen} for trace in figure["data"]],
+        "shapes": layout.get("shapes"),
+        "labels": {name: (axis.get("ticktext"), axis.get("range"), axis.get("title")) for name, axis in axes.items()},
+        "notes": [note["text"] for note in layout.get("annotations", ())],
+    }
+
+
+def plain(value):
+    """Packed arrays as lists, and what is no number as None."""
+    match value:
+        case {"bdata": _}:
+            return plain(array(value).tolist())
+        case dict():
+            return {name: plain(part) for name, part in value.items() if part is not None}
+        case list() | tuple():
+            return [plain(part) for part in value]
+        case float() if np.isnan(value):
+            return None
+    return value
+
+
+def of(figure):
+    """A figure as a page sends it."""
+    return plain(json.loads(figure.to_json()))
+
+
+def offers(monkeypatch):
+    """What is offered from now on, the newest last."""
+    taken: list[Export] = []
+    monkeypatch.setattr("pages.shared.exports.offer_files", lambda offered, *_: taken.append(offered))
+    return taken
+
+
+def away(monkeypatch, page, key, which, **parameters):
+    """The page with the popover open at one of its figures, and what is offered."""
+    taken = offers(monkeypatch)
+    at = opened(page, key, **parameters)
+    if which:
+        at = checked(at.segmented_control(key=f"{key}-which").set_value(which).run())
+    return at, taken[-1]
+
+
+DRAWN = [
+    ("heads", "take-heads", "Map", {**HEADS, "kind": "decoder_self", "head": "2"}),
+    ("heads", "take-heads", "Map", {**HEADS, "section": "worth", "switch": SWITCH, "kind": "cross", "head": "3"}),
+    ("heads", "take-heads", "Ranking", {**HEADS, "section": "worth", "worth": "loss"}),
+    ("heads", "take-heads", "Effects", {**HEADS, "section": "evidence", "switch": SWITCH}),
+    ("masks", "sentence-masks-export", "", {"kind": "decoder_self", "switch": ["mask:padding", "mask:causal"]}),
+    ("masks", "batch-tokens-export", "", {"switch": "mask:cross"}),
+    ("decoder_steps", "take-step", "candidates", {"step": "2", "switch": SWITCH, "scale": "log"}),
+    ("decoder_steps", "take-step", "cross-attention", {"step": "2", "switch": SWITCH}),
+    ("decoder_steps", "take-lens", "", {"look": "inside", "step": "1", "switch": SWITCH}),
+    ("decoder_steps", "take-contributions", "", {"look": "inside", "step": "1", "switch": SWITCH}),
+    ("positions", "take-parts", "", {"section": "scores"}),
+]
+WALKED = [
+    ({"station": "encoder.ids"}, ["Comes out"]),
+    ({"station": "encoder.self.qkv", "layer": "1"}, ["All tokens", "Comes out", "Comes in"]),
+    ({"station": "decoder.cross.context", "head": "1", "switch": SWITCH}, ["All tokens", "Comes out", "Comes in"]),
+    ({"station": "decoder.self.masked", "switch": "mask:causal", "step": "2"}, ["All tokens", "Comes out", "Comes in"]),
+    ({"station": "decoder.probabilities", "step": "2"}, ["Comes out", "Comes in"]),
+]
+
+
+@pytest.mark.parametrize(("page", "key", "which", "parameters"), DRAWN, ids=str)
+def test_the_saved_figure_is_the_one_on_the_page(page, key, which, parameters, monkeypatch):
+    at, offered = away(monkeypatch, page, key, which, **parameters)
+    saved = looks(of(offered.figure))
+    assert saved in [looks(plain(figure)) for figure in figures(at)]
+
+
+MARKED = [
+    ("take-step", "candidates", {"step": "2"}, 0, 1),
+    ("take-step", "cross-attention", {"step": "2"}, 0, 1),
+    ("take-losses", "", {"look": "reference"}, 0, 2),
+]
+
+
+@pytest.mark.parametrize(("key", "which", "parameters", "own", "marks"), MARKED, ids=str)
+def test_the_files_hold_the_marks_of_what_is_without_the_switches(key, which, parameters, own, marks, monkeypatch):
+    _, offered = away(monkeypatch, "decoder_steps", key, which, switch=SWITCH, **parameters)
+    (table,) = offered.tables
+    held = table.values.T if key == "take-step" and which == "candidates" else table.values
+    axis = "y" if key == "take-losses" else "x"
+    for row, trace in ((0, own), (-1, marks)):
+        np.testing.assert_allclose(held[row], np.asarray(offered.figure.data[trace][axis], dtype=float), rtol=1e-6)
+    assert "without the switches" in (*table.rows, *table.columns)[-1 if which == "candidates" else len(held) - 1]
+    _, plainly = away(monkeypatch, "decoder_steps", key, which, **parameters)
+    assert "without the switches" not in " ".join((*plainly.tables[0].rows, *plainly.tables[0].columns))
+
+
+def test_the_files_of_a_distribution_hold_the_models_own_too(monkeypatch):
+    _, offered = away(monkeypatch, "decoder_steps", "take-draw", "", look="samples", top_k="5", switch=SWITCH)
+    (table,) = offered.tables
+    assert list(table.columns) == ["drawn from", "the model's own", "without the switches"]
+    assert table.values[:, 1].max() < table.values[:, 0].max() and (np.diff(table.values[:, 1]) <= 0).all()
+
+
+def test_the_files_of_a_lens_hold_the_rank_and_probability_that_it_draws(monkeypatch):
+    _, offered = away(monkeypatch, "decoder_steps", "take-lens", "", look="inside", step="1", switch=SWITCH)
+    readings, followed = offered.tables
+    assert list(followed.columns)[:2] == ["rank", "probability"] and len(followed.columns) == 4
+    place = int(followed.values[-1, 0]) - 1
+    assert np.sort(np.exp(readings.values[-1]))[::-1][place] == pytest.approx(followed.values[-1, 1], rel=1e-6)
+
+
+@pytest.mark.parametrize("which", ["Lines", "Matrix"])
+def test_a_word_that_was_never_seen_is_saved_as_it_was_typed(which, monkeypatch):
+    at, offered = away(monkeypatch, "home", "take-home", which, model=REVERSE, text="a zebra b")
+    figure, made = json.dumps(of(offered.figure)), json.dumps(of(run_lines(at)["figure"]))
+    assert "zebra" in figure and "unk" not in figure and "zebra" in made
+    assert "1 zebra" in offered.tables[0].columns
+
+
+@pytest.mark.parametrize(("parameters", "names"), WALKED, ids=str)
+def test_every_picture_of_a_station_is_offered_as_drawn_and_its_lines_make_it(parameters, names, monkeypatch):
+    taken = offers(monkeypatch)
+    at = opened("walkthrough", "take-station", **parameters)
+    for name in names:
+        if len(names) > 1:
+            which = at.segmented_control(key="take-station-which")
+            assert list(which.options) == names
+            at = checked(which.set_value(name).run())
+        made, saved = run_lines(at), looks(of(taken[-1].figure))
+        assert saved in [looks(plain(figure)) for figure in figures(at)]
+        assert looks(of(made["figure"])) == saved and len(made["numbers"]) == len(made["strips"])

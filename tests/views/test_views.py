@@ -1,0 +1,159 @@
+"""Every view: its program makes its figure, its tables hold its data, its checks hold and notice each wrong number."""
+
+import ast
+import csv
+import io
+import zlib
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from corruption import corruptions, numbers
+from jaxtyping import Float
+from numpy import ndarray
+from view_examples import EXAMPLES, TEXT, Example, batch, decoding, lab, switches
+
+from transformer import views
+from transformer.analysis.checks import Check, agree
+from transformer.checkpoints.settings import find_checkpoint
+from transformer.figures.tables import as_csv, as_npz
+from transformer.views import SentenceMasks
+from transformer.views.subjects import Compared, Model, Runs
+from transformer.views.view import Document, checks_of, data_of, file_name, program, source
+
+each = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: repr(example.view))
+
+
+def test_every_view_has_an_example():
+    assert set(views.__all__) == {type(example.view).__name__ for example in EXAMPLES}
+    assert all(getattr(views, name).__name__ == name for name in views.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = views.Nothing
+
+
+@each
+def test_a_view_holds_plain_options_and_prints_as_python(example: Example):
+    view = example.view
+    assert is_dataclass(view) and view.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert all(field.kw_only for field in fields(view))
+    hash(view)
+    assert eval(repr(view), {name: getattr(views, name) for name in views.__all__}) == view
+
+
+@each
+def test_the_program_makes_the_figure_of_the_page(example: Example, monkeypatch, tmp_path):
+    shown: list[go.Figure] = []
+    monkeypatch.setattr(go.Figure, "show", lambda figure: shown.append(figure))
+    monkeypatch.chdir(tmp_path)
+    view, subject = example.view, example.subject()
+    data = data_of(view, subject)
+    names: dict = {}
+    exec(compile(program(view, subject), "program", "exec"), names)
+    assert names["view"] == view
+    if isinstance(view, Document):
+        written = Path(f"{file_name(view, subject)}.html").read_text(encoding="utf-8")
+        assert written == view.document(data)
+        return
+    (figure,) = shown
+    assert figure is names["figure"] and figure.to_json() == view.figure(data).to_json()
+    assert view.figure(data, dark=True).to_json() != figure.to_json()
+
+
+@each
+def test_the_source_that_is_shown_is_that_of_the_data(example: Example):
+    (function,) = ast.parse(source(example.view)).body
+    assert isinstance(function, ast.FunctionDef) and function.name == "data"
+
+
+@each
+def test_the_tables_hold_numbers_of_the_data_and_read_back(example: Example):
+    view = example.view
+    data = data_of(view, example.subject())
+    tables = view.tables(data)
+    held = np.concatenate([np.ravel(value).astype(np.float64) for _, value in numbers(data)])
+    names = [table.name for table in tables]
+    assert tables and len(set(names)) == len(names) and not set(example.derived) - set(names)
+    with np.load(io.BytesIO(as_npz(tables))) as file:
+        for table in tables:
+            values = table.values.astype(np.float64)
+            np.testing.assert_array_equal(file[table.name], table.values)
+            if table.name not in example.derived:
+                assert np.isin(values[~np.isnan(values)], held).all(), table.name
+    rows = [row for row in csv.reader(io.StringIO(as_csv(tables))) if row]
+    assert len(rows) == sum(1 + len(table.rows) for table in tables)
+
+
+@each
+def test_the_checks_hold(example: Example):
+    view, subject = example.view, example.subject()
+    checks = tuple(checks_of(view, subject, data_of(view, subject)))
+    assert checks and [check for check in checks if not check.holds] == []
+
+
+@each
+def test_every_wrong_number_turns_a_check_red(example: Example):
+    view, subject = example.view, example.subject()
+    data = data_of(view, subject)
+    paths = [path for path, _ in numbers(data)]
+    assert all(any(_below(path, own) for path in paths) for own in example.unproved), "no such number"
+    rng = np.random.default_rng(zlib.crc32(repr(view).encode()))
+    unnoticed = [
+        where
+        for where, wrong in corruptions(data, rng)
+        if not any(_below(where.partition("[")[0], own) for own in example.unproved)
+        and all(check.holds for check in checks_of(view, subject, wrong))
+    ]
+    assert unnoticed == []
+
+
+def _below(path: str, own: str) -> bool:
+    return path == own or path.startswith(f"{own}.")
+
+
+def test_a_sentence_that_is_not_in_the_batch_has_no_masks():
+    with pytest.raises(ValueError, match="no sentence 2: the batch has sentences 0 to 1"):
+        data_of(SentenceMasks(kind="cross", row=2), batch()())
+
+
+@dataclass(frozen=True)
+class Loose:
+    """Data of which the first number alone is checked."""
+
+    checked: float
+    values: Float[ndarray, "any"]
+    deeper: tuple[dict[str, int], ...]
+
+
+def test_the_harness_finds_what_no_check_covers():
+    data = Loose(0.5, np.array([1.0, np.nan], dtype=np.float32), ({"x": 3},))
+
+    def checks(wrong: Loose) -> Check:
+        return agree("", wrong.checked, 0.5, 1e-3, "")
+
+    made = dict(corruptions(data, np.random.default_rng(0), cells=9))
+    assert set(made) == {"checked", "values[0]", "values[1]", "deeper.0.x"}
+    assert [where for where, wrong in made.items() if checks(wrong).holds] == [w for w in made if w != "checked"]
+    assert made["values[1]"].values[1] == 0 and made["deeper.0.x"].deeper == ({"x": 2},)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Model(lab()),
+        decoding(TEXT, "off:decoder.0.cross:1", "mask:causal"),
+        lambda: type(decoding()())(lab(), lab().inspect(TEXT, (), {1: 5})),
+        lambda: Compared(lab(), lab().compare(TEXT, switches(["off:decoder.0.cross:1"]))),
+        batch("mask:padding"),
+        lambda: Runs((find_checkpoint("reverse"), find_checkpoint("reverse-learned"))),
+    ],
+    ids=["model", "decoding", "forced", "compared", "batch", "runs"],
+)
+def test_the_opening_lines_make_the_subject(make):
+    subject = make()
+    names: dict = {}
+    exec("\n".join([*subject.opening.imports, *subject.opening.lines]), names)
+    again = type(subject)(*(names[name] for name in subject.given))
+    assert again.caption == subject.caption and again.stem == subject.stem
+    assert again.opening == subject.opening

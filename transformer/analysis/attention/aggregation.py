@@ -1,0 +1,100 @@
+"""One matrix out of many: subwords merged into words, heads combined, special tokens and weak cells left out.
+
+Plain arrays in and out; nothing here runs a model. The order in which a picture applies them is that of this file.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray
+
+from transformer.training.metrics import merge_to_words
+
+Combination = Literal["mean", "max"]
+
+
+def group_tokens(words: Sequence[int]) -> tuple[int, ...]:
+    """For each token the number of its group, from 0: the pieces of a word are one, and a token of no word (-1) is one.
+
+    `words` is what `Tokenizer.word_of_token` and `word_of_output` give, with -1 for start and end marks.
+    """
+    groups: list[int] = []
+    for index, word in enumerate(words):
+        goes_on = index > 0 and word >= 0 and word == words[index - 1]
+        groups.append(groups[-1] + (not goes_on) if groups else 0)
+    return tuple(groups)
+
+
+def merge_words(
+    values: Float[ndarray, "*rows query key"], query_groups: Sequence[int], key_groups: Sequence[int]
+) -> Float[ndarray, "*rows query_word key_word"]:
+    """Values between words: those to a word summed over its pieces, those from a word averaged over its pieces.
+
+    This is the definition of Clark et al. (2019), "What Does BERT Look At?", section 4.1; with it a row that sums to 1
+    still does. Groups are those of `group_tokens`.
+    """
+    return merge_to_words(values, query_groups, key_groups).astype(values.dtype)
+
+
+def merge_masks(
+    mask: Bool[ndarray, "query key"], query_groups: Sequence[int], key_groups: Sequence[int]
+) -> Bool[ndarray, "query_word key_word"]:
+    """True where any piece of the one word may see any piece of the other."""
+    return merge_to_words(mask.astype(np.float64), query_groups, key_groups) > 0
+
+
+def combine_heads(
+    values: Float[ndarray, "head query key"], heads: Sequence[int], how: Combination
+) -> Float[ndarray, "query key"]:
+    """The mean or the largest value of these heads in each cell; of a single head, its values bit for bit.
+
+    A mean of rows that sum to 1 sums to 1; a row of largest values sums to 1 or more. ValueError for no head, or one
+    that does not exist.
+    """
+    n_heads = len(values)
+    missing = [head for head in heads if not 0 <= head < n_heads]
+    if not heads or missing:
+        named = f"head {missing[0]} does not exist" if missing else "there is no head to combine"
+        raise ValueError(f"{named}: choose some of the heads 0 to {n_heads - 1}")
+    chosen = values[list(heads)]
+    if len(chosen) == 1 or how == "max":
+        return chosen.max(axis=0)
+    return chosen.mean(axis=0, dtype=np.float64).astype(values.dtype)
+
+
+def strongest_head(values: Float[ndarray, "head query key"], heads: Sequence[int]) -> Int[ndarray, "query key"]:
+    """For each cell, which of these heads has the largest value there; the first of several."""
+    return np.asarray(heads)[values[list(heads)].argmax(axis=0)]
+
+
+def leave_out(
+    values: Float[ndarray, "query key"], rows: Sequence[bool], columns: Sequence[bool]
+) -> tuple[Float[ndarray, "kept_query kept_key"], float]:
+    """The values without these rows and columns, not renormalised, and how much of the kept rows lay in the columns.
+
+    The share is 0..1 of all that the kept rows held; 0 where they held nothing.
+    """
+    kept = values[~np.asarray(rows, dtype=bool)]
+    gone = np.asarray(columns, dtype=bool)
+    total = float(kept.sum(dtype=np.float64))
+    return kept[:, ~gone], float(kept[:, gone].sum(dtype=np.float64)) / total if total else 0.0
+
+
+def renormalise(values: Float[ndarray, "query key"]) -> Float[ndarray, "query key"]:
+    """Each row divided by its sum; a row of zeros stays one."""
+    sums = values.sum(axis=-1, keepdims=True, dtype=np.float64)
+    return (values / np.where(sums > 0, sums, 1.0)).astype(values.dtype)
+
+
+def below(
+    values: Float[ndarray, "*rows query key"], threshold: float
+) -> tuple[Bool[ndarray, "*rows query key"], float]:
+    """Which cells lie below the threshold, and their share, 0..1, of all there is; 0 where there is nothing.
+
+    A cell of exactly 0 is below every threshold above 0 and holds no share.
+    """
+    weak = values < threshold
+    total = float(values.sum(dtype=np.float64))
+    return weak, float(values[weak].sum(dtype=np.float64)) / total if total else 0.0

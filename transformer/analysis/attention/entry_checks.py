@@ -1,0 +1,123 @@
+"""The proof of a cell's whole sum: every term against the same one computed again by `cell_by_hand`."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from transformer.analysis.attention.entry import Cell
+from transformer.analysis.attention.entry_reference import Row, record_row
+from transformer.analysis.checks import Check, agree
+from transformer.interventions import Intervention
+from transformer.model.taps import Address
+from transformer.model.transformer import Transformer
+
+_ROUNDING = 1e-5
+"""Float32 sums against float64 ones, in units of the largest term."""
+
+
+def check_cell(
+    model: Transformer,
+    source: Sequence[int],
+    switches: Sequence[Intervention],
+    forced: Mapping[int, int],
+    *,
+    address: Address,
+    query: int,
+    cell: Cell,
+    shown: Float[ndarray, "key"],
+) -> tuple[Check, ...]:
+    """Of a cell of the block at `address`, term by term; `shown` is its row of weights as the picture has it."""
+    row = record_row(model, source, switches, forced, address, query)
+    drawn = np.pad(cell.weights, (0, max(0, len(shown) - len(cell.weights))))  # later keys did not exist yet
+    same = agree("The row of weights is the picture's", drawn, shown, 0, f"all {len(shown)} keys, bit by bit")
+    return (same, *_scores_and_weights(row, cell), *_contributions(row, cell))
+
+
+def _scores_and_weights(row: Row, cell: Cell) -> tuple[Check, ...]:
+    head, n = cell.head, len(row.allowed)
+    inputs, copied = row.projected(head, cell.key), f"; {', '.join(row.copied)} as a switch has it" * bool(row.copied)
+    products = row.k[head] * row.q[head]
+    dot = math.fsum(products[cell.key])
+    added, even = " − slope · distance" * row.has_slopes, "; 0 throughout, as a switch asks" * row.is_even(head)
+    asked = "; overwritten, as a switch asks" * (row.asked(head) is not None)
+    return (
+        agree(
+            "q, k and v are what W_Q, W_K and W_V make of what the block read",
+            np.concatenate([cell.q, cell.k, cell.v]),
+            inputs,
+            _within(inputs),
+            f"multiplied out again{' and turned' * row.is_turned}{copied}",
+        ),
+        agree(
+            "The products sum to q · k, and the divisor is the model's",
+            [cell.dot, cell.divisor],
+            [dot, row.divisor],
+            1e-9 * max(1.0, abs(dot)),
+            "multiplied and summed again, exactly rounded",
+        ),
+        agree(
+            f"Each score of the row is q · k{' / √d' * (row.divisor != 1)}{added}",
+            cell.scores,
+            row.scores(head),
+            _within(np.abs(products).sum(axis=-1) / row.divisor),
+            f"all {n} keys computed again{even}",
+        ),
+        agree("The mask is what its rule says", cell.allowed, row.allowed, 0, f"{n} keys looked at one by one"),
+        agree(
+            "The weights are the softmax over allowed keys",
+            cell.weights,
+            row.softmax(head),
+            _ROUNDING,
+            f"all {n} keys computed again{asked}",
+        ),
+    )
+
+
+def _contributions(row: Row, cell: Cell) -> tuple[Check, ...]:
+    vectors, output = row.vectors, row.output
+    whole = vectors.sum(axis=(0, 1)) + row.bias
+    length = math.fsum(output * output)
+    scale = 1 / length if length else 0.0
+    shares = np.append((vectors @ output).ravel(), row.bias @ output) * scale
+    rounding = _within(np.abs(vectors).sum(axis=(0, 1)))
+    expected = whole + row.put_in_place if row.new_output is None else row.new_output
+    rest, by_switch = float((expected - whole) @ output) * scale, bool((expected != whole).any())
+    heads, keys = vectors.shape[:2]
+    return (
+        agree(
+            "The contribution is α · v W_O",
+            [*cell.contribution, cell.reached],
+            [*vectors[cell.head, cell.key], row.reached[cell.head]],
+            1e-6,
+            "this head's columns of W_O times its value"
+            + "; nothing of it goes on, as a switch asks" * (not row.reached[cell.head]),
+        ),
+        agree(
+            "The shares are the projections on the output",
+            np.append(cell.shares, cell.bias_share),
+            shares,
+            _within(shares) / 10,
+            f"{heads} heads × {keys} keys and the bias, projected again",
+        ),
+        agree(
+            "All vectors and the bias sum to the block's output",
+            cell.output,
+            expected,
+            rounding,
+            f"{heads * keys} vectors summed" + ", with what a switch put there" * by_switch,
+        ),
+        agree(
+            "What else is in the output is what a switch put there" if by_switch else "Nothing else is in the output",
+            cell.rest_share,
+            rest,
+            1e-9 + rounding * math.fsum(np.abs(output)) * scale,
+            "what the vectors and the bias leave over, projected on the output",
+        ),
+    )
+
+
+def _within(terms: ndarray) -> float:
+    return _ROUNDING * max(1.0, float(np.abs(terms).max(initial=0.0)))

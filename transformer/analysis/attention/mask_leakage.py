@@ -1,0 +1,228 @@
+"""What a mask hides, measured by taking it off: a batch of sentences of different lengths, its masks, and the leak."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray
+from torch import Tensor
+
+from transformer.decoding.greedy import greedy, teacher_forced_log_probs
+from transformer.interventions import DisableMask, Intervention, compile_interventions
+from transformer.model.attention import explicit_attention
+from transformer.model.masks import causal_mask
+from transformer.model.taps import Recorder, Recording, Site, chain
+from transformer.model.transformer import Transformer
+
+Sources = Int[Tensor, "batch source"]
+Targets = Int[Tensor, "batch target"]
+KINDS = ("encoder_self", "decoder_self", "cross")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way of reading a batch: with its masks, or with some of them off."""
+
+    outputs: tuple[tuple[int, ...], ...]
+    """What each sentence of the batch became, free-running, its end mark included."""
+    ended: tuple[bool, ...]
+    """False for an output that was cut off before it wrote an end mark."""
+    losses: Float[ndarray, "sentence"]
+    """Nats per token of the output that the batch gives with all masks, teacher-forced."""
+    loss: float
+    """The same over the whole batch, every real token counted alike."""
+    masks: dict[str, Bool[ndarray, "sentence query key"]]
+    """What the pass allowed, by kind of attention (encoder_self, decoder_self, cross)."""
+    on_padding: dict[str, float]
+    """Mean share of a real query's attention that fell on padding, over all layers and heads."""
+    on_future: float
+    """The same for the decoder's later tokens, over the queries that have later tokens."""
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A batch read with all masks and with some off."""
+
+    source: Int[ndarray, "sentence source"]
+    target: Int[ndarray, "sentence target"]
+    """The decoder's input: bos, then the output with all masks but its last token, which is only predicted; padded."""
+    intact: Reading
+    lifted: Reading
+    off: tuple[DisableMask, ...] = ()
+    """The masks that `lifted` is without."""
+    texts: tuple[str, ...] = ()
+    """The sentences; empty where only their ids were given."""
+
+    @property
+    def changed(self) -> tuple[int, ...]:
+        """The sentences that come out differently."""
+        pairs = zip(self.intact.outputs, self.lifted.outputs, strict=True)
+        return tuple(i for i, (before, after) in enumerate(pairs) if before != after)
+
+
+@dataclass(frozen=True)
+class Forcing:
+    """Whether a teacher-forced pass saw what it was to predict."""
+
+    from_steps: float
+    """Largest difference of any probability between the one pass and decoding step by step."""
+    masked_change: float
+    """Largest move of an earlier log-probability when the last input token is another one. 0: it is not seen there."""
+    unmasked_change: float
+    """The same without the causal mask; equal to the other in a model that was trained without one."""
+
+
+@dataclass(frozen=True)
+class EmptyRow:
+    """A query that may attend to nothing, in three readings of softmax, and what this project makes of it."""
+
+    plain: Float[ndarray, "key"]
+    """Softmax over scores that are all -inf: NaN."""
+    floored: Float[ndarray, "key"]
+    """With the lowest finite number instead of -inf: every forbidden key gets the same weight."""
+    here: Float[ndarray, "key"]
+    """The weights of the model's first encoder layer in a pass where everything was padding."""
+    from_bias: float
+    """How far that block's output lay from W_O's bias."""
+    gradient: float
+    """The largest gradient that such a row sends back."""
+
+
+@torch.no_grad()
+def measure_leak(model: Transformer, source: Sources, off: Sequence[Intervention]) -> Leak:
+    """The batch with all masks and without the given ones.
+
+    Without them a free-running output is cut off four tokens past twice its sentence's length with all masks.
+    """
+    longest = model.config.max_length
+    intact = _decode(model, source, (), [longest] * len(source))
+    lifted = _decode(model, source, off, [min(longest, 2 * len(out) + 4) for out in intact]) if off else intact
+    inputs, target = forced_ids(model, intact)
+    readings = [_read(model, source, inputs, target, specs, out) for specs, out in (((), intact), (off, lifted))]
+    return Leak(source.numpy(), inputs.numpy(), *readings, off=tuple(off))
+
+
+def forced_ids(model: Transformer, outputs: Sequence[Sequence[int]]) -> tuple[Targets, Targets]:
+    """What the decoder reads and what it is to predict. The end mark is predicted and never read, in any row."""
+    pad, bos = model.config.pad_id, model.config.bos_id
+    return padded([(bos, *out[:-1]) for out in outputs], pad), padded(outputs, pad)
+
+
+@torch.no_grad()
+def is_forcing_honest(model: Transformer, source: Sequence[int]) -> Forcing:
+    """The teacher-forced pass over a sentence's own output, against its decoding and against another last token."""
+    ids = torch.tensor([source])
+    steps = list(greedy(model, ids, max_length=model.config.max_length))
+    target = torch.stack([step.tokens for step in steps], dim=1)
+    forced = teacher_forced_log_probs(model, ids, target)
+    deviation = (forced[0].exp() - torch.cat([step.log_probs for step in steps]).exp()).abs().max()
+    longer = torch.cat((target, target[:, -1:]), dim=1) if target.size(1) < 2 else target
+    other = longer.clone()
+    other[0, -2] = next(i for i in range(4, model.config.vocab_size) if i != int(longer[0, -2]))
+    unmask = compile_interventions([DisableMask("causal")] if model.config.causal_mask else [], model)
+
+    def change(tap: object) -> float:
+        before, after = (teacher_forced_log_probs(model, ids, out, tap=tap)[:, :-1] for out in (longer, other))  # type: ignore[arg-type]
+        return float((before - after).abs().max())
+
+    return Forcing(float(deviation), change(None), change(unmask))
+
+
+def see_empty_row(model: Transformer, source: Sequence[int]) -> EmptyRow:
+    """What becomes of attention when every token is taken for padding."""
+    ids, recorder = torch.tensor([source]), Recorder()
+    with torch.no_grad():
+        model.encode(ids, torch.zeros_like(ids, dtype=torch.bool), tap=recorder)
+    recording: Recording = recorder.recording
+    scores = recording["encoder.0.self.scores"][0, 0, 0]
+    bias = model.get_parameter("encoder.layers.0.self_attention.output.bias").detach()
+    nothing = torch.zeros_like(scores, dtype=torch.bool)
+    q = recording["encoder.0.self.q"][:, :1].clone().requires_grad_()
+    k, v = (recording[f"encoder.0.self.{name}"][:, :1] for name in "kv")
+    out = explicit_attention(q, k, v, nothing.expand(1, 1, len(scores), len(scores)))
+    (gradient,) = torch.autograd.grad(out.sum(), q)
+    return EmptyRow(
+        plain=scores.masked_fill(~nothing, -torch.inf).softmax(dim=-1).numpy(),
+        floored=scores.masked_fill(~nothing, torch.finfo(scores.dtype).min).softmax(dim=-1).numpy(),
+        here=recording["encoder.0.self.weights"][0, 0, 0].numpy(),
+        from_bias=float((recording["encoder.0.self.output"] - bias).abs().max()),
+        gradient=float(gradient.abs().max()),
+    )
+
+
+def causal_part(n: int) -> Bool[ndarray, "query key"]:
+    """True where a decoder position may see another: itself and all before it."""
+    return causal_mask(n, n).numpy()
+
+
+def _decode(
+    model: Transformer, source: Sources, off: Sequence[Intervention], limits: Sequence[int]
+) -> tuple[tuple[int, ...], ...]:
+    steps = [s.tokens for s in greedy(model, source, max_length=max(limits), tap=compile_interventions(off, model))]
+    rows = torch.stack(steps, dim=1).tolist()
+    written = (tuple(token for token in row if token != model.config.pad_id) for row in rows)
+    return tuple(row[:limit] for row, limit in zip(written, limits, strict=True))
+
+
+def _read(
+    model: Transformer,
+    source: Sources,
+    inputs: Targets,
+    target: Targets,
+    off: Sequence[Intervention],
+    outputs: tuple[tuple[int, ...], ...],
+) -> Reading:
+    recorder = Recorder(lambda site: site.tensor in ("weights", "mask"))
+    tap = chain(compile_interventions(off, model), recorder)
+    log_probs = model(source, inputs, tap=tap).log_softmax(dim=-1).double()
+    pad = model.config.pad_id
+    real_of = {"source": source != pad, "target": inputs != pad}
+    lost = -log_probs.gather(2, target[..., None])[..., 0] * real_of["target"]
+    n_tokens = real_of["target"].sum(dim=1)
+    sides = {"encoder_self": ("source", "source"), "decoder_self": ("target", "target"), "cross": ("target", "source")}
+    masks, on_padding = {}, {}
+    for kind, (asking, asked) in sides.items():
+        weights = _mean_weights(recorder.recording, kind)
+        queries = real_of[asking]
+        masks[kind] = _first_mask(recorder.recording, kind).expand_as(weights).numpy()
+        mass = (weights * ~real_of[asked][:, None]).sum(dim=-1)
+        on_padding[kind] = float(mass[queries].mean())
+    weights = _mean_weights(recorder.recording, "decoder_self")
+    later = ~causal_mask(weights.size(1), weights.size(2)) & real_of["target"][:, None]
+    has_future = real_of["target"] & later.any(dim=-1)
+    future = (weights * later).sum(dim=-1)[has_future]
+    return Reading(
+        outputs,
+        tuple(out[-1] == model.config.eos_id for out in outputs),
+        (lost.sum(dim=1) / n_tokens).numpy(),
+        float(lost.sum() / n_tokens.sum()),
+        masks,
+        on_padding,
+        float(future.mean()) if len(future) else 0.0,
+    )
+
+
+def _mean_weights(recording: Recording, kind: str) -> Float[Tensor, "batch query key"]:
+    found = [recording[site] for site in recording if _is(site, kind, "weights")]
+    return torch.stack(found).double().mean(dim=(0, 2))
+
+
+def _first_mask(recording: Recording, kind: str) -> Bool[Tensor, "batch query key"]:
+    return next(recording[site] for site in recording if _is(site, kind, "mask"))[:, 0]
+
+
+def _is(site: Site, kind: str, tensor: str) -> bool:
+    return site.tensor == tensor and kind == ("cross" if site.sublayer == "cross" else f"{site.stack}_self")
+
+
+def padded(rows: Sequence[Sequence[int]], pad: int) -> Targets:
+    """Rows of ids as one batch."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
+
+
+def real_part(ids: Int[ndarray, "length"], pad: int, n_query: int) -> Bool[ndarray, "query key"]:
+    """True at real keys, for every query."""
+    return np.broadcast_to(ids != pad, (n_query, len(ids)))

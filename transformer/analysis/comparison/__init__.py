@@ -1,0 +1,1 @@
+"""Two models or two sentences side by side."""

@@ -1,0 +1,181 @@
+"""Proofs of single figures: each number on one is computed again by another way than the one that drew it.
+
+Distributions are read again in double precision, on the explicit path, without a cache.
+"""
+
+import math
+from collections.abc import Sequence
+from copy import deepcopy
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from transformer.analysis.checks import Check, agree
+from transformer.interventions import DisableMask, Intervention, compile_interventions
+from transformer.model.taps import Recorder
+from transformer.model.transformer import Transformer
+
+_READ_AGAIN = "the same words read again in double precision, on the explicit path, without a cache"
+_TABLE_ENTRIES = 512
+"""Rows and columns of a table that are computed again at most."""
+
+
+def check_output(
+    model: Transformer,
+    source: Sequence[int],
+    target: Sequence[int],
+    switches: Sequence[Intervention],
+    log_probs: Float[ndarray, "step"],
+) -> tuple[Check, ...]:
+    """That each token of an output has this log-probability, given the tokens before it."""
+    rows = slow_log_probs(model, source, target, switches)
+    again = rows[np.arange(len(target)), list(target)]
+    claim = "Each token's probability is the model's, given the tokens before it"
+    return (agree(claim, np.exp(log_probs.astype(np.float64)), np.exp(again), 1e-4, _READ_AGAIN),)
+
+
+def check_comparison(
+    model: Transformer,
+    source: Sequence[int],
+    target: Sequence[int],
+    switches: Sequence[Intervention],
+    *,
+    before: Float[ndarray, "step"],
+    after: Float[ndarray, "step"],
+    kl_divergence: Float[ndarray, "step"],
+) -> tuple[Check, ...]:
+    """That an output's tokens have these probabilities without and with the switches, and this divergence between."""
+    p, q = (slow_log_probs(model, source, target, specs) for specs in ((), switches))
+    each, ids = np.arange(len(target)), list(target)
+    divergences = [math.fsum(np.exp(a) * (a - b)) for a, b in zip(p, q, strict=True)]
+    return (
+        agree("The probabilities before are the model's own", before, np.exp(p[each, ids]), 1e-4, _READ_AGAIN),
+        agree(
+            "The probabilities after are those under the switches",
+            after,
+            np.exp(q[each, ids]),
+            1e-4,
+            f"{_READ_AGAIN}, with the switches",
+        ),
+        agree(
+            "KL divergence is Σ p (ln p − ln q) over the whole vocabulary",
+            kl_divergence,
+            divergences,
+            1e-3,
+            f"summed again over {p.shape[1]:,} tokens at each of {len(p)} steps",
+        ),
+    )
+
+
+def check_distribution(
+    model: Transformer,
+    source: Sequence[int],
+    prefix: Sequence[int],
+    switches: Sequence[Intervention],
+    log_probs: Float[ndarray, "vocab"],
+) -> tuple[Check, ...]:
+    """That these are the log-probabilities of the token after a prefix of the output (no bos)."""
+    shares = np.exp(log_probs.astype(np.float64))
+    again = one_pass_log_probs(model, source, [*prefix, model.config.eos_id], switches)[-1]
+    return (
+        Check(
+            "The probabilities of all tokens sum to 1",
+            abs(math.fsum(shares) - 1),
+            1e-4,
+            f"{len(shares):,} probabilities summed; distance from 1",
+        ),
+        agree("They are the model's, given what it has read so far", shares, np.exp(again), 1e-4, _READ_AGAIN),
+    )
+
+
+def check_sinusoids(table: Float[ndarray, "position d_model"], base: float) -> tuple[Check, ...]:
+    """Equation of section 3.5, entry by entry, by Python's own sine and cosine."""
+    rows, width = (min(n, _TABLE_ENTRIES) for n in table.shape)
+    full = table.shape[1]
+    again = [
+        [(math.sin if j % 2 == 0 else math.cos)(pos / base ** ((j - j % 2) / full)) for j in range(width)]
+        for pos in range(rows)
+    ]
+    how = f"{rows:,} × {width:,} entries computed one by one in double precision"
+    return (agree("The sinusoids are sin and cos of pos / base^(2i/d)", table[:rows, :width], again, 1e-4, how),)
+
+
+def check_likeness(
+    table: Float[ndarray, "position d_model"], matrix: Float[ndarray, "position position"], *, cosine: bool
+) -> tuple[Check, ...]:
+    """Every entry of a matrix of likenesses, by a loop over rows."""
+    rows = table.astype(np.float64)
+    again = np.array([[float((a * b).sum()) for b in rows] for a in rows]) if len(rows) <= 64 else rows @ rows.T
+    if cosine:
+        lengths = np.array([math.sqrt(math.fsum(row * row)) for row in rows])
+        again = again / np.maximum(np.outer(lengths, lengths), 1e-30)
+    what = "cosine" if cosine else "dot product"
+    tolerance = 1e-5 * max(1.0, float(np.abs(again).max(initial=0.0)))
+    return (
+        agree(f"Each cell is the {what} of two rows", matrix, again, tolerance, f"{again.size:,} of them taken again"),
+        agree("What is alike is alike both ways", matrix, matrix.T, tolerance, "the matrix against its transpose"),
+    )
+
+
+def check_masks(
+    applied: Bool[ndarray, "query key"], combined: Bool[ndarray, "query key"], expected: Bool[ndarray, "query key"]
+) -> tuple[Check, ...]:
+    """That the combined mask is the one that the pass applied, and the one that its rule gives."""
+    return (
+        agree("The combination is the mask that the pass applied", combined, applied, 0, "cell by cell"),
+        agree("It is what its rule says of each query and key", combined, expected, 0, "tokens looked at one by one"),
+    )
+
+
+def mask_by_rule(
+    queries: Sequence[int], keys: Sequence[int], *, pad: int, padding: bool, causal: bool
+) -> Bool[ndarray, "query key"]:
+    """A mask written cell by cell: a key may be seen unless it is padding or comes after the query."""
+    return np.array(
+        [
+            [not ((padding and key == pad) or (causal and j > i)) for j, key in enumerate(keys)]
+            for i, _ in enumerate(queries)
+        ],
+        dtype=bool,
+    )
+
+
+@torch.no_grad()
+def check_padding_is_invisible(
+    model: Transformer,
+    source: Sequence[Sequence[int]],
+    target: Sequence[Sequence[int]],
+    losses: Float[ndarray, "sentence"],
+) -> tuple[Check, ...]:
+    """That each sentence of a batch loses what it loses alone, without any padding (`source` and `target` unpadded)."""
+    alone = []
+    for ids, out in zip(source, target, strict=True):
+        rows = one_pass_log_probs(model, ids, out, ())
+        alone.append(-math.fsum(rows[np.arange(len(out)), list(out)]) / len(out))
+    how = "each sentence read by itself, without padding, in double precision"
+    return (agree("With all masks a sentence of the batch reads as it does alone", losses, alone, 1e-3, how),)
+
+
+def slow_log_probs(
+    model: Transformer, source: Sequence[int], target: Sequence[int], switches: Sequence[Intervention]
+) -> Float[ndarray, "step vocab"]:
+    """What each token of an output was chosen from, in float64: where positions see later ones, a pass for each step
+    over what had been written by then."""
+    sees_ahead = not model.config.causal_mask or DisableMask("causal") in switches
+    if not sees_ahead:
+        return one_pass_log_probs(model, source, target, switches)
+    prefixes = [target[: step + 1] for step in range(len(target))]
+    return np.stack([one_pass_log_probs(model, source, prefix, switches)[-1] for prefix in prefixes])
+
+
+@torch.no_grad()
+def one_pass_log_probs(
+    model: Transformer, source: Sequence[int], target: Sequence[int], switches: Sequence[Intervention]
+) -> Float[ndarray, "step vocab"]:
+    """Log-probabilities at each position of an output in one teacher-forced pass on the explicit path, in float64."""
+    precise = deepcopy(model).double()
+    tap = compile_interventions(switches, precise) or Recorder(lambda site: False)
+    ids = torch.tensor([[model.config.bos_id, *target[:-1]]])
+    return precise(torch.tensor([list(source)]), ids, tap=tap)[0].log_softmax(dim=-1).numpy()

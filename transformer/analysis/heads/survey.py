@@ -1,0 +1,300 @@
+"""What every head does over many pairs: how much of its weight goes to the token before, the end mark, the aligned word
+and so on, and which heads look alike. One teacher-forced pass a batch, real positions only.
+
+Mean weights by the key's place are those of Clark et al. (2019, "What Does BERT Look At?", section 3); the share of
+rows whose largest weight lies there is the measure by which Voita et al. (2019, "Analyzing Multi-Head Self-Attention",
+section 5.1) call a head positional; alignment from the row that writes a word, and from the one that reads it, are
+compared by Kobayashi et al. (2020, "Attention is Not Only a Weight", for Transformer-based translation).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from jaxtyping import Bool, Float
+from numpy import ndarray
+from torch import Tensor
+
+from transformer.analysis.heads.addresses import KINDS, HeadAt, Tell, heads_of
+from transformer.analysis.heads.patterns import Gold, Kind, Pattern, gold_of, patterns_of, punctuation_of
+from transformer.analysis.heads.similarity import summed_distances
+from transformer.data.batches import Batch, pair_batches
+from transformer.data.tasks import AlignmentUnit
+from transformer.model.taps import Recorder, Recording, Site
+from transformer.model.transformer import Transformer
+from transformer.text.pairs import Pair
+from transformer.text.tokenizer import Tokenizer
+
+CLEAR = 0.5
+"""A head that puts more of its weight than this on a pattern, on average, is named after it."""
+ABOVE_EVEN = 0.15
+"""By so much it must also exceed a head that looks evenly."""
+NOTICEABLE = 0.05
+"""What a pattern must have beyond an even head's share to be named at all."""
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How a head's strongest links agree with the gold ones, over all pairs that have some."""
+
+    error_rate: float
+    """1 - 2 |found and gold| / (|found| + |gold|) over all pairs (Och and Ney, 2003, every gold link sure): 0 is
+    perfect. Every target word has one found link, to the source word that it looks at most."""
+    accuracy: float
+    """Share of the aligned target words that look most at a source word they are aligned with."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One head over all rows that could choose among keys."""
+
+    at: HeadAt
+    weight: Mapping[Pattern, float]
+    """Mean weight on the keys of each pattern, over the rows that have such a key."""
+    peak: Mapping[Pattern, float]
+    """Share of these rows whose largest weight lies there."""
+    entropy: float
+    """Mean, in nats."""
+    evenness: float
+    """Mean of the entropy over the largest possible one."""
+    largest: float
+    """Mean of the row's largest weight."""
+    written: Alignment | None
+    """Of cross-attention, by the rows that write a word; None where there is no gold alignment."""
+    read: Alignment | None
+    """By the rows that read it, one step later."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a head does above all."""
+
+    patterns: tuple[Pattern, ...]
+    """Empty where no pattern has noticeably more than an even head would give it."""
+    clear: bool
+    """Whether that is most of what it does."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """All heads of a model over the same pairs."""
+
+    profiles: tuple[Profile, ...]
+    even: Mapping[Kind, Mapping[Pattern, float]]
+    """The mean weight that a head would have which looks at all allowed keys alike."""
+    rows: Mapping[Kind, Mapping[Pattern, int]]
+    """Rows that have such a key."""
+    n_rows: Mapping[Kind, int]
+    """Rows that could choose among keys."""
+    distances: Mapping[Kind, Float[ndarray, "head head"]]
+    """Mean Jensen-Shannon distance of every two heads of a kind, in the order of `of_kind`."""
+    n_pairs: int
+    n_source: int
+    """Source tokens, end marks included."""
+    n_target: int
+    """Target tokens, end marks included."""
+    n_links: int
+    """Gold links."""
+    n_referents: int
+    """Pronouns whose referent is known."""
+
+    def of_kind(self, kind: Kind) -> tuple[Profile, ...]:
+        """The heads of one kind of attention, layer by layer."""
+        return tuple(profile for profile in self.profiles if profile.at.kind == kind)
+
+    @cached_property
+    def by_head(self) -> Mapping[HeadAt, Profile]:
+        """The profiles by where the head stands."""
+        return {profile.at: profile for profile in self.profiles}
+
+    def role(self, profile: Profile) -> Role:
+        """What the head does above all: the pattern with the most weight beyond what an even head would give it, and
+        one that is all but equal to it. Patterns that few rows have are left out, but for the referent, which is there
+        where a pronoun stands.
+        """
+        kind = profile.at.kind
+        above: dict[Pattern, float] = {
+            name: weight - self.even[kind][name]
+            for name, weight in profile.weight.items()
+            if name == "referent" or self.rows[kind][name] >= self.n_rows[kind] / 2
+        }
+        clear: dict[Pattern, float] = {
+            name: a for name, a in above.items() if profile.weight[name] >= CLEAR and a >= ABOVE_EVEN
+        }
+        usual: dict[Pattern, float] = {name: a for name, a in above.items() if name != "referent" and a >= NOTICEABLE}
+        found = clear or usual
+        best = sorted(found, key=lambda name: -found[name])
+        equal: list[Pattern] = [name for name in best[:2] if found[best[0]] - found[name] <= 0.02]
+        return Role(tuple(equal), bool(clear))
+
+
+@torch.no_grad()
+def survey(
+    model: Transformer,
+    pairs: Sequence[Pair],
+    tokenizer: Tokenizer,
+    *,
+    unit: AlignmentUnit = "word",
+    batch_tokens: int = 2_048,
+    tell: Tell | None = None,
+) -> Survey:
+    """Every head over these pairs; ValueError for none, or one that does not fit the model."""
+    if not pairs:
+        raise ValueError("there are no pairs to look at")
+    punctuation, done = punctuation_of(tokenizer), 0
+    sums: dict[Kind, _Sums] = {kind: _Sums() for kind in KINDS}
+    counts = {"source": 0, "target": 0, "links": 0, "referents": 0}
+    for rows, batch in pair_batches(pairs, tokenizer, batch_tokens, max_length=model.config.max_length):
+        recorder = Recorder(_wanted)
+        memory = model.encode(batch.source, batch.source_mask, tap=recorder)
+        model.decode(batch.target_in, memory, batch.source_mask, batch.target_mask, tap=recorder)
+        gold = gold_of([pairs[row] for row in rows], batch, tokenizer, unit)
+        for kind, total in sums.items():
+            total.add(kind, _weights(recorder.recording, model, kind), batch, gold, punctuation, recorder.recording)
+        counts["source"] += int(batch.source_mask.sum())
+        counts["target"] += batch.n_tokens
+        counts["links"] += int(gold.links.sum())
+        counts["referents"] += int(gold.noun.sum())
+        done += len(rows)
+        if tell is not None:
+            tell(done / len(pairs))
+    return Survey(
+        profiles=tuple(found for kind, total in sums.items() for found in total.profiles(kind, model)),
+        even={kind: total.mean(total.even) for kind, total in sums.items()},
+        rows={kind: {name: int(n) for name, n in total.count.items()} for kind, total in sums.items()},
+        n_rows={kind: total.rows for kind, total in sums.items()},
+        distances={kind: (total.distances / max(total.rows, 1)).numpy() for kind, total in sums.items()},
+        n_pairs=len(pairs),
+        n_source=counts["source"],
+        n_target=counts["target"],
+        n_links=counts["links"],
+        n_referents=counts["referents"],
+    )
+
+
+def _wanted(site: Site) -> bool:
+    return site.tensor in ("weights", "mask")
+
+
+def _weights(recording: Recording, model: Transformer, kind: Kind) -> Float[Tensor, "batch head query key"]:
+    """The weights of all layers of a kind side by side, layer by layer."""
+    stack, sublayer = KINDS[kind]
+    layers = model.config.n_encoder_layers if stack == "encoder" else model.config.n_decoder_layers
+    return torch.cat([recording[Site(stack, layer, sublayer, "weights")] for layer in range(layers)], dim=1)
+
+
+@dataclass
+class _Sums:
+    """What is added up for one kind of attention, batch by batch."""
+
+    rows: int = 0
+    """That could choose among keys."""
+    weight: dict[Pattern, Tensor] = field(default_factory=dict)
+    peak: dict[Pattern, Tensor] = field(default_factory=dict)
+    even: dict[Pattern, Tensor] = field(default_factory=dict)
+    count: dict[Pattern, Tensor] = field(default_factory=dict)
+    spread: Tensor = field(default_factory=lambda: torch.zeros(3, 1, dtype=torch.float64))
+    """Entropy, evenness and largest weight of each head."""
+    links: Tensor = field(default_factory=lambda: torch.zeros(2, 3, 1, dtype=torch.float64))
+    """Of rows that write and that read: right links, found links, aligned words."""
+    n_links: int = 0
+    distances: Tensor = field(default_factory=lambda: torch.zeros(1, 1, dtype=torch.float64))
+
+    def add(
+        self,
+        kind: Kind,
+        weights: Float[Tensor, "batch head query key"],
+        batch: Batch,
+        gold: Gold,
+        punctuation: Bool[Tensor, "vocab"],
+        recording: Recording,
+    ) -> None:
+        """One batch more."""
+        stack, sublayer = KINDS[kind]
+        real = batch.source_mask if stack == "encoder" else batch.target_mask
+        allowed = recording[Site(stack, 0, sublayer, "mask")][:, 0]
+        allowed = allowed.expand(-1, weights.size(2), -1)
+        rows = real & (allowed.sum(dim=-1) > 1)
+        self.rows += int(rows.sum())
+        cells = patterns_of(kind, batch, gold, punctuation, allowed)
+        possible = allowed[rows].sum(dim=-1).double()
+        chosen = weights.transpose(0, 1)[:, rows].double()  # -> [head row key]
+        self._add_patterns(chosen, {name: places[rows] for name, places in cells.items()}, possible)
+        entropy = torch.special.entr(chosen).sum(dim=-1)
+        spread = torch.stack((entropy, entropy / possible.log(), chosen.amax(dim=-1)))
+        self.spread = self.spread + spread.sum(dim=2)
+        self.distances = self.distances + summed_distances(chosen)
+        if kind == "cross":
+            found = [_links(weights, words, gold) for words in (gold.written, gold.read)]
+            self.links = self.links + torch.stack(found)
+            self.n_links += int(gold.links.sum())
+
+    def _add_patterns(
+        self,
+        weights: Float[Tensor, "head row key"],
+        places: Mapping[Pattern, Bool[Tensor, "row key"]],
+        possible: Float[Tensor, "row"],
+    ) -> None:
+        cells = torch.stack(list(places.values()))  # -> [pattern row key]
+        has, sizes = cells.any(dim=-1), cells.sum(dim=-1)
+        every, strongest = torch.arange(len(possible))[None], weights.argmax(dim=-1)
+        found = {
+            "weight": cells.flatten(1).double() @ weights.flatten(1).T,
+            "peak": cells[:, every, strongest].sum(dim=2).double(),
+            "even": (sizes / possible).sum(dim=1),
+            "count": has.sum(dim=1),
+        }
+        for total, values in found.items():
+            sums = getattr(self, total)
+            for name, value in zip(places, values, strict=True):
+                sums[name] = sums.get(name, 0) + value
+
+    def mean(self, sums: Mapping[Pattern, Tensor], head: int | None = None) -> dict[Pattern, float]:
+        """Sums over the number of rows that have such a key; patterns that no row has are left out."""
+        return {
+            name: float((value if head is None else value[head]) / self.count[name])
+            for name, value in sums.items()
+            if self.count[name] > 0
+        }
+
+    def profiles(self, kind: Kind, model: Transformer) -> list[Profile]:
+        """The heads of this kind."""
+        places = [at for at in heads_of(model) if at.kind == kind]
+        rows = max(self.rows, 1)
+        return [
+            Profile(
+                at=at,
+                weight=self.mean(self.weight, head),
+                peak=self.mean(self.peak, head),
+                entropy=float(self.spread[0, head]) / rows,
+                evenness=float(self.spread[1, head]) / rows,
+                largest=float(self.spread[2, head]) / rows,
+                written=self._alignment(0, head),
+                read=self._alignment(1, head),
+            )
+            for head, at in enumerate(places)
+        ]
+
+    def _alignment(self, rows: int, head: int) -> Alignment | None:
+        if not self.n_links:
+            return None
+        right, found, aligned = self.links[rows, :, head].tolist()
+        return Alignment(error_rate=1 - 2 * right / (found + self.n_links), accuracy=right / aligned)
+
+
+def _links(
+    weights: Float[Tensor, "batch head query key"], rows: Float[Tensor, "batch query target_word"], gold: Gold
+) -> Float[Tensor, "3 head"]:
+    """Right links, found links and aligned words, for each head.
+
+    Between words: summed over the tokens of a source word, averaged over those of a target word (Clark et al., 4.1).
+    """
+    averaged = rows / rows.sum(dim=1, keepdim=True).clamp(min=1)
+    between = averaged.double().transpose(1, 2)[:, None] @ weights.double() @ gold.source.double()[:, None]
+    aligned = gold.links.any(dim=-1)  # -> [batch target_word]
+    counted = (rows.sum(dim=1) > 0) & aligned.any(dim=-1, keepdim=True)  # a pair without gold links says nothing
+    strongest = between.argmax(dim=-1)
+    found = counted[:, None] & (between.sum(dim=-1) > 0)
+    right = gold.links[:, None].expand(-1, weights.size(1), -1, -1).gather(3, strongest[..., None])[..., 0] & found
+    return torch.stack((right.sum(dim=(0, 2)), found.sum(dim=(0, 2)), aligned.sum().expand(weights.size(1)))).double()

@@ -1,0 +1,266 @@
+"""What heads do, counted by loops over queries and keys, one pair to a pass: slow, and independent of survey.py.
+
+Not here: what is proved by it (survey_checks.py).
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from transformer.analysis.heads.addresses import KINDS, HeadAt
+from transformer.analysis.heads.patterns import Kind, Pattern, punctuation_of
+from transformer.data.batches import make_batch
+from transformer.data.tasks import AlignmentUnit
+from transformer.model.taps import Recorder, Site
+from transformer.model.transformer import Transformer
+from transformer.text.pairs import Pair
+from transformer.text.tokenizer import Tokenizer
+from transformer.training.metrics import merge_to_words, strongest_links
+
+
+@dataclass(frozen=True)
+class Alone:
+    """One pair in a pass of its own, without padding."""
+
+    pair: Pair
+    source: Sequence[int]
+    read: Sequence[int]
+    written: Sequence[int]
+    source_words: Sequence[int]
+    """Of each source token, its word or -1; all -1 where tokens are not made of whole units."""
+    written_words: Sequence[int]
+    """The same of what the decoder writes."""
+    weights: dict[Kind, Float[ndarray, "layer head query key"]]
+    allowed: dict[Kind, Bool[ndarray, "query key"]]
+    sign: Callable[[int], bool]
+    """Whether an id is a sign of punctuation."""
+
+    keys: dict[tuple[Kind, str], list[tuple[int, list[int]]]] = field(default_factory=dict)
+    """Of each pattern that was looked for, the queries that have such a key, with these keys."""
+
+    @cached_property
+    def links(self) -> frozenset[tuple[int, int]]:
+        """The gold links, where both sides have words."""
+        known = max(self.source_words, default=-1) >= 0 and max(self.written_words, default=-1) >= 0
+        return frozenset(self.pair.alignment) if known else frozenset()
+
+    def rows(self, kind: Kind) -> list[int]:
+        """Queries that can choose among keys."""
+        return [query for query, keys in enumerate(self.allowed[kind]) if keys.sum() > 1]
+
+    def of(self, at: HeadAt) -> Float[ndarray, "query key"]:
+        """A head's weights."""
+        return self.weights[at.kind][at.layer, at.head].astype(np.float64)
+
+
+@torch.no_grad()
+def one_by_one(
+    model: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer, unit: AlignmentUnit
+) -> tuple[Alone, ...]:
+    """Every pair in a pass of its own."""
+    signs = punctuation_of(tokenizer).tolist()
+    found = []
+    for pair in pairs:
+        source, target = tokenizer.encode(pair.source), tokenizer.encode_target(pair.target)
+        batch, recorder = make_batch([(source, target)]), Recorder(lambda site: site.tensor in ("weights", "mask"))
+        model(batch.source, batch.target_in, tap=recorder)
+        recorded: dict[Kind, list[tuple[str, ndarray]]] = {
+            kind: [(site.tensor, x[0].numpy()) for site, x in recorder.recording.items() if _is(site, kind)]
+            for kind in KINDS
+        }
+        found.append(
+            Alone(
+                pair,
+                batch.source[0].tolist(),
+                batch.target_in[0].tolist(),
+                batch.target_out[0].tolist(),
+                *_words(pair, source, target, tokenizer, unit),
+                {kind: np.stack([x for name, x in made if name == "weights"]) for kind, made in recorded.items()},
+                {kind: _mask(made, len(batch.source[0]), len(target) + 1, kind) for kind, made in recorded.items()},
+                signs.__getitem__,
+            )
+        )
+    return tuple(found)
+
+
+def counted(passes: Sequence[Alone], at: HeadAt, name: str) -> float:
+    """The mean of a column over the rows of a head, by loops; NaN where nothing can be counted."""
+    match name:
+        case "entropy" | "largest" | "evenness":
+            return _mean(_of_row(name, row) for one in passes for row in _chosen_rows(one, at))
+        case "error_rate" | "accuracy" | "error_rate_read":
+            return _alignment(passes, at, name)
+    pattern, _, what = name.partition(" ")
+    found = [
+        _of_cells(what, one.of(at)[query], keys, one.allowed[at.kind][query])
+        for one in passes
+        for query, keys in _keys_of(one, at.kind, pattern)  # type: ignore[arg-type]
+    ]
+    return _mean(found)
+
+
+def _chosen_rows(one: Alone, at: HeadAt) -> Iterator[Float[ndarray, "_"]]:
+    for query in one.rows(at.kind):
+        yield one.of(at)[query][one.allowed[at.kind][query]]
+
+
+def _of_row(name: str, row: Float[ndarray, "_"]) -> float:
+    if name == "largest":
+        return float(row.max())
+    entropy = -math.fsum(w * math.log(w) for w in row if w > 0)
+    return entropy if name == "entropy" else entropy / math.log(len(row))
+
+
+def _of_cells(what: str, row: Float[ndarray, "key"], keys: Sequence[int], allowed: Bool[ndarray, "key"]) -> float:
+    match what:
+        case "peak":
+            return float(int(row.argmax()) in keys)
+        case "even":
+            return len(keys) / int(allowed.sum())
+    return math.fsum(row[key] for key in keys)
+
+
+def _keys_of(one: Alone, kind: Kind, pattern: Pattern) -> list[tuple[int, list[int]]]:
+    """The queries that can choose and have such a key, with these keys."""
+    if (kind, pattern) not in one.keys:
+        one.keys[kind, pattern] = list(_look_for(one, kind, pattern))
+    return one.keys[kind, pattern]
+
+
+def _look_for(one: Alone, kind: Kind, pattern: Pattern) -> Iterator[tuple[int, list[int]]]:
+    rule = {"encoder_self": _in_encoder, "decoder_self": _in_decoder, "cross": _in_cross}[kind]
+    for query in one.rows(kind):
+        allowed = np.flatnonzero(one.allowed[kind][query])
+        keys = [int(key) for key in allowed if rule(one, pattern, query, int(key))]
+        if keys:
+            yield query, keys
+
+
+def _in_encoder(one: Alone, pattern: Pattern, query: int, key: int) -> bool:
+    n, (pronoun, noun) = len(one.source) - 1, one.pair.referent or (None, None)
+    words = one.source_words
+    match pattern:
+        case "anti_diagonal":
+            return query < n and key == n - 1 - query
+        case "end":
+            return key == n
+        case "referent":
+            return pronoun is not None and words[query] == pronoun and words[key] == noun
+    return _anywhere(one, pattern, query, key, one.source)
+
+
+def _in_decoder(one: Alone, pattern: Pattern, query: int, key: int) -> bool:
+    if pattern != "referent":
+        return _anywhere(one, pattern, query, key, one.read)
+    asks, asked = (_linked(one, word) for word in one.pair.referent or (None, None))
+    read_word = -1 if key == 0 else one.written_words[key - 1]
+    return one.written_words[query] in asks and read_word in asked
+
+
+def _in_cross(one: Alone, pattern: Pattern, query: int, key: int) -> bool:
+    n_source, n_written = len(one.source) - 1, len(one.written) - 1
+    place = math.floor((query + 0.5) * n_source / max(n_written, 1))
+    match pattern:
+        case "diagonal":
+            return query < n_written and key == place
+        case "anti_diagonal":
+            return query < n_written and key == n_source - 1 - place
+        case "same_token":
+            return query < n_written and one.written[query] == one.source[key]
+        case "end":
+            return key == n_source
+        case "alignment":
+            return (one.source_words[key], one.written_words[query]) in one.links
+        case "referent":
+            pronoun, noun = one.pair.referent or (None, None)
+            return one.written_words[query] in _linked(one, pronoun) and one.source_words[key] == noun
+    return _anywhere(one, pattern, query, key, one.source)
+
+
+def _anywhere(one: Alone, pattern: Pattern, query: int, key: int, keys: Sequence[int]) -> bool:
+    """What a pattern means in any kind of attention, or in self-attention."""
+    match pattern:
+        case "previous":
+            return key == query - 1
+        case "next":
+            return key == query + 1
+        case "diagonal":
+            return key == query
+        case "same_token":
+            return key != query and keys[key] == keys[query]
+        case "first":
+            return key == 0
+        case "punctuation":
+            return one.sign(keys[key])
+    raise AssertionError(f"{pattern} is not defined here")
+
+
+def _linked(one: Alone, word: int | None) -> set[int]:
+    """The target words that the gold alignment links to a source word."""
+    return {target for source, target in one.links if source == word}
+
+
+def _alignment(passes: Sequence[Alone], at: HeadAt, name: str) -> float:
+    """Agreement with the gold links, all pairs as if they were one long sentence; of rows that write, or that read."""
+    found, gold, aligned = [], [], 0
+    for number, one in enumerate(passes):
+        links = one.links
+        if not links:
+            continue
+        queries = [-1, *one.written_words[:-1]] if name == "error_rate_read" else one.written_words
+        between = merge_to_words(one.of(at), queries, one.source_words)
+        found += [(number, *link) for link in strongest_links(between)]
+        gold += [(number, *link) for link in links]
+        aligned += len({target for _, target in links})
+    right = len(set(found) & set(gold))
+    return right / aligned if name == "accuracy" else 1 - 2 * right / (len(found) + len(gold))
+
+
+def distances_by_rows(passes: Sequence[Alone], kind: Kind) -> Float[ndarray, "head head"]:
+    """The mean Jensen-Shannon distance of every two heads of a kind, by its definition with two divergences."""
+    total, n_rows = 0.0, 0
+    for one in passes:
+        for query in one.rows(kind):
+            rows = one.weights[kind][:, :, query].reshape(-1, one.weights[kind].shape[-1]).astype(np.float64)
+            a, b = np.broadcast_arrays(rows[:, None], rows[None])
+            half = _divergence(a, (a + b) / 2) / 2 + _divergence(b, (a + b) / 2) / 2
+            total, n_rows = total + np.sqrt(np.maximum(half, 0)), n_rows + 1
+    return np.asarray(total) / max(n_rows, 1)
+
+
+def _divergence(p: Float[ndarray, "a b key"], q: Float[ndarray, "a b key"]) -> Float[ndarray, "a b"]:
+    """Kullback and Leibler's, in bits."""
+    ratio = np.divide(p, q, out=np.ones_like(q), where=p > 0)
+    return (p * np.log2(np.where(ratio > 0, ratio, 1.0))).sum(axis=-1)
+
+
+def _mean(values: Iterator[float] | Sequence[float]) -> float:
+    found = list(values)
+    return math.fsum(found) / len(found) if found else math.nan
+
+
+def _words(
+    pair: Pair, source: Sequence[int], target: Sequence[int], tokenizer: Tokenizer, unit: AlignmentUnit
+) -> tuple[list[int], list[int]]:
+    """The unit of each source token and of each written one, end marks -1."""
+    if unit == "word":
+        return [*tokenizer.word_of_token(pair.source), -1], [*tokenizer.word_of_output(target), -1]
+    sides = ((pair.source, source), (pair.target, target))
+    spelt = [[*range(len(text))] if len(text) == len(ids) else [-1] * len(ids) for text, ids in sides]
+    return [*spelt[0], -1], [*spelt[1], -1]
+
+
+def _is(site: Site, kind: Kind) -> bool:
+    return (site.stack, site.sublayer) == KINDS[kind]
+
+
+def _mask(recorded: list[tuple[str, ndarray]], n_source: int, n_target: int, kind: Kind) -> Bool[ndarray, "query key"]:
+    mask = next(x for name, x in recorded if name == "mask")[0]
+    n_query = n_source if kind == "encoder_self" else n_target
+    return np.broadcast_to(mask, (n_query, mask.shape[-1]))

@@ -1,0 +1,1 @@
+"""Position tables, scores taken apart by position, and accuracy by length."""

@@ -1,0 +1,1 @@
+"""A whole pass, one step after the other, each computed again."""

@@ -1,0 +1,94 @@
+"""One forward pass over a sentence and its output, with every tensor kept: as offered, and as the pass went on.
+
+Under a causal mask it is one pass over the whole output: each of its rows is what the step that wrote that token
+computed. Without one each step computed all rows anew, and it is the pass of one step, over what was written before.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from transformer.interventions import DisableMask, Intervention, compile_interventions
+from transformer.model.taps import Recorder, Site, chain
+from transformer.model.transformer import Transformer
+
+_LOGITS = Site("decoder", None, None, "logits")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one pass computed. Read-only; safe to share."""
+
+    source: tuple[int, ...]
+    inputs: tuple[int, ...]
+    """What the decoder read: the start mark, then the target but for its last token."""
+    target: tuple[int, ...]
+    """What the decoder wrote, up to the step whose own pass it is."""
+    switches: tuple[Intervention, ...]
+    offered: Mapping[Site, Tensor]
+    """Each tensor as the model computed it, without the batch's axis."""
+    taken: Mapping[Site, Tensor]
+    """The same as the pass went on with it; another one where a switch acts."""
+    log_probs: Float[ndarray, "step vocab"]
+    """Of the decoding that wrote the target, recorded at its steps."""
+    source_again: tuple[int, ...]
+    """The sentence's ids, looked up once more."""
+    sees_later: bool
+    """Whether decoder positions saw later ones: then it is the last step's own pass, and only the last of the decoder's
+    rows is what the step that wrote that token computed."""
+
+    @property
+    def last(self) -> int:
+        """The last step in it."""
+        return len(self.target) - 1
+
+
+def record_pass(
+    model: Transformer,
+    source: Sequence[int],
+    target: Sequence[int],
+    switches: Sequence[Intervention] = (),
+    *,
+    log_probs: Float[ndarray, "step vocab"],
+    source_again: Sequence[int],
+    step: int | None = None,
+) -> Trace:
+    """The pass over a source and the output that was decoded from it under these switches; where decoder positions see
+    later ones, the own pass of a step (None: of the last one)."""
+    own = sees_later(model, switches)
+    if own and step is not None:
+        if not 0 <= step < len(target):
+            raise ValueError(f"step {step} does not exist: there are steps 0 to {len(target) - 1}")
+        target, log_probs = target[: step + 1], log_probs[: step + 1]
+    offered, taken = Recorder(), Recorder()
+    tap = chain(offered, compile_interventions(switches, model), taken)
+    inputs = (model.config.bos_id, *target[:-1])
+    with torch.no_grad():
+        ids = torch.tensor([source])
+        memory = model.encode(ids, tap=tap)
+        states = model.decode(torch.tensor([inputs]), memory, ids != model.config.pad_id, tap=tap)
+        model.project(states, tap=tap)
+        if own:  # as the step did, which wants its newest state's logits alone: another product, rounded otherwise
+            for recorder in (offered, taken):
+                recorder.recording[_LOGITS][0, -1] = model.project(states[:, -1])[0]
+    return Trace(
+        source=tuple(source),
+        inputs=inputs,
+        target=tuple(target),
+        switches=tuple(switches),
+        offered={site: tensor[0] for site, tensor in offered.recording.items()},
+        taken={site: tensor[0] for site, tensor in taken.recording.items()},
+        log_probs=log_probs,
+        source_again=tuple(source_again),
+        sees_later=own,
+    )
+
+
+def sees_later(model: Transformer, switches: Sequence[Intervention]) -> bool:
+    """Whether decoder positions see later ones. Every other switch acts on each position by itself, even where a cache
+    would be wrong because a cached step does not show at which position it stands."""
+    return not model.config.causal_mask or DisableMask("causal") in switches

@@ -1,0 +1,1 @@
+"""The Doctor of training runs, curves and timelines."""

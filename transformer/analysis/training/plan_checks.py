@@ -1,0 +1,186 @@
+"""Proofs of what is said of a plan before it is started: its corpus counted again, its model built, its schedule."""
+
+import csv
+import gzip
+import io
+import json
+import math
+import unicodedata
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy import ndarray
+from torch.nn.functional import cross_entropy
+
+from transformer.analysis.checks import Check, agree
+from transformer.analysis.training.run_checks import schedule_share
+from transformer.config import TrainConfig
+from transformer.data.cleaning import MAX_CHARACTERS, CleaningReport
+from transformer.data.corpora import Corpus
+from transformer.data.statistics import CorpusStats, spaced
+from transformer.model.transformer import Transformer
+from transformer.text.pairs import words
+from transformer.text.tokenizer import Tokenizer
+
+_LOOKED_AT = 10_000
+
+
+def check_lengths(
+    corpus: Corpus, stats: CorpusStats, tokenizer: Tokenizer, bars: Sequence[Mapping[str, float]]
+) -> Iterator[Check]:
+    """That each side's bars, by the lengths that they stand for ("3" or "3 to 4"), are the shares of its sentences."""
+    pairs = spaced(corpus.train, stats.counted)
+    for name, shown, side in zip((corpus.source_name, corpus.target_name), bars, ("source", "target"), strict=True):
+        counts = Counter(len(tokenizer.encode(getattr(pair, side))) + 1 for pair in pairs)
+        again = [100 * sum(counts[length] for length in _lengths(label)) / len(pairs) for label in shown]
+        how = f"{len(pairs):,} sentences cut again and counted one by one; largest difference, per cent"
+        yield agree(f"The bars of {name} are the shares of each length", list(shown.values()), again, 1e-9, how)
+        how = "the heights added up; distance from 100 per cent"
+        yield Check(f"The bars of {name} hold every sentence", abs(math.fsum(shown.values()) - 100), 1e-9, how)
+
+
+def _lengths(label: str) -> range:
+    first, _, last = label.partition(" to ")
+    return range(int(first), int(last or first) + 1)
+
+
+def check_splits(corpus: Corpus) -> Iterator[Check]:
+    """That no source sentence that is trained on is validated on or held out."""
+    trained = {pair.source for pair in spaced(corpus.train, _LOOKED_AT)}
+    for split, pairs in {"validation": corpus.validation, **corpus.held_out}.items():
+        others = spaced(pairs, _LOOKED_AT)
+        how = f"{len(trained):,} training sources looked for among {len(others):,}; found"
+        common = sum(pair.source in trained for pair in others)
+        yield Check(f"No source sentence of training is in {split}", common, 0, how)
+
+
+def check_file(path: Path, stats: CorpusStats) -> Iterator[Check]:
+    """That the rows of a file are as many as is said, by what became of them, and fall into the splits that is said.
+
+    Read with the csv and json modules alone; split by CRC-32 as `own_copy.SPLIT_RULE` has it.
+    """
+    counts, splits = _counted(_cells(path))
+    how = f"{path.name} read again row by row"
+    if (report := stats.report) is not None:
+        names = ("read", "kept", "malformed", "empty", "too_long", "duplicate")
+        shown = [_of_report(report, name) for name in names]
+        yield agree("Rows read, used and dropped", shown, [counts[name] for name in names], 0, how)
+    yield agree(
+        "Pairs in each split",
+        [stats.sizes.get(split, 0) for split in ("train", "validation", "random")],
+        [splits[split] for split in ("train", "validation", "random")],
+        0,
+        f"{how}; each source's CRC-32 modulo 20",
+    )
+
+
+def _of_report(report: CleaningReport, name: str) -> int:
+    return getattr(report, name)
+
+
+def _counted(rows: Iterator[tuple[str, str] | None]) -> tuple[Counter[str], Counter[str]]:
+    counts, splits, seen = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
+    for index, row in enumerate(rows):
+        if index == 0 and row is not None and [side.strip().lower() for side in row] == ["source", "target"]:
+            continue
+        counts["read"] += 1
+        reason = "malformed"
+        if row is not None:
+            source, target = (" ".join(unicodedata.normalize("NFC", side[:100_000]).split()) for side in row)
+            seen[source, target] += 1
+            reason = (
+                "too_long"
+                if max(len(source), len(target)) > MAX_CHARACTERS
+                else "empty"
+                if not words(source) or not words(target)
+                else "duplicate"
+                if seen[source, target] > 1
+                else "kept"
+            )
+            if reason == "kept":
+                rest = zlib.crc32(source.encode()) % 20
+                splits["validation" if rest == 0 else "random" if rest == 1 else "train"] += 1
+        counts[reason] += 1
+    return counts, splits
+
+
+def _cells(path: Path) -> Iterator[tuple[str, str] | None]:
+    """The first two cells of each row that is not blank; None where there are not two."""
+    name, content = path.name.lower(), path.read_bytes()
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            ends = (".tsv", ".txt", ".csv", ".jsonl")
+            inside = [n for n in archive.namelist() if n.lower().endswith(ends) and not _hidden(n)]
+            name, content = inside[0].lower(), archive.read(inside[0])
+    elif name.endswith(".gz"):
+        name, content = name.removesuffix(".gz"), gzip.decompress(content)
+    text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    if name.endswith(".jsonl"):
+        for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+            if line.strip():
+                yield _of_json(line)
+        return
+    if name.endswith(".csv"):
+        tables = [list(csv.reader(io.StringIO(text, newline=""), delimiter=mark)) for mark in ",;\t"]
+        found = max(tables, key=lambda rows: sum(len(row) > 1 for row in rows[:50]))
+        rows = [row for row in found if row]
+    else:
+        lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        rows = [line.split("\t") for line in lines if line.strip()]
+    for row in rows:
+        yield (row[0], row[1]) if len(row) > 1 else None
+
+
+def _hidden(name: str) -> bool:
+    return any(part.startswith((".", "_")) for part in PurePath(name).parts)
+
+
+def _of_json(line: str) -> tuple[str, str] | None:
+    try:
+        found: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    sides: Any = (found.get("source"), found.get("target")) if isinstance(found, dict) else found
+    if not isinstance(sides, tuple | list) or len(sides) < 2 or not all(isinstance(side, str) for side in sides[:2]):
+        return None
+    return sides[0], sides[1]
+
+
+def check_sizes(
+    model: Transformer, *, parameters: int, weights: int, gradients: int, optimizer: int, width: int
+) -> Iterator[Check]:
+    """That a model of these settings, built for the check alone, has so many parameters, and takes so many bytes.
+
+    It takes one step of Adam on a sentence of `width` tokens; its tensors are then measured.
+    """
+    own = {parameter.data_ptr(): parameter for parameter in model.parameters()}
+    how = "a model built for this check; each number of it counted once"
+    yield agree("Parameters", parameters, sum(parameter.numel() for parameter in own.values()), 0, how)
+    adam = torch.optim.Adam(list(own.values()), lr=0.0)
+    ids = torch.full((1, width), 3)
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    cross_entropy(model.train()(ids, ids, mask, mask).flatten(0, 1), ids.flatten()).backward()
+    adam.step()
+    taken = {
+        "Weights": (weights, list(own.values())),
+        "Gradients": (gradients, [parameter.grad for parameter in own.values() if parameter.grad is not None]),
+        "Adam's two means": (optimizer, [s[n] for s in adam.state.values() for n in ("exp_avg", "exp_avg_sq")]),
+    }
+    for name, (shown, tensors) in taken.items():
+        bytes_ = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        how = f"{len(tensors)} tensors of that model measured after a step of Adam; bytes"
+        yield agree(f"{name} take so much memory", shown, bytes_, 0, how)
+
+
+def check_schedule(steps: Int[ndarray, "point"], rates: Float[ndarray, "point"], train: TrainConfig) -> Check:
+    """That a drawn learning rate is the schedule's, written as a minimum of two courses."""
+    again = np.array([train.learning_rate * schedule_share(train, int(step)) for step in steps])
+    how = f"the schedule's formula at {len(steps)} steps"
+    return agree("The learning rate follows its schedule", rates, again, 1e-6 * train.learning_rate, how)

@@ -1,0 +1,246 @@
+"""Proofs of what is drawn of a run: its journal read again from disk, its weights measured again on the same pairs."""
+
+import json
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+
+from transformer.analysis.checks import Check
+from transformer.checkpoints.settings import METRICS_FILE
+from transformer.config import TrainConfig
+from transformer.data.batches import pair_batches
+from transformer.decoding.greedy import translate_ids
+from transformer.model.transformer import Transformer
+from transformer.text.pairs import Pair
+from transformer.text.tokenizer import Tokenizer
+from transformer.training.evaluation import fitting
+
+BUDGET_S = 2.0
+"""Seconds after which a measurement stops at the pairs that it has reached."""
+CHUNK = 32
+"""Pairs that are measured at a time."""
+_ROUNDING = 6e-4
+"""Of a number drawn with four digits."""
+_UNLIKELY = 1e-6
+_BATCH_TOKENS = 1_024
+
+T = TypeVar("T")
+Rows = dict[tuple[str, int], dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """A line on a page, and the column of a journal that it is said to be."""
+
+    name: str
+    folder: Path
+    split: str
+    column: str
+    x: Float[ndarray, "point"]
+    y: Float[ndarray, "point"]
+    against: str = "step"
+    factor: float = 1.0
+    most: int | None = None
+    """A journal of more points than this is thinned: its ends are drawn still."""
+    positive: bool = False
+    """Whether only values above 0 are drawn."""
+
+
+def run_log_rows(folder: Path) -> Rows:
+    """The rows of metrics.jsonl that still hold, by split and step, read from its end: a row falls where a later
+    training row stands at its step or before it, as after a resume."""
+    path = folder / METRICS_FILE
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    found: Rows = {}
+    redone_from = math.inf
+    for line in reversed(text.split("\n")[:-1]):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        split, step = row.get("split", ""), row.get("step", 0)
+        if step < redone_from:
+            found.setdefault((split, step), row)
+        if split == "train":
+            redone_from = min(redone_from, step)
+    return found
+
+
+def check_points(lines: Sequence[Drawn]) -> Iterator[Check]:
+    """That each line goes through the points of its journal, and leaves none out that it should have."""
+    journals = {line.folder: run_log_rows(line.folder) for line in lines}
+    for line in lines:
+        points = _points(journals[line.folder], line)
+        drawn = set(line.x.tolist())
+        reached = {x for x in points if drawn and x <= max(drawn)}  # a run at work has written on since
+        owed = reached if line.most is None or len(reached) <= line.most else {min(reached), max(reached)}
+        off = [
+            min((_apart(y, written) for written in points.get(x, ())), default=math.inf)
+            for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True)
+        ]
+        how = f"{len(line.x):,} points against {METRICS_FILE} of {line.folder.name}, read again from its end"
+        if missing := owed - drawn:
+            yield Check(_claim(line), math.inf, _ROUNDING, f"{how}; {len(missing)} are not drawn")
+        else:
+            yield Check(_claim(line), max(off, default=0.0), _ROUNDING, f"{how}; largest relative difference")
+
+
+def _claim(line: Drawn) -> str:
+    return f"The points of “{line.name}” are those of the run's journal"
+
+
+def _points(rows: Rows, line: Drawn) -> dict[float, list[float]]:
+    """What the journal has at each place; a GPU's steps may share a second."""
+    found: dict[float, list[float]] = {}
+    for (split, _), row in sorted(rows.items(), key=lambda item: item[0][1]):
+        value = row.get(line.column)
+        if split == line.split and isinstance(value, int | float) and math.isfinite(value):
+            if value > 0 or not line.positive:
+                found.setdefault(float(row[line.against]), []).append(value * line.factor)
+    return found
+
+
+def _apart(shown: float, written: float) -> float:
+    return abs(shown - written) / max(abs(written), 1e-12) if shown != written else 0.0
+
+
+def check_last(
+    name: str, folder: Path, split: str, column: str, shown: float | None, *, step: int, factor: float, ended: bool
+) -> Check:
+    """That a value that is said to be a run's last, of this step, is; of a run at work that it was that step's."""
+    rows = {at: row for (own, at), row in run_log_rows(folder).items() if own == split}
+    value = rows.get(step, {}).get(column)
+    later = ended and max(rows, default=step) > step
+    again = value * factor if isinstance(value, int | float) and math.isfinite(value) else None
+    apart = math.inf if later or (again is None) != (shown is None) else _apart(shown or 0.0, again or 0.0)
+    how = f"the row of step {step:,} in {METRICS_FILE}, {'its last, ' * ended}read again; relative difference"
+    return Check(f"{name} reached this {column.replace('_', ' ')}", apart, 1e-9, how)
+
+
+def check_perplexity(folder: Path) -> Check:
+    """That each perplexity in the journal is e to the loss beside it."""
+    rows = [row for (split, _), row in run_log_rows(folder).items() if split == "validation"]
+    off = [abs(math.log(row["perplexity"]) - row["loss"]) for row in rows if row["perplexity"] and row["loss"] < 700]
+    how = f"its logarithm taken at {len(off)} evaluations; largest difference, nats"
+    return Check("Perplexity is e to the validation loss", max(off, default=0.0), 1e-6, how)
+
+
+def check_rates(folder: Path, train: TrainConfig) -> Check:
+    """That each learning rate in the journal is that of the schedule, written as a minimum of two courses."""
+    off = []
+    for (split, step), row in run_log_rows(folder).items():
+        if split == "train" and row.get("learning_rate") is not None:
+            off.append(abs(row["learning_rate"] - train.learning_rate * schedule_share(train, step)))
+    how = f"the schedule's formula at {len(off):,} steps; largest difference"
+    return Check("The learning rate follows its schedule", max(off, default=0.0), 1e-6 * train.learning_rate, how)
+
+
+def schedule_share(train: TrainConfig, step: int) -> float:
+    """The learning rate over its peak."""
+    warm = max(train.warmup_steps, 1)
+    rising = step / warm
+    if train.schedule == "paper":  # eq. 3
+        return min(rising, math.sqrt(warm / step))
+    if train.schedule == "constant" or step < train.warmup_steps:
+        return min(rising, 1.0)
+    share = (step - train.warmup_steps) / max(1, train.max_steps - train.warmup_steps)
+    return math.cos(math.pi / 2 * min(share, 1.0)) ** 2  # half a cosine
+
+
+def check_evaluation(
+    model: Transformer,
+    tokenizer: Tokenizer,
+    validation: Sequence[Pair],
+    train: TrainConfig,
+    row: dict[str, Any],
+    *,
+    whose: str = "",
+    budget_s: float = BUDGET_S,
+) -> Iterator[Check]:
+    """That these weights reach the validation loss and exact match in a row of the journal, on the same pairs.
+
+    Loss from plain logits, pair by pair. What takes longer than `budget_s` is measured on a random sample of the pairs,
+    and claimed of that alone. ValueError where no pair fits the model.
+    """
+    pairs = fitting(validation, tokenizer, model.config.max_length, train.evaluate_pairs)
+    order = random.Random(0).sample(pairs, len(pairs))
+    at = f"{whose}at step {row['step']:,}"
+    losses = _measured(order, lambda some: _losses(model, tokenizer, some), budget_s)
+    yield _loss_check(losses, order, tokenizer, row["loss"], at)
+    right = _measured(order, lambda some: _right(model, tokenizer, some), budget_s)
+    yield _match_check(right, len(pairs), row["exact_match"], at)
+
+
+def _measured(pairs: list[Pair], measure: Callable[[list[Pair]], list[T]], budget_s: float) -> list[T]:
+    found: list[T] = []
+    end = time.monotonic() + budget_s
+    while len(found) < len(pairs) and (not found or time.monotonic() < end):
+        found += measure(pairs[len(found) : len(found) + CHUNK])
+    return found
+
+
+@torch.no_grad()
+def _losses(model: Transformer, tokenizer: Tokenizer, pairs: list[Pair]) -> list[float]:
+    """Nats of each pair, summed over its target tokens."""
+    found = [0.0] * len(pairs)
+    for rows, batch in pair_batches(pairs, tokenizer, _BATCH_TOKENS, max_length=model.config.max_length):
+        logits = model(batch.source, batch.target_in, batch.source_mask, batch.target_mask)
+        each = logits.log_softmax(dim=-1).gather(-1, batch.target_out[..., None])[..., 0].double()
+        for row, nats in zip(rows, (each * batch.target_mask).sum(dim=-1).tolist(), strict=True):
+            found[row] = -nats
+    return found
+
+
+@torch.no_grad()
+def _right(model: Transformer, tokenizer: Tokenizer, pairs: list[Pair]) -> list[bool]:
+    """Whether each pair is translated as its reference has it."""
+    found = [False] * len(pairs)
+    for rows, batch in pair_batches(pairs, tokenizer, _BATCH_TOKENS, max_length=model.config.max_length):
+        limit = min(batch.target_out.size(1) + 2, model.config.max_length)
+        outputs = translate_ids(model, batch.source, batch.source_mask, max_length=limit)
+        for row, ids in zip(rows, outputs, strict=True):
+            found[row] = tokenizer.decode(ids) == pairs[row].target
+    return found
+
+
+def _loss_check(losses: list[float], pairs: list[Pair], tokenizer: Tokenizer, written: float, at: str) -> Check:
+    tokens = sum(len(tokenizer.encode(pair.target)) + 1 for pair in pairs)  # the end mark is one
+    total, n = math.fsum(losses), len(losses)
+    if n == len(pairs):
+        how = f"all {n:,} pairs read again with the weights of that step; nats per token"
+        off = abs(total / tokens - written)
+        return Check(f"Validation loss {at} is that of its weights", off, 1e-3 * max(1.0, written), how)
+    how = f"{n:,} of {len(pairs):,} pairs, drawn by lot, read again; their nats past those that the journal has for all"
+    over = max(0.0, total - written * tokens)
+    return Check(f"A sample's loss {at} is no more than the whole's", over, 1e-3 * tokens, how)
+
+
+def _match_check(right: list[bool], count: int, share: float, at: str) -> Check:
+    n, k, written = len(right), sum(right), round(share * count)
+    if n == count:
+        how = f"all {n:,} pairs translated again with the weights of that step; of which right, against the journal"
+        off = abs(k - share * count)
+        return Check(f"Exact match {at} is that of its weights", off, 1.001 if n >= 100 else 0.001, how)
+    low, high = _likely(n, written, count)
+    how = (
+        f"{n:,} of {count:,} pairs, drawn by lot, translated again: {k} right where {low} to {high} are likely "
+        "(all but a millionth, hypergeometric); pairs outside that"
+    )
+    return Check(f"Exact match {at} fits a sample of its pairs", max(low - k, k - high, 0), 0, how)
+
+
+def _likely(n: int, right: int, count: int) -> tuple[int, int]:
+    """How many of n pairs drawn of `count`, of which so many are right, are right: ends with a likely tail each."""
+    ways = [math.comb(right, k) * math.comb(count - right, n - k) for k in range(n + 1)]
+    least = math.comb(count, n) * _UNLIKELY
+    low = next(k for k in range(n + 1) if sum(ways[: k + 1]) >= least)
+    high = next(k for k in range(n, -1, -1) if sum(ways[k:]) >= least)
+    return low, high

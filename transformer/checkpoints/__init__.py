@@ -1,0 +1,1 @@
+"""Models on disk: safetensors and JSON, cards, and folders for other engines."""

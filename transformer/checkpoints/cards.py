@@ -1,0 +1,88 @@
+"""CARD.md: what a model is, the command that made it, and what it reaches."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from transformer.checkpoints.settings import Settings
+from transformer.config import missing_parts
+from transformer.data.corpora import Corpus
+from transformer.data.corpus_snapshot import SPLIT_RULE, is_own_copy
+
+
+def card(settings: Settings, corpus: Corpus, rows: Sequence[dict], n_parameters: int) -> str:
+    """The text of CARD.md from a run's settings and its rows of metrics."""
+    m, c, r = settings.model, settings.corpus, settings.resolved
+    steps = max((row["step"] for row in rows), default=0)
+    seconds = max((row["elapsed_s"] for row in rows), default=0.0)
+    where = "" if r is None else f" on {r.device} in {r.precision}, {r.threads} thread{'s' * (r.threads > 1)}"
+    command = f"\n```\n{settings.command}\n```\n" if settings.command else " the Train page, with the settings below.\n"
+    return f"""# {settings.name}
+
+{corpus.description}: {corpus.source_name} to {corpus.target_name}.
+{_credit(settings, corpus)}
+An encoder-decoder Transformer of {n_parameters:,} parameters: {m.n_encoder_layers} + {m.n_decoder_layers} layers, \
+d_model {m.d_model}, {m.n_heads} heads, d_ff {m.d_ff}, \
+{"no" if m.positions == "none" else m.positions} positions, \
+{"no layer norm" if m.norm == "none" else f"{m.norm}-norm"}, {m.vocab_size:,} tokens.{_missing(settings)}
+
+{_beginning(settings)}\
+Trained for {steps:,} steps in {seconds:.0f} s{where}, on corpus "{c.name}" with seed {c.seed}. The weights are the \
+{settings.train.final_weights} ones.
+
+Made by{command}
+## What it reaches
+
+{_table(rows)}
+## Settings
+
+```json
+{json.dumps({"model": asdict(m), "train": asdict(settings.train), "corpus": asdict(c)}, indent=2)}
+```
+"""
+
+
+def _missing(settings: Settings) -> str:
+    """What of the paper was left out; nothing where all is there."""
+    missing = missing_parts(settings.model, settings.train)
+    if not missing:
+        return ""
+    said = f"\n\nTrained with parts of the paper missing: {', '.join(missing)}."
+    if not settings.model.causal_mask:
+        said += (
+            " Without the causal mask the decoder reads the very token that it is to predict: loss and perplexity say "
+            "nothing of what it writes by itself, exact match does."
+        )
+    return said
+
+
+def _credit(settings: Settings, corpus: Corpus) -> str:
+    """Whom the sentences come from, and how a file was split; nothing for what the lab generates."""
+    said = [f"The sentences: {credit}\n" for credit in (corpus.credit, settings.credit) if credit]
+    if is_own_copy(settings.corpus):
+        said.append(f"Which of them it was trained on is decided by the source sentence: {SPLIT_RULE}.\n")
+    return "".join(f"\n{line}" for line in said)
+
+
+def _beginning(settings: Settings) -> str:
+    """Whose weights it began with; nothing where they were drawn by lot."""
+    if settings.parent is None:
+        return ""
+    return (
+        f'It continues "{settings.parent.run}", whose weights stood at step {settings.parent.step:,}, with a new '
+        "optimiser and a schedule of its own.\n\n"
+    )
+
+
+def _table(rows: Sequence[dict]) -> str:
+    last = {row["split"]: row for row in rows if row["split"] != "train"}
+    if not last:
+        return "It was stopped before its first evaluation.\n"
+    columns = ["exact match", "perplexity"] + ["BLEU", "chrF"] * any(row["bleu"] is not None for row in last.values())
+    lines = [f"| split | pairs | {' | '.join(columns)} |", "|---" * (2 + len(columns)) + "|"]
+    for split, row in last.items():
+        values = [f"{row['exact_match']:.4f}", f"{row['perplexity']:.3f}"]
+        values += [f"{row[name]:.1f}" for name in ("bleu", "chrf") if row[name] is not None]
+        lines.append(f"| {split} (step {row['step']:,}) | {row['count']:,} | {' | '.join(values)} |")
+    note = "" if len(last) > 1 else "\nIt was stopped before it was scored on held-out pairs.\n"
+    return "\n".join(lines) + "\n\nPairs are translated greedily; perplexity is unsmoothed, per token.\n" + note

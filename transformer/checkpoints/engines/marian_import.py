@@ -1,0 +1,198 @@
+"""A Marian checkpoint of transformers read into one of ours."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer.checkpoints.engines.marian import EPSILON, WEIGHTS, halves, moved, names
+from transformer.checkpoints.engines.refusals import refuse
+from transformer.checkpoints.settings import CheckpointError, Settings
+from transformer.checkpoints.store import load_tensors, save_checkpoint
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.model.positions import sinusoidal_table
+from transformer.text.two_sided_tokenizer import read_two_sided
+
+PICKLED = "pytorch_model.bin"
+NEVER = -1e9
+"""Bias of a token that is never to be written: its probability is exactly 0."""
+_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
+
+
+def read(folder: Path, name: str, into: Path, command: str) -> None:
+    """Makes a checkpoint of ours in `into` of a Marian folder.
+
+    CheckpointError naming what is missing, pickled or not to be expressed here; FileExistsError where `into` is there.
+    """
+    theirs = _read_config(folder)
+    tensors = _read_weights(folder)
+    vocabulary = _read_vocabulary(folder, theirs)
+    _check(theirs, tensors)
+    order, copied = _order_of_ids(theirs, vocabulary)
+    bias = tensors.get("final_logits_bias")
+    bias = torch.zeros(len(order)) if bias is None else bias.flatten().float()[order].clone()
+    if copied:
+        bias[1] = NEVER
+    config = ModelConfig(
+        vocab_size=len(order),
+        d_model=theirs["d_model"],
+        n_heads=theirs["encoder_attention_heads"],
+        d_ff=theirs["encoder_ffn_dim"],
+        n_encoder_layers=theirs["encoder_layers"],
+        n_decoder_layers=theirs["decoder_layers"],
+        activation=_ACTIVATIONS[theirs["activation_function"]],  # type: ignore[arg-type]
+        max_length=theirs["max_position_embeddings"],
+        output_bias=bool(bias.any()),
+        norm_epsilon=EPSILON,
+    )
+    back = torch.argsort(halves(config.d_model))
+    ours = {mine: moved(their, tensors[their].float(), back) for their, mine in names(config).items()}
+    ours["encoder.embedding.tokens.weight"] = ours["encoder.embedding.tokens.weight"][order].clone()
+    if config.output_bias:
+        ours["projection.bias"] = bias
+    pieces = [vocabulary[token] for token in order]
+    try:
+        tokenizer = read_two_sided(folder / "source.spm", folder / "target.spm", pieces)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{folder}: {error}") from error
+    settings = Settings(
+        name=name,
+        model=config,
+        train=TrainConfig(label_smoothing=0.0),
+        corpus=CorpusConfig(name=f"imported from {folder.resolve().name}"),
+        command=command,
+    )
+    card = f"# {name}\n\nImported from a Marian checkpoint by `{command}`. What it learned from is not known here.\n"
+    save_checkpoint(into, settings, tokenizer, ours, card=card)
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    if not folder.is_dir():
+        raise CheckpointError(f"there is no folder {folder}")
+    try:
+        content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"{folder} is no Marian checkpoint: it has no config.json") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{folder / 'config.json'} cannot be read: {error}") from error
+    kind = content.get("model_type") if isinstance(content, dict) else None
+    if kind != "marian":
+        raise CheckpointError(f"{folder} is no Marian checkpoint: its model_type is {kind!r}")
+    generation = folder / "generation_config.json"
+    if "decoder_start_token_id" not in content and generation.is_file():
+        content = json.loads(generation.read_text(encoding="utf-8")) | content
+    return _DEFAULTS | content
+
+
+_DEFAULTS: dict[str, Any] = {
+    "encoder_layers": 12,
+    "decoder_layers": 12,
+    "encoder_ffn_dim": 4096,
+    "decoder_ffn_dim": 4096,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "d_model": 1024,
+    "activation_function": "gelu",
+    "max_position_embeddings": 1024,
+    "scale_embedding": False,
+    "share_encoder_decoder_embeddings": True,
+    "tie_word_embeddings": True,
+    "eos_token_id": 0,
+    "pad_token_id": 58100,
+    "decoder_start_token_id": 58100,
+    "normalize_before": False,
+    "normalize_embedding": False,
+}
+"""What transformers takes where a Marian config says nothing."""
+
+
+def _read_weights(folder: Path) -> dict[str, Tensor]:
+    if not (folder / WEIGHTS).is_file():
+        if (folder / PICKLED).is_file():
+            raise CheckpointError(
+                f"{folder} holds {PICKLED}, and pickled weights are refused because reading them can run any code. "
+                "Where you trust it, convert it: "
+                f'python -c "from transformers import MarianMTModel as M; M.from_pretrained({str(folder)!r})'
+                f'.save_pretrained({str(folder)!r})"'
+            )
+        raise CheckpointError(f"{folder} has no {WEIGHTS}")
+    tensors, _ = load_tensors(folder / WEIGHTS)
+    for name in ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"):
+        if name in tensors:
+            shared = tensors.setdefault("model.shared.weight", tensors[name])
+            if not torch.equal(shared, tensors[name]):
+                raise CheckpointError(f"{folder}: {name} is another matrix than the shared embedding; only one is read")
+    return tensors
+
+
+def _read_vocabulary(folder: Path, theirs: Mapping[str, Any]) -> list[str]:
+    """The pieces by Marian's ids."""
+    if (folder / "target_vocab.json").is_file():
+        raise CheckpointError(f"{folder} has a vocabulary for each side; only one that both share is read")
+    try:
+        content = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+        by_id = {int(token): piece for piece, token in content.items()}
+    except FileNotFoundError:
+        raise CheckpointError(f"{folder} has no vocab.json") from None
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise CheckpointError(f"{folder / 'vocab.json'} cannot be read: {error}") from error
+    size = theirs.get("vocab_size", len(by_id))
+    if sorted(by_id) != list(range(size)) or "<unk>" not in content:
+        raise CheckpointError(
+            f"{folder / 'vocab.json'} must give each id from 0 to {size - 1} once, one of them to <unk>; "
+            f"it gives {len(by_id)} ids"
+        )
+    return [by_id[token] for token in range(size)]
+
+
+def _check(theirs: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """CheckpointError naming what this model here has no part for."""
+    refuse(
+        "Attention Lab",
+        {
+            f"its activation is {theirs['activation_function']}": theirs["activation_function"] not in _ACTIVATIONS,
+            "its embeddings are not scaled by √d_model": not theirs["scale_embedding"],
+            "its source and target embeddings are two": not theirs["share_encoder_decoder_embeddings"],
+            "its output projection is not the target embedding": not theirs["tie_word_embeddings"],
+            "its encoder and decoder have different numbers of heads": (
+                theirs["encoder_attention_heads"] != theirs["decoder_attention_heads"]
+            ),
+            "its encoder and decoder have feed-forwards of different widths": (
+                theirs["encoder_ffn_dim"] != theirs["decoder_ffn_dim"]
+            ),
+            "it is pre-norm": bool(theirs["normalize_before"]),
+            "it normalises its embeddings": bool(theirs["normalize_embedding"]),
+        },
+    )
+    _check_positions(theirs, tensors)
+
+
+def _check_positions(theirs: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    d_model = theirs["d_model"]
+    for name, table in tensors.items():
+        if not name.endswith("embed_positions.weight"):
+            continue
+        expected = sinusoidal_table(len(table), d_model)[:, halves(d_model)]
+        if (table.float() - expected).abs().max() > 1e-4:
+            raise CheckpointError(f"{name} is not Marian's sinusoidal table: learned positions are not read")
+
+
+def _order_of_ids(theirs: Mapping[str, Any], vocabulary: Sequence[str]) -> tuple[list[int], bool]:
+    """Marian's id at each of ours (pad, start, eos, unk, then all others); and whether the start is a copy of another.
+
+    Marian starts a target with its padding token. Here padding is masked wherever it stands, so that start is a token
+    of its own, with the same vector, which is never written.
+    """
+    pad, eos = theirs["pad_token_id"], theirs["eos_token_id"]
+    start, unk = theirs["decoder_start_token_id"], list(vocabulary).index("<unk>")
+    for name, token in (("pad_token_id", pad), ("eos_token_id", eos), ("decoder_start_token_id", start)):
+        if not isinstance(token, int) or not 0 <= token < len(vocabulary):
+            raise CheckpointError(f"{name} ({token}) must lie in 0..{len(vocabulary) - 1}, the vocabulary")
+    if len({pad, eos, unk}) < 3:
+        raise CheckpointError(f"pad, eos and unk have the ids {(pad, eos, unk)}, which must be three different ones")
+    copied = start in (pad, eos, unk)
+    first = [pad, start, eos, unk]
+    return [*first, *(token for token in range(len(vocabulary)) if token not in first)], copied

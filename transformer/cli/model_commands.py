@@ -1,0 +1,152 @@
+"""What `python -m transformer` does with a finished model: translate, evaluate, inspect."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import tyro
+from tqdm import tqdm
+
+from transformer.checkpoints.store import CheckpointError
+from transformer.config import DecodeConfig
+from transformer.data.cleaning import clean_pairs, read_rows
+from transformer.data.corpora import CorpusError
+from transformer.data.corpus_snapshot import AbsentCorpus, load_own
+from transformer.interventions import parse_intervention
+from transformer.lab import GREEDY, Lab, load
+from transformer.runs.run_folder import RunError
+from transformer.text.pairs import Pair, Split, split_of, words
+from transformer.text.tokenizer import TokenizerError
+from transformer.training.evaluation import evaluate as evaluate_pairs
+from transformer.training.loop import TrainingError
+
+EXPECTED_ERRORS = (CheckpointError, CorpusError, RunError, TokenizerError, TrainingError, ValueError, OSError)
+"""What a wrong argument, file or setting raises; shown as one sentence."""
+
+ModelName = Annotated[str, tyro.conf.arg(help="A shipped checkpoint's name, a run's id, or a folder.")]
+
+
+def translate(
+    text: tyro.conf.Positional[tuple[str, ...]] = (),
+    *,
+    model: ModelName,
+    settings: Annotated[DecodeConfig, tyro.conf.arg(name="")] = GREEDY,
+) -> None:
+    """Translate each TEXT, one line each; without TEXT, each line of standard input.
+
+    With --n-best above 1, each text gets that many lines: score, tab, translation.
+    """
+    lab = load(model)
+    for line in text or filter(None, map(str.strip, sys.stdin)):
+        if unseen := lab.unknown(line):
+            print(f"note: {lab.name} never saw {', '.join(unseen)}", file=sys.stderr)
+        for found in lab.translations([line], settings)[0]:
+            print(found.text if settings.n_best == 1 else f"{found.score:.4f}\t{found.text}", flush=True)
+
+
+def evaluate(
+    *,
+    model: ModelName,
+    pairs: Path | None = None,
+    split: str | None = None,
+    longest_words: int | None = None,
+    limit: int | None = None,
+) -> None:
+    """Score a model on sentence pairs and print one JSON object.
+
+    Args:
+        pairs: A TSV, CSV or JSONL file of source and target; without it, the model's own held-out pairs.
+        split: Which pairs: validation, random (held out; the default), or what else the corpus holds out, such as
+            combinations. Of a file all pairs are taken unless train, validation or random is named: those that a run
+            on any file would train on or hold out.
+        longest_words: Only pairs with at most this many words of source, punctuation not counted.
+        limit: Score at most this many pairs, the first ones.
+    """
+    lab = load(model)
+    chosen = _own_split(lab, split or "random") if pairs is None else _of_split(clean_pairs(read_rows(pairs))[0], split)
+    if longest_words is not None:
+        chosen = [pair for pair in chosen if _n_words(pair.source) <= longest_words]
+    chosen = chosen[:limit] if limit is not None else chosen
+    with tqdm(total=len(chosen), unit=" pairs", disable=None) as bar:
+        found = evaluate_pairs(lab.model, chosen, lab.tokenizer, overlap_scores=True, progress=bar.update)
+    assert found.bleu is not None and found.chrf is not None, "overlap scores were asked for"
+    _print_json(
+        {
+            "model": lab.name,
+            "pairs": str(pairs) if pairs is not None else None,
+            "split": split if pairs is not None else split or "random",
+            "longest_words": longest_words,
+            "count": found.count,
+            "exact_match": found.exact_match,
+            "bleu": found.bleu.value,
+            "bleu_signature": found.bleu.signature,
+            "chrf": found.chrf.value,
+            "chrf_signature": found.chrf.signature,
+            "perplexity": found.perplexity,
+        }
+    )
+
+
+def inspect(
+    text: tyro.conf.Positional[str],
+    *,
+    model: ModelName,
+    switch: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SWITCH ...")] = (),
+) -> None:
+    """Print the attention of every layer and head behind one translation, as JSON.
+
+    Args:
+        switch: Parts to switch off first, such as off:decoder.0.cross:1,3 or mask:causal.
+    """
+    seen = load(model).inspect(text, tuple(parse_intervention(item) for item in switch))
+    kinds = (seen.encoder_self, seen.decoder_self, seen.cross)
+    _print_json(
+        {
+            "model": seen.model_name,
+            "text": seen.text,
+            "translation": seen.translation,
+            "source_tokens": seen.source_tokens,
+            "target_tokens": seen.target_tokens,
+            "probabilities": seen.probabilities.tolist(),
+            "switches": [str(spec) for spec in seen.interventions],
+            "cached": seen.cached,
+            "attention": {
+                attention.kind: {
+                    "axes": ["layer", "head", "query", "key"],
+                    "queries": attention.queries,
+                    "keys": attention.keys,
+                    "weights": attention.weights.tolist(),
+                    "mask": attention.mask.tolist(),
+                }
+                for attention in kinds
+            },
+        }
+    )
+
+
+def _own_split(lab: Lab, split: str) -> Sequence[Pair]:
+    try:
+        corpus = load_own(lab.checkpoint.corpus_config, lab.checkpoint.folder)
+    except AbsentCorpus as error:
+        raise AbsentCorpus(f"{error}; name a file of pairs with --pairs") from None
+    splits = {"validation": corpus.validation, **corpus.held_out}
+    if split not in splits:
+        raise ValueError(f"{lab.name} has no split {split!r}; choose one of: {', '.join(splits)}")
+    return splits[split]
+
+
+def _n_words(text: str) -> int:
+    """Words without punctuation."""
+    return sum(any(map(str.isalnum, word)) for word in words(text))
+
+
+def _of_split(pairs: Sequence[Pair], split: str | None) -> Sequence[Pair]:
+    if split not in (None, *get_args(Split)):
+        raise ValueError(f"a file has no split {split!r}; choose one of: {', '.join(get_args(Split))}")
+    return [pair for pair in pairs if split is None or split_of(pair.source) == split]
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False))

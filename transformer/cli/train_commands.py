@@ -1,0 +1,146 @@
+"""What `python -m transformer train` and `sweep` do."""
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+
+from tqdm import tqdm
+
+from transformer.cli.run_commands import described
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.runs import run_folder as run_folders
+from transformer.runs.run_folder import RunError
+from transformer.runs.sweeps import Base, Sweep, create_sweep, spelt, start_sweep
+from transformer.training.distributed import Team, assembled, is_one_of_several
+from transformer.training.loop import Evaluated, Event
+
+
+def train_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfig) -> Callable[..., None]:
+    """The train command with these defaults, which depend on the corpus and the preset that are asked for."""
+
+    def train(
+        *,
+        corpus: CorpusConfig = corpus,
+        preset: str | None = None,
+        model: ModelConfig = model,
+        train: TrainConfig = settings,
+        name: str | None = None,
+        sentence: tuple[str, ...] = (),
+        credit: str = "",
+        detach: bool = False,
+    ) -> None:
+        """Train a model; `train CORPUS` is short for `train --corpus.name CORPUS`.
+
+        Under torchrun all processes train the one model together.
+
+        Args:
+            preset: A named size to start from; without it, what suits the corpus.
+            name: The run's id; without it, one is made from the corpus and a number.
+            sentence: Sentences whose translation is followed; without them, the corpus's examples.
+            credit: Whom the sentences of a file come from and under which licence; it goes into the card.
+            detach: Leave the trainer in the background and return at once.
+        """
+        started_by = f"torchrun --nproc-per-node {os.environ['WORLD_SIZE']}" if is_one_of_several() else "python"
+        command = f"{started_by} -m transformer {shlex.join(sys.argv[1:])}"
+
+        def create() -> str:
+            return run_folders.create_run(
+                model, train, corpus, pinned=sentence or None, name=name, command=command, credit=credit
+            )
+
+        if is_one_of_several():
+            if detach:
+                raise ValueError("--detach is for a trainer of one process: torchrun keeps its own in the foreground")
+            _train_together(create, train)
+            return
+        run = create()
+        if detach:
+            run_folders.start(run)
+            print(run)
+        else:
+            _train_here(run, train)
+
+    return train
+
+
+def sweep_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfig) -> Callable[..., None]:
+    """The sweep command with these defaults, which depend on the corpus and the preset that are asked for."""
+
+    def sweep(
+        *,
+        setting: str,
+        values: tuple[str, ...],
+        corpus: CorpusConfig = corpus,
+        preset: str | None = None,
+        model: ModelConfig = model,
+        train: TrainConfig = settings,
+        sentence: tuple[str, ...] = (),
+        detach: bool = False,
+    ) -> None:
+        """Train a model for each of several values of one setting, all else equal; print what each reached.
+
+        Args:
+            setting: What to vary, such as model.n-heads or train.learning-rate.
+            values: Its values; each is checked before anything starts.
+            preset: A named size to start from; without it, what suits the corpus.
+            sentence: Sentences whose translation is followed; without them, the corpus's examples.
+            detach: Leave the runs to the queue in the background and return at once.
+        """
+        base = Base(model=model, train=train, corpus=corpus, pinned=sentence or None)
+        made = create_sweep(base, setting, values, command="python -m transformer " + shlex.join(sys.argv[1:]))
+        if detach:
+            start_sweep(made)
+            print("\n".join(part.run.id for part in made.parts))
+            return
+        for part in made.parts:
+            _train_here(part.run.id, part.run.settings.train)
+            if run_folders.status(part.run.id).state == "paused":
+                raise KeyboardInterrupt  # Ctrl-C pauses one run, and is meant for all
+        _print_sweep(made)
+
+    return sweep
+
+
+def _print_sweep(sweep: Sweep) -> None:
+    rows = [(sweep.setting, "exact match, %", "validation loss", "step", "seconds", "run")]
+    for part in sweep.parts:
+        run, now = part.run.id, run_folders.status(part.run.id)
+        last = next((row for row in reversed(run_folders.metrics(run)) if row["split"] == "validation"), None)
+        exact, loss = ("-", "-") if last is None else (f"{100 * last['exact_match']:.1f}", f"{last['loss']:.4f}")
+        rows.append((spelt(part.value), exact, loss, f"{now.step}", f"{now.elapsed_s:.1f}", run))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _train_together(create: Callable[[], str], train: TrainConfig) -> None:
+    """One of the processes that torchrun started: the first one makes the run and speaks, the others work with it."""
+    from transformer.runs.worker import train_beside
+
+    with assembled() as team:
+        run = ""
+        try:
+            run = create() if team.leads else ""
+        finally:
+            run = team.told_text(run)
+        if team.leads:
+            _train_here(run, train, team)
+        elif run:
+            train_beside(run, team)
+
+
+def _train_here(run: str, train: TrainConfig, team: Team | None = None) -> None:
+    from transformer.runs.worker import train_run
+
+    with tqdm(total=train.max_steps, unit=" steps", disable=None) as bar:
+
+        def show(event: Event) -> None:
+            bar.update(event.step - bar.n)
+            if isinstance(event, Evaluated):
+                bar.set_postfix_str(f"validation loss {event.loss:.3f}, exact match {event.exact_match:.3f}")
+
+        status = train_run(run, show, team)
+    if status.state == "failed":
+        raise RunError(f"{run} failed at step {status.step}: {status.error}")
+    print(described(run, status))

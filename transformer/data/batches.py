@@ -1,0 +1,252 @@
+"""Pairs of sentences to batches of token ids: checked, padded, bucketed by length, and resumable.
+
+Everything here runs on the CPU, and nothing reaches a model unchecked: an empty or overlong sentence and an id outside
+the vocabulary are refused here, with both numbers. Not here: where pairs come from (corpora.py).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from transformer.text.pairs import Pair
+from transformer.text.tokenizer import BOS, EOS, PAD, Tokenizer
+
+POOL_SIZE = 2_000
+"""Pairs, at least, that are encoded and sorted by length together."""
+
+Example = tuple[list[int], list[int]]
+"""Source and target ids without special tokens."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded ids of some pairs, the target shifted: at each position `target_in` is read, `target_out` predicted.
+
+    The source ends with eos; `target_in` begins with bos and `target_out` ends with eos. True in a mask = a real token;
+    `target_mask` holds for both targets.
+    """
+
+    source: Int[Tensor, "batch source"]
+    target_in: Int[Tensor, "batch target"]
+    target_out: Int[Tensor, "batch target"]
+    source_mask: Bool[Tensor, "batch source"]
+    target_mask: Bool[Tensor, "batch target"]
+    n_tokens: int
+    """Real target tokens, eos included: what a loss is normalised by."""
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "Batch":
+        """The same batch on a device. `non_blocking` pins the memory first, without which a copy to CUDA waits."""
+        pin = non_blocking and torch.device(device).type == "cuda"
+
+        def moved(tensor: Tensor) -> Tensor:
+            return (tensor.pin_memory() if pin and not tensor.is_cuda else tensor).to(device, non_blocking=non_blocking)
+
+        return Batch(
+            moved(self.source),
+            moved(self.target_in),
+            moved(self.target_out),
+            moved(self.source_mask),
+            moved(self.target_mask),
+            self.n_tokens,
+        )
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a stream stands: before batch `index` of pool `pool` in epoch `epoch`. Whole numbers, fit for JSON."""
+
+    epoch: int = 0
+    pool: int = 0
+    index: int = 0
+    skipped: int = 0
+    """Pairs left out so far because a side is too long or empty, each once an epoch."""
+
+
+@dataclass(frozen=True)
+class BatchStream:
+    """Endless training batches, each with the position after it, from where a new stream goes on bit-identically.
+
+    Each epoch orders all pairs anew, from (seed, epoch). Each `pool_size` of them in that order form a pool: encoded
+    when it is reached, sorted by length and cut into batches of at most `batch_tokens` tokens (rows times the longest
+    side, padding and special tokens included; a pair longer than that is a batch of its own), which come in random
+    order.
+    A pair with a side that is empty, or longer than `max_length` tokens with its bos or eos, is skipped and counted.
+    """
+
+    pairs: Sequence[Pair]
+    tokenizer: Tokenizer
+    batch_tokens: int
+    seed: int
+    max_length: int
+    position: Position = Position()
+    width_multiple: int = 1
+    """Each side is padded to a multiple of it: products in bfloat16 are prepared anew for every new shape."""
+
+    def __iter__(self) -> Iterator[tuple[Batch, Position]]:
+        """Raises ValueError for a position that these pairs do not have, and where no pair fits at all."""
+        n_pools = -(-len(self.pairs) // self.pool_size)
+        at, barren = self.position, 0
+        if at.pool >= n_pools:
+            raise ValueError(f"pool {at.pool} does not exist: {len(self.pairs)} pairs make {n_pools} pools")
+        order = self._order(at.epoch)
+        while True:
+            batches, skipped = self._batches(order, at)
+            skipped = at.skipped + (skipped if at.index == 0 else 0)
+            is_last_pool = at.pool + 1 == n_pools
+            next_pool = Position(at.epoch + is_last_pool, 0 if is_last_pool else at.pool + 1, 0, skipped)
+            for index in range(at.index, len(batches)):
+                is_last = index + 1 == len(batches)
+                yield (
+                    make_batch(batches[index], width_multiple=self.width_multiple),
+                    next_pool if is_last else Position(at.epoch, at.pool, index + 1, skipped),
+                )
+            barren = 0 if batches else barren + 1
+            if barren == n_pools:
+                raise ValueError(
+                    f"none of the {len(self.pairs)} pairs fits into max_length ({self.max_length}) tokens a side: "
+                    "take a larger max_length or another corpus"
+                )
+            at = next_pool
+            order = self._order(at.epoch) if is_last_pool else order
+
+    @property
+    def pool_size(self) -> int:
+        """Pairs that are encoded and sorted together: at least POOL_SIZE, and enough for a few dozen batches."""
+        return max(POOL_SIZE, 4 * self.batch_tokens)
+
+    def _order(self, epoch: int) -> np.ndarray:
+        return np.random.default_rng([self.seed, epoch]).permutation(len(self.pairs))
+
+    def _batches(self, order: np.ndarray, at: Position) -> tuple[list[list[Example]], int]:
+        """The batches of the pool at this position, in their order, and how many of its pairs are left out."""
+        pool = [self.pairs[int(i)] for i in order[at.pool * self.pool_size : (at.pool + 1) * self.pool_size]]
+        encoded = [_encode(pair, self.tokenizer) for pair in pool]
+        fitting = [example for example in encoded if _fits(example, self.max_length)]
+        fitting.sort(key=_longest, reverse=True)
+        batches = list(_cut(fitting, self.batch_tokens, self.width_multiple))
+        shuffled = np.random.default_rng([self.seed, at.epoch, at.pool]).permutation(len(batches))
+        return [batches[i] for i in shuffled], len(pool) - len(fitting)
+
+
+def pair_batches(
+    pairs: Sequence[Pair],
+    tokenizer: Tokenizer,
+    batch_tokens: int,
+    *,
+    max_length: int,
+    vocab_size: int | None = None,
+) -> Iterator[tuple[list[int], Batch]]:
+    """Every pair once, as (indices of its pairs, batch), sorted by length: what an evaluation goes through.
+
+    ValueError for a pair that is empty or too long, and for an id that `vocab_size` has no room for.
+    """
+    encoded = [_encode(pair, tokenizer) for pair in pairs]
+    for number, example in enumerate(encoded, start=1):
+        for side, ids in zip(("source", "target"), example, strict=True):
+            _check_length(ids, max_length, f"the {side} of pair {number}")
+    rows = sorted(range(len(pairs)), key=lambda row: _longest(encoded[row]), reverse=True)
+    start = 0
+    for batch in _cut([encoded[row] for row in rows], batch_tokens):
+        yield rows[start : start + len(batch)], make_batch(batch, vocab_size=vocab_size)
+        start += len(batch)
+
+
+def fits(pair: Pair, tokenizer: Tokenizer, max_length: int) -> bool:
+    """Whether neither side of a pair is empty or longer than `max_length` tokens, bos or eos included."""
+    return _fits(_encode(pair, tokenizer), max_length)
+
+
+def encode_sources(
+    texts: Sequence[str], tokenizer: Tokenizer, *, max_length: int, vocab_size: int | None = None
+) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
+    """The padded ids of these sentences, each with its eos, and their mask (True = a real token).
+
+    ValueError where there is none, or one is empty or longer than `max_length` tokens (eos included), or holds an id
+    that `vocab_size` has no room for.
+    """
+    if not texts:
+        raise ValueError("there is no sentence to encode")
+    rows = [tokenizer.encode(text) if text.strip() else [] for text in texts]  # a char tokenizer would keep spaces
+    for number, ids in enumerate(rows, start=1):
+        _check_length(ids, max_length, "the sentence" if len(texts) == 1 else f"sentence {number}")
+    check_ids((token for ids in rows for token in ids), vocab_size)
+    return _padded([[*ids, EOS] for ids in rows])
+
+
+def make_batch(examples: Sequence[Example], vocab_size: int | None = None, *, width_multiple: int = 1) -> Batch:
+    """The batch of these (source ids, target ids), given without special tokens, padded to a multiple of columns.
+
+    ValueError for no examples, and for an id that `vocab_size` has no room for.
+    """
+    if not examples:
+        raise ValueError("a batch needs at least one pair")
+    check_ids((token for example in examples for ids in example for token in ids), vocab_size)
+    source, source_mask = _padded([[*ids, EOS] for ids, _ in examples], width_multiple)
+    target_in, target_mask = _padded([[BOS, *ids] for _, ids in examples], width_multiple)
+    target_out, _ = _padded([[*ids, EOS] for _, ids in examples], width_multiple)
+    return Batch(source, target_in, target_out, source_mask, target_mask, sum(len(ids) + 1 for _, ids in examples))
+
+
+def check_ids(ids: Iterable[int], vocab_size: int | None) -> None:
+    """Raises ValueError for the first id outside 0..vocab_size - 1; None checks nothing."""
+    if vocab_size is None:
+        return
+    for token in ids:
+        if not 0 <= token < vocab_size:
+            raise ValueError(
+                f"token id ({token}) is outside the model's vocabulary of {vocab_size}: "
+                "the tokenizer and the model do not belong together"
+            )
+
+
+def _encode(pair: Pair, tokenizer: Tokenizer) -> Example:
+    return tokenizer.encode(pair.source), tokenizer.encode_target(pair.target)
+
+
+def _longest(example: Example) -> int:
+    """Tokens of the longer side, its bos or eos included."""
+    return 1 + max(len(ids) for ids in example)
+
+
+def _fits(example: Example, max_length: int) -> bool:
+    return all(0 < len(ids) < max_length for ids in example)
+
+
+def _check_length(ids: list[int], max_length: int, what: str) -> None:
+    if not ids:
+        raise ValueError(f"{what} is empty: write at least one word")
+    if len(ids) >= max_length:
+        raise ValueError(
+            f"{what} has {len(ids) + 1:,} tokens, its end mark included, where the model takes at most {max_length:,}: "
+            "shorten it"
+        )
+
+
+def _cut(examples: Sequence[Example], batch_tokens: int, width_multiple: int = 1) -> Iterator[list[Example]]:
+    """Neighbours, the longest first, grouped so that rows times the longest side stay within `batch_tokens`.
+
+    So each width has one number of rows, but for the last group.
+    """
+    start = 0
+    while start < len(examples):
+        rows = max(1, batch_tokens // _rounded(_longest(examples[start]), width_multiple))
+        yield list(examples[start : start + rows])
+        start += rows
+
+
+def _padded(
+    rows: Sequence[list[int]], width_multiple: int = 1
+) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"]]:
+    """Rows filled with PAD to the longest, and the mask of what was there."""
+    width = _rounded(max(map(len, rows)), width_multiple)
+    ids = torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
+    lengths = torch.tensor([len(row) for row in rows])
+    return ids, torch.arange(width) < lengths[:, None]  # [length] < [batch 1] -> [batch length]
+
+
+def _rounded(width: int, multiple: int) -> int:
+    return -(-width // multiple) * multiple

@@ -1,0 +1,215 @@
+"""Parallel text to learn from: generated tasks, the pronoun corpus, and files of one's own, cleaned and split.
+
+Not here: how a generated pair is made (tasks.py, pronouns/), how a file is read (cleaning.py), and how pairs become
+batches (data.py).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from transformer.config import CorpusConfig
+from transformer.data import emoji_names, pronouns
+from transformer.data.cleaning import CleaningReport, CorpusError, Row, clean_pairs, kinds_of_files, read_rows
+from transformer.data.tasks import N_TRAIN, TASKS, AlignmentUnit, GeneratedPairs, Task, held_out_pairs, symbol_task
+from transformer.text.pairs import Pair, Split, split_of, words
+from transformer.text.tokenizer import Tokenizer, TokenizerKind, train_tokenizer
+
+TOKENIZER_PAIRS_OF_TASK, TOKENIZER_PAIRS_OF_FILE = 10_000, 100_000
+"""Training pairs that a tokenizer learns from at most: generated text has said all its words by then, in 0.3 s."""
+
+PRONOUNS = "pronouns-en-fr"
+_EMOJI = "emoji-en-"
+CORPORA: dict[str, str] = {
+    PRONOUNS: "English sentences around it, whose French must choose between il and elle",
+    **{name: task.description for name, task in TASKS.items()},
+    **{
+        f"{_EMOJI}{code}": f"Names of emoji in English and {language}, two to six words each"
+        for code, language in emoji_names.LANGUAGES.items()
+    },
+}
+"""The corpora that come with the lab: name and one line on each. A path names a file of one's own instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """Parallel text in disjoint splits: no source sentence is in two of them."""
+
+    name: str
+    description: str
+    train: Sequence[Pair]
+    """May be lazy: pair i is made when it is asked for."""
+    validation: Sequence[Pair]
+    held_out: Mapping[str, Sequence[Pair]]
+    """Always "random"; "combinations" where known words meet in ways that training never shows; "seen words" and
+    "unseen words" where it matters whether training shows every word of a source."""
+    tokenizer: TokenizerKind
+    """The kind of tokenizer that suits this text."""
+    examples: tuple[str, ...]
+    """Source sentences to offer, some of them held out."""
+    source_name: str
+    target_name: str
+    task: bool
+    """Whether pairs are generated, so that a right answer is known for each."""
+    primary_metric: Literal["exact_match", "bleu", "chrf"]
+    """What it is judged by first; BLEU and chrF are computed where it is one of them."""
+    alignment_unit: AlignmentUnit = "word"
+    """What `Pair.alignment` counts in: `words(text)`, or characters of the text."""
+    vocab_size: int | None = None
+    """The vocabulary that suits a bpe or unigram tokenizer of it; None takes what the tokenizer takes by itself."""
+    vocabulary: tuple[str, ...] = ()
+    """Texts whose words a sample of the training pairs might miss."""
+    credit: str = ""
+    """Whom the text comes from and under which licence, where that must be said."""
+    report: CleaningReport | None = None
+    """What cleaning a file dropped."""
+
+
+def load_corpus(config: CorpusConfig | str) -> Corpus:
+    """The corpus of this name or path; CorpusError where there is none, or the file cannot be used."""
+    if isinstance(config, str):
+        config = CorpusConfig(name=config)
+    if config.longest is not None:
+        try:
+            return _task_corpus(symbol_task(config.name, config.longest), config.seed)
+        except ValueError as error:
+            raise CorpusError(str(error)) from error
+    if config.name in TASKS:
+        return _task_corpus(TASKS[config.name], config.seed)
+    if config.name == PRONOUNS:
+        return _pronoun_corpus()
+    if config.name in CORPORA:
+        return _emoji_corpus(config.name)
+    path = Path(config.name)
+    if not path.suffix:
+        raise CorpusError(
+            f"there is no corpus {config.name!r}: take one of {', '.join(CORPORA)}, or the path of a "
+            f"{', '.join(kinds_of_files())} file"
+        )
+    return file_corpus(path)
+
+
+def corpus_tokenizer(corpus: Corpus, config: CorpusConfig) -> Tokenizer:
+    """A tokenizer of the asked kind, learned from the corpus; TokenizerError for a vocabulary that it cannot fill."""
+    kind = corpus.tokenizer if config.tokenizer == "auto" else config.tokenizer
+    suited = corpus.vocab_size if kind in ("bpe", "unigram") else None
+    return train_tokenizer(kind, tokenizer_texts(corpus), config.vocab_size or suited)
+
+
+def tokenizer_texts(corpus: Corpus) -> Iterator[str]:
+    """What a tokenizer learns from: both sides of evenly spaced training pairs, and the corpus' own vocabulary."""
+    n_pairs = min(len(corpus.train), TOKENIZER_PAIRS_OF_TASK if corpus.task else TOKENIZER_PAIRS_OF_FILE)
+    for i in range(n_pairs):
+        pair = corpus.train[i * len(corpus.train) // n_pairs]
+        yield pair.source
+        yield pair.target
+    yield from corpus.vocabulary
+
+
+def file_corpus(path: Path) -> Corpus:
+    """The corpus in a TSV, CSV or JSONL file, cleaned and split by source sentence; CorpusError where it cannot be."""
+    return corpus_of_rows(path.name, read_rows(path))
+
+
+def corpus_of_rows(name: str, rows: Sequence[Row]) -> Corpus:
+    """The corpus of a file of this name with these rows; CorpusError where they are too few to learn from."""
+    pairs, report = clean_pairs(rows)
+    splits: dict[Split, list[Pair]] = {"train": [], "validation": [], "random": []}
+    for pair in pairs:
+        splits[split_of(pair.source)].append(pair)
+    if not all(splits.values()):
+        raise CorpusError(_too_few(name, rows, report))
+    return Corpus(
+        name=name,
+        description=f"{report.kept:,} pairs from {name}",
+        train=tuple(splits["train"]),
+        validation=tuple(splits["validation"]),
+        held_out={"random": tuple(splits["random"])},
+        tokenizer="bpe",
+        examples=_examples([*splits["random"], *splits["validation"]]),
+        source_name="source",
+        target_name="target",
+        task=False,
+        primary_metric="bleu",
+        report=report,
+    )
+
+
+def _task_corpus(task: Task, seed: int) -> Corpus:
+    return Corpus(
+        name=task.name,
+        description=task.description,
+        train=GeneratedPairs(task, seed, "train", N_TRAIN),
+        validation=held_out_pairs(task, seed, "validation"),
+        held_out={"random": held_out_pairs(task, seed, "random")},
+        tokenizer=task.tokenizer,
+        examples=task.examples,
+        source_name=task.source_name,
+        target_name=task.target_name,
+        task=True,
+        primary_metric="exact_match",
+        alignment_unit=task.alignment_unit,
+        vocabulary=task.vocabulary,
+    )
+
+
+def _pronoun_corpus() -> Corpus:
+    splits = pronouns.split()
+    return Corpus(
+        name=PRONOUNS,
+        description=CORPORA[PRONOUNS],
+        train=splits.train,
+        validation=splits.validation,
+        held_out=splits.held_out,
+        tokenizer="words",
+        examples=pronouns.EXAMPLES,
+        source_name="English",
+        target_name="French",
+        task=True,
+        primary_metric="exact_match",
+    )
+
+
+def _emoji_corpus(name: str) -> Corpus:
+    language = name.removeprefix(_EMOJI)
+    splits = emoji_names.split_names(language)
+    return Corpus(
+        name=name,
+        description=CORPORA[name],
+        train=splits.train,
+        validation=splits.validation,
+        held_out={
+            "random": splits.random,
+            "seen words": splits.seen_words,
+            "unseen words": splits.unseen_words,
+        },
+        tokenizer="bpe",
+        vocab_size=2_000 if language in ("ja", "zh") else 1_000,  # their characters alone are more than 1,000
+        examples=_examples(splits.seen_words),
+        source_name="English",
+        target_name=emoji_names.LANGUAGES[language],
+        task=False,
+        primary_metric="chrf",
+        credit=emoji_names.CREDIT,
+    )
+
+
+def _examples(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """Up to five different sources, evenly spaced, of 3 to 12 words where there are such."""
+    sources = dict.fromkeys(pair.source for pair in pairs)
+    good = [source for source in sources if 3 <= len(words(source)) <= 12]
+    offered = good or list(sources)
+    return tuple(offered[:: -(-len(offered) // 5)])
+
+
+def _too_few(name: str, rows: Sequence[Row], report: CleaningReport) -> str:
+    """Why so few rows were kept, where one reason stands out."""
+    if report.read and report.malformed == report.read:
+        first = rows[0] if isinstance(rows[0], str) else rows[0][0]
+        return (
+            f"{name} has no row with two columns, a sentence and its translation ({report}); "
+            f"its first row is {first[:60]!r}. In .tsv and .txt a tab stands between them, in .csv a comma, and .jsonl "
+            'has {"source": ..., "target": ...} on each line'
+        )
+    return f"{name} has too few sentences to train on and to hold some out ({report}): bring at least 200"

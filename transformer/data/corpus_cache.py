@@ -1,0 +1,45 @@
+"""A corpus with its tokenizer, made once for all who ask: the page that describes it, and the run that learns it."""
+
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from transformer.config import CorpusConfig
+from transformer.data.corpora import CORPORA, Corpus, corpus_tokenizer, load_corpus
+from transformer.text.tokenizer import Tokenizer
+
+_KEPT = 8
+
+
+def prepared(config: CorpusConfig) -> tuple[Corpus, Tokenizer]:
+    """The corpus and the tokenizer that a run of this config gets; a file that has changed since is read again.
+
+    Both are shared: change nothing in them. CorpusError or TokenizerError where they cannot be made.
+    """
+    return loaded(config), _tokenizer(config, _stamp(config))
+
+
+def loaded(config: CorpusConfig) -> Corpus:
+    """The corpus alone, the same for every tokenizer."""
+    return _corpus(replace(config, tokenizer="auto", vocab_size=None), _stamp(config))
+
+
+@lru_cache(maxsize=_KEPT)
+def _corpus(config: CorpusConfig, stamp: tuple[int, int]) -> Corpus:
+    return load_corpus(config)
+
+
+@lru_cache(maxsize=_KEPT)
+def _tokenizer(config: CorpusConfig, stamp: tuple[int, int]) -> Tokenizer:
+    return corpus_tokenizer(loaded(config), config)
+
+
+def _stamp(config: CorpusConfig) -> tuple[int, int]:
+    """Time of change and size of a file; zeros for a generated corpus, and where there is no file."""
+    if config.name in CORPORA:
+        return 0, 0
+    try:
+        found = Path(config.name).stat()
+    except (OSError, ValueError):
+        return 0, 0
+    return found.st_mtime_ns, found.st_size

@@ -1,0 +1,182 @@
+"""What a corpus holds, before anything learns from it: sizes, lengths, samples, repeats, odd pairs, its vocabulary.
+
+Generated corpora make a pair when it is asked for, so lengths, samples and odd pairs are read off at most MOST_PAIRS
+evenly spaced training pairs; `counted` says how many those were. Not here: what cleaning dropped, which the corpus
+brings along (`Corpus.report`).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray
+
+from transformer.config import CorpusConfig
+from transformer.data.cleaning import CleaningReport
+from transformer.data.corpora import Corpus, corpus_tokenizer, tokenizer_texts
+from transformer.text.pairs import Pair, words
+from transformer.text.tokenizer import Tokenizer, TokenizerError, train_tokenizer
+
+MOST_PAIRS = 10_000
+"""Training pairs that are looked at."""
+SAMPLES = 8
+MOST_OUTLIERS = 10
+OUTLIER_AT = 4.0
+"""Robust standard deviations from the usual ratio of lengths at which a pair is probably no translation."""
+_ADDED_CHARACTERS = 10
+"""Added to both lengths: of short sentences any ratio is usual ("Hi." is "Guten Tag.")."""
+_LEAST_SPREAD = 0.1
+_NO_TEXT_HAS_AS_MANY = 10_000_000
+
+Unit = Literal["words", "tokens"]
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long the counted training pairs are."""
+
+    unit: Unit
+    """Words of `pairs.words`, or tokens without bos and eos."""
+    source: Int[ndarray, "pair"]
+    target: Int[ndarray, "pair"]
+
+    def histogram(self, side: Literal["source", "target"]) -> Int[ndarray, "length"]:
+        """How many sides have each length from 0 to the longest of either side."""
+        longest = max(self.source.max(initial=0), self.target.max(initial=0))
+        return np.bincount(self.source if side == "source" else self.target, minlength=int(longest) + 1)
+
+    def share_within(self, longest: int) -> float:
+        """The fraction, 0..1, of pairs of which neither side is longer."""
+        return float(np.mean(np.maximum(self.source, self.target) <= longest))
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Training sources that occur more than once, each time with another translation where the corpus is a file."""
+
+    pairs: int
+    """Looked at: all training pairs of a file, the counted ones of a generated corpus."""
+    sources: int
+    """Different ones among them."""
+    most: tuple[tuple[str, int], ...]
+    """The most frequent sources that occur more than once, and how often each does."""
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A pair whose sides differ in length far more, or less, than is usual in this corpus."""
+
+    pair: Pair
+    ratio: float
+    """Characters of the target for each one of the source."""
+    deviations: float
+    """How far its logarithm lies from the median, in robust standard deviations; negative for a short target."""
+
+
+@dataclass(frozen=True)
+class CorpusStats:
+    """What `corpus_stats` found."""
+
+    sizes: dict[str, int]
+    """Pairs in each split: "train", "validation", then those held out."""
+    counted: int
+    """Training pairs that lengths, samples and outliers are taken from."""
+    words: Lengths
+    tokens: Lengths | None
+    """None where no tokenizer was given."""
+    samples: tuple[Pair, ...]
+    repeats: Repeats
+    usual_ratio: float
+    """Median of the target's characters for each one of the source, short sentences evened out."""
+    n_outliers: int
+    outliers: tuple[Outlier, ...]
+    """The farthest ones."""
+    report: CleaningReport | None
+    """What cleaning dropped and why; None where nothing is cleaned."""
+
+
+def corpus_stats(corpus: Corpus, tokenizer: Tokenizer | None = None) -> CorpusStats:
+    """What the corpus holds; about a second, however large it is."""
+    pairs = spaced(corpus.train, MOST_PAIRS)
+    deviations, usual = _deviations(pairs)
+    odd = np.flatnonzero(np.abs(deviations) > OUTLIER_AT)
+    farthest = odd[np.argsort(-np.abs(deviations[odd]), kind="stable")][:MOST_OUTLIERS]
+    return CorpusStats(
+        sizes={
+            "train": len(corpus.train),
+            "validation": len(corpus.validation),
+            **{split: len(held_out) for split, held_out in corpus.held_out.items()},
+        },
+        counted=len(pairs),
+        words=_lengths(pairs, "words", words),
+        tokens=None if tokenizer is None else _lengths(pairs, "tokens", tokenizer.encode),
+        samples=tuple(spaced(pairs, SAMPLES)),
+        repeats=_repeats(corpus.train if isinstance(corpus.train, tuple) else pairs),
+        usual_ratio=usual,
+        n_outliers=len(odd),
+        outliers=tuple(_outlier(pairs[i], float(deviations[i])) for i in farthest),
+        report=corpus.report,
+    )
+
+
+def vocabulary_ceiling(corpus: Corpus, config: CorpusConfig) -> int:
+    """The largest vocabulary that a tokenizer of the asked kind can have of this corpus, specials included.
+
+    The size itself for words and characters. About 10 s for bpe, 20 s for unigram, of 100,000 pairs.
+    """
+    kind = corpus.tokenizer if config.tokenizer == "auto" else config.tokenizer
+    if kind in ("words", "char"):
+        return train_tokenizer(kind, tokenizer_texts(corpus)).vocab_size
+    try:
+        return train_tokenizer(kind, tokenizer_texts(corpus), _NO_TEXT_HAS_AS_MANY).vocab_size
+    except TokenizerError as error:
+        if error.ceiling is None:
+            raise
+        return error.ceiling
+
+
+def tokenizer_or_ceiling(corpus: Corpus, config: CorpusConfig) -> Tokenizer | TokenizerError:
+    """The tokenizer that a run would have; or the error, whose `ceiling` is the most that the text allows.
+
+    Without starting a run, and for the price of one tokenizer. Its `ceiling` is None where something else is wrong.
+    """
+    try:
+        return corpus_tokenizer(corpus, config)
+    except TokenizerError as error:
+        return error
+
+
+def spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:
+    """Up to `count` evenly spaced ones of these pairs."""
+    n = min(len(pairs), count)
+    return [pairs[i * len(pairs) // n] for i in range(n)]
+
+
+def _lengths(pairs: Sequence[Pair], unit: Unit, cut: Callable[[str], Sequence[object]]) -> Lengths:
+    found = np.array([(len(cut(pair.source)), len(cut(pair.target))) for pair in pairs], dtype=np.int64).reshape(-1, 2)
+    return Lengths(unit, found[:, 0], found[:, 1])
+
+
+def _repeats(pairs: Sequence[Pair]) -> Repeats:
+    counts = Counter(pair.source for pair in pairs)
+    most = tuple((source, count) for source, count in counts.most_common(5) if count > 1)
+    return Repeats(len(pairs), len(counts), most)
+
+
+def _deviations(pairs: Sequence[Pair]) -> tuple[Float[ndarray, "pair"], float]:
+    """How far each pair's ratio of lengths lies from the usual one, and the usual one.
+
+    In units of 1.4826 median absolute deviations, a standard deviation where the logarithms are normal.
+    """
+    lengths = np.array([(len(pair.source), len(pair.target)) for pair in pairs], dtype=np.float64).reshape(-1, 2)
+    logs = np.log((lengths[:, 1] + _ADDED_CHARACTERS) / (lengths[:, 0] + _ADDED_CHARACTERS))
+    median = float(np.median(logs))
+    spread = max(1.4826 * float(np.median(np.abs(logs - median))), _LEAST_SPREAD)
+    return (logs - median) / spread, float(np.exp(median))
+
+
+def _outlier(pair: Pair, deviations: float) -> Outlier:
+    return Outlier(pair, len(pair.target) / len(pair.source), deviations)

@@ -1,0 +1,110 @@
+"""Files of pairs that visitors brought, each kept once, by its content, until a run takes a copy of its own.
+
+They lie in `.uploads` of the folder of runs, which no list of runs and no name of a model ever reaches. Not here: how a
+file is read (cleaning.py).
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from transformer.data.cleaning import CorpusError, rows_of
+from transformer.data.corpora import Corpus, corpus_of_rows
+from transformer.files import append_rows, read_rows, replacing, runs_folder
+
+MAX_UPLOAD_BYTES = 64 * 2**20
+"""Largest upload, measured after decompression; the largest file of manythings.org has about 40 MiB."""
+_FOLDER = ".uploads"
+_OWNERS = ".owners.jsonl"
+_KEY = re.compile(r"[0-9a-f]{24}")
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A stored file of pairs."""
+
+    key: str
+    """Names it in a URL; the beginning of its content's SHA-256."""
+    name: str
+    """As its file was called, safely spelt."""
+    path: Path
+    """What CorpusConfig.name takes."""
+    n_bytes: int
+    saved: float
+    """Unix time."""
+
+
+def save_upload(name: str, content: bytes, *, owner: str = "") -> Path:
+    """The stored copy of a file that a visitor brought, checked first; the same content gives the same path.
+
+    CorpusError, in a sentence for the visitor, where it cannot be trained on; nothing is kept then.
+    """
+    safe = safe_name(name)
+    check_upload(safe, content)
+    folder = _root() / hashlib.sha256(content).hexdigest()[:24]
+    same_kind = [path for path in _files(folder) if _kind(path.name) == _kind(safe)]
+    path = same_kind[0] if same_kind else folder / safe
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not same_kind:
+            with replacing(path) as temporary:
+                temporary.write_bytes(content)
+        if owner and owner not in _owners(folder):
+            append_rows(folder / _OWNERS, [{"owner": owner}])
+    except OSError as error:
+        raise CorpusError(f"{safe} cannot be stored: {error.strerror or error}") from error
+    return path
+
+
+def check_upload(name: str, content: bytes) -> Corpus:
+    """The corpus in a file of this name and content; CorpusError where it cannot be trained on."""
+    return corpus_of_rows(name, rows_of(name, content, limit=MAX_UPLOAD_BYTES))
+
+
+def list_uploads(owner: str | None = None) -> tuple[Upload, ...]:
+    """The files that this owner brought (None: all stored files), the newest first."""
+    root = _root()
+    folders = [folder for folder in root.iterdir() if _KEY.fullmatch(folder.name)] if root.is_dir() else []
+    folders = [folder for folder in folders if owner is None or owner in _owners(folder)]
+    found = [_upload(path) for folder in folders for path in _files(folder)]
+    return tuple(sorted(found, key=lambda upload: (-upload.saved, upload.name)))
+
+
+def find_upload(key: str) -> Upload:
+    """The stored file of this key; CorpusError where there is none."""
+    files = _files(_root() / key) if _KEY.fullmatch(key) else []
+    if not files:
+        raise CorpusError("the file that this link names is not here: bring it again")
+    return _upload(files[0])
+
+
+def safe_name(name: str) -> str:
+    """The last part of a file's name with letters, digits, spaces and ._- alone, its ending kept."""
+    stem = re.sub(r"[^\w. -]+", "-", PurePath(name.replace("\\", "/")).name).strip(" .-")
+    kind = _kind(stem)
+    return (stem.removesuffix(kind)[: 60 - len(kind)].rstrip(" .-") or "pairs") + kind
+
+
+def _kind(name: str) -> str:
+    """All that says how a file is read: its ending, that before .gz included."""
+    suffixes = PurePath(name).suffixes
+    return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])[:20]
+
+
+def _root() -> Path:
+    return runs_folder() / _FOLDER
+
+
+def _files(folder: Path) -> list[Path]:
+    """Whole files: one that is being written is hidden."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith(".")) if folder.is_dir() else []
+
+
+def _owners(folder: Path) -> set[str]:
+    return {row["owner"] for row in read_rows(folder / _OWNERS) if isinstance(row.get("owner"), str)}
+
+
+def _upload(path: Path) -> Upload:
+    found = path.stat()
+    return Upload(path.parent.name, path.name, path, found.st_size, found.st_mtime)

@@ -1,0 +1,1 @@
+"""Writing a translation: greedy, beam search, sampling, and the decoder one cached step at a time."""

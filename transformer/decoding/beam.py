@@ -1,0 +1,196 @@
+"""Beam search: several hypotheses a sentence, the best of all their continuations kept at each step (section 6.1)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from transformer.config import LengthNorm, check_beam
+from transformer.decoding.greedy import FREE, Constraints, NextToken
+from transformer.model.taps import Recording, Site, Tap
+from transformer.model.transformer import Transformer
+
+GOES_ON, ENDED, PRUNED = 0, 1, 2
+"""What becomes of a candidate: it is extended at the next step, is complete, or is dropped for better ones."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output of the search."""
+
+    ids: tuple[int, ...]
+    """What was written, its eos included where it has one."""
+    log_prob: float
+    """Natural log of its probability: the sum over its tokens, as a teacher-forced pass gives it."""
+    score: float
+    """`log_prob` divided by the length norm."""
+    rows: tuple[int, ...]
+    """For each token, the row of that step's pass (and recording) from which it was chosen."""
+    ended: bool
+    """Whether it wrote eos; if not, it was cut off at the length limit."""
+
+
+@dataclass(frozen=True)
+class BeamStep:
+    """One pass over all hypotheses, and what became of their best continuations.
+
+    Sentences whose search is over have left the batch; row `i * size + b` of the pass is beam b of active sentence i.
+    """
+
+    index: int
+    """0 for the first token after bos."""
+    sentences: Int[Tensor, "active"]
+    """The rows of the source whose search was still going on."""
+    prefixes: Int[Tensor, "active beam written"]
+    """What each hypothesis had written before this step."""
+    alive: Bool[Tensor, "active beam"]
+    """False for places that hold no hypothesis: all but one at the first step."""
+    log_probs: Float[Tensor, "active beam vocab"]
+    """Natural log of the probability of every next token, as the model gave it."""
+    parents: Int[Tensor, "active candidate"]
+    """The beam that each candidate continues. Candidates are the best `2 * size` continuations, best first."""
+    tokens: Int[Tensor, "active candidate"]
+    """The token that it adds."""
+    totals: Float[Tensor, "active candidate"]
+    """Its cumulative log-probability; -inf where there is no such continuation."""
+    scores: Float[Tensor, "active candidate"]
+    """The same divided by the length norm."""
+    fates: Int[Tensor, "active candidate"]
+    """GOES_ON, ENDED or PRUNED."""
+    finished: tuple[tuple[Hypothesis, ...], ...]
+    """For every sentence of the source, its complete hypotheses up to now, the best first, at most `size`. After the
+    last step these are the results; those cut off at the length limit stand among them."""
+    computed: int
+    """Target positions that this step's pass went through the decoder with, in every row."""
+    reused: int
+    """Earlier target positions whose keys and values came from the cache."""
+    recording: Recording | None
+    """The wanted sites of this step's pass; `Hypothesis.rows` says which row is whose."""
+
+
+def length_norm(length: int, alpha: float, norm: LengthNorm) -> float:
+    """What a hypothesis of this many tokens (eos included) is divided by; 1 for alpha 0.
+
+    paper: ((5 + length) / 6) ** alpha (Wu et al., 2016, which section 6.1 follows). length: length ** alpha (fairseq,
+    transformers, CTranslate2).
+    """
+    return ((5 + length) / 6 if norm == "paper" else length) ** alpha
+
+
+def beam_search(
+    model: Transformer,
+    source: Int[Tensor, "batch source"],
+    source_mask: Bool[Tensor, "batch source"] | None = None,
+    *,
+    size: int,
+    max_length: int,
+    alpha: float = 0.6,
+    norm: LengthNorm = "paper",
+    early_stopping: bool = True,
+    constraints: Constraints = FREE,
+    tap: Tap | None = None,
+    record: Callable[[Site], bool] | None = None,
+    cache: bool = True,
+) -> Iterator[BeamStep]:
+    """Yields the steps of a search with `size` hypotheses a sentence; the last step's `finished` are the results.
+
+    A sentence's search is over when `size` hypotheses have ended; without `early_stopping`, when moreover no hypothesis
+    can still overtake the worst of them, whatever follows. The cache, constraints and recording are as in `greedy`,
+    which a beam of 1 equals. ValueError for a size or alpha that makes no search.
+    """
+    check_beam(size, alpha, norm)
+    constraints.check(model, max_length)
+    config, batch = model.config, source.size(0)
+    ask = NextToken(
+        model, source, source_mask, max_length=max_length, tap=tap, record=record, cache=cache, per_source=size
+    )
+    active = torch.arange(batch, device=source.device)
+    prefix = source.new_full((batch * size, 1), config.bos_id)
+    paths = source.new_zeros((batch, size, 0))
+    totals = torch.full((batch, size), -torch.inf, device=source.device, dtype=model.projection.weight.dtype)
+    totals[:, 0] = 0.0
+    pools: list[list[Hypothesis]] = [[] for _ in range(batch)]
+    usual = torch.tensor([GOES_ON] * size + [PRUNED] * size, device=source.device)
+    firsts = size * active[:, None]
+    for index in range(max_length):
+        reused = ask.reusable
+        logits, recording = ask.logits(prefix)
+        log_probs = logits.log_softmax(dim=-1)
+        allowed = constraints.allowed(log_probs, prefix[:, 1:], pad_id=config.pad_id, eos_id=config.eos_id)
+        sums = (totals[:, :, None] + allowed.unflatten(0, (-1, size))).flatten(1)  # -> [active beam * vocab]
+        best, place = sums.topk(2 * size, dim=1)
+        parents = place // config.vocab_size
+        tokens = place - parents * config.vocab_size
+        divisor = length_norm(index + 1, alpha, norm)
+        ends = tokens == config.eos_id
+        simple = not bool((ends | best.isneginf()).any())  # nothing ends and no place is dead: the best `size` go on
+        fates = usual.expand(len(active), -1) if simple else _fates(best, ends, size)
+        written = prefix[:, 1:].unflatten(0, (-1, size))  # -> [active beam written]
+        completed = fates != PRUNED if index + 1 == max_length else fates == ENDED
+        for i, c in completed.nonzero().tolist():
+            parent, total = int(parents[i, c]), best[i, c].item()
+            ids = (*written[i, parent].tolist(), int(tokens[i, c]))
+            rows = (*paths[i, parent].tolist(), i * size + parent)
+            ended = ids[-1] == config.eos_id
+            _keep(pools[int(active[i])], Hypothesis(ids, total, total / divisor, rows, ended), size)
+        yield BeamStep(
+            index,
+            active,
+            written,
+            ~totals.isneginf(),
+            log_probs.unflatten(0, (-1, size)),
+            parents,
+            tokens,
+            best,
+            best / divisor,
+            fates,
+            tuple(map(tuple, pools)),
+            prefix.size(1) - reused,
+            reused,
+            recording,
+        )
+        # The best `size` that go on; dead places fill up where there are fewer.
+        if not simple:
+            chosen = (fates != GOES_ON).int().argsort(dim=1, stable=True)
+            best = best.masked_fill(fates != GOES_ON, -torch.inf).gather(1, chosen)
+            parents, tokens = parents.gather(1, chosen), tokens.gather(1, chosen)
+        totals, newest = best[:, :size], tokens[:, :size]
+        rows = parents[:, :size] + firsts[: len(active)]  # -> [active beam], rows of this step's pass
+        bounds = (totals.amax(dim=1) / length_norm(max_length, alpha, norm)).tolist()
+        going = [
+            i
+            for i, (sentence, bound) in enumerate(zip(active.tolist(), bounds, strict=True))
+            if not _over(pools[sentence], bound, size, early_stopping)
+        ]
+        if not going:
+            return
+        all_go_on = len(going) == len(active)
+        if not all_go_on:
+            kept = torch.tensor(going, device=source.device)
+            rows, newest, totals, active = rows[kept], newest[kept], totals[kept], active[kept]
+        ask.rows(rows.flatten(), same_sources=all_go_on)
+        prefix = torch.cat((prefix[rows.flatten()], newest.reshape(-1, 1)), dim=1)
+        paths = torch.cat((paths.flatten(0, 1)[rows], rows[:, :, None]), dim=2)
+
+
+def _fates(totals: Tensor, ends: Tensor, size: int) -> Tensor:
+    """GOES_ON for the best `size` that do not end, ENDED for those that end and rank among the best `size` of all."""
+    fates = torch.where(ends, ENDED, torch.where((~ends).cumsum(dim=1) <= size, GOES_ON, PRUNED))
+    fates[:, size:].masked_fill_(ends[:, size:], PRUNED)
+    return fates.masked_fill_(totals == -torch.inf, PRUNED)
+
+
+def _keep(pool: list[Hypothesis], new: Hypothesis, size: int) -> None:
+    """Puts a hypothesis in its place among the best `size`."""
+    pool.append(new)
+    pool.sort(key=lambda hypothesis: -hypothesis.score)
+    del pool[size:]
+
+
+def _over(pool: list[Hypothesis], bound: float, size: int, early_stopping: bool) -> bool:
+    """Whether a sentence's search is over, given the best score that any of its hypotheses may still reach."""
+    if bound == -torch.inf:
+        return True
+    return len(pool) >= size and (early_stopping or bound <= pool[-1].score)

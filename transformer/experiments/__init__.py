@@ -1,0 +1,1 @@
+"""Paired studies: the same model with one thing varied, over several seeds."""

@@ -1,0 +1,132 @@
+"""What a study is: its plan, what each of its runs came to, and both together. Their file is study.py's."""
+
+from dataclasses import dataclass, field, replace
+from typing import get_args
+
+from transformer.config import FEWEST_SYMBOLS, MOST_SYMBOLS, CorpusConfig, ModelConfig, PositionKind, TrainConfig
+from transformer.data.corpora import CORPORA
+from transformer.data.recipes import recipe_for
+
+LENGTH_TASKS = ("copy", "reverse", "sort")
+"""Corpora whose sentences can be had at any length."""
+KINDS: tuple[PositionKind, ...] = get_args(PositionKind)
+TARGET = 0.99
+"""The validation exact match that counts as learned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyPlan:
+    """What is compared, on what, and for how long. Everything that is not named here is the corpus' recipe."""
+
+    corpora: tuple[str, ...] = ("reverse", "copy")
+    """Generated corpora; lengths are tested where there are any to test (copy, reverse, sort)."""
+    positions: tuple[PositionKind, ...] = KINDS
+    """Kinds of positions that are set side by side."""
+    seeds: tuple[int, ...] = (0, 1, 2)
+    """Each kind is trained once with each seed: of its weights and of the order of the data."""
+    steps: int = 1_000
+    """Optimiser steps of every run. None ends earlier."""
+    batch_tokens: int = 768
+    """Tokens in a batch, padding included, on the longer side."""
+    trained_to: int = 16
+    """Most symbols in a training sentence."""
+    tested_to: int = 40
+    """Most symbols in a test sentence."""
+    pairs: int = 100
+    """Held-out sentences of each length, where there are so many."""
+
+    def __post_init__(self) -> None:
+        for name in ("corpora", "positions", "seeds"):
+            values = getattr(self, name)
+            if not values or len(set(values)) != len(values):
+                raise ValueError(f"{name} ({', '.join(map(str, values))}) must name at least one, and each only once")
+        if unknown := [name for name in self.corpora if name not in CORPORA]:
+            raise ValueError(f"corpora ({unknown[0]}) must be among: {', '.join(CORPORA)}")
+        if unknown := [kind for kind in self.positions if kind not in KINDS]:
+            raise ValueError(f"positions ({unknown[0]}) must be among: {', '.join(KINDS)}")
+        low, high = FEWEST_SYMBOLS, MOST_SYMBOLS
+        if not low <= self.trained_to <= self.tested_to <= high:
+            raise ValueError(
+                f"{low} <= trained_to ({self.trained_to}) <= tested_to ({self.tested_to}) <= {high} must hold"
+            )
+        for name in ("steps", "batch_tokens", "pairs"):
+            if not 1 <= getattr(self, name) <= 1_000_000:
+                raise ValueError(f"{name} ({getattr(self, name)}) must lie between 1 and 1,000,000")
+
+    @property
+    def n_runs(self) -> int:
+        """Runs in all."""
+        return len(self.corpora) * len(self.positions) * len(self.seeds)
+
+    def configs(self, corpus: str, positions: PositionKind, seed: int) -> tuple[ModelConfig, TrainConfig, CorpusConfig]:
+        """The settings of one run: the recipe of the corpus, but for what the plan sets. One thread, float32."""
+        recipe, by_length = recipe_for(corpus), corpus in LENGTH_TASKS
+        model = replace(recipe.model, positions=positions)
+        if by_length:
+            model = replace(model, max_length=self.tested_to + 1)
+        train = replace(
+            recipe.train,
+            max_steps=self.steps,
+            batch_tokens=self.batch_tokens,
+            seed=seed,
+            threads=1,
+            precision="float32",
+            device="cpu",
+        )
+        return model, train, CorpusConfig(name=corpus, longest=self.trained_to if by_length else None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyRun:
+    """One run of a study and what it came to; empty values where it is not there yet."""
+
+    corpus: str
+    positions: PositionKind
+    seed: int
+    id: str = ""
+    """The run's, in the folder of runs."""
+    state: str = "waiting"
+    """waiting, running, done, or why there is no result: stopped, failed, deleted."""
+    parameters: int | None = None
+    steps: int | None = None
+    steps_to_target: int | None = None
+    """The first evaluation with validation exact match at TARGET or above; None for never."""
+    exact_match: float | None = None
+    """On held-out sentences of the lengths of training, 0..1."""
+    bleu: float | None = None
+    count: int | None = None
+    """Held-out sentences scored."""
+    tokens_per_s: float | None = None
+    """Real target tokens a second of training: the median step's."""
+    elapsed_s: float | None = None
+    trained_positions: int | None = None
+    """Positions that training reached, from 0 on."""
+    curve: tuple[tuple[int, float, float], ...] = ()
+    """(step, validation loss, validation exact match) of each evaluation."""
+    lengths: dict[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
+    """(length, right, count) for each length, by what was done past the trained positions; "" where a formula knows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A plan and its runs."""
+
+    name: str
+    plan: StudyPlan
+    runs: tuple[StudyRun, ...]
+    command: str = ""
+    """The command that makes it again."""
+    created: str = ""
+    machine: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def done(self) -> tuple[StudyRun, ...]:
+        """The runs that have a result."""
+        return tuple(run for run in self.runs if run.state == "done")
+
+    def with_run(self, changed: StudyRun) -> "Study":
+        """The same with one run's row replaced."""
+        same = (changed.corpus, changed.positions, changed.seed)
+        rows = (changed if (run.corpus, run.positions, run.seed) == same else run for run in self.runs)
+        return replace(self, runs=tuple(rows))

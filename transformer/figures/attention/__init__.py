@@ -1,0 +1,1 @@
+"""Figures of attention: matrices, entries, masks, lines, two sides compared."""

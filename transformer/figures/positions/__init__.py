@@ -1,0 +1,1 @@
+"""Figures of position tables and of the study of positions."""

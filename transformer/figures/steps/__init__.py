@@ -1,0 +1,1 @@
+"""Figures of decoding steps: candidates, branches, search trees, the logit lens."""

@@ -1,0 +1,1 @@
+"""Figures of a whole pass: its diagram and its arrays."""

@@ -1,0 +1,1 @@
+"""Figures of training: curves, plans, sweeps."""

@@ -1,0 +1,1 @@
+"""What was recorded of a decoding, and two decodings aligned."""

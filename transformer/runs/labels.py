@@ -1,0 +1,104 @@
+"""What a person calls a run and says of it: its name, the names it had before, a note.
+
+The name is the folder's, so that it is the same in every list, link and command. A former name still leads to the run,
+as long as nothing else has taken it.
+"""
+
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from transformer import locks
+from transformer.files import runs_folder
+from transformer.files import read_json, write_json, write_text
+from transformer.runs.status import LOCK_FILE, RunError, is_alive, read_status, run_folder
+from transformer.checkpoints.settings import (
+    ABOUT_FILE,
+    CARD_FILE,
+    SHIPPED_FOLDER,
+    formerly,
+    is_name,
+    read_settings,
+       write_settings,
+)
+
+LONGEST_NOTE = 2_000
+_IDLE_FIRST = "pause or stop it before it gets another name"
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What about.json holds."""
+
+    note: str = ""
+    formerly: tuple[str, ...] = ()
+    """Names that the run had before, the last one at the end."""
+
+
+def about(folder: Path) -> About:
+    """What is said of the run in a folder; nothing where nothing was said, or it cannot be read."""
+    note = read_json(folder / ABOUT_FILE).get("note")
+    return About(note=note[:LONGEST_NOTE] if isinstance(note, str) else "", formerly=formerly(folder))
+
+
+def set_note(run_id: str, text: str) -> None:
+    """Keeps a note with a run; an empty one takes it away. RunError for one that is too long."""
+    text = text.strip()
+    if len(text) > LONGEST_NOTE:
+        raise RunError(f"the note has {len(text):,} characters: at most {LONGEST_NOTE:,} are kept")
+    _write(run_folder(run_id), note=text)
+
+
+def rename(run_id: str, name: str) -> None:
+    """Gives a run another name: its folder moves in one step, while no trainer works on it.
+
+    RunError for a name that cannot be one, that is taken, or while the run is at work or waits for its turn.
+    """
+    folder, name = run_folder(run_id), name.strip()
+    if name == run_id:
+        return
+    _check_name(name)
+    lock = locks.take(folder / LOCK_FILE)  # no trainer can begin meanwhile; the lock moves with the folder
+    if lock is None:
+        raise RunError(f"{run_id} is at work: {_IDLE_FIRST}")
+    try:
+        if (now := read_status(folder)).waiting:
+            raise RunError(f"{run_id} waits for its turn: {_IDLE_FIRST}")
+        if now.active and now.pid is not None and is_alive(now.pid, now.create_time, now.boot_time):
+            raise RunError(f"{run_id} is at work: {_IDLE_FIRST}")
+        target = runs_folder() / name
+        before = [former for former in formerly(folder) if former != name]
+        folder.rename(target)
+        # Whoever is killed from here on leaves a run that works: the folder alone says what it is called.
+        _write(target, formerly=(*before, run_id))
+        _rename_inside(target, run_id)
+    except OSError as error:
+        raise RunError(f"{run_id} cannot be renamed: {error.strerror or error}") from error
+    finally:
+        os.close(lock)
+
+
+def _check_name(name: str) -> None:
+    if not is_name(name):
+        raise RunError(
+            f"{name[:80]!r} cannot be a run's name: take letters, digits, dots, hyphens and underscores, at most 80, "
+            "beginning with a letter or digit"
+        )
+    if os.path.lexists(SHIPPED_FOLDER / name):
+        raise RunError(f"there is a shipped model called {name}: take another name")
+    if os.path.lexists(runs_folder() / name):
+        raise RunError(f"there is already a run called {name}: take another name")
+
+
+def _rename_inside(folder: Path, old: str) -> None:
+    """Puts the new name into config.json and at the head of the card."""
+    write_settings(folder, replace(read_settings(folder), name=folder.name))
+    card = folder / CARD_FILE
+    if card.is_file():
+        title, _, rest = card.read_text(encoding="utf-8").partition("\n")
+        if title == f"# {old}":
+            write_text(card, f"# {folder.name}\n{rest}")
+
+
+def _write(folder: Path, **changes: object) -> None:
+    write_json(folder / ABOUT_FILE, asdict(replace(about(folder), **changes)))

@@ -1,0 +1,266 @@
+"""A run as a folder: create, start, pause, resume, stop, watch, list, delete.
+
+The trainer is a process of its own (worker.py). Everything here only reads its folder and drops requests into it, so a
+run outlives the page, the browser and the server that started it. No torch here: watching must be quick.
+"""
+
+import datetime
+import itertools
+import platform
+import re
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from transformer.files import runs_folder
+from transformer.runs.run_lock import claim, usable_cpus
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.runs.warm_start import Start, check_start, start_of
+from transformer.files import last_of, new_folder, write_json
+from transformer.runs.queue import cancel, enqueue, place, start_waiting
+from transformer.data.corpus_snapshot import keep_corpus
+from transformer.data.corpus_cache import prepared
+from transformer.runs.quota import check_quota, settle
+from transformer.checkpoints.metric_rows import metric_rows, sample_rows
+from transformer.runs.status import (
+    LOG_FILE,
+    REQUEST_FILE,
+    SNAPSHOTS,
+    STATE_FILE,
+    STATUS_FILE,
+    Request,
+    RunError,
+    State,
+    Status,
+    is_alive,
+    run_folder,
+    run_ids,
+    status,
+    write_status,
+)
+from transformer.checkpoints.settings import (
+    SHIPPED_FOLDER,
+    WEIGHTS_FILE,
+    CheckpointError,
+    Settings,
+    read_settings,
+       write_settings,
+)
+from transformer.text.tokenizer import Tokenizer
+
+__all__ = [
+    "LOG_FILE",
+    "REQUEST_FILE",
+    "SNAPSHOTS",
+    "STATE_FILE",
+    "STATUS_FILE",
+    "Run",
+    "RunError",
+    "State",
+    "Status",
+    "check_quota",
+    "claim",
+    "create_run",
+    "delete",
+    "get_run",
+    "is_alive",
+    "list_runs",
+    "metrics",
+    "pause",
+    "resume",
+    "run_folder",
+    "samples",
+    "snapshots",
+    "start",
+    "start_waiting",
+    "status",
+    "stop",
+    "usable_cpus",
+    "write_status",
+]
+
+_PACKAGES = ("torch", "numpy", "safetensors", "sentencepiece", "sacrebleu")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One row of the table of runs."""
+
+    id: str
+    folder: Path
+    settings: Settings
+    status: Status
+    loadable: bool
+    """Whether it has weights to look into."""
+    resumable: bool
+    place: int = 0
+    """Its place in the queue, 1 for the next to start; 0 where it does not wait."""
+
+
+def create_run(
+    model: ModelConfig,
+    train: TrainConfig,
+    corpus: CorpusConfig,
+    *,
+    pinned: Sequence[str] | None = None,
+    name: str | None = None,
+    command: str = "",
+    credit: str = "",
+    start_from: str | Start | None = None,
+) -> str:
+    """The id of a new run, ready to start. Its tokenizer is trained here and the model takes its vocabulary size.
+
+    A file to learn from is copied into the run's folder. `pinned` sentences are translated at each evaluation; None
+    takes the corpus's first examples. `credit` says in the card whom the sentences come from. `start_from` names the
+    run or shipped model whose weights it begins with. Raises RunError, CorpusError, TokenizerError or ValueError for
+    what cannot work; nothing is left behind then.
+    """
+    begin = start_of(start_from) if isinstance(start_from, str) else start_from
+    loaded, tokenizer = prepared(corpus)
+    model = replace(model, vocab_size=tokenizer.vocab_size)
+    pinned = tuple(loaded.examples[:3] if pinned is None else dict.fromkeys(text.strip() for text in pinned))
+    _check_pinned(pinned, tokenizer, model.max_length)
+    if begin is not None:
+        check_start(begin, model, tokenizer)
+    root = runs_folder()
+    for run_id in _free_ids(root, name, corpus):
+        settings = Settings(
+            name=run_id,
+            model=model,
+            train=train,
+            corpus=corpus,
+            pinned=pinned,
+            command=command,
+            credit=credit,
+            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            versions={"python": platform.python_version()} | {name: metadata.version(name) for name in _PACKAGES},
+        )
+        try:
+            with new_folder(root / run_id) as folder:
+                parent = None if begin is None else begin.copy_to(folder)
+                write_settings(folder, replace(settings, parent=parent, corpus=keep_corpus(corpus, folder)))
+                tokenizer.save(folder)
+                write_status(folder, Status(state="queued", heartbeat=time.time()))
+        except OSError as error:
+            if (root / run_id).exists():  # another process took the id in this moment
+                continue
+            raise RunError(f"the run cannot be written to {root}: {error.strerror or error}") from error
+        return run_id
+    raise AssertionError("ids do not run out")
+
+
+def start(run_id: str, *, owner: str = "") -> None:
+    """Starts the trainer of a new run in a process of its own, or goes on with one that paused, stopped or failed.
+
+    Where as many runs are at work as may be, it waits in the queue: queue.py says when its turn comes. `owner` is
+    the visitor who asks, for turns and quotas. Raises RunError for a run that is active or has finished, and where the
+    owner's quota is used up.
+    """
+    enqueue(run_id, owner)
+    start_waiting()
+
+
+def pause(run_id: str) -> None:
+    """Asks the trainer to save where it is and end; `start` goes on from there. RunError where none is at work.
+
+    A run that waits leaves the queue.
+    """
+    if not cancel(run_id, "paused"):
+        _ask(run_id, "pause")
+
+
+def resume(run_id: str, *, owner: str = "") -> None:
+    """Goes on with a run that paused, stopped or failed, from its last saved state; the same as `start`."""
+    start(run_id, owner=owner)
+
+
+def stop(run_id: str) -> None:
+    """Asks the trainer to end with the final weights and a card; a run that is paused or waits ends where it is."""
+    folder, now = run_folder(run_id), status(run_id)
+    if now.state == "paused":
+        write_status(folder, replace(now, state="stopped", reason="asked"))
+    elif not cancel(run_id, "stopped"):
+        _ask(run_id, "stop")
+
+
+def metrics(run_id: str) -> list[dict[str, Any]]:
+    """The rows of metrics.jsonl by step, each (split, step) once: after a resume the later one holds.
+
+    A row has `step`, `split` and `elapsed_s`. Split "train": loss (smoothed), learning_rate, gradient_norm, tokens,
+    tokens_per_s. Split "validation", and at the end each held-out split: loss (unsmoothed), perplexity, exact_match
+    (0..1), bleu, chrf (0..100, or null), count.
+    """
+    rows = last_of(metric_rows(run_folder(run_id)), lambda row: (row["split"], row["step"]))
+    return sorted(rows, key=lambda row: row["step"])
+
+
+def samples(run_id: str) -> list[dict[str, Any]]:
+    """The pinned sentences as translated at each evaluation: rows with `step`, `source`, `translation`, `elapsed_s`."""
+    rows = last_of(sample_rows(run_folder(run_id)), lambda row: (row["step"], row["source"]))
+    return sorted(rows, key=lambda row: row["step"])
+
+
+def snapshots(run_id: str) -> dict[int, Path]:
+    """The weights kept on the way, by step."""
+    folder = run_folder(run_id) / SNAPSHOTS
+    found = {int(path.stem): path for path in folder.glob("*.safetensors") if path.stem.isdecimal()}
+    return dict(sorted(found.items()))
+
+
+def get_run(run_id: str) -> Run:
+    """A run's settings and status; RunError for no such run, CheckpointError for a config.json that cannot be read."""
+    folder = run_folder(run_id)
+    found = status(run_id)
+    resumable = found.state in ("paused", "stopped", "failed")
+    loadable = (folder / WEIGHTS_FILE).is_file()
+    return Run(run_id, folder, read_settings(folder), found, loadable, resumable, place(run_id) if found.waiting else 0)
+
+
+def list_runs() -> list[Run]:
+    """All runs that can be read, the newest first."""
+    runs = []
+    for run_id in run_ids(runs_folder()):
+        try:
+            runs.append(get_run(run_id))
+        except (RunError, CheckpointError):  # deleted a moment ago, or damaged: loading it by name says how
+            continue
+    return sorted(runs, key=lambda run: (run.settings.created, run.id), reverse=True)
+
+
+def delete(run_id: str) -> None:
+    """Removes a run with all its files; RunError while a trainer works on it."""
+    now = status(run_id)
+    if now.active:
+        raise RunError(f"{run_id} is still {'waiting in the queue' if now.waiting else 'training'}; stop it first")
+    folder = run_folder(run_id)
+    settle(folder)
+    shutil.rmtree(folder)
+
+
+def _ask(run_id: str, request: Request) -> None:
+    now = status(run_id)
+    if not now.active:
+        raise RunError(f"{run_id} cannot {request}: it is {now.state}")
+    write_json(run_folder(run_id) / REQUEST_FILE, {"request": request})
+
+
+def _free_ids(root: Path, name: str | None, corpus: CorpusConfig) -> Iterator[str]:
+    """Ids that no run and no shipped checkpoint has: the name, or the corpus with a number."""
+    base = re.sub(r"[^A-Za-z0-9._-]+", "-", name or Path(corpus.name).stem).strip("-._")[:60] or "run"
+    numbered = (f"{base}-{number}" for number in itertools.count(2 if name else 1))
+    for run_id in itertools.chain([base] if name else [], numbered):
+        if not (root / run_id).exists() and not (SHIPPED_FOLDER / run_id).exists():
+            yield run_id
+
+
+def _check_pinned(pinned: Sequence[str], tokenizer: Tokenizer, max_length: int) -> None:
+    for text in pinned:
+        length = len(tokenizer.encode(text)) + 1
+        if length == 1:
+            raise RunError("a pinned sentence is empty")
+        if length > max_length:
+            raise RunError(f"the pinned sentence {text[:40]!r} has {length} tokens; the model takes {max_length}")

@@ -1,0 +1,178 @@
+"""How a run is doing, as far as its folder and its process tell: status.json, read, checked and written.
+
+No torch here, and nothing that is slow to import: watching must be quick.
+"""
+
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import psutil
+
+from transformer.files import runs_folder
+from transformer.files import read_json, write_json
+from transformer.locks import is_held
+from transformer.checkpoints.metric_rows import is_count, is_number
+from transformer.checkpoints.settings import is_name
+
+State = Literal["queued", "running", "paused", "stopped", "finished", "failed"]
+Request = Literal["pause", "stop"]
+
+STATUS_FILE = "status.json"
+REQUEST_FILE = "request.json"
+LOG_FILE = "log.txt"
+STATE_FILE = "state/state.safetensors"
+SNAPSHOTS = "snapshots"
+LOCK_FILE = ".lock"
+"""Held by whoever starts or trains the run, for as long as they live."""
+_LEAST_BYTES = 65_536
+WAITING = "waiting"
+"""The phase of a run that waits in the queue."""
+
+
+class RunError(Exception):
+    """A run cannot be made, found or do what was asked; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """How a run is doing, as far as its folder and its process tell."""
+
+    state: State
+    step: int = 0
+    elapsed_s: float = 0.0
+    """Seconds of training, pauses not included."""
+    phase: str = ""
+    """What a queued or running trainer is at: "waiting", "starting", "training", "scoring held-out pairs"."""
+    reason: str = ""
+    """Why it ended: a reason of training.Finished, "asked", or the sentence of a quota that is used up."""
+    error: str = ""
+    """One sentence where it failed."""
+    heartbeat: float = 0.0
+    """Unix time of the last sign of life."""
+    pid: int | None = None
+    create_time: float | None = None
+    """psutil's; a pid alone may by now be another process's."""
+    boot_time: float | None = None
+    """psutil's as `create_time` was read: their difference stays the same when the system clock is set."""
+
+    @property
+    def active(self) -> bool:
+        """Whether a trainer works on it, has been started and is about to, or will be when it is its turn."""
+        return self.state == "running" or (self.state == "queued" and self.phase != "")
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it waits in the queue."""
+        return self.state == "queued" and self.phase == WAITING
+
+
+def status(run_id: str) -> Status:
+    """How the run is doing, also where its process died without a word. RunError for no such run."""
+    folder = run_folder(run_id)
+    written = read_status(folder)
+    if not written.active or written.waiting or _has_process(folder, written):
+        return written
+    again = read_status(folder)
+    if again != written:  # it ended well, or somebody started it anew, between the two looks
+        return status(run_id)
+    said = _last_words(folder)
+    return replace(again, state="failed", phase="", error=said if again.pid else f"the trainer did not start; {said}")
+
+
+def is_alive(pid: int, create_time: float | None, boot_time: float | None = None) -> bool:
+    """Whether this very process still works: the same pid, born at the same time, and no zombie.
+
+    Given the `boot_time` that was noted with `create_time`, the system clock may have been set since.
+    """
+    try:
+        process = psutil.Process(pid)
+        clock_set_s = 0.0 if boot_time is None else psutil.boot_time() - boot_time
+        same = create_time is None or abs(process.create_time() - create_time - clock_set_s) < 1.0
+        return same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return True
+
+
+def run_folder(run_id: str) -> Path:
+    """The folder of a run; RunError listing the runs there are if it does not exist."""
+    folder = runs_folder() / run_id
+    if not is_name(run_id) or not (folder / STATUS_FILE).is_file():
+        raise RunError(f"there is no run {run_id!r}; the runs here are: {', '.join(run_ids(runs_folder())) or 'none'}")
+    return folder
+
+
+def write_status(folder: Path, now: Status) -> None:
+    """Replaces status.json."""
+    write_json(folder / STATUS_FILE, asdict(now))
+
+
+def run_ids(root: Path) -> list[str]:
+    """The runs in a folder, by name."""
+    if not root.is_dir():
+        return []
+    return sorted(path.name for path in root.iterdir() if is_name(path.name) and (path / STATUS_FILE).is_file())
+
+
+def read_status(folder: Path) -> Status:
+    """What status.json says, whatever became of the process."""
+    content = read_json(folder / STATUS_FILE)
+    if not content:
+        return Status(state="failed", error=f"{STATUS_FILE} cannot be read")
+    known = {item.name: content[item.name] for item in fields(Status) if item.name in content}
+    wrong = next((name for name, holds in _FORMS.items() if not holds(known.get(name, _DEFAULTS[name]))), None)
+    if wrong is not None:
+        said = f"{STATUS_FILE} is damaged: its {wrong} is {str(known.get(wrong, 'missing'))[:40]!r}"
+        return Status(state="failed", error=said)
+    return Status(**known)
+
+
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and abs(value) < math.inf  # NaN is not below anything
+
+
+_MAX_PID = 2**31
+_DEFAULTS: dict[str, Any] = {item.name: item.default for item in fields(Status)}
+_FORMS: dict[str, Callable[[Any], bool]] = {
+    "state": lambda value: isinstance(value, str) and value in get_args(State),
+    "step": is_count,
+    "elapsed_s": _is_finite,
+    **dict.fromkeys(("phase", "reason", "error"), lambda value: isinstance(value, str)),
+    "heartbeat": _is_finite,
+    "pid": lambda value: value is None or (is_count(value) and 0 < value < _MAX_PID),
+    **dict.fromkeys(("create_time", "boot_time"), lambda value: value is None or _is_finite(value)),
+}
+"""What each field of status.json may hold."""
+
+
+def _has_process(folder: Path, active: Status) -> bool:
+    if is_held(folder / LOCK_FILE):
+        return True
+    running = active.state == "running" and active.pid is not None
+    return running and is_alive(active.pid, active.create_time, active.boot_time)
+
+
+def _last_words(folder: Path) -> str:
+    """What is known of a trainer that could not say why it ended."""
+    try:
+        lines = (folder / LOG_FILE).read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        lines = []
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    said = f"; its log ends with: {last[:200]}" if last else ""
+    if _is_full(folder):
+        return f"the disk is full: free some space, then resume from the last saved state{said}"
+    return f"the trainer ended without a word, as when it is killed or memory runs out{said}"
+
+
+def _is_full(folder: Path) -> bool:
+    """Whether the disk has no room left for even a status."""
+    try:
+        return shutil.disk_usage(folder).free < _LEAST_BYTES
+    except OSError:
+        return False

@@ -1,0 +1,92 @@
+"""A process that has imported everything a trainer needs, and becomes one by forking whenever it is asked to.
+
+    python -m transformer.runs.warm_worker    (a socket as standard input; launch.py is at its other end)
+
+It computes nothing itself: a fork of a process with threads, or with a device in use, would not work. It ends when the
+socket's other end is gone. The trainers that it became lead sessions of their own, and outlive it.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+READY = b"ready"
+NICENESS = 10
+ORPHAN_CHECK_S = 30.0
+MODULES = ("torch._dynamo", "transformer.runs.trainer", "transformer.runs.worker")
+"""torch._dynamo because the first torch optimiser imports it: three quarters of a second."""
+_LARGEST_REQUEST = 65_536
+
+
+def main() -> int:
+    """Imports, says so, and serves requests until nobody is left to make any."""
+    with contextlib.suppress(AttributeError, OSError):
+        os.nice(NICENESS)
+    line = socket.socket(fileno=0)
+    for module in MODULES:
+        import_module(module)
+    corpora = import_module("transformer.data.corpora")
+    corpora.load_corpus(corpora.PRONOUNS)  # the one shipped corpus that takes a moment to make
+    gc.collect()
+    gc.freeze()  # a collection in a fork would otherwise copy every page that it shares with this process
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies: the system reaps the trainers
+    line.send(READY)
+    _serve(line)
+    return 0
+
+
+def _serve(line: socket.socket) -> None:
+    parent = os.getppid()
+    line.settimeout(ORPHAN_CHECK_S)
+    while True:
+        try:
+            request, handles, _, _ = socket.recv_fds(line, _LARGEST_REQUEST, 1)
+        except TimeoutError:
+            if os.getppid() != parent:
+                return
+            continue
+        except OSError:
+            return
+        if not request:
+            return
+        if os.fork() == 0:
+            _become_trainer(line, json.loads(request), handles[0])
+        os.close(handles[0])
+
+
+def _become_trainer(line: socket.socket, request: dict[str, Any], lock: int) -> None:
+    """Never returns. Whoever asked hears of the fork from the fork itself, or it ends: see launch.py."""
+    status = 1
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.setsid()
+        log = Path(request["log"]).open("ab")
+        line.send(str(os.getpid()).encode())
+        line.detach()
+        with Path(os.devnull).open("rb") as nothing:
+            os.dup2(nothing.fileno(), 0)
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+        os.environ.update(request["environment"])
+        worker = import_module("transformer.runs.worker")
+        status = worker.train_claimed(Path(request["folder"]), int(request["threads"]), lock)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Sentence pairs and the tokenizers that turn them into token ids."""

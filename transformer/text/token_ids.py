@@ -1,0 +1,75 @@
+"""What every kind of tokenizer shares: the special tokens, checks of ids and texts, words of characters, the error."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from transformer.text.pairs import word_spans
+
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
+UNKNOWN_MARK = "\u2047"
+"""What an unknown token reads as in decoded text."""
+
+
+class TokenizerError(Exception):
+    """A tokenizer could not be trained or loaded.
+
+    `ceiling` is the largest vocabulary that the text allows, where too large a one was the reason.
+    """
+
+    def __init__(self, message: str, ceiling: int | None = None) -> None:
+        super().__init__(message)
+        self.ceiling = ceiling
+
+
+def checked_ids(ids: Iterable[int], vocab_size: int) -> list[int]:
+    """These ids as a list; ValueError for one outside the vocabulary."""
+    checked = [int(token) for token in ids]
+    for token in checked:
+        if not 0 <= token < vocab_size:
+            raise ValueError(f"token id ({token}) must lie in 0..{vocab_size - 1}, the vocabulary of {vocab_size}")
+    return checked
+
+
+def valid_text(text: str) -> str:
+    """The text with lone surrogates, which no UTF-8 library takes, replaced by "?"."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def words_at(text: str, starts: Sequence[int]) -> list[int]:
+    """For each character position, the index of the word there, of the next one, or at the end of the last one."""
+    ends = [end for _, end in word_spans(text)]
+    return [min(bisect_right(ends, start), len(ends) - 1) for start in starts]
+
+
+def words_touched(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
+    """The words that overlap one of these character spans, each once, in order.
+
+    A span may cover several words, as a run of unseen characters does. Each word is looked at once, however many spans
+    there are: pasted text may have a million of either.
+    """
+    places = word_spans(text)
+    ends = [end for _, end in places]
+    touched: dict[str, None] = {}
+    reached = 0  # all words before this one are settled
+    for start, end in sorted(set(spans)):
+        reached = max(reached, bisect_right(ends, start))
+        while reached < len(places) and places[reached][0] < end:
+            touched[text[slice(*places[reached])]] = None
+            reached += 1
+    return list(touched)
+
+
+def refuse_above(ceiling: int, vocab_size: int | None, unit: str) -> None:
+    """Raises TokenizerError for a vocabulary larger than what a text allows."""
+    if vocab_size is not None and vocab_size > ceiling:
+        raise too_large(vocab_size, ceiling, unit)
+
+
+def too_large(vocab_size: int, ceiling: int, unit: str) -> TokenizerError:
+    """The error for such a vocabulary."""
+    return TokenizerError(
+        f"vocab_size ({vocab_size}) is too large: this text has different {unit} for at most {ceiling}; "
+        f"take {ceiling} or fewer",
+        ceiling=ceiling,
+    )

@@ -1,0 +1,140 @@
+"""Text to token ids and back: whole words, or sentencepiece (bpe, unigram, char).
+
+One joint vocabulary serves source and target, and pad, bos, eos and unk are ids 0 to 3 in every kind. Here: what every
+kind offers, training, loading. Not here: the kinds themselves, what a word is (pairs.py), adding bos and eos (data.py).
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
+
+from transformer.text.pairs import words
+from transformer.text.sentencepiece_tokenizer import (
+    SENTENCEPIECE_FILE,
+    SentencePieceTokenizer,
+    read_sentencepiece,
+    train_characters,
+    train_subwords,
+)
+from transformer.text.token_ids import BOS, EOS, PAD, SPECIALS, UNK, UNKNOWN_MARK, TokenizerError, valid_text
+from transformer.text.two_sided_tokenizer import VOCABULARY_FILE, TwoSidedTokenizer, load_two_sided
+from transformer.text.word_tokenizer import WORDS_FILE, WordTokenizer, read_words, train_words
+
+__all__ = [
+    "BOS",
+    "EOS",
+    "PAD",
+    "SPECIALS",
+    "UNK",
+    "UNKNOWN_MARK",
+    "SentencePieceTokenizer",
+    "Tokenizer",
+    "TokenizerError",
+    "TokenizerKind",
+    "TwoSidedTokenizer",
+    "WordTokenizer",
+    "load_tokenizer",
+    "train_tokenizer",
+]
+
+TokenizerKind = Literal["words", "bpe", "unigram", "char"]
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """What every kind of tokenizer offers. Immutable: one may serve many threads."""
+
+    @property
+    def kind(self) -> TokenizerKind: ...
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids, specials included."""
+        ...
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a source text, without bos and eos; never pad, bos or eos, whatever the text."""
+        ...
+
+    def encode_target(self, text: str) -> list[int]:
+        """The same of a target text; most kinds cut both sides alike."""
+        ...
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of these ids: pad, bos and eos are skipped, unk reads as UNKNOWN_MARK.
+
+        ValueError for an id outside the vocabulary.
+        """
+        ...
+
+    def piece(self, token: int) -> str:
+        """The vocabulary entry of one id, as shown on a chip: "▁the", "<0x0A>", "<s>"."""
+        ...
+
+    def pieces(self, text: str) -> list[str]:
+        """The vocabulary entries of `encode(text)`."""
+        ...
+
+    def vocabulary(self) -> list[str]:
+        """Every entry, by id."""
+        ...
+
+    def unknown(self, text: str) -> list[str]:
+        """The words of the text with a part that was never seen in training, each once, in order."""
+        ...
+
+    def word_of_token(self, text: str) -> list[int]:
+        """For each token of `encode(text)`, the index in `words(text)` of the word it belongs to.
+
+        White space belongs to the word after it, and at the end to the word before. -1 in a text without words.
+        """
+        ...
+
+    def word_of_output(self, ids: Sequence[int]) -> list[int]:
+        """The same for ids that a model wrote: indices in `words(decode(ids))`, -1 for pad, bos and eos.
+
+        In a tokenizer of words every other token is one word, however it is written.
+        """
+        ...
+
+    def save(self, folder: Path) -> Path:
+        """The file written into this folder."""
+        ...
+
+
+def train_tokenizer(kind: TokenizerKind, texts: Iterable[str], vocab_size: int | None = None) -> Tokenizer:
+    """A tokenizer learned from these texts; the same texts give the same tokenizer, bit for bit.
+
+    `vocab_size` counts the specials. None takes every word (words), every character (char), or DEFAULT_VOCAB_SIZE
+    pieces or as many as the text allows (bpe, unigram). Raises TokenizerError where the text has too few pieces
+    for `vocab_size` (the message and `ceiling` say how many it has), or where there is no text.
+    """
+    sentences = [text for text in map(valid_text, texts) if words(text)]
+    if not sentences:
+        raise TokenizerError("a tokenizer cannot be learned from nothing: there is no text with a word in it")
+    match kind:
+        case "words":
+            return train_words(sentences, vocab_size)
+        case "char":
+            return train_characters(sentences, vocab_size)
+        case "bpe" | "unigram":
+            return train_subwords(kind, sentences, vocab_size)
+        case _:
+            raise ValueError(f"tokenizer kind ({kind!r}) must be one of: words, bpe, unigram, char")
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer saved in this folder, of whichever kind; TokenizerError where there is none that can be read."""
+    words_file, sentencepiece_file = folder / WORDS_FILE, folder / SENTENCEPIECE_FILE
+    try:
+        if sentencepiece_file.is_file():
+            return read_sentencepiece(sentencepiece_file.read_bytes())
+        if words_file.is_file():
+            return read_words(words_file.read_text(encoding="utf-8"))
+        if (folder / VOCABULARY_FILE).is_file():
+            return load_two_sided(folder)
+    except (OSError, ValueError, RecursionError) as error:
+        raise TokenizerError(f"the tokenizer in {folder} cannot be read: {error}") from error
+    except TokenizerError as error:
+        raise TokenizerError(f"the tokenizer in {folder} cannot be used: {error}") from error
+    raise TokenizerError(f"{folder} holds no tokenizer: neither {WORDS_FILE} nor {SENTENCEPIECE_FILE} is there")

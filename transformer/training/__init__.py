@@ -1,0 +1,1 @@
+"""Training as a generator of events: loop, step, state, loss, schedule, evaluation, devices."""

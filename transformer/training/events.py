@@ -1,0 +1,74 @@
+"""What training tells those who listen: a step, an evaluation, the end; and why it cannot go on."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from transformer.training.evaluation import Evaluation
+
+Reason = Literal["max_steps", "max_seconds", "target_exact_match", "patience"]
+
+
+class TrainingError(Exception):
+    """Training cannot go on; the message says why and what to change."""
+
+
+@dataclass(frozen=True)
+class StepDone:
+    """One optimiser step."""
+
+    step: int
+    """1 for the first."""
+    loss: float
+    """Label-smoothed cross-entropy in nats per real target token."""
+    learning_rate: float
+    gradient_norm: float
+    """Before clipping."""
+    tokens: int
+    """Real target tokens in the step."""
+    tokens_per_s: float
+    elapsed_s: float
+    """Seconds of training, evaluations included, pauses not."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The model on validation pairs after a step."""
+
+    step: int
+    loss: float
+    """Cross-entropy in nats per real target token, without smoothing."""
+    perplexity: float
+    exact_match: float
+    """0..1."""
+    bleu: float | None
+    """0..100; None where the corpus is not scored by it."""
+    chrf: float | None
+    count: int
+    """Pairs scored."""
+    elapsed_s: float
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Training has ended by itself, and the model holds its final weights."""
+
+    reason: Reason
+    step: int
+    elapsed_s: float
+
+
+Event = StepDone | Evaluated | Finished
+
+
+def as_event(found: Evaluation, step: int, elapsed_s: float) -> Evaluated:
+    """What there is to say of an evaluation at a step."""
+    return Evaluated(
+        step=step,
+        loss=found.loss,
+        perplexity=found.perplexity,
+        exact_match=found.exact_match,
+        bleu=None if found.bleu is None else found.bleu.value,
+        chrf=None if found.chrf is None else found.chrf.value,
+        count=found.count,
+        elapsed_s=elapsed_s,
+    )
