@@ -1,1 +1,1 @@
-"""Corpora: generated tasks, sentences around pronouns, names of emoji, files of your own; and the batches made of them."""
+"""Corpora: generated tasks, sentences around pronouns, emoji names, files of your own; and the batches made of them."""
