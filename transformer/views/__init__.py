@@ -13,11 +13,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from transformer.views.attention import AttentionEntropy, AttentionRollout, HeadMatrix, TokenLines
+    from transformer.views.attention_entry import EntryProducts, EntryShares
+    from transformer.views.attention_heads import AllHeads, Bertviz
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
 
-__all__ = ["BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"]
+__all__ = [
+    "AllHeads",
+    "AttentionEntropy",
+    "AttentionRollout",
+    "BatchTokens",
+    "Bertviz",
+    "EmptyAttentionRow",
+    "EntryProducts",
+    "EntryShares",
+    "HeadMatrix",
+    "MaskLeak",
+    "SentenceMasks",
+    "TeacherForcing",
+    "TokenLines",
+]
 
 _MODULES = {
+    "attention": ("AttentionEntropy", "AttentionRollout", "HeadMatrix", "TokenLines"),
+    "attention_entry": ("EntryProducts", "EntryShares"),
+    "attention_heads": ("AllHeads", "Bertviz"),
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
 }
 """The views of each module here."""

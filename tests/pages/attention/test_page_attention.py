@@ -266,11 +266,11 @@ def test_a_cell_is_taken_apart_by_the_boxes_and_by_a_link():
     at = checked(at.selectbox(key="choose-key").set_value(3).run())
     assert at.query_params["cell"] == "1,3"
     lab = load(PRONOUNS)
-    cell = lab.cell(lab.inspect(CLASSIC), "cross", 1, 2, 1, 3)
+    entry = lab.explain_entry(lab.inspect(CLASSIC), "cross", 1, 2, 1, 3)
     assert equation(cell) in [latex.value.strip("$\n") for latex in at.latex]
     assert "the very float32 of the picture" in texts(at)
     shown = at.dataframe[-1].value
-    assert shown["weight"].tolist() == [str(weight) for weight in cell.weights]
+    assert shown["weight"].tolist() == [str(weight) for weight in entry.weights]
     at = checked(at.button(key="close-cell").click().run())
     assert "cell" not in at.query_params and "the very float32" not in texts(at)
 
@@ -278,7 +278,7 @@ def test_a_cell_is_taken_apart_by_the_boxes_and_by_a_link():
 def test_the_mask_stands_between_the_division_and_the_softmax_of_a_cell():
     lab = load(PRONOUNS)
     cells = [
-        lab.cell(lab.inspect(CLASSIC, specs), "cross", 1, 2, 1, 3)
+        lab.explain_entry(lab.inspect(CLASSIC, specs), "cross", 1, 2, 1, 3)
         for specs in ((), [MaskEntry("decoder", 1, "cross", 1, 3)])
     ]
     for cell, said in zip(cells, ("+ 0 =", r"- \infty = -\infty"), strict=True):
@@ -286,7 +286,7 @@ def test_the_mask_stands_between_the_division_and_the_softmax_of_a_cell():
         assert r"\sqrt{d_k}" in divided and masked.startswith(r"s' &= s + \text{mask}") and said in masked
         assert softmax.startswith(r"\alpha &=")
         assert "a switch replaced" not in equation(cell)
-    off = lab.cell(lab.inspect(CLASSIC, [AblateHeads("decoder", 1, "cross", (2,))]), "cross", 1, 2, 1, 3)
+    off = lab.explain_entry(lab.inspect(CLASSIC, [AblateHeads("decoder", 1, "cross", (2,))]), "cross", 1, 2, 1, 3)
     assert r"c &= 0 \;\text{(a switch replaced" in equation(off)
 
 
@@ -308,7 +308,7 @@ def test_a_key_that_did_not_exist_yet_is_said_to():
     [("99,0", "There is no cell 99,0: this picture has rows 0 to"), ("a,b", "a cell is its row and its column")],
 )
 def test_a_link_to_a_cell_that_does_not_exist_is_answered_in_a_sentence(cell, said):
-    assert plain(said) in texts(attention(cell=cell))
+    assert plain(said) in texts(attention(entry=entry))
 
 
 def test_another_sentence_closes_the_cell():

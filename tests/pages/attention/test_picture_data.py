@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from pages.attention.picture_rollout import CannotDraw
 from random_models import randomise
 
 from pages.attention.picture_data import Source, all_heads, drawing, shown_at
-from pages.attention.picture_rollout import CannotDraw
 from pages.shared.url.view_state import View
 from transformer.analysis.attention.rollout import cross_rollout, rollout
 from transformer.analysis.attention.vectors import record_vectors
