@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_runs import MODEL, settings
 
-from transformer.data import corpora
-from transformer.runs import queue, run_log, quota, run_folder
 from transformer.config import CorpusConfig
+from transformer.data import corpora
 from transformer.files import read_rows, write_json
+from transformer.runs import queue, quota, run_folder, run_log
 from transformer.runs.queue import Waiting, in_order
 from transformer.runs.quota import Ticket, check_quota, over_quota, spent_s, used_bytes
-from transformer.runs.status import Status, read_status, write_status
 from transformer.runs.run_folder import RunError
+from transformer.runs.status import Status, read_status, write_status
 from transformer.runs.worker import train_run
 
 
