@@ -4,7 +4,6 @@ import pytest
 from page_exports import opened
 from page_models import CLASSIC, PRONOUNS, checked, texts
 
-from pages.shared.exports import PAGES
 from pages.shared.url.packed_link import as_file
 from pages.shared.wording import plain
 
@@ -50,4 +49,4 @@ def test_home_is_taken_away_as_home():
     at = opened("home", "take-home", layer="0")
     (link,) = (sublayer.value for sublayer in at.code if sublayer.value.startswith("http"))
     assert "/home" not in link and "/attention" not in link and "layer=0" in link
-    assert PAGES["home"] == ("pages/home/page.py", "Home")
+    assert REOPENABLE["home"].path == "pages/home/page.py" and REOPENABLE["home"].title == "Home"
