@@ -4,7 +4,7 @@ import json
 
 import pytest
 from page_runs import PINNED, made_run, trained_run
-from test_page_checks import proved
+from page_checks import proved
 
 from transformer.checkpoints.settings import read_settings
 from transformer.runs import run_folder, sweeps
