@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from page_runs import PINNED, made_run, trained_run
 from page_checks import proved
+from page_runs import PINNED, made_run, trained_run
 
 from transformer.checkpoints.settings import read_settings
 from transformer.runs import run_folder, sweeps

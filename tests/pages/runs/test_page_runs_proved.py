@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from page_checks import proved, verdicts
 from page_models import texts
 from page_runs import PINNED, made_run, trained_run
-from page_checks import proved, verdicts
 
 from pages.training.data import Progress
 from transformer.analysis.training import run_checks
