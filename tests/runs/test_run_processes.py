@@ -144,5 +144,7 @@ def test_with_another_run_at_work_a_new_one_gets_one_thread(room):
 
 
 def test_watching_does_not_import_torch():
-    code = "import sys; from transformer.runs import run_folder; run_folder.list_runs(); sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys; from transformer.runs import run_folder; run_folder.list_runs(); sys.exit('torch' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
