@@ -132,7 +132,7 @@ def render_entry(context: PageContext) -> None:
     except ValueError:
         st.markdown(
             f"When row {query} was computed, this key **did not exist yet**: the decoder had read only "
-            f"{plural(query + 1, 'token')}. There is no product to show; its weight is exactly 0, as the "
+            f"{query + 1} {plural(query + 1, 'token')}. There is no product to show; its weight is exactly 0, as the "
             "causal mask would make it."
         )
         return

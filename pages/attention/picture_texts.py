@@ -216,7 +216,7 @@ def _empty_text(data: MatrixData) -> str:
     if not empty:
         return ""
     if empty == n_rows:
-        return f" All {plural(empty, 'row')} are 0: nothing arrives there."
+        return f" All {empty} {plural(empty, 'row')} are 0: nothing arrives there."
     return f" {empty} of {n_rows} rows {'is' if empty == 1 else 'are'} 0: nothing arrives there."
 
 

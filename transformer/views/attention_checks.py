@@ -124,12 +124,12 @@ def _walked(
 
     if kind != "cross":
         walked = walk_back(*given(kind))
-        return walked, walked.any(axis=-1).tolist(), f"through {plural(last, 'layer')}"
+        return walked, walked.any(axis=-1).tolist(), f"through {last} {plural(last, 'layer')}"
     decoder, cross = given("decoder_self"), given("cross")
     encoder = walk_back(*given("encoder_self"))
     walked, own = walk_back_to_source(encoder, decoder[0], cross[0], decoder[1], cross[1])
     alive = (walked.any(axis=-1) | own.any(axis=-1)).tolist()
-    return walked, alive, f"through {plural(last, 'decoder layer')} and the whole encoder"
+    return walked, alive, f"through {last} {plural(last, 'decoder layer')} and the whole encoder"
 
 
 def _nothing_lost(view: AttentionRollout, lab: Lab, seen: Inspection) -> Check:
