@@ -7,8 +7,22 @@ from typing import Any
 
 from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import Lab, load
-from transformer.views import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
-from transformer.views.subjects import Batch, Decoding
+from transformer.runs.position_moments import learned_table
+from transformer.views import (
+    BatchTokens,
+    EmptyAttentionRow,
+    MaskLeak,
+    PositionDimensions,
+    PositionSimilarity,
+    PositionTables,
+    ScoreParts,
+    SentenceMasks,
+    ShiftErrors,
+    ShiftMaps,
+    SimilarityByOffset,
+    TeacherForcing,
+)
+from transformer.views.subjects import Batch, Decoding, LearnedPositions
 from transformer.views.view import Subject, View
 
 TEXT, SHORT = "a b c", "d e"
@@ -48,6 +62,24 @@ def batch(*off: str) -> Callable[[], Batch]:
     return cache(lambda: Batch(lab(), lab().leak((TEXT, SHORT), switches(off))))  # type: ignore[arg-type]
 
 
+def learned_positions(moment: str = "trained", stack: str = "encoder") -> Callable[[], LearnedPositions]:
+    """The learned table of the shipped model of symbols."""
+
+    def make() -> LearnedPositions:
+        found = load("reverse-learned")
+        return LearnedPositions(found, learned_table(found.checkpoint, stack, moment))  # type: ignore[arg-type]
+
+    return cache(make)
+
+
+def no_learned_positions() -> LearnedPositions:
+    """A model without a learned table."""
+    return LearnedPositions(lab(), None)
+
+
+SMALL: dict[str, Any] = {"d_model": 10, "length": 14, "base": 100}
+"""The size of a sinusoidal table."""
+
 EXAMPLES = [
     Example(BatchTokens(), batch()),
     Example(SentenceMasks(kind="encoder_self", row=1), batch()),
@@ -58,4 +90,18 @@ EXAMPLES = [
     Example(MaskLeak(), batch("mask:padding", "mask:causal", "mask:cross")),
     Example(TeacherForcing(), decoding()),
     Example(EmptyAttentionRow(), decoding()),
+    Example(PositionTables(**SMALL), learned_positions()),
+    Example(PositionTables(**SMALL, layout="concatenated"), learned_positions("100", "decoder")),
+    Example(PositionTables(**SMALL), no_learned_positions),
+    Example(PositionDimensions(**SMALL, frequency=2), learned_positions("start")),
+    Example(PositionDimensions(**SMALL, frequency=99), no_learned_positions),
+    Example(PositionSimilarity(**SMALL, measure="cosine"), learned_positions()),
+    Example(PositionSimilarity(**SMALL, measure="dot"), learned_positions()),
+    Example(SimilarityByOffset(**SMALL, measure="cosine"), learned_positions()),
+    Example(SimilarityByOffset(**SMALL, measure="dot"), learned_positions()),
+    Example(ShiftMaps(**SMALL, k=2), learned_positions()),
+    Example(ShiftErrors(**SMALL, k=2), learned_positions()),
+    Example(ShiftErrors(**SMALL, k=3), no_learned_positions),
+    Example(ScoreParts(stack="encoder", head=1), decoding(TEXT, "positions:encoder:shift:1")),
+    Example(ScoreParts(stack="decoder", head=2), decoding()),
 ]

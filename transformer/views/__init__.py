@@ -14,11 +14,30 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
+    from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
+    from transformer.views.positions_scores import ScoreParts
+    from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
 
-__all__ = ["BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"]
+__all__ = [
+    "BatchTokens",
+    "EmptyAttentionRow",
+    "MaskLeak",
+    "PositionDimensions",
+    "PositionSimilarity",
+    "PositionTables",
+    "ScoreParts",
+    "SentenceMasks",
+    "ShiftErrors",
+    "ShiftMaps",
+    "SimilarityByOffset",
+    "TeacherForcing",
+]
 
 _MODULES = {
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
+    "positions": ("PositionDimensions", "PositionSimilarity", "PositionTables", "SimilarityByOffset"),
+    "positions_scores": ("ScoreParts",),
+    "positions_shifts": ("ShiftErrors", "ShiftMaps"),
 }
 """The views of each module here."""
 
