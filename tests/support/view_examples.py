@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from transformer.experiments.study import SHIPPED_STUDY, load_study
 from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import Lab, load
 from transformer.runs.position_moments import learned_table
@@ -12,6 +13,7 @@ from transformer.views import (
     BatchTokens,
     EmptyAttentionRow,
     MaskLeak,
+    ModelLengths,
     PositionDimensions,
     PositionSimilarity,
     PositionTables,
@@ -20,9 +22,11 @@ from transformer.views import (
     ShiftErrors,
     ShiftMaps,
     SimilarityByOffset,
+    StudyLearning,
+    StudyLengths,
     TeacherForcing,
 )
-from transformer.views.subjects import Batch, Decoding, LearnedPositions
+from transformer.views.subjects import Batch, Decoding, LearnedPositions, Model, PairedStudy
 from transformer.views.view import Subject, View
 
 TEXT, SHORT = "a b c", "d e"
@@ -77,6 +81,16 @@ def no_learned_positions() -> LearnedPositions:
     return LearnedPositions(lab(), None)
 
 
+def model(name: str = "reverse") -> Callable[[], Model]:
+    """A shipped model, without a sentence."""
+    return cache(lambda: Model(load(name)))
+
+
+def shipped_study() -> PairedStudy:
+    """The study that comes with the lab."""
+    return PairedStudy(load_study(SHIPPED_STUDY))
+
+
 SMALL: dict[str, Any] = {"d_model": 10, "length": 14, "base": 100}
 """The size of a sinusoidal table."""
 
@@ -104,4 +118,9 @@ EXAMPLES = [
     Example(ShiftErrors(**SMALL, k=3), no_learned_positions),
     Example(ScoreParts(stack="encoder", head=1), decoding(TEXT, "positions:encoder:shift:1")),
     Example(ScoreParts(stack="decoder", head=2), decoding()),
+    Example(StudyLearning(corpus="copy"), shipped_study),
+    Example(StudyLengths(corpus="copy", past="noise"), shipped_study),
+    Example(StudyLengths(corpus="reverse", past="refuse"), shipped_study),
+    Example(ModelLengths(past="noise", longest=3, pairs=3), model()),
+    Example(ModelLengths(past="clamp", longest=11, pairs=1), model("reverse-learned")),
 ]

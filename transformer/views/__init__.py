@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
     from transformer.views.positions_scores import ScoreParts
     from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
+    from transformer.views.study import ModelLengths, StudyLearning, StudyLengths
 
 __all__ = [
     "BatchTokens",
     "EmptyAttentionRow",
     "MaskLeak",
+    "ModelLengths",
     "PositionDimensions",
     "PositionSimilarity",
     "PositionTables",
@@ -30,6 +32,8 @@ __all__ = [
     "ShiftErrors",
     "ShiftMaps",
     "SimilarityByOffset",
+    "StudyLearning",
+    "StudyLengths",
     "TeacherForcing",
 ]
 
@@ -38,6 +42,7 @@ _MODULES = {
     "positions": ("PositionDimensions", "PositionSimilarity", "PositionTables", "SimilarityByOffset"),
     "positions_scores": ("ScoreParts",),
     "positions_shifts": ("ShiftErrors", "ShiftMaps"),
+    "study": ("ModelLengths", "StudyLearning", "StudyLengths"),
 }
 """The views of each module here."""
 
