@@ -162,5 +162,5 @@ def test_the_split_holds_under_switches_and_is_refused_without_positions():
     model = random_model()
     tap = compile_interventions([AblateHeads("encoder", 0, "self", (1,))], model)
     assert decompose_scores(model, random_ids(1, 5), random_ids(1, 4), "decoder", tap=tap).largest_error < 1e-5
-    with pytest.raises(ValueError, match="none positions are not added to the embeddings"):
+    with pytest.raises(ValueError, match="scores cannot be split: no positions are added to the embeddings"):
         decompose_scores(random_model(positions="none"), random_ids(1, 5), random_ids(1, 4), "encoder")

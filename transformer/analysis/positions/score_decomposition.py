@@ -50,9 +50,9 @@ def decompose_scores(
     bias is content. ValueError for a model that adds no positions to its embeddings.
     """
     if Site(stack, None, None, "positions") not in model.sites():
-        raise ValueError(
-            f"{model.config.positions} positions are not added to the embeddings, so scores do not split into parts"
-        )
+        kind = model.config.positions
+        why = "no positions are" if kind == "none" else f"{kind} positions are not"
+        raise ValueError(f"scores cannot be split: {why} added to the embeddings")
     names = {f"{stack}.embedding", f"{stack}.positions", f"{stack}.0.self.scores", f"{stack}.0.self.mask"}
     recorder = Recorder(lambda site: str(site) in names)
     model(source, target, tap=chain(tap, recorder))
