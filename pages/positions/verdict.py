@@ -44,8 +44,8 @@ def render_verdict(found: Study, rows: tuple[Verdict, ...], chosen: Choices) -> 
     table["tokens/s"] = [_range(row.tokens_per_s, ",.0f") for row in rows]
     st.dataframe(table, hide_index=True, width="stretch")
     text = (
-        f"{len(plan.seeds)} {plural(len(plan.seeds), 'seed')} per kind, {plan.steps:,} steps each, none stopped early; exact match "
-        "is measured every 50 steps. In brackets: the lowest and the highest of the seeds. "
+        f"{len(plan.seeds)} {plural(len(plan.seeds), 'seed')} per kind, {plan.steps:,} steps each, none stopped early; "
+        "exact match is measured every 50 steps. In brackets: the lowest and the highest of the seeds. "
     )
     if tested:
         text += "Beyond the trained length all seeds are counted together, with Wilson's 95 % interval. "

@@ -144,4 +144,4 @@ def test_the_model_in_hand_is_tested_by_length(monkeypatch):
     plots = len(at.get("plotly_chart"))
     at = checked(at.button(key="measure-lengths").click().run())
     assert len(at.get("plotly_chart")) == plots + 1
-    assert "11 to 12, beyond" in cells(at, -1) and " of 4" in cells(at, -1)
+    assert "beyond: 11 to 12 symbols" in cells(at, -1) and " of 4" in cells(at, -1)

@@ -125,6 +125,26 @@ def test_every_section_is_drawn_for_every_kind(own_models, kind):
     assert "151 tokens with the end mark: positions 0 to 150. Training reached 0 to 10." in texts(at)
 
 
+@pytest.mark.parametrize(
+    ("section", "views"),
+    [
+        ("table", ("position-tables", "position-dimensions")),
+        ("distances", ("position-similarity", "similarity-by-offset")),
+        ("shifts", ("shift-maps", "shift-errors")),
+        ("scores", ("score-parts",)),
+        ("study", ("study-learning",)),
+        ("beyond", ("study-lengths",)),
+    ],
+)
+def test_every_figure_has_a_badge_that_holds_and_an_export(section, views):
+    at = positions(section=section, table="reverse-learned", length="20", d_model="16")
+    for view in views:
+        at.session_state[f"{view}-proof"] = at.session_state[f"{view}-export"] = True
+    at = checked(at.run())
+    assert texts(at).count("run just now") == len(views) and "checks fail" not in texts(at)
+    assert sum("figure.show()" in code.value for code in at.code) == len(views)
+
+
 def test_sections_change_and_stay_over_a_page_change():
     at = positions()
     at = checked(at.button_group(key="positions-section").set_value("distances").run())
