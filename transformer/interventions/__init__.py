@@ -10,7 +10,14 @@ from transformer.interventions.heads import AblateHeads, MeanAblateHeads, OfHead
 from transformer.interventions.masks import DisableMask
 from transformer.interventions.patching import COPYABLE, PER_HEAD, PatchActivation, activations
 from transformer.interventions.positions import LARGEST_SCALE, EditPositions, PositionEdit, shuffled
-from transformer.interventions.protocol import Intervention, MaskKind, OverwrittenRow, Replaced, heads_set_to
+from transformer.interventions.protocol import (
+    Intervention,
+    MaskKind,
+    OverwrittenRow,
+    Replaced,
+    factors_of_heads,
+    heads_set_to,
+)
 from transformer.interventions.sublayers import AblateResidual, AblateSublayer
 
 __all__ = [
@@ -21,7 +28,6 @@ __all__ = [
     "AblateHeads",
     "AblateResidual",
     "AblateSublayer",
-    "Copied",
     "DisableMask",
     "EditPositions",
     "Intervention",
@@ -35,6 +41,7 @@ __all__ = [
     "SetAttentionRow",
     "activations",
     "compile_interventions",
+    "factors_of_heads",
     "heads_set_to",
     "merged",
     "parse_intervention",
