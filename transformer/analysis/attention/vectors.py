@@ -100,7 +100,7 @@ def _reached(
     factors: Float[Tensor, "layer head"],
     newest: bool,
 ) -> Bool[Tensor, "layer head query"]:
-    """Whether weights times values, times each head's factor, are what went on to W_O, and what W_O made of all heads is the block's output."""
+    """Whether weights times values and each head's factor went on to W_O, and what W_O made of that is the output."""
     weights = _stacked(recording, addresses, "weights", newest).double()
     context = weights @ _stacked(recording, addresses, "v").double() * factors[..., None, None]
     went_on = _stacked(recording, addresses, "heads", newest).double()
