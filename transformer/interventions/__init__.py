@@ -6,7 +6,7 @@ them have in common stands in protocol.py, what a set of them comes to in compil
 
 from transformer.interventions.attention_rows import MaskEntry, SetAttentionRow
 from transformer.interventions.compiling import compile_interventions, merged
-from transformer.interventions.heads import AblateHeads, MeanAblateHeads, OfHeads
+from transformer.interventions.heads import AblateHeads, MeanAblateHeads, OfHeads, ScaleHeads
 from transformer.interventions.masks import DisableMask
 from transformer.interventions.patching import COPYABLE, PER_HEAD, PatchActivation, activations
 from transformer.interventions.positions import LARGEST_SCALE, EditPositions, PositionEdit, shuffled
@@ -38,6 +38,7 @@ __all__ = [
     "OverwrittenRow",
     "PositionEdit",
     "Replaced",
+    "ScaleHeads",
     "SetAttentionRow",
     "activations",
     "compile_interventions",
@@ -51,6 +52,7 @@ __all__ = [
 INTERVENTIONS: tuple[type[Intervention], ...] = (
     AblateHeads,
     MeanAblateHeads,
+    ScaleHeads,
     AblateSublayer,
     AblateResidual,
     DisableMask,
