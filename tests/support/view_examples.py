@@ -22,11 +22,13 @@ from transformer.views import (
     ShiftErrors,
     ShiftMaps,
     SimilarityByOffset,
+    StepNumbers,
     StudyLearning,
     StudyLengths,
     TeacherForcing,
+    TraceMap,
 )
-from transformer.views.subjects import Batch, Decoding, LearnedPositions, Model, PairedStudy
+from transformer.views.subjects import Batch, Decoding, LearnedPositions, Model, PairedStudy, Traced
 from transformer.views.view import Subject, View
 
 TEXT, SHORT = "a b c", "d e"
@@ -59,6 +61,19 @@ def switches(names: Sequence[str]) -> list[Intervention]:
 def decoding(text: str = TEXT, *names: str) -> Callable[[], Decoding]:
     """A sentence decoded under the switches of these names."""
     return cache(lambda: Decoding(lab(), lab().inspect(text, switches(names))))
+
+
+def traced(*names: str, step: int | None = None) -> Callable[[], Traced]:
+    """A recorded pass over a sentence under the switches of these names."""
+
+    def make() -> Traced:
+        seen = lab().inspect(SHORT, switches(names))
+        return Traced(lab(), seen, lab().trace(seen, step))
+
+    return cache(make)
+
+
+_LAYOUT = {"drawing": "where boxes and lines lie; no number of the pass"}
 
 
 def batch(*off: str) -> Callable[[], Batch]:
@@ -123,4 +138,13 @@ EXAMPLES = [
     Example(StudyLengths(corpus="reverse", past="refuse"), shipped_study),
     Example(ModelLengths(past="noise", longest=3, pairs=3), model()),
     Example(ModelLengths(past="clamp", longest=11, pairs=1), model("reverse-learned")),
+    Example(TraceMap(step="decoder.cross.weights"), traced("off:decoder.0.cross:1"), unproved=_LAYOUT),
+    Example(TraceMap(step="encoder.ids"), traced("mask:causal", step=1), unproved=_LAYOUT),
+    Example(StepNumbers(step="encoder.ids"), traced()),
+    Example(StepNumbers(step="decoder.embedding", row=1, side="in"), traced()),
+    Example(StepNumbers(step="encoder.self.qkv", layer=0, head=1, row=2, side="all"), traced()),
+    Example(StepNumbers(step="decoder.self.masked", row=1, side="all"), traced("forbid:decoder.0.self:2,1")),
+    Example(StepNumbers(step="decoder.cross.context", head=1, row=1), traced("off:decoder.0.cross:1")),
+    Example(StepNumbers(step="decoder.ffn.add", row=1), traced("mask:causal", step=1)),
+    Example(StepNumbers(step="decoder.probabilities", row=2, side="in"), traced()),
 ]

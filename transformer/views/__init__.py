@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from transformer.views.positions_scores import ScoreParts
     from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
     from transformer.views.study import ModelLengths, StudyLearning, StudyLengths
+    from transformer.views.trace import StepNumbers, TraceMap
 
 __all__ = [
     "BatchTokens",
@@ -32,9 +33,11 @@ __all__ = [
     "ShiftErrors",
     "ShiftMaps",
     "SimilarityByOffset",
+    "StepNumbers",
     "StudyLearning",
     "StudyLengths",
     "TeacherForcing",
+    "TraceMap",
 ]
 
 _MODULES = {
@@ -43,6 +46,7 @@ _MODULES = {
     "positions_scores": ("ScoreParts",),
     "positions_shifts": ("ShiftErrors", "ShiftMaps"),
     "study": ("ModelLengths", "StudyLearning", "StudyLengths"),
+    "trace": ("StepNumbers", "TraceMap"),
 }
 """The views of each module here."""
 
