@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from transformer.views.attention_entry import EntryProducts, EntryShares
     from transformer.views.attention_heads import AllHeads, Bertviz
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
+    from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
+    from transformer.views.positions_scores import ScoreParts
+    from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
+    from transformer.views.study import ModelLengths, StudyLearning, StudyLengths
+    from transformer.views.trace import StepNumbers, TraceMap
 
 __all__ = [
     "AllHeads",
@@ -29,9 +34,21 @@ __all__ = [
     "EntryShares",
     "HeadMatrix",
     "MaskLeak",
+    "ModelLengths",
+    "PositionDimensions",
+    "PositionSimilarity",
+    "PositionTables",
+    "ScoreParts",
     "SentenceMasks",
+    "ShiftErrors",
+    "ShiftMaps",
+    "SimilarityByOffset",
+    "StepNumbers",
+    "StudyLearning",
+    "StudyLengths",
     "TeacherForcing",
     "TokenLines",
+    "TraceMap",
 ]
 
 _MODULES = {
@@ -39,6 +56,11 @@ _MODULES = {
     "attention_entry": ("EntryProducts", "EntryShares"),
     "attention_heads": ("AllHeads", "Bertviz"),
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
+    "positions": ("PositionDimensions", "PositionSimilarity", "PositionTables", "SimilarityByOffset"),
+    "positions_scores": ("ScoreParts",),
+    "positions_shifts": ("ShiftErrors", "ShiftMaps"),
+    "study": ("ModelLengths", "StudyLearning", "StudyLengths"),
+    "trace": ("StepNumbers", "TraceMap"),
 }
 """The views of each module here."""
 

@@ -26,10 +26,6 @@ PAGES = [
     ("home", ["proof-home"], {"layer": "0", "head": "2", "switch": SWITCHES}, 3 + 1),
     ("attention", ["proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 5),
     ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 8 + 5),
-    ("positions", ["proof-tables", "proof-dimensions"], {"section": "table"}, None),
-    ("positions", ["proof-alike"], {"section": "distances", "length": "24"}, None),
-    ("positions", ["proof-shifts"], {"section": "shifts"}, None),
-    ("positions", ["proof-parts"], {"section": "scores"}, 1),
     (
         "positions",
         ["proof-compared", "proof-difference"],
