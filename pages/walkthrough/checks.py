@@ -14,7 +14,7 @@ from transformer.analysis.trace.comparison import (
     open_station,
 )
 from transformer.analysis.trace.trace import Trace
-from transformer.lab import KIND_SITES
+from transformer.lab import AttentionKind
 
 
 def check_map(context: PageContext, walk: Trace) -> None:
@@ -25,7 +25,7 @@ def check_map(context: PageContext, walk: Trace) -> None:
     def run() -> Iterable[Check]:
         yield check_stations(model, walk)
         yield check_unrecorded(model, walk)
-        yield check_weights_written(model, walk, seen, tuple(KIND_SITES))
+        yield check_weights_written(model, walk, seen, tuple(AttentionKind))
         yield check_probabilities_written(model, walk, seen)
 
     badge(run, key="proof-map")

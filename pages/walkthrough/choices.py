@@ -14,8 +14,8 @@ from pages.shared.url.page_state import PageState
 from pages.shared.url.session import choose, session
 from pages.shared.url.url_state import UrlState, param, text, whole
 from transformer.analysis.trace.steps import Station, n_layers, stations
-from transformer.figures.theme import Kind
 from transformer.lab import Inspection
+from transformer.model.kinds import AttentionKind
 
 MAP = "walkthrough-map"
 """Key of the drawing whose stations can be clicked."""
@@ -98,13 +98,11 @@ def place(context: PageContext) -> tuple[Place, tuple[str, ...]]:
     return Place(station, order, layer, context.head, chosen.token, chosen.step), said
 
 
-def kind_of(place: Place) -> Kind | None:
+def kind_of(place: Place) -> AttentionKind | None:
     """The attention to which the station belongs; None outside of attention."""
     if place.station.sublayer in (None, "ffn"):
         return None
-    if place.station.sublayer == "cross":
-        return "cross"
-    return "encoder_self" if place.station.stack == "encoder" else "decoder_self"
+    return AttentionKind.at(place.station.stack, place.station.sublayer)
 
 
 def followed(inspection: Inspection) -> tuple[int, int]:

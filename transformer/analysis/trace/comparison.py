@@ -21,7 +21,7 @@ from transformer.analysis.trace.steps import Station, n_layers, sites_of, statio
 from transformer.analysis.trace.sums import sum_of
 from transformer.analysis.trace.trace import Trace
 from transformer.decoding.greedy import Constraints, greedy
-from transformer.inspection.inspection import KIND_SITES, AttentionKind, Inspection
+from transformer.inspection.inspection import AttentionKind, Inspection
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model.taps import Recording, Site
 from transformer.model.transformer import Transformer
@@ -133,7 +133,7 @@ def check_weights_written(
     again = _own_pass_again(model, walk, seen) if lost else {}
     shown, recorded = [], []
     for kind, at in places:
-        stack, sublayer = KIND_SITES[kind]
+        stack, sublayer = kind.where
         site = Site(stack, at, sublayer, "weights")
         mine, theirs = walk.taken[site].numpy(), seen.attention(kind).weights[at]
         if walk.sees_later and kind == "cross":

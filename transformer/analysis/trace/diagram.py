@@ -11,9 +11,9 @@ from transformer.analysis.trace.comparison import open_station
 from transformer.analysis.trace.names import short_name
 from transformer.analysis.trace.steps import Name, Part, Station, missing_stations, n_layers, stations, switches_at
 from transformer.analysis.trace.trace import Trace, sees_later
-from transformer.figures.theme import Kind
 from transformer.figures.trace.diagram import WIDTH, Box, Drawing, Frame, Line
 from transformer.interventions import Intervention
+from transformer.model.kinds import AttentionKind, KindName
 from transformer.model.taps import Stack
 from transformer.model.transformer import Transformer
 
@@ -32,11 +32,7 @@ _TITLES: dict[tuple[Stack, Part], str] = {
     ("encoder", "ffn"): "Feed forward",
     ("decoder", "ffn"): "Feed forward",
 }
-_KINDS: dict[tuple[Stack, Part], Kind] = {
-    ("encoder", "self"): "encoder_self",
-    ("decoder", "self"): "decoder_self",
-    ("decoder", "cross"): "cross",
-}
+_KINDS: dict[tuple[str, str], AttentionKind] = {kind.where: kind for kind in AttentionKind}
 
 
 def unfolded(model: Transformer, layer: int) -> dict[Stack, int]:
@@ -148,7 +144,7 @@ class _Column:
         x: float | None = None,
         shape: Literal["box", "pill", "circle", "text"] = "box",
         label: str | None = None,
-        kind: Kind | None = None,
+        kind: KindName | None = None,
         folded: bool = False,
     ) -> None:
         own = short_name(station, self.model) if label is None else label
