@@ -330,10 +330,10 @@ def _newest_rows(
     keys: tuple[str, ...],
 ) -> Attention:
     """Row t is the newest query of recording t; keys that did not exist then stay 0 and disallowed."""
-    n_heads = recordings[0][_site(kind, 0, "weights")].size(1)
+    n_layers, n_heads = kind.n_layers(config), recordings[0][_site(kind, 0, "weights")].size(1)
     weights = np.zeros((n_layers, n_heads, len(queries), len(keys)), dtype=np.float32)
     mask = np.zeros((n_layers, len(queries), len(keys)), dtype=bool)
-    for layer in range(kind.n_layers(config)):
+    for layer in range(n_layers):
         at_weights, at_mask = _site(kind, layer, "weights"), _site(kind, layer, "mask")
         for row, recording in enumerate(recordings):
             recorded, allowed = recording[at_weights][0, :, -1], recording[at_mask][0, 0, -1]
