@@ -10,7 +10,7 @@ from transformer.analysis.heads.importance import OutputEffect
 from transformer.config import ModelConfig
 from transformer.figures.labels import readable
 from transformer.lab import Comparison, Inspection
-from transformer.model.kinds import AttentionKind
+from transformer.model.kinds import AttentionKind, KindName
 from transformer.text.pairs import Pair, words
 from transformer.text.tokenizer import UNK, Tokenizer
 
@@ -34,8 +34,9 @@ _KIND_COLOURS = {
 """Names that Streamlit has for the theme's colours."""
 
 
-def kind_label(kind: AttentionKind) -> str:
+def kind_label(name: KindName) -> str:
     """The short name of a kind of attention in its colour, as a control shows it."""
+    kind = AttentionKind(name)
     return f":{_KIND_COLOURS[kind]}[{kind.short}]"
 
 

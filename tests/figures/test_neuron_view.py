@@ -18,7 +18,9 @@ def looked_into(kind, switches):
     """The source of a picture, its vectors, and where its weights are not the softmax of all scores drawn."""
     lab, specs = load(PRONOUNS), list(map(parse_intervention, switches))
     source = Source(lab, lab.inspect(CLASSIC, specs), View(kind=kind), 0, 0)
-    vectors = record_vectors(lab.model, source.inspection.source_ids, source.inspection.interventions, *kind.where)
+    vectors = record_vectors(
+        lab.model, source.inspection.source_ids, source.inspection.interventions, *AttentionKind(kind).where
+    )
     scores = np.einsum("lhqd,lhkd->lhqk", vectors.q, vectors.k) / np.sqrt(vectors.q.shape[-1])
     if kind == "decoder_self" and "mask:causal" not in switches:
         scores = np.where(np.tri(scores.shape[-1], dtype=bool), scores, -np.inf)
