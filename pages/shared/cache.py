@@ -1,4 +1,4 @@
-"""What is computed once and shared by all visitors: `cached`, a decorator for plain functions.
+"""Results that are computed once and shared by all visitors: `cached`, a decorator for plain functions.
 
     @cached(max_entries=64, spinner="Drawing samples")
     def get_draws(lab: Lab, text: str, switches: Sequence[Intervention], draw: Draw, *, n: int) -> tuple[Drawn, ...]:
@@ -33,23 +33,23 @@ Result = TypeVar("Result")
 
 
 def lab_key(lab: Lab) -> tuple[str, str, int]:
-    """What tells a model from every other, from other weights under its name and from its own snapshots."""
+    """Returns a key that tells a model from others, from other weights under its name and from its snapshots."""
     return lab.name, str(lab.checkpoint.weights_file), lab.checkpoint.written_ns
 
 
 def inspection_key(seen: Inspection) -> tuple[object, ...]:
-    """What tells a decoding from every other: what it was made from, and every probability that came out."""
+    """Returns a key for a decoding: its inputs and every probability that came out."""
     made_from = seen.model_name, seen.text, tuple(map(str, seen.interventions)), seen.forced
     return *made_from, seen.source_ids, seen.target_ids, blake2b(seen.log_probs.tobytes()).digest()
 
 
 def comparison_key(comparison: Comparison) -> tuple[object, ...]:
-    """What tells two decodings side by side from every other two."""
+    """Returns a key for two decodings side by side."""
     return inspection_key(comparison.before), inspection_key(comparison.after)
 
 
 def leak_key(leak: Leak) -> tuple[object, ...]:
-    """What tells a batch read with and without masks from every other."""
+    """Returns a key for a batch read with and without masks."""
     probabilities = b"".join(reading.losses.tobytes() for reading in (leak.intact, leak.lifted))
     return leak.texts, tuple(map(str, leak.off)), blake2b(probabilities).digest()
 

@@ -1,4 +1,4 @@
-"""What a page shows: a view that fits its model, the model, and the decoding under the view's switches."""
+"""The context of a page: a view that fits its model, the model, and the decoding under the view's switches."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -22,7 +22,7 @@ _FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
 
 @dataclass(frozen=True)
 class PageContext:
-    """What a page shows: the view as it fits the model, the model, and the decoding under the view's switches."""
+    """The context of a page: the view as it fits the model, the model, and the decoding under the view's switches."""
 
     view: View
     lab: Lab
@@ -67,7 +67,7 @@ class PageContext:
 
 @dataclass(frozen=True)
 class Change:
-    """What is different from a similar sentence that was shown before."""
+    """The difference from a similar sentence shown before."""
 
     source: frozenset[int] = frozenset()
     target: frozenset[int] = frozenset()
@@ -75,7 +75,7 @@ class Change:
 
 
 def is_dark() -> bool:
-    """Whether the visitor's theme is dark."""
+    """Tells whether the visitor's theme is dark."""
     return st.context.theme.type == "dark"
 
 
@@ -92,7 +92,7 @@ def sentence(text: str) -> str:
 
 
 def change(context: PageContext) -> Change:
-    """What is different from the sentence shown before, where the two are alike."""
+    """Returns the difference from the sentence shown before, if the two are similar."""
     text = session().previous.get(context.lab.name)
     if text is None or text == context.view.text:
         return Change()

@@ -91,7 +91,7 @@ def _draw(view: View[D], data: D, key: str, draw: Callable[[D], object] | None) 
 
 
 def _away(subject: Subject, view: View[Any], key: str, width: int) -> Export:
-    """What the export holds of a view."""
+    """Collects what the export offers of a view."""
     data, dark = get_data(subject, view), is_dark()
     if isinstance(view, Document):
         figure: Any = InFrame(f"{key}-frame", view.document(data, dark=dark))

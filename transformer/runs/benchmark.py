@@ -1,4 +1,4 @@
-"""How long a run will take, from a few seconds of it: this very model, batch, corpus, device and thread count.
+"""Predicts how long a run will take from a few seconds of it: same model, batch, corpus, device and thread count.
 
 `python -m transformer.runs.benchmark FOLDER` trains what FOLDER's config.json and tokenizer describe for a moment, as
 the trainer would, and leaves rehearsal.json there. It is a process of its own because the thread count belongs to one.
@@ -45,7 +45,7 @@ SCORED_TOKENS = 4_096
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """What was measured, in seconds."""
+    """The measured times, in seconds."""
 
     step_s: float
     """A step of the optimiser, with its batch."""
@@ -65,7 +65,7 @@ class Benchmark:
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What a run will take."""
+    """The predicted times of a run."""
 
     steps: int
     steps_s: float
@@ -86,7 +86,7 @@ class Forecast:
 
 
 def forecast(found: Benchmark, train: TrainConfig) -> Forecast:
-    """What training to its limit takes: an early end (exact match, patience) is not foreseen."""
+    """Predicts training to its limit; an early end (exact match, patience) is not foreseen."""
     steps = train.max_steps
     if train.max_seconds is not None:
         each = found.step_s + found.evaluation_s / train.evaluate_every
@@ -140,7 +140,7 @@ def benchmark(folder: Path, *, clock: Callable[[], float] = time.monotonic) -> B
 
 
 def read_benchmark(folder: Path) -> Benchmark | str:
-    """What was measured in a folder, or in a sentence why it could not be."""
+    """Reads what was measured in a folder, or the sentence that says why it could not be."""
     found = read_json(folder / RESULT_FILE)
     try:
         return Benchmark(**found)

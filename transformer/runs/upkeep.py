@@ -1,4 +1,4 @@
-"""What a server does for runs while it lives, beside showing them. Everything here may fail without harm to a run."""
+"""Periodic upkeep of the run queue by the server. Everything here may fail without harm to a run."""
 
 import contextlib
 import logging
