@@ -7,8 +7,16 @@ from typing import Any
 
 from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import Lab, load
-from transformer.views import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
-from transformer.views.subjects import Batch, Decoding
+from transformer.views import (
+    BatchTokens,
+    EmptyAttentionRow,
+    MaskLeak,
+    SentenceMasks,
+    StepNumbers,
+    TeacherForcing,
+    TraceMap,
+)
+from transformer.views.subjects import Batch, Decoding, Traced
 from transformer.views.view import Subject, View
 
 TEXT, SHORT = "a b c", "d e"
@@ -43,6 +51,19 @@ def decoding(text: str = TEXT, *names: str) -> Callable[[], Decoding]:
     return cache(lambda: Decoding(lab(), lab().inspect(text, switches(names))))
 
 
+def traced(*names: str, step: int | None = None) -> Callable[[], Traced]:
+    """A recorded pass over a sentence under the switches of these names."""
+
+    def make() -> Traced:
+        seen = lab().inspect(SHORT, switches(names))
+        return Traced(lab(), seen, lab().trace(seen, step))
+
+    return cache(make)
+
+
+_LAYOUT = {"drawing": "where boxes and lines lie; no number of the pass"}
+
+
 def batch(*off: str) -> Callable[[], Batch]:
     """Two sentences of different lengths, without the masks of these names."""
     return cache(lambda: Batch(lab(), lab().leak((TEXT, SHORT), switches(off))))  # type: ignore[arg-type]
@@ -58,4 +79,13 @@ EXAMPLES = [
     Example(MaskLeak(), batch("mask:padding", "mask:causal", "mask:cross")),
     Example(TeacherForcing(), decoding()),
     Example(EmptyAttentionRow(), decoding()),
+    Example(TraceMap(step="decoder.cross.weights"), traced("off:decoder.0.cross:1"), unproved=_LAYOUT),
+    Example(TraceMap(step="encoder.ids"), traced("mask:causal", step=1), unproved=_LAYOUT),
+    Example(StepNumbers(step="encoder.ids"), traced()),
+    Example(StepNumbers(step="decoder.embedding", row=1, side="in"), traced()),
+    Example(StepNumbers(step="encoder.self.qkv", layer=0, head=1, row=2, side="all"), traced()),
+    Example(StepNumbers(step="decoder.self.masked", row=1, side="all"), traced("forbid:decoder.0.self:2,1")),
+    Example(StepNumbers(step="decoder.cross.context", head=1, row=1), traced("off:decoder.0.cross:1")),
+    Example(StepNumbers(step="decoder.ffn.add", row=1), traced("mask:causal", step=1)),
+    Example(StepNumbers(step="decoder.probabilities", row=2, side="in"), traced()),
 ]

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
+    from transformer.views.trace import StepNumbers, TraceMap
 
-__all__ = ["BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"]
+__all__ = ["BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "StepNumbers", "TeacherForcing", "TraceMap"]
 
 _MODULES = {
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
+    "trace": ("StepNumbers", "TraceMap"),
 }
 """The views of each module here."""
 

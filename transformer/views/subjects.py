@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.analysis.attention.mask_leakage import Leak
+from transformer.analysis.trace.trace import Trace
 from transformer.inspection.inspection import Comparison, Inspection
 from transformer.interventions import Intervention
 from transformer.lab import Lab
@@ -68,6 +69,37 @@ class Decoding:
     def caption(self) -> str:
         """The model, the sentence and the switches."""
         return _caption(self.lab.name, self.seen.text, self.seen.interventions)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A decoded sentence with one recorded pass over it and its output; `data` takes `lab, seen, trace`."""
+
+    lab: Lab
+    seen: Inspection
+    trace: Trace
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"lab": self.lab, "seen": self.seen, "trace": self.trace}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        decoded = Decoding(self.lab, self.seen).opening
+        step = f", step={self.trace.last}" if self.trace.sees_later else ""
+        return Opening(decoded.imports, (*decoded.lines, f"trace = lab.trace(seen{step})"))
+
+    @property
+    def stem(self) -> str:
+        """The model's name."""
+        return self.lab.name
+
+    @property
+    def caption(self) -> str:
+        """The model, the sentence and the switches."""
+        return Decoding(self.lab, self.seen).caption
 
 
 @dataclass(frozen=True)
