@@ -29,7 +29,9 @@ def _learning(run: StudyRun) -> Learning:
     points = run.curve
     if not points and run.id:
         try:
-            rows = [row for row in metrics(run.id) if row["split"] == "validation"]
+            rows = [
+                row for row in metrics(run.id) if row["split"] == "validation" and {"loss", "exact_match"} <= row.keys()
+            ]
         except RunError:
             rows = []
         points = tuple((row["step"], row["loss"], row["exact_match"]) for row in rows)
