@@ -102,8 +102,9 @@ def test_folders_that_a_killed_server_left_are_removed_and_others_stay(tmp_path,
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     kept = tmp_path / "somebody-elses"
     kept.mkdir()
-    old = Path(benchmark.new_benchmark_folder().name)
-    old.mkdir()
+    with benchmark.new_benchmark_folder() as name:
+        old = Path(name)
+    old.mkdir()  # as if it had never been left
     (old / "config.json").write_text("{}")
     os.utime(old, (1, 1))
     os.utime(kept, (1, 1))
