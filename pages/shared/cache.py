@@ -24,9 +24,12 @@ import streamlit as st
 from transformer.analysis.attention.mask_leakage import Leak
 from transformer.analysis.trace.trace import Trace
 from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE
+from transformer.experiments.plan import Study
+from transformer.files import runs_folder
 from transformer.inspection.inspection import Comparison, Inspection
 from transformer.interventions import INTERVENTIONS
 from transformer.lab import Lab
+from transformer.runs.position_moments import LearnedTable
 from transformer.runs.status import STATUS_FILE
 
 Given = ParamSpec("Given")
@@ -55,6 +58,17 @@ def leak_key(leak: Leak) -> tuple[object, ...]:
     return leak.texts, tuple(map(str, leak.off)), blake2b(probabilities).digest()
 
 
+def learned_table_key(table: LearnedTable) -> tuple[object, ...]:
+    """What tells a learned position table from every other."""
+    return table.stack, table.moment, table.trained, table.rows.shape, blake2b(table.rows.tobytes()).digest()
+
+
+def study_key(study: Study) -> tuple[object, ...]:
+    """What tells a study from every other: all that its file holds, and what its runs in progress have written."""
+    folders = (runs_folder() / run.id for run in study.runs if run.state == "running" and run.id)
+    return study.name, blake2b(repr(study).encode()).digest(), tuple(map(folder_key, folders))
+
+
 def folder_key(folder: Path) -> tuple[object, ...]:
     """A run's folder and the times of the files that a run at work writes to."""
     paths = (folder / name for name in (METRICS_FILE, STATUS_FILE, WEIGHTS_FILE))
@@ -68,6 +82,8 @@ KEYS: dict[str | type, Callable[[Any], object]] = {
     Leak: leak_key,
     Trace: lambda trace: trace.digest,
     type(Path()): folder_key,
+    LearnedTable: learned_table_key,
+    Study: study_key,
     **dict.fromkeys(INTERVENTIONS, str),
 }
 """How objects of the library are told apart."""

@@ -5,18 +5,30 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from transformer.experiments.study import SHIPPED_STUDY, load_study
 from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import Lab, load
+from transformer.runs.position_moments import learned_table
 from transformer.views import (
     BatchTokens,
     EmptyAttentionRow,
     MaskLeak,
+    ModelLengths,
+    PositionDimensions,
+    PositionSimilarity,
+    PositionTables,
+    ScoreParts,
     SentenceMasks,
+    ShiftErrors,
+    ShiftMaps,
+    SimilarityByOffset,
     StepNumbers,
+    StudyLearning,
+    StudyLengths,
     TeacherForcing,
     TraceMap,
 )
-from transformer.views.subjects import Batch, Decoding, Traced
+from transformer.views.subjects import Batch, Decoding, LearnedPositions, Model, PairedStudy, Traced
 from transformer.views.view import Subject, View
 
 TEXT, SHORT = "a b c", "d e"
@@ -69,6 +81,34 @@ def batch(*off: str) -> Callable[[], Batch]:
     return cache(lambda: Batch(lab(), lab().leak((TEXT, SHORT), switches(off))))  # type: ignore[arg-type]
 
 
+def learned_positions(moment: str = "trained", stack: str = "encoder") -> Callable[[], LearnedPositions]:
+    """The learned table of the shipped model of symbols."""
+
+    def make() -> LearnedPositions:
+        found = load("reverse-learned")
+        return LearnedPositions(found, learned_table(found.checkpoint, stack, moment))  # type: ignore[arg-type]
+
+    return cache(make)
+
+
+def no_learned_positions() -> LearnedPositions:
+    """A model without a learned table."""
+    return LearnedPositions(lab(), None)
+
+
+def model(name: str = "reverse") -> Callable[[], Model]:
+    """A shipped model, without a sentence."""
+    return cache(lambda: Model(load(name)))
+
+
+def shipped_study() -> PairedStudy:
+    """The study that comes with the lab."""
+    return PairedStudy(load_study(SHIPPED_STUDY))
+
+
+SMALL: dict[str, Any] = {"d_model": 10, "length": 14, "base": 100}
+"""The size of a sinusoidal table."""
+
 EXAMPLES = [
     Example(BatchTokens(), batch()),
     Example(SentenceMasks(kind="encoder_self", row=1), batch()),
@@ -79,6 +119,25 @@ EXAMPLES = [
     Example(MaskLeak(), batch("mask:padding", "mask:causal", "mask:cross")),
     Example(TeacherForcing(), decoding()),
     Example(EmptyAttentionRow(), decoding()),
+    Example(PositionTables(**SMALL), learned_positions()),
+    Example(PositionTables(**SMALL, layout="concatenated"), learned_positions("100", "decoder")),
+    Example(PositionTables(**SMALL), no_learned_positions),
+    Example(PositionDimensions(**SMALL, frequency=2), learned_positions("start")),
+    Example(PositionDimensions(**SMALL, frequency=99), no_learned_positions),
+    Example(PositionSimilarity(**SMALL, measure="cosine"), learned_positions()),
+    Example(PositionSimilarity(**SMALL, measure="dot"), learned_positions()),
+    Example(SimilarityByOffset(**SMALL, measure="cosine"), learned_positions()),
+    Example(SimilarityByOffset(**SMALL, measure="dot"), learned_positions()),
+    Example(ShiftMaps(**SMALL, k=2), learned_positions()),
+    Example(ShiftErrors(**SMALL, k=2), learned_positions()),
+    Example(ShiftErrors(**SMALL, k=3), no_learned_positions),
+    Example(ScoreParts(stack="encoder", head=1), decoding(TEXT, "positions:encoder:shift:1")),
+    Example(ScoreParts(stack="decoder", head=2), decoding()),
+    Example(StudyLearning(corpus="copy"), shipped_study),
+    Example(StudyLengths(corpus="copy", past="noise"), shipped_study),
+    Example(StudyLengths(corpus="reverse", past="refuse"), shipped_study),
+    Example(ModelLengths(past="noise", longest=3, pairs=3), model()),
+    Example(ModelLengths(past="clamp", longest=11, pairs=1), model("reverse-learned")),
     Example(TraceMap(step="decoder.cross.weights"), traced("off:decoder.0.cross:1"), unproved=_LAYOUT),
     Example(TraceMap(step="encoder.ids"), traced("mask:causal", step=1), unproved=_LAYOUT),
     Example(StepNumbers(step="encoder.ids"), traced()),

@@ -14,12 +14,38 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
+    from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
+    from transformer.views.positions_scores import ScoreParts
+    from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
+    from transformer.views.study import ModelLengths, StudyLearning, StudyLengths
     from transformer.views.trace import StepNumbers, TraceMap
 
-__all__ = ["BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "StepNumbers", "TeacherForcing", "TraceMap"]
+__all__ = [
+    "BatchTokens",
+    "EmptyAttentionRow",
+    "MaskLeak",
+    "ModelLengths",
+    "PositionDimensions",
+    "PositionSimilarity",
+    "PositionTables",
+    "ScoreParts",
+    "SentenceMasks",
+    "ShiftErrors",
+    "ShiftMaps",
+    "SimilarityByOffset",
+    "StepNumbers",
+    "StudyLearning",
+    "StudyLengths",
+    "TeacherForcing",
+    "TraceMap",
+]
 
 _MODULES = {
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
+    "positions": ("PositionDimensions", "PositionSimilarity", "PositionTables", "SimilarityByOffset"),
+    "positions_scores": ("ScoreParts",),
+    "positions_shifts": ("ShiftErrors", "ShiftMaps"),
+    "study": ("ModelLengths", "StudyLearning", "StudyLengths"),
     "trace": ("StepNumbers", "TraceMap"),
 }
 """The views of each module here."""
