@@ -15,10 +15,8 @@ from pages.shared.url.view_state import Click, merged
 from transformer.analysis.attention.entry import Entry
 from transformer.figures.attention.entry import products_figure, shares_figure
 from transformer.figures.labels import exact
-from transformer.figures.theme import KIND_NAMES
 from transformer.interventions import Intervention, MaskEntry, SetAttentionRow
 from transformer.interventions.names import plural
-from transformer.lab import KIND_SITES
 from transformer.views import EntryProducts, EntryShares
 from transformer.views.attention_entry import EntryData
 from transformer.views.subjects import Decoding
@@ -142,7 +140,7 @@ def render_entry(context: PageContext) -> None:
         products,
         draw=lambda data: _draw(context, data, float(attention.weights[context.layer, context.head, query, key])),
         also={"Shares": EntryShares(**place)},
-        said=f"{KIND_NAMES[context.view.kind]} · layer {context.layer} · head {context.head} · query {query} "
+        said=f"{context.view.kind.label} · layer {context.layer} · head {context.head} · query {query} "
         f"{attention.queries[query]} · key {key} {attention.keys[key]}",
     )
 
@@ -161,7 +159,7 @@ def _draw(context: PageContext, data: EntryData, shown: float) -> None:
 
 def _change_it(context: PageContext, query: int, key: int) -> None:
     """The switches that act on this entry."""
-    stack, sublayer = KIND_SITES[context.view.kind]
+    stack, sublayer = context.view.kind.where
     where = (stack, context.layer, sublayer)
     offered: dict[str, tuple[Intervention, str]] = {
         "Forbid this entry": (MaskEntry(*where, query, key), "In all heads of this layer"),
@@ -262,7 +260,7 @@ def _row(data: EntryData) -> None:
 
 def _shares(context: PageContext, entry: Entry) -> None:
     terms = entry.parts
-    kind = KIND_NAMES[context.view.kind].lower()
+    kind = context.view.kind.label.lower()
     st.caption(f"The output of layer {context.layer}'s {kind} at this query")
     scrolling_figure(
         shares_figure(list(terms), list(terms.values()), kind=context.view.kind, dark=is_dark()),

@@ -7,7 +7,7 @@ from transformer.analysis.attention.aggregation import Marks
 from transformer.analysis.attention.silenced_heads import heads_replaced, residuals, silenced
 from transformer.interventions import Intervention
 from transformer.interventions.names import plural
-from transformer.lab import KIND_SITES, AttentionKind, Inspection
+from transformer.lab import AttentionKind, Inspection
 from transformer.views import AttentionEntropy, AttentionRollout, Bertviz, HeadMatrix
 from transformer.views.attention import Matrix, MatrixData, hidden_share
 from transformer.views.attention_heads import BertvizData
@@ -163,7 +163,7 @@ def _switches_text(picture: HeadMatrix, data: MatrixData, context: PageContext) 
 
 
 def _is_block_off(seen: Inspection, kind: AttentionKind, layer: int) -> bool:
-    specs = [spec for spec in seen.interventions if spec.acts_in(*KIND_SITES[kind])]
+    specs = [spec for spec in seen.interventions if spec.acts_in(*kind.where)]
     return any(
         (spec.replaced.tensor, spec.replaced.by) == ("output", "zero")
         for spec in specs
@@ -227,7 +227,7 @@ def _counted_text(seen: Inspection, through: Mapping[AttentionKind, int]) -> str
     said = " Heads that are off or at their mean count as zero." if len(gone) > len(copied) else ""
     if copied:
         said += " What was copied from another sentence counts as zero: nothing of this one arrives by it."
-    layers = {KIND_SITES[kind][0]: n for kind, n in through.items()}
+    layers = {kind.where[0]: n for kind, n in through.items()}
     others = [spec.address for spec in seen.interventions if _is_copy(spec) and not _is_followed(spec)]
     if any(at is not None and (at.layer or 0) < layers.get(at.stack, 0) for at in others):
         said += " What was copied in other places counts as this sentence's own."

@@ -18,7 +18,6 @@ from pages.shared.controls import PageContext
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.url.session import GRID, MATRIX
 from pages.shared.url.view_state import Picture
-from transformer.figures.theme import KIND_NAMES
 from transformer.lab import Inspection
 from transformer.views import AllHeads, AttentionEntropy, AttentionRollout, Bertviz, HeadMatrix, TokenLines
 from transformer.views.attention import Matrix, MatrixData, hidden_share
@@ -66,7 +65,7 @@ def render_picture(context: PageContext) -> None:
     try:
         data = get_data(subject, picture)
     except ValueError as error:
-        caption.caption(KIND_NAMES[kind], width="content")
+        caption.caption(kind.label, width="content")
         st.markdown(sentence(str(error)))
         return
     if isinstance(picture, Bertviz):
@@ -79,7 +78,7 @@ def render_picture(context: PageContext) -> None:
         def draw(data: MatrixData) -> None:
             _draw_lines(context, picture, data) if isinstance(picture, TokenLines) else _draw(context, picture, data)
 
-    titled = f"{KIND_NAMES[kind]} · {what}"
+    titled = f"{kind.label} · {what}"
     off = "" if isinstance(picture, Bertviz) else picture_texts.off_text(matrix, data, context)
     caption.caption(f"{titled}{off}{picture_texts.cache_text(context)}", width="content")
     if said:
@@ -150,7 +149,7 @@ def _draw(context: PageContext, picture: Matrix, data: MatrixData) -> None:
         titles=picture.axes[kind],
         quantity="entropy" if entropy else picture.quantity,
         top=picture.top(data),
-        label=f"{KIND_NAMES[kind]}, {picture_texts.title(picture, context)}",
+        label=f"{kind.label}, {picture_texts.title(picture, context)}",
         names=names,
         row_notes=data.rows.notes("row"),
         column_notes=("",) * len(data.columns.labels) if entropy else data.columns.notes("column"),

@@ -6,7 +6,7 @@ from page_models import CLASSIC, PRONOUNS, open_page
 
 from transformer.analysis.attention.vectors import record_vectors
 from transformer.interventions import parse_intervention
-from transformer.lab import KIND_SITES, load
+from transformer.lab import AttentionKind, load
 from transformer.views.attention_heads import softmax_differences
 
 pytestmark = pytest.mark.usefixtures("untrained_models")
@@ -16,7 +16,7 @@ def looked_into(kind, switches):
     """The source of a picture, its vectors, and where its weights are not the softmax of all scores drawn."""
     lab, specs = load(PRONOUNS), list(map(parse_intervention, switches))
     seen = lab.inspect(CLASSIC, specs)
-    vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, *KIND_SITES[kind])
+    vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, *AttentionKind(kind).where)
     scores = np.einsum("lhqd,lhkd->lhqk", vectors.q, vectors.k) / np.sqrt(vectors.q.shape[-1])
     if kind == "decoder_self" and "mask:causal" not in switches:
         scores = np.where(np.tri(scores.shape[-1], dtype=bool), scores, -np.inf)
@@ -25,7 +25,7 @@ def looked_into(kind, switches):
     return softmax_differences(lab, seen, kind, vectors), {tuple(map(int, at)) for at in np.argwhere(apart)}
 
 
-@pytest.mark.parametrize("kind", list(KIND_SITES))
+@pytest.mark.parametrize("kind", list(AttentionKind))
 @pytest.mark.parametrize(
     "switch",
     [
@@ -38,7 +38,7 @@ def looked_into(kind, switches):
     ],
 )
 def test_the_scores_drawn_are_those_of_the_weights_drawn(kind, switch):
-    stack, sublayer = KIND_SITES[kind]
+    stack, sublayer = kind.where
     assert looked_into(kind, [switch.format(f"{stack}.0.{sublayer}")]) == ((), set())
 
 

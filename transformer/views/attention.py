@@ -30,8 +30,9 @@ from transformer.figures.attention.matrix import AXIS_TITLES
 from transformer.figures.attention.token_lines import lines_figure
 from transformer.figures.export import matrix_figure
 from transformer.figures.tables import Table, numbered
-from transformer.inspection.inspection import KIND_SITES, AttentionKind, Inspection
+from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
 from transformer.views import attention_checks
 from transformer.views.sides import Side, groups, sides
 
@@ -82,7 +83,7 @@ class MatrixData:
 class HeadMatrix:
     """The weights of one head, or of several combined; or the length of what each entry adds to the output."""
 
-    kind: AttentionKind
+    kind: KindName
     layer: int
     heads: tuple[int, ...]
     how: Combination = "mean"
@@ -141,7 +142,7 @@ class HeadMatrix:
         """The weights of every head of the layer, or the lengths of contributions."""
         weights = seen.attention(self.kind).weights
         if self.shows == "norms":
-            vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, *KIND_SITES[self.kind])
+            vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, *AttentionKind(self.kind).where)
             weights = vectors.contributions(weights)
         if not 0 <= self.layer < len(weights):
             raise ValueError(f"layer {self.layer} does not exist: there are layers 0 to {len(weights) - 1}")
@@ -173,7 +174,7 @@ class HeadMatrix:
 class AttentionRollout:
     """Attention rollout from the input through a layer."""
 
-    kind: AttentionKind
+    kind: KindName
     layer: int
     words: bool = False
     marks: Marks = "shown"
@@ -197,8 +198,8 @@ class AttentionRollout:
         """The product of all layers, of what goes any further; ValueError where decoder positions see later ones."""
         kind, last, mask = self.kind, self.layer + 1, None
         built_with = lab.model.config.residual
-        kept = {of: residuals(seen, of, built_with) for of in KIND_SITES}
-        weights = {of: effective_weights(seen, of) for of in KIND_SITES}
+        kept = {of: residuals(seen, of, built_with) for of in AttentionKind}
+        weights = {of: effective_weights(seen, of) for of in AttentionKind}
         if kind == "cross":
             if sees_later(seen.decoder_self.weights):
                 raise ValueError(LATER_SEEN)
@@ -245,7 +246,7 @@ class AttentionRollout:
 class AttentionEntropy:
     """The entropy of each row of weights: rows are queries, columns all heads of all layers."""
 
-    kind: AttentionKind
+    kind: KindName
     unit: Unit = "nats"
     marks: Literal["shown", "hidden"] = "shown"
     framed: tuple[int, int, int] | None = None
@@ -428,11 +429,11 @@ def _without_marks(made: MatrixData, marks: Marks) -> MatrixData:
     )
 
 
-def _forbidden(seen: Inspection, kind: AttentionKind, layer: int, shape: Sequence[int]) -> Bool[ndarray, "query key"]:
+def _forbidden(seen: Inspection, kind: KindName, layer: int, shape: Sequence[int]) -> Bool[ndarray, "query key"]:
     """The entries of a layer that interventions forbid."""
     found = np.zeros(shape, dtype=bool)
     for spec in seen.interventions:
-        if not spec.forbidden or not spec.acts_in(*KIND_SITES[kind]):
+        if not spec.forbidden or not spec.acts_in(*AttentionKind(kind).where):
             continue
         assert spec.address is not None, "it acts in a block"
         if spec.address.layer == layer:

@@ -22,10 +22,11 @@ from transformer.analysis.attention.silenced_heads import effective_weights, res
 from transformer.analysis.attention.vectors import record_vectors
 from transformer.analysis.attention.weight_checks import check_weights
 from transformer.analysis.checks import Check, agree
-from transformer.inspection.inspection import KIND_SITES, AttentionKind, Inspection
+from transformer.inspection.inspection import Inspection
 from transformer.interventions import heads_set_to
 from transformer.interventions.names import plural
 from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
 from transformer.model.taps import Address
 from transformer.views.sides import MARKS, Side, ids_at_sides, sides
 
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from transformer.views.attention import AttentionEntropy, AttentionRollout, HeadMatrix, MatrixData
 
 
-def check_recorded(lab: Lab, seen: Inspection, kind: AttentionKind) -> tuple[Check, ...]:
+def check_recorded(lab: Lab, seen: Inspection, kind: KindName) -> tuple[Check, ...]:
     """Checks that the weights of one kind of attention are what q, k and the mask of this very decoding give."""
-    stack, sublayer = KIND_SITES[kind]
+    stack, sublayer = AttentionKind(kind).where
     attention = seen.attention(kind)
     return check_weights(
         lab.model,
@@ -54,7 +55,7 @@ def check_head_matrix(view: HeadMatrix, lab: Lab, seen: Inspection, data: Matrix
     yield from check_recorded(lab, seen, view.kind)
     values = view.values_of_layer(lab, seen)
     if view.shows == "norms":
-        stack, sublayer = KIND_SITES[view.kind]
+        stack, sublayer = AttentionKind(view.kind).where
         address = Address(stack, view.layer, sublayer)
         yield from check_contributions(lab.model, seen.source_ids, seen.interventions, address, values)
     combined = {"largest": view.how == "max", "rescaled": view.marks == "renormalised"}
@@ -140,7 +141,7 @@ def _nothing_lost(view: AttentionRollout, lab: Lab, seen: Inspection) -> Check:
         kinds |= {"encoder_self": None, "decoder_self": last}
     lost, rows = 0, 0
     for kind, upto in kinds.items():
-        vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, *KIND_SITES[kind])
+        vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, *AttentionKind(kind).where)
         reached = vectors.reached[:upto]
         lost += int((effective_weights(seen, kind)[:upto].any(axis=-1) & ~reached).sum())
         rows += reached.size
@@ -186,7 +187,7 @@ def _flat_of(places: Sequence[Sequence[int]], marks: Sequence[bool]) -> list[int
 
 def _check_masks(view: HeadMatrix, seen: Inspection, data: MatrixData) -> Iterator[Check]:
     """Looks at the pieces of every cell one by one."""
-    mask, (stack, sublayer) = seen.attention(view.kind).mask[view.layer], KIND_SITES[view.kind]
+    mask, (stack, sublayer) = seen.attention(view.kind).mask[view.layer], AttentionKind(view.kind).where
     cells = [[list(product(a, b)) for b in data.columns.positions] for a in data.rows.positions]
     how = f"{data.values.size:,} cells looked at one by one"
     allowed = [[any(mask[at] for at in pieces) for pieces in row] for row in cells]
@@ -219,7 +220,7 @@ def _check_entries(view: HeadMatrix, values: Float[ndarray, "head query key"], d
 
 def _check_off(view: HeadMatrix, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
     """Checks that a matrix is grey only where nothing of its heads reached the output, and a switch took it away."""
-    stack, sublayer = KIND_SITES[view.kind]
+    stack, sublayer = AttentionKind(view.kind).where
     vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, stack, sublayer)
     reached = vectors.reached[view.layer, list(view.heads)].any()
     taken = heads_set_to(seen.interventions, ("zero", "mean"))

@@ -11,8 +11,9 @@ from transformer.analysis.attention.entry_checks import check_entry
 from transformer.analysis.checks import Check
 from transformer.figures.attention.entry import products_figure, shares_figure
 from transformer.figures.tables import Table, numbered
-from transformer.inspection.inspection import KIND_SITES, AttentionKind, Inspection
+from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
 from transformer.model.taps import Address
 
 
@@ -28,7 +29,7 @@ class EntryData:
 class EntryProducts:
     """q and k of one entry and their product, dimension by dimension."""
 
-    kind: AttentionKind
+    kind: KindName
     layer: int
     head: int
     query: int
@@ -63,7 +64,7 @@ class EntryProducts:
 class EntryShares:
     """What the block's output is made of, seen from one entry."""
 
-    kind: AttentionKind
+    kind: KindName
     layer: int
     head: int
     query: int
@@ -100,7 +101,7 @@ class EntryShares:
 
 
 def _checks(view: EntryProducts | EntryShares, lab: Lab, seen: Inspection, data: EntryData) -> Iterator[Check]:
-    stack, sublayer = KIND_SITES[view.kind]
+    stack, sublayer = AttentionKind(view.kind).where
     yield from check_entry(
         lab.model,
         seen.source_ids,

@@ -17,9 +17,10 @@ from transformer.analysis.checks import Check, agree, check_decoding
 from transformer.figures import bertviz
 from transformer.figures.export import overview_figure
 from transformer.figures.tables import Table, head_tables
-from transformer.inspection.inspection import KIND_SITES, AttentionKind, Inspection
+from transformer.inspection.inspection import Inspection
 from transformer.interventions import heads_set_to
 from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
 from transformer.views.attention import NOTHING_LEFT
 from transformer.views.attention_checks import check_recorded
 from transformer.views.sides import groups, sides
@@ -47,7 +48,7 @@ class AllHeadsData:
 class AllHeads:
     """Every head of every layer as a small matrix."""
 
-    kind: AttentionKind
+    kind: KindName
 
     @property
     def name(self) -> str:
@@ -82,7 +83,7 @@ class AllHeads:
             masks={attention.kind: attention.mask for attention in kinds} | {self.kind: data.mask},
             switches=seen.interventions,
         )
-        for kind in KIND_SITES:
+        for kind in AttentionKind:
             yield check_recorded(lab, seen, kind)[0]
         own = seen.attention(self.kind)
         yield agree("Drawn are the recorded weights", data.weights, own.weights, 0, f"{own.weights.size:,} weights")
@@ -116,7 +117,7 @@ class BertvizData:
 class Bertviz:
     """One of bertviz's views: lines of a layer's heads, of all heads, or one head's q and k neuron by neuron."""
 
-    kind: AttentionKind
+    kind: KindName
     picture: Literal["head", "model", "neuron"] = "head"
     layer: int = 0
     """The layer and the head that are shown first."""
@@ -140,7 +141,7 @@ class Bertviz:
         off = heads_replaced(seen, self.kind, ("zero",))
         replaced = {"off": off, "at_mean": heads_replaced(seen, self.kind, ("mean",)) & ~off}
         if self.picture == "neuron":
-            vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, *KIND_SITES[self.kind])
+            vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, *AttentionKind(self.kind).where)
             return BertvizData(
                 attention.weights,
                 attention.queries,
@@ -222,7 +223,7 @@ class Bertviz:
         yield agree("bertviz draws these weights", drawn, weights, _DECIMALS, how)
         yield from check_replaced(self.kind, lab, seen, data.off, data.at_mean)
         if data.q is not None and data.k is not None:
-            again = record_vectors(lab.model, seen.source_ids, seen.interventions, *KIND_SITES[self.kind])
+            again = record_vectors(lab.model, seen.source_ids, seen.interventions, *AttentionKind(self.kind).where)
             yield agree("The queries are those of the pass", data.q, again.q, 0, "recorded again")
             yield agree("The keys are those of the pass", data.k, again.k, 0, "recorded again")
             q, k = data.q[layers][:, :, :rows], data.k[layers][:, :, :columns]
@@ -263,14 +264,14 @@ class Bertviz:
 
 
 def check_replaced(
-    kind: AttentionKind,
+    kind: KindName,
     lab: Lab,
     seen: Inspection,
     off: Bool[ndarray, "layer head"],
     at_mean: Bool[ndarray, "layer head"],
 ) -> Iterator[Check]:
     """Checks which heads are marked as off or at their mean, head by head, and that nothing of these arrived."""
-    stack, sublayer = KIND_SITES[kind]
+    stack, sublayer = AttentionKind(kind).where
     zero = {at for at in heads_set_to(seen.interventions, ("zero",))}
     mean = {at for at in heads_set_to(seen.interventions, ("mean",))}
     blocks = {
@@ -294,12 +295,12 @@ def check_replaced(
         yield Check("Nothing of these heads arrives", arrived, 0.0, "their context recorded again; rows that do")
 
 
-def softmax_differences(lab: Lab, seen: Inspection, kind: AttentionKind, vectors: Vectors) -> tuple[str, ...]:
+def softmax_differences(lab: Lab, seen: Inspection, kind: KindName, vectors: Vectors) -> tuple[str, ...]:
     """Says where the weights of the pass, which the neuron view draws under "Softmax", are not the softmax of the
     scores that it computes from q and k."""
     config, attention, causal = lab.model.config, seen.attention(kind), _is_causal(kind, seen)
     specs = [(s, s.address.layer) for s in seen.interventions if s.address and s.address.layer is not None]
-    specs = [(s, layer) for s, layer in specs if s.acts_in(*KIND_SITES[kind])]
+    specs = [(s, layer) for s, layer in specs if s.acts_in(*AttentionKind(kind).where)]
     n_queries, n_keys = len(attention.queries), len(attention.keys)
     closed = [
         f"{layer} · {query} · {key}"
@@ -328,9 +329,7 @@ def softmax_differences(lab: Lab, seen: Inspection, kind: AttentionKind, vectors
     return tuple(sentence for sentence, holds in said.items() if holds)
 
 
-def _is_overwritten(
-    lab: Lab, seen: Inspection, kind: AttentionKind, vectors: Vectors, at: tuple[int, int, int]
-) -> bool:
+def _is_overwritten(lab: Lab, seen: Inspection, kind: KindName, vectors: Vectors, at: tuple[int, int, int]) -> bool:
     """Returns whether a row of weights is not the softmax of its scores: over a single key it always is."""
     layer, head, query = at
     q, k, attention = vectors.q[layer, head, query], vectors.k[layer, head], seen.attention(kind)
@@ -342,11 +341,11 @@ def _is_overwritten(
     return bool(np.abs(softmax / softmax.sum() - attention.weights[layer, head, query][allowed]).max() > _ROUNDING)
 
 
-def _is_causal(kind: AttentionKind, seen: Inspection) -> bool:
+def _is_causal(kind: KindName, seen: Inspection) -> bool:
     return kind == "decoder_self" and not np.triu(seen.attention(kind).mask, k=1).any()
 
 
-def _rows_of(seen: Inspection, kind: AttentionKind) -> Iterator[tuple[int, ndarray]]:
+def _rows_of(seen: Inspection, kind: KindName) -> Iterator[tuple[int, ndarray]]:
     for layer in seen.attention(kind).mask:
         yield from enumerate(layer)
 

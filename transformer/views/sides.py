@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from transformer.analysis.attention.aggregation import group_tokens
 from transformer.figures.labels import WORD_START
-from transformer.inspection.inspection import AttentionKind, Inspection
+from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
+from transformer.model.kinds import KindName
 from transformer.text.pairs import words as words_of
 from transformer.text.tokenizer import BOS, EOS, PAD, UNK
 
@@ -40,7 +41,7 @@ class Side:
         return next((index for index, at in enumerate(self.positions) if position in at), None)
 
 
-def sides(lab: Lab, seen: Inspection, kind: AttentionKind, *, words: bool) -> tuple[Side, Side]:
+def sides(lab: Lab, seen: Inspection, kind: KindName, *, words: bool) -> tuple[Side, Side]:
     """Returns rows and columns of one kind of attention: tokens, or with `words` the pieces of a word together."""
     attention = seen.attention(kind)
     source = [*lab.tokenizer.word_of_token(seen.text), -1]
@@ -55,7 +56,7 @@ def sides(lab: Lab, seen: Inspection, kind: AttentionKind, *, words: bool) -> tu
     )
 
 
-def ids_at_sides(lab: Lab, seen: Inspection, kind: AttentionKind) -> tuple[Sequence[int], Sequence[int]]:
+def ids_at_sides(lab: Lab, seen: Inspection, kind: KindName) -> tuple[Sequence[int], Sequence[int]]:
     """Returns the token ids of queries and of keys."""
     read = (lab.model.config.bos_id, *seen.target_ids[:-1])
     ids = {"encoder_self": (seen.source_ids, seen.source_ids), "decoder_self": (read, read)}

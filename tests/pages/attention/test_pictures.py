@@ -18,7 +18,7 @@ from transformer.checkpoints.settings import Settings
 from transformer.checkpoints.store import save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.interventions import parse_intervention
-from transformer.lab import KIND_SITES, Lab, load
+from transformer.lab import AttentionKind, Lab, load
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import train_tokenizer
 from transformer.training.state import weights_of
@@ -94,7 +94,7 @@ class Drawing:
 
 
 def source(lab: Lab, kind: str = "cross", *, switch: str | list[str] = "", head=1, layer=1, **view) -> Chosen:
-    return Chosen(lab, View(kind=kind, layer=layer, head=head, **view), switch)  # type: ignore[arg-type]
+    return Chosen(lab, View(kind=AttentionKind(kind), layer=layer, head=head, **view), switch)  # type: ignore[arg-type]
 
 
 def drawing(given: Chosen) -> Drawing:
@@ -195,7 +195,7 @@ def test_weak_cells_are_not_drawn_and_their_share_is_said(lab):
 def test_norms_are_shown_up_to_the_largest_and_thresholded_by_it(lab, kind):
     given = source(lab, kind, show="norms", threshold=0.5)
     made = drawing(given)
-    vectors = record_vectors(lab.model, given.inspection.source_ids, (), *KIND_SITES[kind])
+    vectors = record_vectors(lab.model, given.inspection.source_ids, (), *AttentionKind(kind).where)
     norms = vectors.contributions(given.attention.weights)
     np.testing.assert_array_equal(made.values, norms[1, 1])
     assert made.picture.top(made.data) == made.values.max()
@@ -299,7 +299,7 @@ def test_a_rollout_of_self_attention_says_that_cross_attention_would_stop_it(lab
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self"])
 def test_a_rollout_does_not_say_that_empty_rows_sum_to_1(lab, kind):
-    stack, sublayer = KIND_SITES[kind]
+    stack, sublayer = AttentionKind(kind).where
     nothing = [f"block:{stack}.1.{sublayer}", f"residual:off:{stack}.1.{sublayer}"]
     made = drawing(source(lab, kind, show="rollout", switch=nothing))
     n = len(made.rows.labels)
