@@ -11,7 +11,7 @@ from transformer.analysis.attention.entry import Cell
 from transformer.analysis.attention.mask_leakage import Leak
 from transformer.analysis.checks import Check, check_decoding
 from transformer.analysis.heads.importance import HeadEffect, OutputEffect, head_effects, output_effects
-from transformer.analysis.steps.samples import Draw, Drawn, draws
+from transformer.analysis.steps.samples import Sampling, Sample, draw_samples
 from transformer.analysis.steps.search_tree import SearchTree, search_tree
 from transformer.checkpoints.settings import WEIGHTS_FILE, CheckpointError, Found, find_checkpoint, list_checkpoints
 from transformer.config import LengthNorm
@@ -77,10 +77,10 @@ def _decoding(lab: Lab, text: str, switches: Sequence[object]) -> Hashable:
 
 
 @cached(max_entries=64, spinner="Drawing samples")
-def get_draws(lab: Lab, text: str, switches: Sequence[object], draw: Draw, *, n: int, seed: int) -> tuple[Drawn, ...]:
+def get_samples(lab: Lab, text: str, switches: Sequence[object], draw: Sampling, *, n: int, seed: int) -> tuple[Sample, ...]:
     """`draws` of a text, remembered."""
     specs = get_resolved(lab, switches)
-    return draws(lab.model, get_inspection(lab, text).source_ids, specs, draw, n=n, seed=seed)
+    return draw_samples(lab.model, get_inspection(lab, text).source_ids, specs, draw, n=n, seed=seed)
 
 
 @cached(max_entries=64)
@@ -101,7 +101,7 @@ def get_search(
 
 
 @cached(max_entries=128)
-def get_road(lab: Lab, text: str, switches: Sequence[object], forced: Sequence[tuple[int, int]]) -> Inspection:
+def get_branch(lab: Lab, text: str, switches: Sequence[object], forced: Sequence[tuple[int, int]]) -> Inspection:
     """`lab.inspect` with tokens forced at some steps, remembered; ValueError for a token that cannot be written."""
     return lab.inspect(text, get_resolved(lab, switches), dict(forced))
 

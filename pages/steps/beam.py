@@ -162,7 +162,7 @@ def _walk(context: PageContext, ids: tuple[int, ...]) -> None:
     """Takes the road to these ids: forces just the tokens that greedy would not write there."""
     road: Road = ()
     while True:
-        written = loading.get_road(context.lab, context.view.text, context.view.switches, road).target_ids
+        written = loading.get_branch(context.lab, context.view.text, context.view.switches, road).target_ids
         step = next((i for i, (a, b) in enumerate(zip(ids, written, strict=False)) if a != b), None)
         if step is None:
             break

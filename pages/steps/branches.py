@@ -16,7 +16,7 @@ from pages.shared.scrolling_figure import scrolling_figure
 from pages.steps.choices import PAGE, Choices, Road, RoadsAs, change, complain, complaint, drop, take_road
 from pages.steps.export_branches import WITHOUT, take_pair_away, take_roads_away, take_tree_away
 from transformer.analysis.steps.branches import road_changes, road_twigs
-from transformer.figures.steps.branches import branches_figure, two_roads_figure
+from transformer.figures.steps.branches import branches_figure, two_branches_figure
 from transformer.lab import Inspection
 
 Take = Callable[[], None]
@@ -53,7 +53,7 @@ def walk_of(context: PageContext, chosen: Choices) -> Walk:
     roads, lost = [context.inspection], set()
     for road in chosen.roads:
         try:
-            roads.append(loading.get_road(context.lab, context.view.text, context.view.switches, road))
+            roads.append(loading.get_branch(context.lab, context.view.text, context.view.switches, road))
         except ValueError as error:
             lost.add(road)
             say(f"A road is left out: {error}.")
@@ -115,7 +115,7 @@ def _show_pair(context: PageContext, walk: Walk, names: Sequence[str], chosen: C
     others = [index for index in range(len(names)) if index != walk.index]
     beside = chosen.beside if chosen.beside in others else others[0]
     pair = (walk.index, beside)
-    figure = two_roads_figure(
+    figure = two_branches_figure(
         [names[index] for index in pair],
         [walk.roads[index].target_tokens for index in pair],
         [walk.roads[index].probabilities for index in pair],

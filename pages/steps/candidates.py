@@ -15,7 +15,7 @@ from pages.shared.controls import PageContext, say
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.steps.branches import Walk, go_on_with
 from pages.steps.choices import PAGE, Choices, change
-from pages.steps.loading import Baseline, get_usual
+from pages.steps.loading import Baseline, get_baseline
 from transformer.analysis.heads.importance import head_average
 from transformer.analysis.steps.candidates import Candidates, candidates, rank
 from transformer.figures.steps.candidates import candidate_bars, row_bars
@@ -36,7 +36,7 @@ def offered(walk: Walk) -> tuple[int, ...]:
 def show_step(context: PageContext, walk: Walk, chosen: Choices) -> None:
     """The three pictures of a step, with what is to be said of each."""
     road, step = walk.road, walk.step
-    usual = get_usual(context.lab, road) if context.view.switches else None
+    usual = get_baseline(context.lab, road) if context.view.switches else None
     token_chips(road.decoder_inputs[: step + 1], label="read so far", key="so-far")
     left, middle, right = st.columns([5, 4, 4], gap="small")
     with left:

@@ -12,9 +12,9 @@ from pages.steps.loading import validation_pairs
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.figure_checks import check_distribution, slow_log_probs
 from transformer.analysis.steps.checks import check_contributions_of_parts, check_depths, check_kept
-from transformer.analysis.steps.exposure_bias import AtPosition, TwoReadings, exposure
+from transformer.analysis.steps.exposure_bias import AtPosition, ReferenceLosses, exposure
 from transformer.analysis.steps.logit_lens import LogitLens
-from transformer.analysis.steps.samples import Draw, Drawn
+from transformer.analysis.steps.samples import Sampling, Sample
 from transformer.decoding.beam import Hypothesis
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
@@ -23,7 +23,7 @@ _MOST_READ_AGAIN = 5
 """Outputs that are read again at most."""
 
 
-def check_totals(context: PageContext, found: Sequence[Hypothesis] | Sequence[Drawn], *, key: str) -> None:
+def check_totals(context: PageContext, found: Sequence[Hypothesis] | Sequence[Sample], *, key: str) -> None:
     """Of outputs found by a search or by lot: the log-probability of each whole."""
 
     def run() -> Iterable[Check]:
@@ -40,7 +40,7 @@ def check_hypothesis(context: PageContext, ids: Sequence[int], weights: np.ndarr
     """Of a hypothesis's attention: that a decoding of its words alone, one by one, looks at the same places."""
 
     def run() -> Iterable[Check]:
-        road = loading.get_road(context.lab, context.view.text, context.view.switches, tuple(enumerate(ids)))
+        road = loading.get_branch(context.lab, context.view.text, context.view.switches, tuple(enumerate(ids)))
         again = road.cross.weights[:, :, : len(ids)]
         how = f"its {len(ids)} tokens forced one by one, without a beam; every layer and head"
         yield agree("Its attention is that of writing these words", weights, again, 1e-5, how)
@@ -55,7 +55,7 @@ def _total(context: PageContext, ids: Sequence[int]) -> float:
     return math.fsum(rows[np.arange(len(ids)), list(ids)])
 
 
-def check_draw(lab: Lab, road: Inspection, step: int, draw: Draw, drawn: np.ndarray) -> None:
+def check_draw(lab: Lab, road: Inspection, step: int, draw: Sampling, drawn: np.ndarray) -> None:
     """Of the distribution that is drawn from: the model's, reshaped in the order temperature, top-k, top-p, min-p."""
 
     def run() -> Iterable[Check]:
@@ -118,7 +118,7 @@ def check_parts(lab: Lab, road: Inspection, step: int, inside: LogitLens, token:
     badge(run, key="proof-parts")
 
 
-def check_readings(context: PageContext, seen: TwoReadings) -> None:
+def check_readings(context: PageContext, seen: ReferenceLosses) -> None:
     """Of a reference's losses: after its own words, and after what the model wrote."""
 
     def run() -> Iterable[Check]:

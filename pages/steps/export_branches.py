@@ -76,10 +76,10 @@ def take_pair_away(
     def away() -> Export:
         own = [names[index] for index in pair]
         lines = [
-            *_road_lines(context, roads, ["from transformer.figures.steps.branches import two_roads_figure"]),
+            *_road_lines(context, roads, ["from transformer.figures.steps.branches import two_branches_figure"]),
             f"pair = roads[{pair[0]}], roads[{pair[1]}]",
             "numbers = [road.probabilities for road in pair]",
-            f"figure = two_roads_figure({own!r}, [road.target_tokens for road in pair], numbers)",
+            f"figure = two_branches_figure({own!r}, [road.target_tokens for road in pair], numbers)",
         ]
         return _away(context, "two-roads", drawn, _named({index: roads[index] for index in pair}), lines)
 

@@ -20,7 +20,7 @@ N_SHOWN = 14
 DEPTH = "{} layer {}"
 KINDS: dict[str, Kind] = {"self": "decoder_self", "cross": "cross"}
 """The attention whose colour a part has, by its block."""
-_LOOK = "look_inside(lab.model, seen.source_ids, seen.target_ids, {}, {})"
+_LOOK = "logit_lens(lab.model, seen.source_ids, seen.target_ids, {}, {})"
 
 
 def take_lens_away(context: PageContext, walk: Walk, inside: LogitLens, depths: Sequence[Depth]) -> None:
@@ -35,7 +35,7 @@ def _lens(context: PageContext, walk: Walk, inside: LogitLens, depths: Sequence[
     imports = [
         "import numpy as np",
         "from transformer.analysis.steps.candidates import candidates, rank",
-        "from transformer.analysis.steps.logit_lens import look_inside",
+        "from transformer.analysis.steps.logit_lens import logit_lens",
         "from transformer.figures.steps.logit_lens import Depth, lens_figure",
     ]
     lines = [
@@ -75,7 +75,7 @@ def _contributions(context: PageContext, walk: Walk, against: int, shares: Seque
     )
     pair = f"lab.model, {walk.written}, {against}"
     imports = [
-        "from transformer.analysis.steps.logit_lens import look_inside",
+        "from transformer.analysis.steps.logit_lens import logit_lens",
         "from transformer.figures.steps.logit_lens import Share, contribution_bars",
     ]
     usual = [

@@ -10,7 +10,7 @@ from pages.shared.exports import Export, opening_lines, papered, take_away
 from pages.steps.branches import Walk
 from pages.steps.choices import Choices
 from transformer.analysis.steps.candidates import candidates
-from transformer.analysis.steps.samples import Draw, Drawn
+from transformer.analysis.steps.samples import Sampling, Sample
 from transformer.analysis.steps.search_tree import SearchTree
 from transformer.figures.tables import Table, numbered
 
@@ -76,28 +76,28 @@ def _attention(context: PageContext, chosen: Choices, tree: SearchTree, index: i
 
 
 def take_samples_away(
-    context: PageContext, chosen: Choices, draw: Draw, found: Sequence[Drawn], shown: int, drawn: go.Figure
+    context: PageContext, chosen: Choices, draw: Sampling, found: Sequence[Sample], shown: int, drawn: go.Figure
 ) -> None:
     """The popover under a tree of samples."""
     figures = {"tree": lambda: _samples(context, chosen, draw, found, shown, drawn)}
     take_away(context, "decoder-steps", figures, key="take-samples")
 
 
-def take_distribution_away(context: PageContext, walk: Walk, draw: Draw, drawn: go.Figure) -> None:
+def take_distribution_away(context: PageContext, walk: Walk, draw: Sampling, drawn: go.Figure) -> None:
     """The popover under the distribution that is drawn from."""
     take_away(
         context, "decoder-steps", {"distribution": lambda: _distribution(context, walk, draw, drawn)}, key="take-draw"
     )
 
 
-def _distribution(context: PageContext, walk: Walk, draw: Draw, figure: go.Figure) -> Export:
+def _distribution(context: PageContext, walk: Walk, draw: Sampling, figure: go.Figure) -> Export:
     step, switched = walk.step, bool(context.view.switches)
     lines = opening_lines(
         context,
         [
             "import numpy as np",
             "from transformer.analysis.steps.candidates import candidates",
-            "from transformer.analysis.steps.samples import Draw",
+            "from transformer.analysis.steps.samples import Sampling",
             "from transformer.figures.steps.candidates import candidate_bars",
         ],
     )
@@ -125,24 +125,24 @@ def _distribution(context: PageContext, walk: Walk, draw: Draw, figure: go.Figur
 
 
 def _samples(
-    context: PageContext, chosen: Choices, draw: Draw, found: Sequence[Drawn], shown: int, figure: go.Figure
+    context: PageContext, chosen: Choices, draw: Sampling, found: Sequence[Sample], shown: int, figure: go.Figure
 ) -> Export:
     n = sum(drawn.count for drawn in found)
     imports = [
-        "from transformer.analysis.steps.prefix_tree import grow",
-        "from transformer.analysis.steps.samples import Draw, draws",
-        "from transformer.figures.steps.branches import Twig, branches_figure",
+        "from transformer.analysis.steps.branches import prefix_tree",
+        "from transformer.analysis.steps.samples import Sampling, draws",
+        "from transformer.figures.steps.branches import TreeToken, branches_figure",
     ]
     lines = [
         *opening_lines(context, imports),
-        f"found = draws(lab.model, seen.source_ids, seen.interventions, {draw!r}, n={n}, seed={chosen.seed})",
+        f"found = draw_samples(lab.model, seen.source_ids, seen.interventions, {draw!r}, n={n}, seed={chosen.seed})",
         "numbers = [drawn.count for drawn in found]",
-        "tree = grow([drawn.ids for drawn in found], numbers)",
+        "tree = prefix_tree([drawn.ids for drawn in found], numbers)",
         f"kept = [branch for branch in tree if branch.outputs[0] < {shown}]",
         "places = {id(branch): place for place, branch in enumerate(kept)}",
         "greedy = lab.inspect(seen.text, seen.interventions).target_ids",
         "twigs = [",
-        "    Twig(",
+        "    TreeToken(",
         "        b.step, lab.tokenizer.piece(b.token), b.row,",
         "        None if b.parent is None else places[id(tree[b.parent])],",
         f"        f'{{b.weight:g}} ×', b.weight / {n},",

@@ -9,7 +9,7 @@ from pages.shared.exports import Export, opening_lines, papered, take_away
 from pages.steps.branches import Walk
 from pages.steps.candidates import N_CANDIDATES, candidates_figure, next_of_reference, row_figure, step_candidates
 from pages.steps.choices import Choices
-from pages.steps.loading import Baseline, get_usual
+from pages.steps.loading import Baseline, get_baseline
 from transformer.figures.tables import Table, numbered
 from transformer.lab import AttentionKind
 
@@ -94,4 +94,4 @@ def _row(context: PageContext, walk: Walk, kind: AttentionKind) -> Export:
 
 
 def _usual(context: PageContext, walk: Walk) -> Baseline | None:
-    return get_usual(context.lab, walk.road) if context.view.switches else None
+    return get_baseline(context.lab, walk.road) if context.view.switches else None

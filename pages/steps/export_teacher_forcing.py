@@ -8,29 +8,29 @@ import plotly.graph_objects as go
 from pages.shared.context import PageContext, is_dark
 from pages.shared.exports import Export, opening_lines, papered, take_away
 from pages.steps.loading import N_PAIRS
-from transformer.analysis.steps.exposure_bias import AtPosition, TwoReadings
+from transformer.analysis.steps.exposure_bias import AtPosition, ReferenceLosses
 from transformer.figures.tables import Table, numbered
 
 
-def take_losses_away(context: PageContext, seen: TwoReadings, drawn: go.Figure) -> None:
+def take_losses_away(context: PageContext, seen: ReferenceLosses, drawn: go.Figure) -> None:
     """The popover under the losses of a reference."""
     take_away(context, "decoder-steps", {"losses": lambda: _losses(context, seen, drawn)}, key="take-losses")
 
 
-def _losses(context: PageContext, seen: TwoReadings, figure: go.Figure) -> Export:
+def _losses(context: PageContext, seen: ReferenceLosses, figure: go.Figure) -> Export:
     ids, switched = list(seen.reference), bool(context.view.switches)
     imports = [
         "import numpy as np",
-        "from transformer.analysis.steps.exposure_bias import two_readings",
+        "from transformer.analysis.steps.exposure_bias import reference_losses",
         "from transformer.figures.steps.teacher_forcing import losses_figure",
     ]
     lines = [
         *opening_lines(context, imports),
         f"reference = {ids!r}",
-        "read = two_readings(lab.model, seen.source_ids, reference, seen.interventions)",
+        "read = reference_losses(lab.model, seen.source_ids, reference, seen.interventions)",
         "numbers = np.stack((read.forced_loss, read.free_loss)).astype(float)",
         "tokens = [lab.tokenizer.piece(token) for token in reference]",
-        *["usual = two_readings(lab.model, seen.source_ids, reference)"] * switched,
+        *["usual = reference_losses(lab.model, seen.source_ids, reference)"] * switched,
         *["before = usual.forced_loss.astype(float)"] * switched,
         f"figure = losses_figure(tokens, *numbers, divergence=read.divergence{', before=before' * switched})",
     ]

@@ -9,8 +9,8 @@ from numpy import ndarray
 
 from pages.shared import loading
 from pages.shared.cache import cached, lab_key
-from transformer.analysis.steps.exposure_bias import AtPosition, TwoReadings, exposure, two_readings
-from transformer.analysis.steps.logit_lens import LogitLens, look_inside
+from transformer.analysis.steps.exposure_bias import AtPosition, ReferenceLosses, exposure, reference_losses
+from transformer.analysis.steps.logit_lens import LogitLens, logit_lens
 from transformer.data.batches import fits
 from transformer.data.corpora import CorpusError, load_corpus
 from transformer.lab import AttentionKind, Inspection, Lab
@@ -29,7 +29,7 @@ class Baseline:
 
 
 @cached(max_entries=32)
-def get_usual(lab: Lab, road: Inspection) -> Baseline:
+def get_baseline(lab: Lab, road: Inspection) -> Baseline:
     """A road under switches read again without them, remembered."""
     found = lab.attention_on(road, ())
     weights: dict[AttentionKind, ndarray] = {kind: attention.weights for kind, attention in found.items()}
@@ -37,15 +37,15 @@ def get_usual(lab: Lab, road: Inspection) -> Baseline:
 
 
 @cached(max_entries=128)
-def get_inside(lab: Lab, road: Inspection, step: int, switches: Sequence[object]) -> LogitLens:
-    """`look_inside` of a step of a road, under these switches (which may be others than the road's), remembered."""
-    return look_inside(lab.model, road.source_ids, road.target_ids[:step], step, loading.get_resolved(lab, switches))
+def get_logit_lens(lab: Lab, road: Inspection, step: int, switches: Sequence[object]) -> LogitLens:
+    """`logit_lens` of a step of a road, under these switches (which may be others than the road's), remembered."""
+    return logit_lens(lab.model, road.source_ids, road.target_ids[:step], step, loading.get_resolved(lab, switches))
 
 
 @cached(max_entries=64)
-def get_two_readings(lab: Lab, source: Sequence[int], ids: Sequence[int], switches: Sequence[object]) -> TwoReadings:
-    """`two_readings` of a reference, remembered; ValueError where it is too long."""
-    return two_readings(lab.model, source, ids, loading.get_resolved(lab, switches))
+def get_two_readings(lab: Lab, source: Sequence[int], ids: Sequence[int], switches: Sequence[object]) -> ReferenceLosses:
+    """`reference_losses` of a reference, remembered; ValueError where it is too long."""
+    return reference_losses(lab.model, source, ids, loading.get_resolved(lab, switches))
 
 
 @cached(max_entries=16)

@@ -22,7 +22,7 @@ from pages.steps.export_logit_lens import (
     take_contributions_away,
     take_lens_away,
 )
-from pages.steps.loading import get_inside
+from pages.steps.loading import get_logit_lens
 from transformer.analysis.steps.candidates import candidates, rank
 from transformer.analysis.steps.logit_lens import LogitLens, Part
 from transformer.figures.steps.logit_lens import Depth, Share, contribution_bars, lens_figure
@@ -59,8 +59,8 @@ things.
 
 def show_inside(context: PageContext, walk: Walk, chosen: Choices) -> None:
     """Two pictures of the step: predictions by depth, and contributions to the difference of two logits."""
-    inside = get_inside(context.lab, walk.road, walk.step, context.view.switches)
-    usual = get_inside(context.lab, walk.road, walk.step, ()) if context.view.switches else None
+    inside = get_logit_lens(context.lab, walk.road, walk.step, context.view.switches)
+    usual = get_logit_lens(context.lab, walk.road, walk.step, ()) if context.view.switches else None
     _show_lens(context, walk, inside, usual)
     st.divider()
     _show_parts(context, walk, chosen, inside, usual)

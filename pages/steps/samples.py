@@ -15,12 +15,12 @@ from pages.steps.branches import Walk, walk_of
 from pages.steps.checks import check_draw, check_totals
 from pages.steps.choices import PAGE, Choices, change
 from pages.steps.export_search import take_distribution_away, take_samples_away
-from pages.steps.loading import get_usual
+from pages.steps.loading import get_baseline
 from pages.steps.stepper import step_to
 from transformer.analysis.steps.candidates import candidates
 from transformer.analysis.steps.prefix_tree import Branch, grow
-from transformer.analysis.steps.samples import Draw, Drawn
-from transformer.figures.steps.branches import Twig, branches_figure
+from transformer.analysis.steps.samples import Sampling, Sample
+from transformer.figures.steps.branches import TreeToken, branches_figure
 from transformer.figures.steps.candidates import candidate_bars
 from transformer.interventions import Intervention
 
@@ -53,13 +53,13 @@ def show_samples(context: PageContext, chosen: Choices) -> None:
     _show_tree(context, chosen, walk)
 
 
-def _show_distribution(context: PageContext, walk: Walk, draw: Draw) -> None:
+def _show_distribution(context: PageContext, walk: Walk, draw: Sampling) -> None:
     """The bars follow the sliders in the browser; the proof and what is taken away are of the settings let go of."""
     step, log_probs, never = walk.step, walk.road.log_probs[walk.step], context.lab.model.config.pad_id
     drawn = draw.of(log_probs, never=never)
     found = candidates(log_probs, 10)
     pieces = {token: context.lab.tokenizer.piece(token) for token in found.ids}
-    usual = get_usual(context.lab, walk.road).log_probs[step] if context.view.switches else None
+    usual = get_baseline(context.lab, walk.road).log_probs[step] if context.view.switches else None
     say(*PAGE.said(*_SHAPING))
     marks = "" if usual is None else "; marks: drawn from without the switches"
     st.caption(f"Step {step}: what the model says, and what is drawn from{marks}")
@@ -96,7 +96,7 @@ def _take(settings: Mapping[str, object]) -> None:
     change(**{name: getattr(found, name) for name in _SHAPING})
 
 
-def _show_outputs(context: PageContext, chosen: Choices, draw: Draw) -> None:
+def _show_outputs(context: PageContext, chosen: Choices, draw: Sampling) -> None:
     found = _drawn(context, chosen, draw, context.view.switches)
     greedy = context.inspection.target_ids
     usual = {drawn.ids: drawn.count for drawn in _drawn(context, chosen, draw, ())} if context.view.switches else None
@@ -127,11 +127,11 @@ def _show_tree(context: PageContext, chosen: Choices, walk: Walk) -> None:
     found = _drawn(context, chosen, draw, context.view.switches)
     usual = _drawn(context, chosen, draw, ()) if context.view.switches else None
     greedy = context.inspection.target_ids
-    tree = grow([drawn.ids for drawn in found], [drawn.count for drawn in found])
+    tree = prefix_tree([drawn.ids for drawn in found], [drawn.count for drawn in found])
     kept = [branch for branch in tree if branch.outputs[0] < _SHOWN]  # rows are those of the most frequent outputs
     places = {id(branch): place for place, branch in enumerate(kept)}
     twigs = [
-        Twig(
+        TreeToken(
             branch.step,
             context.lab.tokenizer.piece(branch.token),
             branch.row,
@@ -155,7 +155,7 @@ def _show_tree(context: PageContext, chosen: Choices, walk: Walk) -> None:
         take_samples_away(context, chosen, draw, found, _SHOWN, figure)
 
 
-def _counted(branch: Branch, begun: tuple[int, ...], usual: Sequence[Drawn] | None) -> str:
+def _counted(branch: Branch, begun: tuple[int, ...], usual: Sequence[Sample] | None) -> str:
     said = f"{branch.weight:g} of {N_SAMPLES} samples come by here"
     if usual is None:
         return said
@@ -163,18 +163,18 @@ def _counted(branch: Branch, begun: tuple[int, ...], usual: Sequence[Drawn] | No
     return f"{said}; without the switches {without}"
 
 
-def _drawn(context: PageContext, chosen: Choices, draw: Draw, switches: Sequence[Intervention]) -> tuple[Drawn, ...]:
-    return loading.get_draws(context.lab, context.view.text, switches, draw, n=N_SAMPLES, seed=chosen.seed)
+def _drawn(context: PageContext, chosen: Choices, draw: Sampling, switches: Sequence[Intervention]) -> tuple[Sample, ...]:
+    return loading.get_samples(context.lab, context.view.text, switches, draw, n=N_SAMPLES, seed=chosen.seed)
 
 
-def _draw(chosen: Choices) -> Draw:
-    return Draw(temperature=chosen.temperature, top_k=chosen.top_k, top_p=chosen.top_p, min_p=chosen.min_p)
+def _draw(chosen: Choices) -> Sampling:
+    return Sampling(temperature=chosen.temperature, top_k=chosen.top_k, top_p=chosen.top_p, min_p=chosen.min_p)
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _text(context: PageContext, drawn: Drawn) -> str:
+def _text(context: PageContext, drawn: Sample) -> str:
     eos = context.lab.model.config.eos_id
     return context.lab.tokenizer.decode([token for token in drawn.ids if token != eos])

@@ -16,7 +16,7 @@ from pages.steps.checks import check_exposure, check_readings
 from pages.steps.choices import Choices
 from pages.steps.export_teacher_forcing import take_exposure_away, take_losses_away
 from pages.steps.loading import get_two_readings, measure, measured, validation_pairs
-from transformer.analysis.steps.exposure_bias import AtPosition, TwoReadings
+from transformer.analysis.steps.exposure_bias import AtPosition, ReferenceLosses
 from transformer.figures.steps.teacher_forcing import Measured, exposure_figure, losses_figure
 
 READINGS_EXPLAINED = """
@@ -96,7 +96,7 @@ def _show_readings(context: PageContext, ids: tuple[int, ...]) -> None:
         st.markdown(READINGS_EXPLAINED)
 
 
-def _said(context: PageContext, seen: TwoReadings) -> str:
+def _said(context: PageContext, seen: ReferenceLosses) -> str:
     mean = f"Teacher-forced, the reference costs {wording.number(_mean(seen.forced_loss))} nats a token."
     if seen.divergence is None:
         return f"The model writes this very reference by itself. {mean}"
@@ -115,7 +115,7 @@ def _said(context: PageContext, seen: TwoReadings) -> str:
     return f"First divergence at position {at}: {own} was written where the reference has {right}.{after} {mean}"
 
 
-def _warn_of_strangeness(context: PageContext, seen: TwoReadings) -> None:
+def _warn_of_strangeness(context: PageContext, seen: ReferenceLosses) -> None:
     chance, mean = math.log(context.lab.model.config.vocab_size), _mean(seen.forced_loss)
     if mean > chance:
         say(

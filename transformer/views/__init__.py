@@ -14,11 +14,38 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
+    from transformer.views.steps import BranchLines, BranchPair, BranchTree, StepAttention, StepCandidates
+    from transformer.views.steps_logit_lens import LogitContributions, LogitLensDepths
+    from transformer.views.steps_outputs import BeamTree, HypothesisAttention, SampleTree, SamplingDistribution
+    from transformer.views.steps_teacher_forcing import ExposureBias, TeacherForcedReference
 
-__all__ = ["BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"]
+__all__ = [
+    "BatchTokens",
+    "BeamTree",
+    "BranchLines",
+    "BranchPair",
+    "BranchTree",
+    "EmptyAttentionRow",
+    "ExposureBias",
+    "HypothesisAttention",
+    "LogitContributions",
+    "LogitLensDepths",
+    "MaskLeak",
+    "SampleTree",
+    "SamplingDistribution",
+    "SentenceMasks",
+    "StepAttention",
+    "StepCandidates",
+    "TeacherForcedReference",
+    "TeacherForcing",
+]
 
 _MODULES = {
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
+    "steps": ("BranchLines", "BranchPair", "BranchTree", "StepAttention", "StepCandidates"),
+    "steps_logit_lens": ("LogitContributions", "LogitLensDepths"),
+    "steps_outputs": ("BeamTree", "HypothesisAttention", "SampleTree", "SamplingDistribution"),
+    "steps_teacher_forcing": ("ExposureBias", "TeacherForcedReference"),
 }
 """The views of each module here."""
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from transformer.analysis.steps.prefix_tree import grow
-from transformer.figures.steps.branches import Twig, branches_figure, two_roads_figure
+from transformer.analysis.steps.branches import prefix_tree
+from transformer.figures.steps.branches import TreeToken, branches_figure, two_branches_figure
 
 OUTPUTS = [(4, 5, 6, 2), (4, 7, 2), (9, 2), (4, 7, 2, 8), (4, 5, 6, 2)]
 
 
 def test_every_output_is_a_path_and_every_prefix_one_branch():
-    tree = grow(OUTPUTS)
+    tree = prefix_tree(OUTPUTS)
     for index, ids in enumerate(OUTPUTS):
         path = [branch for branch in tree if index in branch.outputs]
         assert tuple(branch.token for branch in path) == ids
@@ -21,17 +21,17 @@ def test_every_output_is_a_path_and_every_prefix_one_branch():
 
 
 def test_weights_add_up_where_outputs_meet():
-    tree = grow(OUTPUTS, [50, 20, 10, 15, 5])
+    tree = prefix_tree(OUTPUTS, [50, 20, 10, 15, 5])
     assert [branch.weight for branch in tree if branch.step == 0] == [90, 10]
     assert sum(branch.weight for branch in tree if branch.step == 1) == 100
     with pytest.raises(ValueError, match="5 outputs need as many weights, not 1"):
-        grow(OUTPUTS, [1.0])
+        prefix_tree(OUTPUTS, [1.0])
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_tree_is_drawn_with_its_notes(dark):
     twigs = [
-        Twig(b.step, "<b>", b.row, b.parent, f"{b.weight:g} ×", 0.5, b.row == 0, "drawn often") for b in grow(OUTPUTS)
+        TreeToken(b.step, "<b>", b.row, b.parent, f"{b.weight:g} ×", 0.5, b.row == 0, "drawn often") for b in prefix_tree(OUTPUTS)
     ]
     fig = branches_figure(twigs, dark=dark)
     points = next(trace for trace in fig.data if trace.mode == "markers+text")
@@ -45,6 +45,6 @@ def test_the_tree_is_drawn_with_its_notes(dark):
 
 
 def test_two_roads_show_both_probabilities_and_both_tokens():
-    fig = two_roads_figure(["output", "road 1"], [["a", "b", "c"], ["a", "<i>"]], [np.array([1, 0.5, 0.2]), np.ones(2)])
+    fig = two_branches_figure(["output", "road 1"], [["a", "b", "c"], ["a", "<i>"]], [np.array([1, 0.5, 0.2]), np.ones(2)])
     assert list(fig.data[0].y) == [1, 0.5, 0.2] and len(fig.data[1].y) == 2
     assert fig.layout.xaxis.ticktext[0] == "a" and fig.layout.xaxis.ticktext[1] == "b<br>&lt;i&gt;"

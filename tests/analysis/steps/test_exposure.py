@@ -8,7 +8,7 @@ import tiny_runs
 import torch
 from random_models import half_trained_model, reversals
 
-from transformer.analysis.steps.exposure_bias import exposure, two_readings
+from transformer.analysis.steps.exposure_bias import exposure, reference_losses
 from transformer.config import ModelConfig
 from transformer.decoding.greedy import Constraints, greedy, teacher_forced_log_probs
 from transformer.model.transformer import Transformer
@@ -28,7 +28,7 @@ def sentences():
 def test_both_readings_agree_up_to_the_divergence_and_there_the_writing_differs(model):
     diverged = 0
     for source, reference in sentences():
-        seen = two_readings(model, source, reference)
+        seen = reference_losses(model, source, reference)
         cut = len(reference) if seen.divergence is None else seen.divergence
         assert seen.reference[:cut] == seen.written[:cut]
         np.testing.assert_allclose(seen.free_loss[: cut + 1], seen.forced_loss[: cut + 1], atol=1e-12)
@@ -40,8 +40,8 @@ def test_both_readings_agree_up_to_the_divergence_and_there_the_writing_differs(
 
 
 def test_the_loss_of_every_position_is_that_of_its_own_prefix(model):
-    source, reference = next(pair for pair in sentences() if two_readings(model, *pair).divergence == 0)
-    seen = two_readings(model, source, reference)
+    source, reference = next(pair for pair in sentences() if reference_losses(model, *pair).divergence == 0)
+    seen = reference_losses(model, source, reference)
     for position, token in enumerate(reference[: len(seen.written)]):
         for prefix, lost in ((reference, seen.forced_loss), (seen.written, seen.free_loss)):
             row = teacher_forced_log_probs(model, torch.tensor([source]), torch.tensor([[*prefix[:position], token]]))
@@ -50,7 +50,7 @@ def test_the_loss_of_every_position_is_that_of_its_own_prefix(model):
 
 def test_a_reference_past_the_model_s_length_is_refused(model):
     with pytest.raises(ValueError, match="the reference has 65 tokens, its end mark included, where the model writes"):
-        two_readings(model, [5, 2], [4] * 64 + [2])
+        reference_losses(model, [5, 2], [4] * 64 + [2])
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_the_numbers_of_a_position_are_those_of_its_sentences(measured):
     model, told = measured
     tokenizer = tiny_runs.tokenizer()
     seen = [
-        two_readings(model, [*tokenizer.encode(pair.source), 2], [*tokenizer.encode(pair.target), 2])
+        reference_losses(model, [*tokenizer.encode(pair.source), 2], [*tokenizer.encode(pair.target), 2])
         for pair in tiny_runs.corpus().validation
     ]
     for at in told[-1][1]:
@@ -94,4 +94,4 @@ def test_the_numbers_of_a_position_are_those_of_its_sentences(measured):
 def test_under_constraints_free_running_is_greedy(model):
     source, reference = next(sentences())
     steps = list(greedy(model, torch.tensor([source]), max_length=64, constraints=Constraints()))
-    assert two_readings(model, source, reference).written == tuple(int(step.tokens[0]) for step in steps)
+    assert reference_losses(model, source, reference).written == tuple(int(step.tokens[0]) for step in steps)

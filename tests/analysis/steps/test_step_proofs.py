@@ -8,8 +8,8 @@ import torch
 from random_models import random_model
 
 from transformer.analysis.steps.checks import check_contributions_of_parts, check_depths, check_kept
-from transformer.analysis.steps.logit_lens import look_inside
-from transformer.analysis.steps.samples import Draw
+from transformer.analysis.steps.logit_lens import logit_lens
+from transformer.analysis.steps.samples import Sampling
 from transformer.interventions import AblateHeads, AblateSublayer, DisableMask, SetAttentionRow
 
 SOURCE, TARGET = [5, 9, 14, 7, 2], [6, 11, 4, 17, 9]
@@ -32,7 +32,7 @@ MODELS = [
 
 def seen(switches, changes):
     model = random_model(**changes)
-    return model, look_inside(model, SOURCE, TARGET, 3, switches)
+    return model, logit_lens(model, SOURCE, TARGET, 3, switches)
 
 
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)
@@ -55,7 +55,7 @@ def test_a_final_norm_at_the_last_depth_only_is_noticed():
     model, inside = seen((), {"norm": "pre"})
     bare = model.requires_grad_(False)
     norm, bare.decoder.norm = bare.decoder.norm, None
-    without = look_inside(bare, SOURCE, TARGET, 3).readings
+    without = logit_lens(bare, SOURCE, TARGET, 3).readings
     bare.decoder.norm = norm
     readings = np.concatenate([without[:-1], inside.readings[-1:]])
     assert not check_depths(model, SOURCE, TARGET[:3], (), readings).holds
@@ -77,11 +77,11 @@ def test_contributions_are_those_carried_back_and_shuffled_ones_are_noticed(swit
 
 
 DRAWS = [
-    Draw(top_k=3),
-    Draw(top_p=0.5),
-    Draw(min_p=0.2),
-    Draw(temperature=1.7, top_k=9, top_p=0.8, min_p=0.05),
-    Draw(temperature=0.3),
+    Sampling(top_k=3),
+    Sampling(top_p=0.5),
+    Sampling(min_p=0.2),
+    Sampling(temperature=1.7, top_k=9, top_p=0.8, min_p=0.05),
+    Sampling(temperature=0.3),
 ]
 
 
@@ -100,4 +100,4 @@ def test_tokens_kept_are_counted_again_and_one_more_or_less_is_noticed(draw):
 
 def test_top_4_where_3_were_asked_for_is_noticed():
     log_probs = torch.randn(23).log_softmax(dim=-1).numpy()
-    assert not check_kept(log_probs, Draw(top_k=3), Draw(top_k=4).of(log_probs, never=0), pad_id=0).holds
+    assert not check_kept(log_probs, Sampling(top_k=3), Sampling(top_k=4).of(log_probs, never=0), pad_id=0).holds

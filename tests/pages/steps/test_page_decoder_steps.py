@@ -12,7 +12,7 @@ from pages.shared.wording import number
 from pages.steps import samples
 from pages.steps.choices import Choices
 from transformer.analysis.steps.candidates import candidates, rank
-from transformer.analysis.steps.samples import Draw, draws
+from transformer.analysis.steps.samples import Sampling, draws
 from transformer.analysis.steps.search_tree import search_tree
 from transformer.interventions import AblateHeads
 from transformer.lab import load
@@ -242,7 +242,7 @@ def test_samples_follow_their_settings_and_are_counted():
     at = steps(look="samples", step="1")
     lab = load(REVERSE)
     seen = lab.inspect("a b c d")
-    found = draws(lab.model, seen.source_ids, (), Draw(), n=100, seed=0)
+    found = draw_samples(lab.model, seen.source_ids, (), Sampling(), n=100, seed=0)
     assert f"{len(found)} different output" in texts(at) and f"**{found[0].count} ×**" in texts(at)
     at = steps(look="samples", step="1", top_k="1")
     assert "**100 ×**" in texts(at) and "greedy's" in texts(at)
@@ -250,7 +250,7 @@ def test_samples_follow_their_settings_and_are_counted():
     at = steps(look="samples", step="1", **{name: f"{value:g}" for name, value in settings.items()})
     at = checked(at.slider(key="draw-seed").set_value(3).run())
     assert float(at.query_params["seed"]) == 3
-    found = draws(lab.model, seen.source_ids, (), Draw(**settings), n=100, seed=3)
+    found = draw_samples(lab.model, seen.source_ids, (), Sampling(**settings), n=100, seed=3)
     assert f"with seed 3: {len(found)} different output" in texts(at)
     assert {name: float(at.query_params.get(name, 0)) for name in settings} == settings
 
@@ -284,7 +284,7 @@ def test_whatever_the_sliders_send_ends_within_their_limits(sent, monkeypatch):
     taken = {}
     monkeypatch.setattr(samples, "change", taken.update)
     samples._take(sent)
-    draw = Draw(**taken)
+    draw = Sampling(**taken)
     assert 0.1 <= draw.temperature <= 5 and 0 <= draw.top_k <= 50
     assert 0.05 <= draw.top_p <= 1 and 0 <= draw.min_p <= 1
 

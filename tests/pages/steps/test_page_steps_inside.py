@@ -10,9 +10,9 @@ import pages.steps.stepper as stepper
 from pages.shared.wording import number
 from pages.steps.choices import Choices
 from transformer.analysis.steps.candidates import rank
-from transformer.analysis.steps.exposure_bias import two_readings
-from transformer.analysis.steps.logit_lens import look_inside
-from transformer.analysis.steps.prefix_tree import grow
+from transformer.analysis.steps.exposure_bias import reference_losses
+from transformer.analysis.steps.logit_lens import logit_lens
+from transformer.analysis.steps.branches import prefix_tree
 from transformer.interventions import AblateHeads
 from transformer.lab import load
 
@@ -30,7 +30,7 @@ def figures(at):
 def inside(step, switches=()):
     lab = load(REVERSE)
     seen = lab.inspect("a b c d", switches)
-    return lab, seen, look_inside(lab.model, seen.source_ids, seen.target_ids, step, switches)
+    return lab, seen, logit_lens(lab.model, seen.source_ids, seen.target_ids, step, switches)
 
 
 def test_inside_a_step_stand_the_lens_and_a_sum_of_parts():
@@ -58,7 +58,7 @@ def test_inside_compares_before_and_after_under_switches():
     at, (lab, seen, found) = steps(look="inside", switch=str(spec)), inside(0, (spec,))
     lens, bars = figures(at)
     assert len(bars["data"]) == 2 and "Marks: without the switches" in texts(at)
-    usual = look_inside(lab.model, seen.source_ids, seen.target_ids, 0)
+    usual = logit_lens(lab.model, seen.source_ids, seen.target_ids, 0)
     assert found.readings.shape[0] == 2 and lens["layout"]["xaxis"]["ticktext"][1] == "without switches"
     ranks = [f"{rank(row, seen.target_ids[0])} " for row in usual.readings]
     assert all(text.startswith(rank) for text, rank in zip(lens["data"][2]["text"], ranks, strict=True))
@@ -69,7 +69,7 @@ def test_a_reference_is_read_twice_and_the_divergence_is_said():
     at = checked(at.text_input(key="reference").set_value("d c b a").run())
     lab = load(REVERSE)
     ids = [*lab.tokenizer.encode("d c b a"), 2]
-    seen = two_readings(lab.model, lab.inspect("a b c d").source_ids, ids)
+    seen = reference_losses(lab.model, lab.inspect("a b c d").source_ids, ids)
     (losses,) = figures(at)
     assert len(losses["data"]) == 2 and f"{number(float(seen.forced_loss.mean()))} nats a token" in texts(at)
     expected = "writes this very reference" if seen.divergence is None else f"at position {seen.divergence}"
@@ -95,7 +95,7 @@ def test_roads_stand_as_a_tree_or_two_beside_each_other():
         *(lab.inspect("a b c d", forced=f).target_ids for f in ({1: 5}, {2: 6})),
     ]
     points = next(t for t in figures(at)[0]["data"] if t.get("mode") == "markers+text")
-    assert len(points["x"]) == len(grow(roads))
+    assert len(points["x"]) == len(prefix_tree(roads))
     at = checked(at.segmented_control(key="roads-as").set_value("pair").run())
     pair = figures(at)[0]
     assert [trace["name"].split(":")[0] for trace in pair["data"]] == ["Road 1", "Output"]
