@@ -11,8 +11,8 @@ from pages.training.differences import said
 from pages.training.run_checks import held, measured_again
 from transformer.analysis.checks import Check
 from transformer.analysis.training.run_checks import check_last
-from transformer.figures.training.sweeps import Mark
 from transformer.checkpoints.settings import CONFIG_FILE
+from transformer.figures.training.sweeps import Mark
 
 _IN_TABLE = ("exact match", "validation loss")
 

@@ -5,25 +5,24 @@ from dataclasses import replace
 
 import streamlit as st
 
+from pages.runs.actions import REFUSALS
+from pages.runs.run_table import EVERY_S, segments
+from pages.runs.run_table_state import BASE, ledger
+from pages.runs.sweep_checks import check_marks
 from pages.shared import wording
 from pages.shared.components.run_table import Column, run_table
+from pages.shared.context import is_dark
 from pages.shared.controls import say
 from pages.shared.exports import Export
 from pages.shared.fields import box
-from pages.shared.context import is_dark
-from pages.training import run_status, durations
-from pages.training.compare import QUANTITIES, Entry, draw_curves, entries, last_of, quantities_of
-from pages.training.differences import said
-from pages.runs.run_table import EVERY_S, segments
-from pages.runs.run_table_state import BASE, ledger
-from pages.training.export_run import sweep_away, take_figures_away
-from pages.runs.actions import REFUSALS
-from pages.runs.sweep_checks import check_marks
 from pages.shared.visitor import visitor
 from pages.shared.wording import number
-from transformer.runs.warm_start import same_start
-from transformer.figures.training.sweeps import Mark, sweep_figure
+from pages.training import durations, run_status
+from pages.training.compare import QUANTITIES, Entry, draw_curves, entries, last_of, quantities_of
+from pages.training.differences import said
+from pages.training.export_run import sweep_away, take_figures_away
 from transformer.data.corpus_snapshot import located
+from transformer.figures.training.sweeps import Mark, sweep_figure
 from transformer.runs.run_folder import RunError
 from transformer.runs.sweeps import (
     MOST_VALUES,
@@ -37,6 +36,7 @@ from transformer.runs.sweeps import (
     value_of,
     values_of,
 )
+from transformer.runs.warm_start import same_start
 
 FIRST_SETTING, FIRST_VALUES = "model.n_heads", "1 2 4"
 _COLUMNS: tuple[Column, ...] = (

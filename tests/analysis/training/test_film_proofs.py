@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from films import STEPS, film, large, opened
+from page_checks import verdicts
 from page_models import checked, texts
-from test_page_checks import verdicts
 from test_page_runs_away import same_figure
 
 from pages.training.timeline import frames

@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from page_checks import proved
 from page_runs import PINNED, made_run, trained_run
-from test_page_checks import proved
 
-from transformer.runs import run_folder, sweeps
 from transformer.checkpoints.settings import read_settings
+from transformer.runs import run_folder, sweeps
 from transformer.runs.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("room")

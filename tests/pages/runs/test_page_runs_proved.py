@@ -4,19 +4,19 @@ import json
 
 import numpy as np
 import pytest
+from page_checks import proved, verdicts
 from page_models import texts
 from page_runs import PINNED, made_run, trained_run
-from test_page_checks import proved, verdicts
 
 from pages.training.data import Progress
-from transformer.runs import run_folder, sweeps
 from transformer.analysis.training import run_checks
 from transformer.analysis.training.plan_checks import check_schedule
+from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE, read_settings
 from transformer.config import TrainConfig
 from transformer.figures.training.curves import Curve
-from transformer.training.schedule import learning_rate
-from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE, read_settings
+from transformer.runs import run_folder, sweeps
 from transformer.runs.worker import train_run
+from transformer.training.schedule import learning_rate
 
 pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("room", "no_shipped")]
 CURVES = ["loss", "perplexity", "learning rate"]

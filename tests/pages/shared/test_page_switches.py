@@ -259,7 +259,7 @@ def test_every_kind_of_switch_fits_a_model_that_has_it():
 
 
 def test_the_panel_is_on_the_decoder_steps_page_too():
-    at = open_page("decoder_steps", model=PRONOUNS, text=CLASSIC)
+    at = open_page("steps", model=PRONOUNS, text=CLASSIC)
     at.session_state["switches"] = True
     at = checked(at.run())
     at = checked(at.button_group(key="parts-decoder-1-ffn").set_value([AblateSublayer("decoder", 1, "ffn")]).run())

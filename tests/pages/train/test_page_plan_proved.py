@@ -5,8 +5,8 @@ import json
 from dataclasses import replace
 
 import pytest
+from page_checks import proved, verdicts
 from page_models import checked, open_page, texts
-from test_page_checks import proved, verdicts
 from test_page_train_corpus import pairs, upload
 
 from pages.train import corpus_panel, costs_panel
