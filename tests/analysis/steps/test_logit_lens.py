@@ -1,4 +1,4 @@
-"""Inside one step: the last reading is the model's prediction, and contributions sum to the difference of logits."""
+"""The logit lens: the last depth is the model's prediction, and contributions sum to the difference of logits."""
 
 import pytest
 import torch
@@ -57,15 +57,15 @@ def test_other_models_sum_as_well(changes):
 
 @pytest.mark.parametrize("norm", ["post", "pre", "none"])
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)
-def test_the_last_reading_is_the_model_s_own_prediction(within, norm, switches):
+def test_the_last_depth_is_the_model_s_own_prediction(within, norm, switches):
     model = random_model(torch.float64, norm=norm)
     rules, tap = Constraints(forced=dict(enumerate(TARGET[:3]))), compile_interventions(switches, model)
     own = list(greedy(model, torch.tensor([SOURCE]), max_length=4, constraints=rules, tap=tap))[3]
     seen = logit_lens(model, SOURCE, TARGET, 3, switches)
-    assert seen.readings.shape == (4, 23)
-    within(torch.from_numpy(seen.readings[-1]), own.log_probs[0], 1e-12)
-    within(torch.from_numpy(seen.readings).exp().sum(1), torch.ones(4), 1e-12)
-    assert abs(seen.readings[0] - seen.readings[-1]).max() > 0.1
+    assert seen.log_probs.shape == (4, 23)
+    within(torch.from_numpy(seen.log_probs[-1]), own.log_probs[0], 1e-12)
+    within(torch.from_numpy(seen.log_probs).exp().sum(1), torch.ones(4), 1e-12)
+    assert abs(seen.log_probs[0] - seen.log_probs[-1]).max() > 0.1
 
 
 def test_a_head_s_contribution_is_what_the_logits_lose_without_it():

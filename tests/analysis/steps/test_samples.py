@@ -4,7 +4,7 @@ import pytest
 import torch
 from random_models import half_trained_model
 
-from transformer.analysis.steps.samples import Sampling, draws
+from transformer.analysis.steps.samples import Sampling, draw_samples
 from transformer.decoding.greedy import teacher_forced_log_probs
 
 
