@@ -223,7 +223,7 @@ def test_a_position_past_the_sentence_is_said(spec, said):
 
 
 def test_steps_of_the_output_may_come_later():
-    """A step past the source's length passes the check, changes nothing before the output reaches it, and acts there."""
+    """A step past the source's length is no error; it changes nothing until the output reaches it, and acts there."""
     model, source, target = random_model(), random_ids(1, 6), random_ids(1, 10)
     entry, row = MaskEntry("decoder", 0, "self", 9, 8), SetAttentionRow("decoder", 0, "cross", 0, 9, 5)
     for spec in (entry, row):

@@ -1,4 +1,4 @@
-"""What a trainer tells its watchers (status.json, metrics.jsonl), and what they ask of it (request.json)."""
+"""The trainer's messages to its watchers (status.json, metrics.jsonl), and their requests (request.json)."""
 
 import time
 from collections.abc import Callable
@@ -55,7 +55,7 @@ class RunLog:
         write_status(self.folder, self.status)
 
     def request(self) -> Request | None:
-        """What has been asked, once it has; the request is taken off the folder. A quota that is used up asks too."""
+        """Returns a pending request and removes it from the folder. A used-up quota is a request too."""
         path = self.folder / REQUEST_FILE
         if self.asked is None and path.exists():
             asked = read_json(path).get("request")

@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
+    from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
+    from transformer.views.positions_scores import ScoreParts
+    from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
     from transformer.views.steps import BranchLines, BranchPair, BranchTree, StepAttention, StepCandidates
     from transformer.views.steps_logit_lens import LogitContributions, LogitLensDepths
     from transformer.views.steps_outputs import BeamTree, HypothesisAttention, SampleTree, SamplingDistribution
     from transformer.views.steps_teacher_forcing import ExposureBias, TeacherForcedReference
+    from transformer.views.study import ModelLengths, StudyLearning, StudyLengths
+    from transformer.views.trace import StepNumbers, TraceMap
 
 __all__ = [
     "BatchTokens",
@@ -31,13 +36,25 @@ __all__ = [
     "LogitContributions",
     "LogitLensDepths",
     "MaskLeak",
+    "ModelLengths",
+    "PositionDimensions",
+    "PositionSimilarity",
+    "PositionTables",
     "SampleTree",
     "SamplingDistribution",
+    "ScoreParts",
     "SentenceMasks",
+    "ShiftErrors",
+    "ShiftMaps",
+    "SimilarityByOffset",
     "StepAttention",
     "StepCandidates",
+    "StepNumbers",
+    "StudyLearning",
+    "StudyLengths",
     "TeacherForcedReference",
     "TeacherForcing",
+    "TraceMap",
 ]
 
 _MODULES = {
@@ -46,6 +63,11 @@ _MODULES = {
     "steps_logit_lens": ("LogitContributions", "LogitLensDepths"),
     "steps_outputs": ("BeamTree", "HypothesisAttention", "SampleTree", "SamplingDistribution"),
     "steps_teacher_forcing": ("ExposureBias", "TeacherForcedReference"),
+    "positions": ("PositionDimensions", "PositionSimilarity", "PositionTables", "SimilarityByOffset"),
+    "positions_scores": ("ScoreParts",),
+    "positions_shifts": ("ShiftErrors", "ShiftMaps"),
+    "study": ("ModelLengths", "StudyLearning", "StudyLengths"),
+    "trace": ("StepNumbers", "TraceMap"),
 }
 """The views of each module here."""
 

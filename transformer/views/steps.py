@@ -18,9 +18,10 @@ from transformer.figures.steps.branches import TreeToken, branches_figure, two_b
 from transformer.figures.steps.candidates import candidate_bars, row_bars
 from transformer.figures.steps.outputs import outputs_figure
 from transformer.figures.tables import Table, numbered
-from transformer.inspection.inspection import KIND_SITES, AttentionKind, Inspection
+from transformer.inspection.inspection import Inspection
 from transformer.interventions import Intervention
 from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
 from transformer.model.taps import Site
 
 WITHOUT = "without the switches"
@@ -150,7 +151,7 @@ class AttentionRowData:
 class StepAttention:
     """The attention of one step, of one head or averaged over a layer."""
 
-    kind: AttentionKind
+    kind: KindName
     layer: int
     head: int | None = None
     """None for the average of the layer's heads."""
@@ -169,7 +170,7 @@ class StepAttention:
         keys = attention.keys[: self._n_keys(attention.keys)]
         baseline = None
         if seen.interventions:
-            baseline = self._row(lab.attention_on(seen, ())[self.kind].weights)[: len(keys)]
+            baseline = self._row(lab.attention_on(seen, ())[AttentionKind(self.kind)].weights)[: len(keys)]
         row = self._row(attention.weights)[: len(keys)]
         return AttentionRowData(attention.queries[self.step], keys, row, baseline)
 
@@ -185,7 +186,7 @@ class StepAttention:
 
     def checks(self, lab: Lab, seen: Inspection, data: AttentionRowData) -> Iterator[Check]:
         """Computes all weights of the decoding from q, k and masks, and reads the step again in double precision."""
-        attention, (stack, sublayer) = seen.attention(self.kind), KIND_SITES[self.kind]
+        attention, (stack, sublayer) = seen.attention(self.kind), AttentionKind(self.kind).where
         yield from check_weights(
             lab.model,
             seen.source_ids,
@@ -215,7 +216,7 @@ class StepAttention:
         """Reads the words of the step alone; self-attention without a causal mask is that of the last whole pass."""
         end = len(seen.target_ids) if self.kind == "decoder_self" and not seen.cached else self.step + 1
         recording = SlowReader(lab.model, switches).recording(seen.source_ids, seen.target_ids[:end])
-        site = Site("decoder", self.layer, KIND_SITES[self.kind][1], "weights")
+        site = Site("decoder", self.layer, AttentionKind(self.kind).sublayer, "weights")
         rows = recording[site][0, :, self.step].numpy()
         heads = range(len(rows)) if self.head is None else [self.head]
         row = np.sum([rows[head] for head in heads], axis=0) / len(heads)

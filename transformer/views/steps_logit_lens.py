@@ -16,12 +16,12 @@ from transformer.analysis.steps.logit_lens import LogitLens, Part
 from transformer.analysis.steps.output_checks import SlowReader
 from transformer.figures.steps.logit_lens import Depth, Share, contribution_bars, lens_figure
 from transformer.figures.tables import Table, numbered
-from transformer.figures.theme import Kind
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind
 from transformer.views.steps import WITHOUT
 
-_KINDS: dict[str, Kind] = {"self": "decoder_self", "cross": "cross"}
+_KINDS = {"self": AttentionKind.DECODER_SELF, "cross": AttentionKind.CROSS}
 """The attention whose colour a part has, by its sublayer."""
 
 

@@ -37,7 +37,7 @@ _component = component(
 
 @dataclass(frozen=True, kw_only=True)
 class TimelineFrame:
-    """What the film shows at one step."""
+    """The timeline's picture at one step."""
 
     step: int
     tokens: Sequence[str]
@@ -71,7 +71,7 @@ class TimelineScores:
 
 @dataclass(frozen=True)
 class Picks:
-    """What the visitor did in the film since the last run."""
+    """The visitor's actions in the timeline since the last run."""
 
     step: int | None
     """Where the slider stands; None at the newest weights."""
@@ -82,7 +82,7 @@ class Picks:
 
 
 def film_picks(key: str, n_layers: int, n_heads: int) -> Picks:
-    """What the film under this key reports in this run."""
+    """Returns what the timeline with this key reports in this run."""
     state = st.session_state.get(key)
     found: Mapping[str, Any] = state if isinstance(state, dict) else {}
     at = found.get("at")
@@ -150,7 +150,7 @@ def run_film(
             "heads": list(frames[-1].attention.weights.shape[:2]),
             "selected": [int(layer), int(head)],
             "kind": kind,
-            "label": theme.KIND_NAMES[kind],
+            "label": kind.label,
             "frames": described,
             "sources": sources,
             "tokens": describe_tokens(list(table)),
