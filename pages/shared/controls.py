@@ -3,6 +3,8 @@
 What else they share is found through here too: the frame (model_controls.py), the switches (switch_panel.py).
 """
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from pages.shared.context import Change, PageContext, change, edit_marks, n_layers, say
@@ -51,13 +53,13 @@ def choose_head(context: PageContext) -> None:
     say(*problems("kind", "layer", "head"))
 
 
-def choose_kind(context: PageContext) -> None:
-    """Which of the three attentions."""
+def choose_kind(context: PageContext, take: Callable[[AttentionKind], None] = lambda kind: choose(kind=kind)) -> None:
+    """Which of the three attentions; `take` takes over the choice."""
     segments(
         "Attention",
         tuple(_KIND_LABELS),
         context.view.kind,
-        lambda kind: choose(kind=kind),
+        take,
         key="choose-kind",
         names=_KIND_LABELS.__getitem__,
     )
