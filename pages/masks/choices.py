@@ -1,7 +1,6 @@
 """The Masks page's own choices, kept in the URL and across page changes."""
 
 from dataclasses import dataclass
-from typing import get_args
 
 import streamlit as st
 
@@ -9,7 +8,7 @@ from pages.shared.url.page_state import PageState
 from pages.shared.url.session import session
 from pages.shared.url.url_state import Form, UrlState, param, whole, words
 from pages.shared.url.view_state import PARAMETERS, View
-from transformer.inspection.inspection import AttentionKind
+from transformer.model.kinds import AttentionKind
 
 MAX_TEXT = 1000
 """Characters of the other sentences, which travel in the URL."""
@@ -29,7 +28,7 @@ class Choices(UrlState):
         nonsense="The link says row “{text}”, which is no number of a sentence of the batch.",
     )
     """The sentence whose masks are shown. At first the shortest of the others, so that its padding is seen."""
-    attention: AttentionKind | None = param(None, words(*get_args(AttentionKind)))
+    attention: AttentionKind | None = param(None, words(*AttentionKind))
     """The kind of attention that is shown until the visitor chooses one."""
 
     def kind(self, view: View) -> AttentionKind:

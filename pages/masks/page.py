@@ -13,13 +13,14 @@ from pages.masks.sections import (
     render_toggles,
 )
 from pages.shared import controls, loading
+from transformer.model.kinds import AttentionKind
 from transformer.views.subjects import Decoding
 
 unlinked = is_first_visit_without_link()
 chosen = PAGE.follow_url()
 context = controls.frame("What must stay hidden, and what leaks if it doesn't?", own=chosen.parameters())
 if unlinked:  # the causal triangle is what masks are known for
-    chosen = replace(chosen, attention="decoder_self")
+    chosen = replace(chosen, attention=AttentionKind.DECODER_SELF)
     PAGE.put(chosen)
 context = replace(context, view=replace(context.view, kind=chosen.kind(context.view)))
 batch = choose_batch(context, chosen)

@@ -3,9 +3,10 @@
 No torch here, and nothing that is slow to import: watching must be quick.
 """
 
+import contextlib
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -104,6 +105,23 @@ def run_folder(run_id: str) -> Path:
     if not is_name(run_id) or not (folder / STATUS_FILE).is_file():
         raise RunError(f"there is no run {run_id!r}; the runs here are: {', '.join(run_ids(runs_folder())) or 'none'}")
     return folder
+
+
+def check_runs_folder() -> None:
+    """RunError where the runs are to be kept in something that is not a folder."""
+    root = runs_folder()
+    if root.exists() and not root.is_dir():
+        raise RunError(f"runs are kept in {root}, which is a file: let ATTENTION_LAB_RUNS name a folder")
+
+
+@contextlib.contextmanager
+def writing_to(run_id: str) -> Iterator[None]:
+    """Turns an error of the file system, as of a read-only folder, into a RunError that names the run."""
+    try:
+        yield
+    except OSError as error:
+        why = f"{runs_folder() / run_id} cannot be written to ({error.strerror or error})"
+        raise RunError(f"{run_id} cannot be changed: {why}") from error
 
 
 def write_status(folder: Path, now: Status) -> None:

@@ -22,7 +22,7 @@ from transformer.analysis.training.timeline import row_entropy
 from transformer.checkpoints.store import Checkpoint, CheckpointError, load_checkpoint
 from transformer.data.batches import encode_sources
 from transformer.decoding.greedy import greedy
-from transformer.lab import KIND_SITES, AttentionKind
+from transformer.lab import AttentionKind
 from transformer.runs.run_folder import Run
 
 
@@ -86,7 +86,7 @@ def _weights(
     checkpoint: Checkpoint, ids: Sequence[int], forced: Sequence[int], take: Take, kind: AttentionKind
 ) -> np.ndarray:
     """The weights [layer head query key] of a kind by hand, as many rows as the film keeps."""
-    stack, sublayer = KIND_SITES[kind]
+    stack, sublayer = kind.where
     again = recomputed_weights(checkpoint.model, ids, (), dict(enumerate(forced)), stack=stack, sublayer=sublayer)
     rows, columns = take.attention[kind].weights.shape[2:]
     return again[:, :, :rows, :columns]

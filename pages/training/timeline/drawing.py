@@ -31,7 +31,7 @@ def draw_film(run: Run, reel: Timeline, frames: Sequence[Frame], *, key: str) ->
     run_film(
         [_film_frame(frame.step, take_of(frame, view.rows), newest, view.kind, words) for frame in shown],
         name=f"{run.id} {reel.text}",
-        sources=len(newest.attention["encoder_self"].keys),
+        sources=len(newest.attention[AttentionKind.ENCODER_SELF].keys),
         selected=view.place(run.settings.model),
         at=view.step,
         order=now.order,

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from transformer.checkpoints.settings import WEIGHTS_FILE
 from transformer.checkpoints.store import CheckpointError, load_checkpoint
-from transformer.lab import KIND_SITES, Attention, AttentionKind, Inspection, Lab
+from transformer.lab import Attention, AttentionKind, Inspection, Lab
 from transformer.runs import run_folder
 from transformer.runs.run_folder import Run
 from transformer.text.tokenizer import BOS, PAD
@@ -205,7 +205,7 @@ def _take(folder: str, path: str, stamp: Stamp, text: str, goal: tuple[int, ...]
         translation=seen.translation,
         probabilities=seen.probabilities,
         ended=seen.ended,
-        attention={kind: _cropped(seen, kind) for kind in KIND_SITES},
+        attention={kind: _cropped(seen, kind) for kind in AttentionKind},
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from transformer.config import ModelConfig
-from transformer.lab import KIND_SITES, AttentionKind
+from transformer.lab import AttentionKind
 
 Rows = Literal["own", "forced"]
 """Whose tokens the decoder reads: those it wrote itself, or those of the newest output, the same at every step."""
@@ -19,7 +19,7 @@ class TimelineView:
 
     text: str = ""
     """Empty: the run's first pinned sentence, or an example of its corpus."""
-    kind: AttentionKind = "cross"
+    kind: AttentionKind = AttentionKind.CROSS
     layer: int | None = None
     """None: the last layer of the stack."""
     head: int | None = None
@@ -27,6 +27,9 @@ class TimelineView:
     step: int | None = None
     """None: the newest weights, whatever step they are of."""
     rows: Rows = "own"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", AttentionKind(self.kind))  # links and controls give its name
 
     def parameters(self) -> dict[str, str]:
         """The query parameters that `read` turns into this view again; defaults are left out."""
@@ -42,7 +45,7 @@ class TimelineView:
 
     def n_layers(self, config: ModelConfig) -> int:
         """Layers of the stack in which the chosen kind of attention stands."""
-        return config.n_encoder_layers if KIND_SITES[self.kind][0] == "encoder" else config.n_decoder_layers
+        return self.kind.n_layers(config)
 
     def place(self, config: ModelConfig) -> tuple[int, int]:
         """Layer and head, those that suit best where none was chosen."""
@@ -52,7 +55,7 @@ class TimelineView:
 def read(parameters: Mapping[str, Sequence[str]]) -> tuple[TimelineView, tuple[str, ...]]:
     """The view that these query parameters describe, and a sentence for each that makes no sense."""
     problems: list[str] = []
-    kinds, rows = get_args(AttentionKind), get_args(Rows)
+    kinds, rows = tuple(AttentionKind), get_args(Rows)
 
     def one(name: str, parse: Callable[[str], object | None], expected: str) -> object | None:
         values = parameters.get(name, ())
@@ -78,7 +81,7 @@ def fit(view: TimelineView, config: ModelConfig, run_id: str) -> tuple[TimelineV
     problems: list[str] = []
     n_layers = view.n_layers(config)
     if view.layer is not None and view.layer >= n_layers:
-        stack = KIND_SITES[view.kind][0]
+        stack = view.kind.stack
         problems.append(
             f"Layer {view.layer} does not exist: the {stack} of {run_id} has layers 0 to {n_layers - 1}. "
             f"Layer {n_layers - 1} is shown."
