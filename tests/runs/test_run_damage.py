@@ -7,7 +7,7 @@ from films import opened
 from page_models import texts
 from tiny_runs import create
 
-from pages.training.data import progress_of, samples_of
+from transformer.analysis.training.progress import progress_of, samples_of
 from transformer.runs import queue, run_folder, upkeep
 from transformer.checkpoints.store import history
 

@@ -14,11 +14,30 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
+    from transformer.views.plan import LearningRate, SentenceLengths, TrainingMemory
+    from transformer.views.runs import ComparedRuns, RunCurves, SweepChart
+    from transformer.views.timeline import SnapshotAttention
 
-__all__ = ["BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"]
+__all__ = [
+    "BatchTokens",
+    "ComparedRuns",
+    "EmptyAttentionRow",
+    "LearningRate",
+    "MaskLeak",
+    "RunCurves",
+    "SentenceLengths",
+    "SentenceMasks",
+    "SnapshotAttention",
+    "SweepChart",
+    "TeacherForcing",
+    "TrainingMemory",
+]
 
 _MODULES = {
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
+    "plan": ("LearningRate", "SentenceLengths", "TrainingMemory"),
+    "runs": ("ComparedRuns", "RunCurves", "SweepChart"),
+    "timeline": ("SnapshotAttention",),
 }
 """The views of each module here."""
 

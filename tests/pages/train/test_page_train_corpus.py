@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from page_exports import array, figures
 from page_models import checked, open_page, texts
-from page_train import field, fill, opened, press_train, shows, train_button
+from page_train import field, fill, opened, pairs, press_train, shows, train_button
 
 from pages.shared.wording import plain
 from transformer.runs import run_folder
@@ -16,10 +16,6 @@ pytestmark = pytest.mark.usefixtures("room", "measurements")
 
 def upload(at, name, content):
     return checked(at.file_uploader[0].set_value((name, content, "text/plain")).run())
-
-
-def pairs(count):
-    return "".join(f"the word{i} is here\tle mot{i} est ici\tCC-BY\n" for i in range(count)).encode()
 
 
 def test_an_uploaded_file_is_shown_and_trained_on(started, room):
