@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from pages.runs.actions import deeds
+from pages.runs.run_table_state import ledger, take_in_hand
 from pages.shared import wording
 from pages.shared.components.run_table import run_table
 from pages.shared.controls import say
@@ -12,17 +14,15 @@ from pages.training.compare import (
     AGAINST,
     SCALES,
     Entry,
-    render_curves,
     entries,
     quantities_of,
+    render_curves,
     table_of,
 )
 from pages.training.doctor import doctor_panel
-from pages.runs.run_table_state import ledger, take_in_hand
-from pages.training.train_state import memory
-from pages.runs.actions import deeds
-from pages.training.timeline.panel import timeline_panel
 from pages.training.run_view import run_note
+from pages.training.timeline.panel import timeline_panel
+from pages.training.train_state import memory
 from transformer.views.runs import QUANTITIES
 
 EVERY_S = 2.0

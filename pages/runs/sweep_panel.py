@@ -5,22 +5,19 @@ from dataclasses import replace
 
 import streamlit as st
 
+from pages.runs.actions import REFUSALS
+from pages.runs.run_table import EVERY_S, segments
+from pages.runs.run_table_state import BASE, ledger
 from pages.shared import wording
 from pages.shared.components.run_table import Column, run_table
 from pages.shared.controls import say
 from pages.shared.exhibit import exhibit
-from transformer.config import value_text
-from transformer.views import SweepChart
-from transformer.views.subjects import Runs
 from pages.shared.fields import box
-from pages.training import run_status, durations
-from pages.training.compare import Entry, render_curves, entries, last_of, quantities_of
-from pages.runs.run_table import EVERY_S, segments
-from pages.runs.run_table_state import BASE, ledger
-from pages.runs.actions import REFUSALS
 from pages.shared.visitor import visitor
 from pages.shared.wording import number
-from transformer.runs.warm_start import same_start
+from pages.training import durations, run_status
+from pages.training.compare import Entry, entries, last_of, quantities_of, render_curves
+from transformer.config import value_text
 from transformer.data.corpus_snapshot import located
 from transformer.runs.run_folder import RunError
 from transformer.runs.sweeps import (
@@ -35,6 +32,9 @@ from transformer.runs.sweeps import (
     value_of,
     values_of,
 )
+from transformer.runs.warm_start import same_start
+from transformer.views import SweepChart
+from transformer.views.subjects import Runs
 
 FIRST_SETTING, FIRST_VALUES = "model.n_heads", "1 2 4"
 _COLUMNS: tuple[Column, ...] = (

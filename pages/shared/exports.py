@@ -13,6 +13,7 @@ from pages.shared import wording
 from pages.shared.components.save_chart import save_chart
 from pages.shared.components.save_drawing import save_drawing
 from pages.shared.context import PageContext
+from pages.shared.registry import REOPENABLE
 from pages.shared.url.packed_link import LONGEST, PARAMETER, as_file, pack
 from pages.shared.url.reopen import reopen
 from pages.shared.url.session import session
@@ -21,17 +22,6 @@ from transformer.figures.tables import Table, as_csv, as_npz
 from transformer.interventions import Intervention
 from transformer.text.token_ids import SPECIALS, UNK
 
-PAGES = {
-    "home": ("pages/home/page.py", "Home"),
-    "attention": ("pages/attention/page.py", "Attention"),
-    "heads": ("pages/heads/page.py", "Heads"),
-    "masks": ("pages/masks/page.py", "Masks"),
-    "decoder-steps": ("pages/steps/page.py", "Decoder steps"),
-    "walkthrough": ("pages/walkthrough/page.py", "Walkthrough"),
-    "two-at-once": ("pages/compare/page.py", "Two at once"),
-    "positions": ("pages/positions/page.py", "Positions"),
-}
-"""The pages whose views can be reopened, by the end of their address."""
 WIDTH = 640
 """Pixels of the panel; a figure of no width of its own is saved as wide."""
 _NAMED = 4
@@ -97,8 +87,8 @@ def export(page: str, figures: Mapping[str, Callable[[], Export]], *, key: str, 
                 with st.expander("How the numbers are made"):
                     st.code(away.source, language="python", wrap_lines=True)
             _link(page, key)
-            if page in PAGES:
-                reopen(PAGES, key)
+            if page in REOPENABLE:
+                reopen(key)
 
 
 def choose_figure(figures: Mapping[str, Callable[[], Export]], key: str) -> Export:
@@ -175,7 +165,7 @@ def link_to(address: str, page: str, parameters: Mapping[str, str | list[str]]) 
 
 def _link(page: str, key: str) -> None:
     in_url = {name: st.query_params.get_all(name) for name in st.query_params}
-    parameters = view_parameters() if page in PAGES else in_url
+    parameters = view_parameters() if page in REOPENABLE else in_url
     link = link_to(st.context.url or "http://localhost:8501/", page, parameters)
     if link is not None:
         st.caption("A link with everything in it")
@@ -195,7 +185,7 @@ def _link(page: str, key: str) -> None:
 def page_shown() -> str:
     """The end of the address of the page that is open, for figures that stand on several."""
     end = urlsplit(st.context.url or "").path.rsplit("/", 1)[-1]
-    return end if end in PAGES else "attention"
+    return end if end in REOPENABLE else "attention"
 
 
 def opening_lines(context: PageContext, imports: Sequence[str] = ()) -> list[str]:

@@ -8,8 +8,8 @@ from page_models import texts
 from tiny_runs import create
 
 from transformer.analysis.training.progress import progress_of, samples_of
-from transformer.runs import queue, run_folder, upkeep
 from transformer.checkpoints.store import history
+from transformer.runs import queue, run_folder, upkeep
 
 DAMAGED = [
     {"state": "running", "pid": "abc"},

@@ -82,7 +82,7 @@ def open_page(page: str = "", **parameters: str | list[str]) -> AppTest:
     at = AppTest.from_file(str(APP), default_timeout=WAIT_S)
     if page:
         at._registered_pages = _registered_pages()
-        at.switch_page(f"pages/{page}.py")
+        at.switch_page(f"pages/{page}/page.py")
     for name, value in parameters.items():
         at.query_params[name] = value
     return checked(at.run())

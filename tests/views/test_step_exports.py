@@ -34,7 +34,7 @@ def drawn(figure):
 
 def check(key: str, which: str, parameters: dict) -> dict:
     """Opens the popover and runs its lines; their figure must draw what the page's does."""
-    at = open_page("decoder_steps", **{"model": REVERSE, "text": "a b c d", **parameters})
+    at = open_page("steps", **{"model": REVERSE, "text": "a b c d", **parameters})
     at.session_state[key] = True
     at = checked(at.run())
     if which:
@@ -125,7 +125,7 @@ def test_losses_of_a_reference(parameters):
 
 
 def test_exposure_bias():
-    at = open_page("decoder_steps", model=REVERSE, text="a b c d", look="reference")
+    at = open_page("steps", model=REVERSE, text="a b c d", look="reference")
     checked(at.button(key="measure-exposure").click().run())
     names = check("take-exposure", "", {"look": "reference"})
     assert len(names["numbers"]) == len(names["found"])

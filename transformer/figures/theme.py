@@ -94,6 +94,8 @@ _GLOW_DIVERGING = (
     *("#52382d", "#7d4b35", "#a95f3d", "#d67546", "#fe8f5a"),
 )
 
+SCROLL_TRACK, SCROLL_THUMB = "rgba(128, 132, 149, 0.15)", "rgba(128, 132, 149, 0.7)"
+"""A figure's own scroll bar, legible on both backgrounds."""
 INKS = (LIGHT.text, "#ffffff")
 """What is written on light colours of a scale, and on dark ones."""
 

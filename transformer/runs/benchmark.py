@@ -1,7 +1,8 @@
 """How long a run will take, from a few seconds of it: this very model, batch, corpus, device and thread count.
 
-`python -m transformer.runs.benchmark FOLDER` rehearses what FOLDER's config.json and tokenizer say, as the trainer would
-work, and leaves rehearsal.json there. A process of its own, because the thread count is one. Nothing of it is kept.
+`python -m transformer.runs.benchmark FOLDER` trains what FOLDER's config.json and tokenizer describe for a moment, as
+the trainer would, and leaves rehearsal.json there. It is a process of its own because the thread count belongs to one.
+Nothing else of it is kept.
 """
 
 import math
@@ -16,18 +17,18 @@ from typing import Any
 
 import torch
 
+from transformer.checkpoints.settings import Settings, read_settings
 from transformer.config import Precision, TrainConfig
-from transformer.data.corpora import load_corpus
 from transformer.data.batches import Position
+from transformer.data.corpora import load_corpus
+from transformer.files import read_json, write_json
+from transformer.runs.trainer import TrainerLoop, is_snapshot_step, snapshots_an_octave
+from transformer.text.pairs import Pair
+from transformer.text.tokenizer import Tokenizer, load_tokenizer
 from transformer.training.devices import resolve_device, synchronize
 from transformer.training.evaluation import evaluate, fitting
-from transformer.files import read_json, write_json
-from transformer.text.pairs import Pair
-from transformer.checkpoints.settings import Settings, read_settings
-from transformer.training.state import TrainState, new_state
-from transformer.text.tokenizer import Tokenizer, load_tokenizer
-from transformer.runs.trainer import TrainerLoop, is_snapshot_step, snapshots_an_octave
 from transformer.training.loop import StepDone, measured_precision, train_steps
+from transformer.training.state import TrainState, new_state
 from transformer.training.step import READ_EVERY
 
 RESULT_FILE = "rehearsal.json"

@@ -9,9 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from transformer import locks
-from transformer.files import runs_folder
-from transformer.files import read_json, write_json, write_text
-from transformer.runs.status import LOCK_FILE, RunError, is_alive, read_status, run_folder
 from transformer.checkpoints.settings import (
     ABOUT_FILE,
     CARD_FILE,
@@ -19,8 +16,10 @@ from transformer.checkpoints.settings import (
     formerly,
     is_name,
     read_settings,
-       write_settings,
+    write_settings,
 )
+from transformer.files import read_json, runs_folder, write_json, write_text
+from transformer.runs.status import LOCK_FILE, RunError, is_alive, read_status, run_folder
 
 LONGEST_NOTE = 2_000
 _IDLE_FIRST = "pause or stop it before it gets another name"

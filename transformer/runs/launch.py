@@ -12,9 +12,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.files import runs_folder
 from transformer.runs.status import LOG_FILE
-from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.runs.warm_worker import READY
 
 SWITCH = "ATTENTION_LAB_WARM_WORKER"

@@ -7,10 +7,10 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.analysis.positions.tables import initial_model, model_table, untouched_rows
+from transformer.checkpoints.position_history import read_history, read_tables
 from transformer.checkpoints.store import Checkpoint
 from transformer.model.taps import Stack
 from transformer.runs.run_folder import RunError, snapshots
-from transformer.checkpoints.position_history import read_history, read_tables
 
 Rows = Float[ndarray, "position d_model"]
 

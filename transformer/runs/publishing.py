@@ -45,8 +45,8 @@ def publish(run: Path, folder: Path, *, half: bool = False) -> None:
 
 def _section(found: Sequence[BlockStatistics], n_pairs: int, *, half: bool) -> str:
     rows = [
-        f"| {sublayer.sublayer} | {', '.join(f'{value:.2f}' for value in block.entropy.tolist())} "
-        f"| {', '.join(f'{value:.2f}' for value in torch.linalg.vector_norm(block.mean, dim=-1).tolist())} |"
+        f"| {sublayer.sublayer} | {', '.join(f'{value:.2f}' for value in sublayer.entropy.tolist())} "
+        f"| {', '.join(f'{value:.2f}' for value in torch.linalg.vector_norm(sublayer.mean, dim=-1).tolist())} |"
         for sublayer in found
     ]
     stored = "\nThe weights are stored in float16 and used in float32.\n" if half else ""

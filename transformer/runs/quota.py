@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.files import runs_folder
-from transformer.files import append_rows, read_json, read_rows, write_json
+from transformer.files import append_rows, read_json, read_rows, runs_folder, write_json
 from transformer.runs.status import RunError, read_status, run_ids
 
 DISK, MINUTES = "ATTENTION_LAB_QUOTA_MB", "ATTENTION_LAB_QUOTA_MINUTES"

@@ -16,16 +16,22 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from transformer.files import runs_folder
-from transformer.runs.run_lock import claim, usable_cpus
-from transformer.config import CorpusConfig, ModelConfig, TrainConfig
-from transformer.runs.warm_start import Start, check_start, start_of
-from transformer.files import last_of, new_folder, write_json
-from transformer.runs.queue import cancel, enqueue, place, start_waiting
-from transformer.data.corpus_snapshot import keep_corpus
-from transformer.data.corpus_cache import prepared
-from transformer.runs.quota import check_quota, settle
 from transformer.checkpoints.metric_rows import metric_rows, sample_rows
+from transformer.checkpoints.settings import (
+    SHIPPED_FOLDER,
+    WEIGHTS_FILE,
+    CheckpointError,
+    Settings,
+    read_settings,
+    write_settings,
+)
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.data.corpus_cache import prepared
+from transformer.data.corpus_snapshot import keep_corpus
+from transformer.files import last_of, new_folder, runs_folder, write_json
+from transformer.runs.queue import cancel, enqueue, place, start_waiting
+from transformer.runs.quota import check_quota, settle
+from transformer.runs.run_lock import claim, usable_cpus
 from transformer.runs.status import (
     LOG_FILE,
     REQUEST_FILE,
@@ -42,14 +48,7 @@ from transformer.runs.status import (
     status,
     write_status,
 )
-from transformer.checkpoints.settings import (
-    SHIPPED_FOLDER,
-    WEIGHTS_FILE,
-    CheckpointError,
-    Settings,
-    read_settings,
-       write_settings,
-)
+from transformer.runs.warm_start import Start, check_start, start_of
 from transformer.text.tokenizer import Tokenizer
 
 __all__ = [

@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, replace
 
 from transformer import locks
+from transformer.checkpoints.settings import Settings, read_settings
 from transformer.files import runs_folder
 from transformer.runs.status import (
     LOCK_FILE,
@@ -17,7 +18,6 @@ from transformer.runs.status import (
     status,
     write_status,
 )
-from transformer.checkpoints.settings import Settings, read_settings
 
 PATIENCE_S = 3.0
 """A trainer that has said its last word still closes its files."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from transformer.checkpoints.settings import METRICS_FILE
 from transformer.files import append_rows, read_json
 from transformer.runs.status import REQUEST_FILE, Request, Status, write_status
-from transformer.checkpoints.settings import METRICS_FILE
 
 FLUSH_S = 0.2
 """Rows of metrics are written in groups at least this far apart."""

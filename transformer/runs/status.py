@@ -12,11 +12,10 @@ from typing import Any, Literal, get_args
 
 import psutil
 
-from transformer.files import runs_folder
-from transformer.files import read_json, write_json
-from transformer.locks import is_held
 from transformer.checkpoints.metric_rows import is_count, is_number
 from transformer.checkpoints.settings import is_name
+from transformer.files import read_json, runs_folder, write_json
+from transformer.locks import is_held
 
 State = Literal["queued", "running", "paused", "stopped", "finished", "failed"]
 Request = Literal["pause", "stop"]

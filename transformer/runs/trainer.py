@@ -13,17 +13,7 @@ from typing import Literal
 import torch
 
 from transformer.checkpoints.cards import card
-from transformer.checkpoints.store import history, load_tensors, save_tensors
-from transformer.data.corpora import Corpus
-from transformer.data.batches import encode_sources
-from transformer.decoding.greedy import translate_ids
-from transformer.training.devices import resolve_device
-from transformer.training.evaluation import evaluate, fitting
-from transformer.files import append_rows, remove_leftovers, write_text
-from transformer.runs.run_log import RunLog
-from transformer.data.corpus_snapshot import load_own
 from transformer.checkpoints.position_history import write_history
-from transformer.runs.status import SNAPSHOTS, STATE_FILE
 from transformer.checkpoints.settings import (
     CARD_FILE,
     SAMPLES_FILE,
@@ -35,9 +25,18 @@ from transformer.checkpoints.settings import (
     read_settings,
     write_settings,
 )
-from transformer.training.state import TrainState, Weights, new_state, restored_state, weights_of
-from transformer.training.distributed import ALONE, Team
+from transformer.checkpoints.store import history, load_tensors, save_tensors
+from transformer.data.batches import encode_sources
+from transformer.data.corpora import Corpus
+from transformer.data.corpus_snapshot import load_own
+from transformer.decoding.greedy import translate_ids
+from transformer.files import append_rows, remove_leftovers, write_text
+from transformer.runs.run_log import RunLog
+from transformer.runs.status import SNAPSHOTS, STATE_FILE
 from transformer.text.tokenizer import Tokenizer, load_tokenizer
+from transformer.training.devices import resolve_device
+from transformer.training.distributed import ALONE, Team
+from transformer.training.evaluation import evaluate, fitting
 from transformer.training.loop import (
     Evaluated,
     Event,
@@ -50,6 +49,7 @@ from transformer.training.loop import (
     train_steps,
     use_final_weights,
 )
+from transformer.training.state import TrainState, Weights, new_state, restored_state, weights_of
 
 SAVE_S = 10.0
 """The state is saved at evaluations, and when it is this old; less often where saving takes long."""

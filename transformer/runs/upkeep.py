@@ -3,10 +3,9 @@
 import contextlib
 import logging
 
-from transformer.files import runs_folder
-from transformer.files import remove_leftovers
-from transformer.runs.queue import max_runs, start_waiting
+from transformer.files import remove_leftovers, runs_folder
 from transformer.runs.launch import WARM
+from transformer.runs.queue import max_runs, start_waiting
 from transformer.runs.quota import check_limits
 from transformer.runs.status import RunError
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.config import ModelConfig
-from transformer.runs.status import RunError
 from transformer.checkpoints.settings import (
     START_FILE,
     WEIGHTS_FILE,
@@ -22,6 +20,8 @@ from transformer.checkpoints.settings import (
     find_checkpoint,
     read_settings,
 )
+from transformer.config import ModelConfig
+from transformer.runs.status import RunError
 from transformer.text.tokenizer import Tokenizer, TokenizerError, load_tokenizer
 
 MUST_MATCH = (

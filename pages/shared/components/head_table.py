@@ -86,7 +86,7 @@ def head_table(rows: Sequence[Row], columns: Sequence[Column], *, sort: str, cho
     with st.container(key=links):
         st.html(f"<style>.st-key-{links} {{display: none}}</style>")
         for row in rows:
-            st.page_link(f"pages/{page}.py", label=row.name, query_params=dict(row.opens))
+            st.page_link(f"pages/{page}/page.py", label=row.name, query_params=dict(row.opens))
     _component(
         key=key,
         on_sorted_change=lambda: None,

@@ -43,7 +43,7 @@ def fields_form(kind: type[Intervention]) -> Callable[[PageContext], None]:
         name = kind.title.lower()
         attention, layer = pick_attention(context, name)
         stack, sublayer = KIND_SITES[attention]
-        chosen: dict[str, Any] = {"stack": stack, "layer": layer, "block": sublayer}
+        chosen: dict[str, Any] = {"stack": stack, "layer": layer, "sublayer": sublayer}
         own = {field.name: field for field in fields(kind) if field.name not in chosen and field.init}  # type: ignore[arg-type]
         if {"query", "key"} <= own.keys():
             chosen["query"], chosen["key"] = pick_cell(context, attention, name)

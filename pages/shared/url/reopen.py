@@ -1,32 +1,32 @@
 """A saved view that is opened again: what in it makes no sense is said before it is opened."""
 
-from collections.abc import Mapping
-
 import streamlit as st
 
 from pages.shared import loading
 from pages.shared.context import say, sentence
 from pages.shared.interventions.check import with_usable_switches
+from pages.shared.registry import REOPENABLE
 from pages.shared.url.packed_link import CannotOpen, Parameters, from_file
 from pages.shared.url.view_state import PARAMETERS, View, fit, read
 from transformer.checkpoints.store import CheckpointError
 from transformer.lab import Lab
 
 
-def reopen(pages: Mapping[str, tuple[str, str]], key: str) -> None:
+def reopen(key: str) -> None:
     """A field for the file, and the link that opens it on its page."""
     with st.expander("Open a saved view"):
         file = st.file_uploader("A view saved here before", type=["json"], key=f"{key}-reopen")
         if file is None:
             return
         try:
-            page, parameters = from_file(file.getvalue(), pages)
+            page, parameters = from_file(file.getvalue(), REOPENABLE)
         except CannotOpen as error:
             say(str(error))
             return
         say(*misfits(parameters))
-        path, title = pages[page]
-        st.page_link(path, label=f"Open it on {title}", icon=":material/arrow_forward:", query_params=parameters)
+        opened = REOPENABLE[page]
+        label = f"Open it on {opened.title}"
+        st.page_link(opened.path, label=label, icon=":material/arrow_forward:", query_params=parameters)
 
 
 def _of_model(view: View, lab: Lab) -> list[str]:

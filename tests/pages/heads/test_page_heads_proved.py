@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from page_checks import proved, verdicts
 from page_models import PRONOUNS, REVERSE, texts
-from test_page_checks import proved, verdicts
 from test_page_exports import drawn, figures, opened, run_lines
 
 from transformer.analysis.heads import ablation_checks, survey_checks

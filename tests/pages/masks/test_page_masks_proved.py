@@ -7,10 +7,10 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 import torch
+from page_checks import proved, verdicts
 from page_exports import figures, opened, run_lines
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 from random_models import random_model
-from test_page_checks import proved, verdicts
 from test_saved_as_drawn import plain
 
 from transformer.analysis.attention.mask_leakage import is_forcing_honest, measure_leak, see_empty_row

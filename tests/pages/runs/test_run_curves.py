@@ -7,8 +7,8 @@ from films import field, in_url
 from page_models import texts
 from streamlit.testing.v1 import AppTest
 
-from transformer.views.runs import QUANTITIES
 from transformer.runs import run_folder
+from transformer.views.runs import QUANTITIES
 
 
 def draw_chosen_curves(run_id: str) -> None:

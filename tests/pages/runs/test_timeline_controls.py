@@ -6,9 +6,9 @@ from page_models import texts
 from page_runs import PINNED
 from streamlit.testing.v1 import AppTest
 
+from pages.shared.wording import plain
 from pages.training.timeline import panel
 from pages.training.timeline.state import Choices
-from pages.shared.wording import plain
 from transformer.runs import run_folder
 
 pytestmark = pytest.mark.usefixtures("whole_films")

@@ -119,7 +119,7 @@ def test_a_sentence_of_anything_is_shown_or_refused_in_a_sentence(name):
     assert [button for button in at.button if (button.key or "").startswith("remove-")]
 
 
-@pytest.mark.parametrize("page", ["masks", "decoder_steps", "positions", "home", "compare", "walkthrough", "heads"])
+@pytest.mark.parametrize("page", ["masks", "steps", "positions", "home", "compare", "walkthrough", "heads"])
 @pytest.mark.parametrize("name", ["right to left", "closing script", "control characters"])
 def test_other_pages_stand_it_too(page, name):
     shown(checked(open_page(page, model=PRONOUNS, text=HOSTILE[name], switch="mask:causal")))

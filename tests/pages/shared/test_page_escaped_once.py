@@ -43,7 +43,7 @@ def test_the_text_of_a_copy(page, parameters):
 
 def test_words_never_seen_in_a_reference():
     typed = "<b>*x*</b> _y_"
-    at = open_page("decoder_steps", model=REVERSE, text="a b c")
+    at = open_page("steps", model=REVERSE, text="a b c")
     shown = said(checked(at.text_input(key="reference").set_value(typed).run()))
     unknown = load(REVERSE).unknown(typed)
     assert any("*" in word or "<" in word for word in unknown)

@@ -156,7 +156,7 @@ def test_the_lines_of_python_make_the_figures_of_other_pages(page, key, paramete
 
 
 def test_the_lines_of_python_make_a_steps_candidates():
-    at = opened("decoder_steps", "take-step", step="1")
+    at = opened("steps", "take-step", step="1")
     made = run_lines(at)
     (bars,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
     own = json.loads(made["figure"].to_json())

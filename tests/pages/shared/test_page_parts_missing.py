@@ -37,7 +37,7 @@ def latex(at):
     return "\n".join(element.value for element in at.latex)
 
 
-@pytest.mark.parametrize("page", ["", "attention", "decoder_steps", "masks", "positions"])
+@pytest.mark.parametrize("page", ["", "attention", "steps", "masks", "positions"])
 def test_every_page_names_what_the_model_never_had(page):
     at = open_page(page, model=BARE, text="a b c")
     said = texts(at).replace("\\", "")
@@ -70,7 +70,7 @@ def test_the_masks_page_has_no_causal_part_and_says_that_forcing_cheats():
 
 
 def test_steps_say_that_nothing_is_kept():
-    at = open_page("decoder_steps", model=BARE, text="a b c")
+    at = open_page("steps", model=BARE, text="a b c")
     assert "each step computes all positions again" in texts(at).replace("\n", " ")
     assert "**Cache**: not used" in texts(at)
 

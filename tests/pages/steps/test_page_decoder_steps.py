@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def steps(**parameters):
-    return open_page("decoder_steps", **{"model": REVERSE, "text": "a b c d", **parameters})
+    return open_page("steps", **{"model": REVERSE, "text": "a b c d", **parameters})
 
 
 def figures(at):
@@ -182,7 +182,7 @@ def test_another_sentence_begins_with_its_own_way():
 
 
 def test_the_gold_translation_is_the_reference_of_the_pronoun_corpus():
-    at = open_page("decoder_steps", model=PRONOUNS, text=CLASSIC)
+    at = open_page("steps", model=PRONOUNS, text=CLASSIC)
     assert "The reference goes on with" in texts(at)
 
 

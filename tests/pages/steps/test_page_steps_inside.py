@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def steps(**parameters):
-    return open_page("decoder_steps", **{"model": REVERSE, "text": "a b c d", **parameters})
+    return open_page("steps", **{"model": REVERSE, "text": "a b c d", **parameters})
 
 
 def figures(at):

@@ -12,6 +12,7 @@ from transformer.analysis.trace.steps import Station
 from transformer.data import batches
 from transformer.decoding import greedy
 from transformer.model import attention, positions
+from transformer.model import transformer as transformer_module
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import AddNorm, FeedForward
 from transformer.model.transformer import Decoder, Embedding, Encoder, Transformer
@@ -58,11 +59,11 @@ def lines_of(function: Callable[..., Any], begins: str, ends: str = "") -> Snipp
     return Snippet(file.as_posix(), name, number + start, text)
 
 
-def snippets_of(station: Station, transformer: Transformer) -> tuple[Snippet, ...]:
+def snippets_of(station: Station, model: Transformer) -> tuple[Snippet, ...]:
     """The lines that computed this station in this model."""
     if station.sublayer == "ffn" and station.name in ("hidden", "output"):
         return (lines_of(FeedForward.forward, "return self.outer"),)
-    norm, kind = transformer.config.norm, transformer.config.positions
+    norm, kind = model.config.norm, model.config.positions
     forward, explicit = MultiHeadAttention.forward, attention.explicit_attention
     match station.name:
         case "ids" if station.stack == "encoder":
@@ -102,9 +103,9 @@ def snippets_of(station: Station, transformer: Transformer) -> tuple[Snippet, ..
             stack = Encoder if station.stack == "encoder" else Decoder
             return (lines_of(stack.forward, "for layer", "x = layer"),)
         case "final":
-            return (lines_of(transformer._final, "return"),)
+            return (lines_of(transformer_module._final, "return"),)
         case "logits":
-            return (lines_of(Transformer.project, "return"), *_tied(transformer))
+            return (lines_of(Transformer.project, "return"), *_tied(model))
         case "probabilities":
             return (lines_of(greedy.Step.row_log_probs.func, "return"),)
         case _:
@@ -140,6 +141,6 @@ def _table(kind: str) -> tuple[Snippet, ...]:
     return (lines_of(positions.sinusoidal_table, "position = ", "return"),)
 
 
-def _tied(transformer: Transformer) -> tuple[Snippet, ...]:
-    tied = transformer.config.tie_output
+def _tied(model: Transformer) -> tuple[Snippet, ...]:
+    tied = model.config.tie_output
     return (lines_of(Transformer.__init__, "if config.tie_output:", "self.projection.weight"),) if tied else ()

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from page_checks import proved, verdicts
 from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
 
 from pages.shared.wording import plain
@@ -15,20 +16,6 @@ SWITCHES = ["off:decoder.0.cross:1", "row:encoder.0.self.1:2:uniform", "mean:dec
 
 
 pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
-
-
-def proved(page, *badges, **parameters):
-    """The page with these badges open."""
-    at = open_page(page, **parameters)
-    for badge in badges:
-        at.session_state[badge] = True
-    return checked(at.run())
-
-
-def verdicts(at):
-    """How many checks hold and how many fail, over all open badges."""
-    said = texts(at)
-    return said.count(":green[:material/check:]"), said.count(":red[:material/close:]")
 
 
 PAGES = [
@@ -58,12 +45,12 @@ PAGES = [
         {"switch": "positions:encoder:remove", "section": "break"},
         13,
     ),
-    ("decoder_steps", ["proof-road", "proof-step", "proof-cross", "proof-self"], {"step": "2"}, 1 + 2 + 3 + 3),
-    ("decoder_steps", ["proof-road", "proof-step", "proof-self"], {"step": "2", "switch": SWITCHES}, 1 + 2 + 3),
-    ("decoder_steps", ["proof-beam"], {"look": "beam"}, 1),
-    ("decoder_steps", ["proof-draw", "proof-samples"], {"look": "samples", "top_k": "5", "temperature": "1.5"}, 5 + 1),
-    ("decoder_steps", ["proof-lens", "proof-parts"], {"look": "inside", "step": "1"}, 3 + 3),
-    ("decoder_steps", ["proof-losses"], {"look": "reference"}, 2),
+    ("steps", ["proof-road", "proof-step", "proof-cross", "proof-self"], {"step": "2"}, 1 + 2 + 3 + 3),
+    ("steps", ["proof-road", "proof-step", "proof-self"], {"step": "2", "switch": SWITCHES}, 1 + 2 + 3),
+    ("steps", ["proof-beam"], {"look": "beam"}, 1),
+    ("steps", ["proof-draw", "proof-samples"], {"look": "samples", "top_k": "5", "temperature": "1.5"}, 5 + 1),
+    ("steps", ["proof-lens", "proof-parts"], {"look": "inside", "step": "1"}, 3 + 3),
+    ("steps", ["proof-losses"], {"look": "reference"}, 2),
 ]
 
 

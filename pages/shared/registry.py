@@ -1,0 +1,42 @@
+"""The pages of the app: each one's folder, title, address, and place in the navigation. A new page is one line here."""
+
+from dataclasses import dataclass
+
+EXPLORE, TRAIN = "Explore", "Train"
+
+
+@dataclass(frozen=True)
+class RegisteredPage:
+    """A page as the navigation knows it."""
+
+    folder: str
+    """Its folder in `pages/`, which holds its `page.py`."""
+    title: str
+    url: str
+    """The end of its address."""
+    section: str = EXPLORE
+    """The part of the navigation in which it stands."""
+    shows_a_sentence: bool = True
+    """Whether its link describes a sentence looked at, so that a saved view can reopen it."""
+
+    @property
+    def path(self) -> str:
+        """The script, from the app's folder."""
+        return f"pages/{self.folder}/page.py"
+
+
+PAGES = (
+    RegisteredPage("home", "Home", "home"),
+    RegisteredPage("attention", "Attention", "attention"),
+    RegisteredPage("heads", "Heads", "heads"),
+    RegisteredPage("masks", "Masks", "masks"),
+    RegisteredPage("steps", "Decoder steps", "decoder-steps"),
+    RegisteredPage("walkthrough", "Walkthrough", "walkthrough"),
+    RegisteredPage("compare", "Two at once", "two-at-once"),
+    RegisteredPage("positions", "Positions", "positions"),
+    RegisteredPage("train", "Train", "train", TRAIN, shows_a_sentence=False),
+    RegisteredPage("runs", "Runs", "runs", TRAIN, shows_a_sentence=False),
+)
+"""In the order of the navigation; the first is where the app opens."""
+REOPENABLE = {page.url: page for page in PAGES if page.shows_a_sentence}
+"""The pages whose views can be saved and reopened, by the end of their address."""
