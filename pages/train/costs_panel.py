@@ -14,6 +14,7 @@ from pages.training.plan_fields import NO_STEP_LIMIT
 from pages.training.plans import Plan
 from pages.training.train_state import memory
 from transformer.config import TrainConfig
+from transformer.interventions.names import plural
 from transformer.runs.benchmark import Benchmark, forecast
 from transformer.views import LearningRate, TrainingMemory, subjects
 from transformer.views.plan import MemoryData
@@ -115,7 +116,7 @@ def _time_rows(known: Benchmark | str | None, train: TrainConfig) -> list[tuple[
     if not isinstance(known, Benchmark):
         return []
     found, estimate = forecast(known, train), durations.estimate_of(known, train)
-    how = f"on {known.device} in {known.precision}, {wording.plural(known.threads, 'thread')}"
+    how = f"on {known.device} in {known.precision}, {known.threads} {plural(known.threads, 'thread')}"
     parts = (
         f"{found.steps:,} steps at {durations.each(known.step_s)} (measured over {known.steps} {how}) and "
         f"{found.evaluations:,} evaluations at {durations.each(known.evaluation_s)}, saving included"

@@ -47,7 +47,7 @@ def test_upkeep_survives_what_it_does_not_know(room, monkeypatch, caplog):
 
     monkeypatch.setattr("transformer.runs.launch.WARM.keep", fail)
     upkeep.do_upkeep()
-    assert "the queue could not be tended" in caplog.text
+    assert "the queue could not be served" in caplog.text
 
 
 def test_rows_of_another_shape_are_left_out(room):

@@ -1,4 +1,4 @@
-"""What a server does for runs while it lives, beside showing them. Everything here may fail without harm to a run."""
+"""Periodic upkeep of the run queue. Everything here may fail without harm to a run."""
 
 import contextlib
 import logging
@@ -27,9 +27,9 @@ def do_upkeep() -> None:
         WARM.keep()
         start_waiting()
     except (OSError, RunError) as error:
-        _log.warning("the queue could not be tended: %s", error)
+        _log.warning("the queue could not be served: %s", error)
     except Exception:  # whatever one folder holds, the next round looks at all of them again
-        _log.exception("the queue could not be tended")
+        _log.exception("the queue could not be served")
 
 
 def end() -> None:
