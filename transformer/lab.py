@@ -23,6 +23,7 @@ from transformer.analysis.attention.mask_leakage import (
     see_empty_row,
 )
 from transformer.analysis.heads.statistics import HeadMeans, head_means
+from transformer.analysis.trace.trace import Trace, record_trace
 from transformer.checkpoints.store import Checkpoint, find_checkpoint, load_checkpoint
 from transformer.config import DecodeConfig
 from transformer.data.batches import encode_sources
@@ -271,6 +272,13 @@ class Lab:
         )
 
     @torch.no_grad()
+    def trace(self, seen: Inspection, step: int | None = None) -> Trace:
+        """Returns one pass over a decoded sentence and its output with every tensor kept; where decoder positions see
+        later ones, the pass of a step of the decoding (None: of the last one)."""
+        again = (*self.tokenizer.encode(seen.text), self.model.config.eos_id)
+        ids = seen.source_ids, seen.target_ids, seen.interventions
+        return record_trace(self.model, *ids, log_probs=seen.log_probs, source_again=again, step=step)
+
     def attention_on(
         self, seen: Inspection, interventions: Iterable[Intervention]
     ) -> Mapping[AttentionKind, Attention]:

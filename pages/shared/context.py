@@ -1,4 +1,4 @@
-"""What a page shows: a view that fits its model, the model, and the decoding under the view's switches."""
+"""The context of a page: a view that fits its model, the model, and the decoding under the view's switches."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -23,7 +23,7 @@ _FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
 
 @dataclass(frozen=True)
 class PageContext:
-    """What a page shows: the view as it fits the model, the model, and the decoding under the view's switches."""
+    """The context of a page: the view as it fits the model, the model, and the decoding under the view's switches."""
 
     view: View
     lab: Lab
@@ -68,7 +68,7 @@ class PageContext:
 
 @dataclass(frozen=True)
 class Change:
-    """What is different from a similar sentence that was shown before."""
+    """The difference from a similar sentence shown before."""
 
     source: frozenset[int] = frozenset()
     target: frozenset[int] = frozenset()
@@ -76,7 +76,7 @@ class Change:
 
 
 def is_dark() -> bool:
-    """Whether the visitor's theme is dark."""
+    """Tells whether the visitor's theme is dark."""
     return st.context.theme.type == "dark"
 
 
@@ -98,7 +98,7 @@ def n_layers(config: ModelConfig, kind: AttentionKind) -> int:
 
 
 def change(context: PageContext) -> Change:
-    """What is different from the sentence shown before, where the two are alike."""
+    """Returns the difference from the sentence shown before, if the two are similar."""
     text = session().previous.get(context.lab.name)
     if text is None or text == context.view.text:
         return Change()

@@ -17,7 +17,7 @@ from transformer.analysis.checks import Check
 from transformer.checkpoints.settings import CheckpointError
 from transformer.data.cleaning import CorpusError
 from transformer.runs.status import RunError
-from transformer.views.view import Document, Subject, View, checks_of, data_of, file_name, program, source
+from transformer.views.view import Document, Subject, View, checks_of, data_of, data_options, file_name, program, source
 
 D = TypeVar("D")
 
@@ -64,7 +64,9 @@ def exhibit(
 def get_data(subject: Subject, view: View[D]) -> D:
     """The view's data of a subject, remembered and shared by all visitors; CANNOT_SHOW as `view.data`."""
     kind = type(view)
-    return _data(f"{kind.__module__}.{kind.__qualname__}", repr(view), tuple(subject.given.values()), view, subject)
+    return _data(
+        f"{kind.__module__}.{kind.__qualname__}", data_options(view), tuple(subject.given.values()), view, subject
+    )
 
 
 def key_of(view: View[Any], key: str = "") -> str:
@@ -94,7 +96,7 @@ def _draw(view: View[D], data: D, key: str, draw: Callable[[D], object] | None) 
 
 
 def _away(subject: Subject, view: View[Any], key: str, width: int) -> Export:
-    """What the export holds of a view."""
+    """Collects what the export offers of a view."""
     data, dark = get_data(subject, view), is_dark()
     if isinstance(view, Document):
         figure: Any = InFrame(f"{key}-frame", view.document(data, dark=dark))

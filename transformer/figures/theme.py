@@ -139,7 +139,7 @@ def ink_on(scale: Scale, position: float) -> str:
 
 
 def apply(fig: go.Figure, dark: bool = False) -> go.Figure:
-    """The same figure in the house's type and colours. Show it with `st.plotly_chart(fig, theme=None)`."""
+    """Gives the figure the app's type and colours. Show it with `st.plotly_chart(fig, theme=None)`."""
     fig.layout.template = _template(dark)  # whole: setting each property costs ten times as much
     return fig
 

@@ -204,7 +204,7 @@ def _own_members(found: Mapping[str, Member]) -> dict[str, Member]:
 
 
 def _is_litter(path: str) -> bool:
-    """What macOS adds to an archive."""
+    """Tells whether macOS added this to an archive."""
     return path.startswith("__MACOSX/")
 
 

@@ -1,4 +1,4 @@
-"""What a person calls a run and says of it: its name, the names it had before, a note.
+"""The labels that people give a run: its name, its former names, a note.
 
 The name is the folder's, so that it is the same in every list, link and command. A former name still leads to the run,
 as long as nothing else has taken it.
@@ -27,7 +27,7 @@ _IDLE_FIRST = "pause or stop it before it gets another name"
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What about.json holds."""
+    """The content of about.json."""
 
     note: str = ""
     formerly: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class About:
 
 
 def about(folder: Path) -> About:
-    """What is said of the run in a folder; nothing where nothing was said, or it cannot be read."""
+    """Reads the labels of the run in a folder; empty if there are none or they cannot be read."""
     note = read_json(folder / ABOUT_FILE).get("note")
     return About(note=note[:LONGEST_NOTE] if isinstance(note, str) else "", formerly=formerly(folder))
 

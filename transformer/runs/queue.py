@@ -44,7 +44,7 @@ class Waiting:
 
 
 def max_runs() -> int:
-    """How many runs may be at work at once; RunError for a setting that is no number."""
+    """Returns how many runs may work at once; raises RunError for a setting that is not a number."""
     text = os.environ.get(LIMIT, "").strip()
     if not text:
         return usable_cpus()

@@ -74,7 +74,7 @@ def check_startable(run_id: str, now: Status, *, waiting: bool = False) -> None:
 
 
 def threads_for(run_id: str, settings: Settings) -> int:
-    """As resolved at the first start; else as asked; else all CPUs, or one where another run is at work or waits."""
+    """Returns the threads chosen at the first start; else those asked for; else all CPUs, or one beside another run."""
     if settings.resolved is not None:
         return settings.resolved.threads
     root = runs_folder()

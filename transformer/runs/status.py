@@ -3,10 +3,11 @@
 No torch here, and nothing that is slow to import: watching must be quick.
 """
 
+import contextlib
 import math
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -45,7 +46,7 @@ class RunError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """How a run is doing, as far as its folder and its process tell."""
+    """The status of a run as its folder and process tell it."""
 
     state: State
     step: int = 0
@@ -67,17 +68,17 @@ class Status:
 
     @property
     def active(self) -> bool:
-        """Whether a trainer works on it, has been started and is about to, or will be when it is its turn."""
+        """Tells whether a trainer works on it, is starting, or will start when it is its turn."""
         return self.state == "running" or (self.state == "queued" and self.phase != "")
 
     @property
     def waiting(self) -> bool:
-        """Whether it waits in the queue."""
+        """Tells whether it waits in the queue."""
         return self.state == "queued" and self.phase == WAITING
 
 
 def status(run_id: str) -> Status:
-    """How the run is doing, also where its process died without a word. RunError for no such run."""
+    """Returns the status of the run, even if its process died silently; raises RunError if there is no such run."""
     folder = run_folder(run_id)
     written = read_status(folder)
     if not written.active or written.waiting or _has_process(folder, written):
@@ -90,7 +91,7 @@ def status(run_id: str) -> Status:
 
 
 def is_alive(pid: int, create_time: float | None, boot_time: float | None = None) -> bool:
-    """Whether this very process still works: the same pid, born at the same time, and no zombie.
+    """Tells whether this very process is alive: the same pid, born at the same time, and no zombie.
 
     Given the `boot_time` that was noted with `create_time`, the system clock may have been set since.
     """
@@ -113,6 +114,23 @@ def run_folder(run_id: str) -> Path:
     return folder
 
 
+def check_runs_folder() -> None:
+    """RunError where the runs are to be kept in something that is not a folder."""
+    root = runs_folder()
+    if root.exists() and not root.is_dir():
+        raise RunError(f"runs are kept in {root}, which is a file: let ATTENTION_LAB_RUNS name a folder")
+
+
+@contextlib.contextmanager
+def writing_to(run_id: str) -> Iterator[None]:
+    """Turns an error of the file system, as of a read-only folder, into a RunError that names the run."""
+    try:
+        yield
+    except OSError as error:
+        why = f"{runs_folder() / run_id} cannot be written to ({error.strerror or error})"
+        raise RunError(f"{run_id} cannot be changed: {why}") from error
+
+
 def write_status(folder: Path, now: Status) -> None:
     """Replaces status.json."""
     write_json(folder / STATUS_FILE, asdict(now))
@@ -126,7 +144,7 @@ def run_ids(root: Path) -> list[str]:
 
 
 def read_status(folder: Path) -> Status:
-    """What status.json says, whatever became of the process."""
+    """Reads status.json, whatever became of the process."""
     content = read_json(folder / STATUS_FILE)
     if not content:
         return Status(state="failed", error=f"{STATUS_FILE} cannot be read")
@@ -164,7 +182,7 @@ def _has_process(folder: Path, active: Status) -> bool:
 
 
 def _last_words(folder: Path) -> str:
-    """What is known of a trainer that could not say why it ended."""
+    """Describes the end of a trainer that could not say why it ended."""
     try:
         lines = (folder / LOG_FILE).read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
@@ -177,7 +195,7 @@ def _last_words(folder: Path) -> str:
 
 
 def _is_full(folder: Path) -> bool:
-    """Whether the disk has no room left for even a status."""
+    """Tells whether the disk has no room left even for a status."""
     try:
         return shutil.disk_usage(folder).free < _LEAST_BYTES
     except OSError:

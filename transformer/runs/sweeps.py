@@ -70,7 +70,7 @@ class Sweep:
 
     @property
     def active(self) -> bool:
-        """Whether any of its runs is at work or waits for its turn."""
+        """Tells whether any of its runs is working or waiting."""
         return any(part.run.status.active for part in self.parts)
 
 

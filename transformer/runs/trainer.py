@@ -106,7 +106,7 @@ def follow(folder: Path, threads: int, team: Team) -> None:
 
 @dataclass
 class TrainerLoop:
-    """What a run in training consists of, and its files."""
+    """The parts of a run in training, and its files."""
 
     folder: Path
     settings: Settings
@@ -128,7 +128,7 @@ class TrainerLoop:
 
     @cached_property
     def snapshots_an_octave(self) -> int:
-        """How densely the timeline of this run is kept."""
+        """Returns how many snapshots an octave of steps the timeline of this run keeps."""
         return snapshots_an_octave(self.state.model.n_parameters(), self.settings.train.max_steps)
 
     def save_state_if_due(self, run_log: RunLog, *, at_evaluation: bool) -> None:
@@ -171,7 +171,7 @@ class TrainerLoop:
 
 
 def _finite(tensors: Weights, step: int) -> Weights:
-    """The same tensors; TrainingError where one holds a number that is not finite."""
+    """Returns the tensors; raises TrainingError if one holds a number that is not finite."""
     for name, value in tensors.items():
         if value.is_floating_point() and not value.isfinite().all():
             raise TrainingError(
@@ -190,8 +190,10 @@ def snapshots_an_octave(n_parameters: int, max_steps: int) -> int:
 
 
 def is_snapshot_step(step: int, an_octave: int) -> bool:
-    """Whether the timeline keeps this step: the powers of two, and past DENSE_FROM as many even steps between them
-    on a logarithmic scale as make `an_octave`."""
+    """Tells whether the timeline keeps this step: the powers of two, and past DENSE_FROM steps between them.
+
+    These are evenly spaced on a logarithmic scale, as many as make `an_octave`.
+    """
     if step < 1:
         return step == 0
     power = 1 << (step.bit_length() - 1)

@@ -134,7 +134,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _is_disk_full(error: Exception, text: str) -> bool:
-    """Whether there was no room for a file; safetensors puts the system's number into its text."""
+    """Tells whether there was no room for a file; safetensors puts the system's error number into its text."""
     if isinstance(error, OSError):
         return error.errno in _NO_ROOM
     return any(f"os error {number})" in text for number in _NO_ROOM)

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from transformer.analysis.attention.mask_leakage import Leak
+from transformer.analysis.trace.trace import Trace
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.data.corpora import CORPORA
+from transformer.experiments.plan import Study
 from transformer.inspection.inspection import Comparison, Inspection
 from transformer.interventions import Intervention
 from transformer.lab import Lab
+from transformer.runs.position_moments import LearnedTable
 from transformer.views.view import Opening
 
 _LOAD = "from transformer import load"
@@ -46,6 +49,67 @@ class Model:
 
 
 @dataclass(frozen=True)
+class LearnedPositions:
+    """A model's learned position table at one moment, None for a model without; `data` takes `lab, learned`."""
+
+    lab: Lab
+    learned: LearnedTable | None
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"lab": self.lab, "learned": self.learned}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        load = f"lab = load({self.lab.name!r})"
+        if self.learned is None:
+            return Opening((_LOAD,), (load, "learned = None"))
+        line = f"learned = learned_table(lab.checkpoint, {self.learned.stack!r}, {self.learned.moment!r})"
+        return Opening((_LOAD, "from transformer.runs.position_moments import learned_table"), (load, line))
+
+    @property
+    def stem(self) -> str:
+        """The model's name."""
+        return self.lab.name
+
+    @property
+    def caption(self) -> str:
+        """The model, the stack and the moment."""
+        learned = self.learned
+        return self.lab.name if learned is None else f"{self.lab.name} · {learned.stack} · {learned.moment}"
+
+
+@dataclass(frozen=True)
+class PairedStudy:
+    """A paired study of positions; `data` takes `study`."""
+
+    study: Study
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"study": self.study}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        imports = ("from transformer.experiments.study import load_study",)
+        return Opening(imports, (f"study = load_study({self.study.name!r})",))
+
+    @property
+    def stem(self) -> str:
+        """The study's name."""
+        return self.study.name
+
+    @property
+    def caption(self) -> str:
+        """The study's name."""
+        return self.study.name
+
+
+@dataclass(frozen=True)
 class Decoding:
     """A sentence decoded under switches; `data` takes `lab, seen`."""
 
@@ -71,6 +135,37 @@ class Decoding:
     def caption(self) -> str:
         """The model, the sentence and the switches."""
         return _caption(self.lab.name, self.seen.text, self.seen.interventions)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A decoded sentence with one recorded pass over it and its output; `data` takes `lab, seen, trace`."""
+
+    lab: Lab
+    seen: Inspection
+    trace: Trace
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"lab": self.lab, "seen": self.seen, "trace": self.trace}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        decoded = Decoding(self.lab, self.seen).opening
+        step = f", step={self.trace.last}" if self.trace.sees_later else ""
+        return Opening(decoded.imports, (*decoded.lines, f"trace = lab.trace(seen{step})"))
+
+    @property
+    def stem(self) -> str:
+        """The model's name."""
+        return self.lab.name
+
+    @property
+    def caption(self) -> str:
+        """The model, the sentence and the switches."""
+        return Decoding(self.lab, self.seen).caption
 
 
 @dataclass(frozen=True)

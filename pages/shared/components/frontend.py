@@ -1,4 +1,4 @@
-"""What the components share: reading their files, describing tokens, and the colours by kind of attention."""
+"""Code that the components share: reading their files, describing tokens, and colours by kind of attention."""
 
 import base64
 from collections.abc import Collection, Mapping, Sequence
@@ -26,7 +26,7 @@ def text_of(*names: str) -> str:
 def describe_tokens(
     tokens: Sequence[str], *, changed: Collection[int] = (), unseen: Mapping[int, str] = NONE_UNSEEN
 ) -> list[dict[str, Any]]:
-    """What the scripts need to draw each token; an unseen one shows the word that was typed, and says what is read."""
+    """Describes each token for the scripts; an unseen one shows the word as typed and says what is read instead."""
     return [
         {
             "text": readable(unseen[index]) if _hidden(index, token, unseen) else _without_mark(readable(token)),
@@ -51,7 +51,7 @@ def colours_of(kind: Kind) -> dict[str, str]:
 
 
 def _hidden(index: int, token: str, unseen: Mapping[int, str]) -> bool:
-    """Whether the token says nothing of the word that stands there."""
+    """Tells whether the token hides the word that was typed."""
     return token == SPECIALS[UNK] and index in unseen
 
 

@@ -19,9 +19,9 @@ _component = component(
 def walkthrough_map(
     drawing: dict[str, Any], *, order: Sequence[tuple[str, int]], chosen: str, label: str, key: str
 ) -> None:
-    """Draws the map; what is picked comes as [station, layer] in the state of `key`, its layer -1 outside of layers.
+    """Draws the map; what is picked comes as [step, layer] in the state of `key`, its layer -1 outside of layers.
 
-    `order` holds every station with its layer: the arrow keys go through all of them, drawn or folded away.
+    `order` holds every step with its layer: the arrow keys go through all of them, drawn or folded away.
     """
     _component(
         key=key,

@@ -1,4 +1,4 @@
-"""What the forms of the switch panel share: boxes that keep their choice, and the button that sets a switch."""
+"""Code that the forms of the switch panel share: boxes that keep their choice, and the button that sets a switch."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import fields

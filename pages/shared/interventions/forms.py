@@ -46,7 +46,7 @@ def parts_form(context: PageContext) -> None:
 
 
 def _heads_go_to(context: PageContext) -> type[OfHeads]:
-    """Whether the heads that are picked go to zero or to their mean, and where the means come from."""
+    """Asks whether the picked heads go to zero or to their mean, and says where the means come from."""
     to = st.segmented_control(
         "Heads go to",
         list(_TO),

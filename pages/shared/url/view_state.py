@@ -1,4 +1,4 @@
-"""What a visitor chose, as one frozen value that a URL can carry. No Streamlit here: parsing, fitting, printing."""
+"""The visitor's choices as one frozen value that a URL can carry. No Streamlit here: parsing, fitting, printing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -80,7 +80,7 @@ class View:
 
     @property
     def forbids(self) -> bool:
-        """Whether a click forbids a cell: in a matrix in which each cell is one query and one key."""
+        """Tells whether a click masks an entry: in a matrix whose cells are one query and one key each."""
         cells = self.picture == "matrix" and self.show in ("weights", "norms") and not self.words
         return self.click == "forbid" and cells
 
@@ -105,11 +105,11 @@ class View:
         return found
 
     def without(self, spec: Intervention) -> "View":
-        """The same with one switch taken back."""
+        """Returns the view without one switch."""
         return replace(self, switches=tuple(s for s in self.switches if s != spec))
 
     def at_head(self, kind: AttentionKind, layer: int | None, head: int | None) -> "View":
-        """The same sentence and switches, looking at the weights of one head as they are."""
+        """Returns the view with the same sentence and switches that shows the plain weights of one head."""
         plain = replace(self, picture="matrix", show="weights", combine="one", cell=None)
         return replace(plain, kind=kind, layer=layer, head=head)
 
@@ -220,7 +220,7 @@ def fit(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
 
 
 def with_heads(view: View, stack: str, layer: int, sublayer: str, off: frozenset[int]) -> View:
-    """The same view with exactly these heads of one block off."""
+    """Returns the view with exactly these heads of one sublayer off."""
     others = [
         part
         for spec in view.switches
@@ -233,7 +233,7 @@ def with_heads(view: View, stack: str, layer: int, sublayer: str, off: frozenset
 
 
 def with_cell(view: View, layer: int, query: int, key: int) -> View:
-    """The same view with this cell of the chosen kind forbidden, or allowed again where a switch forbids it."""
+    """Returns the view with this entry of the chosen kind masked, or allowed again if a switch masks it."""
     stack, sublayer = KIND_SITES[view.kind]
     spec = MaskEntry(stack, layer, sublayer, query, key)
     return view.without(spec) if spec in view.switches else replace(view, switches=merged([*view.switches, spec]))

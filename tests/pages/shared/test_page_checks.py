@@ -35,10 +35,6 @@ PAGES = [
     ("attention", ["proofs", "proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 8 + 5),
     ("attention", ["proof-picture", "proof-cell"], {"switch": [*SWITCHES, "mask:causal"], "cell": "1,1"}, 4 + 10),
     ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 8 + 5),
-    ("positions", ["proof-tables", "proof-dimensions"], {"section": "table"}, None),
-    ("positions", ["proof-alike"], {"section": "distances", "length": "24"}, None),
-    ("positions", ["proof-shifts"], {"section": "shifts"}, None),
-    ("positions", ["proof-parts"], {"section": "scores"}, 1),
     (
         "positions",
         ["proof-compared", "proof-difference"],

@@ -1,4 +1,4 @@
-"""The numbers at a station: strips of one token's numbers, and small matrices of all tokens', below one another."""
+"""The numbers at a step: strips of one token's numbers, and small matrices of all tokens', below one another."""
 
 import math
 from collections.abc import Sequence

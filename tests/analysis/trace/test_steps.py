@@ -1,16 +1,23 @@
-"""The walk through a forward pass: every station of models of every kind, computed again from what it let in."""
+"""The steps of a forward pass through models of every kind, each computed again from what it let in."""
 
+import ast
+import inspect
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from random_models import random_ids, random_model
 
-from transformer.analysis.trace.comparison import EXACT, open_station
-from transformer.analysis.trace.source import LONGEST, lines_of, snippets_of
-from transformer.analysis.trace.steps import Station, missing_stations, n_layers, sites_of, stations
-from transformer.analysis.trace.trace import record_pass
+from transformer.analysis.trace import reference
+from transformer.analysis.trace.checks import check_opened
+from transformer.analysis.trace.opened import check_equation, open_step
+from transformer.analysis.trace.source import MAX_LINES, lines_of
+from transformer.analysis.trace.stack_steps import FinalNorm
+from transformer.analysis.trace.step import n_layers
+from transformer.analysis.trace.steps import find_step, missing_steps, steps
+from transformer.analysis.trace.trace import record_trace
 from transformer.decoding.greedy import greedy
 from transformer.interventions import (
     AblateHeads,
@@ -43,75 +50,90 @@ KINDS = {
 SOURCE = 6
 
 
-def walked(model, switches=()):
+def traced(model, switches=()):
     """The recorded pass of a sentence that the model decoded under these switches."""
     source = random_ids(1, SOURCE)
     source[0, -1] = model.config.eos_id
     tap = compile_interventions(switches, model)
-    steps = list(greedy(model, source, max_length=5, tap=tap))
-    return record_pass(
+    decoding = list(greedy(model, source, max_length=5, tap=tap))
+    return record_trace(
         model,
         source[0].tolist(),
-        [int(step.tokens[0]) for step in steps],
+        [int(step.tokens[0]) for step in decoding],
         switches,
-        log_probs=torch.cat([step.log_probs for step in steps]).numpy(),
+        log_probs=torch.cat([step.log_probs for step in decoding]).numpy(),
         source_again=source[0].tolist(),
     )
 
 
-def opened(model, walk):
-    """Every station of every layer."""
-    for station in stations(model):
-        for layer in range(n_layers(model, station.stack) if station.in_layer else 1):
-            yield open_station(model, walk, station, layer)
+def places(model):
+    """Every step of every layer."""
+    return [
+        (step, layer) for step in steps(model) for layer in range(n_layers(model, step.stack) if step.in_layer else 1)
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_stations_equation_gives_what_the_pass_computed(kind):
+def test_every_steps_equation_gives_what_the_pass_computed(kind):
     model = random_model(**KINDS[kind])
-    walk = walked(model)
-    for found in opened(model, walk):
-        assert found.check.holds, (str(found.station), found.layer, found.check)
-        assert found.check.tolerance == 0 or found.station.name not in EXACT
-        assert found.comes_out and not found.switched
+    trace = traced(model)
+    for step, layer in places(model):
+        found, check = open_step(model, trace, step, layer), check_equation(model, trace, step, layer)
+        assert check.holds, (str(step), layer, check)
+        assert check.tolerance == 0 or not step.exact
+        assert found.comes_out and not found.moved
         for shown in (*found.comes_in, *found.comes_out):
-            assert shown.values.ndim == 3 or shown.values.ndim == 2
-            assert np.isfinite(shown.values).all()
+            assert shown.values.ndim in (2, 3) and np.isfinite(shown.values).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_number_that_was_changed_is_noticed_at_the_station_that_computes_it(kind):
-    model = random_model(**KINDS[kind], d_ff=8)
-    walk = walked(model)
-    for site, tensor in walk.offered.items():
-        if site.tensor in ("residual", "input"):
-            continue  # what a block hands on is compared where it was computed
-        spoilt = ~tensor if tensor.dtype == torch.bool else tensor + 0.01
-        other = replace(walk, offered={**walk.offered, site: spoilt})
-        (own,) = (s for s in stations(model) if site in sites_of(s, site.layer or 0, model))
-        assert not open_station(model, other, own, site.layer or 0).check.holds, f"nobody noticed {site}"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_station_shows_a_few_lines_of_the_source(kind):
+def test_what_a_step_shows_is_what_the_same_pass_has_in_double_precision(kind):
     model = random_model(**KINDS[kind])
-    for station in stations(model):
-        found = snippets_of(station, model)
-        assert found, station
+    trace = traced(model)
+    for step, layer in places(model):
+        checks = list(check_opened(model, trace, step, layer, open_step(model, trace, step, layer)))
+        assert [check for check in checks if not check.holds] == [], str(step)
+
+
+def test_the_reference_calls_none_of_the_models_code():
+    tree = ast.parse(Path(inspect.getsourcefile(reference)).read_text())
+    imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert set(imported) == {"typing", "torch"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_that_was_changed_is_noticed_at_the_step_that_computes_it(kind):
+    model = random_model(**KINDS[kind], d_ff=8)
+    trace = traced(model)
+    for site, tensor in trace.offered.items():
+        if site.tensor in ("residual", "input"):
+            continue  # what a sublayer hands on is compared where it was computed
+        spoilt = ~tensor if tensor.dtype == torch.bool else tensor + 0.01
+        other = replace(trace, offered={**trace.offered, site: spoilt})
+        (own,) = (s for s in steps(model) if site in s.sites(model, site.layer or 0))
+        assert not check_equation(model, other, own, site.layer or 0).holds, f"nobody noticed {site}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_step_shows_a_few_lines_of_the_source(kind):
+    model = random_model(**KINDS[kind])
+    for step in steps(model):
+        found = step.source(model)
+        assert found, step
         for snippet in found:
-            assert 1 <= snippet.text.count("\n") + 1 <= LONGEST, (station, snippet)
+            assert 1 <= snippet.text.count("\n") + 1 <= MAX_LINES, (step, snippet)
             assert snippet.file.startswith("transformer/") and snippet.text.strip()
 
 
 def test_a_line_that_is_gone_is_an_error_that_names_it():
-    with pytest.raises(ValueError, match=r"snippets_of has no line with 'no such line' any more"):
-        lines_of(snippets_of, "no such " + "line")
+    with pytest.raises(ValueError, match=r"find_step has no line with 'no such line' any more"):
+        lines_of(find_step, "no such " + "line")
     with pytest.raises(ValueError, match="after"):
-        lines_of(snippets_of, "match station.name", "never " + "written")
+        lines_of(find_step, "for step in", "never " + "written")
 
 
 def test_the_order_is_that_of_the_paper():
-    names = [str(station) for station in stations(random_model())]
+    names = [str(step) for step in steps(random_model())]
     assert names[:4] == ["encoder.ids", "encoder.embedding", "encoder.positions", "encoder.self.qkv"]
     attention = ["qkv", "products", "scaled", "masked", "weights", "context", "concat", "output", "add"]
     assert [n.split(".")[2] for n in names if n.startswith("decoder.cross")] == attention
@@ -119,13 +141,12 @@ def test_the_order_is_that_of_the_paper():
     assert len(set(names)) == len(names)
 
 
-def test_parts_that_a_model_never_had_are_no_stations_and_are_named():
+def test_parts_that_a_model_never_had_are_no_steps_and_are_named():
     bare = random_model(**KINDS["bare"])
-    gone, own = set(missing_stations(bare)), set(stations(bare))
+    gone, own = set(map(str, missing_steps(bare))), set(map(str, steps(bare)))
     assert not gone & own
-    assert {Station("encoder", None, "positions"), Station("decoder", "cross", "scaled")} <= gone
-    assert Station("encoder", "ffn", "add") in gone
-    assert missing_stations(random_model()) == ()
+    assert {"encoder.positions", "decoder.cross.scaled", "encoder.ffn.add"} <= gone
+    assert missing_steps(random_model()) == ()
 
 
 @pytest.mark.parametrize(
@@ -144,15 +165,16 @@ def test_parts_that_a_model_never_had_are_no_stations_and_are_named():
 )
 def test_a_switch_is_marked_where_it_acts_and_the_equations_still_hold(spec):
     model = random_model()
-    walk = walked(model, (spec,))
+    trace = traced(model, (spec,))
     marked = []
-    for found in opened(model, walk):
-        assert found.check.holds, (str(found.station), found.check)
-        marked += [(found.layer, found.station, switched) for switched in found.switched]
+    for step, layer in places(model):
+        found = open_step(model, trace, step, layer)
+        assert all(check.holds for check in check_opened(model, trace, step, layer, found))
+        marked += [(layer, moved) for moved in found.moved]
     sites = spec.sites(model)
     assert len(marked) == len(sites)
-    assert all(switched.spec == spec and switched.moved > 0 for _, _, switched in marked)
-    assert {layer for layer, _, _ in marked} == {site.layer or 0 for site in sites}
+    assert all(moved.spec == spec and moved.by > 0 for _, moved in marked)
+    assert {layer for layer, _ in marked} == {site.layer or 0 for site in sites}
 
 
 LATER = {"lifted": ({}, (DisableMask("causal"),)), "never there": ({"causal_mask": False}, ())}
@@ -175,21 +197,21 @@ def test_where_later_tokens_are_seen_each_steps_own_pass_has_the_numbers_of_the_
     log_probs = torch.cat([step.log_probs for step in steps]).numpy()
     target = [int(step.tokens[0]) for step in steps]
     assert len(target) > 2
-    softmax = Station("decoder", None, "probabilities")
+    softmax = find_step(model, "decoder.probabilities")
     for index, step in enumerate(steps):
-        walk = record_pass(model, source, target, switches, log_probs=log_probs, source_again=source, step=index)
-        assert walk.sees_later and walk.last == index and len(walk.inputs) == index + 1
+        trace = record_trace(model, source, target, switches, log_probs=log_probs, source_again=source, step=index)
+        assert trace.sees_later and trace.last == index and len(trace.inputs) == index + 1
         assert step.recording is not None
         for site, decoded in step.recording.items():
-            mine = walk.taken[site][-1] if site.tensor == "logits" else walk.taken[site]
+            mine = trace.taken[site][-1] if site.tensor == "logits" else trace.taken[site]
             np.testing.assert_allclose(mine, decoded[0], atol=1e-6, err_msg=str(site))
-        np.testing.assert_array_equal(walk.taken[Site.parse("decoder.logits")][-1], step.row_logits[0])
-        assert all(found.check.holds for found in opened(model, walk))
-        (shown,) = open_station(model, walk, softmax).comes_out
+        np.testing.assert_array_equal(trace.taken[Site.parse("decoder.logits")][-1], step.row_logits[0])
+        assert all(check_equation(model, trace, *place).holds for place in places(model))
+        (shown,) = open_step(model, trace, softmax).comes_out
         assert abs(float(shown.values[index, target[index]]) - np.exp(log_probs[index, target[index]])) < 1e-6
-    whole = record_pass(model, source, target, switches, log_probs=log_probs, source_again=source)
+    whole = record_trace(model, source, target, switches, log_probs=log_probs, source_again=source)
     assert len(whole.inputs) == len(target)  # nothing said: the last step's
-    earlier = open_station(model, whole, softmax).comes_out[0].values[0, target[0]]
+    earlier = open_step(model, whole, softmax).comes_out[0].values[0, target[0]]
     assert abs(float(earlier) - np.exp(log_probs[0, target[0]])) > 1e-4  # why each step needs its own
 
 
@@ -197,7 +219,7 @@ def test_a_step_that_does_not_exist_has_no_pass():
     model = random_model(causal_mask=False)
     log_probs = np.zeros((2, model.config.vocab_size), np.float32)
     with pytest.raises(ValueError, match="step 2 does not exist: there are steps 0 to 1"):
-        record_pass(model, [5, 2], [7, 2], log_probs=log_probs, source_again=[5, 2], step=2)
+        record_trace(model, [5, 2], [7, 2], log_probs=log_probs, source_again=[5, 2], step=2)
 
 
 @pytest.mark.parametrize(
@@ -217,29 +239,26 @@ def test_every_other_switch_leaves_one_pass_for_all_steps(spec):
     model = random_model()
     if isinstance(spec, PatchActivation):
         spec = spec.filled(model, [9, 4, 12, 2])
-    walk = walked(model, (spec,))
-    assert not walk.sees_later
-    found = open_station(model, walk, Station("decoder", None, "probabilities"))
-    assert "of all" in found.check.how and found.check.holds and found.check.tolerance <= 1e-5
+    trace = traced(model, (spec,))
+    assert not trace.sees_later
+    check = check_equation(model, trace, find_step(model, "decoder.probabilities"))
+    assert "of all" in check.how and check.holds and check.tolerance <= 1e-5
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_site_belongs_to_exactly_one_station(kind):
+def test_every_site_belongs_to_exactly_one_step(kind):
     model = random_model(**KINDS[kind])
-    owned = [
-        site
-        for station in stations(model)
-        for layer in range(n_layers(model, station.stack) if station.in_layer else 1)
-        for site in sites_of(station, layer, model)
-    ]
+    owned = [site for step, layer in places(model) for site in step.sites(model, layer)]
     assert len(owned) == len(set(owned))
     assert set(model.sites()) <= set(owned)
 
 
 def test_what_does_not_exist_is_refused_in_a_sentence():
     model = random_model()
-    walk = walked(model)
-    with pytest.raises(ValueError, match=r"this model has no station encoder\.final"):
-        open_station(model, walk, Station("encoder", None, "final"))
+    trace = traced(model)
+    with pytest.raises(ValueError, match=r"this model has no step encoder\.final"):
+        open_step(model, trace, FinalNorm("encoder", None))
+    with pytest.raises(ValueError, match="this model has no step nowhere"):
+        find_step(model, "nowhere")
     with pytest.raises(ValueError, match="layer 9 does not exist: the decoder has layers 0 to 2"):
-        open_station(model, walk, Station("decoder", "cross", "weights"), 9)
+        open_step(model, trace, find_step(model, "decoder.cross.weights"), 9)
