@@ -12,7 +12,6 @@ from pages.shared.exhibit import exhibit
 from pages.shared.url.session import choose, session
 from pages.shared.url.view_state import merged
 from transformer.analysis.attention.mask_leakage import Forcing
-from transformer.figures.theme import KIND_NAMES
 from transformer.interventions import DisableMask, Intervention, MaskKind
 from transformer.views import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
 from transformer.views.masks import SHARES, EmptyRowData, LeakData, MasksData
@@ -155,9 +154,9 @@ def _no_causal(context: PageContext, data: MasksData) -> str:
         return ""
     kind = context.view.kind
     if kind == "decoder_self":
-        return f" {KIND_NAMES[kind]} has no causal mask: this model was trained without one."
+        return f" {kind.label} has no causal mask: this model was trained without one."
     both = " *Decoder self* has both." if context.lab.model.config.causal_mask else ""
-    return f" {KIND_NAMES[kind]} has no causal mask: the whole sentence is there from the start.{both}"
+    return f" {kind.label} has no causal mask: the whole sentence is there from the start.{both}"
 
 
 def show_leak(context: PageContext, batch: Batch) -> None:

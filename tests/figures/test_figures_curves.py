@@ -14,6 +14,7 @@ from transformer.figures.training.curves import (
     run_colour,
     thinned,
 )
+from transformer.model.kinds import AttentionKind
 
 
 def curve(name="training loss", y=(4.0, 2.0, 1.0, 0.25), x=None):
@@ -114,7 +115,7 @@ def test_a_short_curve_is_not_thinned():
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_colours_of_runs_are_none_of_attentions(dark):
-    attention = {theme.kind_colour(kind, dark) for kind in theme.KINDS}
+    attention = {theme.kind_colour(kind, dark) for kind in AttentionKind}
     assert not attention & set(RUN_COLOURS_DARK if dark else RUN_COLOURS)
 
 

@@ -24,16 +24,16 @@ from transformer.analysis.figure_checks import check_masks, check_padding_is_inv
 from transformer.figures.attention.masks import Part, batch_figure, forcing_figure, leak_figure, masks_figure
 from transformer.figures.export import matrix_figure
 from transformer.figures.tables import Table, numbered
-from transformer.figures.theme import KIND_NAMES
-from transformer.inspection.inspection import AttentionKind, Inspection
+from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
 
 OFF = " (off)"
 """Behind the name of a mask that is switched off."""
 READINGS = ("all masks on", "as switched")
-SHARE_KINDS: tuple[AttentionKind, ...] = ("encoder_self", "cross", "decoder_self")
+SHARE_KINDS = (AttentionKind.ENCODER_SELF, AttentionKind.CROSS, AttentionKind.DECODER_SELF)
 SHARES = (
-    *(f"on padding, {KIND_NAMES[kind].lower()}" for kind in SHARE_KINDS),
+    *(f"on padding, {kind.label.lower()}" for kind in SHARE_KINDS),
     "on later tokens, decoder self-attention",
 )
 """What attention may fall on that masks hide."""
@@ -110,7 +110,7 @@ class MasksData:
 class SentenceMasks:
     """The padding mask and the causal mask of one sentence of a batch, and the mask that they combine into."""
 
-    kind: AttentionKind
+    kind: KindName
     row: int
     """The sentence, counted from 0."""
 

@@ -21,8 +21,9 @@ from transformer.decoding.greedy import greedy
 from transformer.figures.attention.matrix import AXIS_TITLES
 from transformer.figures.export import matrix_figure
 from transformer.figures.tables import Table, numbered
-from transformer.inspection.inspection import KIND_SITES, Attention, AttentionKind, Inspection
+from transformer.inspection.inspection import Attention, Inspection
 from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
 from transformer.views.view import Opening
 
 MAX_ROWS = 40
@@ -75,7 +76,7 @@ def decode_snapshot(
         translation=seen.translation,
         probabilities=seen.probabilities,
         ended=seen.ended,
-        attention={kind: _cropped(seen, kind) for kind in KIND_SITES},
+        attention={kind: _cropped(seen, kind) for kind in AttentionKind},
     )
 
 
@@ -135,7 +136,7 @@ class SnapshotData:
 class SnapshotAttention:
     """One head's attention at one step of a training."""
 
-    kind: AttentionKind = "cross"
+    kind: KindName = "cross"
     layer: int = 0
     head: int = 0
 
@@ -146,7 +147,7 @@ class SnapshotAttention:
 
     def data(self, snapshot: DecodedSnapshot) -> SnapshotData:
         """The head's weights, every head's entropy, and the output with its probabilities."""
-        seen = snapshot.attention[self.kind]
+        seen = snapshot.attention[AttentionKind(self.kind)]
         return SnapshotData(
             step=snapshot.step,
             ids=np.array(snapshot.ids, dtype=np.int64),
@@ -161,7 +162,7 @@ class SnapshotAttention:
 
     def figure(self, data: SnapshotData, *, dark: bool = False) -> go.Figure:
         """The head as a matrix."""
-        labels, titles = (data.queries, data.keys), AXIS_TITLES[self.kind]
+        labels, titles = (data.queries, data.keys), AXIS_TITLES[AttentionKind(self.kind)]
         return matrix_figure(data.weights, *labels, kind=self.kind, titles=titles, mask=data.mask, dark=dark)
 
     def tables(self, data: SnapshotData) -> tuple[Table, ...]:
@@ -206,7 +207,7 @@ class SnapshotAttention:
         )
         allowed = again[self.layer].max(axis=0) > 0
         yield agree("Masked entries have no weight in any head", data.mask, allowed, 0, "the same weights")
-        sums = _entropies(again, snapshot.attention[self.kind].mask)
+        sums = _entropies(again, snapshot.attention[AttentionKind(self.kind)].mask)
         known = np.isfinite(sums)
         pair = np.where(np.isfinite(data.entropies), data.entropies, -1), np.where(known, sums, -1)
         yield agree("Each head has this entropy", *pair, 1e-4, "−Σ p ln p summed entry by entry; nats")
@@ -215,10 +216,10 @@ class SnapshotAttention:
         self, checkpoint: Checkpoint, ids: Sequence[int], snapshot: DecodedSnapshot
     ) -> Float[ndarray, "layer head query key"]:
         """The weights of this kind computed from q, k and mask, as many rows as are kept."""
-        stack, sublayer = KIND_SITES[self.kind]
+        stack, sublayer = AttentionKind(self.kind).where
         forced = dict(enumerate(snapshot.forced))
         again = recomputed_weights(checkpoint.model, ids, (), forced, stack=stack, sublayer=sublayer)
-        rows, columns = snapshot.attention[self.kind].weights.shape[2:]
+        rows, columns = snapshot.attention[AttentionKind(self.kind)].weights.shape[2:]
         return again[:, :, :rows, :columns]
 
 
@@ -251,9 +252,9 @@ def _entropies(
 
 def _cropped(seen: Inspection, kind: AttentionKind) -> Attention:
     whole = seen.attention(kind)
-    if kind == "encoder_self" or len(whole.queries) <= MAX_ROWS:
+    if kind is AttentionKind.ENCODER_SELF or len(whole.queries) <= MAX_ROWS:
         return whole
-    columns = MAX_ROWS if kind != "cross" else len(whole.keys)
+    columns = MAX_ROWS if kind is not AttentionKind.CROSS else len(whole.keys)
     return replace(
         whole,
         weights=whole.weights[:, :, :MAX_ROWS, :columns].copy(),

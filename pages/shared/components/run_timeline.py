@@ -149,7 +149,7 @@ def run_timeline(
             "heads": list(frames[-1].attention.weights.shape[:2]),
             "selected": [int(layer), int(head)],
             "kind": kind,
-            "label": theme.KIND_NAMES[kind],
+            "label": kind.label,
             "frames": described,
             "sources": sources,
             "tokens": describe_tokens(list(table)),

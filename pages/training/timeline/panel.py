@@ -33,16 +33,11 @@ COMPUTING_S, BESIDE_TRAINING_S = 0.25, 1.5
 BUDGET_S, BUDGET_BESIDE_S = 0.6, 0.2
 """Seconds of computing at a time: between two such stretches a visitor's clicks are answered."""
 _FRAMES = "timeline-frames"
-_KINDS: dict[AttentionKind, str] = {
-    "encoder_self": ":green[Encoder self]",
-    "decoder_self": ":violet[Decoder self]",
-    "cross": ":orange[Cross]",
-}
 _ROWS: dict[Rows, str] = {"own": "Its own words", "forced": "The newest output, forced"}
 _SUBLAYERS: dict[AttentionKind, str] = {
-    "encoder_self": "encoder {} self head {}",
-    "decoder_self": "decoder {} self head {}",
-    "cross": "decoder {} cross head {}",
+    AttentionKind.ENCODER_SELF: "encoder {} self head {}",
+    AttentionKind.DECODER_SELF: "decoder {} self head {}",
+    AttentionKind.CROSS: "decoder {} cross head {}",
 }
 
 
@@ -182,11 +177,11 @@ def _controls(run: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         segments(
             "Attention",
-            tuple(_KINDS),
+            tuple(AttentionKind),
             now.chosen.kind,
             lambda kind: choose(kind=kind),
             key="timeline-kind",
-            names=_KINDS.__getitem__,
+            names=wording.kind_label,
         )
         layers, heads = range(now.chosen.n_layers(run)), range(config.n_heads)
         box("Layer", layers, layer, lambda layer: choose(layer=layer), key="timeline-layer", width=80)

@@ -8,7 +8,7 @@ import streamlit as st
 from pages.shared.url.url_state import UrlState, param, text, whole, words
 from pages.training.timeline.frames import Timeline
 from pages.training.url_memory import UrlMemory
-from transformer.lab import KIND_SITES, AttentionKind
+from transformer.lab import AttentionKind
 from transformer.runs.run_folder import Run
 
 Rows = Literal["own", "forced"]
@@ -24,7 +24,7 @@ class Choices(UrlState):
 
     text: str = param("", text(MAX_URL_TEXT), name="film")
     """Empty: the run's first pinned sentence, or an example of its corpus."""
-    kind: AttentionKind = param("cross", words(*get_args(AttentionKind)), name="film_kind")
+    kind: AttentionKind = param(AttentionKind.CROSS, words(*AttentionKind), name="film_kind")
     layer: int | None = param(
         None,
         _ANY,
@@ -47,8 +47,7 @@ class Choices(UrlState):
 
     def n_layers(self, run: Run) -> int:
         """Layers of the stack that holds the chosen kind of attention."""
-        model = run.settings.model
-        return model.n_encoder_layers if KIND_SITES[self.kind][0] == "encoder" else model.n_decoder_layers
+        return AttentionKind(self.kind).n_layers(run.settings.model)
 
     def place(self, run: Run) -> tuple[int, int]:
         """Layer and head, those that suit best where none was chosen."""
