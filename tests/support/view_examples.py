@@ -8,6 +8,8 @@ from typing import Any
 from transformer.analysis.steps.exposure_bias import exposure_bias, readable_pairs
 from transformer.analysis.steps.logit_lens import logit_lens
 from transformer.analysis.steps.search_tree import search_tree
+from transformer.checkpoints.settings import find_checkpoint
+from transformer.config import PRESETS, CorpusConfig, TrainConfig
 from transformer.data.corpora import load_corpus
 from transformer.experiments.study import SHIPPED_STUDY, load_study
 from transformer.interventions import Intervention, parse_intervention
@@ -19,9 +21,11 @@ from transformer.views import (
     BranchLines,
     BranchPair,
     BranchTree,
+    ComparedRuns,
     EmptyAttentionRow,
     ExposureBias,
     HypothesisAttention,
+    LearningRate,
     LogitContributions,
     LogitLensDepths,
     MaskLeak,
@@ -29,24 +33,30 @@ from transformer.views import (
     PositionDimensions,
     PositionSimilarity,
     PositionTables,
+    RunCurves,
     SampleTree,
     SamplingDistribution,
     ScoreParts,
+    SentenceLengths,
     SentenceMasks,
     ShiftErrors,
     ShiftMaps,
     SimilarityByOffset,
+    SnapshotAttention,
     StepAttention,
     StepCandidates,
     StepNumbers,
     StudyLearning,
     StudyLengths,
+    SweepChart,
     TeacherForcedReference,
     TeacherForcing,
     TraceMap,
+    TrainingMemory,
 )
 from transformer.views.steps_subjects import Branches, LensAtStep, MeasuredExposure, Search
-from transformer.views.subjects import Batch, Decoding, LearnedPositions, Model, PairedStudy, Traced
+from transformer.views.subjects import Batch, Decoding, LearnedPositions, Model, PairedStudy, Plan, Runs, Text, Traced
+from transformer.views.timeline import AtStep, decode_snapshot
 from transformer.views.view import Subject, View
 
 TEXT, SHORT = "a b c", "d e"
@@ -154,6 +164,16 @@ def exposure(*names: str) -> Callable[[], MeasuredExposure]:
 HEAD_OFF = "off:decoder.0.cross:1"
 
 
+def runs(*names: str) -> Callable[[], Runs]:
+    """Shipped models of these names, whose training is on record."""
+    return lambda: Runs(tuple(find_checkpoint(name) for name in names))
+
+
+def at_step(forced: tuple[int, ...] = ()) -> Callable[[], AtStep]:
+    """A sentence decoded with the weights that a model ended with, as a timeline shows it."""
+    return cache(lambda: AtStep(decode_snapshot(find_checkpoint("reverse"), "weights.safetensors", TEXT, forced)))
+
+
 def learned_positions(moment: str = "trained", stack: str = "encoder") -> Callable[[], LearnedPositions]:
     """The learned table of the shipped model of symbols."""
 
@@ -191,6 +211,21 @@ EXAMPLES = [
     Example(MaskLeak(), batch()),
     Example(MaskLeak(), batch("mask:padding", "mask:causal", "mask:cross")),
     Example(TeacherForcing(), decoding()),
+    Example(RunCurves(), runs("reverse")),
+    Example(RunCurves(panels=("perplexity", "learning rate", "gradient norm", "tokens/s")), runs("reverse-learned")),
+    Example(ComparedRuns(), runs("reverse", "reverse-learned")),
+    Example(ComparedRuns(quantity="exact match", against="elapsed_s"), runs("reverse", "reverse-learned")),
+    Example(SweepChart(setting="model.n_heads"), runs("reverse", "reverse-learned")),
+    Example(SweepChart(setting="model.positions", quantity="exact match"), runs("reverse", "reverse-learned")),
+    Example(SnapshotAttention(kind="cross", layer=1, head=2), at_step()),
+    Example(SnapshotAttention(kind="decoder_self", layer=0, head=1), at_step((4, 5, 2))),
+    Example(SentenceLengths(limit=8), lambda: Text(CorpusConfig(name="reverse"))),
+    Example(LearningRate(last=300, points=40), lambda: Plan(PRESETS["tiny"], TrainConfig(max_steps=300))),
+    Example(
+        TrainingMemory(width=12),
+        lambda: Plan(PRESETS["tiny"], TrainConfig()),
+        unproved={"memory.activations": "an estimate; the note says so"},
+    ),
     Example(EmptyAttentionRow(), decoding()),
     Example(StepCandidates(step=1), decoding()),
     Example(StepCandidates(step=2, reference=7, logarithmic=True, n=4), branch(HEAD_OFF, forced={1: 5})),

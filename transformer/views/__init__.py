@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
+    from transformer.views.plan import LearningRate, SentenceLengths, TrainingMemory
     from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
     from transformer.views.positions_scores import ScoreParts
     from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
+    from transformer.views.runs import ComparedRuns, RunCurves, SweepChart
     from transformer.views.steps import BranchLines, BranchPair, BranchTree, StepAttention, StepCandidates
     from transformer.views.steps_logit_lens import LogitContributions, LogitLensDepths
     from transformer.views.steps_outputs import BeamTree, HypothesisAttention, SampleTree, SamplingDistribution
     from transformer.views.steps_teacher_forcing import ExposureBias, TeacherForcedReference
     from transformer.views.study import ModelLengths, StudyLearning, StudyLengths
+    from transformer.views.timeline import SnapshotAttention
     from transformer.views.trace import StepNumbers, TraceMap
 
 __all__ = [
@@ -30,9 +33,11 @@ __all__ = [
     "BranchLines",
     "BranchPair",
     "BranchTree",
+    "ComparedRuns",
     "EmptyAttentionRow",
     "ExposureBias",
     "HypothesisAttention",
+    "LearningRate",
     "LogitContributions",
     "LogitLensDepths",
     "MaskLeak",
@@ -40,21 +45,26 @@ __all__ = [
     "PositionDimensions",
     "PositionSimilarity",
     "PositionTables",
+    "RunCurves",
     "SampleTree",
     "SamplingDistribution",
     "ScoreParts",
+    "SentenceLengths",
     "SentenceMasks",
     "ShiftErrors",
     "ShiftMaps",
     "SimilarityByOffset",
+    "SnapshotAttention",
     "StepAttention",
     "StepCandidates",
     "StepNumbers",
     "StudyLearning",
     "StudyLengths",
+    "SweepChart",
     "TeacherForcedReference",
     "TeacherForcing",
     "TraceMap",
+    "TrainingMemory",
 ]
 
 _MODULES = {
@@ -63,10 +73,13 @@ _MODULES = {
     "steps_logit_lens": ("LogitContributions", "LogitLensDepths"),
     "steps_outputs": ("BeamTree", "HypothesisAttention", "SampleTree", "SamplingDistribution"),
     "steps_teacher_forcing": ("ExposureBias", "TeacherForcedReference"),
+    "plan": ("LearningRate", "SentenceLengths", "TrainingMemory"),
     "positions": ("PositionDimensions", "PositionSimilarity", "PositionTables", "SimilarityByOffset"),
     "positions_scores": ("ScoreParts",),
     "positions_shifts": ("ShiftErrors", "ShiftMaps"),
+    "runs": ("ComparedRuns", "RunCurves", "SweepChart"),
     "study": ("ModelLengths", "StudyLearning", "StudyLengths"),
+    "timeline": ("SnapshotAttention",),
     "trace": ("StepNumbers", "TraceMap"),
 }
 """The views of each module here."""
