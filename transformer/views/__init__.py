@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
     from transformer.views.runs import ComparedRuns, RunCurves, SweepChart
     from transformer.views.study import ModelLengths, StudyLearning, StudyLengths
+    from transformer.views.study_verdict import StudyVerdict
     from transformer.views.timeline import SnapshotAttention
     from transformer.views.trace import StepNumbers, TraceMap
 
@@ -44,6 +45,7 @@ __all__ = [
     "StepNumbers",
     "StudyLearning",
     "StudyLengths",
+    "StudyVerdict",
     "SweepChart",
     "TeacherForcing",
     "TraceMap",
@@ -58,6 +60,7 @@ _MODULES = {
     "positions_shifts": ("ShiftErrors", "ShiftMaps"),
     "runs": ("ComparedRuns", "RunCurves", "SweepChart"),
     "study": ("ModelLengths", "StudyLearning", "StudyLengths"),
+    "study_verdict": ("StudyVerdict",),
     "timeline": ("SnapshotAttention",),
     "trace": ("StepNumbers", "TraceMap"),
 }
