@@ -31,6 +31,7 @@ from transformer.interventions import INTERVENTIONS
 from transformer.lab import Lab
 from transformer.runs.position_moments import LearnedTable
 from transformer.runs.status import STATUS_FILE
+from transformer.views.timeline import DecodedSnapshot
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -75,11 +76,17 @@ def folder_key(folder: Path) -> tuple[object, ...]:
     return str(folder), tuple(path.stat().st_mtime_ns if path.is_file() else 0 for path in paths)
 
 
+def snapshot_key(snapshot: DecodedSnapshot) -> tuple[object, ...]:
+    """What tells a sentence at one step of a training from every other."""
+    return str(snapshot.run), snapshot.weights, snapshot.written_ns, snapshot.text, snapshot.forced
+
+
 KEYS: dict[str | type, Callable[[Any], object]] = {
     Lab: lab_key,
     Inspection: inspection_key,
     Comparison: comparison_key,
     Leak: leak_key,
+    DecodedSnapshot: snapshot_key,
     Trace: lambda trace: trace.digest,
     type(Path()): folder_key,
     LearnedTable: learned_table_key,

@@ -5,30 +5,40 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from transformer.checkpoints.settings import find_checkpoint
+from transformer.config import PRESETS, CorpusConfig, TrainConfig
 from transformer.experiments.study import SHIPPED_STUDY, load_study
 from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import Lab, load
 from transformer.runs.position_moments import learned_table
 from transformer.views import (
     BatchTokens,
+    ComparedRuns,
     EmptyAttentionRow,
+    LearningRate,
     MaskLeak,
     ModelLengths,
     PositionDimensions,
     PositionSimilarity,
     PositionTables,
+    RunCurves,
     ScoreParts,
+    SentenceLengths,
     SentenceMasks,
     ShiftErrors,
     ShiftMaps,
     SimilarityByOffset,
+    SnapshotAttention,
     StepNumbers,
     StudyLearning,
     StudyLengths,
+    SweepChart,
     TeacherForcing,
     TraceMap,
+    TrainingMemory,
 )
-from transformer.views.subjects import Batch, Decoding, LearnedPositions, Model, PairedStudy, Traced
+from transformer.views.subjects import Batch, Decoding, LearnedPositions, Model, PairedStudy, Plan, Runs, Text, Traced
+from transformer.views.timeline import AtStep, decode_snapshot
 from transformer.views.view import Subject, View
 
 TEXT, SHORT = "a b c", "d e"
@@ -81,6 +91,16 @@ def batch(*off: str) -> Callable[[], Batch]:
     return cache(lambda: Batch(lab(), lab().leak((TEXT, SHORT), switches(off))))  # type: ignore[arg-type]
 
 
+def runs(*names: str) -> Callable[[], Runs]:
+    """Shipped models of these names, whose training is on record."""
+    return lambda: Runs(tuple(find_checkpoint(name) for name in names))
+
+
+def at_step(forced: tuple[int, ...] = ()) -> Callable[[], AtStep]:
+    """A sentence decoded with the weights that a model ended with, as a timeline shows it."""
+    return cache(lambda: AtStep(decode_snapshot(find_checkpoint("reverse"), "weights.safetensors", TEXT, forced)))
+
+
 def learned_positions(moment: str = "trained", stack: str = "encoder") -> Callable[[], LearnedPositions]:
     """The learned table of the shipped model of symbols."""
 
@@ -118,6 +138,21 @@ EXAMPLES = [
     Example(MaskLeak(), batch()),
     Example(MaskLeak(), batch("mask:padding", "mask:causal", "mask:cross")),
     Example(TeacherForcing(), decoding()),
+    Example(RunCurves(), runs("reverse")),
+    Example(RunCurves(panels=("perplexity", "learning rate", "gradient norm", "tokens/s")), runs("reverse-learned")),
+    Example(ComparedRuns(), runs("reverse", "reverse-learned")),
+    Example(ComparedRuns(quantity="exact match", against="elapsed_s"), runs("reverse", "reverse-learned")),
+    Example(SweepChart(setting="model.n_heads"), runs("reverse", "reverse-learned")),
+    Example(SweepChart(setting="model.positions", quantity="exact match"), runs("reverse", "reverse-learned")),
+    Example(SnapshotAttention(kind="cross", layer=1, head=2), at_step()),
+    Example(SnapshotAttention(kind="decoder_self", layer=0, head=1), at_step((4, 5, 2))),
+    Example(SentenceLengths(limit=8), lambda: Text(CorpusConfig(name="reverse"))),
+    Example(LearningRate(last=300, points=40), lambda: Plan(PRESETS["tiny"], TrainConfig(max_steps=300))),
+    Example(
+        TrainingMemory(width=12),
+        lambda: Plan(PRESETS["tiny"], TrainConfig()),
+        unproved={"memory.activations": "an estimate; the note says so"},
+    ),
     Example(EmptyAttentionRow(), decoding()),
     Example(PositionTables(**SMALL), learned_positions()),
     Example(PositionTables(**SMALL, layout="concatenated"), learned_positions("100", "decoder")),
