@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from transformer.views.steps_outputs import BeamTree, HypothesisAttention, SampleTree, SamplingDistribution
     from transformer.views.steps_teacher_forcing import ExposureBias, TeacherForcedReference
     from transformer.views.study import ModelLengths, StudyLearning, StudyLengths
+    from transformer.views.study_verdict import StudyVerdict
     from transformer.views.timeline import SnapshotAttention
     from transformer.views.trace import StepNumbers, TraceMap
 
@@ -60,6 +61,7 @@ __all__ = [
     "StepNumbers",
     "StudyLearning",
     "StudyLengths",
+    "StudyVerdict",
     "SweepChart",
     "TeacherForcedReference",
     "TeacherForcing",
@@ -79,6 +81,7 @@ _MODULES = {
     "positions_shifts": ("ShiftErrors", "ShiftMaps"),
     "runs": ("ComparedRuns", "RunCurves", "SweepChart"),
     "study": ("ModelLengths", "StudyLearning", "StudyLengths"),
+    "study_verdict": ("StudyVerdict",),
     "timeline": ("SnapshotAttention",),
     "trace": ("StepNumbers", "TraceMap"),
 }
