@@ -190,8 +190,9 @@ def _rollout_text(picture: AttentionRollout, data: MatrixData, context: PageCont
                 "A row holds what the position received from the sentence; the rest, "
                 f"{own.mean():.1%} on average, it received from the tokens before it."
             )
-        through = {"encoder_self": len(seen.encoder_self.weights), "decoder_self": layer + 1, "cross": layer + 1}
-        return f"{said}{_empty_text(data)}{_counted_text(seen, through)}"  # type: ignore[arg-type]
+        through = dict.fromkeys(AttentionKind, layer + 1)
+        through[AttentionKind.ENCODER_SELF] = len(seen.encoder_self.weights)
+        return f"{said}{_empty_text(data)}{_counted_text(seen, through)}"
     kept = residuals(seen, kind, built_with)[: layer + 1]
     if any(kept):
         said = "A layer counts as half the mean of its heads and half the residual."

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from page_checks import proved, verdicts
-from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, open_page, texts
 
 from pages.shared.wording import plain
 from transformer.analysis.attention.vectors import Vectors
@@ -32,12 +32,21 @@ PAGES = [
         {"switch": "positions:encoder:remove", "section": "break"},
         13,
     ),
-    ("steps", ["proof-road", "proof-step", "proof-cross", "proof-self"], {"step": "2"}, 1 + 2 + 3 + 3),
-    ("steps", ["proof-road", "proof-step", "proof-self"], {"step": "2", "switch": SWITCHES}, 1 + 2 + 3),
-    ("steps", ["proof-beam"], {"look": "beam"}, 1),
-    ("steps", ["proof-draw", "proof-samples"], {"look": "samples", "top_k": "5", "temperature": "1.5"}, 5 + 1),
-    ("steps", ["proof-lens", "proof-parts"], {"look": "inside", "step": "1"}, 3 + 3),
-    ("steps", ["proof-losses"], {"look": "reference"}, 2),
+    (
+        "steps",
+        ["branch-lines-proof", "step-candidates-proof", "step-attention-cross-proof", "step-attention-self-proof"],
+        {"step": "2", "switch": SWITCHES},
+        None,
+    ),
+    ("steps", ["beam-tree-proof", "hypothesis-attention-proof"], {"look": "beam", "switch": SWITCHES}, None),
+    (
+        "steps",
+        ["sampling-distribution-proof", "sample-tree-proof"],
+        {"look": "samples", "top_k": "5", "temperature": "1.5"},
+        None,
+    ),
+    ("steps", ["logit-lens-depths-proof", "logit-contributions-proof"], {"look": "inside", "step": "1"}, 3 + 3),
+    ("steps", ["teacher-forced-reference-proof"], {"look": "reference"}, None),
 ]
 
 
@@ -52,16 +61,6 @@ def test_every_badge_of_a_page_opens_checks_that_hold(page, badges, parameters, 
 
 def test_a_closed_badge_runs_nothing():
     assert verdicts(open_page("attention", model=PRONOUNS, text=CLASSIC)) == (0, 0)
-
-
-def test_lengths_are_translated_again(monkeypatch):
-    monkeypatch.setattr("pages.positions.beyond_length._LIVE_PAIRS", 5)
-    monkeypatch.setattr("pages.positions.beyond_length._LONGEST_LIVE", 18)
-    at = open_page("positions", model=REVERSE, section="beyond")
-    at = checked(at.button(key="measure-lengths").click().run(timeout=120))
-    at.session_state["proof-lengths"] = True
-    at = checked(at.run(timeout=120))
-    assert verdicts(at) == (1, 0)
 
 
 def corrupt_weights(monkeypatch):

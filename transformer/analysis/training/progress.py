@@ -1,34 +1,33 @@
-"""What the folder of a run or checkpoint says, read for drawing: curves as arrays, sentences."""
+"""A run's metrics as arrays for drawing, and its followed sentences: what the files in its folder say now."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.checkpoints.metric_rows import metric_rows, sample_rows
 from transformer.checkpoints.settings import METRICS_FILE
-from transformer.config import CorpusConfig
-from transformer.data.corpora import Corpus, corpus_tokenizer, load_corpus
 from transformer.figures.training.curves import Against, Curve
 from transformer.files import last_of
-from transformer.text.tokenizer import Tokenizer
 
 Column = Float[ndarray, "row"]
+_TRAIN = ("step", "elapsed_s", "loss", "learning_rate", "gradient_norm", "tokens_per_s")
+_VALIDATION = ("step", "elapsed_s", "loss", "perplexity", "exact_match", "bleu", "chrf")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The rows of metrics.jsonl as columns, by split."""
+    """The rows of metrics.jsonl as columns, by split. Read-only: shared by all who ask."""
 
     train: dict[str, Column]
-    """step, elapsed_s, loss (smoothed), learning_rate, gradient_norm, tokens_per_s."""
+    """The smoothed loss, and the rest of _TRAIN."""
     validation: dict[str, Column]
-    """step, elapsed_s, loss (not smoothed), perplexity, exact_match, bleu, chrf; NaN where a score does not apply."""
+    """The loss, not smoothed, and the rest of _VALIDATION; NaN where a score does not apply."""
     held_out: dict[str, dict[str, Any]]
     """The last row of each held-out split, scored at the end."""
 
@@ -51,8 +50,8 @@ class Sample(NamedTuple):
 
 
 def progress_of(folder: Path) -> Progress:
-    """The curves in a folder as they stand now."""
-    return _progress(str(folder), _stamp(folder / METRICS_FILE))
+    """The metrics of the run or checkpoint in a folder as they stand now."""
+    return _progress(folder, _stamp(folder / METRICS_FILE))
 
 
 def samples_of(folder: Path) -> dict[str, tuple[Sample, ...]]:
@@ -80,24 +79,16 @@ def current_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return last_of(kept, lambda row: (row.get("split"), row.get("step")))
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
-def corpus_of(name: str) -> tuple[Corpus, Tokenizer]:
-    """A generated corpus with its tokenizer: what a run of it will be made of."""
-    config = CorpusConfig(name=name)
-    corpus = load_corpus(config)
-    return corpus, corpus_tokenizer(corpus, config)
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _progress(folder: str, stamp: tuple[int, int]) -> Progress:
-    rows = sorted(current_rows(metric_rows(Path(folder))), key=lambda row: row["step"])
+@lru_cache(maxsize=64)
+def _progress(folder: Path, stamp: tuple[int, int]) -> Progress:
+    rows = sorted(current_rows(metric_rows(folder)), key=lambda row: row["step"])
     by_split: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_split.setdefault(row["split"], []).append(row)
     train, validation = by_split.pop("train", []), by_split.pop("validation", [])
     return Progress(
-        train=_columns(train, ("step", "elapsed_s", "loss", "learning_rate", "gradient_norm", "tokens_per_s")),
-        validation=_columns(validation, ("step", "elapsed_s", "loss", "perplexity", "exact_match", "bleu", "chrf")),
+        train=_columns(train, _TRAIN),
+        validation=_columns(validation, _VALIDATION),
         held_out={split: found[-1] for split, found in by_split.items()},
     )
 
@@ -107,7 +98,7 @@ def _columns(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, 
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Changes whenever the file does."""
+    """Time of change and size; changes whenever the file does."""
     try:
         found = path.stat()
     except FileNotFoundError:
