@@ -18,7 +18,7 @@ from transformer.figures.labels import exact
 from transformer.interventions import Intervention, MaskEntry, SetAttentionRow
 from transformer.interventions.names import plural
 from transformer.views import EntryProducts, EntryShares
-from transformer.views.attention_entry import EntryData
+from transformer.views.attention.entry import EntryData
 from transformer.views.subjects import Decoding
 
 _QUERY, _KEY = "choose-query", "choose-key"

@@ -9,8 +9,9 @@ from transformer.interventions import Intervention
 from transformer.interventions.names import plural
 from transformer.lab import AttentionKind, Inspection
 from transformer.views import AttentionEntropy, AttentionRollout, Bertviz, HeadMatrix
-from transformer.views.attention import Matrix, MatrixData, hidden_share
-from transformer.views.attention_heads import BertvizData
+from transformer.views.attention.heads import BertvizData
+from transformer.views.attention.matrices import Matrix, hidden_share
+from transformer.views.attention.matrix_data import MatrixData
 
 MERGED = "Values to a word are summed over its pieces, those from a word averaged over its pieces."
 NORMS = "The length of what each entry adds to the block's output (Kobayashi et al., 2020)."

@@ -20,9 +20,9 @@ from pages.shared.url.session import GRID, MATRIX
 from pages.shared.url.view_state import Picture
 from transformer.lab import Inspection
 from transformer.views import AllHeads, AttentionEntropy, AttentionRollout, Bertviz, HeadMatrix, TokenLines
-from transformer.views.attention import Matrix, MatrixData, hidden_share
-from transformer.views.attention_heads import AllHeadsData
-from transformer.views.sides import Side
+from transformer.views.attention.heads import AllHeadsData
+from transformer.views.attention.matrices import Matrix, hidden_share
+from transformer.views.attention.matrix_data import MatrixData, Side
 from transformer.views.subjects import Decoding
 
 NO_ROLLOUT_ENTRY = (

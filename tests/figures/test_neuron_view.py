@@ -7,7 +7,7 @@ from page_models import CLASSIC, PRONOUNS, open_page
 from transformer.analysis.attention.vectors import record_vectors
 from transformer.interventions import parse_intervention
 from transformer.lab import AttentionKind, load
-from transformer.views.attention_heads import softmax_differences
+from transformer.views.attention.heads import softmax_differences
 
 pytestmark = pytest.mark.usefixtures("untrained_models")
 

@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transformer.views.attention import AttentionEntropy, AttentionRollout, HeadMatrix, TokenLines
-    from transformer.views.attention_entry import EntryProducts, EntryShares
-    from transformer.views.attention_heads import AllHeads, Bertviz
+    from transformer.views.attention.entry import EntryProducts, EntryShares
+    from transformer.views.attention.heads import AllHeads, Bertviz
+    from transformer.views.attention.matrices import AttentionEntropy, AttentionRollout, HeadMatrix, TokenLines
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
     from transformer.views.plan import LearningRate, SentenceLengths, TrainingMemory
     from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
@@ -81,9 +81,9 @@ __all__ = [
 ]
 
 _MODULES = {
-    "attention": ("AttentionEntropy", "AttentionRollout", "HeadMatrix", "TokenLines"),
-    "attention_entry": ("EntryProducts", "EntryShares"),
-    "attention_heads": ("AllHeads", "Bertviz"),
+    "attention.matrices": ("AttentionEntropy", "AttentionRollout", "HeadMatrix", "TokenLines"),
+    "attention.entry": ("EntryProducts", "EntryShares"),
+    "attention.heads": ("AllHeads", "Bertviz"),
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
     "steps": ("BranchLines", "BranchPair", "BranchTree", "StepAttention", "StepCandidates"),
     "steps_logit_lens": ("LogitContributions", "LogitLensDepths"),

@@ -23,8 +23,8 @@ from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import train_tokenizer
 from transformer.training.state import weights_of
 from transformer.views import Bertviz
-from transformer.views.attention import hidden_share
-from transformer.views.sides import sides
+from transformer.views.attention.matrices import hidden_share
+from transformer.views.attention.matrix_data import sides
 
 TEXT = "unbelievable animals crossed"
 KINDS = ("encoder_self", "decoder_self", "cross")

@@ -33,8 +33,8 @@ from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
-from transformer.views import attention_checks
-from transformer.views.sides import Side, groups, sides
+from transformer.views.attention import matrix_checks
+from transformer.views.attention.matrix_data import MatrixData, Side, groups, sides
 
 ROLLOUT_TITLES: dict[AttentionKind, tuple[str, str]] = {
     "encoder_self": ("position: source token", "input: source token"),
@@ -47,36 +47,6 @@ LATER_SEEN = (
     "here decoder positions see later ones, so each step changed all rows, and the rows of cross-attention come from "
     "different passes: they cannot be multiplied. Rollout is available for both kinds of self-attention"
 )
-
-
-@dataclass(frozen=True)
-class MatrixData:
-    """One labelled matrix."""
-
-    values: Float[ndarray, "row column"]
-    rows: Side
-    columns: Side
-    mask: Bool[ndarray, "row column"] | None = None
-    """False where nothing may be attended to; None: no entry is masked."""
-    forbidden: Bool[ndarray, "row column"] | None = None
-    """The entries that an intervention forbids; None where an entry is not one query and one key."""
-    off: bool = False
-    """Whether every head in it is set to zero or to its mean, so that nothing of it goes any further."""
-    entries: Int[ndarray, "row column 4"] | None = None
-    """The layer, head, query and key that explain each value; None where no single entry does."""
-    largest: Float[ndarray, "row column"] | None = None
-    """The most that each value could be."""
-    on_marks: float | None = None
-    """The share, 0..1, of the other tokens' rows that lay on start and end marks, where these are left out."""
-    arrived: Float[ndarray, "query"] | None = None
-    """Of a rollout: the share of each position's paths back that end in a column."""
-    alive: Bool[ndarray, "query"] | None = None
-    """Of a rollout: whether any path leads from the position to an input."""
-
-    def find(self, query: int, key: int) -> tuple[int, int] | None:
-        """The row and column that show this query and key; None where they are left out."""
-        row, column = self.rows.index_of(query), self.columns.index_of(key)
-        return None if row is None or column is None else (row, column)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +137,7 @@ class HeadMatrix:
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
         """Computes the weights, or the vectors behind norms, again, and combines them again cell by cell."""
-        yield from attention_checks.check_head_matrix(self, lab, seen, data)
+        yield from matrix_checks.check_head_matrix(self, lab, seen, data)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +209,7 @@ class AttentionRollout:
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
         """Follows every position back through the layers, one step at a time."""
-        yield from attention_checks.check_rollout_matrix(self, lab, seen, data)
+        yield from matrix_checks.check_rollout_matrix(self, lab, seen, data)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,7 +285,7 @@ class AttentionEntropy:
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
         """Computes the weights again and sums each row key by key."""
-        yield from attention_checks.check_entropy_matrix(self, lab, seen, data)
+        yield from matrix_checks.check_entropy_matrix(self, lab, seen, data)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,9 +21,9 @@ from transformer.inspection.inspection import Inspection
 from transformer.interventions import heads_set_to
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
-from transformer.views.attention import NOTHING_LEFT
-from transformer.views.attention_checks import check_recorded
-from transformer.views.sides import groups, sides
+from transformer.views.attention.matrices import NOTHING_LEFT
+from transformer.views.attention.matrix_checks import check_recorded
+from transformer.views.attention.matrix_data import groups, sides
 
 _ROUNDING = 1e-4
 """A smaller difference of a weight is not due to an intervention."""

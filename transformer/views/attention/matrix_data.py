@@ -1,7 +1,10 @@
-"""Rows and columns of a matrix of attention: the tokens of a pass, or the words that they make up."""
+"""The data of a matrix of attention; its rows and columns: the tokens of a pass, or the words that they make up."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray
 
 from transformer.analysis.attention.aggregation import group_tokens
 from transformer.figures.labels import WORD_START
@@ -39,6 +42,36 @@ class Side:
     def index_of(self, position: int) -> int | None:
         """Where a position of the pass is shown."""
         return next((index for index, at in enumerate(self.positions) if position in at), None)
+
+
+@dataclass(frozen=True)
+class MatrixData:
+    """One labelled matrix."""
+
+    values: Float[ndarray, "row column"]
+    rows: Side
+    columns: Side
+    mask: Bool[ndarray, "row column"] | None = None
+    """False where nothing may be attended to; None: no entry is masked."""
+    forbidden: Bool[ndarray, "row column"] | None = None
+    """The entries that an intervention forbids; None where an entry is not one query and one key."""
+    off: bool = False
+    """Whether every head in it is set to zero or to its mean, so that nothing of it goes any further."""
+    entries: Int[ndarray, "row column 4"] | None = None
+    """The layer, head, query and key that explain each value; None where no single entry does."""
+    largest: Float[ndarray, "row column"] | None = None
+    """The most that each value could be."""
+    on_marks: float | None = None
+    """The share, 0..1, of the other tokens' rows that lay on start and end marks, where these are left out."""
+    arrived: Float[ndarray, "query"] | None = None
+    """Of a rollout: the share of each position's paths back that end in a column."""
+    alive: Bool[ndarray, "query"] | None = None
+    """Of a rollout: whether any path leads from the position to an input."""
+
+    def find(self, query: int, key: int) -> tuple[int, int] | None:
+        """The row and column that show this query and key; None where they are left out."""
+        row, column = self.rows.index_of(query), self.columns.index_of(key)
+        return None if row is None or column is None else (row, column)
 
 
 def sides(lab: Lab, seen: Inspection, kind: KindName, *, words: bool) -> tuple[Side, Side]:

@@ -1,15 +1,15 @@
 """Checks of matrices of attention: every value, label and mark of the data is computed again by another way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import Literal, Protocol
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+from transformer.analysis.attention.aggregation import Combination, Marks
+from transformer.analysis.attention.entropy import Unit
 from transformer.analysis.attention.matrix_checks import (
     check_combination,
     check_contributions,
@@ -28,10 +28,45 @@ from transformer.interventions.names import plural
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
 from transformer.model.taps import Address
-from transformer.views.sides import MARKS, Side, ids_at_sides, sides
+from transformer.views.attention.matrix_data import MARKS, MatrixData, Side, ids_at_sides, sides
 
-if TYPE_CHECKING:
-    from transformer.views.attention import AttentionEntropy, AttentionRollout, HeadMatrix, MatrixData
+
+class Reduced(Protocol):
+    """What the checks of every matrix need of its view."""
+
+    @property
+    def kind(self) -> KindName: ...
+    @property
+    def marks(self) -> Marks: ...
+
+
+class Layered(Reduced, Protocol):
+    """What they need of a view of one layer, or of all layers up to one."""
+
+    @property
+    def layer(self) -> int: ...
+    @property
+    def words(self) -> bool: ...
+
+
+class Heads(Layered, Protocol):
+    """What they need of a view of heads."""
+
+    @property
+    def heads(self) -> tuple[int, ...]: ...
+    @property
+    def how(self) -> Combination: ...
+    @property
+    def shows(self) -> Literal["weights", "norms"]: ...
+
+    def values_of_layer(self, lab: Lab, seen: Inspection) -> Float[ndarray, "head query key"]: ...
+
+
+class Entropies(Reduced, Protocol):
+    """What they need of a view of entropies."""
+
+    @property
+    def unit(self) -> Unit: ...
 
 
 def check_recorded(lab: Lab, seen: Inspection, kind: KindName) -> tuple[Check, ...]:
@@ -50,7 +85,7 @@ def check_recorded(lab: Lab, seen: Inspection, kind: KindName) -> tuple[Check, .
     )
 
 
-def check_head_matrix(view: HeadMatrix, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
+def check_head_matrix(view: Heads, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
     """Checks a matrix of one head or several."""
     yield from check_recorded(lab, seen, view.kind)
     values = view.values_of_layer(lab, seen)
@@ -71,7 +106,7 @@ def check_head_matrix(view: HeadMatrix, lab: Lab, seen: Inspection, data: Matrix
         yield _check_on_marks(data, total, whole)
 
 
-def check_rollout_matrix(view: AttentionRollout, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
+def check_rollout_matrix(view: Layered, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
     """Checks a rollout by walking back through the layers."""
     yield from check_recorded(lab, seen, view.kind)
     walked, alive, layers = _walked(view, lab, seen)
@@ -92,7 +127,7 @@ def check_rollout_matrix(view: AttentionRollout, lab: Lab, seen: Inspection, dat
         yield _check_on_marks(data, total, whole)
 
 
-def check_entropy_matrix(view: AttentionEntropy, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
+def check_entropy_matrix(view: Entropies, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
     """Checks the entropy of every row of every head."""
     yield from check_recorded(lab, seen, view.kind)
     attention, log = seen.attention(view.kind), np.log if view.unit == "nats" else np.log2
@@ -113,9 +148,7 @@ def check_entropy_matrix(view: AttentionEntropy, lab: Lab, seen: Inspection, dat
     yield agree("Entropy is not drawn as off", data.off, False, 0, "weights are computed whatever follows")
 
 
-def _walked(
-    view: AttentionRollout, lab: Lab, seen: Inspection
-) -> tuple[Float[ndarray, "query key"], Sequence[bool], str]:
+def _walked(view: Layered, lab: Lab, seen: Inspection) -> tuple[Float[ndarray, "query key"], Sequence[bool], str]:
     """Where walks back from each position end, whether any does, and the layers that they lead through."""
     kind, last, built_with = view.kind, view.layer + 1, lab.model.config.residual
 
@@ -133,7 +166,7 @@ def _walked(
     return walked, alive, f"through {last} {plural(last, 'decoder layer')} and the whole encoder"
 
 
-def _nothing_lost(view: AttentionRollout, lab: Lab, seen: Inspection) -> Check:
+def _nothing_lost(view: Layered, lab: Lab, seen: Inspection) -> Check:
     """Checks that a rollout follows no row of a head of which nothing went any further in the pass."""
     last = view.layer + 1
     kinds: dict[AttentionKind, int | None] = {view.kind: last}
@@ -152,14 +185,12 @@ def _nothing_lost(view: AttentionRollout, lab: Lab, seen: Inspection) -> Check:
     return Check("No attention counts of which nothing arrived", lost, 0.0, how)
 
 
-def _check_sides(view: HeadMatrix | AttentionRollout, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
+def _check_sides(view: Layered, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
     yield from _check_rows(view, lab, seen, data)
     yield _tokens_at("column", data.columns, ids_at_sides(lab, seen, view.kind)[1], view.marks != "shown")
 
 
-def _check_rows(
-    view: HeadMatrix | AttentionRollout | AttentionEntropy, lab: Lab, seen: Inspection, data: MatrixData
-) -> Iterator[Check]:
+def _check_rows(view: Reduced, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
     yield _tokens_at("row", data.rows, ids_at_sides(lab, seen, view.kind)[0], view.marks != "shown")
 
 
@@ -185,7 +216,7 @@ def _flat_of(places: Sequence[Sequence[int]], marks: Sequence[bool]) -> list[int
     return [number for at, mark in zip(places, marks, strict=True) for number in (len(at), *at, int(mark))]
 
 
-def _check_masks(view: HeadMatrix, seen: Inspection, data: MatrixData) -> Iterator[Check]:
+def _check_masks(view: Heads, seen: Inspection, data: MatrixData) -> Iterator[Check]:
     """Looks at the pieces of every cell one by one."""
     mask, (stack, sublayer) = seen.attention(view.kind).mask[view.layer], AttentionKind(view.kind).where
     cells = [[list(product(a, b)) for b in data.columns.positions] for a in data.rows.positions]
@@ -204,7 +235,7 @@ def _check_masks(view: HeadMatrix, seen: Inspection, data: MatrixData) -> Iterat
     yield agree("Crossed out are the entries that a switch forbids", data.forbidden, again, 0, how)
 
 
-def _check_entries(view: HeadMatrix, values: Float[ndarray, "head query key"], data: MatrixData) -> Check:
+def _check_entries(view: Heads, values: Float[ndarray, "head query key"], data: MatrixData) -> Check:
     """Checks that each cell leads to an entry of its own with the largest value, in the head that has most of it."""
     assert data.entries is not None, "a matrix of heads has them"
     wrong = 0
@@ -218,7 +249,7 @@ def _check_entries(view: HeadMatrix, values: Float[ndarray, "head query key"], d
     return Check("Each cell leads to its largest weight", float(wrong), 0.0, how)
 
 
-def _check_off(view: HeadMatrix, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
+def _check_off(view: Heads, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
     """Checks that a matrix is grey only where nothing of its heads reached the output, and a switch took it away."""
     stack, sublayer = AttentionKind(view.kind).where
     vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, stack, sublayer)
@@ -234,7 +265,7 @@ def _check_off(view: HeadMatrix, lab: Lab, seen: Inspection, data: MatrixData) -
     yield agree("Grey are heads of which nothing goes any further", data.off, is_off and not reached, 0, how)
 
 
-def _check_reach(view: AttentionRollout, lab: Lab, seen: Inspection, data: MatrixData) -> Check:
+def _check_reach(view: Layered, lab: Lab, seen: Inspection, data: MatrixData) -> Check:
     """Follows allowed entries and residuals back, position by position."""
     mask = seen.attention(view.kind).mask[: view.layer + 1]
     kept = residuals(seen, view.kind, lab.model.config.residual)[: view.layer + 1]
