@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from transformer.views.attention.entry import EntryProducts, EntryShares
     from transformer.views.attention.heads import AllHeads, Bertviz
     from transformer.views.attention.matrices import AttentionEntropy, AttentionRollout, HeadMatrix, TokenLines
+    from transformer.views.before_after import AttentionDifference, BothOutputs, TokenProbabilities
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
     from transformer.views.plan import LearningRate, SentenceLengths, TrainingMemory
     from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllHeads",
+    "AttentionDifference",
     "AttentionEntropy",
     "AttentionRollout",
     "BatchTokens",
     "BeamTree",
     "Bertviz",
+    "BothOutputs",
     "BranchLines",
     "BranchPair",
     "BranchTree",
@@ -76,11 +79,13 @@ __all__ = [
     "TeacherForcedReference",
     "TeacherForcing",
     "TokenLines",
+    "TokenProbabilities",
     "TraceMap",
     "TrainingMemory",
 ]
 
 _MODULES = {
+    "before_after": ("AttentionDifference", "BothOutputs", "TokenProbabilities"),
     "attention.matrices": ("AttentionEntropy", "AttentionRollout", "HeadMatrix", "TokenLines"),
     "attention.entry": ("EntryProducts", "EntryShares"),
     "attention.heads": ("AllHeads", "Bertviz"),
