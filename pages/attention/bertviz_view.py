@@ -119,6 +119,9 @@ def what_differs(source: Source, vectors: Vectors) -> tuple[str, ...]:
         "This model does not divide q · k by √d: its own scores are √d times those drawn here.": (
             not config.scale_scores
         ),
+        "This model's scores are additive, v · tanh(q + k): the products drawn here are not what softmax reads.": (
+            config.score == "additive"
+        ),
         "ALiBi lowers a score by the distance after q · k, which is not drawn here; the softmax has it.": (
             config.positions == "alibi" and kind != "cross"
         ),
@@ -135,6 +138,8 @@ def _is_overwritten(source: Source, vectors: Vectors, layer: int, head: int, que
     q, k = vectors.q[layer, head, query], vectors.k[layer, head]
     allowed = source.attention.mask[layer, query]
     if not allowed.any():
+        return False
+    if source.lab.model.config.score == "additive":  # what a switch did cannot be told from q · k
         return False
     scores = (k @ q)[allowed].astype(np.float64) / (np.sqrt(len(q)) if source.lab.model.config.scale_scores else 1)
     softmax = np.exp(scores - scores.max())

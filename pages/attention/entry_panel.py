@@ -166,7 +166,9 @@ def _change_it(context: PageContext, query: int, key: int) -> None:
 
 
 def _sum(context: PageContext, cell: Cell) -> None:
-    figure = products_figure(cell.q, cell.k, kind=context.view.kind, dark=is_dark())
+    figure = products_figure(
+        cell.q, cell.k, None if cell.is_dot_product else cell.products, kind=context.view.kind, dark=is_dark()
+    )
     scrolling_figure(figure, key="cell-products")
     st.latex(equation(cell))
     if not np.isclose(cell.scores[cell.key], cell.scaled, rtol=1e-4, atol=1e-4):
@@ -185,8 +187,11 @@ def equation(cell: Cell) -> str:
     others = len(cell.products) - len(largest)
     if others:
         written += rf" \;\underbrace{{{_signed(rest)}}}_{{{others}\ \text{{smaller ones}}}}"
+    terms = r"q \cdot k &= \textstyle\sum_i q_i k_i"
+    if not cell.is_dot_product:
+        terms = r"v \cdot \tanh(q + k) &= \textstyle\sum_i v_i \tanh(q_i + k_i)"
     lines = [
-        rf"q \cdot k &= \textstyle\sum_i q_i k_i = {written.removeprefix('+')} = {_plain(cell.dot)}",
+        rf"{terms} = {written.removeprefix('+')} = {_plain(cell.dot)}",
         _score_line(cell),
         *_mask_and_softmax(cell),
     ]
@@ -207,6 +212,8 @@ def equation(cell: Cell) -> str:
 
 
 def _score_line(cell: Cell) -> str:
+    if not cell.is_dot_product:
+        return rf"s &= v \cdot \tanh(q + k) = {_plain(cell.scaled)} \quad\text{{additive: nothing to divide by}}"
     if cell.divisor == 1:
         return rf"s &= q \cdot k = {_plain(cell.scaled)} \quad\text{{this model does not divide by }} \sqrt{{d_k}}"
     return rf"s &= q \cdot k \,/ \sqrt{{d_k}} = {_plain(cell.dot)} / \sqrt{{{len(cell.q)}}} = {_plain(cell.scaled)}"

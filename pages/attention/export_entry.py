@@ -19,14 +19,22 @@ def take_cell_away(context: PageContext, cell: Cell, query: int) -> None:
 
 
 def _products(context: PageContext, cell: Cell, query: int) -> Export:
-    figure = products_figure(cell.q, cell.k, kind=context.view.kind, dark=is_dark())
+    terms, given = (None, "") if cell.is_dot_product else (cell.products, ", cell.products")
+    columns = ["q", "k", "q times k" if cell.is_dot_product else "v tanh(q + k)"]
+    what = "q · k" if cell.is_dot_product else "v · tanh(q + k)"
+    figure = products_figure(cell.q, cell.k, terms, kind=context.view.kind, dark=is_dark())
     lines = [
         *_opening(context, cell, query, "products_figure"),
-        "numbers = cell.products  # they sum to q · k",
-        f"figure = products_figure(cell.q, cell.k, kind={context.view.kind!r})",
+        f"numbers = cell.products  # they sum to {what}",
+        f"figure = products_figure(cell.q, cell.k{given}, kind={context.view.kind!r})",
     ]
     values = np.stack([cell.q.astype(np.float64), cell.k.astype(np.float64), cell.products], axis=-1)
-    table = Table("products", values, [f"dimension {i}" for i in range(len(cell.q))], ["q", "k", "q times k"])
+    table = Table(
+        "products",
+        values,
+        [f"dimension {i}" for i in range(len(cell.q))],
+        columns,
+    )
     name, said = _name(context, cell, query, "products"), _said(context, cell, query)
     return Export(name, papered(figure, dark=is_dark()), (table,), "\n".join(lines), said=said)
 
