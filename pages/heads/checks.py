@@ -13,18 +13,18 @@ from pages.shared.context import PageContext
 from transformer.analysis.checks import Check
 from transformer.analysis.heads.ablation_checks import (
     check_intervals_hold,
+    check_minimal_set,
     check_output_effects,
-    check_smallest_set,
-    check_validation_effects,
+    check_validation_importance,
 )
 from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.importance import OutputEffect
-from transformer.analysis.heads.leave_one_out import Agreement, Erasing
-from transformer.analysis.heads.leave_one_out_checks import check_agreement, check_erasure, check_sums
-from transformer.analysis.heads.minimal_set import Found, Goal
+from transformer.analysis.heads.leave_one_out import Faithfulness, Hiding
+from transformer.analysis.heads.leave_one_out_checks import check_faithfulness, check_leave_one_out, check_received
+from transformer.analysis.heads.minimal_set import Goal, MinimalSets
 from transformer.analysis.heads.survey import Kind, Survey
-from transformer.analysis.heads.survey_checks import Column, check_likeness_of_heads, check_survey
-from transformer.analysis.heads.validation_importance import ValidationEffects
+from transformer.analysis.heads.survey_checks import Column, check_similarity, check_survey
+from transformer.analysis.heads.validation_importance import ValidationImportance
 
 _OTHER = ("entropy", "largest", "error_rate", "accuracy", "error_rate_read")
 
@@ -68,7 +68,7 @@ def check_groups(
 
     def run() -> Iterable[Check]:
         with _reading(measured):
-            yield from check_likeness_of_heads(
+            yield from check_similarity(
                 lab.model, measured.pairs, lab.tokenizer, found, kind, groups, closest, unit=measured.unit
             )
 
@@ -79,7 +79,7 @@ def check_worth(
     context: PageContext,
     removal: Removal,
     effects: Sequence[OutputEffect],
-    over_pairs: tuple[Measured, ValidationEffects] | None,
+    over_pairs: tuple[Measured, ValidationImportance] | None,
     at: HeadAt,
 ) -> None:
     """Of the map of what heads are worth: to this translation, or, of the head in hand, over the pairs."""
@@ -90,14 +90,14 @@ def check_worth(
         if over_pairs is not None:
             measured, found = over_pairs
             with _reading(measured):
-                yield from check_validation_effects(lab.model, measured.pairs, lab.tokenizer, found, at, means)
+                yield from check_validation_importance(lab.model, measured.pairs, lab.tokenizer, found, at, means)
             return
         yield from check_output_effects(lab.model, seen.source_ids, seen.target_ids, seen.interventions, effects, means)
 
     badge(run, key="proof-heads-worth")
 
 
-def check_ranking(values: Sequence[float], found: ValidationEffects | None, *, rising: bool) -> None:
+def check_ranking(values: Sequence[float], found: ValidationImportance | None, *, rising: bool) -> None:
     """Of the ranking: the costliest head first, and every interval around its value."""
 
     def run() -> Iterable[Check]:
@@ -110,32 +110,32 @@ def check_ranking(values: Sequence[float], found: ValidationEffects | None, *, r
     badge(run, key="proof-heads-ranking")
 
 
-def check_set(context: PageContext, goal: Goal, found: Found, exact: int) -> None:
+def check_set(context: PageContext, goal: Goal, found: MinimalSets, exact: int) -> None:
     """Of the smallest set: decoded again, and its parts."""
     lab, seen = context.lab, context.inspection
     badge(
-        lambda: check_smallest_set(lab.model, seen.source_ids, seen.target_ids, goal, seen.interventions, found, exact),
+        lambda: check_minimal_set(lab.model, seen.source_ids, seen.target_ids, goal, seen.interventions, found, exact),
         key="proof-heads-set",
     )
 
 
-def check_erased(context: PageContext, how: Erasing, effect: np.ndarray) -> None:
+def check_erased(context: PageContext, how: Hiding, effect: np.ndarray) -> None:
     """Of what erasing each source token costs."""
     lab, seen = context.lab, context.inspection
     badge(
-        lambda: check_erasure(lab.model, seen.source_ids, seen.target_ids, how, seen.interventions, effect),
+        lambda: check_leave_one_out(lab.model, seen.source_ids, seen.target_ids, how, seen.interventions, effect),
         key="proof-heads-erasure",
     )
 
 
-def check_dots(context: PageContext, at: HeadAt, effect: np.ndarray, found: Agreement) -> None:
+def check_dots(context: PageContext, at: HeadAt, effect: np.ndarray, found: Faithfulness) -> None:
     """Of a head's weights against effects."""
     weights = context.inspection.cross.weights[at.layer, at.head].astype(np.float64)
-    badge(lambda: check_agreement(weights, effect, found), key="proof-heads-dots")
+    badge(lambda: check_faithfulness(weights, effect, found), key="proof-heads-dots")
 
 
 def check_correlations(
-    context: PageContext, effect: np.ndarray, found: dict[HeadAt, Agreement], sums: dict[HeadAt, float]
+    context: PageContext, effect: np.ndarray, found: dict[HeadAt, Faithfulness], sums: dict[HeadAt, float]
 ) -> None:
     """Of the table of correlations."""
 
@@ -143,12 +143,12 @@ def check_correlations(
         return context.inspection.attention(at.kind).weights[at.layer, at.head].astype(np.float64)
 
     def run() -> Iterable[Check]:
-        checks = [tuple(check_agreement(weights(at), effect, own)) for at, own in found.items()]
+        checks = [tuple(check_faithfulness(weights(at), effect, own)) for at, own in found.items()]
         for same in zip(*checks, strict=True):
             worst = max(same, key=lambda check: check.measured)
             yield Check(
                 f"{worst.claim}, of every head", worst.measured, worst.tolerance, f"{len(same)} heads; {worst.how}"
             )
-        yield check_sums([weights(at) for at in sums], effect, list(sums.values()))
+        yield check_received([weights(at) for at in sums], effect, list(sums.values()))
 
     badge(run, key="proof-heads-table")

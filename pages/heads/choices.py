@@ -11,7 +11,7 @@ from pages.shared import fields
 from pages.shared.components.head_table import picks_of
 from pages.shared.context import say
 from pages.shared.url.session import choose, session
-from transformer.analysis.heads.leave_one_out import Erasing
+from transformer.analysis.heads.leave_one_out import Hiding
 from transformer.analysis.heads.survey import Pattern
 
 Section = Literal["roles", "alike", "worth", "smallest", "evidence"]
@@ -79,7 +79,7 @@ class Choices:
     """Every set of up to so many heads is tried."""
     most: int = 8
     """Heads of a set at most."""
-    erase: Erasing = "hidden"
+    erase: Hiding = "hidden"
 
     @property
     def most_pairs(self) -> int | None:
@@ -109,7 +109,7 @@ def read(parameters: Mapping[str, str]) -> tuple[Choices, tuple[str, ...]]:
         "worth": get_args(Importance),
         "removal": get_args(Removal),
         "goal": ("any", "token"),
-        "erase": get_args(Erasing),
+        "erase": get_args(Hiding),
         "pairs": (*COUNTS, "all"),
         "closest": CLOSEST,
         "exact": range(1, LARGEST_EXACT + 1),

@@ -23,8 +23,8 @@ from pages.shared import loading
 from pages.shared.context import PageContext, is_dark
 from pages.shared.exports import Export, papered
 from transformer.analysis.heads.addresses import HeadAt, heads_of
-from transformer.analysis.heads.leave_one_out import Agreement, agreement, received
-from transformer.analysis.heads.minimal_set import Found, Goal
+from transformer.analysis.heads.leave_one_out import Faithfulness, faithfulness, received
+from transformer.analysis.heads.minimal_set import Goal, MinimalSets
 from transformer.analysis.heads.validation_importance import Change
 from transformer.figures.heads.bars import Bar, ranking, weight_against_effect
 from transformer.figures.heads.tables import effect_map
@@ -133,14 +133,14 @@ def _correlations(context: PageContext, effect: np.ndarray) -> Table:
     for at in heads_of(context.lab.model):
         if at.kind != "decoder_self":
             weights = context.inspection.attention(at.kind).weights[at.layer, at.head].astype(np.float64)
-            own = agreement(weights, effect) if at.kind == "cross" else Agreement(math.nan, 0, math.nan)
+            own = faithfulness(weights, effect) if at.kind == "cross" else Faithfulness(math.nan, 0, math.nan)
             values[head_name(at)] = own.per_token, own.n_tokens, own.pooled, received(weights, effect)
     columns = ["within a token", "tokens", "over all cells", "of the sums"]
     return Table("rank correlation", np.array(list(values.values())), list(values), columns)
 
 
 def found_sets(
-    context: PageContext, goal: Goal, heads: Sequence[HeadAt], exact: int, most: int, found: Found
+    context: PageContext, goal: Goal, heads: Sequence[HeadAt], exact: int, most: int, found: MinimalSets
 ) -> Export:
     """What is written without each of the sets found; where there is none, without the one that came nearest."""
     piece = context.lab.tokenizer.piece
@@ -156,7 +156,7 @@ def found_sets(
     imports = [
         "import numpy as np",
         "from transformer.analysis.heads.addresses import HeadAt, heads_of",
-        "from transformer.analysis.heads.minimal_set import Goal, smallest_set",
+        "from transformer.analysis.heads.minimal_set import Goal, minimal_set",
         "from transformer.figures.steps.outputs import outputs_figure",
     ]
     among = sorted({at.kind for at in heads})
@@ -164,7 +164,7 @@ def found_sets(
         f"heads = [at for at in heads_of(lab.model) if at.kind in {among!r}]",
         *_left_out(context, heads, among),
         f"ids, goal = (seen.source_ids, seen.target_ids), {goal!r}",
-        f"found = smallest_set(lab.model, *ids, goal, heads, switches=seen.interventions, exact={exact}, most={most})",
+        f"found = minimal_set(lab.model, *ids, goal, heads, switches=seen.interventions, exact={exact}, most={most})",
         "sets = [trial for trial in found.sets if trial.written]",
         "outputs = [seen.target_ids, *(trial.written for trial in sets)]",
         "names = ['all heads', *(' '.join(map(str, s.heads)) + ', cut off' * (not s.ended) for s in sets)]",
@@ -188,7 +188,7 @@ def found_sets(
     return Export(f"{context.lab.name}-smallest-sets", figure, tables, program(context, imports, lines), note)
 
 
-def _nearest(context: PageContext, found: Found) -> list[str]:
+def _nearest(context: PageContext, found: MinimalSets) -> list[str]:
     """The lines that decode without the nearest set, where none was found."""
     if found.sets:
         return []
@@ -221,10 +221,10 @@ def _worths(removal: Removal, worth: str, measured: Measured | None) -> Lines:
             "values = {effect.at: effect.log_prob for effect in effects}",
         ]
     imports, lines = pairs_lines(measured)
-    imports.append("from transformer.analysis.heads.validation_importance import validation_effects")
+    imports.append("from transformer.analysis.heads.validation_importance import validation_importance")
     return imports, [
         *lines,
-        f"found = validation_effects(lab.model, pairs, lab.tokenizer{means})",
+        f"found = validation_importance(lab.model, pairs, lab.tokenizer{means})",
         "changes = {head.at: head for head in found.heads}",
         f"values = {{at: head.{worth}.value for at, head in changes.items()}}",
     ]
@@ -233,7 +233,7 @@ def _worths(removal: Removal, worth: str, measured: Measured | None) -> Lines:
 def _erased(how: str) -> Lines:
     return ["from transformer.analysis.heads.leave_one_out import erasure"], [
         f"ids = seen.source_ids, seen.target_ids, {how!r}, seen.interventions",
-        "numbers = erasure(lab.model, *ids)",
+        "numbers = leave_one_out(lab.model, *ids)",
     ]
 
 

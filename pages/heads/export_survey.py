@@ -10,10 +10,10 @@ from pages.heads.head_text import head_name, looked_at, sublayer_of, value_of
 from pages.shared.context import PageContext, is_dark
 from pages.shared.exports import Export, opening_lines, papered
 from transformer.analysis.heads.addresses import HeadAt, sublayers_of
-from transformer.analysis.heads.similarity import alike
+from transformer.analysis.heads.similarity import group_similar
 from transformer.analysis.heads.survey import Kind, Survey
 from transformer.figures.heads.bars import profile_bars
-from transformer.figures.heads.tables import Sublayer, head_map, likeness_map
+from transformer.figures.heads.tables import Sublayer, head_map, similarity_map
 from transformer.figures.tables import Table
 
 Values = Mapping[HeadAt, float | None]
@@ -95,7 +95,7 @@ def head_profile(context: PageContext, measured: Measured, found: Survey, at: He
 def likeness(context: PageContext, measured: Measured, found: Survey, kind: Kind, closest: float) -> Export:
     """The distances of the heads of a kind, in groups."""
     distances, heads = found.distances[kind], [p.at for p in found.of_kind(kind)]
-    groups = alike(distances, closest)
+    groups = group_similar(distances, closest)
     order = [head for group in groups for head in group]
     names = [f"{heads[i].layer}·{heads[i].head}" for i in order]
     numbers = distances[np.ix_(order, order)]
@@ -104,18 +104,18 @@ def likeness(context: PageContext, measured: Measured, found: Survey, kind: Kind
     imports += [
         "import numpy as np",
         "from transformer.analysis.heads.similarity import alike",
-        "from transformer.figures.heads.tables import likeness_map",
+        "from transformer.figures.heads.tables import similarity_map",
     ]
     lines += [
         f"distances = found.distances[{kind!r}]",
-        f"groups = alike(distances, {closest!r})",
+        f"groups = group_similar(distances, {closest!r})",
         "order = [head for group in groups for head in group]",
         "numbers = distances[np.ix_(order, order)]",
         f"heads = [p.at for p in found.of_kind({kind!r})]",
         "names = [f'{heads[i].layer}·{heads[i].head}' for i in order]",
-        f"figure = likeness_map(numbers, names, kind={kind!r}, sizes=[len(group) for group in groups])",
+        f"figure = similarity_map(numbers, names, kind={kind!r}, sizes=[len(group) for group in groups])",
     ]
-    figure = papered(likeness_map(numbers, names, kind=kind, sizes=sizes, dark=is_dark()), dark=is_dark(), width=760)
+    figure = papered(similarity_map(numbers, names, kind=kind, sizes=sizes, dark=is_dark()), dark=is_dark(), width=760)
     python = program(context, imports, lines)
     name, table = f"{context.lab.name}-{kind}-alike-{measured.filed}", Table("distance", numbers, names, names)
     return Export(name, figure, (table,), python, note_of(measured))

@@ -20,13 +20,13 @@ from pages.shared.exports import take_away
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.wording import number, plain, token
 from transformer.analysis.heads.addresses import HeadAt, heads_of
-from transformer.analysis.heads.leave_one_out import FEWEST, Agreement, Erasing, agreement, erasure, received
+from transformer.analysis.heads.leave_one_out import FEWEST, Faithfulness, Hiding, faithfulness, leave_one_out, received
 from transformer.figures.heads.bars import weight_against_effect
 from transformer.figures.heads.tables import effect_map
 from transformer.lab import Inspection, Lab
 
-_ERASE: dict[Erasing, str] = {"hidden": "Hidden from everything", "cross": "Hidden from cross-attention alone"}
-_SAID: dict[Erasing, str] = {
+_ERASE: dict[Hiding, str] = {"hidden": "Hidden from everything", "cross": "Hidden from cross-attention alone"}
+_SAID: dict[Hiding, str] = {
     "hidden": "No query of the encoder or of cross-attention may see the token, as if it were padding; the others keep "
     "their places. That is a state the model knows from training, and nothing is put in the token's place.",
     "cross": "Cross-attention may not see the token; what the encoder has carried from it to other tokens stays. That "
@@ -69,18 +69,18 @@ def draw_evidence(context: PageContext, chosen: Choices) -> None:
     _explain(context, chosen)
 
 
-@cached(max_entries=64, spinner="Erasing each source token in turn")
-def _erasure(lab: Lab, seen: Inspection, how: Erasing) -> Float[ndarray, "target source"]:
-    return erasure(lab.model, seen.source_ids, seen.target_ids, how, seen.interventions)
+@cached(max_entries=64, spinner="Hiding each source token in turn")
+def _erasure(lab: Lab, seen: Inspection, how: Hiding) -> Float[ndarray, "target source"]:
+    return leave_one_out(lab.model, seen.source_ids, seen.target_ids, how, seen.interventions)
 
 
-def _agreements(context: PageContext, effect: Float[ndarray, "target source"]) -> dict[HeadAt, Agreement]:
+def _agreements(context: PageContext, effect: Float[ndarray, "target source"]) -> dict[HeadAt, Faithfulness]:
     weights = context.inspection.cross.weights.astype(np.float64)
     cross = [at for at in heads_of(context.lab.model) if at.kind == "cross"]
-    return {at: agreement(weights[at.layer, at.head], effect) for at in cross}
+    return {at: faithfulness(weights[at.layer, at.head], effect) for at in cross}
 
 
-def _in_hand(context: PageContext, found: dict[HeadAt, Agreement]) -> HeadAt:
+def _in_hand(context: PageContext, found: dict[HeadAt, Faithfulness]) -> HeadAt:
     """The chosen head of cross-attention; where another kind is chosen, the one that agrees best."""
     if context.view.kind == "cross" and context.view.head is not None:
         return chosen_head(context)
@@ -88,7 +88,7 @@ def _in_hand(context: PageContext, found: dict[HeadAt, Agreement]) -> HeadAt:
 
 
 def _say(
-    context: PageContext, effect: Float[ndarray, "target source"], found: dict[HeadAt, Agreement], at: HeadAt
+    context: PageContext, effect: Float[ndarray, "target source"], found: dict[HeadAt, Faithfulness], at: HeadAt
 ) -> None:
     seen = context.inspection
     if len(seen.source_tokens) < FEWEST:
@@ -123,7 +123,7 @@ def _draw_table(
     context: PageContext,
     chosen: Choices,
     effect: Float[ndarray, "target source"],
-    found: dict[HeadAt, Agreement],
+    found: dict[HeadAt, Faithfulness],
     at: HeadAt,
 ) -> None:
     columns = [
@@ -165,7 +165,7 @@ def _rho(rho: float) -> str:
     return "none" if math.isnan(rho) else f"{rho:+.2f}".replace("-", "−")
 
 
-def _kept(context: PageContext, how: Erasing) -> str:
+def _kept(context: PageContext, how: Hiding) -> str:
     """Which rows look at an erased token all the same, as switches overwrite them behind the mask."""
     rows = [s for s in context.view.switches if any(not row.is_even for row in s.overwritten)]
     rows = [s for s in rows if s.acts_in("decoder", "cross") or (how == "hidden" and s.acts_in("encoder", "self"))]

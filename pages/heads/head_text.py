@@ -98,7 +98,7 @@ def looked_at(pattern: Pattern, kind: Kind) -> str:
 
 def role_said(found: Survey, profile: Profile) -> str:
     """A head's role in a few words: "the previous token", or "itself (mixed)"."""
-    role = found.role(profile)
+    role = found.main_patterns(profile)
     named = " and ".join(looked_at(pattern, profile.at.kind) for pattern in role.patterns)
     if not named:
         return "spread"
@@ -107,7 +107,7 @@ def role_said(found: Survey, profile: Profile) -> str:
 
 def profile_said(found: Survey, profile: Profile) -> str:
     """What a head does, in a sentence with its numbers."""
-    role, kind = found.role(profile), profile.at.kind
+    role, kind = found.main_patterns(profile), profile.at.kind
     if not role.patterns:
         return (
             "No place gets noticeably more of its weight than a head would give it that looks at everything alike. "

@@ -39,8 +39,8 @@ from transformer.analysis.heads.validation_importance import (
     LEVEL,
     RESAMPLES,
     Change,
-    ValidationEffects,
-    validation_effects,
+    ValidationImportance,
+    validation_importance,
 )
 from transformer.figures.heads.bars import ranking
 from transformer.interventions import AblateHeads, Intervention
@@ -123,11 +123,11 @@ def _output_effects(
     return output_effects(lab.model, seen.source_ids, seen.target_ids, seen.interventions, means=means)
 
 
-def _over_pairs(context: PageContext, measured: Measured, removal: Removal) -> ValidationEffects | None:
+def _over_pairs(context: PageContext, measured: Measured, removal: Removal) -> ValidationImportance | None:
     lab = context.lab
 
-    def compute(tell: Tell) -> ValidationEffects:
-        return validation_effects(lab.model, measured.pairs, lab.tokenizer, means=means_of(lab, removal), tell=tell)
+    def compute(tell: Tell) -> ValidationImportance:
+        return validation_importance(lab.model, measured.pairs, lab.tokenizer, means=means_of(lab, removal), tell=tell)
 
     key = ("worth", removal, lab_key(lab), measured.key)
     return result_of("worth", key, compute, f"Removing each head in turn, on {measured.said}")
@@ -171,7 +171,9 @@ def _lowest(at: HeadAt, change: float) -> str:
     return f"No removal lowers this output's log-probability{but}: its lowest change is {by}, without {head_name(at)}"
 
 
-def _say_pairs(chosen: Choices, found: ValidationEffects, changes: Mapping[HeadAt, Change], measured: Measured) -> None:
+def _say_pairs(
+    chosen: Choices, found: ValidationImportance, changes: Mapping[HeadAt, Change], measured: Measured
+) -> None:
     clear = sum(change.is_clear for change in changes.values())
     whole = (
         f"exact match {number(found.exact_match)}" if chosen.worth == "exact_match" else f"loss {number(found.loss)}"

@@ -13,7 +13,7 @@ from pages.shared.controls import PageContext
 from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.importance import OutputEffect
 from transformer.analysis.heads.survey import Survey
-from transformer.analysis.heads.validation_importance import LEVEL, Change, ValidationEffects
+from transformer.analysis.heads.validation_importance import LEVEL, Change, ValidationImportance
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Importances:
 
     choices: Choices
     effects: Mapping[HeadAt, OutputEffect]
-    over_pairs: ValidationEffects | None
+    over_pairs: ValidationImportance | None
     values: Mapping[HeadAt, float]
     """What is drawn."""
     changes: Mapping[HeadAt, Change]
@@ -31,7 +31,7 @@ class Importances:
     survey: Survey | None
 
     @property
-    def of_pairs(self) -> tuple[Measured, ValidationEffects] | None:
+    def of_pairs(self) -> tuple[Measured, ValidationImportance] | None:
         """The pairs and what was measured on them, where that is drawn."""
         if not self.changes or self.measured is None or self.over_pairs is None:
             return None
@@ -68,7 +68,7 @@ def draw_worth_table(context: PageContext, worths: Importances) -> None:
             profile = found.by_head[at]
             cells += [
                 Cell(f"{profile.largest:.2f}", profile.largest, profile.largest),
-                Cell(role_said(found, profile), quiet=not found.role(profile).clear),
+                Cell(role_said(found, profile), quiet=not found.main_patterns(profile).clear),
             ]
         rows.append(Row(str(at), head_name(at), at.kind, opens(context, at), tuple(cells)))
     usual = {"sentence": "log_prob", "loss": "-loss", "exact_match": "exact_match"}[chosen.worth]

@@ -20,7 +20,7 @@ from pages.shared.exports import take_away
 from pages.shared.url.view_state import merged
 from pages.shared.wording import bare, duration, number, plain, pronoun_step, token
 from transformer.analysis.heads.addresses import HeadAt, Tell, heads_of
-from transformer.analysis.heads.minimal_set import WIDTH, Ablation, Found, Goal, n_trials, smallest_set
+from transformer.analysis.heads.minimal_set import WIDTH, Ablation, Goal, MinimalSets, minimal_set, n_ablations
 from transformer.interventions import heads_set_to
 
 N_OFFERED = 50
@@ -43,8 +43,8 @@ class _Plan:
     most: int
 
     @property
-    def n_trials(self) -> int:
-        return n_trials(len(self.heads), exact=self.exact, most=self.most)
+    def n_ablations(self) -> int:
+        return n_ablations(len(self.heads), exact=self.exact, most=self.most)
 
 
 def draw_search(context: PageContext, chosen: Choices) -> None:
@@ -133,21 +133,21 @@ def _settings(context: PageContext, plan: _Plan) -> tuple[Hashable, ...]:
 def _wanted(context: PageContext, plan: _Plan, key: Hashable) -> bool:
     """Whether the search may begin: at once where it is short, else when it was asked for."""
     positions = len(context.inspection.source_ids) + len(context.inspection.target_ids)
-    estimate_s = plan.n_trials * positions * context.lab.model.n_parameters() / _NUMBERS_A_SECOND
+    estimate_s = plan.n_ablations * positions * context.lab.model.n_parameters() / _NUMBERS_A_SECOND
     asked: set[Hashable] = st.session_state.setdefault(_ASKED, set())
     if estimate_s <= UNASKED_S or key in asked:
         return True
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"{plan.n_trials:,} sets to try, roughly {duration(estimate_s)}.", width="content")
+        st.markdown(f"{plan.n_ablations:,} sets to try, roughly {duration(estimate_s)}.", width="content")
         st.button("Search", key="heads-search", type="primary", on_click=asked.add, args=(key,))
     return False
 
 
-def _search(context: PageContext, plan: _Plan, key: Hashable) -> Found | None:
+def _search(context: PageContext, plan: _Plan, key: Hashable) -> MinimalSets | None:
     lab, seen = context.lab, context.inspection
 
-    def compute(tell: Tell) -> Found:
-        return smallest_set(
+    def compute(tell: Tell) -> MinimalSets:
+        return minimal_set(
             lab.model,
             seen.source_ids,
             seen.target_ids,
@@ -159,10 +159,10 @@ def _search(context: PageContext, plan: _Plan, key: Hashable) -> Found | None:
             tell=tell,
         )
 
-    return result_of("smallest", key, compute, f"Trying up to {plan.n_trials:,} sets of heads")
+    return result_of("smallest", key, compute, f"Trying up to {plan.n_ablations:,} sets of heads")
 
 
-def _say(context: PageContext, plan: _Plan, found: Found) -> None:
+def _say(context: PageContext, plan: _Plan, found: MinimalSets) -> None:
     what = _goal_said(context, plan.goal)
     tried = _tried(plan, found)
     if not found.sets:
@@ -182,7 +182,7 @@ def _say(context: PageContext, plan: _Plan, found: Found) -> None:
     _list_sets(context, found)
 
 
-def _back(context: PageContext, plan: _Plan, found: Found) -> None:
+def _back(context: PageContext, plan: _Plan, found: MinimalSets) -> None:
     """What proves the answer, and what can be taken away of it."""
     with st.container(horizontal=True, gap="small"):
         check_set(context, plan.goal, found, plan.exact)
@@ -190,7 +190,7 @@ def _back(context: PageContext, plan: _Plan, found: Found) -> None:
         take_away(context, "heads", away, key="take-heads")
 
 
-def _say_none(context: PageContext, plan: _Plan, found: Found, what: str, tried: str) -> None:
+def _say_none(context: PageContext, plan: _Plan, found: MinimalSets, what: str, tried: str) -> None:
     st.markdown(f"##### None found up to {_heads(found.size)}")
     st.markdown(f"Of the sets of heads that were tried, none would {what}. {tried}")
     nearest = found.nearest
@@ -219,7 +219,7 @@ def _try_more(plan: _Plan) -> None:
         )
 
 
-def _tried(plan: _Plan, found: Found) -> str:
+def _tried(plan: _Plan, found: MinimalSets) -> str:
     """How many sets of each size were tried."""
     names = {1: "single heads", 2: "pairs"}
     every = [
@@ -251,7 +251,7 @@ def _draw_outputs(context: PageContext, trial: Ablation) -> None:
     token_chips(after, label="after", changed=new, key="heads-after")
 
 
-def _list_sets(context: PageContext, found: Found) -> None:
+def _list_sets(context: PageContext, found: MinimalSets) -> None:
     for trial in found.sets:
         ids = trial.written[:-1] if trial.written[-1:] == (context.lab.model.config.eos_id,) else trial.written
         written = plain(context.lab.tokenizer.decode(ids)[:120])

@@ -268,7 +268,7 @@ def _draw_table(context: PageContext, chosen: Choices, found: Survey, columns: S
 
 def _role_cell(found: Survey, profile: Profile) -> Cell:
     said = role_said(found, profile)
-    return Cell(said, quiet=not found.role(profile).clear, note=said)
+    return Cell(said, quiet=not found.main_patterns(profile).clear, note=said)
 
 
 def _note(found: Survey, profile: Profile, name: str) -> str:

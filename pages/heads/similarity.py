@@ -15,9 +15,9 @@ from pages.shared.exports import take_away
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.wording import number
 from transformer.analysis.heads.addresses import KINDS
-from transformer.analysis.heads.similarity import alike
+from transformer.analysis.heads.similarity import group_similar
 from transformer.analysis.heads.survey import Kind, Profile, Survey
-from transformer.figures.heads.tables import likeness_map
+from transformer.figures.heads.tables import similarity_map
 
 
 def draw_alike(context: PageContext, chosen: Choices) -> None:
@@ -34,12 +34,12 @@ def draw_alike(context: PageContext, chosen: Choices) -> None:
     left, right = two_columns(3, 2)
     with right:
         stepped("closest", "Alike up to a mean distance of", CLOSEST, chosen.closest)
-        groups = alike(distances, chosen.closest)
+        groups = group_similar(distances, chosen.closest)
         _say_groups(context, found, profiles, distances, groups)
     with left:
         order = [head for group in groups for head in group]
         names = [f"{profiles[head].at.layer}·{profiles[head].at.head}" for head in order]
-        figure = likeness_map(
+        figure = similarity_map(
             distances[np.ix_(order, order)], names, kind=kind, sizes=[len(group) for group in groups], dark=is_dark()
         )
         scrolling_figure(figure, key="heads-likeness")

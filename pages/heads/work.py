@@ -40,7 +40,7 @@ def works() -> Background:
 
 def result_of(
     purpose: str, key: Hashable, compute: Callable[[Tell], Found], doing: str, *, wait_s: float | None = None
-) -> Found | None:
+) -> MinimalSets | None:
     """What `compute` finds, or None while it is at work, stopped or failed, which is then said here.
 
     `key` says all that it depends on. A session that asks for another one for the same purpose leaves the one before.

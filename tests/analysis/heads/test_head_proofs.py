@@ -8,22 +8,22 @@ import torch
 from random_models import half_trained_model, random_model
 
 from transformer.analysis.heads import ablation_checks
-from transformer.analysis.heads import validation_importance as validation_effects_module
+from transformer.analysis.heads import validation_importance as validation_importance_module
 from transformer.analysis.heads.ablation_checks import (
     check_intervals_hold,
+    check_minimal_set,
     check_output_effects,
-    check_smallest_set,
-    check_validation_effects,
+    check_validation_importance,
 )
 from transformer.analysis.heads.addresses import heads_of
 from transformer.analysis.heads.importance import output_effects
-from transformer.analysis.heads.leave_one_out import agreement, erasure, received
-from transformer.analysis.heads.leave_one_out_checks import check_agreement, check_erasure, check_sums
-from transformer.analysis.heads.minimal_set import Goal, smallest_set
-from transformer.analysis.heads.similarity import alike
+from transformer.analysis.heads.leave_one_out import faithfulness, leave_one_out, received
+from transformer.analysis.heads.leave_one_out_checks import check_faithfulness, check_leave_one_out, check_received
+from transformer.analysis.heads.minimal_set import Goal, minimal_set
+from transformer.analysis.heads.similarity import group_similar
 from transformer.analysis.heads.survey import survey
-from transformer.analysis.heads.survey_checks import check_likeness_of_heads, check_survey
-from transformer.analysis.heads.validation_importance import RESAMPLES, validation_effects
+from transformer.analysis.heads.survey_checks import check_similarity, check_survey
+from transformer.analysis.heads.validation_importance import RESAMPLES, validation_importance
 from transformer.config import CorpusConfig
 from transformer.data.corpora import corpus_tokenizer, load_corpus
 from transformer.data.tasks import TASKS, AlignmentUnit, held_out_pairs
@@ -100,14 +100,14 @@ def test_distances_and_groups_are_proved_and_a_wrong_one_is_noticed(english, kin
     model, pairs, tokenizer, found = english
     distances = found.distances[kind]
     closest = float(np.median(distances))
-    groups = alike(distances, closest)
+    groups = group_similar(distances, closest)
     assert len(groups) > 1 and max(map(len, groups)) > 1
-    checks = check_likeness_of_heads(model, pairs, tokenizer, found, kind, groups, closest, unit="word")
+    checks = check_similarity(model, pairs, tokenizer, found, kind, groups, closest, unit="word")
     assert held(checks) == [True, True, True]
     split = [(head,) for head in range(len(distances))]
     off = distances + np.eye(len(distances)) * 0.01
     broken = replace(found, distances={**found.distances, kind: off})
-    checks = check_likeness_of_heads(model, pairs, tokenizer, broken, kind, split, closest, unit="word")
+    checks = check_similarity(model, pairs, tokenizer, broken, kind, split, closest, unit="word")
     assert held(checks) == [True, False, False]
 
 
@@ -160,18 +160,23 @@ def test_effects_are_those_of_a_rewritten_output_matrix(reverser, at_mean, switc
 def test_loss_match_and_interval_over_pairs_are_measured_again(at_mean):
     model, pairs, tokenizer, _ = surveyed("reverse", [Pair("a b c", "c b a"), Pair("d", "d"), Pair("e f", "f zebra")])
     means = means_for(model) if at_mean else None
-    found = validation_effects(model, pairs, tokenizer, means=means)
+    found = validation_importance(model, pairs, tokenizer, means=means)
     worth = found.heads[1]
-    assert held(check_validation_effects(model, pairs, tokenizer, found, worth.at, means)) == [True] * 4
+    assert held(check_validation_importance(model, pairs, tokenizer, found, worth.at, means)) == [True] * 4
     assert check_intervals_hold(found).holds
     if at_mean:
         return
     for field, expected in (("value", [True, False, True, True]), ("low", [True, True, False, True])):
         wrong = replace(worth, loss=replace(worth.loss, **{field: getattr(worth.loss, field) + 0.5}))
         broken = replace(found, heads=(found.heads[0], wrong, *found.heads[2:]))
-        assert held(check_validation_effects(model, pairs, tokenizer, broken, worth.at, means)) == expected
+        assert held(check_validation_importance(model, pairs, tokenizer, broken, worth.at, means)) == expected
     broken = replace(found, exact_match=found.exact_match + 0.4)
-    assert held(check_validation_effects(model, pairs, tokenizer, broken, worth.at, means)) == [True, True, True, False]
+    assert held(check_validation_importance(model, pairs, tokenizer, broken, worth.at, means)) == [
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(("name", "value"), [("LEVEL", 0.8), ("LEVEL", 0.99), ("resamples", None)])
@@ -181,39 +186,39 @@ def test_an_interval_of_another_level_or_of_other_samples_is_noticed(monkeypatch
     def once_each(n):
         yield np.ones((RESAMPLES, n), dtype=np.int64) + np.eye(n, dtype=np.int64)[np.arange(RESAMPLES) % n]
 
-    monkeypatch.setattr(validation_effects_module, name, once_each if value is None else value)
+    monkeypatch.setattr(validation_importance_module, name, once_each if value is None else value)
     words = ("abc", "d", "ef", "gab", "hc", "b", "fed", "a", "cab", "gg", "ha", "bed")
     model, pairs, tokenizer, _ = surveyed("reverse", [Pair(" ".join(w), " ".join(w[::-1])) for w in words])
-    found = validation_effects(model, pairs, tokenizer)
-    assert held(check_validation_effects(model, pairs, tokenizer, found, found.heads[1].at))[2] is False
+    found = validation_importance(model, pairs, tokenizer)
+    assert held(check_validation_importance(model, pairs, tokenizer, found, found.heads[1].at))[2] is False
 
 
 @pytest.mark.parametrize("goal", [Goal(), Goal(1)])
 def test_the_smallest_set_is_decoded_again_and_its_parts_are(reverser, goal):
     model, source, target = reverser
-    found = smallest_set(model, source, target, goal, heads_of(model))
-    checks = list(check_smallest_set(model, source, target, goal, (), found, 3))
+    found = minimal_set(model, source, target, goal, heads_of(model))
+    checks = list(check_minimal_set(model, source, target, goal, (), found, 3))
     assert all(held(checks)) and len(checks) == 3 + (found.size > 1)
     off = replace(found.sets[-1], margin=found.sets[-1].margin - 0.01)
-    wrong = list(check_smallest_set(model, source, target, goal, (), replace(found, sets=(*found.sets[:-1], off)), 3))
+    wrong = list(check_minimal_set(model, source, target, goal, (), replace(found, sets=(*found.sets[:-1], off)), 3))
     assert held(wrong)[:3] == [True, True, False]
     first = replace(found.sets[0], written=tuple(target))
-    wrong = list(check_smallest_set(model, source, target, goal, (), replace(found, sets=(first,)), 3))
+    wrong = list(check_minimal_set(model, source, target, goal, (), replace(found, sets=(first,)), 3))
     assert held(wrong)[:2] == [False, False]
     more = replace(found.sets[0], heads=(*found.sets[0].heads, heads_of(model)[-1]))
-    larger = list(check_smallest_set(model, source, target, goal, (), replace(found, sets=(more,)), 3))
+    larger = list(check_minimal_set(model, source, target, goal, (), replace(found, sets=(more,)), 3))
     assert held(larger)[-1] is False  # a part of it does it
 
 
 def test_a_set_that_comes_nearest_is_measured_again(reverser):
     model, source, target = reverser
     for goal in [Goal(step, token) for step in range(3) for token in range(4, 12) if token != target[step]]:
-        found = smallest_set(model, source, target, goal, heads_of(model)[:4], exact=1, most=1)
+        found = minimal_set(model, source, target, goal, heads_of(model)[:4], exact=1, most=1)
         if found.sets:
             continue
-        assert held(check_smallest_set(model, source, target, goal, (), found, 1)) == [True, True]
+        assert held(check_minimal_set(model, source, target, goal, (), found, 1)) == [True, True]
         off = replace(found, nearest=replace(found.nearest, margin=found.nearest.margin + 0.1))
-        assert held(check_smallest_set(model, source, target, goal, (), off, 1)) == [True, False]
+        assert held(check_minimal_set(model, source, target, goal, (), off, 1)) == [True, False]
         return
     raise AssertionError("every goal was reached")
 
@@ -223,21 +228,24 @@ def test_a_set_that_comes_nearest_is_measured_again(reverser):
 def test_erased_tokens_are_erased_again(reverser, how, switches):
     model, source, _ = reverser
     target = written(model, source, switches)
-    effect = erasure(model, source, target, how, switches)
-    assert held(check_erasure(model, source, target, how, switches, effect)) == [True]
+    effect = leave_one_out(model, source, target, how, switches)
+    assert held(check_leave_one_out(model, source, target, how, switches, effect)) == [True]
     wrong = effect.copy()
     wrong[1, 2] += 0.01
-    assert held(check_erasure(model, source, target, how, switches, wrong)) == [False]
+    assert held(check_leave_one_out(model, source, target, how, switches, wrong)) == [False]
 
 
 def test_rank_correlations_are_counted_by_hand():
     generator = np.random.default_rng(0)
     weights, effect = generator.integers(0, 4, (5, 6)) / 4, generator.normal(size=(5, 6))
-    found = agreement(weights, effect)
-    assert held(check_agreement(weights, effect, found)) == [True, True]
-    assert held(check_agreement(weights, effect, replace(found, per_token=found.per_token + 0.01))) == [False, True]
-    assert held(check_agreement(weights, effect, replace(found, pooled=found.pooled + 0.01))) == [True, False]
+    found = faithfulness(weights, effect)
+    assert held(check_faithfulness(weights, effect, found)) == [True, True]
+    assert held(check_faithfulness(weights, effect, replace(found, per_token=found.per_token + 0.01))) == [False, True]
+    assert held(check_faithfulness(weights, effect, replace(found, pooled=found.pooled + 0.01))) == [True, False]
     shown = [received(weights, effect)]
-    assert check_sums([weights], effect, shown).holds and not check_sums([weights], effect, [shown[0] + 0.01]).holds
+    assert (
+        check_received([weights], effect, shown).holds
+        and not check_received([weights], effect, [shown[0] + 0.01]).holds
+    )
     short = np.zeros((2, 2))
-    assert held(check_agreement(short, short, agreement(short, short))) == [True, True]  # nothing can be ranked
+    assert held(check_faithfulness(short, short, faithfulness(short, short))) == [True, True]  # nothing can be ranked

@@ -92,15 +92,15 @@ BROKEN = [
         1,
     ),
     (
-        "head_worth.validation_effects",
+        "head_worth.validation_importance",
         wrong_loss,
         {"section": "worth", "worth": "loss", "kind": "encoder_self", "layer": "0", "head": "0"},
         "proof-heads-worth",
         1,
     ),
-    ("head_worth.validation_effects", wrong_loss, {"section": "worth", "worth": "loss"}, "proof-heads-ranking", 1),
+    ("head_worth.validation_importance", wrong_loss, {"section": "worth", "worth": "loss"}, "proof-heads-ranking", 1),
     (
-        "head_search.smallest_set",
+        "head_search.minimal_set",
         lambda found: replace(found, sets=(replace(found.sets[0], written=(7, 7)), *found.sets[1:])),
         {"section": "smallest", "goal": "any"},
         "proof-heads-set",

@@ -20,8 +20,8 @@ from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.ablations import Means
 from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.importance import OutputEffect
-from transformer.analysis.heads.minimal_set import Found, Goal, reaches
-from transformer.analysis.heads.validation_importance import Change, ValidationEffects
+from transformer.analysis.heads.minimal_set import Goal, MinimalSets, reaches
+from transformer.analysis.heads.validation_importance import Change, ValidationImportance
 from transformer.data.batches import pair_batches
 from transformer.decoding.greedy import greedy, log_probs_on_prefixes, translate_ids
 from transformer.interventions import Intervention, compile_interventions
@@ -103,11 +103,11 @@ def check_output_effects(
     )
 
 
-def check_validation_effects(
+def check_validation_importance(
     model: Transformer,
     pairs: Sequence[Pair],
     tokenizer: Tokenizer,
-    found: ValidationEffects,
+    found: ValidationImportance,
     at: HeadAt,
     means: Means | None = None,
 ) -> Iterator[Check]:
@@ -128,7 +128,7 @@ def check_validation_effects(
     yield agree("Exact match with all heads and without it", shown, matches, 0.5 / len(pairs), how)
 
 
-def check_intervals_hold(found: ValidationEffects) -> Check:
+def check_intervals_hold(found: ValidationImportance) -> Check:
     """That every interval holds the value that it belongs to."""
     changes = [change for worth in found.heads for change in (worth.loss, worth.exact_match)]
     out = max(max(change.low - change.value, change.value - change.high, 0.0) for change in changes)
@@ -136,13 +136,13 @@ def check_intervals_hold(found: ValidationEffects) -> Check:
     return Check("Every interval holds its value", out, 1e-9, how)
 
 
-def check_smallest_set(
+def check_minimal_set(
     model: Transformer,
     source: Sequence[int],
     target: Sequence[int],
     goal: Goal,
     switches: Sequence[Intervention],
-    found: Found,
+    found: MinimalSets,
     exact: int,
 ) -> Iterator[Check]:
     """That the sets found reach the goal, decoded again; and that smaller ones do not, as far as all were tried."""

@@ -11,17 +11,17 @@ from numpy import ndarray
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.ablation_checks import forced
-from transformer.analysis.heads.leave_one_out import FEWEST, Agreement, Erasing
+from transformer.analysis.heads.leave_one_out import FEWEST, Faithfulness, Hiding
 from transformer.interventions import Intervention
 from transformer.model.taps import Site, Tap
 from transformer.model.transformer import Transformer
 
 
-def check_erasure(
+def check_leave_one_out(
     model: Transformer,
     source: Sequence[int],
     target: Sequence[int],
-    how: Erasing,
+    how: Hiding,
     switches: Sequence[Intervention],
     effect: Float[ndarray, "target source"],
 ) -> Iterator[Check]:
@@ -35,8 +35,8 @@ def check_erasure(
     yield agree(claim, effect, np.stack(lost, axis=1), 1e-3, said)
 
 
-def check_agreement(
-    weights: Float[ndarray, "target source"], effect: Float[ndarray, "target source"], found: Agreement
+def check_faithfulness(
+    weights: Float[ndarray, "target source"], effect: Float[ndarray, "target source"], found: Faithfulness
 ) -> Iterator[Check]:
     """That the rank correlations of one head are those of ranks counted by hand."""
     rows = [rank_correlation(a.tolist(), b.tolist()) for a, b in zip(weights, effect, strict=True)]
@@ -51,7 +51,7 @@ def check_agreement(
     )
 
 
-def check_sums(
+def check_received(
     weights: Sequence[Float[ndarray, "_ source"]],
     effect: Float[ndarray, "target source"],
     shown: Sequence[float],
@@ -81,7 +81,7 @@ def _without(
     precise: Transformer,
     source: Sequence[int],
     target: Sequence[int],
-    how: Erasing,
+    how: Hiding,
     switches: Sequence[Intervention],
     key: int,
 ) -> Float[ndarray, "step vocab"]:
@@ -93,7 +93,7 @@ def _without(
     return forced(precise, source, target, switches, real=real)
 
 
-def _hider(how: Erasing, key: int) -> Tap:
+def _hider(how: Hiding, key: int) -> Tap:
     """Closes one key of every mask over the source, or of cross-attention's alone."""
 
     def hide(site: Site, tensor: torch.Tensor) -> torch.Tensor:

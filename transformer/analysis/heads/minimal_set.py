@@ -61,7 +61,7 @@ class Ablation:
 
 
 @dataclass(frozen=True)
-class Found:
+class MinimalSets:
     """What the search came to."""
 
     sets: tuple[Ablation, ...]
@@ -78,7 +78,7 @@ class Found:
     """Of all that was tried, the set nearest to the goal."""
 
 
-def n_trials(n_heads: int, *, exact: int = EXACT, most: int, width: int = WIDTH) -> int:
+def n_ablations(n_heads: int, *, exact: int = EXACT, most: int, width: int = WIDTH) -> int:
     """How many sets a search may have to try, at most."""
     every = sum(comb(n_heads, size) for size in range(1, min(exact, most) + 1))
     grown = range(exact + 1, min(most, n_heads) + 1)
@@ -86,7 +86,7 @@ def n_trials(n_heads: int, *, exact: int = EXACT, most: int, width: int = WIDTH)
 
 
 @torch.no_grad()
-def smallest_set(
+def minimal_set(
     model: Transformer,
     source: Sequence[int],
     target: Sequence[int],
@@ -98,7 +98,7 @@ def smallest_set(
     most: int = 8,
     width: int = WIDTH,
     tell: Tell | None = None,
-) -> Found:
+) -> MinimalSets:
     """The smallest set of these heads whose removal makes greedy decoding reach the goal, from the output `target`
     that it wrote under `switches`.
 
@@ -106,7 +106,7 @@ def smallest_set(
     made the difference. ValueError for a goal that the output has no place for, and for no heads.
     """
     _check(model, target, goal, heads)
-    total = n_trials(len(heads), exact=exact, most=most, width=width)
+    total = n_ablations(len(heads), exact=exact, most=most, width=width)
     search = _Search(model, source, target, goal, tuple(switches), total, width, tell)
     tried: list[int] = []
     for size in range(1, min(exact, most, len(heads)) + 1):
@@ -122,7 +122,7 @@ def smallest_set(
         tried.append(len(sets))
         if reached:
             return search.found(reached, len(tried), tried, exact=False)
-    return Found((), 0, len(tried), len(tried) <= exact, tuple(tried), search.nearest)
+    return MinimalSets((), 0, len(tried), len(tried) <= exact, tuple(tried), search.nearest)
 
 
 def reaches(written: Sequence[int], target: Sequence[int], goal: Goal) -> bool:
@@ -142,7 +142,7 @@ class _Search:
     target: Sequence[int]
     goal: Goal
     switches: tuple[Intervention, ...]
-    n_trials: int
+    n_ablations: int
     width: int
     tell: Tell | None
     n_tried: int = 0
@@ -172,12 +172,12 @@ class _Search:
             self.nearest_of_size = tuple(nearest[: self.width])
             self.n_tried += len(part)
             if self.tell is not None:
-                self.tell(min(1.0, self.n_tried / self.n_trials))
+                self.tell(min(1.0, self.n_tried / self.n_ablations))
         self.nearest = min(self.nearest, *self.nearest_of_size, key=_margin)
         return self._decoded(sorted(reached, key=_margin))
 
-    def found(self, reached: list[Ablation], size: int, tried: list[int], *, exact: bool) -> Found:
-        return Found(tuple(reached[:KEPT]), len(reached), size, exact, tuple(tried), reached[0])
+    def found(self, reached: list[Ablation], size: int, tried: list[int], *, exact: bool) -> MinimalSets:
+        return MinimalSets(tuple(reached[:KEPT]), len(reached), size, exact, tuple(tried), reached[0])
 
     def _decoded(self, reached: list[Ablation]) -> list[Ablation]:
         """The first of them decoded; those that rounding let in are dropped."""

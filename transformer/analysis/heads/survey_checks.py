@@ -51,7 +51,7 @@ def check_survey(
     yield _again(model, pairs, tokenizer, found, partial(_values, columns=columns), unit)
 
 
-def check_likeness_of_heads(
+def check_similarity(
     model: Transformer,
     pairs: Sequence[Pair],
     tokenizer: Tokenizer,

@@ -53,7 +53,7 @@ class Importance:
 
 
 @dataclass(frozen=True)
-class ValidationEffects:
+class ValidationImportance:
     """Every head removed in turn, over the same pairs."""
 
     heads: tuple[Importance, ...]
@@ -66,7 +66,7 @@ class ValidationEffects:
 
 
 @torch.no_grad()
-def validation_effects(
+def validation_importance(
     model: Transformer,
     pairs: Sequence[Pair],
     tokenizer: Tokenizer,
@@ -74,7 +74,7 @@ def validation_effects(
     batch_tokens: int = 2_048,
     means: Means | None = None,
     tell: Tell | None = None,
-) -> ValidationEffects:
+) -> ValidationImportance:
     """Loss and exact match with all heads and without each: at zero, or at these `means`. ValueError for no pairs, or
     one that does not fit.
 
@@ -103,7 +103,7 @@ def validation_effects(
     loss, match = losses[0].sum() / lengths.sum(), matches[0].mean()
     moved = losses[1:] - losses[0], matches[1:] - matches[0]
     changes = zip(heads, intervals(moved[0], lengths), intervals(moved[1], np.ones(len(pairs))), strict=True)
-    return ValidationEffects(
+    return ValidationImportance(
         heads=tuple(Importance(*found) for found in changes),
         loss=float(loss),
         exact_match=float(match),

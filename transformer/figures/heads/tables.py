@@ -83,7 +83,7 @@ def head_map(
     return _legend(fig, quantity, dark)
 
 
-def likeness_map(
+def similarity_map(
     distances: Float[ndarray, "head head"],
     names: Sequence[str],
     *,
