@@ -22,6 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 import streamlit as st
 
 from transformer.analysis.attention.mask_leakage import Leak
+from transformer.analysis.heads.pair_sample import PairSample
 from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE
 from transformer.inspection.inspection import Comparison, Inspection
 from transformer.interventions import INTERVENTIONS
@@ -65,6 +66,7 @@ KEYS: dict[str | type, Callable[[Any], object]] = {
     Inspection: inspection_key,
     Comparison: comparison_key,
     Leak: leak_key,
+    PairSample: lambda sample: sample.digest,
     type(Path()): folder_key,
     **dict.fromkeys(INTERVENTIONS, str),
 }

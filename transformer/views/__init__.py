@@ -13,11 +13,56 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from transformer.views.heads_importance import (
+        OutputImportance,
+        OutputRanking,
+        ValidationImportanceMap,
+        ValidationRanking,
+    )
+    from transformer.views.heads_leave_one_out import FaithfulnessTable, LeaveOneOut, WeightAgainstEffect
+    from transformer.views.heads_minimal_set import MinimalSetOutputs
+    from transformer.views.heads_survey import HeadProfile, HeadSimilarity, PatternMap, PatternTable
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
 
-__all__ = ["BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"]
+__all__ = [
+    "BatchTokens",
+    "EmptyAttentionRow",
+    "FaithfulnessTable",
+    "HeadProfile",
+    "HeadSimilarity",
+    "LeaveOneOut",
+    "MaskLeak",
+    "MinimalSetOutputs",
+    "OutputImportance",
+    "OutputRanking",
+    "PatternMap",
+    "PatternTable",
+    "SentenceMasks",
+    "TeacherForcing",
+    "ValidationImportanceMap",
+    "ValidationRanking",
+    "WeightAgainstEffect",
+]
 
 _MODULES = {
+    "heads_importance": (
+        "OutputImportance",
+        "OutputRanking",
+        "ValidationImportanceMap",
+        "ValidationRanking",
+    ),
+    "heads_leave_one_out": (
+        "FaithfulnessTable",
+        "LeaveOneOut",
+        "WeightAgainstEffect",
+    ),
+    "heads_minimal_set": ("MinimalSetOutputs",),
+    "heads_survey": (
+        "HeadProfile",
+        "HeadSimilarity",
+        "PatternMap",
+        "PatternTable",
+    ),
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
 }
 """The views of each module here."""

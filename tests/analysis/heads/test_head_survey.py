@@ -149,7 +149,7 @@ def test_alignment_errors_are_those_of_the_metric_over_all_pairs(english):
 
 
 def looking_at_the_aligned_word(pair, shift):
-    """A recorder's call under which one head looks at nothing but aligned words, `shift` steps after they are written."""
+    """A recorder's call under which one head looks only at aligned words, `shift` steps after they are written."""
 
     def overwritten(recorder, site, tensor):
         if str(site) == "decoder.0.cross.weights":

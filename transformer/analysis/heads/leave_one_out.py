@@ -1,7 +1,7 @@
-"""Attention against effect: each source token erased in turn, what each output token loses by it, and whether a head
+"""Attention against effect: each source token hidden in turn, what each output token loses by it, and whether a head
 looks most at the tokens that are needed most.
 
-Hiding an input to see what it was worth is Li, Monroe and Jurafsky's (2016, "Understanding Neural Networks through
+Hiding an input to see its effect is Li, Monroe and Jurafsky's (2016, "Understanding Neural Networks through
 Representation Erasure"); ranking attention against it is Jain and Wallace's (2019, "Attention is not Explanation",
 section 4.1), here with Spearman's rank correlation (1904), ties at their mean rank.
 """

@@ -72,7 +72,7 @@ def test_every_set_of_one_head_more_is_offered_where_the_search_was_not_exact(mo
     )
     assert "one head more at a time was added to the nearest sets (10 more)" in said
     more = at.button(key="heads-more")
-    assert more.label == "Try every set of 3 heads too: 220 more"
+    assert more.label == "Also try all 220 sets of 3 heads"
     checked(more.click().run())
     assert at.selectbox(key="heads-exact").value == 3
 
