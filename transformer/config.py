@@ -228,6 +228,18 @@ class TrainConfig:
         return "latest" if self.patience is None else "best"
 
 
+def value_text(value: object) -> str:
+    """The value of a setting in a word: "yes", "0.001", "–" for none."""
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:g}"
+    return str(value)
+
+
 def missing_parts(model: ModelConfig, train: TrainConfig) -> tuple[str, ...]:
     """The parts of the paper's model and training that these settings leave out, each as a phrase."""
     left_out = {

@@ -13,7 +13,6 @@ from pages.attention.picture_loading import get_vectors
 from pages.attention.picture_rollout import CannotDraw
 from transformer.analysis.attention.vectors import Vectors
 from transformer.figures.bertviz import Shown, View, head_view, model_view, neuron_view
-from transformer.lab import KIND_SITES
 
 FRAME = "bertviz-frame"
 """The key of the container with the drawing."""
@@ -102,7 +101,7 @@ def what_differs(source: Source, vectors: Vectors) -> tuple[str, ...]:
     it computes from q and k."""
     config, kind, attention = source.lab.model.config, source.view.kind, source.attention
     specs = [(s, s.address.layer) for s in source.inspection.interventions if s.address and s.address.layer is not None]
-    specs = [(s, layer) for s, layer in specs if s.acts_in(*KIND_SITES[kind])]
+    specs = [(s, layer) for s, layer in specs if s.acts_in(*kind.where)]
     n_queries, n_keys = len(attention.queries), len(attention.keys)
     closed = [
         f"{layer} · {query} · {key}"

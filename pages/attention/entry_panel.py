@@ -16,9 +16,7 @@ from pages.shared.url.view_state import Click, merged
 from transformer.analysis.attention.entry import Cell
 from transformer.figures.attention.entry import products_figure, shares_figure
 from transformer.figures.labels import exact
-from transformer.figures.theme import KIND_NAMES
 from transformer.interventions import Intervention, MaskEntry, SetAttentionRow
-from transformer.lab import KIND_SITES
 
 _QUERY, _KEY = "choose-query", "choose-key"
 _CLICKS: dict[Click, str] = {"open": "Explains it", "forbid": "Forbids it"}
@@ -149,7 +147,7 @@ def show_cell(context: PageContext) -> None:
 
 def _change_it(context: PageContext, query: int, key: int) -> None:
     """What can be switched at this cell."""
-    stack, sublayer = KIND_SITES[context.view.kind]
+    stack, sublayer = context.view.kind.where
     where = (stack, context.layer, sublayer)
     offered: dict[str, tuple[Intervention, str]] = {
         "Forbid this cell": (MaskEntry(*where, query, key), "In all heads of this layer"),
@@ -250,7 +248,7 @@ def _row(context: PageContext, cell: Cell) -> None:
 
 def _shares(context: PageContext, cell: Cell) -> None:
     terms = cell.parts
-    kind = KIND_NAMES[context.view.kind].lower()
+    kind = context.view.kind.label.lower()
     st.caption(f"The output of layer {context.layer}'s {kind} at this query")
     scrolling_figure(
         shares_figure(list(terms), list(terms.values()), kind=context.view.kind, dark=is_dark()), key="cell-shares"

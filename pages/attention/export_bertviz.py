@@ -6,8 +6,6 @@ from pages.attention.picture_sides import groups
 from pages.shared.context import PageContext
 from pages.shared.exports import Export, InFrame, opening_lines
 from transformer.figures.tables import head_tables
-from transformer.figures.theme import KIND_NAMES
-from transformer.lab import KIND_SITES
 
 _BUILDERS = {"bertviz": "head_view", "bertviz-model": "model_view", "bertviz-neuron": "neuron_view"}
 _NOTE = "figure.html is the document; numbers there have four decimals, here all"
@@ -23,7 +21,7 @@ def bertviz_away(context: PageContext, source: Source, framed: Framed) -> Export
         tables += head_tables(vectors.k, shown.keys, dimensions, name=" k")
     held = "" if vectors is None else "; files hold weights, q and k of every head"
     name = f"{context.lab.name}-{context.view.kind}-{context.view.picture}"
-    said = " · ".join(filter(None, (KIND_NAMES[context.view.kind], framed.said)))
+    said = " · ".join(filter(None, (context.view.kind.label, framed.said)))
     lines = python_of(context, source, framed)
     return Export(name, InFrame(FRAME, framed.view.html), tables, lines, f"{_NOTE}{held}", said)
 
@@ -41,7 +39,7 @@ def python_of(context: PageContext, source: Source, framed: Framed) -> str:
             labels = "rows, columns"
             steps += [f"rows = {list(framed.shown.queries)!r}", f"columns = {list(framed.shown.keys)!r}"]
     else:
-        stack, sublayer = KIND_SITES[view.kind]
+        stack, sublayer = view.kind.where
         imports.append("from transformer.analysis.attention.vectors import record_vectors")
         vectors = [
             f"vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, {stack!r}, {sublayer!r})",

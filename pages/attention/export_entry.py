@@ -7,7 +7,6 @@ from pages.shared.exports import Export, opening_lines, papered, take_away
 from transformer.analysis.attention.entry import Cell
 from transformer.figures.attention.entry import products_figure, shares_figure
 from transformer.figures.tables import Table, numbered
-from transformer.figures.theme import KIND_NAMES
 
 
 def take_cell_away(context: PageContext, cell: Cell, query: int) -> None:
@@ -60,7 +59,7 @@ def _opening(context: PageContext, cell: Cell, query: int, figure: str) -> list[
 
 def _said(context: PageContext, cell: Cell, query: int) -> str:
     attention = context.inspection.attention(context.view.kind)
-    where = f"{KIND_NAMES[context.view.kind]} · layer {context.layer} · head {cell.head}"
+    where = f"{context.view.kind.label} · layer {context.layer} · head {cell.head}"
     return f"{where} · query {query} {attention.queries[query]} · key {cell.key} {attention.keys[cell.key]}"
 
 

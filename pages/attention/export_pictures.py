@@ -17,8 +17,7 @@ from pages.shared.exports import Export, as_typed, opening_lines, take_away
 from transformer.figures.attention.token_lines import lines_figure
 from transformer.figures.export import matrix_figure, overview_figure
 from transformer.figures.tables import Table, head_tables, numbered
-from transformer.figures.theme import KIND_NAMES
-from transformer.lab import KIND_SITES, AttentionKind
+from transformer.lab import AttentionKind
 
 _MERGE = "from transformer.analysis.attention.aggregation import merge_words"
 
@@ -51,7 +50,7 @@ def _picture(context: PageContext, made: Drawing, dark: bool) -> Export:
         (Table(made.quantity, made.values, numbered(rows), numbered(columns)),),
         python_of(context, made),
         note,
-        " · ".join((KIND_NAMES[view.kind], made.what, *made.said)),
+        " · ".join((view.kind.label, made.what, *made.said)),
     )
 
 
@@ -199,7 +198,7 @@ def _combined(context: PageContext) -> tuple[list[str], list[str]]:
     more = ["from transformer.analysis.attention.aggregation import combine_heads"]
     values = f"seen.{view.kind}.weights[{context.layer}]"
     if view.show == "norms":
-        stack, sublayer = KIND_SITES[view.kind]
+        stack, sublayer = view.kind.where
         more.append("from transformer.analysis.attention.vectors import record_vectors")
         steps = [
             f"vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, {stack!r}, {sublayer!r})",
@@ -236,11 +235,12 @@ def _rollout(context: PageContext) -> tuple[list[str], list[str]]:
         rolled = f"numbers = rollout(weights, {_residuals(context, view.kind)!r})[{context.layer}].astype('float32')"
         return [*lines, rolled], ["from transformer.analysis.attention.rollout import rollout"]
     lines = [
-        *_effective(context, "encoder_self", "encoder"),
-        *_effective(context, "decoder_self", "decoder"),
-        *_effective(context, "cross", "cross"),
-        f"memory = rollout(encoder, {_residuals(context, 'encoder_self')!r})[-1]",
-        f"residuals = {_residuals(context, 'decoder_self')!r}, {_residuals(context, 'cross')!r}",
+        *_effective(context, AttentionKind.ENCODER_SELF, "encoder"),
+        *_effective(context, AttentionKind.DECODER_SELF, "decoder"),
+        *_effective(context, AttentionKind.CROSS, "cross"),
+        f"memory = rollout(encoder, {_residuals(context, AttentionKind.ENCODER_SELF)!r})[-1]",
+        f"residuals = {_residuals(context, AttentionKind.DECODER_SELF)!r}, "
+        f"{_residuals(context, AttentionKind.CROSS)!r}",
         "both = cross_rollout(memory, decoder, cross, *residuals)",
         f"numbers = both.source[{context.layer}].astype('float32')",
     ]

@@ -18,7 +18,7 @@ from transformer.analysis.attention.matrix_checks import (
     walk_back_to_source,
 )
 from transformer.analysis.checks import Check, agree
-from transformer.lab import KIND_SITES, AttentionKind
+from transformer.lab import AttentionKind
 from transformer.model.taps import Address
 
 
@@ -78,7 +78,7 @@ def _combined(source: Source, made: Drawing, values: np.ndarray) -> Check:
 
 def _contributions(source: Source) -> tuple[Check, ...]:
     assert source.norms is not None, "they are drawn"
-    stack, sublayer = KIND_SITES[source.view.kind]
+    stack, sublayer = source.view.kind.where
     seen, address = source.inspection, Address(stack, source.layer, sublayer)
     return check_contributions(
         source.lab.model, seen.source_ids, seen.interventions, address, source.norms[source.layer]
@@ -115,7 +115,7 @@ def _arrived(source: Source) -> Check:
     seen, kind, last = source.inspection, source.view.kind, source.layer + 1
     kinds: dict[AttentionKind, int | None] = {kind: last}
     if kind == "cross":
-        kinds |= {"encoder_self": None, "decoder_self": last}
+        kinds |= {AttentionKind.ENCODER_SELF: None, AttentionKind.DECODER_SELF: last}
     lost, rows = 0, 0
     for one, upto in kinds.items():
         reached = get_vectors(source.lab, seen, one).reached[:upto]

@@ -27,7 +27,7 @@ from transformer.analysis.attention.aggregation import (
 )
 from transformer.analysis.attention.entropy import row_entropy
 from transformer.figures.attention.matrix import AXIS_TITLES
-from transformer.lab import KIND_SITES, Attention, Inspection, Lab
+from transformer.lab import Attention, Inspection, Lab
 
 MERGED_SAID = "Values to a word are summed over its pieces, those from a word averaged over its pieces."
 
@@ -50,7 +50,7 @@ class Source:
     @property
     def heads_off(self) -> frozenset[tuple[int, int]]:
         """Those of them that are at zero."""
-        stack, sublayer = KIND_SITES[self.view.kind]
+        stack, sublayer = self.view.kind.where
         off, sublayers = self.view.heads_off, self.sublayers_off
         return frozenset(at for at in self.off if at[0] in sublayers or at[1] in off(stack, at[0], sublayer))
 

@@ -11,12 +11,12 @@ from numpy import ndarray
 from pages.shared.context import layers_at_zero
 from transformer.analysis.attention.rollout import arrives, cross_rollout, rollout, sees_later
 from transformer.interventions import Intervention
-from transformer.lab import KIND_SITES, AttentionKind, Inspection
+from transformer.lab import AttentionKind, Inspection
 
 TITLES: dict[AttentionKind, tuple[str, str]] = {
-    "encoder_self": ("position: source token", "input: source token"),
-    "decoder_self": ("position: token the decoder reads", "input: earlier token"),
-    "cross": ("position: token being written", "input: source token"),
+    AttentionKind.ENCODER_SELF: ("position: source token", "input: source token"),
+    AttentionKind.DECODER_SELF: ("position: token the decoder reads", "input: earlier token"),
+    AttentionKind.CROSS: ("position: token being written", "input: source token"),
 }
 """What stands at rows and columns."""
 LAYER_SAID = "A layer counts as half the mean of its heads and half the residual."
@@ -48,7 +48,7 @@ def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, resid
         counted = LAYER_SAID if any(kept) else "A layer counts as the mean of its heads."
         counted += " Where its residual is off it counts as the mean alone." * (any(kept) and not all(kept))
         said = f"{counted} {_sums_said(found.sum(axis=-1))}{_switches_said(inspection, {kind: layer + 1})}"
-        if kind == "decoder_self" and not all(residuals(inspection, "cross", residual)[:layer]):
+        if kind == AttentionKind.DECODER_SELF and not all(residuals(inspection, AttentionKind.CROSS, residual)[:layer]):
             said += " It counts as if cross-attention, which has no residual below, let through what was heard there."
         mask = arrives(inspection.attention(kind).mask[: layer + 1], kept)
         return Rolled(found.astype(np.float32), mask, said)
@@ -58,11 +58,14 @@ def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, resid
             "come from different passes: they cannot be multiplied. Rollout is there for both kinds of self-attention."
         )
     both = cross_rollout(
-        rollout(effective_weights(inspection, "encoder_self"), residuals(inspection, "encoder_self", residual))[-1],
-        effective_weights(inspection, "decoder_self"),
-        effective_weights(inspection, "cross"),
-        residuals(inspection, "decoder_self", residual),
-        residuals(inspection, "cross", residual),
+        rollout(
+            effective_weights(inspection, AttentionKind.ENCODER_SELF),
+            residuals(inspection, AttentionKind.ENCODER_SELF, residual),
+        )[-1],
+        effective_weights(inspection, AttentionKind.DECODER_SELF),
+        effective_weights(inspection, AttentionKind.CROSS),
+        residuals(inspection, AttentionKind.DECODER_SELF, residual),
+        residuals(inspection, AttentionKind.CROSS, residual),
     )
     own, whole = both.target[layer].sum(axis=-1), (both.source[layer].sum(axis=-1) + both.target[layer].sum(axis=-1))
     said = "Through all of the encoder, then the decoder. "
@@ -72,7 +75,11 @@ def rolled_out(inspection: Inspection, kind: AttentionKind, layer: int, *, resid
             f"{own[whole > 0].mean():.1%} on average, it heard of the tokens before it."
         )
     n_encoder = len(inspection.encoder_self.weights)
-    through: dict[AttentionKind, int] = {"encoder_self": n_encoder, "decoder_self": layer + 1, "cross": layer + 1}
+    through: dict[AttentionKind, int] = {
+        AttentionKind.ENCODER_SELF: n_encoder,
+        AttentionKind.DECODER_SELF: layer + 1,
+        AttentionKind.CROSS: layer + 1,
+    }
     said += f"{_empty_said(whole)}{_switches_said(inspection, through)}"
     return Rolled(both.source[layer].astype(np.float32), None, said)
 
@@ -87,7 +94,7 @@ def _switches_said(inspection: Inspection, through: Mapping[AttentionKind, int])
         said = ""
     if copied:
         said += " What was copied from another sentence counts as zero: nothing of this one arrives by it."
-    layers = {KIND_SITES[kind][0]: n for kind, n in through.items()}
+    layers = {kind.stack: n for kind, n in through.items()}
     others = [spec.address for spec in inspection.interventions if _is_copy(spec) and not _is_followed(spec)]
     if any(at is not None and (at.layer or 0) < layers.get(at.stack, 0) for at in others):
         said += " What was copied in other places counts as this sentence's own."
@@ -136,7 +143,7 @@ def silenced(inspection: Inspection, kind: AttentionKind) -> list[tuple[Interven
     found: list[tuple[Intervention, tuple[Any, ...]]] = []
     for spec in inspection.interventions:
         replaced = spec.replaced
-        if replaced is None or replaced.tensor not in ("heads", "output", "v") or not spec.acts_in(*KIND_SITES[kind]):
+        if replaced is None or replaced.tensor not in ("heads", "output", "v") or not spec.acts_in(*kind.where):
             continue
         assert spec.address is not None, "it acts in a block"
         heads = [] if replaced.heads is None else [list(replaced.heads)]

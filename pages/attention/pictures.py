@@ -22,8 +22,7 @@ from pages.shared.context import heads_at_mean, heads_in_sublayers_off, heads_re
 from pages.shared.controls import PageContext
 from pages.shared.url.session import GRID, MATRIX
 from pages.shared.url.view_state import Picture, View
-from transformer.figures.theme import KIND_NAMES
-from transformer.lab import KIND_SITES, Attention, Inspection
+from transformer.lab import Attention, Inspection
 
 NORMS_SAID = "The length of what each cell adds to the block's output (Kobayashi et al., 2020)."
 WEIGHTS_ARE_OFF = (
@@ -58,16 +57,16 @@ def draw_head(context: PageContext) -> Drawing | Framed | None:
         choose_picture(context)
     choose_what(context)
     if is_bertviz(context.view.picture):
-        caption.caption(f"{KIND_NAMES[context.view.kind]} · all heads{_note(context)}", width="content")
+        caption.caption(f"{context.view.kind.label} · all heads{_note(context)}", width="content")
         return show_bertviz(source, dark=is_dark())
     try:
         made = drawing(source)
     except CannotDraw as reason:
-        caption.caption(KIND_NAMES[context.view.kind], width="content")
+        caption.caption(context.view.kind.label, width="content")
         st.markdown(str(reason))
         return None
     caption.caption(
-        f"{KIND_NAMES[context.view.kind]} · {made.what}{_off_note(source, made)}{_note(context)}", width="content"
+        f"{context.view.kind.label} · {made.what}{_off_note(source, made)}{_note(context)}", width="content"
     )
     what = (NORMS_SAID,) * (context.view.show == "norms")
     if said := (*what, *made.said, *_said_of_switches(source, made)):
@@ -152,7 +151,7 @@ def _matrix(context: PageContext, made: Drawing) -> None:
         titles=made.titles,
         quantity=made.quantity,
         top=made.top,
-        label=f"{KIND_NAMES[view.kind]}, {made.what}",
+        label=f"{view.kind.label}, {made.what}",
         names=made.names,
         row_notes=made.rows.notes("row"),
         column_notes=made.column_notes or made.columns.notes("column"),
@@ -181,7 +180,7 @@ def forbidden_cells(view: View, made: Drawing) -> np.ndarray | None:
     """Which cells a switch forbids; None where a cell of the picture is no single query and key."""
     if made.targets is None or view.show not in ("weights", "norms") or view.words:
         return None
-    stack, sublayer = KIND_SITES[view.kind]
+    stack, sublayer = view.kind.where
     found = np.zeros(made.values.shape, dtype=bool)
     for spec in view.switches:
         for query, key in spec.forbidden if spec.acts_in(stack, sublayer) else ():

@@ -13,7 +13,7 @@ from transformer.analysis.attention.weight_checks import check_weights
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.checks import check_alignment, check_matching
 from transformer.analysis.figure_checks import check_output
-from transformer.lab import KIND_SITES, Attention
+from transformer.lab import Attention
 
 
 def check_outputs(pair: Pair) -> None:
@@ -90,7 +90,7 @@ def _forced_weights(facing: Facing, name: str, side: Side, found: Attention) -> 
     """Of a side that reads the first one's output, where no pass over it shows later tokens than its steps did."""
     if not side.lab.model.config.causal_mask or any(str(spec) == "mask:causal" for spec in side.seen.interventions):
         return
-    stack, sublayer = KIND_SITES[facing.kind]
+    stack, sublayer = facing.kind.where
     on = facing.pair.first.seen
     weights, *_ = check_weights(
         side.lab.model,

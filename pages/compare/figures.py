@@ -28,7 +28,6 @@ from transformer.analysis.comparison.head_matching import Matching, Place
 from transformer.figures.attention.comparison import WIDTH, difference_figure, for_column
 from transformer.figures.attention.head_matching import matching_figure
 from transformer.figures.attention.matrix import head_heatmap
-from transformer.figures.theme import KIND_NAMES
 from transformer.lab import AttentionKind
 
 _PAIRINGS = {"matched": "The one that matches", "same": "The same place"}
@@ -147,7 +146,7 @@ def _draw_difference(context: PageContext, facing: Facing) -> None:
     if not isinstance(compared, Compared):
         st.caption(f"No difference is drawn. {compared}")
         return
-    st.caption(f"{KIND_NAMES[facing.kind]} · right minus left · {compared.note}")
+    st.caption(f"{facing.kind.label} · right minus left · {compared.note}")
     left, right = facing.weights
     figure = difference_figure(
         left,

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import streamlit as st
 
-from pages.shared import fields
+from pages.shared import fields, wording
 from pages.shared.components.head_table import picks_of
 from pages.shared.context import say
 from pages.shared.url.page_state import PageState
@@ -15,6 +15,7 @@ from pages.shared.url.url_state import Form, Refused, UrlState, param, text, who
 from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.leave_one_out import Hiding
 from transformer.analysis.heads.survey import Pattern
+from transformer.model.kinds import AttentionKind
 from transformer.views.head_subjects import Removal
 from transformer.views.heads_survey import OTHER_COLUMNS, Measure
 
@@ -31,9 +32,7 @@ SECTIONS: dict[Section, str] = {
 }
 HEADS: dict[Heads, str] = {
     "all": "All heads",
-    "encoder_self": ":green[Encoder self]",
-    "decoder_self": ":violet[Decoder self]",
-    "cross": ":orange[Cross]",
+    **{kind.value: wording.kind_label(kind) for kind in AttentionKind},
 }
 TABLE = "heads-table"
 """Key of the table of heads."""

@@ -9,9 +9,10 @@ from pages.heads.patterns import OPENS, first_and_all, opens, render_sample, two
 from pages.shared.controls import PageContext
 from pages.shared.exhibit import exhibit
 from pages.shared.wording import number
-from transformer.analysis.heads.addresses import KINDS, HeadAt
-from transformer.analysis.heads.survey import Kind, Survey
+from transformer.analysis.heads.addresses import HeadAt
+from transformer.analysis.heads.survey import Survey
 from transformer.figures.heads.labels import head_name
+from transformer.model.kinds import AttentionKind
 from transformer.views import HeadSimilarity
 from transformer.views.heads_survey import SimilarityData, main_patterns_text
 
@@ -22,9 +23,9 @@ def render_similarity(context: PageContext, chosen: Choices) -> None:
     if surveyed is None:
         return
     render_sample(surveyed, context)
-    kind: Kind = chosen.heads if chosen.heads != "all" else context.view.kind
+    kind = AttentionKind(chosen.heads) if chosen.heads != "all" else context.view.kind
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
-        segments("heads", "Heads of", {name: HEADS[name] for name in KINDS}, kind)
+        segments("heads", "Heads of", {kind: HEADS[kind.value] for kind in AttentionKind}, kind)
     left, right = two_columns(3, 2)
     with left:
         data = exhibit(surveyed, HeadSimilarity(kind=kind, closest=chosen.closest), width=760)

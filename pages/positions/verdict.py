@@ -1,32 +1,32 @@
-"""The verdict of the paired study in a table, its settings in words, and what the paper measured."""
+"""The results of the paired study in a table, its settings in words, and what the paper measured."""
 
 from statistics import median_low
 
 import streamlit as st
 
 from pages.positions.choices import Choices
-from transformer.experiments import study
-from transformer.experiments.study import TARGET, Study
-from transformer.experiments.verdict import NEAR, Share, Spread, Verdict
+from transformer.experiments.plan import LENGTH_TASKS, TARGET, Study
+from transformer.experiments.verdict import JUST_BEYOND, Share, Spread, Verdict
+from transformer.interventions.names import plural
 
 THE_PAPER = (
     "The paper's own comparison (Table 3, row E): a learned table in place of the sinusoids gave **25.7 BLEU against "
     "25.8** and the same perplexity, 4.92. That was its base model (6 + 6 layers, d_model 512, 65 million parameters) "
     "after 100,000 steps on WMT 2014 English-German, measured once on newstest2013. It says of longer sentences only "
-    "that sinusoids *may* allow the model to extrapolate to them. Here is a far smaller model on a far smaller task, "
-    "and three things that the paper did not try: no positions, rotary, ALiBi."
+    "that sinusoids *may* allow the model to extrapolate to them. Here, a far smaller model learns a far smaller task, "
+    "with three kinds that the paper did not try: no positions, rotary, ALiBi."
 )
 LATER_KINDS = (
     "Rotary and ALiBi are later than the paper (2021). Here they act in self-attention alone: cross-attention carries "
-    "no positions, because source and target have no common ruler. ALiBi was published for decoders that only look "
-    "back; in this encoder its penalty is symmetric in |i − j| and does not say which of two tokens comes first. "
-    "Mirror all tokens, and their states are the same, mirrored: only the end mark, which always stands last, tells "
-    "the directions apart. What is measured for ALiBi here is that variant, not ALiBi as it was published."
+    "no positions, because positions in source and target are not comparable. ALiBi was published for decoders, which "
+    "only look back; in this encoder its penalty is symmetric in |i − j| and does not say which of two tokens comes "
+    "first. Reverse all tokens, and their states are the same in reverse: only the end mark, always last, tells the "
+    "directions apart. The ALiBi results here are for that variant, not for ALiBi as published."
 )
 
 
-def draw_verdict(found: Study, rows: tuple[Verdict, ...], chosen: Choices) -> None:
-    """A row for each kind of positions, and what its numbers are."""
+def render_verdict(found: Study, rows: tuple[Verdict, ...], chosen: Choices) -> None:
+    """A row for each kind of positions, and what its numbers mean."""
     plan = found.plan
     tested = any(row.beyond is not None for row in rows)
     table: dict[str, list[object]] = {
@@ -37,57 +37,56 @@ def draw_verdict(found: Study, rows: tuple[Verdict, ...], chosen: Choices) -> No
     if any(row.bleu is not None for row in rows):
         table["BLEU"] = ["" if row.bleu is None else _range(row.bleu, ".1f") for row in rows]
     if tested:
-        near = min(plan.trained_to + NEAR, plan.tested_to)
+        near = min(plan.trained_to + JUST_BEYOND, plan.tested_to)
         table[f"lengths {plan.trained_to + 1} to {near}"] = [_share(row.near) for row in rows]
         table[f"lengths {plan.trained_to + 1} to {plan.tested_to}"] = [_share(row.beyond) for row in rows]
     table["parameters"] = [f"{row.parameters:,}" for row in rows]
     table["tokens/s"] = [_range(row.tokens_per_s, ",.0f") for row in rows]
     st.dataframe(table, hide_index=True, width="stretch")
-    seeds = len(plan.seeds)
-    said = (
-        f"{seeds} seed{'s' * (seeds > 1)} a kind, {plan.steps:,} steps each, none stopped early; "
-        "exact match is looked at every 50 steps. In brackets: the least and the most of the seeds. "
+    text = (
+        f"{len(plan.seeds)} {plural(len(plan.seeds), 'seed')} per kind, {plan.steps:,} steps each, none stopped early; "
+        "exact match is measured every 50 steps. In brackets: the lowest and the highest of the seeds. "
     )
     if tested:
-        said += "Beyond the trained length all seeds are counted together, with Wilson's 95 % interval. "
+        text += "Beyond the trained length all seeds are counted together, with Wilson's 95 % interval. "
         if any(row.positions == "learned" for row in rows):
-            said += f"The learned table there: {PAST_SAID[chosen.past]}. "
-    st.caption(said)
+            text += f"There, a learned table is {_PAST[chosen.past]}. "
+    st.caption(text)
 
 
-PAST_SAID = {
+_PAST = {
     "refuse": "refused, so it answers nothing",
-    "noise": "its untrained rows used as they are",
-    "clamp": "its last trained row used again and again",
-    "interpolate": "its trained rows stretched over the whole sentence",
+    "noise": "used as it is, with its untrained rows",
+    "clamp": "extended by repeating its last trained row",
+    "interpolate": "extended by stretching its trained rows over the whole sentence",
 }
 
 
-def settings_said(found: Study) -> str:
-    """What was measured here, in the words in which the paper's measurement is told."""
-    plan, said = found.plan, []
+def settings_text(found: Study) -> str:
+    """Describes what was measured here, to be compared with the paper's description."""
+    plan, lines = found.plan, []
     for corpus in plan.corpora:
         model, train, _ = plan.configs(corpus, plan.positions[0], plan.seeds[0])
-        lengths = f" of 1 to {plan.trained_to} symbols" if corpus in study.LENGTH_TASKS else ""
-        said.append(
+        lengths = f" of 1 to {plan.trained_to} symbols" if corpus in LENGTH_TASKS else ""
+        lines.append(
             f"**Here** *{corpus}*{lengths}: {model.n_encoder_layers} + {model.n_decoder_layers} layers, d_model "
             f"{model.d_model}, {model.n_heads} heads, d_ff {model.d_ff}, {plan.steps:,} steps of "
             f"{train.batch_tokens:,} tokens, {train.schedule} schedule with peak {train.learning_rate:g} after "
             f"{train.warmup_steps} steps of "
             f"warm-up, label smoothing {train.label_smoothing:g}, dropout {model.dropout:g}, float32; "
-            f"{len(plan.seeds)} seed{'s' * (len(plan.seeds) > 1)}, alike for every kind."
+            f"{len(plan.seeds)} {plural(len(plan.seeds), 'seed')}, the same for every kind."
         )
-    return "  \n".join(said)
+    return "  \n".join(lines)
 
 
 def _steps(row: Verdict) -> str:
     reached = [n for n in row.steps_to_target if n is not None]
     if not reached:
         return "never"
-    said = f"{median_low(reached):,}"
     if len(reached) < row.n_runs:
         return f"{len(reached)} of {row.n_runs} seeds: {', '.join(f'{n:,}' for n in reached)}"
-    return f"{said} ({min(reached):,}–{max(reached):,})" if row.n_runs > 1 else said
+    middle = f"{median_low(reached):,}"
+    return f"{middle} ({min(reached):,}–{max(reached):,})" if row.n_runs > 1 else middle
 
 
 def _percent(spread: Spread) -> str:

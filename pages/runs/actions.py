@@ -6,21 +6,21 @@ from io import BytesIO
 
 import streamlit as st
 
+from pages.runs.run_table_state import Doing, ledger, sweep_over
 from pages.shared import wording
 from pages.shared.controls import say
-from pages.training.compare import Entry
-from pages.runs.run_table_state import Doing, ledger, sweep_over
-from pages.training.train_state import memory, show_run
-from pages.training.plans import plan_of
 from pages.shared.visitor import visitor
-from transformer.runs import run_folder
+from pages.training.compare import Entry
+from pages.training.plans import plan_of
+from pages.training.train_state import memory, show_run
+from transformer.checkpoints.settings import Settings, is_name
 from transformer.data.cleaning import CorpusError
-from transformer.runs.warm_start import same_start
 from transformer.data.corpus_snapshot import located
+from transformer.runs import run_folder
 from transformer.runs.archive import corpus_file, write_archive
 from transformer.runs.labels import LONGEST_NOTE, rename, set_note
 from transformer.runs.run_folder import Run, RunError
-from transformer.checkpoints.settings import Settings, is_name
+from transformer.runs.warm_start import same_start
 from transformer.text.tokenizer import TokenizerError
 
 REFUSALS = (RunError, CorpusError, TokenizerError, ValueError, OSError)

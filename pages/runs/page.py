@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from pages.training.compare import entries
 from pages.runs.run_table import panel
 from pages.runs.run_table_state import RUNS, SWEEPS, TAB, follow_url, write_url
-from pages.runs.upload import load_a_model, take_arrived
 from pages.runs.sweep_panel import sweep_panel
+from pages.runs.upload import load_a_model, take_arrived
+from pages.training.compare import entries
 
 take_arrived()
 found = entries()

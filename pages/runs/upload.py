@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from pages.shared.controls import say
 from pages.runs.run_table_state import ledger, show_run
+from pages.shared.controls import say
 from pages.shared.visitor import visitor
 from transformer.runs.archive import load_archive
 from transformer.runs.run_folder import RunError

@@ -58,11 +58,11 @@ class Work(Generic[Found]):
 
     @property
     def stopped(self) -> bool:
-        """Whether it ended because nobody waited for it."""
+        """Tells whether it ended because nobody waited for it."""
         return isinstance(self.error, Stopped)
 
     def result(self) -> Found:
-        """What was found, waited for; raises what the work raised."""
+        """Waits for the result and returns it; raises what the work raised."""
         self.over.wait()
         if self.error is not None:
             raise self.error

@@ -1,4 +1,4 @@
-"""What is computed once and shared by all visitors: `cached`, a decorator for plain functions.
+"""Results that are computed once and shared by all visitors: `cached`, a decorator for plain functions.
 
     @cached(max_entries=64, spinner="Drawing samples")
     def get_draws(lab: Lab, text: str, switches: Sequence[Intervention], draw: Draw, *, n: int) -> tuple[Drawn, ...]:
@@ -23,36 +23,52 @@ import streamlit as st
 
 from transformer.analysis.attention.mask_leakage import Leak
 from transformer.analysis.heads.pair_sample import PairSample
+from transformer.analysis.trace.trace import Trace
 from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE
+from transformer.experiments.plan import Study
+from transformer.files import runs_folder
 from transformer.inspection.inspection import Comparison, Inspection
 from transformer.interventions import INTERVENTIONS
 from transformer.lab import Lab
+from transformer.runs.position_moments import LearnedTable
 from transformer.runs.status import STATUS_FILE
+from transformer.views.timeline import DecodedSnapshot
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
 def lab_key(lab: Lab) -> tuple[str, str, int]:
-    """What tells a model from every other, from other weights under its name and from its own snapshots."""
+    """Returns a key that tells a model from others, from other weights under its name and from its snapshots."""
     return lab.name, str(lab.checkpoint.weights_file), lab.checkpoint.written_ns
 
 
 def inspection_key(seen: Inspection) -> tuple[object, ...]:
-    """What tells a decoding from every other: what it was made from, and every probability that came out."""
+    """Returns a key for a decoding: its inputs and every probability that came out."""
     made_from = seen.model_name, seen.text, tuple(map(str, seen.interventions)), seen.forced
     return *made_from, seen.source_ids, seen.target_ids, blake2b(seen.log_probs.tobytes()).digest()
 
 
 def comparison_key(comparison: Comparison) -> tuple[object, ...]:
-    """What tells two decodings side by side from every other two."""
+    """Returns a key for two decodings side by side."""
     return inspection_key(comparison.before), inspection_key(comparison.after)
 
 
 def leak_key(leak: Leak) -> tuple[object, ...]:
-    """What tells a batch read with and without masks from every other."""
+    """Returns a key for a batch read with and without masks."""
     probabilities = b"".join(reading.losses.tobytes() for reading in (leak.intact, leak.lifted))
     return leak.texts, tuple(map(str, leak.off)), blake2b(probabilities).digest()
+
+
+def learned_table_key(table: LearnedTable) -> tuple[object, ...]:
+    """What tells a learned position table from every other."""
+    return table.stack, table.moment, table.trained, table.rows.shape, blake2b(table.rows.tobytes()).digest()
+
+
+def study_key(study: Study) -> tuple[object, ...]:
+    """What tells a study from every other: all that its file holds, and what its runs in progress have written."""
+    folders = (runs_folder() / run.id for run in study.runs if run.state == "running" and run.id)
+    return study.name, blake2b(repr(study).encode()).digest(), tuple(map(folder_key, folders))
 
 
 def folder_key(folder: Path) -> tuple[object, ...]:
@@ -61,13 +77,22 @@ def folder_key(folder: Path) -> tuple[object, ...]:
     return str(folder), tuple(path.stat().st_mtime_ns if path.is_file() else 0 for path in paths)
 
 
+def snapshot_key(snapshot: DecodedSnapshot) -> tuple[object, ...]:
+    """What tells a sentence at one step of a training from every other."""
+    return str(snapshot.run), snapshot.weights, snapshot.written_ns, snapshot.text, snapshot.forced
+
+
 KEYS: dict[str | type, Callable[[Any], object]] = {
     Lab: lab_key,
     Inspection: inspection_key,
     Comparison: comparison_key,
     Leak: leak_key,
     PairSample: lambda sample: sample.digest,
+    DecodedSnapshot: snapshot_key,
+    Trace: lambda trace: trace.digest,
     type(Path()): folder_key,
+    LearnedTable: learned_table_key,
+    Study: study_key,
     **dict.fromkeys(INTERVENTIONS, str),
 }
 """How objects of the library are told apart."""

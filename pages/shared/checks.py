@@ -14,8 +14,7 @@ from transformer.analysis.attention.weight_checks import check_weights
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.checks import check_most_moved, check_outputs
 from transformer.analysis.figure_checks import check_comparison, check_distribution, check_output
-from transformer.figures.theme import KIND_NAMES
-from transformer.inspection.inspection import KIND_SITES, AttentionKind, Comparison, Inspection
+from transformer.inspection.inspection import AttentionKind, Comparison, Inspection
 from transformer.lab import Lab
 from transformer.model.taps import Address
 
@@ -51,7 +50,7 @@ def show_checks(context: PageContext) -> None:
 
     def run() -> Iterable[Check]:
         yield from loading.get_checks(context.lab, context.view.text, context.view.switches)
-        for kind in KIND_SITES:
+        for kind in AttentionKind:
             yield weight_checks(context.lab, context.inspection, kind)[0]
 
     badge(run, key="proofs")
@@ -59,7 +58,7 @@ def show_checks(context: PageContext) -> None:
 
 def weight_checks(lab: Lab, seen: Inspection, kind: AttentionKind) -> tuple[Check, ...]:
     """That the weights of one kind of attention are what q, k and the mask of this very decoding give."""
-    stack, sublayer = KIND_SITES[kind]
+    stack, sublayer = kind.where
     attention = seen.attention(kind)
     return check_weights(
         lab.model,
@@ -77,7 +76,7 @@ def check_lines(context: PageContext, drawn: Float[np.ndarray, "query key"]) -> 
     """Of the lines of cross-attention on Home: one head, or the average of a layer's."""
 
     def run() -> Iterable[Check]:
-        yield from weight_checks(context.lab, context.inspection, "cross")
+        yield from weight_checks(context.lab, context.inspection, AttentionKind.CROSS)
         weights = context.inspection.cross.weights[context.layer]
         heads = range(len(weights)) if context.view.head is None else [context.view.head]
         again = sum(weights[head].astype(np.float64) for head in heads) / len(heads)
@@ -93,7 +92,7 @@ def check_cell_of(context: PageContext, query: int, key: int) -> None:
     def run() -> Iterable[Check]:
         lab, kind = context.lab, context.view.kind
         cell = loading.get_cell(lab, context.inspection, kind, context.layer, context.head, query, key)
-        seen, (stack, sublayer) = context.inspection, KIND_SITES[kind]
+        seen, (stack, sublayer) = context.inspection, kind.where
         yield from check_cell(
             lab.model,
             seen.source_ids,
@@ -139,7 +138,7 @@ def check_difference(context: PageContext) -> None:
             ("before", (), shift.before[kind]),
             ("after", comparison.after.interventions, shift.after[kind]),
         ):
-            stack, sublayer = KIND_SITES[kind]
+            stack, sublayer = kind.where
             claim, *_ = check_weights(
                 lab.model,
                 comparison.before.source_ids,
@@ -155,7 +154,7 @@ def check_difference(context: PageContext) -> None:
             how = "the original output read again"
             yield agree(f"What is called {name} is that pass's attention", found.weights, again, 0, how)
         moved, most, layer, head = shift.largest()[0]
-        claim = f"{KIND_NAMES[most]}, layer {layer}, head {head} moved most"
+        claim = f"{most.label}, layer {layer}, head {head} moved most"
         claim = claim if moved >= wording.NEGLIGIBLE else "No weight of any head moved, but for rounding"
         yield check_most_moved(lab.model, comparison, shift, claim)
 

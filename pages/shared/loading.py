@@ -68,7 +68,7 @@ def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Insp
 
 
 def decoding_under_way(lab: Lab, text: str, switches: Sequence[object] = ()) -> in_progress.InProgress | None:
-    """What another thread is decoding of this just now; None where none is."""
+    """Returns another thread's decoding of this that is in progress; None if there is none."""
     return in_progress.look(_decoding(lab, text, switches))
 
 

@@ -1,4 +1,4 @@
-"""What stands between the browser and Streamlit: it answers for Streamlit's own scripts, and decodes ahead."""
+"""Middleware between the browser and Streamlit: serves Streamlit's scripts from memory, and decodes ahead."""
 
 import mimetypes
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -5,6 +5,8 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from transformer.figures import theme
+
 
 def scrolling_figure(figure: go.Figure, *, key: str, **options: Any) -> Any:
     """Draws a figure never narrower than its `layout.meta["smallest_width"]`; returns what `st.plotly_chart` does.
@@ -31,6 +33,6 @@ def _style(frame: str, smallest: int, lower: str) -> str:
         f"<style>{frame} {{overflow-x: auto; container-type: inline-size}} "
         f"{frame} > * {{min-width: {smallest}px; {lower}}} "
         f"{frame}::-webkit-scrollbar {{height: 10px}} "
-        f"{frame}::-webkit-scrollbar-track {{background: rgba(128, 132, 149, 0.15); border-radius: 5px}} "
-        f"{frame}::-webkit-scrollbar-thumb {{background: rgba(128, 132, 149, 0.7); border-radius: 5px}}</style>"
+        f"{frame}::-webkit-scrollbar-track {{background: {theme.SCROLL_TRACK}; border-radius: 5px}} "
+        f"{frame}::-webkit-scrollbar-thumb {{background: {theme.SCROLL_THUMB}; border-radius: 5px}}</style>"
     )

@@ -1,4 +1,4 @@
-"""Who a visitor is to the queue and to quotas: a browser, by the random token that Streamlit gives it in a cookie.
+"""Identifies visitors for the queue and quotas: a browser, by the random token in Streamlit's cookie.
 
 A courtesy among visitors, and no protection: whoever clears the cookie, or opens a private window, is somebody new.
 """

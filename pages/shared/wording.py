@@ -1,4 +1,4 @@
-"""Sentences and numbers as pages say them. Plain strings in and out; nothing is drawn here."""
+"""Sentences and numbers in the pages' words. Plain strings in and out; nothing is drawn here."""
 
 import re
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from transformer.analysis.heads.importance import OutputEffect
 from transformer.config import ModelConfig
 from transformer.figures.labels import readable
 from transformer.lab import Comparison, Inspection
+from transformer.model.kinds import AttentionKind, KindName
 from transformer.text.pairs import Pair, words
 from transformer.text.tokenizer import UNK, Tokenizer
 
@@ -17,18 +18,30 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>$:])")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 KL_EXPLAINED = (
-    "KL divergence says how far the model's whole distribution over the next token moved, in nats: 0 where the switch "
-    "changes nothing, 0.7 about where something that was certain becomes an even chance, large where what was "
-    "expected is hardly expected any more."
+    "KL divergence measures how far the model's whole distribution over the next token moved, in nats: 0 if the switch "
+    "changes nothing, about 0.7 if something certain becomes an even chance, and large if what was expected has become "
+    "very unlikely."
 )
 MOST_NAMED = 4
-"""Changed tokens that are still named one by one."""
+"""Changed tokens are named one by one up to this many, and counted beyond."""
 NEGLIGIBLE = 1e-6
-"""A move of a probability that rounding alone can cause."""
+"""The largest change of a probability that rounding alone can cause."""
+_KIND_COLOURS = {
+    AttentionKind.ENCODER_SELF: "green",
+    AttentionKind.DECODER_SELF: "violet",
+    AttentionKind.CROSS: "orange",
+}
+"""Names that Streamlit has for the theme's colours."""
+
+
+def kind_label(name: KindName) -> str:
+    """The short name of a kind of attention in its colour, as a control shows it."""
+    kind = AttentionKind(name)
+    return f":{_KIND_COLOURS[kind]}[{kind.short}]"
 
 
 def plain(text: str) -> str:
-    """The text with everything that Markdown would take for a sign escaped, and what cannot be seen drawn as signs.
+    """Returns the text with Markdown escaped and invisible characters made visible.
 
     Right-to-left text is isolated from the sentence or list around it.
     """
@@ -36,18 +49,18 @@ def plain(text: str) -> str:
 
 
 def isolated(text: str) -> str:
-    """The text between Unicode's isolates where it holds right-to-left letters, which would reorder its neighbours."""
+    """Puts text with right-to-left letters between Unicode isolates, so that it does not reorder its neighbours."""
     right_to_left = any(bidirectional(character) in ("R", "AL", "AN") for character in text)
     return f"\u2068{text}\u2069" if right_to_left else text
 
 
 def token(piece: str) -> str:
-    """A token as it stands in a sentence: in italics, its word-start mark left out."""
+    """Returns a token for use in a sentence: in italics, without its word-start mark."""
     return f"*{plain(piece.strip('▁') or piece)}*"
 
 
 def number(value: float, *, signed: bool = False, digits: int = 3) -> str:
-    """Three significant digits: 0.998, −0.0141, 3.2 × 10⁻⁷, 0; or NaN."""
+    """Formats a number with three significant digits: 0.998, −0.0141, 3.2 × 10⁻⁷, 0; or NaN."""
     if value == 0:
         return "0"
     if value != value:
@@ -61,7 +74,7 @@ def number(value: float, *, signed: bool = False, digits: int = 3) -> str:
 
 
 def moved(before: float, after: float) -> str:
-    """As in "from 0.998 to 0.0141", with as many digits as it takes to tell the two apart."""
+    """Returns, say, "from 0.998 to 0.0141", with as many digits as it takes to tell the two apart."""
     for digits in range(3, 10):
         p, q = number(before, digits=digits), number(after, digits=digits)
         if p != q:
@@ -70,9 +83,9 @@ def moved(before: float, after: float) -> str:
 
 
 def change(before: float, after: float) -> tuple[str, str]:
-    """As in "from 0.998 to 0.0141" and "−0.984": the difference is the exact one, and what is shown subtracts to it.
+    """Returns, say, "from 0.998 to 0.0141" and "−0.984", so that the numbers shown subtract to the exact difference.
 
-    Three digits of each if they do; else more of the two, and fewer of the difference where that is not enough.
+    Shows three digits of each if that suffices; otherwise more of the two numbers, then fewer of the difference.
     """
     for kept, most in ((3, 7), (2, 9), (1, 10)):
         for digits in range(3, most):
@@ -89,20 +102,20 @@ def _rounded(value: float, digits: int) -> Decimal:
 
 
 def most_needed(effect: OutputEffect, n_heads: int, written: str, instead: str | None) -> str:
-    """The invitation to switch off the head that the output needs most, with what was measured."""
+    """Invites the visitor to switch off the head that the output needs most, with the measured effect."""
     moves = moved(effect.before, effect.after)
     if instead is None:
-        found = f"Every token stays the most probable; {token(written)} moves {moves}."
+        found = f"Every token stays the most probable; the probability of {token(written)} goes {moves}."
     else:
-        found = f"Then {token(instead)} is written in place of {token(written)}, whose probability goes {moves}."
+        found = f"Then {token(instead)} replaces {token(written)}, whose probability goes {moves}."
     return (
         f"Switch off one head and see: of all {n_heads}, each tried alone, {effect.switch.noun} changes this "
-        f"output most. {found}"
+        f"output the most. {found}"
     )
 
 
 def smoothed(label_smoothing: float) -> str:
-    """What the model was trained to give the right token, where that is not 1; else nothing."""
+    """Returns what training aimed at for the right token if that is not 1; else an empty string."""
     if label_smoothing == 0:
         return ""
     return (
@@ -112,13 +125,13 @@ def smoothed(label_smoothing: float) -> str:
 
 
 def built_without(config: ModelConfig) -> str:
-    """The parts of the paper that this model never had and what that means for its pictures; else nothing."""
+    """Names the parts of the paper that this model was trained without, and what that means for its pictures."""
     consequences = {
-        "no causal mask: the decoder's positions see later ones, so that each step passes the whole prefix again": (
+        "no causal mask: the decoder's positions see later ones, so each step runs the whole prefix again": (
             not config.causal_mask
         ),
         "no scaling of scores by 1/√d_k": not config.scale_scores,
-        "no residual connections: what a block does not pass on is lost": not config.residual,
+        "no residual connections: what a sublayer does not pass on is lost": not config.residual,
         "no layer norm": config.norm == "none",
     }
     missing = [said for said, holds in consequences.items() if holds]
@@ -126,13 +139,13 @@ def built_without(config: ModelConfig) -> str:
 
 
 def unseen(tokenizer: Tokenizer, text: str) -> str:
-    """What to say of the words of a text that the model does not know, and what it reads there; else nothing."""
+    """Says which words of a text the model does not know, and what it reads instead; empty if there are none."""
     strange = tokenizer.unknown(text)
     return _unseen(tokenizer, text, strange, [f"*{plain(word[:30])}*" for word in strange[:8]], plain("<unk>"))
 
 
 def unseen_plainly(tokenizer: Tokenizer, text: str) -> str:
-    """The same as plain text."""
+    """Returns what `unseen` says as plain text, without Markdown."""
     strange = tokenizer.unknown(text)
     return _unseen(tokenizer, text, strange, [f"“{isolated(word[:30])}”" for word in strange[:8]], "<unk>")
 
@@ -144,33 +157,35 @@ def _unseen(tokenizer: Tokenizer, text: str, strange: Sequence[str], listed: Seq
     all_ = ", ".join(listed) + (" …" if len(strange) > len(listed) else "")
     if tokenizer.kind == "words":
         verb = "was" if one else "were"
-        return f"{all_} {verb} never seen in training: the model reads {unknown} there, something unknown."
+        return f"{all_} {verb} never seen in training: the model reads {unknown} (unknown) instead."
     # A tokenizer with byte pieces spells what it has no piece for, and needs no <unk>.
-    read = f"{unknown} there, something unknown" if UNK in tokenizer.encode(text) else "bare bytes there"
-    return f"{all_} hold{'s' * one} what this model has no token for: it reads {read}."
+    read = f"{unknown} (unknown)" if UNK in tokenizer.encode(text) else "single bytes"
+    contain = "contains" if one else "contain"
+    return f"{all_} {contain} characters with no token: the model reads {read} instead."
 
 
 def effect(comparison: Comparison) -> tuple[str, str]:
-    """What the switches did to the output, in one plain sentence; then how that was measured."""
+    """Says what the switches did to the output, in a plain sentence or two; then how that was measured."""
     after = comparison.after
     said = f"**The output {'changed' if comparison.output_changed else 'did not change'}.**"
     if comparison.output_changed:
         said = f"{said} {_lost_and_new(comparison)}"
     if comparison.output_changed and not after.ended:
-        said += f" It never wrote an end mark and was cut off after {len(after.target_tokens)} tokens."
+        said += f" It wrote no end mark and was cut off after {len(after.target_tokens)} tokens."
     step, shift = comparison.largest_shift
     kl = comparison.kl_divergence
     where = "Measured on the original output, with the same words before each step (teacher-forced):"
     if shift == 0 and kl.max() == 0:
-        return f"{said} No probability moved at all.", f"{where} the largest move is exactly 0."
+        return f"{said} No probability changed at all.", f"{where} the largest change is exactly 0."
     if abs(shift) < NEGLIGIBLE:
-        return f"{said} No probability moved, but for rounding.", (
-            f"{where} no token of it moved by more than {number(abs(shift))}; "
+        return f"{said} No probability changed beyond rounding.", (
+            f"{where} no token's probability changed by more than {number(abs(shift))}; "
             f"KL divergence at most {number(float(kl.max()))} nats."
         )
     move, difference = change(float(comparison.forced_before[step]), float(comparison.forced_after[step]))
     verb = "falls" if shift < 0 else "rises"
-    said += f" {token(comparison.before.target_tokens[step])} moves most: its probability {verb} {move}."
+    still = "" if comparison.output_changed else ", and it is still the most probable token"
+    said += f" The probability of {token(comparison.before.target_tokens[step])} {verb} the most: {move}{still}."
     return said, (
         f"{where} {difference} at step {step}. KL divergence {number(float(kl.max()))} nats at step "
         f"{int(kl.argmax())}, {number(float(kl.mean()))} on average."
@@ -181,14 +196,14 @@ def _lost_and_new(comparison: Comparison) -> str:
     lost, new = (sum(line) for line in comparison.marks)
     total = len(comparison.before.target_tokens)
     if not lost:
-        return f"All {total} tokens are still there, {new} {'is' if new == 1 else 'are'} new."
+        return f"All {total} tokens are kept, and {new} {'is' if new == 1 else 'are'} added."
     if not new:
-        return f"{lost} of {total} tokens {'was' if lost == 1 else 'were'} lost, none is new."
+        return f"{lost} of {total} tokens {'is' if lost == 1 else 'are'} lost, none is added."
     return f"{lost} of {total} tokens lost or changed, {new} new."
 
 
 def pronoun_effect(comparison: Comparison) -> tuple[str, ...]:
-    """What the switches did to il or elle, where that is not what `effect` speaks of already."""
+    """Says what the switches did to il or elle, unless `effect` says so already."""
     step = pronoun_step(comparison.before)
     if step is None or step == comparison.largest_shift[0]:
         return ()
@@ -198,47 +213,47 @@ def pronoun_effect(comparison: Comparison) -> tuple[str, ...]:
 
 
 def switch_notes(comparison: Comparison) -> tuple[str, ...]:
-    """What has to be known of particular switches to read the result."""
+    """Returns what a reader must know about particular switches to read the result."""
     return tuple(dict.fromkeys(note for spec in comparison.after.interventions for note in spec.notes))
 
 
 def pronoun(inspection: Inspection, gold: Pair | None) -> str:
-    """How "it" was translated and what it stands for, where sentence and output settle that; else nothing."""
+    """Says how "it" was translated and what it stands for; empty where sentence and output do not settle that."""
     step = pronoun_step(inspection)
     if step is None or gold is None or gold.referent is None:
         return ""
     written = bare(inspection.target_tokens[step])
     noun = words(gold.source)[gold.referent[1]]
     p = number(float(inspection.probabilities[step]))
-    said = f"*it* became **{written}** (probability {p})"
+    said = f"*it* is translated as **{written}** (probability {p}), "
     if written in map(str.lower, words(gold.target)):
-        return f"{said}: *the {plain(noun)}*."
-    return f"{said}, although it means *the {plain(noun)}*."
+        return f"{said}so it means *the {plain(noun)}*."
+    return f"{said}although it means *the {plain(noun)}*."
 
 
 def pronoun_step(inspection: Inspection) -> int | None:
-    """The step at which the output's only il or elle was written, where the sentence has an "it"."""
+    """Returns the step at which the output's only il or elle was written, if the sentence has an "it"."""
     steps = [step for step, piece in enumerate(inspection.target_tokens) if bare(piece) in ("il", "elle")]
     return steps[0] if len(steps) == 1 and "it" in map(bare, inspection.source_tokens) else None
 
 
 def bare(piece: str) -> str:
-    """A token in small letters, without its word-start mark."""
+    """Returns a token in small letters, without its word-start mark."""
     return piece.strip("▁").lower()
 
 
 def verdict(translation: str, gold: Pair | None) -> str:
-    """Whether the translation is the reference's, where there is one."""
+    """Shows the reference translation if there is one and the model wrote something else."""
     if gold is None or translation == gold.target:
         return ""
     return f"The reference translation is: *{plain(gold.target)}*"
 
 
 def change_of(before: Sequence[str], after: Sequence[str]) -> str:
-    """What became of two outputs: "*il* became *elle*, *fatigué* became *large*".
+    """Says how one output differs from another: "*il* became *elle*, *fatigué* became *large*".
 
-    Said so only where a few tokens gave way to as many others; a small change of another shape is counted, and of
-    outputs that have little in common nothing is said.
+    Names the tokens only if a few were replaced by as many others; counts other small changes, and says nothing about
+    outputs with little in common.
     """
     edits = [edit for edit in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if edit[0] != "equal"]
     if not edits:
@@ -256,7 +271,7 @@ def change_of(before: Sequence[str], after: Sequence[str]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as said in a sentence: "8 s", "2 min 10 s", "1 h 5 min"."""
+    """Formats seconds for a sentence: "8 s", "2 min 10 s", "1 h 5 min"."""
     seconds = max(0, round(seconds))
     if seconds < 100:
         return f"{seconds} s"

@@ -20,6 +20,7 @@ from transformer.analysis.heads.importance import head_average
 from transformer.analysis.steps.candidates import Candidates, candidates, rank
 from transformer.figures.steps.candidates import candidate_bars, row_bars
 from transformer.lab import Attention, Inspection
+from transformer.model.kinds import AttentionKind
 
 N_CANDIDATES = 10
 """Tokens in the picture."""
@@ -45,11 +46,11 @@ def show_step(context: PageContext, walk: Walk, chosen: Choices) -> None:
     with middle:
         st.caption("Cross-attention")
         _show_row(context, road.cross, step, usual, key="step-cross")
-        check_rows(context.lab, road, "cross", key="proof-cross")
+        check_rows(context.lab, road, AttentionKind.CROSS, key="proof-cross")
     with right:
         st.caption("Decoder self-attention")
         _show_row(context, road.decoder_self, step, usual, key="step-self", n_keys=step + 1)
-        check_rows(context.lab, road, "decoder_self", key="proof-self")
+        check_rows(context.lab, road, AttentionKind.DECODER_SELF, key="proof-self")
         if not road.cached:
             st.caption("Of the last whole pass: later tokens may change earlier states.")
     if usual is not None:

@@ -11,14 +11,14 @@ from pages.steps.export_steps import WITHOUT, road_lines
 from transformer.analysis.steps.logit_lens import LogitLens
 from transformer.figures.steps.logit_lens import Depth, Share, contribution_bars, lens_figure
 from transformer.figures.tables import Table, numbered
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 N_TOKENS = 4
 """Tokens at each depth."""
 N_SHOWN = 14
 """Parts with a bar of their own; all others share one."""
 DEPTH = "{} layer {}"
-KINDS: dict[str, Kind] = {"self": "decoder_self", "cross": "cross"}
+KINDS: dict[str, KindName] = {"self": "decoder_self", "cross": "cross"}
 """The attention whose colour a part has, by its block."""
 _LOOK = "look_inside(lab.model, seen.source_ids, seen.target_ids, {}, {})"
 

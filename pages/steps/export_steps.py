@@ -20,8 +20,8 @@ def take_step_away(context: PageContext, walk: Walk, chosen: Choices) -> None:
     """The popover under a step's three pictures."""
     figures = {
         "candidates": lambda: _candidates(context, walk, chosen),
-        "cross-attention": lambda: _row(context, walk, "cross"),
-        "self-attention": lambda: _row(context, walk, "decoder_self"),
+        "cross-attention": lambda: _row(context, walk, AttentionKind.CROSS),
+        "self-attention": lambda: _row(context, walk, AttentionKind.DECODER_SELF),
     }
     take_away(context, "decoder-steps", figures, key="take-step")
 

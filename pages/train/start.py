@@ -8,9 +8,9 @@ from pages.train import costs, measuring, plan_errors
 from pages.train.previews import corpus_of, longer_sides, text_of
 from pages.training import durations
 from pages.training.corpora import is_upload
-from pages.training.data import progress_of
 from pages.training.plan_fields import LABELS
 from pages.training.plans import Plan
+from transformer.analysis.training.progress import progress_of
 from transformer.checkpoints.settings import CheckpointError, list_checkpoints, read_settings
 from transformer.config import ModelConfig, TrainConfig
 from transformer.data.corpora import CorpusError

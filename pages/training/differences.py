@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from transformer.checkpoints.settings import Settings
+from transformer.config import value_text
 
 _LEFT_OUT = {
     *("model.pad_id", "model.bos_id", "model.eos_id"),
@@ -38,19 +39,7 @@ def column_title(name: str) -> str:
 
 def cell(settings: Settings, name: str) -> str:
     """The value of a setting, as a cell says it."""
-    return said(_flat(settings).get(name))
-
-
-def said(value: object) -> str:
-    """A value in a word: "yes", "0.001", "–" for none."""
-    match value:
-        case None:
-            return "–"
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return f"{value:g}"
-    return str(value)
+    return value_text(_flat(settings).get(name))
 
 
 def is_number(several: Sequence[Settings], name: str) -> bool:

@@ -1,6 +1,6 @@
-"""What is chosen on the Walkthrough alone: the station and the tokens that are followed; in the URL too.
+"""What is chosen on Walkthrough alone: the step of the pass and the tokens that are followed; in the URL too.
 
-Layer and head are the visitor's on every page.
+Layer and head are shared by all pages.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from pages.shared.controls import PageContext
 from pages.shared.url.page_state import PageState
 from pages.shared.url.session import choose, session
 from pages.shared.url.url_state import UrlState, param, text, whole
-from transformer.analysis.trace.steps import Station, n_layers, stations
-from transformer.figures.theme import Kind
+from transformer.analysis.trace.step import Step, n_layers
+from transformer.analysis.trace.steps import find_step, steps
 from transformer.lab import Inspection
 
 MAP = "walkthrough-map"
-"""Key of the drawing whose stations can be clicked."""
-_LONGEST_STATION = 1_000
-"""Characters of a name that is no station's; they are cut where they are told."""
+"""Key of the drawing whose steps can be clicked."""
+_MAX_NAME = 1_000
+"""Characters of a step's name in a link."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +29,12 @@ class Choices(UrlState):
 
     station: str = param(
         "",
-        text(_LONGEST_STATION),
-        offered=lambda _, context: [str(station) for station in stations(context.lab.model)],
-        usual=lambda _, context: str(stations(context.lab.model)[0]),
-        absent="There is no station “{value}” in {context.lab.name}; the walk begins at the first one.",
+        text(_MAX_NAME),
+        offered=lambda _, context: [str(step) for step in steps(context.lab.model)],
+        usual=lambda _, context: str(steps(context.lab.model)[0]),
+        absent="There is no step “{value}” in {context.lab.name}; the walk begins at the first one.",
     )
-    """As a station prints: encoder.self.weights."""
+    """The step of the pass, as it prints: encoder.self.weights."""
     token: int | None = param(
         None,
         whole(0, 9_999),
@@ -50,7 +50,7 @@ class Choices(UrlState):
         usual=lambda _, context: followed(context.inspection)[1],
         resets=("model", "text"),
     )
-    """The step, hence the decoder's token, that is followed through the decoder."""
+    """The step of the decoding, hence the decoder's token, that is followed through the decoder."""
 
 
 PAGE = PageState(Choices, key="walkthrough-page")
@@ -58,28 +58,30 @@ PAGE = PageState(Choices, key="walkthrough-page")
 
 @dataclass(frozen=True)
 class Place:
-    """The chosen station as this model has it, with the tokens as this sentence has them."""
+    """The chosen step as this model has it, with the tokens as this sentence has them."""
 
-    station: Station
-    order: tuple[Station, ...]
-    """All stations of this model."""
+    step: Step
+    order: tuple[Step, ...]
+    """All steps of this model."""
     layer: int
     head: int
     token: int
-    step: int
+    position: int
+    """The step of the decoding whose token is followed through the decoder."""
 
     @property
     def row(self) -> int:
-        """The followed token's row at this station."""
-        return self.token if self.station.stack == "encoder" else self.step
+        """The followed token's row at this step."""
+        return self.token if self.step.stack == "encoder" else self.position
 
     @property
     def index(self) -> int:
-        return self.order.index(self.station)
+        """The step's place in the order."""
+        return self.order.index(self.step)
 
 
 def choices() -> Choices:
-    """What is chosen now: a click on the map, the URL's word where someone else wrote it, else what was chosen."""
+    """Returns what is chosen now: a click on the map, the URL where someone else wrote it, else what was chosen."""
     state = st.session_state.get(MAP)
     picked = state.get("picked") if isinstance(state, dict) else None
     if isinstance(picked, list) and len(picked) == 2 and isinstance(picked[0], str) and isinstance(picked[1], int):
@@ -88,27 +90,18 @@ def choices() -> Choices:
 
 
 def place(context: PageContext) -> tuple[Place, tuple[str, ...]]:
-    """Where the visitor stands in this model and sentence, and a sentence for each thing that had to give way."""
+    """Returns where the visitor stands in this model and sentence, and a sentence for each choice that was replaced."""
     chosen, problems = PAGE.settle(context.view).fit(context)
     assert chosen.token is not None and chosen.step is not None
-    order = stations(context.lab.model)
-    station = next(station for station in order if str(station) == chosen.station)
-    layer = min(context.view.layer or 0, n_layers(context.lab.model, station.stack) - 1)
+    model = context.lab.model
+    step = find_step(model, chosen.station)
+    layer = min(context.view.layer or 0, n_layers(model, step.stack) - 1)
     said = (*PAGE.said(), *(problem.sentence for problem in problems))
-    return Place(station, order, layer, context.head, chosen.token, chosen.step), said
-
-
-def kind_of(place: Place) -> Kind | None:
-    """The attention to which the station belongs; None outside of attention."""
-    if place.station.sublayer in (None, "ffn"):
-        return None
-    if place.station.sublayer == "cross":
-        return "cross"
-    return "encoder_self" if place.station.stack == "encoder" else "decoder_self"
+    return Place(step, steps(model), layer, context.head, chosen.token, chosen.step), said
 
 
 def followed(inspection: Inspection) -> tuple[int, int]:
-    """The token and the step that are worth following: the pronoun where there is one, else the middle."""
+    """Returns the token and the decoding step to follow at first: the pronoun where there is one, else the middle."""
     step = wording.pronoun_step(inspection)
     it = [i for i, piece in enumerate(inspection.source_tokens) if wording.bare(piece) == "it"]
     return (
@@ -117,20 +110,20 @@ def followed(inspection: Inspection) -> tuple[int, int]:
     )
 
 
-def go_to(context: PageContext, station: Station, layer: int) -> None:
-    """Opens a station of a layer, of the last one where its stack is not as high; for callbacks."""
-    _stand_at(str(station), min(layer, n_layers(context.lab.model, station.stack) - 1))
+def go_to(context: PageContext, step: Step, layer: int) -> None:
+    """Opens a step of a layer, of the last one where its stack has fewer; for callbacks."""
+    _stand_at(str(step), min(layer, n_layers(context.lab.model, step.stack) - 1))
 
 
-def _stand_at(station: str, layer: int) -> None:
-    """The layer is counted in the station's own stack, which the kind of attention names."""
-    PAGE.change(station=station)
+def _stand_at(step: str, layer: int) -> None:
+    """Opens a step; its layer is counted in its own stack, which the kind of attention names."""
+    PAGE.change(station=step)
     kind = session().view.kind
-    if station.startswith("encoder"):
+    if step.startswith("encoder"):
         kind = "encoder_self"
-    elif station.startswith("decoder.cross"):
+    elif step.startswith("decoder.cross"):
         kind = "cross"
-    elif station.startswith("decoder.self") or kind == "encoder_self":
+    elif step.startswith("decoder.self") or kind == "encoder_self":
         kind = "decoder_self"
     choose(kind=kind, layer=layer)
 

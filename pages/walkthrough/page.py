@@ -1,33 +1,28 @@
-"""Walkthrough: one real forward pass as a map of the architecture, each station with its equation and its numbers."""
+"""Walkthrough: one real forward pass as a map of the architecture, each step with its equation and its numbers."""
 
 import streamlit as st
 
 from pages.shared import controls
-from pages.walkthrough.checks import check_map
 from pages.walkthrough.choices import choices, place
-from pages.walkthrough.export import take_map_away, take_station_away
-from pages.walkthrough.loading import get_walk
-from pages.walkthrough.panel import choose_place, show_map, show_reading, show_station, walk_on
+from pages.walkthrough.map_section import render_map, render_reading
+from pages.walkthrough.step_section import choose_place, get_subject, render_step, render_walk
 
 chosen = choices()
 context = controls.frame(
-    "How does a sentence become its translation? One real pass, station by station.", own=chosen.parameters()
+    "How does a sentence become its translation? One real pass, step by step.", own=chosen.parameters()
 )
-show_reading(context)
+render_reading(context)
 controls.switch_chips(context)
 here, said = place(context)
-walk = get_walk(context, here.step)
+traced = get_subject(context, here.position)
 with st.container(key="walkthrough"):
     left, right = st.columns([4, 5], gap="medium")
 with left, st.container(key="walkthrough-map-frame"):
-    show_map(context, here)
-    with st.container(horizontal=True):
-        check_map(context, walk)
-        take_map_away(context, here, walk)
+    render_map(context, traced, here)
     controls.switch_popover(context)
 with right:
-    walk_on(context, here, where="above")
+    render_walk(context, here, where="above")
     choose_place(context, here)
     controls.say(*said, *controls.problems("layer", "head"))
-    take_station_away(context, here, walk, show_station(context, here, walk))
-    walk_on(context, here, where="below")
+    render_step(context, traced, here)
+    render_walk(context, here, where="below")

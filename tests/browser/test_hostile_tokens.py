@@ -28,7 +28,7 @@ DRAWN = {
     "attention": ".st-key-head canvas",
     "lines": ".st-key-head-lines path",
     "two-at-once": ".st-key-two-left .heatmaplayer image",
-    "masks": ".st-key-masks .heatmaplayer image",
+    "masks": ".st-key-sentence-masks .heatmaplayer image",
     "walkthrough": "[data-station]",
     "heads": ".st-key-leave-one-out .heatmaplayer image",
 }

@@ -31,7 +31,7 @@ def chip(page: Page, switch: str):
 def measured(switches: list[str]) -> str:
     """What the page must say of these switches, computed here."""
     said, _ = effect(load(MODEL).compare(CLASSIC, list(map(parse_intervention, switches))))
-    return re.sub(r"[*\\]", "", said).split(" moves most")[0]
+    return re.sub(r"[*\\]", "", said).split(" the most:")[0]
 
 
 def test_a_set_of_heads_goes_off_the_translation_changes_and_the_link_reopens_it(

@@ -10,31 +10,31 @@ from playwright.sync_api import Page, expect
 pytestmark = pytest.mark.browser
 
 
-def station(page: Page, name: str):
-    return page.locator(f'[data-station="{name}"]')
+def step_box(page: Page, name: str):
+    return page.locator(f'[data-step="{name}"]')
 
 
 def test_a_click_on_the_map_opens_a_station_and_the_arrow_keys_walk_on(page: Page, server: Server):
     page.goto(server.link("walkthrough", model=PRONOUNS, text=CLASSIC))
     expect(page.get_by_role("heading", name="Words become numbers")).to_be_visible()
-    expect(station(page, "encoder.ids")).to_have_attribute("aria-current", "step")
+    expect(step_box(page, "encoder.ids")).to_have_attribute("aria-current", "step")
 
-    station(page, "decoder.cross.qkv").click()  # the folded block
+    step_box(page, "decoder.cross.qkv").click()  # the folded block
     expect(page.get_by_role("heading", name="Queries, keys and values")).to_be_visible()
     expect(page).to_have_url(re.compile(r"station=decoder\.cross\.qkv"))
-    station(page, "decoder.cross.weights").click()  # unfolded by now
+    step_box(page, "decoder.cross.weights").click()  # unfolded by now
     expect(page.get_by_role("heading", name="Softmax: weights that sum to 1")).to_be_visible()
     expect(page.locator(".js-plotly-plot")).to_have_count(3)
-    page.locator(".st-key-proof-station button").first.click()
+    page.locator(".st-key-step-numbers-proof button").first.click()
     expect(page.get_by_text("The equation gives what the pass computed")).to_be_visible()
     page.keyboard.press("Escape")
 
-    chosen = station(page, "decoder.cross.weights")
+    chosen = step_box(page, "decoder.cross.weights")
     expect(chosen).to_have_attribute("aria-current", "step")
     chosen.focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("heading", name="Values, mixed by these weights")).to_be_visible()
-    expect(station(page, "decoder.cross.context")).to_be_focused()
+    expect(step_box(page, "decoder.cross.context")).to_be_focused()
     page.keyboard.press("ArrowLeft")
     expect(page.get_by_role("heading", name="Softmax: weights that sum to 1")).to_be_visible()
     page.keyboard.press("End")
@@ -44,7 +44,7 @@ def test_a_click_on_the_map_opens_a_station_and_the_arrow_keys_walk_on(page: Pag
 @pytest.mark.slow
 def test_next_walks_on_and_a_reload_stays_there(page: Page, server: Server):
     page.goto(server.link("walkthrough", model=PRONOUNS, text=CLASSIC, station="encoder.self.masked", layer=1))
-    expect(page.get_by_role("heading", name="What may not be seen is closed")).to_be_visible()
+    expect(page.get_by_role("heading", name="What may not be seen is hidden")).to_be_visible()
     page.get_by_role("button", name="Next: Softmax").first.click()
     expect(page).to_have_url(re.compile(r"station=encoder\.self\.weights"))
     page.reload()
@@ -61,7 +61,7 @@ def test_a_switched_part_is_marked_and_the_page_does_not_overflow(page: Page, se
         )
     )
     expect(page.get_by_text("numbers here moved by up to")).to_be_visible()
-    expect(station(page, "decoder.cross.context").locator(".flag")).to_have_count(1)
+    expect(step_box(page, "decoder.cross.context").locator(".flag")).to_have_count(1)
     widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
     assert widths[0] <= widths[1]
 
@@ -71,5 +71,5 @@ def test_with_the_causal_mask_off_each_step_is_shown_in_its_own_pass(page: Page,
     at = {"model": PRONOUNS, "text": CLASSIC, "switch": "mask:causal", "station": "decoder.probabilities", "step": 5}
     page.goto(server.link("walkthrough", **at))
     expect(page.get_by_text("Step 5’s own pass: the 5 tokens written before it, none after.")).to_be_visible()
-    page.locator(".st-key-proof-station button").first.click()
-    expect(page.get_by_text("2 checks, run just now: all hold.")).to_be_visible()
+    page.locator(".st-key-step-numbers-proof button").first.click()
+    expect(page.get_by_text("4 checks, run just now: all hold.")).to_be_visible()

@@ -1,12 +1,13 @@
-"""The strips and the map of the Walkthrough: exact numbers on hover, masked cells struck, nothing taken for markup."""
+"""The strips and the map of Walkthrough: exact numbers on hover, masked cells struck, nothing taken for markup."""
 
 import numpy as np
 import pytest
 from random_models import random_model
 
-from transformer.analysis.trace.diagram import draw_map, map_shapes
-from transformer.analysis.trace.steps import Station
-from transformer.analysis.trace.trace import record_pass
+from transformer.analysis.trace.attention_steps import Penalty
+from transformer.analysis.trace.diagram import draw_map, map_arrays
+from transformer.analysis.trace.steps import find_step
+from transformer.analysis.trace.trace import record_trace
 from transformer.figures import theme
 from transformer.figures.trace.arrays import Strip, strips_figure
 from transformer.figures.trace.diagram import map_figure
@@ -69,23 +70,23 @@ def passed():
     """A tiny model and one recorded pass through it, three tokens in and two out."""
     model = random_model(n_heads=2, d_model=8)
     log_probs = np.zeros((2, model.config.vocab_size), np.float32)
-    return model, record_pass(model, [5, 6, 2], [7, 2], log_probs=log_probs, source_again=[5, 6, 2])
+    return model, record_trace(model, [5, 6, 2], [7, 2], log_probs=log_probs, source_again=[5, 6, 2])
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_map_says_what_shape_comes_out_of_each_station(passed, dark):
-    model, walk = passed
-    chosen = Station("decoder", "cross", "weights")
+def test_the_map_says_what_shape_comes_out_of_each_step(passed, dark):
+    model, trace = passed
+    chosen = find_step(model, "decoder.cross.weights")
     drawing = draw_map(model, chosen)
-    shapes = map_shapes(model, walk, drawing)
+    arrays = map_arrays(model, trace, drawing)
+    shapes = {step: {name: shown.values.shape for name, shown in own.items()} for step, own in arrays.items()}
     assert set(shapes["decoder.cross.weights"].values()) == {(2, 2, 3)}  # head, query, key
     assert set(shapes["encoder.self.qkv"].values()) == {(3, 8)}  # folded: what comes out of the block
     assert set(shapes["decoder.probabilities"].values()) == {(2, model.config.vocab_size)}
     fig = map_figure(drawing, shapes, dark=dark)
-    words = dict(zip([box.station for box in drawing.boxes], fig.data[0].text, strict=True))
+    words = dict(zip([box.step for box in drawing.boxes], fig.data[0].text, strict=True))
     assert words["decoder.cross.weights"].startswith("<b>Softmax</b>") and "2 × 2 × 3" in words["decoder.cross.weights"]
     assert words["encoder.self.qkv"].startswith("Multi-head attention<br>") and "3 × 8" in words["encoder.self.qkv"]
-    assert ">3<" in words["encoder.ids"]  # as many ids as tokens
     inside = fig.layout.xaxis.range[1], fig.layout.yaxis.range[1]
     assert all(0 < x < inside[0] and 0 < y < inside[1] for x, y in zip(fig.data[0].x, fig.data[0].y, strict=True))
     fills = [shape.fillcolor for shape in fig.layout.shapes if shape.type == "path"]
@@ -98,23 +99,23 @@ def test_the_map_says_what_shape_comes_out_of_each_station(passed, dark):
 
 def test_the_map_marks_what_a_switch_acts_on_and_draws_what_a_model_has_not_as_a_gap(passed):
     off = parse_intervention("off:decoder.0.cross:1")
-    drawing = draw_map(passed[0], Station("decoder", "cross", "context"), 0, [off])
+    drawing = draw_map(passed[0], find_step(passed[0], "decoder.cross.context"), 0, [off])
     fig = map_figure(drawing, {})
-    assert [box.station for box in drawing.boxes if box.switched] == ["decoder.cross.context"]
+    assert [box.step for box in drawing.boxes if box.switched] == ["decoder.cross.context"]
     assert sum(shape.type == "circle" for shape in fig.layout.shapes) == 1
-    assert any(str(off) in note for note in fig.data[0].customdata)
+    assert any(off.label() in note for note in fig.data[0].customdata)
     bare = random_model(positions="none", scale_scores=False)
-    fig = map_figure(draw_map(bare, Station("encoder", "self", "qkv")), {})
+    fig = map_figure(draw_map(bare, find_step(bare, "encoder.self.qkv")), {})
     assert "no positions" in fig.data[0].text and "no ÷ √dₖ" in fig.data[0].text
     assert any(shape.line.dash for shape in fig.layout.shapes)
 
 
-def test_a_map_refuses_a_station_that_is_not_on_it(passed):
-    drawing = draw_map(passed[0], Station("encoder", None, "ids"))
-    with pytest.raises(ValueError, match=r"the map has no station decoder\.cross\.scaled"):
+def test_a_map_refuses_a_step_that_is_not_on_it(passed):
+    drawing = draw_map(passed[0], find_step(passed[0], "encoder.ids"))
+    with pytest.raises(ValueError, match=r"the map has no step decoder\.cross\.scaled"):
         map_figure(drawing, {"decoder.cross.scaled": {"scores": (2, 2, 3)}})
-    with pytest.raises(ValueError, match=r"this model has no station encoder\.self\.penalty"):
-        draw_map(passed[0], Station("encoder", "self", "penalty"))
+    with pytest.raises(ValueError, match=r"this model has no step encoder\.self\.penalty"):
+        draw_map(passed[0], Penalty("encoder", "self"))
 
 
 def test_forty_tokens_fit_beside_the_map_with_labels_that_stay_apart() -> None:

@@ -9,7 +9,7 @@ from pages.attention.picture_data import Source
 from pages.shared.url.view_state import View
 from transformer.analysis.attention.vectors import record_vectors
 from transformer.interventions import parse_intervention
-from transformer.lab import KIND_SITES, load
+from transformer.lab import AttentionKind, load
 
 pytestmark = pytest.mark.usefixtures("untrained_models")
 
@@ -19,7 +19,7 @@ def looked_into(kind, switches):
     lab, specs = load(PRONOUNS), list(map(parse_intervention, switches))
     source = Source(lab, lab.inspect(CLASSIC, specs), View(kind=kind), 0, 0)
     vectors = record_vectors(
-        lab.model, source.inspection.source_ids, source.inspection.interventions, *KIND_SITES[kind]
+        lab.model, source.inspection.source_ids, source.inspection.interventions, *AttentionKind(kind).where
     )
     scores = np.einsum("lhqd,lhkd->lhqk", vectors.q, vectors.k) / np.sqrt(vectors.q.shape[-1])
     if kind == "decoder_self" and "mask:causal" not in switches:
@@ -29,7 +29,7 @@ def looked_into(kind, switches):
     return what_differs(source, vectors), {tuple(map(int, at)) for at in np.argwhere(apart)}
 
 
-@pytest.mark.parametrize("kind", list(KIND_SITES))
+@pytest.mark.parametrize("kind", list(AttentionKind))
 @pytest.mark.parametrize(
     "switch",
     [
@@ -42,7 +42,7 @@ def looked_into(kind, switches):
     ],
 )
 def test_the_scores_drawn_are_those_of_the_weights_drawn(kind, switch):
-    stack, sublayer = KIND_SITES[kind]
+    stack, sublayer = kind.where
     assert looked_into(kind, [switch.format(f"{stack}.0.{sublayer}")]) == ((), set())
 
 

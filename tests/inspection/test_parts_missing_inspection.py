@@ -8,7 +8,7 @@ from random_models import random_ids, random_model
 
 from transformer.analysis.attention.entry import look_into
 from transformer.analysis.attention.mask_leakage import is_forcing_honest, measure_leak
-from transformer.analysis.positions.score_decomposition import split_scores
+from transformer.analysis.positions.score_decomposition import decompose_scores
 from transformer.checkpoints.settings import Settings
 from transformer.checkpoints.store import load_checkpoint, save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig
@@ -71,7 +71,7 @@ def test_the_parts_of_a_first_layer_s_scores_sum_to_them(changes):
     model = random_model(**changes)
     source, target = random_ids(1, 6), random_ids(1, 5)
     for stack in ("encoder", "decoder"):
-        split = split_scores(model, source, target, stack)
+        split = decompose_scores(model, source, target, stack)
         assert split.largest_error < 1e-4 * (1 + np.abs(split.scores).max())
 
 

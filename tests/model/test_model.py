@@ -191,7 +191,9 @@ def test_projecting_some_positions_gives_their_logits(within):
     within(model.project(states[real]), model(source, target)[real], 1e-6)
 
 
-def test_the_tests_check_shapes():
+def test_the_tests_check_shapes(request: pytest.FixtureRequest):
+    if not request.config.getoption("--check-shapes"):
+        pytest.skip("shapes are checked by `make test-slow`")
     with pytest.raises(Exception, match="Type-check error"):
         random_model()(random_ids(2, 5), random_ids(3, 5))
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from transformer.runs import run_folder
 from transformer.checkpoints.store import load_checkpoint
 from transformer.lab import load
+from transformer.runs import run_folder
 from transformer.runs.run_folder import RunError
 
 pytestmark = pytest.mark.usefixtures("only_the_origin")

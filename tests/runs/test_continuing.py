@@ -6,12 +6,12 @@ import pytest
 from safetensors.torch import load_file
 from tiny_runs import MODEL, settings
 
+from transformer.checkpoints.settings import START_FILE, WEIGHTS_FILE, read_settings
+from transformer.config import CorpusConfig
 from transformer.data import corpora
 from transformer.runs import run_folder
-from transformer.config import CorpusConfig
-from transformer.runs.warm_start import same_start, start_of
 from transformer.runs.run_folder import RunError
-from transformer.checkpoints.settings import START_FILE, WEIGHTS_FILE, read_settings
+from transformer.runs.warm_start import same_start, start_of
 from transformer.runs.worker import train_run
 
 

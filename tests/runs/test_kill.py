@@ -19,9 +19,9 @@ import psutil
 import pytest
 import torch
 
-from transformer.runs import run_folder
-from transformer.checkpoints.store import load_tensors
 from transformer.checkpoints.settings import read_settings
+from transformer.checkpoints.store import load_tensors
+from transformer.runs import run_folder
 
 HERE = Path(__file__).parents[1] / "support"
 KILLS = int(os.environ.get("KILLS", "100"))

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_runs import MODEL, settings
 
-from transformer.data import corpora
-from transformer.runs import queue, run_log, quota, run_folder
 from transformer.config import CorpusConfig
+from transformer.data import corpora
 from transformer.files import read_rows, write_json
+from transformer.runs import queue, quota, run_folder, run_log
 from transformer.runs.queue import Waiting, in_order
 from transformer.runs.quota import Ticket, check_quota, over_quota, spent_s, used_bytes
-from transformer.runs.status import Status, read_status, write_status
 from transformer.runs.run_folder import RunError
+from transformer.runs.status import Status, read_status, write_status
 from transformer.runs.worker import train_run
 
 
@@ -151,9 +151,9 @@ def test_another_process_starts_what_waits_after_this_one_is_gone(room, launched
     asked("a", "b")
     write_status(room / "a", Status(state="stopped"))
     code = (
-        "from transformer import job_queue\n"
-        "job_queue.launch = lambda folder, threads, lock: print(folder.name, threads)\n"
-        "job_queue.start_waiting()"
+        "from transformer.runs import queue\n"
+        "queue.launch = lambda folder, threads, lock: print(folder.name, threads)\n"
+        "queue.start_waiting()"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["b", "1"]
@@ -166,13 +166,13 @@ def test_processes_that_start_the_next_run_at_the_same_moment_start_it_once(room
     write_status(room / "a", Status(state="stopped"))
     code = (
         "import os, time\n"
-        "from transformer import job_queue\n"
+        "from transformer.runs import queue\n"
         "from transformer.runs.status import Status, write_status\n"
         "def launch(folder, threads, lock):\n"
         f"    write_status(folder, Status(state='running', pid={os.getpid()}))\n"
         "    print(folder.name)\n"
-        "job_queue.launch = launch\n"
-        "job_queue.start_waiting()"
+        "queue.launch = launch\n"
+        "queue.start_waiting()"
     )
     racing = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(4)]
     started = [line for process in racing for line in process.communicate()[0].split()]

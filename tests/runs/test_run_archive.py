@@ -6,14 +6,14 @@ import pytest
 from archives import archive_of, contents, edited, loaded, repacked
 from tiny_runs import MODEL, settings
 
-from transformer.runs import run_folder
+from transformer.checkpoints.settings import read_settings
 from transformer.config import CorpusConfig
-from transformer.lab import load
 from transformer.data.corpus_snapshot import AbsentCorpus, load_own
+from transformer.lab import load
+from transformer.runs import run_folder
 from transformer.runs.archive import LOADED, save_archive
 from transformer.runs.labels import about
 from transformer.runs.run_folder import RunError
-from transformer.checkpoints.settings import read_settings
 from transformer.runs.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("only_the_origin")

@@ -11,12 +11,12 @@ import torch
 from safetensors.torch import load_file
 from tiny_runs import MODEL, create, losses, settings
 
-from transformer.runs import run_log, run_folder, trainer
-from transformer.config import CorpusConfig
-from transformer.runs.run_folder import Status, write_status
 from transformer.checkpoints.settings import read_settings, write_settings
-from transformer.training.loop import Evaluated, StepDone, train_steps
+from transformer.config import CorpusConfig
+from transformer.runs import run_folder, run_log, trainer
+from transformer.runs.run_folder import Status, write_status
 from transformer.runs.worker import train_run
+from transformer.training.loop import Evaluated, StepDone, train_steps
 
 pytestmark = pytest.mark.usefixtures("room")
 

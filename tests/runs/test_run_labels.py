@@ -7,13 +7,13 @@ from archives import loaded
 from tiny_runs import MODEL, settings
 
 from transformer import locks
-from transformer.runs import run_folder
+from transformer.checkpoints.settings import read_settings
 from transformer.config import CorpusConfig
 from transformer.lab import load
+from transformer.runs import run_folder
 from transformer.runs.labels import about, rename, set_note
-from transformer.runs.status import LOCK_FILE, WAITING
 from transformer.runs.run_folder import RunError
-from transformer.checkpoints.settings import read_settings
+from transformer.runs.status import LOCK_FILE, WAITING
 from transformer.runs.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("only_the_origin")

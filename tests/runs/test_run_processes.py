@@ -10,10 +10,10 @@ import psutil
 import pytest
 from tiny_runs import create, losses, wait_until
 
-from transformer.runs import run_folder
-from transformer.runs.run_lock import threads_for
-from transformer.runs.run_folder import RunError, Status, write_status
 from transformer.checkpoints.settings import read_settings
+from transformer.runs import run_folder
+from transformer.runs.run_folder import RunError, Status, write_status
+from transformer.runs.run_lock import threads_for
 from transformer.runs.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("room")
@@ -66,7 +66,9 @@ def test_a_detached_run_pauses_on_request_and_stops_later(children):
     wait_until(lambda: run_folder.status(run_id).state == "paused", "the pause")
     steps = run_folder.status(run_id).step
     run_folder.resume(run_id)
-    wait_until(lambda: run_folder.status(run_id).state == "running" and run_folder.status(run_id).step > steps, "further steps")
+    wait_until(
+        lambda: run_folder.status(run_id).state == "running" and run_folder.status(run_id).step > steps, "further steps"
+    )
     os.kill(run_folder.status(run_id).pid, signal.SIGTERM)
     wait_until(lambda: run_folder.status(run_id).state == "paused", "the pause after a polite kill")
     assert (run_folder.run_folder(run_id) / "log.txt").read_text() == ""
@@ -142,5 +144,7 @@ def test_with_another_run_at_work_a_new_one_gets_one_thread(room):
 
 
 def test_watching_does_not_import_torch():
-    code = "import sys; from transformer import runs; runs.list_runs(); sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys; from transformer.runs import run_folder; run_folder.list_runs(); sys.exit('torch' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,16 +9,16 @@ import torch
 from safetensors.torch import load_file
 from tiny_runs import MODEL, create, losses, settings
 
-from transformer.runs import run_log, run_folder
+from transformer.checkpoints.settings import read_settings, write_settings
 from transformer.checkpoints.store import find_checkpoint, load_checkpoint
 from transformer.config import CorpusConfig
 from transformer.data.corpora import CorpusError
 from transformer.files import read_rows
+from transformer.runs import run_folder, run_log
 from transformer.runs.run_folder import RunError
-from transformer.checkpoints.settings import read_settings, write_settings
+from transformer.runs.worker import train_run
 from transformer.text.tokenizer import TokenizerError
 from transformer.training.loop import Evaluated, Finished, StepDone
-from transformer.runs.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("room")
 
@@ -152,7 +152,9 @@ def test_pausing_and_resuming_changes_no_loss_by_a_bit(at):
 
 def test_stopping_leaves_usable_weights_and_a_card_and_can_be_taken_back():
     run_id = create(max_steps=30)
-    stopped = train_run(run_id, lambda event: run_folder.stop(run_id) if event.step == 12 and _asks_once(run_id) else None)
+    stopped = train_run(
+        run_id, lambda event: run_folder.stop(run_id) if event.step == 12 and _asks_once(run_id) else None
+    )
     assert (stopped.state, stopped.reason, stopped.step) == ("stopped", "asked", 12)
     loaded = load_checkpoint(find_checkpoint(run_id))
     assert loaded.step == 12

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from tiny_runs import MODEL, settings
 
-from transformer.runs import run_folder, sweeps
 from transformer.__main__ import main
 from transformer.config import CorpusConfig
+from transformer.runs import run_folder, sweeps
 from transformer.runs.labels import rename
 from transformer.runs.run_folder import RunError
 from transformer.runs.sweeps import Base, cancel_sweep, create_sweep, setting_called, start_sweep, sweeps_of, values_of

@@ -9,8 +9,8 @@ import psutil
 import pytest
 from tiny_runs import PATIENCE_S, create, losses, wait_until
 
-from transformer.runs import launch, run_folder
 from transformer import locks
+from transformer.runs import launch, run_folder
 from transformer.runs.launch import SWITCH, WarmWorker
 from transformer.runs.status import LOCK_FILE
 from transformer.runs.warm_worker import NICENESS
@@ -75,7 +75,8 @@ def test_trainers_forked_from_it_train_like_any_other_and_outlive_it(workers, co
 
 def test_it_ends_when_its_server_is_killed():
     code = (
-        "from transformer.runs.launch import WARM; import time; WARM.keep(); print(WARM.pid(), flush=True); time.sleep(99)"
+        "from transformer.runs.launch import WARM; import time; "
+        "WARM.keep(); print(WARM.pid(), flush=True); time.sleep(99)"
     )
     server = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None

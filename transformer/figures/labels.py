@@ -1,4 +1,4 @@
-"""How tokens and numbers are written: every character visible, every float32 exact, nothing taken for markup."""
+"""Labels of tokens and numbers: every character visible, every float32 exact, nothing taken for markup."""
 
 import unicodedata
 from collections.abc import Iterable

@@ -6,11 +6,18 @@ them have in common stands in protocol.py, what a set of them comes to in compil
 
 from transformer.interventions.attention_rows import MaskEntry, SetAttentionRow
 from transformer.interventions.compiling import compile_interventions, merged
-from transformer.interventions.heads import AblateHeads, MeanAblateHeads, OfHeads
+from transformer.interventions.heads import AblateHeads, MeanAblateHeads, OfHeads, ScaleHeads
 from transformer.interventions.masks import DisableMask
 from transformer.interventions.patching import COPYABLE, PER_HEAD, PatchActivation, activations
 from transformer.interventions.positions import LARGEST_SCALE, EditPositions, PositionEdit, shuffled
-from transformer.interventions.protocol import Intervention, MaskKind, OverwrittenRow, Replaced, heads_set_to
+from transformer.interventions.protocol import (
+    Intervention,
+    MaskKind,
+    OverwrittenRow,
+    Replaced,
+    factors_of_heads,
+    heads_set_to,
+)
 from transformer.interventions.sublayers import AblateResidual, AblateSublayer
 
 __all__ = [
@@ -21,7 +28,6 @@ __all__ = [
     "AblateHeads",
     "AblateResidual",
     "AblateSublayer",
-    "Copied",
     "DisableMask",
     "EditPositions",
     "Intervention",
@@ -32,9 +38,11 @@ __all__ = [
     "OverwrittenRow",
     "PositionEdit",
     "Replaced",
+    "ScaleHeads",
     "SetAttentionRow",
     "activations",
     "compile_interventions",
+    "factors_of_heads",
     "heads_set_to",
     "merged",
     "parse_intervention",
@@ -44,6 +52,7 @@ __all__ = [
 INTERVENTIONS: tuple[type[Intervention], ...] = (
     AblateHeads,
     MeanAblateHeads,
+    ScaleHeads,
     AblateSublayer,
     AblateResidual,
     DisableMask,

@@ -1,6 +1,7 @@
-"""Heads of one attention block at zero or at their mean."""
+"""Heads of one attention block at zero, at their mean or scaled."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -19,6 +20,9 @@ from transformer.interventions.protocol import (
 )
 from transformer.model.taps import Site
 from transformer.model.transformer import Transformer
+
+MAX_FACTOR = 2.0
+"""The largest factor by which heads can be scaled."""
 
 
 @dataclass(frozen=True)
@@ -143,3 +147,64 @@ class MeanAblateHeads(OfHeads):
 
     def label(self) -> str:
         return f"{self.where_in_words} · {self._heads_in_words} at the mean"
+
+
+@dataclass(frozen=True)
+class ScaleHeads(OfHeads):
+    """Multiplies the context of some heads of one attention block by a factor, before W_O; prints
+    `scale:decoder.0.cross:1,3:0.5`.
+
+    At 0 the heads are off, at 1 nothing changes, and what they add to the block's output is proportional to it.
+    """
+
+    factor: float = field(metadata={"slider": (0.0, MAX_FACTOR, 0.5, 0.05)})
+
+    prefix = "scale"
+    usage = "`scale:decoder.0.cross:1,3:0.5` heads 1 and 3 times 0.5"
+    title = "Scale"
+    action = "Scale these heads"
+    hint = "At 0 the heads are off, at 1 nothing changes, at 2 they say twice as much. Their weights stay as they are."
+    rank = 2
+    to = "scaled"
+
+    @classmethod
+    def parse(cls, text: str) -> "ScaleHeads | None":
+        match text.split(":"):
+            case [cls.prefix, address, heads, factor] if are_whole_numbers(heads):
+                sublayer = parse_sublayer(address, attention=True)
+                with suppress(ValueError):
+                    number = float(factor) + 0.0  # no negative zero
+                    return sublayer and cls(*sublayer, tuple(sorted({int(n) for n in heads.split(",")})), number)
+        return None
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}:{repr(self.factor).removesuffix('.0')}"
+
+    def sites(self, model: Transformer) -> tuple[Site, ...]:
+        if not 0 <= self.factor <= MAX_FACTOR:
+            raise ValueError(f"the factor of {self} must be a number from 0 to {MAX_FACTOR:g}")
+        return super().sites(model)
+
+    @property
+    def group(self) -> tuple[str | float, ...]:
+        return (*super().group, self.factor)
+
+    def apply(self, site: Site, heads: Tensor, /) -> Tensor:
+        """The contexts [batch head query d_head] with the named heads times the factor."""
+        factors = heads.new_ones(heads.size(1))
+        factors[list(self.heads)] = self.factor
+        return heads * factors[:, None, None]
+
+    @property
+    def head_factors(self) -> Mapping[int, float]:
+        return dict.fromkeys(self.heads, self.factor)
+
+    def idle(self, last_step: int, *, looks_back: bool) -> str:
+        return "a factor of 1 changes nothing." if self.factor == 1 else ""
+
+    def label(self) -> str:
+        return f"{self.where_in_words} · {self._heads_in_words} times {self.factor:g}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (f"A scaled head's weights are shown as computed; what it gathered goes on times {self.factor:g}.",)

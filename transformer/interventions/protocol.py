@@ -167,6 +167,11 @@ class Intervention(ABC):
         return None
 
     @property
+    def head_factors(self) -> Mapping[int, float]:
+        """The factor by which it multiplies what each of some heads gathered, before W_O."""
+        return {}
+
+    @property
     def overwritten(self) -> tuple[OverwrittenRow, ...]:
         """The rows of weights that it sets."""
         return ()
@@ -250,6 +255,16 @@ def heads_set_to(specs: Iterable[Intervention], by: Collection[ReplacedBy]) -> f
         for head in found.heads or ()
         if found.positions is None
     )
+
+
+def factors_of_heads(specs: Iterable[Intervention], address: Address, n_heads: int) -> tuple[float, ...]:
+    """Returns the factor by which these multiply what each head of a block gathered; 1 where none does."""
+    found = [1.0] * n_heads
+    for spec in specs:
+        if spec.address == address:
+            for head, factor in spec.head_factors.items():
+                found[head] *= factor
+    return tuple(found)
 
 
 def parse_sublayer(address: str, *, attention: bool = False) -> tuple[Stack, int, Sublayer] | None:

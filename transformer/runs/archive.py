@@ -9,22 +9,12 @@ import json
 import shutil
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from io import BufferedReader, BufferedWriter, BytesIO
 from pathlib import Path, PurePath
 from typing import Any
 
-from transformer.files import runs_folder
-from transformer.checkpoints.store import load_checkpoint
-from transformer.config import CorpusConfig
-from transformer.data.corpora import CORPORA
-from transformer.files import new_folder, read_rows, replacing, write_json
-from transformer.runs.untrusted_zip import ArchiveError, Member, members_of
-from transformer.data.corpus_snapshot import FOLDER, keep_corpus, located
-from transformer.runs.quota import check_quota, write_ticket
-from transformer.runs.labels import LONGEST_NOTE, about
-from transformer.runs.status import RunError, Status, read_status, write_status
 from transformer.checkpoints.settings import (
     ABOUT_FILE,
     CARD_FILE,
@@ -38,10 +28,19 @@ from transformer.checkpoints.settings import (
     free_names,
     is_pickle,
     read_settings,
-       settings_json,
+    settings_json,
     write_settings,
 )
+from transformer.checkpoints.store import load_checkpoint
+from transformer.config import CorpusConfig
+from transformer.data.corpora import CORPORA
+from transformer.data.corpus_snapshot import FOLDER, keep_corpus, located
 from transformer.data.uploads import MAX_UPLOAD_BYTES, safe_name
+from transformer.files import new_folder, replacing, runs_folder, write_json
+from transformer.runs.labels import LONGEST_NOTE, about
+from transformer.runs.quota import check_quota, write_ticket
+from transformer.runs.status import RunError, Status, read_status, write_status
+from transformer.runs.untrusted_zip import ArchiveError, Member, members_of
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model")
 LOADED = "loaded from an archive"
@@ -205,7 +204,7 @@ def _own_members(found: Mapping[str, Member]) -> dict[str, Member]:
 
 
 def _is_litter(path: str) -> bool:
-    """What macOS adds to an archive."""
+    """Tells whether macOS added this to an archive."""
     return path.startswith("__MACOSX/")
 
 
@@ -241,15 +240,33 @@ def _check_texts(folder: Path) -> None:
             path.read_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
             raise ArchiveError(f"its {name} is not UTF-8 text") from error
-    for row in read_rows(folder / METRICS_FILE):
+    for row in _rows(folder, METRICS_FILE):
         _check_row(METRICS_FILE, row, ("split",))
         for name in _NUMBERS:
             if not _is_number(row.get(name)):
                 raise ArchiveError(f"its {METRICS_FILE} has the {name} {str(row[name])[:40]!r}, which is not a number")
         if row.get("elapsed_s") is None:
             raise ArchiveError(f"its {METRICS_FILE} has a row without elapsed_s")
-    for row in read_rows(folder / SAMPLES_FILE):
+    for row in _rows(folder, SAMPLES_FILE):
         _check_row(SAMPLES_FILE, row, ("source", "translation"))
+
+
+def _rows(folder: Path, file: str) -> Iterator[dict[str, Any]]:
+    """Yields the rows of a file, without lines that a crash cut short.
+
+    ArchiveError for a line that no trainer writes.
+    """
+    path = folder / file
+    for line in path.read_bytes().splitlines() if path.is_file() else ():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        except RecursionError as error:
+            raise ArchiveError(f"its {file} has a line of too many brackets") from error
+        if not isinstance(row, dict):
+            raise ArchiveError(f"its {file} has a line that is not an object")
+        yield row
 
 
 def _check_row(file: str, row: Mapping[str, Any], texts: tuple[str, ...]) -> None:

@@ -1,12 +1,18 @@
-"""How long a run will take, from a few seconds of it: this very model, batch, corpus, device and thread count.
+"""Predicts how long a run will take from a few seconds of it: same model, batch, corpus, device and thread count.
 
-`python -m transformer.runs.benchmark FOLDER` rehearses what FOLDER's config.json and tokenizer say, as the trainer would
-work, and leaves rehearsal.json there. A process of its own, because the thread count is one. Nothing of it is kept.
+`python -m transformer.runs.benchmark FOLDER` trains what FOLDER's config.json and tokenizer describe for a moment, as
+the trainer would, and leaves rehearsal.json there. It is a process of its own because the thread count belongs to one.
+Nothing else of it is kept. With a second argument, `attached`, it ends when its standard input closes, as it does when
+the process behind it dies however suddenly, and then removes FOLDER.
 """
 
+import contextlib
 import math
 import os
+import shutil
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,21 +22,23 @@ from typing import Any
 
 import torch
 
+from transformer.checkpoints.settings import Settings, read_settings
 from transformer.config import Precision, TrainConfig
-from transformer.data.corpora import load_corpus
 from transformer.data.batches import Position
+from transformer.data.corpora import load_corpus
+from transformer.files import read_json, write_json
+from transformer.runs.trainer import TrainerLoop, is_snapshot_step, snapshots_an_octave
+from transformer.text.pairs import Pair
+from transformer.text.tokenizer import Tokenizer, load_tokenizer
 from transformer.training.devices import resolve_device, synchronize
 from transformer.training.evaluation import evaluate, fitting
-from transformer.files import read_json, write_json
-from transformer.text.pairs import Pair
-from transformer.checkpoints.settings import Settings, read_settings
-from transformer.training.state import TrainState, new_state
-from transformer.text.tokenizer import Tokenizer, load_tokenizer
-from transformer.runs.trainer import TrainerLoop, is_snapshot_step, snapshots_an_octave
 from transformer.training.loop import StepDone, measured_precision, train_steps
+from transformer.training.state import TrainState, new_state
 from transformer.training.step import READ_EVERY
 
 RESULT_FILE = "rehearsal.json"
+PREFIX = "attention-lab-benchmark-"
+"""How the names of the folders begin in which a server measures."""
 ENOUGH_S = 1.2
 """Seconds of steps that are measured, after the first ones."""
 AT_MOST_S = 3.0
@@ -44,7 +52,7 @@ SCORED_TOKENS = 4_096
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """What was measured, in seconds."""
+    """The measured times, in seconds."""
 
     step_s: float
     """A step of the optimiser, with its batch."""
@@ -64,7 +72,7 @@ class Benchmark:
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What a run will take."""
+    """The predicted times of a run."""
 
     steps: int
     steps_s: float
@@ -85,7 +93,7 @@ class Forecast:
 
 
 def forecast(found: Benchmark, train: TrainConfig) -> Forecast:
-    """What training to its limit takes: an early end (exact match, patience) is not foreseen."""
+    """Predicts training to its limit; an early end (exact match, patience) is not foreseen."""
     steps = train.max_steps
     if train.max_seconds is not None:
         each = found.step_s + found.evaluation_s / train.evaluate_every
@@ -139,7 +147,7 @@ def benchmark(folder: Path, *, clock: Callable[[], float] = time.monotonic) -> B
 
 
 def read_benchmark(folder: Path) -> Benchmark | str:
-    """What was measured in a folder, or in a sentence why it could not be."""
+    """Reads what was measured in a folder, or the sentence that says why it could not be."""
     found = read_json(folder / RESULT_FILE)
     try:
         return Benchmark(**found)
@@ -147,9 +155,25 @@ def read_benchmark(folder: Path) -> Benchmark | str:
         return str(found.get("error") or "the measurement ended without a word, as when memory runs out")
 
 
+def new_benchmark_folder() -> tempfile.TemporaryDirectory[str]:
+    """Returns an empty folder to measure in, which `remove_abandoned_folders` knows."""
+    return tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+
+
+def remove_abandoned_folders(*, older_than_s: float = 3600.0) -> None:
+    """Removes the folders that killed servers and benchmarks left; young ones may be in use."""
+    latest = time.time() - older_than_s
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if folder.is_dir() and not folder.is_symlink() and folder.stat().st_mtime <= latest:
+                shutil.rmtree(folder)
+
+
 def main(arguments: list[str]) -> int:
     """The process; the exit status is 0 unless nothing could be measured."""
     folder = Path(arguments[0])
+    if arguments[1:] == ["attached"]:
+        threading.Thread(target=_end_with_parent, args=(folder,), daemon=True).start()
     os.nice(10)  # as the trainer
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     try:
@@ -158,6 +182,14 @@ def main(arguments: list[str]) -> int:
         found = {"error": f"{error}"[:300] or type(error).__name__}
     write_json(folder / RESULT_FILE, found)
     return int("error" in found)
+
+
+def _end_with_parent(folder: Path) -> None:
+    """Waits for standard input to close; then nobody waits for the result."""
+    while sys.stdin.buffer.read(1):
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
 
 
 def _steps(

@@ -1,4 +1,4 @@
-"""What a person calls a run and says of it: its name, the names it had before, a note.
+"""The labels that people give a run: its name, its former names, a note.
 
 The name is the folder's, so that it is the same in every list, link and command. A former name still leads to the run,
 as long as nothing else has taken it.
@@ -9,9 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from transformer import locks
-from transformer.files import runs_folder
-from transformer.files import read_json, write_json, write_text
-from transformer.runs.status import LOCK_FILE, RunError, is_alive, read_status, run_folder
 from transformer.checkpoints.settings import (
     ABOUT_FILE,
     CARD_FILE,
@@ -19,8 +16,10 @@ from transformer.checkpoints.settings import (
     formerly,
     is_name,
     read_settings,
-       write_settings,
+    write_settings,
 )
+from transformer.files import read_json, runs_folder, write_json, write_text
+from transformer.runs.status import LOCK_FILE, RunError, is_alive, read_status, run_folder
 
 LONGEST_NOTE = 2_000
 _IDLE_FIRST = "pause or stop it before it gets another name"
@@ -28,7 +27,7 @@ _IDLE_FIRST = "pause or stop it before it gets another name"
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What about.json holds."""
+    """The content of about.json."""
 
     note: str = ""
     formerly: tuple[str, ...] = ()
@@ -36,7 +35,7 @@ class About:
 
 
 def about(folder: Path) -> About:
-    """What is said of the run in a folder; nothing where nothing was said, or it cannot be read."""
+    """Reads the labels of the run in a folder; empty if there are none or they cannot be read."""
     note = read_json(folder / ABOUT_FILE).get("note")
     return About(note=note[:LONGEST_NOTE] if isinstance(note, str) else "", formerly=formerly(folder))
 

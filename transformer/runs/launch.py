@@ -1,4 +1,4 @@
-"""How the process of a trainer comes to be: a fork of the warm worker where there is one, else a new interpreter."""
+"""Starts the process of a trainer: a fork of the warm worker if there is one, else a new interpreter."""
 
 import contextlib
 import json
@@ -12,9 +12,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.files import runs_folder
 from transformer.runs.status import LOG_FILE
-from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.runs.warm_worker import READY
 
 SWITCH = "ATTENTION_LAB_WARM_WORKER"
@@ -76,12 +76,12 @@ class WarmWorker:
             return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     def is_ready(self, patience_s: float = 0.0) -> bool:
-        """Whether it has imported everything, or does within the patience."""
+        """Tells whether it has imported everything, waiting at most `patience`."""
         with self._guard:
             return self._is_ready(patience_s)
 
     def fork(self, folder: Path, threads: int, lock: int) -> bool:
-        """Whether it has become the trainer of this run; False where another way must be found."""
+        """Tells whether the worker forked into the trainer of this run; False if another way must be found."""
         with self._guard:
             if not self._is_ready() or self._line is None:
                 return False
@@ -159,12 +159,12 @@ WARM = WarmWorker()
 
 
 def is_wanted() -> bool:
-    """Whether a warm worker is wanted here: on Linux, unless it is switched off."""
+    """Tells whether a warm worker is wanted: on Linux, unless it is switched off."""
     return sys.platform == "linux" and os.environ.get(SWITCH, "on").strip().lower() not in ("off", "0", "no", "false")
 
 
 def own_environment(threads: int) -> dict[str, str]:
-    """What a process that trains finds in its environment beside what is there."""
+    """Returns the variables added to the environment of a training process."""
     return {
         "OMP_NUM_THREADS": str(threads),
         # Two runs on two cores otherwise spin against each other and collapse to 0-1 steps/s.

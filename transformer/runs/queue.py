@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from transformer.files import runs_folder
-from transformer.runs.run_lock import check_startable, claim, usable_cpus
-from transformer.files import read_json, write_json
-from transformer.runs.launch import launch
+from transformer.checkpoints.settings import CheckpointError
+from transformer.files import read_json, runs_folder, write_json
 from transformer.locks import holding
+from transformer.runs.launch import launch
 from transformer.runs.quota import Ticket, check_quota, read_ticket, write_ticket
+from transformer.runs.run_lock import check_startable, claim, usable_cpus
 from transformer.runs.status import (
     WAITING,
     RunError,
@@ -29,7 +29,6 @@ from transformer.runs.status import (
     status,
     write_status,
 )
-from transformer.checkpoints.settings import CheckpointError
 
 LIMIT = "ATTENTION_LAB_MAX_RUNS"
 """How many runs may be at work at once; not set: one for each CPU."""
@@ -45,7 +44,7 @@ class Waiting:
 
 
 def max_runs() -> int:
-    """How many runs may be at work at once; RunError for a setting that is no number."""
+    """Returns how many runs may work at once; raises RunError for a setting that is not a number."""
     text = os.environ.get(LIMIT, "").strip()
     if not text:
         return usable_cpus()

@@ -1,4 +1,4 @@
-"""What one visitor may use of a machine that many share: disk for runs, and training time in a day. Off by default.
+"""Quotas of a visitor on a shared machine: disk for runs, and training time per day. Off by default.
 
 Who started a run stands in its ticket.json. Runs without an owner, such as those of the command line, are not counted.
 """
@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.files import runs_folder
-from transformer.files import append_rows, read_json, read_rows, write_json
+from transformer.files import append_rows, read_json, read_rows, runs_folder, write_json
 from transformer.runs.status import RunError, read_status, run_ids
 
 DISK, MINUTES = "ATTENTION_LAB_QUOTA_MB", "ATTENTION_LAB_QUOTA_MINUTES"
@@ -22,7 +21,7 @@ _LEDGER = ".spent.jsonl"
 
 @dataclass(frozen=True, kw_only=True)
 class Ticket:
-    """Who asked for a run to be trained, and when."""
+    """The visitor who asked for a run, and the time."""
 
     owner: str = ""
     asked: float = 0.0
@@ -63,7 +62,7 @@ def check_quota(owner: str) -> None:
 
 
 def is_shared() -> bool:
-    """Whether many use this machine: a limit is set for a visitor."""
+    """Tells whether many use this machine: a limit is set for a visitor."""
     return any(os.environ.get(name, "").strip() for name in (DISK, MINUTES))
 
 

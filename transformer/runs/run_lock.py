@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, replace
 
 from transformer import locks
+from transformer.checkpoints.settings import Settings, read_settings
 from transformer.files import runs_folder
 from transformer.runs.status import (
     LOCK_FILE,
@@ -17,7 +18,6 @@ from transformer.runs.status import (
     status,
     write_status,
 )
-from transformer.checkpoints.settings import Settings, read_settings
 
 PATIENCE_S = 3.0
 """A trainer that has said its last word still closes its files."""
@@ -74,7 +74,7 @@ def check_startable(run_id: str, now: Status, *, waiting: bool = False) -> None:
 
 
 def threads_for(run_id: str, settings: Settings) -> int:
-    """As resolved at the first start; else as asked; else all CPUs, or one where another run is at work or waits."""
+    """Returns the threads chosen at the first start; else those asked for; else all CPUs, or one beside another run."""
     if settings.resolved is not None:
         return settings.resolved.threads
     root = runs_folder()

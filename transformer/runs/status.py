@@ -1,22 +1,23 @@
-"""How a run is doing, as far as its folder and its process tell: status.json, read, checked and written.
+"""The files between a trainer and its watchers: status.json and metrics.jsonl one way, request.json the other.
 
 No torch here, and nothing that is slow to import: watching must be quick.
 """
 
+import contextlib
 import math
 import shutil
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import psutil
 
-from transformer.files import runs_folder
-from transformer.files import read_json, write_json
-from transformer.locks import is_held
 from transformer.checkpoints.metric_rows import is_count, is_number
-from transformer.checkpoints.settings import is_name
+from transformer.checkpoints.settings import METRICS_FILE, is_name
+from transformer.files import append_rows, read_json, runs_folder, write_json
+from transformer.locks import is_held
 
 State = Literal["queued", "running", "paused", "stopped", "finished", "failed"]
 Request = Literal["pause", "stop"]
@@ -33,13 +34,19 @@ WAITING = "waiting"
 """The phase of a run that waits in the queue."""
 
 
+FLUSH_S = 0.2
+"""Rows of metrics are written in groups at least this far apart."""
+HEARTBEAT_S = 1.0
+QUOTA_CHECK_S = 5.0
+
+
 class RunError(Exception):
     """A run cannot be made, found or do what was asked; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """How a run is doing, as far as its folder and its process tell."""
+    """The status of a run as its folder and process tell it."""
 
     state: State
     step: int = 0
@@ -61,17 +68,17 @@ class Status:
 
     @property
     def active(self) -> bool:
-        """Whether a trainer works on it, has been started and is about to, or will be when it is its turn."""
+        """Tells whether a trainer works on it, is starting, or will start when it is its turn."""
         return self.state == "running" or (self.state == "queued" and self.phase != "")
 
     @property
     def waiting(self) -> bool:
-        """Whether it waits in the queue."""
+        """Tells whether it waits in the queue."""
         return self.state == "queued" and self.phase == WAITING
 
 
 def status(run_id: str) -> Status:
-    """How the run is doing, also where its process died without a word. RunError for no such run."""
+    """Returns the status of the run, even if its process died silently; raises RunError if there is no such run."""
     folder = run_folder(run_id)
     written = read_status(folder)
     if not written.active or written.waiting or _has_process(folder, written):
@@ -84,7 +91,7 @@ def status(run_id: str) -> Status:
 
 
 def is_alive(pid: int, create_time: float | None, boot_time: float | None = None) -> bool:
-    """Whether this very process still works: the same pid, born at the same time, and no zombie.
+    """Tells whether this very process is alive: the same pid, born at the same time, and no zombie.
 
     Given the `boot_time` that was noted with `create_time`, the system clock may have been set since.
     """
@@ -107,6 +114,23 @@ def run_folder(run_id: str) -> Path:
     return folder
 
 
+def check_runs_folder() -> None:
+    """RunError where the runs are to be kept in something that is not a folder."""
+    root = runs_folder()
+    if root.exists() and not root.is_dir():
+        raise RunError(f"runs are kept in {root}, which is a file: let ATTENTION_LAB_RUNS name a folder")
+
+
+@contextlib.contextmanager
+def writing_to(run_id: str) -> Iterator[None]:
+    """Turns an error of the file system, as of a read-only folder, into a RunError that names the run."""
+    try:
+        yield
+    except OSError as error:
+        why = f"{runs_folder() / run_id} cannot be written to ({error.strerror or error})"
+        raise RunError(f"{run_id} cannot be changed: {why}") from error
+
+
 def write_status(folder: Path, now: Status) -> None:
     """Replaces status.json."""
     write_json(folder / STATUS_FILE, asdict(now))
@@ -120,7 +144,7 @@ def run_ids(root: Path) -> list[str]:
 
 
 def read_status(folder: Path) -> Status:
-    """What status.json says, whatever became of the process."""
+    """Reads status.json, whatever became of the process."""
     content = read_json(folder / STATUS_FILE)
     if not content:
         return Status(state="failed", error=f"{STATUS_FILE} cannot be read")
@@ -158,7 +182,7 @@ def _has_process(folder: Path, active: Status) -> bool:
 
 
 def _last_words(folder: Path) -> str:
-    """What is known of a trainer that could not say why it ended."""
+    """Describes the end of a trainer that could not say why it ended."""
     try:
         lines = (folder / LOG_FILE).read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
@@ -171,8 +195,60 @@ def _last_words(folder: Path) -> str:
 
 
 def _is_full(folder: Path) -> bool:
-    """Whether the disk has no room left for even a status."""
+    """Tells whether the disk has no room left even for a status."""
     try:
         return shutil.disk_usage(folder).free < _LEAST_BYTES
     except OSError:
         return False
+
+
+@dataclass
+class RunLog:
+    """The trainer's end of these files."""
+
+    folder: Path
+    status: Status
+    asked: Request | None = None
+    over_quota: Callable[[], str] = str
+    """Returns why the run must pause although nobody asked; empty where it need not."""
+    _rows: list[dict[str, Any]] = field(default_factory=list)
+    _flushed: float = 0.0
+    _said: float = 0.0
+    _counted: float = field(default_factory=time.monotonic)
+
+    def add(self, split: str, row: dict[str, Any]) -> None:
+        """Notes a row of metrics; the first step and every evaluation are written at once."""
+        self._rows.append({"split": split} | row)
+        if split != "train" or row["step"] == 1 or time.monotonic() - self._flushed > FLUSH_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes the rows noted since the last time."""
+        if self._rows:
+            append_rows(self.folder / METRICS_FILE, self._rows)
+        self._rows, self._flushed = [], time.monotonic()
+
+    def beat(self, **changes: Any) -> None:
+        """Notes changes of the status; they are written with the next heartbeat."""
+        self.status = replace(self.status, **changes)
+        if time.monotonic() - self._said > HEARTBEAT_S:
+            self.say()
+
+    def say(self, **changes: Any) -> None:
+        """Writes the status with these changes now."""
+        self._said = time.monotonic()
+        self.status = replace(self.status, heartbeat=time.time(), **changes)
+        write_status(self.folder, self.status)
+
+    def request(self) -> Request | None:
+        """Returns the request once there is one, and removes its file. A quota that is used up asks too."""
+        path = self.folder / REQUEST_FILE
+        if self.asked is None and path.exists():
+            asked = read_json(path).get("request")
+            self.asked = asked if asked in ("pause", "stop") else None
+            path.unlink(missing_ok=True)
+        if self.asked is None and time.monotonic() - self._counted > QUOTA_CHECK_S:
+            self._counted = time.monotonic()
+            if said := self.over_quota():
+                self.asked, self.status = "pause", replace(self.status, reason=said)
+        return self.asked

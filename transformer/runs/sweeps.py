@@ -11,12 +11,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
 
-from transformer.files import runs_folder
-from transformer.runs import run_folder
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
-from transformer.runs.warm_start import Start
-from transformer.files import read_json, write_json
+from transformer.files import read_json, runs_folder, write_json
+from transformer.runs import run_folder
 from transformer.runs.run_folder import Run, RunError
+from transformer.runs.warm_start import Start
 
 SWEEP_FILE = "sweep.json"
 MOST_VALUES = 24
@@ -71,7 +70,7 @@ class Sweep:
 
     @property
     def active(self) -> bool:
-        """Whether any of its runs is at work or waits for its turn."""
+        """Tells whether any of its runs is working or waiting."""
         return any(part.run.status.active for part in self.parts)
 
 

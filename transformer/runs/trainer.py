@@ -13,17 +13,7 @@ from typing import Literal
 import torch
 
 from transformer.checkpoints.cards import card
-from transformer.checkpoints.store import history, load_tensors, save_tensors
-from transformer.data.corpora import Corpus
-from transformer.data.batches import encode_sources
-from transformer.decoding.greedy import translate_ids
-from transformer.training.devices import resolve_device
-from transformer.training.evaluation import evaluate, fitting
-from transformer.files import append_rows, remove_leftovers, write_text
-from transformer.runs.run_log import RunLog
-from transformer.data.corpus_snapshot import load_own
 from transformer.checkpoints.position_history import write_history
-from transformer.runs.status import SNAPSHOTS, STATE_FILE
 from transformer.checkpoints.settings import (
     CARD_FILE,
     SAMPLES_FILE,
@@ -35,9 +25,17 @@ from transformer.checkpoints.settings import (
     read_settings,
     write_settings,
 )
-from transformer.training.state import TrainState, Weights, new_state, restored_state, weights_of
-from transformer.training.distributed import ALONE, Team
+from transformer.checkpoints.store import history, load_tensors, save_tensors
+from transformer.data.batches import encode_sources
+from transformer.data.corpora import Corpus
+from transformer.data.corpus_snapshot import load_own
+from transformer.decoding.greedy import translate_ids
+from transformer.files import append_rows, remove_leftovers, write_text
+from transformer.runs.status import SNAPSHOTS, STATE_FILE, RunLog
 from transformer.text.tokenizer import Tokenizer, load_tokenizer
+from transformer.training.devices import resolve_device
+from transformer.training.distributed import ALONE, Team
+from transformer.training.evaluation import evaluate, fitting
 from transformer.training.loop import (
     Evaluated,
     Event,
@@ -50,6 +48,7 @@ from transformer.training.loop import (
     train_steps,
     use_final_weights,
 )
+from transformer.training.state import TrainState, Weights, new_state, restored_state, weights_of
 
 SAVE_S = 10.0
 """The state is saved at evaluations, and when it is this old; less often where saving takes long."""
@@ -107,7 +106,7 @@ def follow(folder: Path, threads: int, team: Team) -> None:
 
 @dataclass
 class TrainerLoop:
-    """What a run in training consists of, and its files."""
+    """The parts of a run in training, and its files."""
 
     folder: Path
     settings: Settings
@@ -129,7 +128,7 @@ class TrainerLoop:
 
     @cached_property
     def snapshots_an_octave(self) -> int:
-        """How densely the timeline of this run is kept."""
+        """Returns how many snapshots an octave of steps the timeline of this run keeps."""
         return snapshots_an_octave(self.state.model.n_parameters(), self.settings.train.max_steps)
 
     def save_state_if_due(self, run_log: RunLog, *, at_evaluation: bool) -> None:
@@ -172,7 +171,7 @@ class TrainerLoop:
 
 
 def _finite(tensors: Weights, step: int) -> Weights:
-    """The same tensors; TrainingError where one holds a number that is not finite."""
+    """Returns the tensors; raises TrainingError if one holds a number that is not finite."""
     for name, value in tensors.items():
         if value.is_floating_point() and not value.isfinite().all():
             raise TrainingError(
@@ -191,8 +190,10 @@ def snapshots_an_octave(n_parameters: int, max_steps: int) -> int:
 
 
 def is_snapshot_step(step: int, an_octave: int) -> bool:
-    """Whether the timeline keeps this step: the powers of two, and past DENSE_FROM as many even steps between them
-    on a logarithmic scale as make `an_octave`."""
+    """Tells whether the timeline keeps this step: the powers of two, and past DENSE_FROM steps between them.
+
+    These are evenly spaced on a logarithmic scale, as many as make `an_octave`.
+    """
     if step < 1:
         return step == 0
     power = 1 << (step.bit_length() - 1)

@@ -1,4 +1,4 @@
-"""Where a run begins that does not begin with weights drawn by lot: those of another run or shipped model.
+"""Warm starts: a run that begins with the weights of another run or shipped model.
 
 The weights are copied into the new run's folder when it is made, so that it does not matter what becomes of the other.
 No torch here: making a run must be quick. Shapes are compared once more when the trainer loads them (state.py).
@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.config import ModelConfig
-from transformer.runs.status import RunError
 from transformer.checkpoints.settings import (
     START_FILE,
     WEIGHTS_FILE,
@@ -22,6 +20,8 @@ from transformer.checkpoints.settings import (
     find_checkpoint,
     read_settings,
 )
+from transformer.config import ModelConfig
+from transformer.runs.status import RunError
 from transformer.text.tokenizer import Tokenizer, TokenizerError, load_tokenizer
 
 MUST_MATCH = (
@@ -49,7 +49,7 @@ class Start:
 
     @property
     def is_own(self) -> bool:
-        """Whether these are the weights that a run of its own began with, not those that it has by now."""
+        """Tells whether these are the weights that the run began with, not those that it has by now."""
         return self.weights.name == START_FILE
 
 

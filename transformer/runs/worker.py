@@ -1,7 +1,7 @@
 """The trainer of one run: works on its folder until the run ends, pauses, is stopped or fails.
 
-`python -m transformer.runs.worker FOLDER LOCK` is the detached process, and warm_worker.py another way to it; `train_run` is
-the same in the foreground. Everything that watchers see is written by run_log.py and trainer.py.
+`python -m transformer.runs.worker FOLDER LOCK` is the detached process, and warm_worker.py another way to it;
+`train_run` is the same in the foreground. Everything that watchers see is written by run_log.py and trainer.py.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from transformer.runs import run_folder
-from transformer.runs.run_lock import usable_cpus
 from transformer.files import read_json
-from transformer.runs.run_log import RunLog
+from transformer.runs import run_folder
 from transformer.runs.quota import over_quota, read_ticket
 from transformer.runs.run_folder import Status
+from transformer.runs.run_lock import usable_cpus
+from transformer.runs.status import RunLog
 from transformer.runs.warm_worker import NICENESS
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _is_disk_full(error: Exception, text: str) -> bool:
-    """Whether there was no room for a file; safetensors puts the system's number into its text."""
+    """Tells whether there was no room for a file; safetensors puts the system's error number into its text."""
     if isinstance(error, OSError):
         return error.errno in _NO_ROOM
     return any(f"os error {number})" in text for number in _NO_ROOM)

@@ -23,22 +23,49 @@ if TYPE_CHECKING:
     from transformer.views.heads_minimal_set import MinimalSetOutputs
     from transformer.views.heads_survey import HeadProfile, HeadSimilarity, PatternMap, PatternTable
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
+    from transformer.views.plan import LearningRate, SentenceLengths, TrainingMemory
+    from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
+    from transformer.views.positions_scores import ScoreParts
+    from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
+    from transformer.views.runs import ComparedRuns, RunCurves, SweepChart
+    from transformer.views.study import ModelLengths, StudyLearning, StudyLengths
+    from transformer.views.timeline import SnapshotAttention
+    from transformer.views.trace import StepNumbers, TraceMap
 
 __all__ = [
     "BatchTokens",
+    "ComparedRuns",
     "EmptyAttentionRow",
     "FaithfulnessTable",
     "HeadProfile",
     "HeadSimilarity",
+    "LearningRate",
     "LeaveOneOut",
     "MaskLeak",
     "MinimalSetOutputs",
+    "ModelLengths",
     "OutputImportance",
     "OutputRanking",
     "PatternMap",
     "PatternTable",
+    "PositionDimensions",
+    "PositionSimilarity",
+    "PositionTables",
+    "RunCurves",
+    "ScoreParts",
+    "SentenceLengths",
     "SentenceMasks",
+    "ShiftErrors",
+    "ShiftMaps",
+    "SimilarityByOffset",
+    "SnapshotAttention",
+    "StepNumbers",
+    "StudyLearning",
+    "StudyLengths",
+    "SweepChart",
     "TeacherForcing",
+    "TraceMap",
+    "TrainingMemory",
     "ValidationImportanceMap",
     "ValidationRanking",
     "WeightAgainstEffect",
@@ -64,6 +91,14 @@ _MODULES = {
         "PatternTable",
     ),
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
+    "plan": ("LearningRate", "SentenceLengths", "TrainingMemory"),
+    "positions": ("PositionDimensions", "PositionSimilarity", "PositionTables", "SimilarityByOffset"),
+    "positions_scores": ("ScoreParts",),
+    "positions_shifts": ("ShiftErrors", "ShiftMaps"),
+    "runs": ("ComparedRuns", "RunCurves", "SweepChart"),
+    "study": ("ModelLengths", "StudyLearning", "StudyLengths"),
+    "timeline": ("SnapshotAttention",),
+    "trace": ("StepNumbers", "TraceMap"),
 }
 """The views of each module here."""
 

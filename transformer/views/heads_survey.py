@@ -13,7 +13,6 @@ from numpy import ndarray
 from transformer.analysis.checks import Check
 from transformer.analysis.heads.addresses import HeadAt, sublayers_of
 from transformer.analysis.heads.pair_sample import PairSample
-from transformer.analysis.heads.patterns import Kind
 from transformer.analysis.heads.similarity import group_similar
 from transformer.analysis.heads.survey import Profile, Survey
 from transformer.analysis.heads.survey_checks import check_similarity, check_survey, value_of
@@ -22,6 +21,7 @@ from transformer.figures.heads.labels import COLUMN_NAMES, SHORT_NAMES, Sublayer
 from transformer.figures.heads.tables import column_table, head_map, similarity_map
 from transformer.figures.tables import Table
 from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind
 
 Measure = Literal["weight", "peak"]
 MEASURES: dict[Measure, str] = {"weight": "mean weight", "peak": "share of rows with their largest weight there"}
@@ -278,7 +278,7 @@ class SimilarityData:
 class HeadSimilarity:
     """How far apart the weights of every two heads of a kind are, and groups of heads that are close."""
 
-    kind: Kind
+    kind: AttentionKind
     closest: float
     """The mean distance up to which groups become one."""
 

@@ -7,7 +7,7 @@ its checks compute again by other means.
 import inspect
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import plotly.graph_objects as go
@@ -17,6 +17,8 @@ from transformer.figures.tables import Table
 
 D = TypeVar("D")
 
+OF_FIGURE = {"of": "figure"}
+"""Metadata of a field with an option of the figure alone: views that differ only in such fields have the same data."""
 _HEADER = "# Save this file in the folder of Attention Lab, or put that folder on PYTHONPATH."
 
 
@@ -94,6 +96,12 @@ class Document(Protocol):
     def height(self, data: Any) -> int:
         """How many pixels tall its frame is."""
         ...
+
+
+def data_options(view: View[Any]) -> str:
+    """The options on which the view's data depend, as text."""
+    drawn = {own.name: own.default for own in fields(view) if own.metadata == OF_FIGURE}  # type: ignore[arg-type]
+    return repr(replace(view, **drawn))  # type: ignore[type-var]
 
 
 def data_of(view: View[D], subject: Subject) -> D:

@@ -70,7 +70,7 @@ def draw_distribution(
 
 
 def _reported(key: str) -> Mapping[str, Any]:
-    """What the sliders under this key sent last."""
+    """Returns the last message from the sliders with this key."""
     state = st.session_state.get(key)
     settings = state.get("settings") if isinstance(state, dict) else None
     return settings if isinstance(settings, dict) else {}

@@ -1,4 +1,4 @@
-"""What the components share: reading their files, describing tokens, and the colours by kind of attention."""
+"""Code that the components share: reading their files, describing tokens, and colours by kind of attention."""
 
 import base64
 from collections.abc import Collection, Mapping, Sequence
@@ -10,7 +10,8 @@ import numpy as np
 from numpy import ndarray
 
 from transformer.figures.labels import SPECIAL_TOKENS, WORD_START, readable
-from transformer.figures.theme import Kind, kind_colour
+from transformer.figures.theme import kind_colour
+from transformer.model.kinds import KindName
 from transformer.text.tokenizer import SPECIALS, UNK
 
 NONE_UNSEEN: Mapping[int, str] = MappingProxyType({})
@@ -26,7 +27,7 @@ def text_of(*names: str) -> str:
 def describe_tokens(
     tokens: Sequence[str], *, changed: Collection[int] = (), unseen: Mapping[int, str] = NONE_UNSEEN
 ) -> list[dict[str, Any]]:
-    """What the scripts need to draw each token; an unseen one shows the word that was typed, and says what is read."""
+    """Describes each token for the scripts; an unseen one shows the word as typed and says what is read instead."""
     return [
         {
             "text": readable(unseen[index]) if _hidden(index, token, unseen) else _without_mark(readable(token)),
@@ -45,13 +46,13 @@ def packed(values: ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")
 
 
-def colours_of(kind: Kind) -> dict[str, str]:
+def colours_of(kind: KindName) -> dict[str, str]:
     """The kind's colour on paper and in the dark."""
     return {"light": kind_colour(kind), "dark": kind_colour(kind, dark=True)}
 
 
 def _hidden(index: int, token: str, unseen: Mapping[int, str]) -> bool:
-    """Whether the token says nothing of the word that stands there."""
+    """Tells whether the token hides the word that was typed."""
     return token == SPECIALS[UNK] and index in unseen
 
 

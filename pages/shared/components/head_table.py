@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from pages.shared.components.frontend import colours_of, text_of
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _component = component(
     "attention_lab_head_table",
@@ -32,7 +32,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in one cell."""
+    """The content of one cell."""
 
     text: str
     value: float | None = None
@@ -55,7 +55,7 @@ class Row:
     id: str
     """Comes back when the row is clicked."""
     name: str
-    kind: Kind
+    kind: KindName
     opens: Parameters
     """The query parameters with which it is opened."""
     cells: tuple[Cell | None, ...]
@@ -63,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Picks:
-    """What was clicked in this very rerun."""
+    """The clicks of this rerun."""
 
     sort: str | None = None
     """A column's name, with a minus where the largest comes first."""
@@ -72,7 +72,7 @@ class Picks:
 
 
 def picks_of(key: str) -> Picks:
-    """What was just clicked in the table with this key; it reports in the run itself, not through a callback."""
+    """Returns what was just clicked in the table with this key; it reports in the run itself, not by a callback."""
     state = st.session_state.get(key)
     sort, row = (state.get("sorted"), state.get("picked")) if isinstance(state, dict) else (None, None)
     return Picks(sort if isinstance(sort, str) else None, row if isinstance(row, str) else None)

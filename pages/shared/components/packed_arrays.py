@@ -1,4 +1,4 @@
-"""How arrays travel to a component: pooled to the size of a small picture, and as bytes, not as JSON."""
+"""Packing of arrays for a component: pooled to the size of a small picture, and sent as bytes instead of JSON."""
 
 import json
 from collections.abc import Mapping, Sequence

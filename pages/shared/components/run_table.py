@@ -21,7 +21,7 @@ _component = component(
 
 @dataclass(frozen=True)
 class Picks:
-    """What was clicked in this very rerun."""
+    """The clicks of this rerun."""
 
     ticked: tuple[str, bool] | None = None
     """A row and whether its curve is wanted."""

@@ -22,14 +22,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
     }
   }
 
-  function index(station) {
-    return data.order.findIndex(([name]) => name === station);
+  function index(step) {
+    return data.order.findIndex(([name]) => name === step);
   }
 
-  function pick(station) {
-    const found = data.order[index(station)];
+  function pick(step) {
+    const found = data.order[index(step)];
     if (!found) return;
-    root._at = station;
+    root._at = step;
     setTriggerValue("picked", found);
   }
 
@@ -41,7 +41,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (step) goal = Math.min(last, Math.max(0, index(root._at) + step));
     else if (event.key === "Home") goal = 0;
     else if (event.key === "End") goal = last;
-    else if (event.key === "Enter" || event.key === " ") goal = index(event.currentTarget.dataset.station);
+    else if (event.key === "Enter" || event.key === " ") goal = index(event.currentTarget.dataset.step);
     if (goal === null || goal < 0) return;
     event.preventDefault();
     if (data.order[goal][0] === root._at && event.key.startsWith("Arrow")) return;
@@ -107,12 +107,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
       group.append(flag);
     }
     if (!box.ghost) {
-      group.dataset.station = box.station;
+      group.dataset.step = box.step;
       group.setAttribute("tabindex", box.chosen ? "0" : "-1");
       if (box.chosen) group.setAttribute("aria-current", "step");
       group.onclick = () => {
         root._walking = true;
-        pick(box.station);
+        pick(box.step);
       };
       group.onkeydown = move;
       group.onblur = () => (root._walking = false);
@@ -126,7 +126,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     element.style.setProperty("--kind", `light-dark(${light}, ${dark})`);
   }
 
-  // The chosen station is in sight within the map's own frame; the page itself does not move.
+  // The chosen step is in sight within the map's own frame; the page itself does not move.
   function showIt(element) {
     const inner = element.getBoundingClientRect();
     const outer = root.getBoundingClientRect();

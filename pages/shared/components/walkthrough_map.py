@@ -7,6 +7,7 @@ from streamlit.components.v2 import component
 
 from pages.shared.components.frontend import text_of
 from transformer.figures import theme
+from transformer.model.kinds import AttentionKind
 
 _component = component(
     "attention_lab_walkthrough_map",
@@ -19,9 +20,9 @@ _component = component(
 def walkthrough_map(
     drawing: dict[str, Any], *, order: Sequence[tuple[str, int]], chosen: str, label: str, key: str
 ) -> None:
-    """Draws the map; what is picked comes as [station, layer] in the state of `key`, its layer -1 outside of layers.
+    """Draws the map; what is picked comes as [step, layer] in the state of `key`, its layer -1 outside of layers.
 
-    `order` holds every station with its layer: the arrow keys go through all of them, drawn or folded away.
+    `order` holds every step with its layer: the arrow keys go through all of them, drawn or folded away.
     """
     _component(
         key=key,
@@ -33,7 +34,7 @@ def walkthrough_map(
             "label": label,
             "colours": {
                 kind: {"light": theme.kind_colour(kind), "dark": theme.kind_colour(kind, dark=True)}
-                for kind in theme.KINDS
+                for kind in AttentionKind
             },
         },
     )

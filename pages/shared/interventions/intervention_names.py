@@ -4,5 +4,5 @@ from transformer.interventions import Intervention
 
 
 def left_out(spec: Intervention, error: Exception, where: str = "") -> str:
-    """That a switch cannot be used, and why, as plain text."""
+    """Says that a switch cannot be used, and why, as plain text."""
     return f"The switch “{spec.label()}” is left out{where}: {str(error).rstrip('.')}."

@@ -33,7 +33,7 @@ def pack(parameters: Parameters) -> str:
 
 
 def unpack(text: str) -> dict[str, str | list[str]]:
-    """What `pack` packed; CannotOpen for anything else."""
+    """Returns what `pack` packed; raises CannotOpen for anything else."""
     try:
         packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         unzipped = zlib.decompressobj()
@@ -48,7 +48,7 @@ def unpack(text: str) -> dict[str, str | list[str]]:
 
 
 def as_file(page: str, parameters: Parameters) -> str:
-    """The same as a file that reopens the view."""
+    """Returns the parameters as a file that reopens the view."""
     content = {"format": _FORMAT, "page": page, "parameters": parameters}
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
@@ -100,5 +100,5 @@ def _checked(found: object) -> dict[str, str | list[str]]:
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is a string that a URL can hold: JSON may escape half of a character, which UTF-8 cannot write."""
+    """Tells whether a URL can hold this string: JSON may escape half a character, which UTF-8 cannot write."""
     return isinstance(value, str) and valid_text(value) == value

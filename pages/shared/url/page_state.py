@@ -23,7 +23,7 @@ State = TypeVar("State", bound=UrlState)
 
 
 class Shown(Protocol):
-    """What the page shows: the shared view."""
+    """The shared view that the page shows."""
 
     @property
     def model(self) -> str: ...
@@ -47,7 +47,7 @@ class PageState(Generic[State]):
 
     @property
     def now(self) -> State:
-        """What is chosen now, whatever the URL says."""
+        """The current choice, whatever the URL says."""
         return self._kept.state
 
     @property
@@ -57,7 +57,7 @@ class PageState(Generic[State]):
         return st.session_state[self._key]
 
     def follow_url(self) -> State:
-        """What is chosen now: the URL's word where someone else wrote it, else what was chosen before."""
+        """Returns the current choice: the URL's, if someone else wrote it; else what was chosen before."""
         kept = self._kept
         if session().touched:
             kept.problems = ()
@@ -91,7 +91,7 @@ class PageState(Generic[State]):
         write_url()
 
     def take(self, name: str) -> Callable[[Any], None]:
-        """What takes over one field's value from a control."""
+        """Returns a callback that takes over one field's value from a control."""
         return lambda value: self.change(**{name: value})
 
     def said(self, *places: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ MATRIX = "head"
 
 @dataclass
 class Session:
-    """What one visitor's session remembers."""
+    """The memory of one visitor's session."""
 
     view: View = field(default_factory=View)
     problems: tuple[Problem, ...] = ()

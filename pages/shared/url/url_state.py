@@ -44,7 +44,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Form(Generic[Value]):
-    """How a value is written in a URL. `read` raises Refused with what was expected, as in "must be a number"."""
+    """The form of a value in a URL. `read` raises Refused with what was expected, as in "must be a number"."""
 
     read: Callable[[str], Value]
     write: Callable[[Value], str | None] = str
@@ -53,7 +53,7 @@ class Form(Generic[Value]):
 
 @dataclass(frozen=True, kw_only=True)
 class Param:
-    """What a field of a UrlState says about itself; see `param`."""
+    """A field's description of itself; see `param`."""
 
     form: Form
     name: str
@@ -114,7 +114,7 @@ def param(
 
 @dataclass(frozen=True)
 class UrlState:
-    """What a dataclass gains whose fields are made by `param`."""
+    """Base of dataclasses whose fields are made by `param`."""
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -271,7 +271,7 @@ def _absent(each: Any, said: Param, value: Any, options: Collection[Any], used: 
 
 
 def _used(said: Param, value: Any) -> str:
-    """What is taken in place of nonsense: "10 is taken"; a long text or nothing at all is not repeated."""
+    """Says what is taken in place of nonsense: "10 is taken"; does not repeat long text."""
     if value is None or value in ("", ()) or said.many:
         return "it is left out"
     text = str(said.form.write(value))

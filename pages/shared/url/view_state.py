@@ -1,4 +1,4 @@
-"""What a visitor chose, as one frozen value that a URL can carry. No Streamlit here: parsing, fitting, printing."""
+"""The visitor's choices as one frozen value that a URL can carry. No Streamlit here: parsing, fitting, printing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from pages.shared.interventions import intervention_names
 from transformer.analysis.attention.entropy import Unit
 from transformer.interventions import AblateHeads, Intervention, MaskEntry, heads_set_to, merged, parse_intervention
-from transformer.lab import KIND_SITES, AttentionKind, Lab
+from transformer.lab import AttentionKind, Lab
 
 Picture = Literal["matrix", "lines", "bertviz", "bertviz-model", "bertviz-neuron"]
 Shown = Literal["weights", "norms", "rollout", "entropy"]
@@ -52,7 +52,7 @@ class View:
 
     model: str = ""
     text: str = ""
-    kind: AttentionKind = "cross"
+    kind: AttentionKind = AttentionKind.CROSS
     layer: int | None = None
     """None: the last layer."""
     head: int | None = None
@@ -78,9 +78,12 @@ class View:
     """What a click on a cell does: it takes the cell apart, or forbids it and allows it again."""
     switches: tuple[Intervention, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", AttentionKind(self.kind))  # links and controls give its name
+
     @property
     def forbids(self) -> bool:
-        """Whether a click forbids a cell: in a matrix in which each cell is one query and one key."""
+        """Tells whether a click masks an entry: in a matrix whose cells are one query and one key each."""
         cells = self.picture == "matrix" and self.show in ("weights", "norms") and not self.words
         return self.click == "forbid" and cells
 
@@ -105,11 +108,11 @@ class View:
         return found
 
     def without(self, spec: Intervention) -> "View":
-        """The same with one switch taken back."""
+        """Returns the view without one switch."""
         return replace(self, switches=tuple(s for s in self.switches if s != spec))
 
     def at_head(self, kind: AttentionKind, layer: int | None, head: int | None) -> "View":
-        """The same sentence and switches, looking at the weights of one head as they are."""
+        """Returns the view with the same sentence and switches that shows the plain weights of one head."""
         plain = replace(self, picture="matrix", show="weights", combine="one", cell=None)
         return replace(plain, kind=kind, layer=layer, head=head)
 
@@ -149,7 +152,7 @@ def read(parameters: Mapping[str, Sequence[str]]) -> tuple[View, tuple[Problem, 
     found = (
         reader.one("model", str, "")
         | reader.one("text", str, "")
-        | reader.word("kind", get_args(AttentionKind), "the kinds are")
+        | reader.word("kind", tuple(AttentionKind), "the kinds are")
         | reader.one("layer", _number, "layers are numbered from 0")
         | reader.one("head", _number, "heads are numbered from 0")
         | reader.word("picture", get_args(Picture), "the pictures are")
@@ -180,8 +183,7 @@ def fit(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
     """The nearest view that this model can show, and a sentence for each thing that had to give way."""
     problems: list[Problem] = []
     config = lab.model.config
-    stack, _ = KIND_SITES[view.kind]
-    n_layers = config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
+    stack, n_layers = view.kind.stack, view.kind.n_layers(config)
     layer, head = view.layer, view.head
     if layer is not None and layer >= n_layers:
         layer = n_layers - 1
@@ -220,7 +222,7 @@ def fit(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
 
 
 def with_heads(view: View, stack: str, layer: int, sublayer: str, off: frozenset[int]) -> View:
-    """The same view with exactly these heads of one block off."""
+    """Returns the view with exactly these heads of one sublayer off."""
     others = [
         part
         for spec in view.switches
@@ -233,8 +235,8 @@ def with_heads(view: View, stack: str, layer: int, sublayer: str, off: frozenset
 
 
 def with_cell(view: View, layer: int, query: int, key: int) -> View:
-    """The same view with this cell of the chosen kind forbidden, or allowed again where a switch forbids it."""
-    stack, sublayer = KIND_SITES[view.kind]
+    """Returns the view with this entry of the chosen kind masked, or allowed again if a switch masks it."""
+    stack, sublayer = view.kind.where
     spec = MaskEntry(stack, layer, sublayer, query, key)
     return view.without(spec) if spec in view.switches else replace(view, switches=merged([*view.switches, spec]))
 

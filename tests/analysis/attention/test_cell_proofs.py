@@ -17,6 +17,7 @@ from transformer.interventions import (
     MaskEntry,
     MeanAblateHeads,
     PatchActivation,
+    ScaleHeads,
     SetAttentionRow,
 )
 from transformer.model.taps import Address, Site
@@ -46,6 +47,8 @@ def switches_in(model, stack, sublayer):
         "this head off": (AblateHeads(*at, (2,)),),
         "other heads off": (AblateHeads(*at, (0, 3)),),
         "all heads off": (AblateHeads(*at, (0, 1, 2, 3)),),
+        "this head scaled": (ScaleHeads(*at, (1, 2), 0.5),),
+        "another head doubled": (ScaleHeads(*at, (0,), 2.0),),
         "heads at their mean": (MeanAblateHeads(*at, (1, 2), means),),
         "even row": (SetAttentionRow(*at, 2, 2, "uniform"),),
         "own row": (SetAttentionRow(*at, 2, 2, tuple(range(1, keys + 1))),),

@@ -24,7 +24,13 @@ from transformer.model.taps import Address, chain
 from transformer.model.transformer import Transformer
 
 SOURCE = [5, 6, 7, 8, 3]
-SWITCHES = ["off:{}.0.{}:1", "mean:{}.0.{}:1", "row:{}.0.{}.2:1:uniform", "off:{}.1.{}:0,1,2,3"]
+SWITCHES = [
+    "off:{}.0.{}:1",
+    "mean:{}.0.{}:1",
+    "row:{}.0.{}.2:1:uniform",
+    "off:{}.1.{}:0,1,2,3",
+    "scale:{}.0.{}:1,2:0.5",
+]
 
 
 @pytest.fixture(scope="module")

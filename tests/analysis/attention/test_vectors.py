@@ -64,7 +64,14 @@ def test_norms_are_what_loops_over_the_weights_of_the_model_say(stack, sublayer)
 @pytest.mark.parametrize(("stack", "sublayer"), SUBLAYERS)
 @pytest.mark.parametrize(
     "switch",
-    [None, "off:decoder.1.cross:2", "mask:causal", "row:decoder.0.cross.1:2:uniform", "block:decoder.1.self"],
+    [
+        None,
+        "off:decoder.1.cross:2",
+        "mask:causal",
+        "row:decoder.0.cross.1:2:uniform",
+        "scale:decoder.1.cross:2:0.25",
+        "block:decoder.1.self",
+    ],
 )
 def test_every_cell_is_the_length_of_the_contribution_that_the_cell_panel_shows(stack, sublayer, switch):
     model = half_trained_model()

@@ -91,7 +91,8 @@ def test_the_plain_sentence_names_the_token_that_moved_most():
     said, measures = effect(comparison)
     move, difference = change(float(comparison.forced_before[step]), float(comparison.forced_after[step]))
     name = token(comparison.before.target_tokens[step])
-    assert said.endswith(f"{name} moves most: its probability {'falls' if shift < 0 else 'rises'} {move}.")
+    still = "" if comparison.output_changed else ", and it is still the most probable token"
+    assert said.endswith(f"The probability of {name} {'falls' if shift < 0 else 'rises'} the most: {move}{still}.")
     assert f"{difference} at step {step}" in measures
 
 

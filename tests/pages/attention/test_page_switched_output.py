@@ -66,7 +66,7 @@ def test_the_figures_show_what_was_measured_and_the_head_that_moved_most_is_a_cl
 
 def test_a_switch_that_changed_nothing_says_so_with_the_number():
     said = texts(attention(switch="mask:padding"))
-    assert "**The output did not change.**" in said and "No probability moved" in said
+    assert "**The output did not change.**" in said and "No probability changed" in said
     assert "No weight of this head moved: the largest change is exactly 0." in said
     assert "Nor did a weight of any other head." in said
 

@@ -16,7 +16,7 @@ from transformer.checkpoints.settings import Settings
 from transformer.checkpoints.store import save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.interventions import parse_intervention
-from transformer.lab import KIND_SITES, Lab, load
+from transformer.lab import Lab, load
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import train_tokenizer
 from transformer.training.state import weights_of
@@ -53,7 +53,7 @@ def source(
     specs = [parse_intervention(text) for text in ([switch] if isinstance(switch, str) else switch) if text]
     made = Source(lab, lab.inspect(TEXT, specs), View(kind=kind, **view), layer, head)  # type: ignore[arg-type]
     if made.view.show == "norms":
-        vectors = record_vectors(lab.model, made.inspection.source_ids, specs, *KIND_SITES[made.view.kind])
+        vectors = record_vectors(lab.model, made.inspection.source_ids, specs, *made.view.kind.where)
         made = replace(made, norms=vectors.contributions(made.attention.weights))
     return made
 
@@ -254,7 +254,7 @@ def test_a_rollout_of_self_attention_says_that_cross_attention_would_stop_it(lab
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self"])
 def test_a_rollout_does_not_say_that_empty_rows_sum_to_1(lab, kind):
-    stack, sublayer = KIND_SITES[kind]
+    stack, sublayer = kind.where
     nothing = [f"block:{stack}.1.{sublayer}", f"residual:off:{stack}.1.{sublayer}"]
     made = drawing(source(lab, kind, show="rollout", switch=nothing))
     n = len(made.rows.labels)

@@ -33,10 +33,10 @@ def test_the_classic_sentence_is_there_on_first_paint(own_models):
 def test_the_shipped_model_turns_il_into_elle():
     at = open_page()
     assert at.selectbox(key="choose-model").value == "pronouns-en-fr"
-    assert "became **il**" in texts(at) and "*the animal*" in texts(at)
+    assert "translated as **il**" in texts(at) and "*the animal*" in texts(at)
     at = checked(at.button(key="try").click().run())
     assert at.text_input(key="choose-text").value == WIDE
-    assert "became **elle**" in texts(at) and "*the street*" in texts(at)
+    assert "translated as **elle**" in texts(at) and "*the street*" in texts(at)
 
 
 def test_the_invited_change_is_made_and_can_be_taken_back():

@@ -6,12 +6,12 @@ import pytest
 from page_models import checked, follow, open_page, texts
 from page_runs import at_work, button, made_run, press, table, trained_run, typed
 
-from pages.training.compare import entries
 from pages.runs.actions import archive_bytes, next_seed
 from pages.shared.wording import plain
+from pages.training.compare import entries
+from transformer.checkpoints.settings import read_settings
 from transformer.runs import run_folder
 from transformer.runs.labels import about, rename, set_note
-from transformer.checkpoints.settings import read_settings
 
 pytestmark = pytest.mark.usefixtures("room", "no_shipped")
 

@@ -7,8 +7,8 @@ from page_models import checked, field, open_page, texts
 from page_runs import PINNED, button, made_run, press, table, trained_run
 
 from pages.shared.wording import plain
-from transformer.runs import run_folder, sweeps
 from transformer.checkpoints.settings import read_settings
+from transformer.runs import run_folder, sweeps
 from transformer.runs.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("room", "no_shipped")

@@ -9,10 +9,10 @@ from streamlit.testing.v1 import AppTest
 
 from pages.shared.components.run_timeline import MASKED, THUMBNAIL, _levels
 from pages.shared.wording import number, plain
-from transformer.runs import run_folder
 from transformer.analysis.training.timeline import row_entropy
 from transformer.checkpoints.store import load_checkpoint
 from transformer.lab import Attention, Lab
+from transformer.runs import run_folder
 
 pytestmark = pytest.mark.usefixtures("whole_films")
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from page_checks import proved, verdicts
-from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, open_page, texts
 
 from pages.shared.wording import plain
 from transformer.analysis.attention.vectors import Vectors
@@ -35,10 +35,6 @@ PAGES = [
     ("attention", ["proofs", "proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 8 + 5),
     ("attention", ["proof-picture", "proof-cell"], {"switch": [*SWITCHES, "mask:causal"], "cell": "1,1"}, 4 + 10),
     ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 8 + 5),
-    ("positions", ["proof-tables", "proof-dimensions"], {"section": "table"}, None),
-    ("positions", ["proof-alike"], {"section": "distances", "length": "24"}, None),
-    ("positions", ["proof-shifts"], {"section": "shifts"}, None),
-    ("positions", ["proof-parts"], {"section": "scores"}, 1),
     (
         "positions",
         ["proof-compared", "proof-difference"],
@@ -65,16 +61,6 @@ def test_every_badge_of_a_page_opens_checks_that_hold(page, badges, parameters, 
 
 def test_a_closed_badge_runs_nothing():
     assert verdicts(open_page("attention", model=PRONOUNS, text=CLASSIC)) == (0, 0)
-
-
-def test_lengths_are_translated_again(monkeypatch):
-    monkeypatch.setattr("pages.positions.beyond_length._LIVE_PAIRS", 5)
-    monkeypatch.setattr("pages.positions.beyond_length._LONGEST_LIVE", 18)
-    at = open_page("positions", model=REVERSE, section="beyond")
-    at = checked(at.button(key="measure-lengths").click().run(timeout=120))
-    at.session_state["proof-lengths"] = True
-    at = checked(at.run(timeout=120))
-    assert verdicts(at) == (1, 0)
 
 
 def corrupt_weights(monkeypatch):

@@ -145,16 +145,6 @@ def test_the_lines_of_python_make_the_map(parameters):
     assert parameters["station"] in made["numbers"]
 
 
-@pytest.mark.parametrize(
-    ("page", "key", "parameters"),
-    [
-        ("positions", "take-tables", {"d_model": "16", "length": "10", "base": "100", "layout": "concatenated"}),
-    ],
-)
-def test_the_lines_of_python_make_the_figures_of_other_pages(page, key, parameters):
-    same_figure(opened(page, key, **parameters))
-
-
 def test_the_lines_of_python_make_a_steps_candidates():
     at = opened("steps", "take-step", step="1")
     made = run_lines(at)

@@ -16,6 +16,7 @@ from transformer.interventions import (
     MaskEntry,
     MeanAblateHeads,
     PatchActivation,
+    ScaleHeads,
     SetAttentionRow,
     parse_intervention,
 )
@@ -106,6 +107,26 @@ def test_a_cell_is_forbidden_in_any_sublayer():
     at = checked(offer(at).click().run())
     assert at.query_params["switch"] == "forbid:encoder.0.self:4,2"
     assert offer(at).disabled and offer(at).label == "It is on"
+
+
+def test_heads_are_scaled_in_any_sublayer_and_a_factor_of_one_is_said_to_change_nothing():
+    at = panel("Scale", kind="encoder_self", layer="1", head="2")
+    at = checked(offer(at).click().run())
+    assert at.query_params["switch"] == "scale:encoder.1.self:2:0.5"
+    assert removable(at) == [plain("encoder self-attention · layer 1 · head 2 times 0.5")]
+    at = checked(field(at.button_group, "Heads").set_value([1, 2]).run())
+    at = checked(field(at.slider, "Factor").set_value(1.0).run())
+    at = checked(offer(at).click().run())
+    assert at.query_params["switch"] == "scale:encoder.1.self:1,2:1"  # in place of the other: one head has one factor
+    assert plain("heads 1, 2 times 1: a factor of 1 changes nothing.") in texts(at)
+    at = checked(field(at.button_group, "Heads").set_value([]).run())
+    assert plain("names no head and would do nothing.") in texts(at) and offer(at).disabled
+
+
+@pytest.mark.parametrize("factor", ["nan", "inf", "-0.5", "2.01"])
+def test_a_link_with_a_factor_that_is_out_of_range_is_answered_in_a_sentence(factor):
+    at = attention(switch=f"scale:decoder.0.cross:1:{factor}")
+    assert plain("must be a number from 0 to 2.") in texts(at) and removable(at) == []
 
 
 def test_a_row_is_overwritten_evenly_on_one_key_and_with_own_numbers():
@@ -247,6 +268,7 @@ def test_of_two_switches_for_one_thing_the_last_counts():
 def test_every_kind_of_switch_fits_a_model_that_has_it():
     switches = (
         AblateHeads("decoder", 0, "cross", (0,)),
+        ScaleHeads("decoder", 1, "self", (0, 3), 1.5),
         MeanAblateHeads("encoder", 1, "self", (2,)),
         DisableMask("causal"),
         MaskEntry("decoder", 1, "cross", 1, 2),

@@ -48,7 +48,9 @@ def test_of_a_word_that_was_never_seen_it_is_said_what_the_model_reads_there(kin
         read = set(learned.pieces(text))
         said = unseen_plainly(learned, text)
         assert ("<unk>" in said) == ("<unk>" in read) == (kind not in ("bpe", "unigram"))
-        assert ("bare bytes" in said) == any(piece.startswith("<0x") for piece in read) == (kind in ("bpe", "unigram"))
+        assert (
+            ("single bytes" in said) == any(piece.startswith("<0x") for piece in read) == (kind in ("bpe", "unigram"))
+        )
         assert "“猫”" in said and plain("<unk>") in unseen(learned, text) + plain("<unk>") * ("bytes" in said)
     assert unseen(learned, "the cat is red") == unseen_plainly(learned, "the cat is red") == ""
 

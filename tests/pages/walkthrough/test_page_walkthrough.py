@@ -2,26 +2,21 @@
 
 import json
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
 from page_models import CLASSIC, PRONOUNS, checked, open_page, save_untrained, texts
-from random_models import random_model, randomise
+from random_models import randomise
 from tiny_runs import tokenizer
 
 from pages.shared.wording import number
-from pages.walkthrough.step_text import told
-from transformer.analysis.trace.diagram import draw_map
-from transformer.analysis.trace.names import short_name
-from transformer.analysis.trace.steps import Station, stations
+from transformer.analysis.trace.steps import steps
 from transformer.checkpoints.settings import Settings
 from transformer.checkpoints.store import save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
-from transformer.figures.trace.diagram import WIDTH
 from transformer.interventions import parse_intervention
-from transformer.lab import load
+from transformer.lab import Lab, load
 from transformer.model.taps import Site
 from transformer.model.transformer import Transformer
 from transformer.training.state import weights_of
@@ -79,7 +74,7 @@ HOLDS = ":green[:material/check:] **The equation gives what the pass computed.**
 
 def proved(at, *badges):
     """The page with these badges open."""
-    for badge in badges or ("proof-station",):
+    for badge in badges or ("step-numbers-proof",):
         at.session_state[badge] = True
     return checked(at.run())
 
@@ -88,7 +83,7 @@ def proved(at, *badges):
 def test_the_walk_goes_from_the_first_station_to_the_last_and_every_equation_holds():
     at = open_page("walkthrough", model="pre", text="a b c")
     titles = []
-    order = stations(load("pre").model)
+    order = steps(load("pre").model)
     for index, station in enumerate(order):
         assert f"{index + 1} of {len(order)}" in texts(at)
         assert the_map(at)["chosen"] == str(station)
@@ -158,7 +153,7 @@ def test_a_switch_is_marked_on_the_map_and_told_where_it_acts():
     at = walkthrough(station="decoder.cross.context", head="1", layer="0", switch=switch)
     assert "head 1 off**: numbers here moved by up to" in said(at)
     marked = [box for box in the_map(at)["boxes"] if box["switched"]]
-    assert [box["station"] for box in marked] == ["decoder.cross.context"]
+    assert [box["step"] for box in marked] == ["decoder.cross.context"]
     layouts = [json.loads(chart.proto.spec)["layout"] for chart in at.get("plotly_chart")]
     names = [note["text"] for layout in layouts for note in layout["annotations"]]
     assert any("as computed" in name for name in names) and any("as a switch leaves it · all 0" in n for n in names)
@@ -170,8 +165,8 @@ def test_a_switch_is_marked_on_the_map_and_told_where_it_acts():
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"station": "encoder.nowhere"}, "There is no station “encoder.nowhere”"),
-        ({"station": "<script>alert(1)</script>"}, "There is no station"),
+        ({"station": "encoder.nowhere"}, "There is no step “encoder.nowhere”"),
+        ({"station": "<script>alert(1)</script>"}, "There is no step"),
         ({"token": "99", "station": "encoder.ids"}, "There is no token 99: there are tokens 0 to"),
         ({"step": "77", "station": "decoder.ids"}, "There is no step 77"),
         ({"token": "x"}, "The link says token “x”, which must be a whole number"),
@@ -193,7 +188,7 @@ def test_another_sentence_follows_other_tokens():
 
 def test_a_model_without_a_station_of_the_link_says_so():
     at = open_page("walkthrough", model="bare", text="a b", station="encoder.positions")
-    assert "There is no station “encoder.positions” in bare" in said(at)
+    assert "There is no step “encoder.positions” in bare" in said(at)
     ghosts = [box["label"] for box in the_map(at)["boxes"] if box["ghost"]]
     assert ghosts == ["no positions", "no positions"]
 
@@ -205,8 +200,8 @@ WROTE, ODDS = "They are the weights that wrote the output", "They are the probab
 @pytest.mark.parametrize(("sublayer", "kind"), [("cross", "cross"), ("self", "decoder_self")])
 def test_the_whole_map_and_the_weights_of_a_station_are_proved(switch, sublayer, kind):
     at = walkthrough(station=f"decoder.{sublayer}.weights", kind=kind, switch=switch, step="2")
-    at = proved(at, "proof-map", "proof-station")
-    assert "Every station's equation gives what the pass computed" in texts(at)
+    at = proved(at, "trace-map-proof", "step-numbers-proof")
+    assert "Every step's equation gives what the pass computed" in texts(at)
     assert "Recording does not change the pass" in texts(at) and ":red[" not in texts(at)
     assert texts(at).count(WROTE) == 2 and ODDS in texts(at)
     assert ("Step 2’s own pass" in texts(at)) == (switch == "mask:causal")
@@ -232,14 +227,14 @@ def test_without_a_causal_mask_each_step_is_shown_in_its_own_pass(model, text, s
 
 def test_the_words_of_the_mask_say_what_the_pass_did():
     at = walkthrough(station="decoder.self.masked", kind="decoder_self", switch="mask:causal", step="3")
-    assert "No token may look at a later one" not in texts(at) and "nothing is closed here" in texts(at)
+    assert "No token may look at a later one" not in texts(at) and "nothing is hidden here" in texts(at)
     assert "lifted the **causal mask**" in texts(at) and "masked self-attention" not in texts(at)
     assert "Masked multi-head attention" not in [frame["label"] for frame in the_map(at)["frames"]]
     at = walkthrough(station="decoder.self.masked", kind="decoder_self", switch="forbid:decoder.0.self:3,1", layer="0")
-    assert "No token may look at a later one" in texts(at) and "Closed by a switch: 1 cell." in texts(at)
+    assert "No token may look at a later one" in texts(at) and "Hidden by a switch: 1 entry." in texts(at)
     assert "Masked multi-head attention" in [frame["label"] for frame in the_map(at)["frames"]]
     at = walkthrough(station="encoder.self.masked", switch="forbid:encoder.0.self:3,1", layer="0")
-    assert "every cell stays open" not in texts(at) and "Closed by a switch: 1 cell." in texts(at)
+    assert "every entry stays open" not in texts(at) and "Hidden by a switch: 1 entry." in texts(at)
 
 
 @pytest.mark.parametrize("switch", ["off:decoder.0.cross:1", "mask:causal"])
@@ -257,25 +252,25 @@ def test_an_inspection_that_is_not_of_this_pass_turns_the_badges_red(monkeypatch
         return replace(seen, cross=cross, log_probs=seen.log_probs + np.float32(0.001))
 
     monkeypatch.setattr(loading, "get_inspection", get_inspection)
-    at = proved(walkthrough(station=station, kind="cross", switch=switch, step="1"), "proof-map", "proof-station")
+    at = proved(
+        walkthrough(station=station, kind="cross", switch=switch, step="1"), "trace-map-proof", "step-numbers-proof"
+    )
     assert texts(at).count(f":red[**{claim}.**]") == 2
 
 
 def test_a_pass_whose_numbers_are_wrong_turns_map_and_station_red(monkeypatch):
-    from pages.walkthrough import loading
+    honest = Lab.trace
 
-    honest = loading.record_pass
-
-    def record_pass(*arguments, **settings):
-        walk = honest(*arguments, **settings)
+    def trace(self, *arguments):
+        found = honest(self, *arguments)
         site = Site.parse("decoder.0.cross.weights")
-        wrong = walk.taken[site] + 0.01
-        return replace(walk, taken={**walk.taken, site: wrong}, offered={**walk.offered, site: wrong})
+        wrong = found.taken[site] + 0.01
+        return replace(found, taken={**found.taken, site: wrong}, offered={**found.offered, site: wrong})
 
-    monkeypatch.setattr(loading, "record_pass", record_pass)
+    monkeypatch.setattr(Lab, "trace", trace)
     at = walkthrough(station="decoder.cross.weights", layer="0", kind="cross", text="The old cat slept.")
-    said = texts(proved(at, "proof-map", "proof-station"))
-    assert ":red[**Every station's equation gives what the pass computed.**]" in said
+    said = texts(proved(at, "trace-map-proof", "step-numbers-proof"))
+    assert ":red[**Every step's equation gives what the pass computed.**]" in said
     assert ":red[**The equation gives what the pass computed.**]" in said
     assert ":red[**They are the weights that wrote the output.**]" in said
 
@@ -284,58 +279,6 @@ def test_tokens_are_never_markup():
     at = walkthrough(text="<b>x</b> </script> it", station="encoder.self.weights")
     specs = "".join(chart.proto.spec for chart in at.get("plotly_chart"))
     assert "<b>x</b>" not in specs and "</script>" not in specs
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_station_has_its_words_and_its_place_on_the_map(kind):
-    model = random_model(**KINDS[kind])
-    order = stations(model)
-    for chosen in order:
-        words = told(chosen, model.config)
-        assert words.title and words.says and words.equation.count("{") == words.equation.count("}") and words.paper
-        drawing = draw_map(model, chosen).data()
-        (box,) = (box for box in drawing["boxes"] if box["chosen"])
-        assert box["station"] == str(chosen) and box["label"] == short_name(chosen, model).replace(
-            "All layers", box["label"]
-        )
-        for box in drawing["boxes"]:
-            assert box["x"] >= 0 and box["x"] + box["w"] <= WIDTH
-            assert box["y"] >= 0 and box["y"] + box["h"] <= drawing["height"]
-        assert {box["station"] for box in drawing["boxes"] if box["station"]} <= set(map(str, order))
-
-
-def test_the_words_name_no_part_that_the_model_has_not():
-    def of(station, **parts):
-        return told(Station(*station), random_model(**parts).config)
-
-    embedding, context = ("encoder", None, "embedding"), ("encoder", "self", "context")
-    assert "positions do not drown" in of(embedding).says
-    assert "positions" not in of(embedding, positions="rotary").says
-    assert "m_h" in of(context, positions="alibi").equation and "m_h" not in of(context).equation
-    assert "m_h" not in of(("decoder", "cross", "context"), positions="alibi").equation
-    lone = {"norm": "pre", "residual": False}
-    assert "nothing goes around it" in of(("encoder", "ffn", "norm"), **lone).says
-    assert "to add" not in of(("encoder", "ffn", "output"), **lone).says
-    for name in ("qkv", "concat"):
-        assert "1 heads" not in of(("encoder", "self", name), n_heads=1).says
-    assert "all 0 where nothing may be seen" in of(("decoder", "cross", "weights")).says
-
-
-def test_boxes_of_one_stack_never_overlap():
-    model = random_model(norm="pre", positions="alibi")
-    order = stations(model)
-    for chosen in order:
-        drawing = draw_map(model, chosen).data()
-        for left in (True, False):
-            column = sorted((b["y"], b["h"]) for b in drawing["boxes"] if (b["x"] < WIDTH / 2) == left)
-            assert all(y + h <= below for (y, h), (below, _) in pairwise(column)), str(chosen)
-
-
-def test_a_model_without_scaling_shows_the_gap():
-    model = random_model(scale_scores=False)
-    chosen = Station("decoder", "cross", "products")
-    drawing = draw_map(model, chosen)
-    assert "no ÷ √dₖ" in [box.label for box in drawing.boxes if box.ghost]
 
 
 def test_of_a_layer_that_does_not_exist_the_one_that_is_named_instead_is_shown():

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from transformer.analysis.attention.vectors import attention_at, is_delivered
 from transformer.decoding.greedy import Constraints, greedy
-from transformer.interventions import Intervention, compile_interventions
+from transformer.interventions import Intervention, compile_interventions, factors_of_heads
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.taps import ATTENTION_TENSORS, Address, Recording
 from transformer.model.transformer import Transformer
@@ -40,7 +40,7 @@ class Cell:
     weights: Float[ndarray, "key"]
     """The row after softmax, and after whatever a switch made of it."""
     contribution: Float[ndarray, "d_model"]
-    """weight * (v W_O): what this cell added to the output."""
+    """weight * (v W_O), times the factor of a switch that scales the head: what this cell added to the output."""
     output: Float[ndarray, "d_model"]
     """The block's output at this query, before the residual."""
     shares: Float[ndarray, "head key"]
@@ -124,13 +124,25 @@ def look_into(
     n_keys = recording[address.site("k")].size(2)
     if not 0 <= key < n_keys:
         raise ValueError(f"key {key} did not exist when row {query} was computed: there were keys 0 to {n_keys - 1}")
-    return whole_sum(recording, attention_at(model, address), address=address, head=head, row=row, key=key)
+    factors = factors_of_heads(switches, address, model.config.n_heads)
+    attention = attention_at(model, address)
+    return whole_sum(recording, attention, address=address, head=head, row=row, key=key, factors=factors)
 
 
 def whole_sum(
-    recording: Recording, attention: MultiHeadAttention, *, address: Address, head: int, row: int, key: int
+    recording: Recording,
+    attention: MultiHeadAttention,
+    *,
+    address: Address,
+    head: int,
+    row: int,
+    key: int,
+    factors: Sequence[float],
 ) -> Cell:
-    """The cell out of one recorded pass of its block, of which W_O is needed too. `row` counts recorded queries."""
+    """The cell out of one recorded pass of its block, of which W_O is needed too. `row` counts recorded queries.
+
+    What each head gathered is multiplied by its one of `factors`.
+    """
 
     def recorded(name: str) -> Tensor:
         return recording[address.site(name)][0]
@@ -138,6 +150,7 @@ def whole_sum(
     weights, v = recorded("weights")[:, row].double(), recorded("v").double()  # -> [head key], [head key d_head]
     projection = attention.output.weight.detach().double().unflatten(1, (attention.n_heads, -1))  # d_model head d_head
     bias, output = attention.output.bias.detach().double(), recorded("output")[row].double()
+    weights = weights * torch.tensor(factors, dtype=torch.float64)[:, None]  # as they go on to W_O
     context = torch.einsum("hk,hkd->hd", weights, v)
     reached = (context - recorded("heads")[:, row].double()).abs().amax(dim=-1) <= 1e-5 * (1 + context.abs().amax())
     delivered = is_delivered(attention, recorded("heads")[:, row : row + 1], output[None])

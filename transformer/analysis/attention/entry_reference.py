@@ -125,17 +125,19 @@ class Row:
     def reached(self) -> Bool[ndarray, "head"]:
         """False for heads whose context a switch put something else in place of."""
         context = np.array([weights @ values for weights, values in zip(self.weights, self.v, strict=True)])
+        context = context * self._factors[:, None]
         moved = np.abs(context - self.heads).max(axis=-1) > 1e-5 * (1 + np.abs(context).max())
         replaced = [any(_replaces(spec, head, self.query) for spec in self.switches) for head in range(len(moved))]
         return ~(moved & np.array(replaced)) & (self.new_output is None)
 
     @cached_property
     def vectors(self) -> Float[ndarray, "head key d_model"]:
-        """α · v W_O of every head and key; 0 where it did not reach the output."""
+        """α · v W_O of every head and key, times the head's factor; 0 where it did not reach the output."""
+        kept = self._factors * self.reached
         return np.array(
             [
-                (weights[:, None] * values) @ part.T * reached
-                for weights, values, part, reached in zip(self.weights, self.v, self._parts, self.reached, strict=True)
+                (weights[:, None] * values) @ part.T * factor
+                for weights, values, part, factor in zip(self.weights, self.v, self._parts, kept, strict=True)
             ]
         )
 
@@ -172,6 +174,12 @@ class Row:
     def _parts(self) -> list[Float[ndarray, "d_model d_head"]]:
         """The columns of W_O of each head."""
         return np.split(_numbers(_sublayer(self.model, self.address).output.weight), len(self.heads), axis=1)
+
+    @cached_property
+    def _factors(self) -> Float[ndarray, "head"]:
+        """The factor of each head's context, of all switches multiplied."""
+        asked = [[spec.head_factors.get(head, 1.0) for spec in self.switches] for head in range(len(self.heads))]
+        return np.array([math.prod(factors) for factors in asked])
 
     def _rows_set(self, head: int) -> list[OverwrittenRow]:
         rows = (row for spec in self.switches for row in spec.overwritten)

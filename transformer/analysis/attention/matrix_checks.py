@@ -43,13 +43,14 @@ def check_contributions(
         steps, whole = steps[-1:], True
     again, replaced = np.zeros(norms.shape), [_replaced(spec, address, len(norms)) for spec in switches]
     put, cut = frozenset().union(*(heads for heads, _ in replaced)), any(output for _, output in replaced)
+    factors = [math.prod(_factor(spec, address, head) for spec in switches) for head in range(len(norms))]
     largest_miss, query = 0.0, 0
     for step in steps:
         assert step.recording is not None, "these steps record"
         passed = step.recording
         n_rows = passed[address.site("weights")].size(2)
         for row in range(n_rows) if whole else [n_rows - 1]:
-            lengths, miss = _row_of_vectors(model, passed, address, row, put=put, cut=cut)
+            lengths, miss = _row_of_vectors(model, passed, address, row, put=put, cut=cut, factors=factors)
             again[:, query, : lengths.shape[1]] = lengths
             largest_miss, query = max(largest_miss, miss), query + 1
     return (
@@ -71,11 +72,18 @@ def check_contributions(
 
 
 def _row_of_vectors(
-    model: Transformer, recording: Recording, address: Address, row: int, *, put: Collection[int], cut: bool
+    model: Transformer,
+    recording: Recording,
+    address: Address,
+    row: int,
+    *,
+    put: Collection[int],
+    cut: bool,
+    factors: Sequence[float],
 ) -> tuple[Float[ndarray, "head key"], float]:
     """The lengths of a row's vectors in each head, and how far their sum lies from what the head passed on. A
     switch may have `put` something else in place of the context of these heads, or `cut` all of them off by an output
-    of its own: where one did, lengths are 0."""
+    of its own: where one did, lengths are 0. Another may multiply what each head gathered by its factor."""
     sublayer = model.get_submodule(f"{address.stack}.layers.{address.layer}.{address.sublayer}_attention")
     assert isinstance(sublayer, MultiHeadAttention)
     weights, values, heads = (recording[address.site(name)][0].double().numpy() for name in ("weights", "v", "heads"))
@@ -87,7 +95,7 @@ def _row_of_vectors(
     lengths, miss = np.zeros((len(weights), weights.shape[-1])), 0.0
     for head, alphas in enumerate(weights[:, row]):
         part = matrix[:, head * size : (head + 1) * size]
-        vectors = [part @ (alpha * value) for alpha, value in zip(alphas, values[head], strict=True)]
+        vectors = [part @ (factors[head] * alpha * value) for alpha, value in zip(alphas, values[head], strict=True)]
         passed_on = part @ heads[head, row]
         distance = float(np.abs(np.sum(vectors, axis=0) - passed_on).max())
         if head in put and distance > 1e-4 * (1 + float(np.abs(passed_on).max())):
@@ -95,6 +103,11 @@ def _row_of_vectors(
         miss = max(miss, distance)
         lengths[head] = [math.sqrt(math.fsum(vector * vector)) for vector in vectors]
     return lengths, miss
+
+
+def _factor(spec: Intervention, address: Address, head: int) -> float:
+    """The factor by which a switch multiplies what a head of this block gathered."""
+    return spec.head_factors.get(head, 1.0) if spec.address == address else 1.0
 
 
 def _replaced(spec: Intervention, address: Address, n_heads: int) -> tuple[frozenset[int], bool]:

@@ -15,7 +15,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.decoding.greedy import Step, greedy
-from transformer.interventions import Intervention, compile_interventions
+from transformer.interventions import Intervention, compile_interventions, factors_of_heads
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.taps import Address, Recording, Stack
 from transformer.model.transformer import Transformer
@@ -30,7 +30,8 @@ class Vectors:
     q: Float[ndarray, "layer head query d_head"]
     k: Float[ndarray, "layer head key d_head"]
     value_norms: Float[ndarray, "layer head key"]
-    """The length of v W_O: how much a key's value moves the block's output at a weight of 1."""
+    """The length of v W_O, times the factor of a switch that scales the head: how much a key's value moves the block's
+    output at a weight of 1."""
     reached: Bool[ndarray, "layer head query"]
     """False where a switch replaced the head's context or the block's output, so that nothing of the row is in it."""
 
@@ -50,6 +51,9 @@ def record_vectors(
     n_layers = model.config.n_encoder_layers if stack == "encoder" else model.config.n_decoder_layers
     addresses = [Address(stack, layer, sublayer) for layer in range(n_layers)]  # type: ignore[arg-type]
     wanted = {address.site(name) for address in addresses for name in _SITES}
+    factors = torch.tensor(
+        [factors_of_heads(switches, address, model.config.n_heads) for address in addresses], dtype=torch.float64
+    )
     tap = compile_interventions(switches, model)
     steps = greedy(
         model, torch.tensor([source]), max_length=model.config.max_length, tap=tap, record=wanted.__contains__
@@ -64,12 +68,12 @@ def record_vectors(
         if in_one_pass:
             q, reached = [], []
         q.append(_stacked(recording, addresses, "q", newest_only))
-        reached.append(_reached(model, recording, addresses, newest_only))
+        reached.append(_reached(model, recording, addresses, factors, newest_only))
     assert recording is not None, "a decoding has at least one step"
     return Vectors(
         q=torch.cat(q, dim=2).numpy(),
         k=_stacked(recording, addresses, "k").numpy(),
-        value_norms=_value_norms(model, addresses, _stacked(recording, addresses, "v")).numpy(),
+        value_norms=(_value_norms(model, addresses, _stacked(recording, addresses, "v")) * factors[..., None]).numpy(),
         reached=torch.cat(reached, dim=2).numpy(),
     )
 
@@ -90,11 +94,15 @@ def _stacked(recording: Recording, addresses: Sequence[Address], name: str, newe
 
 
 def _reached(
-    model: Transformer, recording: Recording, addresses: Sequence[Address], newest: bool
+    model: Transformer,
+    recording: Recording,
+    addresses: Sequence[Address],
+    factors: Float[Tensor, "layer head"],
+    newest: bool,
 ) -> Bool[Tensor, "layer head query"]:
-    """Whether weights times values are what went on to W_O, and what W_O made of all heads is the block's output."""
+    """Whether weights times values and each head's factor went on to W_O, and what W_O made of that is the output."""
     weights = _stacked(recording, addresses, "weights", newest).double()
-    context = weights @ _stacked(recording, addresses, "v").double()
+    context = weights @ _stacked(recording, addresses, "v").double() * factors[..., None, None]
     went_on = _stacked(recording, addresses, "heads", newest).double()
     kept = (context - went_on).abs().amax(dim=-1) <= 1e-5 * (1 + context.abs().amax())
     outputs = [recording[address.site("output")][0].double() for address in addresses]

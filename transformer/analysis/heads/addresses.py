@@ -3,16 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from transformer.analysis.heads.patterns import Kind
 from transformer.interventions import AblateHeads
+from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Stack, Sublayer
 from transformer.model.transformer import Transformer
 
-KINDS: dict[Kind, tuple[Stack, Sublayer]] = {
-    "encoder_self": ("encoder", "self"),
-    "decoder_self": ("decoder", "self"),
-    "cross": ("decoder", "cross"),
-}
 Tell = Callable[[float], object]
 """Receives the share of the work that is done; an exception that it raises ends the work."""
 
@@ -35,9 +30,9 @@ class HeadAt:
         raise ValueError(f"{text!r} is no address of a head: it is written as in decoder.1.cross.2")
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> AttentionKind:
         """The attention that it is a part of."""
-        return "cross" if self.sublayer == "cross" else "encoder_self" if self.stack == "encoder" else "decoder_self"
+        return AttentionKind.at(self.stack, self.sublayer)
 
     @property
     def switch(self) -> AblateHeads:

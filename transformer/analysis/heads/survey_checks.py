@@ -16,9 +16,9 @@ from numpy import ndarray
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.pair_sample import PairSample
-from transformer.analysis.heads.patterns import Kind
 from transformer.analysis.heads.survey import Survey, survey
 from transformer.analysis.heads.survey_reference import Alone, counted, distances_by_rows, one_by_one
+from transformer.model.kinds import AttentionKind
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import Tokenizer
 
@@ -47,7 +47,7 @@ def check_similarity(
     model: Transformer,
     sample: PairSample,
     tokenizer: Tokenizer,
-    kind: Kind,
+    kind: AttentionKind,
     groups: Sequence[Sequence[int]],
     closest: float,
     shown: Float[ndarray, "head head"],

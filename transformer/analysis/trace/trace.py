@@ -1,11 +1,13 @@
-"""One forward pass over a sentence and its output, with every tensor kept: as offered, and as the pass went on.
+"""One forward pass over a sentence and its output, with every tensor kept: as computed, and as the pass went on.
 
 Under a causal mask it is one pass over the whole output: each of its rows is what the step that wrote that token
-computed. Without one each step computed all rows anew, and it is the pass of one step, over what was written before.
+computed. Without one each step computed all rows again, and it is the pass of one step, over what was written before.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 
 import torch
 from jaxtyping import Float
@@ -27,45 +29,58 @@ class Trace:
     inputs: tuple[int, ...]
     """What the decoder read: the start mark, then the target but for its last token."""
     target: tuple[int, ...]
-    """What the decoder wrote, up to the step whose own pass it is."""
-    switches: tuple[Intervention, ...]
+    """What the decoder wrote, up to the step whose pass it is."""
+    interventions: tuple[Intervention, ...]
     offered: Mapping[Site, Tensor]
-    """Each tensor as the model computed it, without the batch's axis."""
+    """Each tensor as the model computed it, without the batch axis."""
     taken: Mapping[Site, Tensor]
-    """The same as the pass went on with it; another one where a switch acts."""
+    """What the pass went on with; another tensor where an intervention acts."""
     log_probs: Float[ndarray, "step vocab"]
     """Of the decoding that wrote the target, recorded at its steps."""
     source_again: tuple[int, ...]
     """The sentence's ids, looked up once more."""
     sees_later: bool
-    """Whether decoder positions saw later ones: then it is the last step's own pass, and only the last of the decoder's
-    rows is what the step that wrote that token computed."""
+    """Whether decoder positions saw later ones. Then it is the last step's own pass, and only the decoder's last row is
+    what the decoding computed."""
 
     @property
     def last(self) -> int:
-        """The last step in it."""
+        """The last step of the decoding in it."""
         return len(self.target) - 1
 
+    @cached_property
+    def digest(self) -> bytes:
+        """A fingerprint of every recorded number, which tells this pass from every other."""
+        found = blake2b(repr((self.source, self.inputs, self.target)).encode())
+        for tensors in (self.offered, self.taken):
+            for site, tensor in tensors.items():
+                found.update(str(site).encode())
+                found.update(tensor.contiguous().numpy().tobytes())
+        found.update(self.log_probs.tobytes())
+        return found.digest()
 
-def record_pass(
+
+def record_trace(
     model: Transformer,
     source: Sequence[int],
     target: Sequence[int],
-    switches: Sequence[Intervention] = (),
+    interventions: Sequence[Intervention] = (),
     *,
     log_probs: Float[ndarray, "step vocab"],
     source_again: Sequence[int],
     step: int | None = None,
 ) -> Trace:
-    """The pass over a source and the output that was decoded from it under these switches; where decoder positions see
-    later ones, the own pass of a step (None: of the last one)."""
-    own = sees_later(model, switches)
+    """Records the pass over a source and the output that was decoded from it under these interventions.
+
+    Where decoder positions see later ones it is the pass of one step of the decoding (None: of the last one).
+    """
+    own = sees_later(model, interventions)
     if own and step is not None:
         if not 0 <= step < len(target):
             raise ValueError(f"step {step} does not exist: there are steps 0 to {len(target) - 1}")
         target, log_probs = target[: step + 1], log_probs[: step + 1]
     offered, taken = Recorder(), Recorder()
-    tap = chain(offered, compile_interventions(switches, model), taken)
+    tap = chain(offered, compile_interventions(interventions, model), taken)
     inputs = (model.config.bos_id, *target[:-1])
     with torch.no_grad():
         ids = torch.tensor([source])
@@ -79,7 +94,7 @@ def record_pass(
         source=tuple(source),
         inputs=inputs,
         target=tuple(target),
-        switches=tuple(switches),
+        interventions=tuple(interventions),
         offered={site: tensor[0] for site, tensor in offered.recording.items()},
         taken={site: tensor[0] for site, tensor in taken.recording.items()},
         log_probs=log_probs,
@@ -88,7 +103,10 @@ def record_pass(
     )
 
 
-def sees_later(model: Transformer, switches: Sequence[Intervention]) -> bool:
-    """Whether decoder positions see later ones. Every other switch acts on each position by itself, even where a cache
-    would be wrong because a cached step does not show at which position it stands."""
-    return not model.config.causal_mask or DisableMask("causal") in switches
+def sees_later(model: Transformer, interventions: Sequence[Intervention]) -> bool:
+    """Tells whether decoder positions see later ones.
+
+    Every other intervention acts on each position by itself, even where a cache would be wrong because a cached step
+    does not show its position.
+    """
+    return not model.config.causal_mask or DisableMask("causal") in interventions

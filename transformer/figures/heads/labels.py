@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from transformer.figures.theme import Kind
+from transformer.model.kinds import AttentionKind, KindName
 
-_SHORT_KINDS: dict[Kind, str] = {
+_SHORT_KINDS: dict[KindName, str] = {
     "encoder_self": "encoder {}",
     "decoder_self": "decoder {} self",
     "cross": "decoder {} cross",
@@ -64,16 +64,14 @@ _OBJECTS: Mapping[str, str] = {
 class Sublayer:
     """One attention block, a row of the map of heads."""
 
-    kind: Kind
+    kind: KindName
     layer: int
 
     @classmethod
     def of(cls, address: str) -> "Sublayer":
         """The block of an address such as "decoder.1.cross" or "decoder.1.cross.2"."""
         stack, layer, sublayer, *_ = address.split(".")
-        return cls(
-            "cross" if sublayer == "cross" else "encoder_self" if stack == "encoder" else "decoder_self", int(layer)
-        )
+        return cls(AttentionKind.at(stack, sublayer), int(layer))
 
     @property
     def name(self) -> str:
@@ -86,7 +84,7 @@ def head_name(address: str) -> str:
     return f"{Sublayer.of(address).name} · head {address.rpartition('.')[2]}"
 
 
-def looked_at(pattern: str, kind: Kind) -> str:
+def looked_at(pattern: str, kind: KindName) -> str:
     """The keys of a pattern, as an object of "looks at"."""
     if pattern == "diagonal" and kind != "cross":
         return "itself"

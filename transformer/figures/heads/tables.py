@@ -11,7 +11,7 @@ from numpy import ndarray
 from transformer.figures import theme
 from transformer.figures.heads.labels import Sublayer, head_name
 from transformer.figures.labels import axis_labels, hover_label, label_width
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _CELL, _NUMBERED = 46.0, 36.0
 """Pixels of a cell at most, and those from which its number fits into it."""
@@ -69,7 +69,7 @@ def similarity_map(
     distances: Float[ndarray, "head head"],
     names: Sequence[str],
     *,
-    kind: Kind,
+    kind: KindName,
     sizes: Sequence[int],
     dark: bool = False,
 ) -> go.Figure:

@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from transformer.figures import theme
 from transformer.figures.labels import axis_labels, exact, hover_label, label_width
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _ROW, _TOP, _LEAST_ROW, _MANY = 24, 44, 14, 20
 """Pixels: a bar with its share of the gap; above the bars; the smallest bar, where there are more than so many."""
@@ -63,7 +63,7 @@ def row_bars(
     weights: Float[ndarray, "key"],
     keys: Sequence[str],
     *,
-    kind: Kind,
+    kind: KindName,
     before: Float[ndarray, "key"] | None = None,
     dark: bool = False,
 ) -> go.Figure:

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from transformer.figures import theme
 from transformer.figures.labels import axis_labels, hover_label, label_width
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _ROW, _CHARACTER = 26, 7.4
 """Pixels: of a bar with its gap, of a character of a label."""
@@ -112,7 +112,7 @@ class Share:
 
     name: str
     value: float
-    kind: Kind | None = None
+    kind: KindName | None = None
     """The attention whose colour it has; None for all other parts."""
     before: float | None = None
     """Its value in another state."""

@@ -10,10 +10,10 @@ from plotly.colors import hex_to_rgb
 from transformer.figures import theme
 from transformer.figures.export import on_paper
 from transformer.figures.labels import hover_label
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 WIDTH = 450
-"""Of a drawing."""
+"""Pixels of a drawing."""
 _STRETCH, _MARGIN = 1.75, 8
 """A figure is wider than the drawing, so that a shape has room beside each name; pixels around it."""
 _HEAD = 6.0
@@ -22,9 +22,9 @@ _HEAD = 6.0
 
 @dataclass(frozen=True)
 class Box:
-    """A station, or a folded block that opens at its first station."""
+    """A step, or a folded sublayer that opens at its first step."""
 
-    station: str
+    step: str
     x: float
     y: float
     w: float
@@ -32,14 +32,14 @@ class Box:
     label: str
     spoken: str
     shape: Literal["box", "pill", "circle", "text"] = "box"
-    kind: Kind | None = None
+    kind: KindName | None = None
     chosen: bool = False
     ghost: bool = False
-    """A part of the paper that this model never had: drawn, and no station."""
+    """A part of the paper that this model never had: drawn, but no step."""
     folded: bool = False
-    """A whole block, which unfolds where one of its stations is chosen."""
+    """A whole sublayer, which unfolds when one of its steps is chosen."""
     switched: tuple[str, ...] = ()
-    """What switches do there."""
+    """What interventions do there."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Line:
     """A path of straight pieces, in the order of the flow."""
 
     points: tuple[tuple[float, float], ...]
-    kind: Kind | None = None
+    kind: KindName | None = None
     arrow: bool = True
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The outline of a layer, with the others as sheets behind it, or of an unfolded block."""
+    """The outline of a layer, with the others as sheets behind it, or of an unfolded sublayer."""
 
     x: float
     y: float
@@ -62,7 +62,7 @@ class Frame:
     label: str = ""
     side: Literal["left", "right", "top"] = "top"
     sheets: int = 0
-    kind: Kind | None = None
+    kind: KindName | None = None
 
 
 @dataclass
@@ -89,10 +89,10 @@ class Drawing:
 def map_figure(
     drawing: Drawing, shapes: Mapping[str, Mapping[str, tuple[int, ...]]], *, dark: bool = False
 ) -> go.Figure:
-    """The map with the shape of what comes out of each station beside its name; hovering names each array."""
-    unknown = shapes.keys() - {box.station for box in drawing.boxes}
+    """The map with the shape of what comes out of each step beside its name; hovering names each array."""
+    unknown = shapes.keys() - {box.step for box in drawing.boxes}
     if unknown:
-        raise ValueError(f"the map has no station {min(unknown)}")
+        raise ValueError(f"the map has no step {min(unknown)}")
     drawn = [
         *(shape for frame in drawing.frames for shape in _sheets(frame, dark)),
         *(shape for line in drawing.lines for shape in _arrow(line, dark)),
@@ -105,12 +105,12 @@ def map_figure(
         mode="text",
         x=[_across(box.x + box.w / 2) for box in drawing.boxes],
         y=[box.y + box.h / 2 for box in drawing.boxes],
-        text=[_label(box, shapes.get(box.station, {}), dark) for box in drawing.boxes],
+        text=[_label(box, shapes.get(box.step, {}), dark) for box in drawing.boxes],
         textfont={
             "size": [12 if box.shape == "pill" or box.folded or box.ghost else 13 for box in drawing.boxes],
             "color": [_ink(box, dark) for box in drawing.boxes],
         },
-        customdata=[_note(box, shapes.get(box.station, {})) for box in drawing.boxes],
+        customdata=[_note(box, shapes.get(box.step, {})) for box in drawing.boxes],
         hovertemplate="%{customdata}<extra></extra>",
     )
     fig.add_scatter(
@@ -188,7 +188,7 @@ def _arrow(line: Line, dark: bool) -> list[dict[str, Any]]:
 
 
 def _outline(box: Box, dark: bool) -> list[dict[str, Any]]:
-    """The box, and a point at its corner where a switch acts."""
+    """The box, and a dot at its corner where an intervention acts."""
     if box.shape == "text" and not box.chosen:
         return []
     colours = theme.palette(dark)
@@ -223,11 +223,11 @@ def _across(x: float) -> float:
     return x * _STRETCH
 
 
-def _colour(kind: Kind | None, otherwise: str, dark: bool) -> str:
+def _colour(kind: KindName | None, otherwise: str, dark: bool) -> str:
     return otherwise if kind is None else theme.kind_colour(kind, dark)
 
 
 def _mix(colour: str, background: str, share: float) -> str:
-    """So much of a colour on the background."""
+    """This share of a colour on the background."""
     parts = zip(hex_to_rgb(colour), hex_to_rgb(background), strict=True)
     return "#" + "".join(f"{round(share * own + (1 - share) * under):02x}" for own, under in parts)

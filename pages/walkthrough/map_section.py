@@ -1,0 +1,49 @@
+"""The left half of Walkthrough: the sentence's translation, and the map whose steps can be clicked."""
+
+import streamlit as st
+
+from pages.shared import wording
+from pages.shared.components.walkthrough_map import walkthrough_map
+from pages.shared.context import PageContext
+from pages.shared.exhibit import exhibit
+from pages.walkthrough.choices import MAP, Place
+from transformer.analysis.trace.diagram import unfolded
+from transformer.model.taps import Stack
+from transformer.views import TraceMap
+from transformer.views.subjects import Traced
+from transformer.views.trace import MapData
+
+
+def render_reading(context: PageContext) -> None:
+    """Shows what the sentence becomes."""
+    becomes = wording.plain(context.inspection.translation) or "(nothing)"
+    under = " under the switches" if context.view.switches else ""
+    st.markdown(f"It becomes{under}: *{becomes}*")
+
+
+def render_map(context: PageContext, traced: Traced, place: Place) -> None:
+    """Shows the architecture with the chosen step, and what switches act on."""
+    layers = unfolded(context.lab.model, place.layer)
+
+    def draw(data: MapData) -> None:
+        walkthrough_map(
+            data.drawing.data(),
+            order=[(str(step), layers[step.stack]) for step in place.order],
+            chosen=str(place.step),
+            label=f"Map of {context.lab.name}. Arrow keys go from step to step, in the order of the computation.",
+            key=MAP,
+        )
+        if elsewhere := _in_other_layers(context, layers):
+            names = wording.plain("; ".join(elsewhere))
+            st.caption(f":orange[●] Also switched, in a layer that is not unfolded: {names}.")
+
+    exhibit(traced, TraceMap(step=str(place.step), layer=place.layer), draw=draw)
+
+
+def _in_other_layers(context: PageContext, layers: dict[Stack, int]) -> list[str]:
+    """The switches that act only in layers which the map does not unfold."""
+    return [
+        spec.label()
+        for spec in context.inspection.interventions
+        if all(site.layer is not None and site.layer != layers[site.stack] for site in spec.sites(context.lab.model))
+    ]

@@ -1,0 +1,170 @@
+"""Checks of a recorded pass: every equation on it holds, recording changed nothing, and it has the numbers that wrote
+the output."""
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from itertools import islice
+
+import numpy as np
+import torch
+
+from transformer.analysis.checks import Check, agree
+from transformer.analysis.trace.opened import ROUNDING, Moved, OpenedStep, Shown, check_equation, open_step
+from transformer.analysis.trace.step import Step, n_layers
+from transformer.analysis.trace.steps import find_step, steps
+from transformer.analysis.trace.trace import Trace, record_trace
+from transformer.decoding.greedy import Constraints, greedy
+from transformer.inspection.inspection import AttentionKind, Inspection
+from transformer.interventions import compile_interventions
+from transformer.model.taps import Recording, Site
+from transformer.model.transformer import Transformer
+
+STEP_TOLERANCE = 1e-6
+"""Of a probability in a step's own pass and in the decoding; where decoding used a cache, it rounds as elsewhere."""
+WHOLE_PASS = 10
+"""How many times as much a whole pass in float32 may be off as one step of it."""
+
+
+def check_steps(model: Transformer, trace: Trace) -> Check:
+    """Checks that every equation of the pass holds, in every layer."""
+    places = [
+        (step, layer) for step in steps(model) for layer in range(n_layers(model, step.stack) if step.in_layer else 1)
+    ]
+    failing = [place for place in places if not check_equation(model, trace, *place).holds]
+    where = f", the first at {failing[0][0]} of layer {failing[0][1]}" if failing else ""
+    how = f"{len(places)} steps of all layers computed again in double precision; how many differ{where}"
+    return Check("Every step's equation gives what the pass computed", float(len(failing)), 0.0, how)
+
+
+@torch.no_grad()
+def check_unrecorded(model: Transformer, trace: Trace) -> Check:
+    """Checks that the pass ends in the same logits when nothing is recorded."""
+    tap = compile_interventions(trace.interventions, model)
+    again = model(torch.tensor([trace.source]), torch.tensor([trace.inputs]), tap=tap)[0].numpy()
+    logits = trace.taken[Site("decoder", None, None, "logits")].numpy()
+    size = max(1.0, float(abs(logits).max()))
+    how = f"the pass run again with nothing recorded, {logits.size:,} logits"
+    return agree("Recording does not change the pass", logits, again, ROUNDING * WHOLE_PASS * size, how)
+
+
+def check_opened(model: Transformer, trace: Trace, step: Step, layer: int, shown: OpenedStep) -> Iterator[Check]:
+    """Checks every array of an opened step against the same pass run in double precision, and its equation."""
+    yield check_equation(model, trace, step, layer)
+    precise = deepcopy(model).double()
+    again = record_trace(
+        precise,
+        trace.source,
+        trace.target,
+        trace.interventions,
+        log_probs=trace.log_probs,
+        source_again=trace.source_again,
+        step=trace.last,
+    )
+    expected = open_step(precise, again, step, layer)
+    for side, mine, theirs in (
+        ("in", shown.comes_in, expected.comes_in),
+        ("out", shown.comes_out, expected.comes_out),
+    ):
+        if mine or theirs:
+            yield _same_arrays(f"What comes {side} is what this pass has here", mine, theirs)
+    if shown.moved or expected.moved:
+        yield _same_moves(shown.moved, expected.moved)
+
+
+def check_weights_written(
+    model: Transformer, trace: Trace, seen: Inspection, kinds: Sequence[AttentionKind], layer: int | None = None
+) -> Check:
+    """Checks that the weights of a layer (None: of all) in this pass are those that wrote the inspection's output."""
+    n_of = {kind: len(seen.attention(kind).weights) for kind in kinds}
+    places: list[tuple[AttentionKind, int]] = [
+        (kind, at) for kind in kinds for at in (range(n_of[kind]) if layer is None else [layer])
+    ]
+    lost = trace.sees_later and "decoder_self" in kinds and trace.last + 1 < len(seen.target_ids)
+    again = _own_pass_again(model, trace, seen) if lost else {}
+    shown, recorded = [], []
+    for kind, at in places:
+        stack, sublayer = kind.where
+        site = Site(stack, at, sublayer, "weights")
+        mine, theirs = trace.taken[site].numpy(), seen.attention(kind).weights[at]
+        if trace.sees_later and kind == "cross":
+            mine, theirs = mine[:, -1], theirs[:, trace.last]
+        elif site in again:
+            theirs = again[site].numpy()[0]
+        shown.append(mine.ravel())
+        recorded.append(theirs.ravel())
+    return agree(
+        "They are the weights that wrote the output",
+        np.concatenate(shown),
+        np.concatenate(recorded),
+        ROUNDING,
+        f"{sum(map(len, shown)):,} weights of all heads against those of {_decoding(trace, rerun=lost)}",
+    )
+
+
+def check_probabilities_written(model: Transformer, trace: Trace, seen: Inspection) -> Check:
+    """Checks that this pass gives the written tokens the probabilities with which the decoding wrote them."""
+    first = trace.last if trace.sees_later else 0
+    rows = np.arange(first, trace.last + 1)
+    (shown,) = open_step(model, trace, find_step(model, "decoder.probabilities")).comes_out
+    written = shown.values[rows, np.array(seen.target_ids)[rows]]
+    how = f"those of the tokens written, {len(rows):,} in all, against those of {_decoding(trace)}"
+    tolerance = STEP_TOLERANCE if trace.sees_later else ROUNDING
+    return agree("They are the probabilities that wrote the output", written, seen.probabilities[rows], tolerance, how)
+
+
+def _same_arrays(claim: str, mine: Sequence[Shown], theirs: Sequence[Shown]) -> Check:
+    """Compares arrays with those of the pass in double precision: the worst deviation for its size."""
+    how = f"{len(theirs)} arrays of the pass run again in double precision; largest deviation for numbers of size 1"
+    if [_layout(shown) for shown in mine] != [_layout(shown) for shown in theirs]:
+        return Check(claim, np.inf, ROUNDING * WHOLE_PASS, f"{how}; they are other arrays")
+    worst = 0.0
+    for own, again in zip(mine, theirs, strict=True):
+        is_exact = own.values.dtype.kind == "i"
+        if not np.array_equal(_mask(own), _mask(again)) or (is_exact and not np.array_equal(own.values, again.values)):
+            worst = np.inf
+        for a, b in ((own.values, again.values), (own.before, again.before)):
+            if a is not None and b is not None:
+                apart = agree("", a, b, 0, "").measured
+                worst = max(worst, apart / max(1.0, float(np.abs(b).max(initial=0))))
+    return Check(claim, worst, ROUNDING * WHOLE_PASS, how)
+
+
+def _layout(shown: Shown) -> tuple[object, ...]:
+    return shown.name, shown.rows, shown.columns, shown.recorded, shown.every_row, shown.before is None
+
+
+def _mask(shown: Shown) -> object:
+    return shown.values.shape if shown.allowed is None else shown.allowed
+
+
+def _same_moves(mine: Sequence[Moved], theirs: Sequence[Moved]) -> Check:
+    """Compares how far switches moved the numbers with the same pass in double precision."""
+    size = max(1.0, *(moved.by for moved in theirs))
+    how = "the pass run again in double precision, before and after the switches"
+    claim = "The switches moved the numbers here this far"
+    if [moved.spec for moved in mine] != [moved.spec for moved in theirs]:
+        return Check(claim, np.inf, ROUNDING * WHOLE_PASS * size, f"{how}; they are other switches")
+    by = ([moved.by for moved in side] for side in (mine, theirs))
+    return agree(claim, *by, ROUNDING * WHOLE_PASS * size, how)
+
+
+def _decoding(trace: Trace, *, rerun: bool = False) -> str:
+    if not trace.sees_later:
+        return "the decoding steps"
+    again = ", run again for its self-attention" if rerun else ""
+    return f"step {trace.last} of the decoding{again}"
+
+
+def _own_pass_again(model: Transformer, trace: Trace, seen: Inspection) -> Recording:
+    """The decoder's self-attention at the trace's step, decoded again: an inspection keeps the last pass alone."""
+    decoding = greedy(
+        model,
+        torch.tensor([seen.source_ids]),
+        max_length=model.config.max_length,
+        constraints=Constraints(forced=dict(seen.forced)),
+        tap=compile_interventions(seen.interventions, model),
+        record=lambda site: (site.stack, site.sublayer, site.tensor) == ("decoder", "self", "weights"),
+    )
+    step = next(islice(decoding, trace.last, None))
+    assert step.recording is not None, "these steps record"
+    return step.recording

@@ -1,0 +1,1 @@
+"""A run is a folder and a trainer is a process: starting, watching, queueing and archiving runs."""
