@@ -16,8 +16,8 @@ from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.leave_one_out import Hiding
 from transformer.analysis.heads.survey import Pattern
 from transformer.model.kinds import AttentionKind
-from transformer.views.head_subjects import Removal
-from transformer.views.heads_survey import OTHER_COLUMNS, Measure
+from transformer.views.heads.subjects import Removal
+from transformer.views.heads.survey import OTHER_COLUMNS, Measure
 
 Section = Literal["roles", "alike", "worth", "smallest", "evidence"]
 Data = Literal["validation", "own", "file"]

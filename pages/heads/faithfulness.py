@@ -20,8 +20,8 @@ from transformer.analysis.heads.leave_one_out import FEWEST, Hiding, leave_one_o
 from transformer.figures.heads.labels import head_name
 from transformer.lab import Inspection, Lab
 from transformer.views import FaithfulnessTable, LeaveOneOut, WeightAgainstEffect
-from transformer.views.head_subjects import Hidden
-from transformer.views.heads_leave_one_out import FaithfulnessData
+from transformer.views.heads.leave_one_out import FaithfulnessData
+from transformer.views.heads.subjects import Hidden
 
 _HIDING: dict[Hiding, str] = {"hidden": "Hidden from everything", "cross": "Hidden from cross-attention alone"}
 _EXPLAINED: dict[Hiding, str] = {

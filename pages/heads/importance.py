@@ -48,9 +48,9 @@ from transformer.views import (
     ValidationImportanceMap,
     ValidationRanking,
 )
-from transformer.views.head_subjects import Removal, Removed, RemovedOverPairs, Surveyed, means_of
-from transformer.views.heads_importance import OutputImportanceData, RankingData, ValidationData
-from transformer.views.heads_survey import PatternTableData
+from transformer.views.heads.importance import OutputImportanceData, RankingData, ValidationData
+from transformer.views.heads.subjects import Removal, Removed, RemovedOverPairs, Surveyed, means_of
+from transformer.views.heads.survey import PatternTableData
 
 _MEASURES = {
     "sentence": "This translation",

@@ -21,7 +21,7 @@ from transformer.figures.heads.labels import Sublayer, head_name
 from transformer.interventions import heads_set_to
 from transformer.interventions.names import plural
 from transformer.views import MinimalSetOutputs
-from transformer.views.head_subjects import Searched
+from transformer.views.heads.subjects import Searched
 
 N_OFFERED = 50
 """Tokens offered for what a token is to become, the most probable at that step first."""

@@ -13,7 +13,7 @@ from transformer.analysis.attention.entry_checks import check_cell
 from transformer.analysis.attention.weight_checks import check_weights
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.checks import check_most_moved, check_outputs
-from transformer.analysis.figure_checks import check_comparison, check_distribution, check_output
+from transformer.analysis.figure_checks import check_comparison, check_output
 from transformer.inspection.inspection import AttentionKind, Comparison, Inspection
 from transformer.lab import Lab
 from transformer.model.taps import Address
@@ -172,18 +172,3 @@ def check_road(lab: Lab, *roads: Inspection, key: str) -> None:
                 yield replace(check, claim=f"{whose}{check.claim}")
 
     badge(run, key=key)
-
-
-def check_step(lab: Lab, road: Inspection, step: int, *, key: str) -> None:
-    """Of one step's distribution over the next token."""
-
-    def run() -> Iterable[Check]:
-        prefix, row = road.target_ids[:step], road.log_probs[step]
-        return check_distribution(lab.model, road.source_ids, prefix, road.interventions, row)
-
-    badge(run, key=key)
-
-
-def check_rows(lab: Lab, road: Inspection, kind: AttentionKind, *, key: str) -> None:
-    """Of a row of attention of a road: that of the kind that it belongs to."""
-    badge(lambda: weight_checks(lab, road, kind), key=key)

@@ -12,21 +12,33 @@ from transformer.analysis.heads.minimal_set import Goal, SearchPlan, minimal_set
 from transformer.analysis.heads.pair_sample import validation_sample
 from transformer.analysis.heads.survey import survey
 from transformer.analysis.heads.validation_importance import validation_importance
+from transformer.analysis.steps.exposure_bias import exposure_bias, readable_pairs
+from transformer.analysis.steps.logit_lens import logit_lens
+from transformer.analysis.steps.search_tree import search_tree
 from transformer.checkpoints.settings import find_checkpoint
 from transformer.config import PRESETS, CorpusConfig, TrainConfig
+from transformer.data.corpora import load_corpus
 from transformer.experiments.study import SHIPPED_STUDY, load_study
 from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import Lab, load
 from transformer.runs.position_moments import learned_table
 from transformer.views import (
     BatchTokens,
+    BeamTree,
+    BranchLines,
+    BranchPair,
+    BranchTree,
     ComparedRuns,
     EmptyAttentionRow,
+    ExposureBias,
     FaithfulnessTable,
     HeadProfile,
     HeadSimilarity,
+    HypothesisAttention,
     LearningRate,
     LeaveOneOut,
+    LogitContributions,
+    LogitLensDepths,
     MaskLeak,
     MinimalSetOutputs,
     ModelLengths,
@@ -38,6 +50,8 @@ from transformer.views import (
     PositionSimilarity,
     PositionTables,
     RunCurves,
+    SampleTree,
+    SamplingDistribution,
     ScoreParts,
     SentenceLengths,
     SentenceMasks,
@@ -45,10 +59,14 @@ from transformer.views import (
     ShiftMaps,
     SimilarityByOffset,
     SnapshotAttention,
+    StepAttention,
+    StepCandidates,
     StepNumbers,
     StudyLearning,
     StudyLengths,
+    StudyVerdict,
     SweepChart,
+    TeacherForcedReference,
     TeacherForcing,
     TraceMap,
     TrainingMemory,
@@ -56,7 +74,8 @@ from transformer.views import (
     ValidationRanking,
     WeightAgainstEffect,
 )
-from transformer.views.head_subjects import Hidden, Removal, Removed, RemovedOverPairs, Searched, Surveyed, means_of
+from transformer.views.heads.subjects import Hidden, Removal, Removed, RemovedOverPairs, Searched, Surveyed, means_of
+from transformer.views.steps_subjects import Branches, LensAtStep, MeasuredExposure, Search
 from transformer.views.subjects import Batch, Decoding, LearnedPositions, Model, PairedStudy, Plan, Runs, Text, Traced
 from transformer.views.timeline import AtStep, decode_snapshot
 from transformer.views.view import Subject, View
@@ -109,6 +128,61 @@ _LAYOUT = {"drawing": "where boxes and lines lie; no number of the pass"}
 def batch(*off: str) -> Callable[[], Batch]:
     """Two sentences of different lengths, without the masks of these names."""
     return cache(lambda: Batch(lab(), lab().leak((TEXT, SHORT), switches(off))))  # type: ignore[arg-type]
+
+
+def branch(*names: str, forced: Mapping[int, int]) -> Callable[[], Decoding]:
+    """A sentence on which tokens were forced, under the switches of these names."""
+    return cache(lambda: Decoding(lab(), lab().inspect(TEXT, switches(names), forced)))
+
+
+def branches(*names: str) -> Callable[[], Branches]:
+    """An output, two branches of it, and before them the output without the switches of these names."""
+    specs = switches(names)
+    without = [{}] if names else []
+
+    def decode() -> Branches:
+        decoded = [lab().inspect(SHORT, (), forced) for forced in without]
+        decoded += [lab().inspect(SHORT, specs, forced) for forced in ({}, {1: 5}, {0: 6, 9: 4})]
+        return Branches(lab(), tuple(decoded))
+
+    return cache(decode)
+
+
+def search(*names: str, text: str = SHORT, **settings: Any) -> Callable[[], Search]:
+    """A beam search with these settings, under the switches of these names."""
+
+    def found() -> Search:
+        seen = lab().inspect(text, switches(names))
+        chosen = {"size": 2, "alpha": 0.6, "norm": "paper"} | settings
+        return Search(lab(), seen, search_tree(lab().model, seen.source_ids, seen.interventions, **chosen))
+
+    return cache(found)
+
+
+def lens_at(step: int, *names: str) -> Callable[[], LensAtStep]:
+    """The logit lens of a step of a branch, under the switches of these names."""
+
+    def found() -> LensAtStep:
+        seen = lab().inspect(TEXT, switches(names), {1: 5})
+        given = lab().model, seen.source_ids, seen.target_ids, step
+        baseline = logit_lens(*given) if names else None
+        return LensAtStep(lab(), seen, step, logit_lens(*given, seen.interventions), baseline)
+
+    return cache(found)
+
+
+def exposure(*names: str) -> Callable[[], MeasuredExposure]:
+    """Exposure bias over a few pairs, under the switches of these names."""
+
+    def found() -> MeasuredExposure:
+        validation = load_corpus(lab().checkpoint.corpus_config).validation
+        pairs = readable_pairs(validation, lab().tokenizer, lab().model.config.max_length, 7)
+        return MeasuredExposure(lab(), exposure_bias(lab().model, pairs, lab().tokenizer, switches(names)))
+
+    return cache(found)
+
+
+HEAD_OFF = "off:decoder.0.cross:1"
 
 
 def runs(*names: str) -> Callable[[], Runs]:
@@ -230,6 +304,33 @@ EXAMPLES = [
         unproved={"memory.activations": "an estimate; the note says so"},
     ),
     Example(EmptyAttentionRow(), decoding()),
+    Example(StepCandidates(step=1), decoding()),
+    Example(StepCandidates(step=2, reference=7, logarithmic=True, n=4), branch(HEAD_OFF, forced={1: 5})),
+    Example(StepCandidates(step=1, n=3), decoding(TEXT, "mask:causal")),
+    Example(StepAttention(kind="cross", layer=0, step=1), decoding()),
+    Example(StepAttention(kind="decoder_self", layer=0, head=1, step=2), branch(HEAD_OFF, forced={1: 5})),
+    Example(StepAttention(kind="decoder_self", layer=0, step=1), decoding(TEXT, "mask:causal")),
+    Example(BranchLines(), branches()),
+    Example(BranchLines(), branches(HEAD_OFF)),
+    Example(BranchTree(walked=1), branches()),
+    Example(BranchPair(first=1, second=2), branches(HEAD_OFF)),
+    Example(BeamTree(), search()),
+    Example(BeamTree(chosen=3), search(HEAD_OFF, size=3, alpha=1.0, norm="length", early_stopping=False)),
+    Example(BeamTree(), search("mask:causal", text="a")),
+    Example(HypothesisAttention(candidate=5, layer=0), search()),
+    Example(HypothesisAttention(candidate=2, layer=0, head=1), search(HEAD_OFF)),
+    Example(SamplingDistribution(step=1, temperature=0.7, top_k=5, top_p=0.9, min_p=0.01), decoding()),
+    Example(SamplingDistribution(step=0, top_k=3), decoding(TEXT, HEAD_OFF)),
+    Example(SampleTree(temperature=0.8, top_k=3, n=12, seed=2, most=3), decoding("a")),
+    Example(SampleTree(top_k=2, n=8), decoding("a", HEAD_OFF)),
+    Example(LogitLensDepths(), lens_at(2)),
+    Example(LogitLensDepths(n=2), lens_at(0, HEAD_OFF)),
+    Example(LogitContributions(against=7), lens_at(2)),
+    Example(LogitContributions(against=4, n=3), lens_at(1, HEAD_OFF)),
+    Example(TeacherForcedReference(reference=(5, 4, 2)), decoding("d e")),
+    Example(TeacherForcedReference(reference=(8, 7, 6, 5, 4, 9, 2)), decoding("d e", HEAD_OFF)),
+    Example(ExposureBias(), exposure()),
+    Example(ExposureBias(), exposure(HEAD_OFF)),
     Example(PositionTables(**SMALL), learned_positions()),
     Example(PositionTables(**SMALL, layout="concatenated"), learned_positions("100", "decoder")),
     Example(PositionTables(**SMALL), no_learned_positions),
@@ -247,6 +348,8 @@ EXAMPLES = [
     Example(StudyLearning(corpus="copy"), shipped_study),
     Example(StudyLengths(corpus="copy", past="noise"), shipped_study),
     Example(StudyLengths(corpus="reverse", past="refuse"), shipped_study),
+    Example(StudyVerdict(corpus="copy", past="noise"), shipped_study),
+    Example(StudyVerdict(corpus="reverse", past="refuse"), shipped_study),
     Example(ModelLengths(past="noise", longest=3, pairs=3), model()),
     Example(ModelLengths(past="clamp", longest=11, pairs=1), model("reverse-learned")),
     Example(TraceMap(step="decoder.cross.weights"), traced("off:decoder.0.cross:1"), unproved=_LAYOUT),

@@ -13,34 +13,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transformer.views.heads_importance import (
+    from transformer.views.heads.importance import (
         OutputImportance,
         OutputRanking,
         ValidationImportanceMap,
         ValidationRanking,
     )
-    from transformer.views.heads_leave_one_out import FaithfulnessTable, LeaveOneOut, WeightAgainstEffect
-    from transformer.views.heads_minimal_set import MinimalSetOutputs
-    from transformer.views.heads_survey import HeadProfile, HeadSimilarity, PatternMap, PatternTable
+    from transformer.views.heads.leave_one_out import FaithfulnessTable, LeaveOneOut, WeightAgainstEffect
+    from transformer.views.heads.minimal_set import MinimalSetOutputs
+    from transformer.views.heads.survey import HeadProfile, HeadSimilarity, PatternMap, PatternTable
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
     from transformer.views.plan import LearningRate, SentenceLengths, TrainingMemory
     from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
     from transformer.views.positions_scores import ScoreParts
     from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
     from transformer.views.runs import ComparedRuns, RunCurves, SweepChart
+    from transformer.views.steps import BranchLines, BranchPair, BranchTree, StepAttention, StepCandidates
+    from transformer.views.steps_logit_lens import LogitContributions, LogitLensDepths
+    from transformer.views.steps_outputs import BeamTree, HypothesisAttention, SampleTree, SamplingDistribution
+    from transformer.views.steps_teacher_forcing import ExposureBias, TeacherForcedReference
     from transformer.views.study import ModelLengths, StudyLearning, StudyLengths
+    from transformer.views.study_verdict import StudyVerdict
     from transformer.views.timeline import SnapshotAttention
     from transformer.views.trace import StepNumbers, TraceMap
 
 __all__ = [
     "BatchTokens",
+    "BeamTree",
+    "BranchLines",
+    "BranchPair",
+    "BranchTree",
     "ComparedRuns",
     "EmptyAttentionRow",
+    "ExposureBias",
     "FaithfulnessTable",
     "HeadProfile",
     "HeadSimilarity",
+    "HypothesisAttention",
     "LearningRate",
     "LeaveOneOut",
+    "LogitContributions",
+    "LogitLensDepths",
     "MaskLeak",
     "MinimalSetOutputs",
     "ModelLengths",
@@ -52,6 +65,8 @@ __all__ = [
     "PositionSimilarity",
     "PositionTables",
     "RunCurves",
+    "SampleTree",
+    "SamplingDistribution",
     "ScoreParts",
     "SentenceLengths",
     "SentenceMasks",
@@ -59,10 +74,14 @@ __all__ = [
     "ShiftMaps",
     "SimilarityByOffset",
     "SnapshotAttention",
+    "StepAttention",
+    "StepCandidates",
     "StepNumbers",
     "StudyLearning",
     "StudyLengths",
+    "StudyVerdict",
     "SweepChart",
+    "TeacherForcedReference",
     "TeacherForcing",
     "TraceMap",
     "TrainingMemory",
@@ -72,31 +91,36 @@ __all__ = [
 ]
 
 _MODULES = {
-    "heads_importance": (
+    "heads.importance": (
         "OutputImportance",
         "OutputRanking",
         "ValidationImportanceMap",
         "ValidationRanking",
     ),
-    "heads_leave_one_out": (
+    "heads.leave_one_out": (
         "FaithfulnessTable",
         "LeaveOneOut",
         "WeightAgainstEffect",
     ),
-    "heads_minimal_set": ("MinimalSetOutputs",),
-    "heads_survey": (
+    "heads.minimal_set": ("MinimalSetOutputs",),
+    "heads.survey": (
         "HeadProfile",
         "HeadSimilarity",
         "PatternMap",
         "PatternTable",
     ),
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
+    "steps": ("BranchLines", "BranchPair", "BranchTree", "StepAttention", "StepCandidates"),
+    "steps_logit_lens": ("LogitContributions", "LogitLensDepths"),
+    "steps_outputs": ("BeamTree", "HypothesisAttention", "SampleTree", "SamplingDistribution"),
+    "steps_teacher_forcing": ("ExposureBias", "TeacherForcedReference"),
     "plan": ("LearningRate", "SentenceLengths", "TrainingMemory"),
     "positions": ("PositionDimensions", "PositionSimilarity", "PositionTables", "SimilarityByOffset"),
     "positions_scores": ("ScoreParts",),
     "positions_shifts": ("ShiftErrors", "ShiftMaps"),
     "runs": ("ComparedRuns", "RunCurves", "SweepChart"),
     "study": ("ModelLengths", "StudyLearning", "StudyLengths"),
+    "study_verdict": ("StudyVerdict",),
     "timeline": ("SnapshotAttention",),
     "trace": ("StepNumbers", "TraceMap"),
 }

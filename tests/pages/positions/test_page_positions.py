@@ -132,7 +132,7 @@ def test_every_section_is_drawn_for_every_kind(own_models, kind):
         ("distances", ("position-similarity", "similarity-by-offset")),
         ("shifts", ("shift-maps", "shift-errors")),
         ("scores", ("score-parts",)),
-        ("study", ("study-learning",)),
+        ("study", ("study-learning", "study-verdict")),
         ("beyond", ("study-lengths",)),
     ],
 )

@@ -41,12 +41,21 @@ PAGES = [
         {"switch": "positions:encoder:remove", "section": "break"},
         13,
     ),
-    ("steps", ["proof-road", "proof-step", "proof-cross", "proof-self"], {"step": "2"}, 1 + 2 + 3 + 3),
-    ("steps", ["proof-road", "proof-step", "proof-self"], {"step": "2", "switch": SWITCHES}, 1 + 2 + 3),
-    ("steps", ["proof-beam"], {"look": "beam"}, 1),
-    ("steps", ["proof-draw", "proof-samples"], {"look": "samples", "top_k": "5", "temperature": "1.5"}, 5 + 1),
-    ("steps", ["proof-lens", "proof-parts"], {"look": "inside", "step": "1"}, 3 + 3),
-    ("steps", ["proof-losses"], {"look": "reference"}, 2),
+    (
+        "steps",
+        ["branch-lines-proof", "step-candidates-proof", "step-attention-cross-proof", "step-attention-self-proof"],
+        {"step": "2", "switch": SWITCHES},
+        None,
+    ),
+    ("steps", ["beam-tree-proof", "hypothesis-attention-proof"], {"look": "beam", "switch": SWITCHES}, None),
+    (
+        "steps",
+        ["sampling-distribution-proof", "sample-tree-proof"],
+        {"look": "samples", "top_k": "5", "temperature": "1.5"},
+        None,
+    ),
+    ("steps", ["logit-lens-depths-proof", "logit-contributions-proof"], {"look": "inside", "step": "1"}, 3 + 3),
+    ("steps", ["teacher-forced-reference-proof"], {"look": "reference"}, None),
 ]
 
 

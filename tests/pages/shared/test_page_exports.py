@@ -145,14 +145,6 @@ def test_the_lines_of_python_make_the_map(parameters):
     assert parameters["station"] in made["numbers"]
 
 
-def test_the_lines_of_python_make_a_steps_candidates():
-    at = opened("steps", "take-step", step="1")
-    made = run_lines(at)
-    (bars,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
-    own = json.loads(made["figure"].to_json())
-    assert bars["data"][0]["x"] == own["data"][0]["x"] == list(made["numbers"])
-
-
 def test_the_lines_of_python_make_the_output_with_its_probabilities():
     at = opened("attention", "take-output")
     made = same_figure(at)

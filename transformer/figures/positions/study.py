@@ -1,6 +1,6 @@
-"""The paired study of positions as pictures: how each kind learned, and how far each reaches beyond its training."""
+"""The paired study of positions as figures: how each kind learned, and how it does beyond its trained lengths."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,6 +93,25 @@ def lengths_figure(
     _shade_training(fig, trained_to, dark)
     longest = max((int(curve.length.max()) for curve in curves if len(curve.length)), default=trained_to)
     fig.update_xaxes(title_text="length of the sentence, symbols", range=[0.5, longest + 0.5])
+    return _framed(fig, "exact match, %", dark)
+
+
+def verdict_figure(
+    names: Sequence[str], columns: Mapping[str, Float[ndarray, "kind 3"]], *, dark: bool = False
+) -> go.Figure:
+    """A point with its range for each kind of positions, in a colour for each column: middle, low and high, 0..1."""
+    fig = theme.apply(go.Figure(), dark)
+    for index, (title, values) in enumerate(columns.items()):
+        middle, low, high = 100 * values.T
+        fig.add_scatter(
+            x=list(names),
+            y=middle,
+            error_y={"array": high - middle, "arrayminus": middle - low, "width": 6},
+            name=hover_label(title),
+            mode="markers",
+            marker={"color": run_colour(index, dark), "size": 9},
+            hovertemplate=f"%{{x}}, {hover_label(title)}: %{{y:.1f}} %<extra></extra>",
+        )
     return _framed(fig, "exact match, %", dark)
 
 

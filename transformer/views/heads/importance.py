@@ -25,8 +25,8 @@ from transformer.figures.heads.tables import head_map, typeset
 from transformer.figures.tables import Table
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
-from transformer.views.head_subjects import Removal, means_of
-from transformer.views.heads_survey import MapData, on_map
+from transformer.views.heads.subjects import Removal, means_of
+from transformer.views.heads.survey import MapData, on_map
 
 QUANTITIES = {
     "sentence": "change of log-probability, nats",

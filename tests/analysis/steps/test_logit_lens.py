@@ -1,10 +1,10 @@
-"""Inside one step: the last reading is the model's prediction, and contributions sum to the difference of logits."""
+"""The logit lens: the last depth is the model's prediction, and contributions sum to the difference of logits."""
 
 import pytest
 import torch
 from random_models import random_model
 
-from transformer.analysis.steps.logit_lens import Part, look_inside
+from transformer.analysis.steps.logit_lens import Part, logit_lens
 from transformer.decoding.greedy import Constraints, greedy
 from transformer.interventions import (
     AblateHeads,
@@ -32,7 +32,7 @@ DTYPES = pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5),
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)
 def test_contributions_sum_to_the_difference(norm, dtype, tolerance, switches):
     model = random_model(dtype, norm=norm)
-    seen = look_inside(model, SOURCE, TARGET, 3, switches)
+    seen = logit_lens(model, SOURCE, TARGET, 3, switches)
     largest = 0.0
     for token, other in ((4, 9), (2, 17), (11, 3)):
         found = seen.contributions(model, token, other)
@@ -49,7 +49,7 @@ def test_contributions_sum_to_the_difference(norm, dtype, tolerance, switches):
 )
 def test_other_models_sum_as_well(changes):
     model = random_model(torch.float64, **changes)
-    seen = look_inside(model, SOURCE, TARGET, 2)
+    seen = logit_lens(model, SOURCE, TARGET, 2)
     found = seen.contributions(model, 4, 9)
     assert sum(value for _, value in found) == pytest.approx(seen.difference(4, 9), abs=1e-10)
     assert (Part("positions") in dict(found)) == ("positions" not in changes)
@@ -57,15 +57,15 @@ def test_other_models_sum_as_well(changes):
 
 @pytest.mark.parametrize("norm", ["post", "pre", "none"])
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)
-def test_the_last_reading_is_the_model_s_own_prediction(within, norm, switches):
+def test_the_last_depth_is_the_model_s_own_prediction(within, norm, switches):
     model = random_model(torch.float64, norm=norm)
     rules, tap = Constraints(forced=dict(enumerate(TARGET[:3]))), compile_interventions(switches, model)
     own = list(greedy(model, torch.tensor([SOURCE]), max_length=4, constraints=rules, tap=tap))[3]
-    seen = look_inside(model, SOURCE, TARGET, 3, switches)
-    assert seen.readings.shape == (4, 23)
-    within(torch.from_numpy(seen.readings[-1]), own.log_probs[0], 1e-12)
-    within(torch.from_numpy(seen.readings).exp().sum(1), torch.ones(4), 1e-12)
-    assert abs(seen.readings[0] - seen.readings[-1]).max() > 0.1
+    seen = logit_lens(model, SOURCE, TARGET, 3, switches)
+    assert seen.log_probs.shape == (4, 23)
+    within(torch.from_numpy(seen.log_probs[-1]), own.log_probs[0], 1e-12)
+    within(torch.from_numpy(seen.log_probs).exp().sum(1), torch.ones(4), 1e-12)
+    assert abs(seen.log_probs[0] - seen.log_probs[-1]).max() > 0.1
 
 
 def test_a_head_s_contribution_is_what_the_logits_lose_without_it():
@@ -73,9 +73,9 @@ def test_a_head_s_contribution_is_what_the_logits_lose_without_it():
     model = random_model(torch.float64, norm="none")
     torch.nn.init.zeros_(model.decoder.layers[2].cross_attention.value.bias)
     last = AblateSublayer("decoder", 2, "ffn")
-    whole = look_inside(model, SOURCE, TARGET, 3, (last,))
+    whole = logit_lens(model, SOURCE, TARGET, 3, (last,))
     for head in range(4):
-        off = look_inside(model, SOURCE, TARGET, 3, (last, AblateHeads("decoder", 2, "cross", (head,))))
+        off = logit_lens(model, SOURCE, TARGET, 3, (last, AblateHeads("decoder", 2, "cross", (head,))))
         part = Part("head", 2, "cross", head)
         share = dict(whole.contributions(model, 4, 9))[part]
         assert share == pytest.approx(whole.difference(4, 9) - off.difference(4, 9), abs=1e-12)
@@ -85,10 +85,10 @@ def test_a_head_s_contribution_is_what_the_logits_lose_without_it():
 def test_a_sublayer_that_is_off_gives_nothing_and_the_switch_is_named():
     model = random_model(torch.float64)
     found = dict(
-        look_inside(model, SOURCE, TARGET, 3, (AblateSublayer("decoder", 1, "ffn"),)).contributions(model, 4, 9)
+        logit_lens(model, SOURCE, TARGET, 3, (AblateSublayer("decoder", 1, "ffn"),)).contributions(model, 4, 9)
     )
     assert found[Part("ffn", 1, "ffn")] == 0
-    steered = dict(look_inside(model, SOURCE, TARGET, 3).contributions(model, 4, 9))
+    steered = dict(logit_lens(model, SOURCE, TARGET, 3).contributions(model, 4, 9))
     assert Part("switches") not in steered and Part("biases") in steered
 
 
@@ -99,5 +99,5 @@ def test_all_biases_stand_in_one_term():
         for name, parameter in model.decoder.named_parameters():
             if name.endswith("bias"):
                 parameter.zero_()
-    found = dict(look_inside(model, SOURCE, TARGET, 3).contributions(model, 4, 9))
+    found = dict(logit_lens(model, SOURCE, TARGET, 3).contributions(model, 4, 9))
     assert found[Part("biases")] == 0
