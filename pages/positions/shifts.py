@@ -86,4 +86,4 @@ def _render_shares(data: ShiftErrorsData, k: int) -> None:
 
 
 def _share_text(value: float) -> str:
-    return f"{100 * value:.3g} %"
+    return f"{wording.number(100 * value)} %"

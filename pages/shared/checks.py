@@ -9,14 +9,12 @@ from jaxtyping import Float
 
 from pages.shared import loading, wording
 from pages.shared.context import PageContext
-from transformer.analysis.attention.entry_checks import check_cell
 from transformer.analysis.attention.weight_checks import check_weights
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.checks import check_most_moved, check_outputs
 from transformer.analysis.figure_checks import check_comparison, check_output
 from transformer.inspection.inspection import AttentionKind, Comparison, Inspection
 from transformer.lab import Lab
-from transformer.model.taps import Address
 
 Run = Callable[[], Iterable[Check]]
 
@@ -43,17 +41,6 @@ def _show(checks: Sequence[Check]) -> None:
         how = wording.plain(f"{check.how[:1].upper()}{check.how[1:]}")
         measured, allowed = wording.number(check.measured), wording.number(check.tolerance)
         st.markdown(f"{icon} {claim} {how}: **{measured}** (allowed: {allowed}).")
-
-
-def show_checks(context: PageContext) -> None:
-    """Of a decoding: that recording changed nothing, and that all its attention is what q, k and masks give."""
-
-    def run() -> Iterable[Check]:
-        yield from loading.get_checks(context.lab, context.view.text, context.view.switches)
-        for kind in AttentionKind:
-            yield weight_checks(context.lab, context.inspection, kind)[0]
-
-    badge(run, key="proofs")
 
 
 def weight_checks(lab: Lab, seen: Inspection, kind: AttentionKind) -> tuple[Check, ...]:
@@ -84,27 +71,6 @@ def check_lines(context: PageContext, drawn: Float[np.ndarray, "query key"]) -> 
         yield agree(f"The lines are {whose} of layer {context.layer}", drawn, again, 1e-6, "summed again")
 
     badge(run, key="proof-home")
-
-
-def check_cell_of(context: PageContext, query: int, key: int) -> None:
-    """Of the sum of a cell."""
-
-    def run() -> Iterable[Check]:
-        lab, kind = context.lab, context.view.kind
-        cell = loading.get_cell(lab, context.inspection, kind, context.layer, context.head, query, key)
-        seen, (stack, sublayer) = context.inspection, kind.where
-        yield from check_cell(
-            lab.model,
-            seen.source_ids,
-            seen.interventions,
-            dict(seen.forced),
-            address=Address(stack, context.layer, sublayer),
-            query=query,
-            cell=cell,
-            shown=seen.attention(kind).weights[context.layer, context.head, query],
-        )
-
-    badge(run, key="proof-cell")
 
 
 def check_compared(context: PageContext, comparison: Comparison) -> None:

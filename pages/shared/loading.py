@@ -7,7 +7,6 @@ import streamlit as st
 
 from pages.shared import in_progress
 from pages.shared.cache import cached, lab_key
-from transformer.analysis.attention.entry import Cell
 from transformer.analysis.attention.mask_leakage import Leak
 from transformer.analysis.checks import Check, check_decoding
 from transformer.analysis.heads.importance import HeadEffect, OutputEffect, head_effects, output_effects
@@ -15,7 +14,7 @@ from transformer.checkpoints.settings import WEIGHTS_FILE, CheckpointError, Foun
 from transformer.data.corpora import CorpusError, load_corpus
 from transformer.data.pronouns.reading import read as read_pronoun_sentence
 from transformer.interventions import Intervention, parse_intervention
-from transformer.lab import AttentionKind, AttentionShift, Comparison, Inspection, Lab, load
+from transformer.lab import AttentionShift, Comparison, Inspection, Lab, load
 from transformer.text.pairs import Pair, words
 
 FIRST_CHOICE = "pronouns-en-fr"
@@ -133,12 +132,6 @@ def heads_by_effect(lab: Lab, text: str) -> tuple[OutputEffect, ...]:
     """Every head alone, the one whose absence changes the output most first."""
     inspection = get_inspection(lab, text)
     return output_effects(lab.model, inspection.source_ids, inspection.target_ids)
-
-
-@cached(max_entries=128)
-def get_cell(lab: Lab, seen: Inspection, kind: AttentionKind, layer: int, head: int, query: int, key: int) -> Cell:
-    """`lab.cell`, remembered; ValueError for a cell that does not exist."""
-    return lab.cell(seen, kind, layer, head, query, key)
 
 
 def get_leak(lab: Lab, texts: Sequence[str], off: Sequence[Intervention]) -> Leak:

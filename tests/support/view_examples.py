@@ -23,15 +23,22 @@ from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import Lab, load
 from transformer.runs.position_moments import learned_table
 from transformer.views import (
+    AllHeads,
+    AttentionEntropy,
+    AttentionRollout,
     BatchTokens,
     BeamTree,
+    Bertviz,
     BranchLines,
     BranchPair,
     BranchTree,
     ComparedRuns,
     EmptyAttentionRow,
+    EntryProducts,
+    EntryShares,
     ExposureBias,
     FaithfulnessTable,
+    HeadMatrix,
     HeadProfile,
     HeadSimilarity,
     HypothesisAttention,
@@ -68,6 +75,7 @@ from transformer.views import (
     SweepChart,
     TeacherForcedReference,
     TeacherForcing,
+    TokenLines,
     TraceMap,
     TrainingMemory,
     ValidationImportanceMap,
@@ -128,6 +136,12 @@ _LAYOUT = {"drawing": "where boxes and lines lie; no number of the pass"}
 def batch(*off: str) -> Callable[[], Batch]:
     """Two sentences of different lengths, without the masks of these names."""
     return cache(lambda: Batch(lab(), lab().leak((TEXT, SHORT), switches(off))))  # type: ignore[arg-type]
+
+
+SWITCHED = ("off:decoder.0.cross:1", "forbid:decoder.0.cross:2,1", "mean:decoder.1.cross:0")
+AT = {"layer": 0, "head": 2, "query": 2, "key": 1}
+
+OF_SHARES = {"share": "shares of several entries together", "row": "the softmax before it is divided"}
 
 
 def branch(*names: str, forced: Mapping[int, int]) -> Callable[[], Decoding]:
@@ -280,6 +294,22 @@ def searched(goal: Goal, *, exact: int, most: int, off: int = 0) -> Callable[[],
 
 
 EXAMPLES = [
+    Example(HeadMatrix(kind="cross", layer=0, heads=(1,)), decoding(TEXT, *SWITCHED)),
+    Example(HeadMatrix(kind="cross", layer=0, heads=(0, 2), how="max", framed=(2, 1)), decoding(TEXT, *SWITCHED)),
+    Example(HeadMatrix(kind="encoder_self", layer=1, heads=(0, 3), marks="renormalised", words=True), decoding()),
+    Example(HeadMatrix(kind="decoder_self", layer=0, heads=(2,), shows="norms", threshold=0.3), decoding()),
+    Example(AttentionRollout(kind="encoder_self", layer=1), decoding(TEXT, "off:encoder.0.self:1")),
+    Example(AttentionRollout(kind="decoder_self", layer=0, words=True, threshold=0.1), decoding()),
+    Example(AttentionRollout(kind="cross", layer=1, marks="hidden"), decoding(TEXT, *SWITCHED)),
+    Example(AttentionEntropy(kind="decoder_self", unit="bits", framed=(1, 0, 2)), decoding()),
+    Example(AttentionEntropy(kind="cross", marks="hidden"), decoding(TEXT, *SWITCHED)),
+    Example(TokenLines(of=HeadMatrix(kind="cross", layer=1, heads=(0, 1, 2, 3))), decoding()),
+    Example(AllHeads(kind="cross"), decoding(TEXT, *SWITCHED)),
+    Example(Bertviz(kind="cross", marks="renormalised", words=True), decoding(TEXT, *SWITCHED)),
+    Example(Bertviz(kind="encoder_self", picture="model", threshold=0.1), decoding()),
+    Example(Bertviz(kind="decoder_self", picture="neuron", layer=1, head=2, query=1), decoding()),
+    Example(EntryProducts(kind="cross", **AT), decoding(TEXT, *SWITCHED), derived={"products": "q times k"}),
+    Example(EntryShares(kind="decoder_self", **AT), decoding(), derived=OF_SHARES),
     Example(BatchTokens(), batch()),
     Example(SentenceMasks(kind="encoder_self", row=1), batch()),
     Example(SentenceMasks(kind="cross", row=1), batch("mask:cross")),

@@ -13,6 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from transformer.views.attention.entry import EntryProducts, EntryShares
+    from transformer.views.attention.heads import AllHeads, Bertviz
+    from transformer.views.attention.matrices import AttentionEntropy, AttentionRollout, HeadMatrix, TokenLines
     from transformer.views.heads.importance import (
         OutputImportance,
         OutputRanking,
@@ -38,15 +41,22 @@ if TYPE_CHECKING:
     from transformer.views.trace import StepNumbers, TraceMap
 
 __all__ = [
+    "AllHeads",
+    "AttentionEntropy",
+    "AttentionRollout",
     "BatchTokens",
     "BeamTree",
+    "Bertviz",
     "BranchLines",
     "BranchPair",
     "BranchTree",
     "ComparedRuns",
     "EmptyAttentionRow",
+    "EntryProducts",
+    "EntryShares",
     "ExposureBias",
     "FaithfulnessTable",
+    "HeadMatrix",
     "HeadProfile",
     "HeadSimilarity",
     "HypothesisAttention",
@@ -83,6 +93,7 @@ __all__ = [
     "SweepChart",
     "TeacherForcedReference",
     "TeacherForcing",
+    "TokenLines",
     "TraceMap",
     "TrainingMemory",
     "ValidationImportanceMap",
@@ -91,34 +102,23 @@ __all__ = [
 ]
 
 _MODULES = {
-    "heads.importance": (
-        "OutputImportance",
-        "OutputRanking",
-        "ValidationImportanceMap",
-        "ValidationRanking",
-    ),
-    "heads.leave_one_out": (
-        "FaithfulnessTable",
-        "LeaveOneOut",
-        "WeightAgainstEffect",
-    ),
+    "attention.entry": ("EntryProducts", "EntryShares"),
+    "attention.heads": ("AllHeads", "Bertviz"),
+    "attention.matrices": ("AttentionEntropy", "AttentionRollout", "HeadMatrix", "TokenLines"),
+    "heads.importance": ("OutputImportance", "OutputRanking", "ValidationImportanceMap", "ValidationRanking"),
+    "heads.leave_one_out": ("FaithfulnessTable", "LeaveOneOut", "WeightAgainstEffect"),
     "heads.minimal_set": ("MinimalSetOutputs",),
-    "heads.survey": (
-        "HeadProfile",
-        "HeadSimilarity",
-        "PatternMap",
-        "PatternTable",
-    ),
+    "heads.survey": ("HeadProfile", "HeadSimilarity", "PatternMap", "PatternTable"),
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
-    "steps": ("BranchLines", "BranchPair", "BranchTree", "StepAttention", "StepCandidates"),
-    "steps_logit_lens": ("LogitContributions", "LogitLensDepths"),
-    "steps_outputs": ("BeamTree", "HypothesisAttention", "SampleTree", "SamplingDistribution"),
-    "steps_teacher_forcing": ("ExposureBias", "TeacherForcedReference"),
     "plan": ("LearningRate", "SentenceLengths", "TrainingMemory"),
     "positions": ("PositionDimensions", "PositionSimilarity", "PositionTables", "SimilarityByOffset"),
     "positions_scores": ("ScoreParts",),
     "positions_shifts": ("ShiftErrors", "ShiftMaps"),
     "runs": ("ComparedRuns", "RunCurves", "SweepChart"),
+    "steps": ("BranchLines", "BranchPair", "BranchTree", "StepAttention", "StepCandidates"),
+    "steps_logit_lens": ("LogitContributions", "LogitLensDepths"),
+    "steps_outputs": ("BeamTree", "HypothesisAttention", "SampleTree", "SamplingDistribution"),
+    "steps_teacher_forcing": ("ExposureBias", "TeacherForcedReference"),
     "study": ("ModelLengths", "StudyLearning", "StudyLengths"),
     "study_verdict": ("StudyVerdict",),
     "timeline": ("SnapshotAttention",),
