@@ -43,6 +43,7 @@ MAY_READ_MODEL_CONFIG = (
     "runs",
     "experiments",
     "analysis.training",
+    "views",
     "__main__",
     "cli",
 )

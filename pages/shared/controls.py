@@ -3,6 +3,8 @@
 What else they share is found through here too: the frame (model_controls.py), the switches (switch_panel.py).
 """
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from pages.shared import wording
@@ -46,13 +48,13 @@ def choose_head(context: PageContext) -> None:
     say(*problems("kind", "layer", "head"))
 
 
-def choose_kind(context: PageContext) -> None:
-    """Which of the three attentions."""
+def choose_kind(context: PageContext, take: Callable[[AttentionKind], None] = lambda kind: choose(kind=kind)) -> None:
+    """Which of the three attentions; `take` takes over the choice."""
     segments(
         "Attention",
         tuple(AttentionKind),
         context.view.kind,
-        lambda kind: choose(kind=kind),
+        take,
         key="choose-kind",
         names=wording.kind_label,
     )

@@ -153,3 +153,12 @@ class AttentionShift:
             moved = np.abs(self.after[kind].weights - before.weights).max(axis=(-2, -1))  # -> [layer head]
             found.extend((float(moved[layer, head]), kind, layer, head) for layer, head in np.ndindex(moved.shape))
         return tuple(sorted(found, key=lambda entry: -entry[0]))
+
+
+def idle_notes(seen: Inspection, *, causal_mask: bool) -> tuple[str, ...]:
+    """Returns why an intervention, or a part of it, does nothing to this output; `causal_mask`: whether the model has
+    one."""
+    looks_back = causal_mask and not any("causal" in spec.lifts for spec in seen.interventions)
+    last = len(seen.target_ids) - 1
+    said = ((spec, spec.idle(last, looks_back=looks_back)) for spec in seen.interventions)
+    return tuple(f"{spec.label()}: {why}" for spec, why in said if why)

@@ -33,9 +33,9 @@ def do_upkeep() -> None:
         WARM.keep()
         start_waiting()
     except (OSError, RunError) as error:
-        _log.warning("the queue could not be tended: %s", error)
+        _log.warning("the queue could not be served: %s", error)
     except Exception:  # whatever one folder holds, the next round looks at all of them again
-        _log.exception("the queue could not be tended")
+        _log.exception("the queue could not be served")
 
 
 def end() -> None:

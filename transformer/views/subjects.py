@@ -1,12 +1,15 @@
-"""What views are of, and the lines of Python that make it: a model, a decoded sentence, a comparison, a batch, runs."""
+"""What views are of, and the lines of Python that make it: a model, a decoded sentence, a comparison, a batch, runs,
+a plan, a text."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from transformer.analysis.attention.mask_leakage import Leak
 from transformer.analysis.trace.trace import Trace
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.data.corpora import CORPORA
 from transformer.experiments.plan import Study
 from transformer.inspection.inspection import Comparison, Inspection
 from transformer.interventions import Intervention
@@ -254,6 +257,72 @@ class Runs:
         return ", ".join(run.name for run in self.runs)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """A model and a training that are only planned; `data` takes `model, train`."""
+
+    model: ModelConfig
+    train: TrainConfig
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"model": self.model, "train": self.train}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        lines = f"model = {_changes(self.model)}", f"train = {_changes(self.train)}"
+        return Opening(("from transformer.config import ModelConfig, TrainConfig",), lines)
+
+    @property
+    def stem(self) -> str:
+        """The first part of the names of files."""
+        return "plan"
+
+    @property
+    def caption(self) -> str:
+        """The size of the model and the steps of training."""
+        model, train = self.model, self.train
+        layers = f"{model.n_encoder_layers} + {model.n_decoder_layers} layers"
+        return f"{layers}, d_model {model.d_model}, {train.max_steps:,} steps"
+
+
+@dataclass(frozen=True)
+class Text:
+    """The text that a run would learn from; `data` takes `corpus`."""
+
+    corpus: CorpusConfig
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"corpus": self.corpus}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`. Of a file the name alone: its place on this machine is of no use elsewhere."""
+        corpus = replace(self.corpus, name=self._name)
+        lines = (f"corpus = {_changes(corpus)}",)
+        if self.corpus.name not in CORPORA:
+            lines = (f"# Put {self._name!r}, the file that was uploaded, beside this file.", *lines)
+        return Opening(("from transformer.config import CorpusConfig",), lines)
+
+    @property
+    def stem(self) -> str:
+        """The corpus's name."""
+        return Path(self.corpus.name).stem
+
+    @property
+    def caption(self) -> str:
+        """The corpus's name."""
+        return self._name
+
+    @property
+    def _name(self) -> str:
+        return self.corpus.name if self.corpus.name in CORPORA else Path(self.corpus.name).name
+
+
 def decoding_line(name: str, lab: str, seen: Inspection) -> str:
     """The line that decodes a sentence as it was decoded, with the model called `lab`."""
     arguments = [repr(seen.text)]
@@ -262,6 +331,12 @@ def decoding_line(name: str, lab: str, seen: Inspection) -> str:
     if seen.forced:
         arguments.append(repr(dict(seen.forced)))
     return f"{name} = {lab}.inspect({', '.join(arguments)})"
+
+
+def _changes(config: ModelConfig | TrainConfig | CorpusConfig) -> str:
+    """The config in Python, without what it has by default."""
+    changed = (field for field in fields(config) if getattr(config, field.name) != field.default)
+    return f"{type(config).__name__}({', '.join(f'{f.name}={getattr(config, f.name)!r}' for f in changed)})"
 
 
 def _then(lab: Lab, line: str, switches: Iterable[Intervention]) -> Opening:

@@ -6,7 +6,15 @@ from typing import Literal, get_args
 
 from pages.shared.interventions import intervention_names
 from transformer.analysis.attention.entropy import Unit
-from transformer.interventions import AblateHeads, Intervention, MaskEntry, heads_set_to, merged, parse_intervention
+from transformer.interventions import (
+    AblateHeads,
+    Intervention,
+    MaskEntry,
+    heads_set_to,
+    merged,
+    parse_intervention,
+    superseded_notes,
+)
 from transformer.lab import AttentionKind, Lab
 
 Picture = Literal["matrix", "lines", "bertviz", "bertviz-model", "bertviz-neuron"]
@@ -176,6 +184,7 @@ def read(parameters: Mapping[str, Sequence[str]]) -> tuple[View, tuple[Problem, 
                 "one looks like off:decoder.0.cross:1,3 or mask:causal or positions:encoder:remove."
             )
             reader.problems.append(Problem("switch", sentence))
+    reader.problems += [Problem("switch", note) for note in superseded_notes(switches)]
     return View(**found, switches=merged(switches)), tuple(reader.problems)  # type: ignore[arg-type]
 
 
