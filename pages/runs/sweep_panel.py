@@ -17,7 +17,8 @@ from pages.shared.visitor import visitor
 from pages.shared.wording import number
 from pages.training import durations, run_status
 from pages.training.compare import Entry, entries, last_of, quantities_of, render_curves
-from transformer.config import value_text
+from pages.training.differences import column_title
+from transformer.config import label_of, value_text
 from transformer.data.corpus_snapshot import located
 from transformer.runs.run_folder import RunError
 from transformer.runs.sweeps import (
@@ -112,7 +113,7 @@ def _state_of(sweep: Sweep) -> str:
         counts[word] = counts.get(word, 0) + 1
     listed = " · ".join(f"{count} {word}" for word, count in counts.items())
     values = ", ".join(value_text(part.value) for part in sweep.parts)
-    return wording.plain(f"{sweep.setting}: {values} · {listed}")
+    return wording.plain(f"{label_of(sweep.setting)}: {values} · {listed}")
 
 
 def _cancel(sweep: Sweep) -> None:
@@ -138,7 +139,7 @@ def _chart(sweep: Sweep, shown: Sequence[Entry], quantity: str) -> None:
 
 
 def _table(sweep: Sweep, parts: Sequence[Entry], shown: Sequence[Entry]) -> None:
-    short = sweep.setting.partition(".")[2]
+    short = column_title(sweep.setting)
     rows = [(entry.name, _row(entry, value_text(part.value))) for part, entry in zip(sweep.parts, parts, strict=True)]
     columns = (_COLUMNS[0], (short, True), *_COLUMNS[1:])
     picks = run_table(rows, columns, shown=[entry.name for entry in shown], chosen="", key="sweep-table")
@@ -200,7 +201,7 @@ def _form(found: Sequence[Entry]) -> None:
     now_has = value_text(value_of(setting, base))
     if fault:
         say(fault)
-    st.caption(wording.plain(f"{chosen} has {setting} {now_has}.") + " All runs wait in one queue.")
+    st.caption(wording.plain(f"{label_of(setting)} of {chosen}: {now_has}.") + " All runs wait in one queue.")
     count = f"{len(texts)} runs" if texts else "runs"
     if st.button(
         f"Train {count}", key="sweep-start", type="primary", disabled=bool(fault), icon=":material/play_arrow:"

@@ -13,7 +13,7 @@ from transformer.figures.labels import hover_label
 from transformer.figures.training.curves import run_colour
 
 _SHADE = 0.14
-"""Opacity of the band of an interval: five of them may lie over each other."""
+"""Opacity of an interval's band: up to five of them overlap."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Learning:
 
 @dataclass(frozen=True)
 class ByLength:
-    """Exact match of one kind at each length, with its interval; a length without count was refused."""
+    """Exact match of one kind at each length, with its interval; a length with a count of 0 was refused."""
 
     name: str
     length: Int[ndarray, "length"]
@@ -42,7 +42,7 @@ class ByLength:
 def learning_figure(
     curves: Sequence[Learning], names: Sequence[str], *, budget: int, target: float, dark: bool = False
 ) -> go.Figure:
-    """A line for each run: a colour for each of the `names`, the seeds of one name alike. The target is dotted."""
+    """Draws a line for each run, in one colour for all seeds of a name; the target is dotted."""
     fig = theme.apply(go.Figure(), dark)
     named: set[str] = set()
     for curve in curves:
@@ -66,7 +66,7 @@ def learning_figure(
 def lengths_figure(
     curves: Sequence[ByLength], names: Sequence[str], *, trained_to: int, dark: bool = False
 ) -> go.Figure:
-    """A line for each kind with the band of its interval; the lengths of training are shaded."""
+    """Draws a line for each kind with the band of its interval; the lengths of training are shaded."""
     fig = theme.apply(go.Figure(), dark)
     for curve in curves:
         index, answered = names.index(curve.name), curve.count > 0
@@ -99,7 +99,7 @@ def lengths_figure(
 def verdict_figure(
     names: Sequence[str], columns: Mapping[str, Float[ndarray, "kind 3"]], *, dark: bool = False
 ) -> go.Figure:
-    """A point with its range for each kind of positions, in a colour for each column: middle, low and high, 0..1."""
+    """Draws a point with its range for each kind, in a colour for each column: middle, low and high, 0..1."""
     fig = theme.apply(go.Figure(), dark)
     for index, (title, values) in enumerate(columns.items()):
         middle, low, high = 100 * values.T

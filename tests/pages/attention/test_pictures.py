@@ -1,5 +1,6 @@
-"""What the pictures of the Attention page draw: values against the recorded pass, hidden shares against a loop."""
+"""Matrices of attention: values against the recorded pass, hidden shares against a loop, words about a rollout."""
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 import torch
 from random_models import randomise
 
-from pages.attention.picture_data import Source, all_heads, drawing, shown_at
-from pages.attention.picture_rollout import CannotDraw
+from pages.attention import picture_texts
+from pages.attention.pictures import picture_of
+from pages.shared.context import PageContext
 from pages.shared.url.view_state import View
 from transformer.analysis.attention.rollout import cross_rollout, rollout
 from transformer.analysis.attention.vectors import record_vectors
@@ -16,10 +18,13 @@ from transformer.checkpoints.settings import Settings
 from transformer.checkpoints.store import save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.interventions import parse_intervention
-from transformer.lab import Lab, load
+from transformer.lab import AttentionKind, Lab, load
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import train_tokenizer
 from transformer.training.state import weights_of
+from transformer.views import Bertviz
+from transformer.views.attention.matrices import hidden_share
+from transformer.views.attention.matrix_data import sides
 
 TEXT = "unbelievable animals crossed"
 KINDS = ("encoder_self", "decoder_self", "cross")
@@ -47,15 +52,53 @@ def lab(tmp_path_factory) -> Lab:
     return load(str(folder))
 
 
-def source(
-    lab: Lab, kind: str = "cross", *, switch: str | list[str] = "", head: int = 1, layer: int = 1, **view
-) -> Source:
-    specs = [parse_intervention(text) for text in ([switch] if isinstance(switch, str) else switch) if text]
-    made = Source(lab, lab.inspect(TEXT, specs), View(kind=kind, **view), layer, head)  # type: ignore[arg-type]
-    if made.view.show == "norms":
-        vectors = record_vectors(lab.model, made.inspection.source_ids, specs, *made.view.kind.where)
-        made = replace(made, norms=vectors.contributions(made.attention.weights))
-    return made
+class Chosen:
+    """What a visitor chose, decoded: the picture's view, and the page's context."""
+
+    def __init__(self, lab: Lab, view: View, switch: str | list[str] = "") -> None:
+        specs = [parse_intervention(text) for text in ([switch] if isinstance(switch, str) else switch) if text]
+        self.lab, self.specs = lab, specs
+        self.inspection = lab.inspect(TEXT, specs)
+        self.context = PageContext(view, lab, {})
+        self.context.__dict__["inspection"] = self.inspection  # as the cached property would have it
+
+    def changed(self, **changes) -> "Chosen":
+        """The same decoding, looked at otherwise."""
+        other = copy(self)
+        other.context = PageContext(replace(self.context.view, **changes), self.lab, {})
+        other.context.__dict__["inspection"] = self.inspection
+        return other
+
+    def with_inspection(self, seen) -> "Chosen":
+        """The same view of another decoding."""
+        other = copy(self)
+        other.inspection = seen
+        return other.changed()
+
+    @property
+    def attention(self):
+        return self.inspection.attention(self.context.view.kind)
+
+
+class Drawing:
+    """The data of a picture, and what is said of it."""
+
+    def __init__(self, given: Chosen) -> None:
+        self.picture = picture_of(given.context)
+        self.data = self.picture.data(given.lab, given.inspection)
+        self.what = picture_texts.title(self.picture, given.context)
+        self.said = tuple(picture_texts.matrix_text(self.picture, self.data, given.context))
+
+    def __getattr__(self, name: str):
+        return getattr(self.data, name)
+
+
+def source(lab: Lab, kind: str = "cross", *, switch: str | list[str] = "", head=1, layer=1, **view) -> Chosen:
+    return Chosen(lab, View(kind=AttentionKind(kind), layer=layer, head=head, **view), switch)  # type: ignore[arg-type]
+
+
+def drawing(given: Chosen) -> Drawing:
+    return Drawing(given)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -64,8 +107,8 @@ def test_one_head_alone_is_the_recorded_array(lab, kind):
     made = drawing(given)
     np.testing.assert_array_equal(made.values, given.attention.weights[1, 1])
     assert made.rows.labels == given.attention.queries and made.columns.labels == given.attention.keys
-    assert made.said == () and made.top == 1
-    assert made.targets[2, 1].tolist() == [1, 1, 2, 1]
+    assert made.said == () and made.picture.top(made.data) == 1
+    assert made.entries[2, 1].tolist() == [1, 1, 2, 1]
     assert "layer 1 · head 1" in made.what
 
 
@@ -76,7 +119,7 @@ def test_a_click_on_combined_heads_leads_to_the_strongest_of_them(lab, how):
     weights = given.attention.weights[1]
     for row in range(made.values.shape[0]):
         for column in range(made.values.shape[1]):
-            layer, head, query, key = made.targets[row, column]
+            layer, head, query, key = made.entries[row, column]
             assert (layer, query, key) == (1, row, column)
             assert weights[head, row, column] == max(weights[0, row, column], weights[2, row, column])
     assert "heads 0, 2" in made.what
@@ -94,7 +137,7 @@ def test_words_have_their_pieces_summed_and_averaged(lab, kind):
         for column, to in enumerate(made.columns.positions):
             expected = sum(float(weights[i, j]) for i in from_ for j in to) / len(from_)
             assert made.values[row, column] == pytest.approx(expected, abs=1e-6)
-            _, _, query, key = made.targets[row, column]
+            _, _, query, key = made.entries[row, column]
             assert query in from_ and key in to
             assert weights[query, key] == max(weights[i, j] for i in from_ for j in to)
     assert any("summed over its pieces" in said for said in made.said)
@@ -108,18 +151,18 @@ def test_heads_are_combined_word_by_word_so_that_no_weight_exceeds_1(lab, kind, 
     given = source(lab, kind, words=True, combine=how)
     spread = np.array(given.attention.weights)
     spread[1] = 0
-    _, columns = given.sides(words=True)
+    _, columns = sides(lab, given.inspection, kind, words=True)
     word = next(at for at in columns.positions if len(at) > 1)
     for head, at in enumerate([word[0], word[1], word[0], word[1]]):  # two heads look at one piece, two at another
         spread[1, head, :, at] = 1.0
     attention = replace(given.attention, weights=spread)
-    given = replace(given, inspection=replace(given.inspection, **{kind: attention}))
+    given = given.with_inspection(replace(given.inspection, **{kind: attention}))
     made = drawing(given)
     assert made.values.max() == pytest.approx(1, abs=1e-6)
-    each = [drawing(replace(given, head=h, view=replace(given.view, combine="one"))).values for h in range(4)]
+    each = [drawing(given.changed(head=h, combine="one")).values for h in range(4)]
     expected = np.max(each, axis=0) if how == "max" else np.mean(each, axis=0)
     np.testing.assert_allclose(made.values, expected, atol=1e-7)
-    np.testing.assert_array_equal(made.targets[..., 1], np.argmax(each, axis=0))
+    np.testing.assert_array_equal(made.entries[..., 1], np.argmax(each, axis=0))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -141,33 +184,35 @@ def test_marks_are_left_out_and_what_lay_on_them_is_said(lab, kind, words):
 
 def test_weak_cells_are_not_drawn_and_their_share_is_said(lab):
     made = drawing(source(lab, threshold=0.1))
-    assert made.weak is not None
-    np.testing.assert_array_equal(made.weak, made.values < 0.1)
+    weak, hidden = hidden_share(made.picture, made.data)
+    np.testing.assert_array_equal(weak, made.values < 0.1)
     share = float(made.values[made.values < 0.1].sum() / made.values.sum())
     assert any(f"{share:.1%} of what is shown here is hidden" in said for said in made.said)
-    assert made.weak_label == "below 0.1"
+    assert hidden == pytest.approx(share)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_norms_are_shown_up_to_the_largest_and_thresholded_by_it(lab, kind):
     given = source(lab, kind, show="norms", threshold=0.5)
     made = drawing(given)
-    assert given.norms is not None and made.weak is not None
-    np.testing.assert_array_equal(made.values, given.norms[1, 1])
-    assert made.top == made.values.max()
-    np.testing.assert_array_equal(made.weak, made.values < 0.5 * made.top)
+    vectors = record_vectors(lab.model, given.inspection.source_ids, (), *AttentionKind(kind).where)
+    norms = vectors.contributions(given.attention.weights)
+    np.testing.assert_array_equal(made.values, norms[1, 1])
+    assert made.picture.top(made.data) == made.values.max()
+    weak, _ = hidden_share(made.picture, made.data)
+    np.testing.assert_array_equal(weak, made.values < 0.5 * made.values.max())
 
 
 def test_a_head_that_is_off_is_said_to_be_and_adds_nothing(lab):
-    given = replace(source(lab, show="norms", switch="off:decoder.1.cross:1"), off=frozenset({(1, 1)}))
+    given = source(lab, show="norms", switch="off:decoder.1.cross:1")
     assert drawing(given).off and not drawing(given).values.any()
-    assert not drawing(replace(given, head=0)).off and drawing(replace(given, head=0)).values.any()
+    assert not drawing(given.changed(head=0)).off and drawing(given.changed(head=0)).values.any()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rollout_says_what_it_is_and_allows_no_click(lab, kind):
     made = drawing(source(lab, kind, show="rollout"))
-    assert made.targets is None and made.top == pytest.approx(made.values.max())
+    assert made.entries is None and made.picture.top(made.data) == pytest.approx(made.values.max())
     assert made.said and "through layer 1" in made.what
     if kind != "cross":
         np.testing.assert_allclose(made.values.sum(axis=-1), 1, atol=1e-5)
@@ -254,7 +299,7 @@ def test_a_rollout_of_self_attention_says_that_cross_attention_would_stop_it(lab
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self"])
 def test_a_rollout_does_not_say_that_empty_rows_sum_to_1(lab, kind):
-    stack, sublayer = kind.where
+    stack, sublayer = AttentionKind(kind).where
     nothing = [f"block:{stack}.1.{sublayer}", f"residual:off:{stack}.1.{sublayer}"]
     made = drawing(source(lab, kind, show="rollout", switch=nothing))
     n = len(made.rows.labels)
@@ -278,7 +323,7 @@ def test_a_rollout_of_cross_attention_says_which_rows_are_empty(lab):
 
 
 def test_no_rollout_is_made_of_rows_from_different_passes(lab):
-    with pytest.raises(CannotDraw, match="different passes"):
+    with pytest.raises(ValueError, match="different passes"):
         drawing(source(lab, "cross", show="rollout", switch="mask:causal"))
     assert drawing(source(lab, "decoder_self", show="rollout", switch="mask:causal")).values.any()
 
@@ -294,7 +339,7 @@ def test_entropy_shows_every_head_and_leads_to_its_strongest_key(lab, unit):
             expected = -sum(w * log(w) for w in cells if w > 0)
             assert made.values[row, column] == pytest.approx(expected, abs=1e-4)
             assert made.largest[row, column] == pytest.approx(log(row + 1), abs=1e-6)
-            assert made.targets[row, column].tolist() == [layer, head, row, cells.argmax()]
+            assert made.entries[row, column].tolist() == [layer, head, row, cells.argmax()]
     assert unit in made.said[0]
     hidden = drawing(source(lab, "decoder_self", show="entropy", unit=unit, specials="hidden"))
     np.testing.assert_array_equal(hidden.values, made.values[1:])
@@ -302,22 +347,24 @@ def test_entropy_shows_every_head_and_leads_to_its_strongest_key(lab, unit):
 
 def test_pictures_of_many_heads_are_cut_as_those_of_one(lab):
     given = source(lab, "cross", words=True, specials="renormalised", threshold=0.05)
-    weights, rows, columns, said = all_heads(given)
+    many = Bertviz(kind="cross", words=True, marks="renormalised", threshold=0.05)
+    data = many.data(lab, given.inspection)
     for layer in range(2):
         for head in range(4):
-            one = drawing(replace(given, layer=layer, head=head))
-            expected = np.where(one.weak, 0, one.values)
-            np.testing.assert_allclose(weights[layer, head], expected, atol=1e-6)
-    assert rows == one.rows and columns == one.columns and len(said) == 3
+            one = drawing(given.changed(layer=layer, head=head))
+            weak, _ = hidden_share(one.picture, one.data)
+            np.testing.assert_allclose(data.weights[layer, head], np.where(weak, 0, one.values), atol=1e-6)
+    assert data.queries == one.rows.labels and data.keys == one.columns.labels
+    assert len(picture_texts.bertviz_text(many, data, given.context)) == 3
 
 
 def test_a_chosen_cell_is_found_where_it_is_shown(lab):
     made = drawing(source(lab, "encoder_self", words=True, specials="hidden"))
     word = next(i for i, at in enumerate(made.rows.positions) if len(at) > 1)
     inside = made.rows.positions[word][-1]
-    assert shown_at(made, (inside, inside)) == (word, word)
+    assert made.data.find(inside, inside) == (word, word)
     end = len(source(lab, "encoder_self").attention.keys) - 1
-    assert shown_at(made, (inside, end)) is None and shown_at(made, None) is None
+    assert made.data.find(inside, end) is None
 
 
 @pytest.mark.parametrize("show", ["weights", "entropy"])
@@ -326,5 +373,5 @@ def test_where_nothing_is_left_a_sentence_says_so(lab, show):
     emptied = replace(given.inspection, target_ids=(2,), target_tokens=("</s>",))
     weights, mask = emptied.cross.weights[:, :, :1], emptied.cross.mask[:, :1]
     cross = replace(emptied.cross, weights=weights, mask=mask, queries=("</s>",))
-    with pytest.raises(CannotDraw, match="nothing is left"):
-        drawing(replace(given, inspection=replace(emptied, cross=cross)))
+    with pytest.raises(ValueError, match="nothing is left"):
+        drawing(given.with_inspection(replace(emptied, cross=cross)))

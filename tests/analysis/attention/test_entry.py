@@ -1,4 +1,4 @@
-"""A cell taken apart: against a slow recomputation in float64 that shares no code with it."""
+"""An entry taken apart: against a slow recomputation in float64 that shares no code with it."""
 
 import math
 
@@ -8,7 +8,7 @@ import torch
 from page_models import REVERSE
 from random_models import half_trained_model, random_model
 
-from transformer.analysis.attention.entry import look_into
+from transformer.analysis.attention.entry import explain_entry
 from transformer.decoding.greedy import Constraints, greedy
 from transformer.interventions import AblateHeads, DisableMask, compile_interventions
 from transformer.lab import load
@@ -18,8 +18,8 @@ SOURCE = [5, 9, 4, 7, 11, 2]
 SUBLAYERS = [("encoder", "self"), ("decoder", "self"), ("decoder", "cross")]
 
 
-def slow_cell(model, stack, sublayer, layer, head, query, key):
-    """Score, weight, contribution and output of one cell by loops over plain lists, from the block's input."""
+def slow_entry(model, stack, sublayer, layer, head, query, key):
+    """Score, weight, contribution and output of one entry by loops over plain lists, from the block's input."""
     recorder = Recorder()
     source = torch.tensor([SOURCE])
     target = [int(step.tokens[0]) for step in greedy(model, source, max_length=model.config.max_length)]
@@ -73,25 +73,27 @@ def slow_cell(model, stack, sublayer, layer, head, query, key):
 def test_a_cell_is_what_a_slow_recomputation_in_float64_says(stack, sublayer):
     query, key = (3, 2) if stack == "encoder" else (2, 1)
     model = half_trained_model()
-    cell = look_into(model, SOURCE, address=Address(stack, 1, sublayer), head=2, query=query, key=key)
-    score, weight, contribution, output = slow_cell(half_trained_model(), stack, sublayer, 1, 2, query, key)
-    assert cell.scaled == pytest.approx(score, abs=2e-5)
-    assert cell.scores[key] == pytest.approx(score, abs=2e-5)
-    assert cell.softmax == pytest.approx(weight, abs=1e-5)
-    assert cell.weights[key] == pytest.approx(weight, abs=1e-5)
-    np.testing.assert_allclose(cell.contribution, contribution, atol=1e-5)
-    np.testing.assert_allclose(cell.output, output, atol=5e-5)
+    entry = explain_entry(model, SOURCE, address=Address(stack, 1, sublayer), head=2, query=query, key=key)
+    score, weight, contribution, output = slow_entry(half_trained_model(), stack, sublayer, 1, 2, query, key)
+    assert entry.scaled == pytest.approx(score, abs=2e-5)
+    assert entry.scores[key] == pytest.approx(score, abs=2e-5)
+    assert entry.softmax == pytest.approx(weight, abs=1e-5)
+    assert entry.weights[key] == pytest.approx(weight, abs=1e-5)
+    np.testing.assert_allclose(entry.contribution, contribution, atol=1e-5)
+    np.testing.assert_allclose(entry.output, output, atol=5e-5)
     length = sum(o * o for o in output)
-    assert cell.share == pytest.approx(sum(c * o for c, o in zip(contribution, output, strict=True)) / length, abs=1e-5)
+    assert entry.share == pytest.approx(
+        sum(c * o for c, o in zip(contribution, output, strict=True)) / length, abs=1e-5
+    )
 
 
 @pytest.mark.parametrize(("stack", "sublayer"), SUBLAYERS)
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_shares_of_all_cells_and_of_the_bias_sum_to_one(stack, sublayer, norm):
-    cell = look_into(random_model(norm=norm), SOURCE, address=Address(stack, 0, sublayer), head=1, query=2, key=0)
-    assert cell.shares.sum() + cell.bias_share == pytest.approx(1, abs=1e-5)
-    assert cell.rest_share == pytest.approx(0, abs=1e-5)
-    assert cell.reached
+def test_shares_of_all_entries_and_of_the_bias_sum_to_one(stack, sublayer, norm):
+    entry = explain_entry(random_model(norm=norm), SOURCE, address=Address(stack, 0, sublayer), head=1, query=2, key=0)
+    assert entry.shares.sum() + entry.bias_share == pytest.approx(1, abs=1e-5)
+    assert entry.rest_share == pytest.approx(0, abs=1e-5)
+    assert entry.reached
 
 
 @pytest.mark.parametrize("switches", [(), (AblateHeads("encoder", 0, "self", (0,)),), (DisableMask("causal"),)])
@@ -107,23 +109,25 @@ def test_the_row_is_bit_for_bit_the_one_that_decoding_recorded(stack, sublayer, 
             record=lambda s: s.tensor == "weights",
         )
     )
-    cell = look_into(model, SOURCE, switches, address=Address(stack, 1, sublayer), head=3, query=1, key=1)
+    entry = explain_entry(model, SOURCE, switches, address=Address(stack, 1, sublayer), head=3, query=1, key=1)
     if stack == "encoder":
         row = steps[0].recording["encoder.1.self.weights"][0, 3, 1]
     elif sublayer == "self" and switches == (DisableMask("causal"),):
         row = steps[-1].recording["decoder.1.self.weights"][0, 3, 1]
     else:
         row = steps[1].recording[f"decoder.1.{sublayer}.weights"][0, 3, -1]
-    np.testing.assert_array_equal(cell.weights, row.numpy())
+    np.testing.assert_array_equal(entry.weights, row.numpy())
 
 
 def test_a_head_that_is_off_adds_nothing_and_the_rest_still_sums_to_one():
     switch = AblateHeads("decoder", 0, "cross", (1,))
-    cell = look_into(random_model(), SOURCE, [switch], address=Address("decoder", 0, "cross"), head=1, query=0, key=3)
-    assert not cell.reached and cell.share == 0 and not cell.contribution.any()
-    assert cell.weights[3] > 0
-    assert cell.shares.sum() + cell.bias_share + cell.rest_share == pytest.approx(1)
-    assert cell.rest_share == pytest.approx(0, abs=1e-5)
+    entry = explain_entry(
+        random_model(), SOURCE, [switch], address=Address("decoder", 0, "cross"), head=1, query=0, key=3
+    )
+    assert not entry.reached and entry.share == 0 and not entry.contribution.any()
+    assert entry.weights[3] > 0
+    assert entry.shares.sum() + entry.bias_share + entry.rest_share == pytest.approx(1)
+    assert entry.rest_share == pytest.approx(0, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +143,7 @@ def test_a_head_that_is_off_adds_nothing_and_the_rest_still_sums_to_one():
 def test_a_cell_that_does_not_exist_is_refused(changes, said):
     asked = {"address": Address("decoder", 0, "self"), "head": 0, "query": 2, "key": 1, **changes}
     with pytest.raises(ValueError, match=said):
-        look_into(random_model(max_length=12), SOURCE, **asked)
+        explain_entry(random_model(max_length=12), SOURCE, **asked)
 
 
 @pytest.mark.parametrize(("stack", "sublayer"), [("decoder", "self"), ("decoder", "cross")])
@@ -160,17 +164,17 @@ def test_under_a_forced_token_the_row_is_the_one_that_the_forced_decoding_record
         )
     )
     asked = {"address": Address(stack, 1, sublayer), "head": 1, "query": 2, "key": 1}
-    cell = look_into(model, SOURCE, switches, forced=forced, **asked)
+    entry = explain_entry(model, SOURCE, switches, forced=forced, **asked)
     last = sublayer == "self" and bool(switches)
     recorded = steps[-1 if last else 2].recording[f"decoder.1.{sublayer}.weights"][0, 1, 2 if last else -1]
-    np.testing.assert_array_equal(cell.weights, recorded.numpy())
-    freely = look_into(model, SOURCE, switches, **asked)
-    assert freely.weights.shape != cell.weights.shape or np.abs(freely.weights - cell.weights).max() > 1e-4
+    np.testing.assert_array_equal(entry.weights, recorded.numpy())
+    freely = explain_entry(model, SOURCE, switches, **asked)
+    assert freely.weights.shape != entry.weights.shape or np.abs(freely.weights - entry.weights).max() > 1e-4
 
 
 def test_the_lab_takes_a_cell_of_a_road_with_forced_tokens_apart(untrained_models):
     lab = load(REVERSE)
     free = lab.inspect("a b c d")
     road = lab.inspect("a b c d", (), {0: 4 if free.target_ids[0] != 4 else 5})
-    cell = lab.cell(road, "decoder_self", 0, 2, 3, 1)
-    assert cell.weights[1] == road.decoder_self.weights[0, 2, 3, 1] != free.decoder_self.weights[0, 2, 3, 1]
+    entry = lab.explain_entry(road, "decoder_self", 0, 2, 3, 1)
+    assert entry.weights[1] == road.decoder_self.weights[0, 2, 3, 1] != free.decoder_self.weights[0, 2, 3, 1]

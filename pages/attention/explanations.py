@@ -2,31 +2,31 @@
 
 import streamlit as st
 
-from pages.attention.picture_controls import is_bertviz
+from pages.attention.controls import is_bertviz
 from pages.shared.explain import kind_explained, what_am_i_looking_at
 from pages.shared.url.view_state import Shown, View
 from transformer.config import ModelConfig
 
 _NORMS = """
-A weight says how much a head looks at a key, not how much it takes from there: the value may be short, and W_O may
-shrink it further. Each cell is the length of what it adds to the block's output, as in Kobayashi et al. (2020),
-*Attention is Not Only a Weight*. The bias of W_O belongs to no cell.
+A weight says how much a head attends to a key, not how much it takes from there: the value may be short, and W_O may
+shrink it further. Each entry is the length of what it adds to the block's output, as in Kobayashi et al. (2020),
+*Attention is Not Only a Weight*. The bias of W_O belongs to no entry.
 """
 _ROLLOUT = """
-Layers are multiplied: what a position hears now, its neighbours heard of before. As in Abnar and Zuidema (2020),
-*Quantifying Attention Flow in Transformers*, a layer counts as the mean W of its heads and its residual as the
-identity I, both alike; rows are scaled to sum to 1. Heads that are off count as 0. It follows paths and knows nothing
-of values, feed-forwards or norms.
+Layers are multiplied: what a position receives now already contains what its neighbours received. As in Abnar and
+Zuidema (2020), *Quantifying Attention Flow in Transformers*, a layer counts as the mean W of its heads and its residual
+as the identity I, both alike; rows are scaled to sum to 1. Heads that are off count as 0. It follows paths and knows
+nothing of values, feed-forwards or norms.
 """
 _ROLLOUT_CROSS = """
 For cross-attention both stacks are followed: a position of the decoder is a mixture of source tokens and of target
-tokens, which self-attention mixes and cross-attention C draws towards what the encoder's last layer, by its own rollout
-E, has heard of. Abnar and Zuidema define no rollout for two stacks; both sentences share a row as in Ferrando et al.
+tokens, which self-attention mixes and cross-attention C draws towards what the encoder's last layer has received, by
+its own rollout E. Abnar and Zuidema define no rollout for two stacks; both sentences share a row as in Ferrando et al.
 (2022), *Towards Opening the Black Box of Neural Machine Translation*. They roll out measured contributions; here it is
 raw weights and half the residual.
 """
 _ENTROPY = """
-A row of weights is a distribution over keys; its entropy says how widely the head looks while it is at that token.
+A row of weights is a distribution over keys; its entropy says how widely the head attends while it is at that token.
 Rows are tokens, columns are heads. It is that of the whole row, whatever is left out of other pictures.
 """
 # One statement a line: the column beside the matrix is 280 pixels wide in a window of 1360.

@@ -1,4 +1,4 @@
-"""The proof of a cell: an honest one holds in every model and under every switch; no lie about a term stays green."""
+"""The proof of an entry: an honest one holds in every model and under every switch; no lie about a term stays green."""
 
 from dataclasses import replace
 
@@ -7,8 +7,8 @@ import pytest
 import torch
 from random_models import half_trained_model, random_model
 
-from transformer.analysis.attention.entry import look_into
-from transformer.analysis.attention.entry_checks import check_cell
+from transformer.analysis.attention.entry import explain_entry
+from transformer.analysis.attention.entry_checks import check_entry
 from transformer.interventions import (
     AblateHeads,
     AblateResidual,
@@ -28,14 +28,14 @@ FORCED = {0: 6, 1: 7, 2: 8, 3: 9, 4: 2}
 
 
 def taken_apart(model, switches, stack, sublayer, *, head=2, query=2, key=1):
-    """A cell of layer 1, and what else its proof is given."""
+    """An entry of layer 1, and what else its proof is given."""
     asked = {"address": Address(stack, 1, sublayer), "query": query}
-    cell = look_into(model, SOURCE, switches, forced=FORCED, head=head, key=key, **asked)
-    return cell, (model, SOURCE, switches, FORCED), {**asked, "shown": cell.weights.copy()}
+    entry = explain_entry(model, SOURCE, switches, forced=FORCED, head=head, key=key, **asked)
+    return entry, (model, SOURCE, switches, FORCED), {**asked, "shown": entry.weights.copy()}
 
 
-def failing(cell, given, asked):
-    return [check.claim for check in check_cell(*given, **asked, cell=cell) if not check.holds]
+def failing(entry, given, asked):
+    return [check.claim for check in check_entry(*given, **asked, entry=entry) if not check.holds]
 
 
 def switches_in(model, stack, sublayer):
@@ -53,8 +53,8 @@ def switches_in(model, stack, sublayer):
         "even row": (SetAttentionRow(*at, 2, 2, "uniform"),),
         "own row": (SetAttentionRow(*at, 2, 2, tuple(range(1, keys + 1))),),
         "one-hot row": (SetAttentionRow(*at, 2, 2, 1),),
-        "this cell forbidden": (MaskEntry(*at, 2, 1),),
-        "all cells forbidden": tuple(MaskEntry(*at, 2, key) for key in range(keys)),
+        "this entry forbidden": (MaskEntry(*at, 2, 1),),
+        "all entries forbidden": tuple(MaskEntry(*at, 2, key) for key in range(keys)),
         "causal off": (DisableMask("causal"),),
         "all masks off": (DisableMask("causal"), DisableMask("padding"), DisableMask("cross")),
         "block off": (AblateSublayer(*at),),
@@ -73,36 +73,36 @@ def switches_in(model, stack, sublayer):
 
 
 @pytest.mark.parametrize(("stack", "sublayer"), SUBLAYERS)
-def test_an_honest_cell_holds_under_every_switch(stack, sublayer):
+def test_an_honest_entry_holds_under_every_switch(stack, sublayer):
     for norm in ("post", "pre"):
         model = half_trained_model(norm=norm)
         for name, switches in {"none": (), **switches_in(model, stack, sublayer)}.items():
-            if norm == "pre" and name not in ("none", "this head off", "own row", "this cell forbidden", "causal off"):
+            if norm == "pre" and name not in ("none", "this head off", "own row", "this entry forbidden", "causal off"):
                 continue
-            cell, given, asked = taken_apart(model, switches, stack, sublayer)
-            assert failing(cell, given, asked) == [], (norm, name)
+            entry, given, asked = taken_apart(model, switches, stack, sublayer)
+            assert failing(entry, given, asked) == [], (norm, name)
 
 
 @pytest.mark.parametrize("positions", ["learned", "rotary", "alibi", "none"])
 @pytest.mark.parametrize("changes", [{}, {"scale_scores": False}, {"causal_mask": False}, {"norm": "pre"}])
-def test_an_honest_cell_holds_in_other_models(positions, changes):
+def test_an_honest_entry_holds_in_other_models(positions, changes):
     model = random_model(max_length=12, positions=positions, **changes)
     for stack, sublayer in SUBLAYERS:
-        cell, given, asked = taken_apart(model, (), stack, sublayer)
-        assert failing(cell, given, asked) == []
+        entry, given, asked = taken_apart(model, (), stack, sublayer)
+        assert failing(entry, given, asked) == []
 
 
-def other_weights(cell):
-    """Every weight of the row but this cell's replaced."""
-    rest = (1 - cell.weights[cell.key]) / (len(cell.weights) - 1)
-    weights = np.full_like(cell.weights, rest)
-    weights[cell.key] = cell.weights[cell.key]
+def other_weights(entry):
+    """Every weight of the row but this entry's replaced."""
+    rest = (1 - entry.weights[entry.key]) / (len(entry.weights) - 1)
+    weights = np.full_like(entry.weights, rest)
+    weights[entry.key] = entry.weights[entry.key]
     return weights
 
 
-def other_heads_smaller(cell):
-    shares = cell.shares * 0.3
-    shares[cell.head] = cell.shares[cell.head]
+def other_heads_smaller(entry):
+    shares = entry.shares * 0.3
+    shares[entry.head] = entry.shares[entry.head]
     return shares
 
 
@@ -144,21 +144,21 @@ def test_no_lie_about_a_cell_stays_green(stack, sublayer):
         (AblateHeads(stack, 1, sublayer, (0,)), MaskEntry(stack, 1, sublayer, 2, 0)),
         (DisableMask("causal"),),
     ):
-        cell, given, asked = taken_apart(model, switches, stack, sublayer)
+        entry, given, asked = taken_apart(model, switches, stack, sublayer)
         for name, lie in LIES.items():
-            assert failing(replace(cell, **lie(cell)), given, asked), (name, switches)
+            assert failing(replace(entry, **lie(entry)), given, asked), (name, switches)
 
 
 def test_a_lie_is_named_by_the_term_that_it_is_about():
-    cell, given, asked = taken_apart(half_trained_model(), (), "decoder", "cross")
-    assert failing(replace(cell, scores=cell.scores + 1), given, asked) == ["Each score of the row is q · k / √d"]
-    assert failing(replace(cell, allowed=~cell.allowed), given, asked) == ["The mask is what its rule says"]
-    assert failing(replace(cell, rest_share=0.1), given, asked) == ["Nothing else is in the output"]
+    entry, given, asked = taken_apart(half_trained_model(), (), "decoder", "cross")
+    assert failing(replace(entry, scores=entry.scores + 1), given, asked) == ["Each score of the row is q · k / √d"]
+    assert failing(replace(entry, allowed=~entry.allowed), given, asked) == ["The mask is what its rule says"]
+    assert failing(replace(entry, rest_share=0.1), given, asked) == ["Nothing else is in the output"]
     moved = np.nextafter(asked["shown"], 2)
-    assert failing(cell, given, {**asked, "shown": moved}) == ["The row of weights is the picture's"]
+    assert failing(entry, given, {**asked, "shown": moved}) == ["The row of weights is the picture's"]
 
 
 def test_a_cell_of_another_model_is_found():
-    cell, given, asked = taken_apart(half_trained_model(), (), "encoder", "self")
+    entry, given, asked = taken_apart(half_trained_model(), (), "encoder", "self")
     other = random_model()
-    assert len(failing(cell, (other, *given[1:]), asked)) > 4
+    assert len(failing(entry, (other, *given[1:]), asked)) > 4
