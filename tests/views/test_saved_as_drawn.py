@@ -64,10 +64,15 @@ def away(monkeypatch, page, key, which, **parameters):
 
 
 DRAWN = [
-    ("heads", "take-heads", "Map", {**HEADS, "kind": "decoder_self", "head": "2"}),
-    ("heads", "take-heads", "Map", {**HEADS, "section": "worth", "switch": SWITCH, "kind": "cross", "head": "3"}),
-    ("heads", "take-heads", "Ranking", {**HEADS, "section": "worth", "worth": "loss"}),
-    ("heads", "take-heads", "Effects", {**HEADS, "section": "evidence", "switch": SWITCH}),
+    ("heads", "pattern-map-export", "", {**HEADS, "kind": "decoder_self", "head": "2"}),
+    (
+        "heads",
+        "output-importance-export",
+        "",
+        {**HEADS, "section": "worth", "switch": SWITCH, "kind": "cross", "head": "3"},
+    ),
+    ("heads", "validation-ranking-export", "", {**HEADS, "section": "worth", "worth": "loss"}),
+    ("heads", "leave-one-out-export", "", {**HEADS, "section": "evidence", "switch": SWITCH}),
     ("masks", "sentence-masks-export", "", {"kind": "decoder_self", "switch": ["mask:padding", "mask:causal"]}),
     ("masks", "batch-tokens-export", "", {"switch": "mask:cross"}),
     ("steps", "step-candidates-export", "", {"step": "2", "switch": SWITCH, "scale": "log"}),
