@@ -106,11 +106,10 @@ __all__ = [
 ]
 
 _MODULES = {
-    "before_after": ("AttentionDifference", "BothOutputs", "TokenProbabilities"),
-    "attention.matrices": ("AttentionEntropy", "AttentionRollout", "HeadMatrix", "TokenLines"),
     "attention.entry": ("EntryProducts", "EntryShares"),
     "attention.heads": ("AllHeads", "Bertviz"),
     "attention.matrices": ("AttentionEntropy", "AttentionRollout", "HeadMatrix", "TokenLines"),
+    "before_after": ("AttentionDifference", "BothOutputs", "TokenProbabilities"),
     "heads.importance": ("OutputImportance", "OutputRanking", "ValidationImportanceMap", "ValidationRanking"),
     "heads.leave_one_out": ("FaithfulnessTable", "LeaveOneOut", "WeightAgainstEffect"),
     "heads.minimal_set": ("MinimalSetOutputs",),
