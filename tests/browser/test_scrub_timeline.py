@@ -95,7 +95,7 @@ def test_scrub_a_run_and_play_it(page: Page, server: Server, run: str):
 
 def test_another_head_is_chosen_in_the_grid_and_the_picture_follows(page: Page, server: Server, run: str):
     open_timeline(page, server, run)
-    large = page.locator(".st-key-timeline-film canvas.head")
+    large = page.locator(".st-key-timeline-frames canvas.head")
     before = large.evaluate("canvas => canvas.toDataURL()")
     page.get_by_role("gridcell", name="layer 0, head 1").click()
     page.wait_for_url("**film_head=1**")
@@ -108,7 +108,7 @@ def test_another_head_is_chosen_in_the_grid_and_the_picture_follows(page: Page, 
 
 def test_a_drag_on_the_heads_strip_scrubs(page: Page, server: Server, run: str):
     open_timeline(page, server, run)
-    strip = page.locator(".st-key-timeline-film .stack svg")
+    strip = page.locator(".st-key-timeline-frames .stack svg")
     strip.hover(position={"x": 300, "y": 8})  # once it stands still
     box = strip.bounding_box()
     assert box is not None
@@ -128,7 +128,7 @@ def test_a_run_that_cannot_end_a_sentence_yet_is_no_higher_than_a_trained_one(
         expect(page.get_by_test_id("film-said")).not_to_be_empty(timeout=COMPUTING_MS)
         page.wait_for_timeout(1_000)
         sentence = page.locator(".st-key-sentences section").first.bounding_box()
-        pictures = page.locator(".st-key-timeline-film .pictures").bounding_box()
+        pictures = page.locator(".st-key-timeline-frames .pictures").bounding_box()
         assert sentence is not None and pictures is not None
         heights.append((sentence["height"], pictures["height"]))
     assert heights[0] == pytest.approx(heights[1], abs=8)

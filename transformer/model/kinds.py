@@ -1,12 +1,13 @@
 """The three kinds of attention of an encoder-decoder model. Nothing here needs torch, so that figures may name them."""
 
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 Stack = Literal["encoder", "decoder"]
 Sublayer = Literal["self", "cross", "ffn", "final"]
 
 
+@runtime_checkable
 class HasLayers(Protocol):
     """Settings that say how many layers each stack has."""
 

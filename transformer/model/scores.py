@@ -6,7 +6,7 @@ other means.
 """
 
 import math
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -18,6 +18,7 @@ Queries = Float[Tensor, "batch head query d_head"]
 Keys = Float[Tensor, "batch head key d_head"]
 
 
+@runtime_checkable
 class Score(Protocol):
     """What attention, its explanation and its equations need of a score; an `nn.Module`, as it may have parameters."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -31,6 +31,7 @@ from transformer.model.taps import Address
 from transformer.views.attention.matrix_data import MARKS, MatrixData, Side, ids_at_sides, sides
 
 
+@runtime_checkable
 class Reduced(Protocol):
     """What the checks of every matrix need of its view."""
 
@@ -40,6 +41,7 @@ class Reduced(Protocol):
     def marks(self) -> Marks: ...
 
 
+@runtime_checkable
 class Layered(Reduced, Protocol):
     """What they need of a view of one layer, or of all layers up to one."""
 
@@ -49,6 +51,7 @@ class Layered(Reduced, Protocol):
     def words(self) -> bool: ...
 
 
+@runtime_checkable
 class Heads(Layered, Protocol):
     """What they need of a view of heads."""
 
@@ -62,6 +65,7 @@ class Heads(Layered, Protocol):
     def values_of_layer(self, lab: Lab, seen: Inspection) -> Float[ndarray, "head query key"]: ...
 
 
+@runtime_checkable
 class Entropies(Reduced, Protocol):
     """What they need of a view of entropies."""
 
