@@ -10,13 +10,16 @@ from transformer.lab import Lab, load
 from transformer.views import (
     BatchTokens,
     EmptyAttentionRow,
+    HeadMatching,
+    HeadPair,
     MaskLeak,
+    OutputPair,
     SentenceMasks,
     StepNumbers,
     TeacherForcing,
     TraceMap,
 )
-from transformer.views.subjects import Batch, Decoding, Traced
+from transformer.views.subjects import Batch, Decoding, SideBySide, Traced
 from transformer.views.view import Subject, View
 
 TEXT, SHORT = "a b c", "d e"
@@ -61,6 +64,17 @@ def traced(*names: str, step: int | None = None) -> Callable[[], Traced]:
     return cache(make)
 
 
+def side_by_side(other: str = "reverse", text: str = TEXT, *names: str) -> Callable[[], SideBySide]:
+    """A sentence through the shipped model, and a text through another (or the same), under switches."""
+
+    def make() -> SideBySide:
+        second = lab() if other == "reverse" else load(other)
+        specs = switches(names)
+        return SideBySide(lab(), lab().inspect(TEXT, specs), second, second.inspect(text, specs))
+
+    return cache(make)
+
+
 _LAYOUT = {"drawing": "where boxes and lines lie; no number of the pass"}
 
 
@@ -88,4 +102,16 @@ EXAMPLES = [
     Example(StepNumbers(step="decoder.cross.context", head=1, row=1), traced("off:decoder.0.cross:1")),
     Example(StepNumbers(step="decoder.ffn.add", row=1), traced("mask:causal", step=1)),
     Example(StepNumbers(step="decoder.probabilities", row=2, side="in"), traced()),
+    Example(OutputPair(labels=("one", "<two>")), side_by_side("reverse-learned")),
+    Example(OutputPair(), side_by_side("reverse", SHORT)),
+    Example(HeadPair(kind="cross", left=(0, 1), right=(0, 0)), side_by_side("reverse-learned")),
+    Example(
+        HeadPair(kind="decoder_self", left=(0, 1), right=(0, 1), shows="left"),
+        side_by_side("reverse-learned", TEXT, "off:decoder.0.self:1", "mask:causal"),
+    ),
+    Example(HeadPair(kind="encoder_self", left=(0, 0), right=(0, 1)), side_by_side("reverse", "a b d")),
+    Example(
+        HeadMatching(kind="encoder_self", texts=(TEXT, SHORT), chosen=(0, 1)),
+        side_by_side("reverse-learned", TEXT, "off:encoder.0.self:1"),
+    ),
 ]

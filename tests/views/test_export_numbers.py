@@ -19,7 +19,6 @@ pytestmark = pytest.mark.skipif(
     ("page", "key", "which", "parameters"),
     [
         ("attention", "take-compared", "Both outputs", {"switch": "off:decoder.1.cross:0,3"}),
-        ("compare", "take-two-outputs", "", {"two": "sentences", "other_text": "The cat slept."}),
         ("steps", "take-roads", "", {"switch": "off:decoder.1.cross:0,3"}),
     ],
 )

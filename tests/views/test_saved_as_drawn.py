@@ -133,17 +133,3 @@ def test_a_word_that_was_never_seen_is_saved_as_it_was_typed(which, monkeypatch)
     figure, made = json.dumps(of(offered.figure)), json.dumps(of(run_lines(at)["figure"]))
     assert "zebra" in figure and "unk" not in figure and "zebra" in made
     assert "1 zebra" in offered.tables[0].columns
-
-
-@pytest.mark.parametrize(("parameters", "names"), WALKED, ids=str)
-def test_every_picture_of_a_station_is_offered_as_drawn_and_its_lines_make_it(parameters, names, monkeypatch):
-    taken = offers(monkeypatch)
-    at = opened("walkthrough", "take-station", **parameters)
-    for name in names:
-        if len(names) > 1:
-            which = at.segmented_control(key="take-station-which")
-            assert list(which.options) == names
-            at = checked(which.set_value(name).run())
-        made, saved = run_lines(at), looks(of(taken[-1].figure))
-        assert saved in [looks(plain(figure)) for figure in figures(at)]
-        assert looks(of(made["figure"])) == saved and len(made["numbers"]) == len(made["strips"])

@@ -13,12 +13,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from transformer.views.comparison import HeadMatching, HeadPair, OutputPair
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
     from transformer.views.trace import StepNumbers, TraceMap
 
-__all__ = ["BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "StepNumbers", "TeacherForcing", "TraceMap"]
+__all__ = [
+    "BatchTokens",
+    "EmptyAttentionRow",
+    "HeadMatching",
+    "HeadPair",
+    "MaskLeak",
+    "OutputPair",
+    "SentenceMasks",
+    "StepNumbers",
+    "TeacherForcing",
+    "TraceMap",
+]
 
 _MODULES = {
+    "comparison": ("HeadMatching", "HeadPair", "OutputPair"),
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
     "trace": ("StepNumbers", "TraceMap"),
 }
