@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from transformer.analysis.attention.entry import Cell, look_into
+from transformer.analysis.attention.entry import Entry, explain_entry
 from transformer.analysis.attention.mask_leakage import (
     EmptyRow,
     Forcing,
@@ -30,20 +30,18 @@ from transformer.data.batches import encode_sources
 from transformer.decoding.greedy import Constraints, Step, greedy, log_probs_on_prefixes
 from transformer.decoding.methods import decode
 from transformer.inspection.inspection import (
-    KIND_SITES,
     Attention,
-    AttentionKind,
     AttentionShift,
     Comparison,
     Inspection,
 )
 from transformer.interventions import Intervention, compile_interventions
+from transformer.model.kinds import AttentionKind, HasLayers, KindName
 from transformer.model.taps import Address, Recorder, Recording, Site, chain
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import EOS, Tokenizer
 
 __all__ = [
-    "KIND_SITES",
     "Attention",
     "AttentionKind",
     "AttentionShift",
@@ -163,13 +161,13 @@ class Lab:
             target_tokens=tuple(names),
             source_ids=tuple(source_ids),
             target_ids=tuple(target),
-            encoder_self=_of_pass(recordings[0], "encoder_self", config.n_encoder_layers, source_tokens, source_tokens),
+            encoder_self=_of_pass(recordings[0], AttentionKind.ENCODER_SELF, config, source_tokens, source_tokens),
             decoder_self=(
-                _newest_rows(recordings, "decoder_self", config.n_decoder_layers, inputs, inputs)
+                _newest_rows(recordings, AttentionKind.DECODER_SELF, config, inputs, inputs)
                 if cached
-                else _of_pass(recordings[-1], "decoder_self", config.n_decoder_layers, inputs, inputs)
+                else _of_pass(recordings[-1], AttentionKind.DECODER_SELF, config, inputs, inputs)
             ),
-            cross=_newest_rows(recordings, "cross", config.n_decoder_layers, tuple(names), source_tokens),
+            cross=_newest_rows(recordings, AttentionKind.CROSS, config, tuple(names), source_tokens),
             log_probs=torch.cat([step.log_probs for step in steps]).numpy(),
             interventions=specs,
             cached=cached,
@@ -217,10 +215,10 @@ class Lab:
         source, target = torch.tensor([seen.source_ids]), torch.tensor([seen.target_ids])
         return log_probs_on_prefixes(self.model, source, target)[0].numpy()
 
-    def cell(self, seen: Inspection, kind: AttentionKind, layer: int, head: int, query: int, key: int) -> Cell:
-        """One cell of an inspection of this model taken apart; ValueError for a cell that does not exist."""
-        stack, sublayer = KIND_SITES[kind]
-        return look_into(
+    def explain_entry(self, seen: Inspection, kind: KindName, layer: int, head: int, query: int, key: int) -> Entry:
+        """One entry of an attention matrix taken apart; ValueError for one that does not exist."""
+        stack, sublayer = AttentionKind(kind).where
+        return explain_entry(
             self.model,
             seen.source_ids,
             seen.interventions,
@@ -296,14 +294,13 @@ class Lab:
             recorder = Recorder(_attention_sites)
             self.model(source, target[:, :end], tap=chain(tap, recorder))
             recordings.append(recorder.recording)
-        layers = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}
         found: dict[AttentionKind, Attention] = {}
-        for kind, (stack, _) in KIND_SITES.items():
+        for kind in AttentionKind:
             shown = seen.attention(kind)
-            if kind == "cross" and one_by_one:
-                found[kind] = _newest_rows(recordings, kind, layers[stack], shown.queries, shown.keys)
+            if kind is AttentionKind.CROSS and one_by_one:
+                found[kind] = _newest_rows(recordings, kind, config, shown.queries, shown.keys)
             else:
-                found[kind] = _of_pass(recordings[-1], kind, layers[stack], shown.queries, shown.keys)
+                found[kind] = _of_pass(recordings[-1], kind, config, shown.queries, shown.keys)
         return found
 
     def _encode(self, texts: Sequence[str]) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
@@ -321,27 +318,27 @@ def _attention_sites(site: Site) -> bool:
 
 
 def _site(kind: AttentionKind, layer: int, tensor: str) -> Site:
-    stack, sublayer = KIND_SITES[kind]
+    stack, sublayer = kind.where
     return Site(stack, layer, sublayer, tensor)
 
 
 def _of_pass(
-    recording: Recording, kind: AttentionKind, n_layers: int, queries: tuple[str, ...], keys: tuple[str, ...]
+    recording: Recording, kind: AttentionKind, config: HasLayers, queries: tuple[str, ...], keys: tuple[str, ...]
 ) -> Attention:
-    weights = [recording[_site(kind, layer, "weights")][0] for layer in range(n_layers)]
-    masks = [recording[_site(kind, layer, "mask")][0, 0] for layer in range(n_layers)]
+    weights = [recording[_site(kind, layer, "weights")][0] for layer in range(kind.n_layers(config))]
+    masks = [recording[_site(kind, layer, "mask")][0, 0] for layer in range(kind.n_layers(config))]
     return _read_only(Attention(kind, torch.stack(weights).numpy(), torch.stack(masks).numpy(), queries, keys))
 
 
 def _newest_rows(
     recordings: Sequence[Recording],
     kind: AttentionKind,
-    n_layers: int,
+    config: HasLayers,
     queries: tuple[str, ...],
     keys: tuple[str, ...],
 ) -> Attention:
     """Row t is the newest query of recording t; keys that did not exist then stay 0 and disallowed."""
-    n_heads = recordings[0][_site(kind, 0, "weights")].size(1)
+    n_layers, n_heads = kind.n_layers(config), recordings[0][_site(kind, 0, "weights")].size(1)
     weights = np.zeros((n_layers, n_heads, len(queries), len(keys)), dtype=np.float32)
     mask = np.zeros((n_layers, len(queries), len(keys)), dtype=bool)
     for layer in range(n_layers):

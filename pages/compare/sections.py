@@ -18,9 +18,8 @@ from pages.shared.fields import box, segments
 from pages.shared.scrolling_figure import scrolling_figure
 from transformer.analysis.comparison.head_matching import Matching, Place
 from transformer.figures.attention.comparison import WIDTH
-from transformer.figures.theme import KIND_NAMES
-from transformer.inspection.inspection import AttentionKind
 from transformer.interventions.names import plural
+from transformer.model.kinds import AttentionKind
 from transformer.views import HeadMatching, HeadPair, OutputPair
 from transformer.views.comparison import CommonData, HeadPairData, OutputsData
 from transformer.views.subjects import SideBySide
@@ -169,7 +168,7 @@ def _render_difference(pair: HeadPair, data: HeadPairData, common: CommonData, f
         "forced": f"both read the output of {wording.plain(first.name)} (teacher-forced)",
         "aligned": f"rows and columns aligned by the fewest edits{left_out}",
     }[common.how]
-    st.caption(f"{KIND_NAMES[pair.kind]} · right minus left · {note}")
+    st.caption(f"{AttentionKind(pair.kind).label} · right minus left · {note}")
     if np.array_equal(common.left, common.right):
         st.markdown("Both are equal: the largest difference is exactly 0.")
     else:

@@ -22,9 +22,10 @@ from transformer.analysis.heads.importance import OutputEffect
 from transformer.analysis.heads.leave_one_out import Agreement, Erasing
 from transformer.analysis.heads.leave_one_out_checks import check_agreement, check_erasure, check_sums
 from transformer.analysis.heads.minimal_set import Found, Goal
-from transformer.analysis.heads.survey import Kind, Survey
+from transformer.analysis.heads.survey import Survey
 from transformer.analysis.heads.survey_checks import Column, check_likeness_of_heads, check_survey
 from transformer.analysis.heads.validation_importance import ValidationEffects
+from transformer.model.kinds import AttentionKind
 
 _OTHER = ("entropy", "largest", "error_rate", "accuracy", "error_rate_read")
 
@@ -61,7 +62,12 @@ def _reading(measured: Measured) -> AbstractContextManager[None]:
 
 
 def check_groups(
-    context: PageContext, measured: Measured, found: Survey, kind: Kind, groups: Sequence[Sequence[int]], closest: float
+    context: PageContext,
+    measured: Measured,
+    found: Survey,
+    kind: AttentionKind,
+    groups: Sequence[Sequence[int]],
+    closest: float,
 ) -> None:
     """Of distances, and of groups of heads that are alike."""
     lab = context.lab

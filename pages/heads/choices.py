@@ -7,12 +7,13 @@ from typing import Any, Literal, get_args
 
 import streamlit as st
 
-from pages.shared import fields
+from pages.shared import fields, wording
 from pages.shared.components.head_table import picks_of
 from pages.shared.context import say
 from pages.shared.url.session import choose, session
 from transformer.analysis.heads.leave_one_out import Erasing
 from transformer.analysis.heads.survey import Pattern
+from transformer.model.kinds import AttentionKind
 
 Section = Literal["roles", "alike", "worth", "smallest", "evidence"]
 Data = Literal["validation", "own", "file"]
@@ -29,9 +30,7 @@ SECTIONS: dict[Section, str] = {
 }
 HEADS: dict[Heads, str] = {
     "all": "All heads",
-    "encoder_self": ":green[Encoder self]",
-    "decoder_self": ":violet[Decoder self]",
-    "cross": ":orange[Cross]",
+    **{kind.value: wording.kind_label(kind) for kind in AttentionKind},
 }
 TABLE = "heads-table"
 """Key of the table of heads."""

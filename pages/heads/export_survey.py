@@ -11,10 +11,11 @@ from pages.shared.context import PageContext, is_dark
 from pages.shared.exports import Export, opening_lines, papered
 from transformer.analysis.heads.addresses import HeadAt, sublayers_of
 from transformer.analysis.heads.similarity import alike
-from transformer.analysis.heads.survey import Kind, Survey
+from transformer.analysis.heads.survey import Survey
 from transformer.figures.heads.bars import profile_bars
 from transformer.figures.heads.tables import Sublayer, head_map, likeness_map
 from transformer.figures.tables import Table
+from transformer.model.kinds import AttentionKind
 
 Values = Mapping[HeadAt, float | None]
 Lines = tuple[list[str], list[str]]
@@ -92,7 +93,7 @@ def head_profile(context: PageContext, measured: Measured, found: Survey, at: He
     )
 
 
-def likeness(context: PageContext, measured: Measured, found: Survey, kind: Kind, closest: float) -> Export:
+def likeness(context: PageContext, measured: Measured, found: Survey, kind: AttentionKind, closest: float) -> Export:
     """The distances of the heads of a kind, in groups."""
     distances, heads = found.distances[kind], [p.at for p in found.of_kind(kind)]
     groups = alike(distances, closest)

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pages.heads.choices import Measure
 from pages.shared.wording import number
 from transformer.analysis.heads.addresses import HeadAt
-from transformer.analysis.heads.survey import Kind, Pattern, Profile, Survey
+from transformer.analysis.heads.survey import Pattern, Profile, Survey
 from transformer.figures.heads.tables import Sublayer
+from transformer.model.kinds import AttentionKind
 
 TITLES: Mapping[str, str] = {
     "previous": "Prev.",
@@ -87,7 +88,7 @@ def head_name(at: HeadAt) -> str:
     return f"{sublayer_of(at).name} · head {at.head}"
 
 
-def looked_at(pattern: Pattern, kind: Kind) -> str:
+def looked_at(pattern: Pattern, kind: AttentionKind) -> str:
     """What a pattern's keys are, as an object of "looks at"."""
     if pattern == "diagonal" and kind != "cross":
         return "itself"

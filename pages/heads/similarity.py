@@ -14,10 +14,10 @@ from pages.shared.controls import PageContext
 from pages.shared.exports import take_away
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.wording import number
-from transformer.analysis.heads.addresses import KINDS
 from transformer.analysis.heads.similarity import alike
-from transformer.analysis.heads.survey import Kind, Profile, Survey
+from transformer.analysis.heads.survey import Profile, Survey
 from transformer.figures.heads.tables import likeness_map
+from transformer.model.kinds import AttentionKind
 
 
 def draw_alike(context: PageContext, chosen: Choices) -> None:
@@ -27,9 +27,9 @@ def draw_alike(context: PageContext, chosen: Choices) -> None:
         return
     measured, found = surveyed
     say_measured(found, measured, context)
-    kind: Kind = chosen.heads if chosen.heads != "all" else context.view.kind
+    kind = AttentionKind(chosen.heads) if chosen.heads != "all" else context.view.kind
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
-        segments("heads", "Heads of", {name: HEADS[name] for name in KINDS}, kind)
+        segments("heads", "Heads of", {name: HEADS[name.value] for name in AttentionKind}, kind)
     profiles, distances = found.of_kind(kind), found.distances[kind]
     left, right = two_columns(3, 2)
     with right:

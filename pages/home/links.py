@@ -9,7 +9,7 @@ from pages.shared.controls import PageContext, change_text
 from pages.shared.url.view_state import merged
 from transformer.data.corpora import CORPORA
 from transformer.interventions import AblateHeads, DisableMask, heads_set_to
-from transformer.lab import KIND_SITES, AttentionKind
+from transformer.lab import AttentionKind
 
 _CHANGES = (
     ("tired", "wide"),
@@ -108,12 +108,12 @@ def _which_heads(context: PageContext) -> None:
 
 
 def _link(context: PageContext, switches: tuple, label: str) -> None:
-    kind: AttentionKind = "cross"
+    kind = AttentionKind.CROSS
     head = layer = None
     if off := sorted(heads_set_to(switches[:1], ("zero",))):
         stack, layer, sublayer, head = off[0]
-        kind = next(kind for kind, at in KIND_SITES.items() if at == (stack, sublayer))
+        kind = AttentionKind.at(stack, sublayer)
     elif DisableMask("causal") in switches:
-        kind = "decoder_self"
+        kind = AttentionKind.DECODER_SELF
     view = replace(context.view.at_head(kind, layer, head), switches=switches)
     st.page_link("pages/attention/page.py", label=label, icon=_ARROW, query_params=view.parameters())

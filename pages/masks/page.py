@@ -1,27 +1,35 @@
 """Masks: what padding and causal masks hide in a batch of the visitor's sentences, and what leaks without them."""
 
+from dataclasses import replace
+
+from pages.masks.choices import PAGE, is_first_visit_without_link
 from pages.masks.sections import (
-    beside,
     choose_batch,
-    show_batch,
-    show_empty_row,
-    show_forcing,
-    show_leak,
-    show_masks,
-    switch_masks,
+    render_batch,
+    render_empty_row,
+    render_forcing,
+    render_leak,
+    render_masks,
+    render_toggles,
 )
 from pages.shared import controls, loading
+from transformer.model.kinds import AttentionKind
 from transformer.views.subjects import Decoding
 
-chosen = beside()
-context = controls.frame("What must attention not see, and what leaks when it does?", own=chosen.parameters())
+unlinked = is_first_visit_without_link()
+chosen = PAGE.follow_url()
+context = controls.frame("What must stay hidden, and what leaks if it doesn't?", own=chosen.parameters())
+if unlinked:  # the causal triangle is what masks are known for
+    chosen = replace(chosen, attention=AttentionKind.DECODER_SELF)
+    PAGE.put(chosen)
+context = replace(context, view=replace(context.view, kind=chosen.kind(context.view)))
 batch = choose_batch(context, chosen)
 if batch is not None:
-    show_batch(batch)
-    switch_masks(context)
+    render_batch(batch)
+    render_toggles(context)
     controls.say(*controls.problems("switch", "kind"))
-    show_masks(context, batch, chosen)
-    show_leak(context, batch)
+    render_masks(context, batch, chosen)
+    render_leak(context, batch)
     sentence = Decoding(context.lab, loading.get_inspection(context.lab, context.view.text))
-    show_forcing(context, sentence)
-    show_empty_row(sentence)
+    render_forcing(context, sentence)
+    render_empty_row(sentence)

@@ -1,88 +1,56 @@
-"""The Masks page's parts: a batch of the visitor's sentences, the masks over it, and what leaks when one is off."""
+"""The Masks page's sections: a batch of the visitor's sentences, the masks over it, and what leaks when one is off."""
 
-from dataclasses import dataclass, replace
+import math
 from functools import partial
 
 import numpy as np
 import streamlit as st
 
+from pages.masks.choices import MAX_TEXT, PAGE, Choices
 from pages.shared import fields, loading, wording
 from pages.shared.controls import PageContext, choose_kind, say
 from pages.shared.exhibit import exhibit
 from pages.shared.url.session import choose, session
-from pages.shared.url.view_state import merged
 from transformer.analysis.attention.mask_leakage import Forcing
-from transformer.figures.theme import KIND_NAMES
-from transformer.interventions import DisableMask, Intervention, MaskKind
+from transformer.interventions import DisableMask, Intervention, MaskKind, merged
+from transformer.model.kinds import AttentionKind
 from transformer.views import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
 from transformer.views.masks import SHARES, EmptyRowData, LeakData, MasksData
 from transformer.views.subjects import Batch, Decoding
 
-MOST_SENTENCES = 6
-LONGEST = 1000
-"""Characters of the other sentences, which travel in the URL."""
-_KEY, _MISREAD = "masks-page", "masks-misread"
+MAX_SENTENCES = 6
 _TOGGLES: dict[MaskKind, str] = {
     "padding": "Padding mask, self-attention",
     "cross": "Padding mask, cross-attention",
     "causal": "Causal mask",
 }
 _ALL_ON = "All masks are on: nothing leaks."
-_NO_CAUSAL = "The masks that this model has are on; it was trained without a causal mask, so later tokens are seen."
+_NO_CAUSAL = "The masks that this model has are on; it was trained without a causal mask, so later tokens are visible."
 _LOSS_HELP = "Loss: mean over all tokens of the outputs with all masks; end marks are predicted, never read."
 
 
-@dataclass(frozen=True)
-class Beside:
-    """The sentences that share the batch with the page's own, one a line, and which of all is looked at."""
-
-    text: str = ""
-    row: int = 1
-    """The first of the others at first: it is the shortest that is offered, so its padding is seen."""
-
-    def parameters(self) -> dict[str, str]:
-        """The query parameters; defaults are left out."""
-        found = {"beside": self.text[:LONGEST], "row": "" if self.row == Beside.row else str(self.row)}
-        return {name: value for name, value in found.items() if value}
-
-
-def beside() -> Beside:
-    """What is chosen now: the URL's word where someone else than this session wrote it, else what was chosen before."""
-    in_url = {name: st.query_params[name] for name in ("beside", "row") if name in st.query_params}
-    kept: Beside = st.session_state.setdefault(_KEY, Beside())
-    if session().touched:
-        st.session_state.pop(_MISREAD, None)
-    elif in_url and in_url != kept.parameters():
-        row = in_url.get("row", str(Beside.row))
-        is_row = row.isascii() and row.isdecimal() and len(row) < 4
-        kept = st.session_state[_KEY] = Beside(in_url.get("beside", ""), int(row) if is_row else Beside.row)
-        said = f"The link says row “{row[:30]}”, which is no number of a sentence of the batch."
-        st.session_state[_MISREAD] = () if is_row else (said,)
-    return kept
-
-
-def choose_batch(context: PageContext, chosen: Beside) -> Batch | None:
-    """The field for the other sentences; the batch as read by the model, or None where it cannot be read."""
-    lines = [line.strip() for line in chosen.text[:LONGEST].splitlines() if line.strip()]
+def choose_batch(context: PageContext, chosen: Choices) -> Batch | None:
+    """Renders the field for the other sentences; returns the batch, or None where the model cannot read it."""
+    lines = [line.strip() for line in chosen.others[:MAX_TEXT].splitlines() if line.strip()]
     offered = [text for text in loading.examples(context.lab) if text != context.view.text]
     offered.sort(key=lambda text: len(text.split()))
     others = lines or list(dict.fromkeys(offered[i] for i in (0, len(offered) // 2))) if offered else lines
-    texts = (context.view.text, *others[: MOST_SENTENCES - 1])
+    texts = (context.view.text, *others[: MAX_SENTENCES - 1])
     fields.lines(
         "Other sentences of the batch, one a line",
-        chosen.text if lines else "\n".join(others),
-        lambda typed: _change(text=typed, row=Beside.row),
+        chosen.others if lines else "\n".join(others),
+        PAGE.take("others"),
         key="masks-beside",
         height=80,
     )
-    if len(chosen.text) > LONGEST:
+    if len(chosen.others) > MAX_TEXT:
         say(
-            f"These sentences have {len(chosen.text):,} characters; only the first {LONGEST:,} are taken, as many "
+            f"These sentences have {len(chosen.others):,} characters; only the first {MAX_TEXT:,} are taken, as many "
             "as a link carries. Make them shorter or fewer."
         )
-    if (extra := len(others) - (MOST_SENTENCES - 1)) > 0:
-        said = "the last one is left out" if extra == 1 else f"the last {extra} are left out"
-        say(f"A batch here has at most {MOST_SENTENCES} sentences, the one above among them: {said}.")
+    if (extra := len(others) - (MAX_SENTENCES - 1)) > 0:
+        left_out = "the last one is left out" if extra == 1 else f"the last {extra} are left out"
+        say(f"A batch here has at most {MAX_SENTENCES} sentences, including the one above: {left_out}.")
     try:
         return Batch(context.lab, loading.get_leak(context.lab, texts, _masks_off(context)))
     except ValueError as error:
@@ -90,8 +58,8 @@ def choose_batch(context: PageContext, chosen: Beside) -> Batch | None:
         return None
 
 
-def switch_masks(context: PageContext) -> None:
-    """A toggle for each mask; off is a switch like all others and travels to the other pages."""
+def render_toggles(context: PageContext) -> None:
+    """A toggle for each mask; a mask that is off is a switch like any other and applies on the other pages too."""
     off = {mask for spec in _masks_off(context) for mask in spec.lifts}
     never = set() if context.lab.model.config.causal_mask else {"causal"}
     with st.container(horizontal=True, gap="medium"):
@@ -102,44 +70,45 @@ def switch_masks(context: PageContext) -> None:
                 fields.toggle(label, mask not in off, partial(_flip, mask), key=f"mask-on-{mask}")
     others = [spec.label() for spec in context.view.switches if not spec.lifts]
     if others:
-        st.caption(f"Masks alone count on this page. Left out here: {wording.plain('; '.join(others))}.")
+        st.caption(f"Only mask switches apply on this page. Left out here: {wording.plain('; '.join(others))}.")
 
 
-def show_batch(batch: Batch) -> None:
+def render_batch(batch: Batch) -> None:
     """The batch as it goes into the encoder."""
     data = exhibit(batch, BatchTokens())
     if data is None:
         return
     empty = int((~data.real).sum())
     st.caption(
-        f"{data.real.size} places, {empty} of them empty ({wording.number(100 * empty / data.real.size)} %): "
-        "a batch is a rectangle, sentences are not. The padding mask hides the \\<pad\\> ones from every query."
+        f"{data.real.size} positions, {empty} of them padding ({wording.number(100 * empty / data.real.size)} %): "
+        "a batch is a rectangle, sentences differ in length. The padding mask hides \\<pad\\> from every query."
     )
 
 
-def show_masks(context: PageContext, batch: Batch, chosen: Beside) -> None:
+def render_masks(context: PageContext, batch: Batch, chosen: Choices) -> None:
     """The masks of one sentence that combine into what the pass applied."""
     texts = batch.leak.texts
     row = min(chosen.row, len(texts) - 1)
-    say(*st.session_state.get(_MISREAD, ()))
-    if row < chosen.row != Beside.row:
+    say(*PAGE.said())
+    if row < chosen.row != Choices.row:
         say(
             f"There is no sentence {chosen.row}: the batch has sentences 0 to {len(texts) - 1}. Sentence {row} is "
             "shown."
         )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        choose_kind(context)
+        choose_kind(context, _choose_kind)
         fields.box(
             "Sentence of the batch",
             range(len(texts)),
             row,
-            lambda i: _change(row=i),
+            PAGE.take("row"),
             key="masks-row",
             names=lambda i: f"{i} · {texts[i]}",
         )
     data = exhibit(batch, SentenceMasks(kind=context.view.kind, row=row))
     if data is not None:
-        st.caption(f"Coloured cells may attend, struck ones may not. {_combination(data)}{_no_causal(context, data)}")
+        legend = "Coloured: the query may attend to the key. Struck: it may not."
+        st.caption(f"{legend} {_combination(data)}{_no_causal(context, data)}")
 
 
 def _combination(data: MasksData) -> str:
@@ -155,12 +124,12 @@ def _no_causal(context: PageContext, data: MasksData) -> str:
         return ""
     kind = context.view.kind
     if kind == "decoder_self":
-        return f" {KIND_NAMES[kind]} has no causal mask: this model was trained without one."
+        return f" {kind.label} has no causal mask: this model was trained without one."
     both = " *Decoder self* has both." if context.lab.model.config.causal_mask else ""
-    return f" {KIND_NAMES[kind]} has no causal mask: the whole sentence is there from the start.{both}"
+    return f" {kind.label} has no causal mask: the whole sentence is there from the start.{both}"
 
 
-def show_leak(context: PageContext, batch: Batch) -> None:
+def render_leak(context: PageContext, batch: Batch) -> None:
     """What the masks that are off let through, in numbers."""
     st.markdown("##### What leaks")
     data = exhibit(batch, MaskLeak(), draw=lambda data: _leak_table(context, batch, data))
@@ -172,7 +141,7 @@ def show_leak(context: PageContext, batch: Batch) -> None:
             f"output with all masks was cut off at the model's {context.lab.model.config.max_length} tokens."
         )
     if batch.leak.off:
-        _what_changed(data)
+        _what_changed(data, {mask for spec in batch.leak.off for mask in spec.lifts})
 
 
 def _leak_table(context: PageContext, batch: Batch, data: LeakData) -> None:
@@ -192,47 +161,65 @@ def _leak_table(context: PageContext, batch: Batch, data: LeakData) -> None:
     st.caption(f"{_LOSS_HELP} Attention: mean share of a real query's attention, over all layers and heads.")
 
 
-def _what_changed(data: LeakData) -> None:
-    """The outputs that came out differently, or how far losses moved where none did."""
-    before, after = data.losses
+def _what_changed(data: LeakData, off: set[MaskKind]) -> None:
+    """The outputs that came out differently; where none did, what changed instead."""
     if not data.changed:
-        moved = float(np.abs(after - before).max())
-        st.markdown(
-            f"**No output changed.** Free-running, all {len(before)} sentences come out as before; a sentence's loss "
-            f"moved by at most {wording.number(moved)} nats per token."
-        )
+        st.markdown(_same_outputs_text(data, off))
     for i in data.changed:
-        was, became = (wording.plain(words[i]) for words in data.written)
+        before, after = (wording.plain(words[i]) or "(no words)" for words in data.written)
         cut = f" It wrote no end mark and was cut off after {len(data.outputs[1][i])} tokens."
         st.markdown(
-            f"Sentence {i}, free-running: *{was or '(no words)'}* became *{became or '(no words)'}*."
-            f"{'' if data.ended[1, i] else cut}"
+            f"Sentence {i}, decoded step by step: *{before}* became *{after}*.{'' if data.ended[1, i] else cut}"
         )
 
 
-def show_forcing(context: PageContext, sentence: Decoding) -> None:
+def _same_outputs_text(data: LeakData, off: set[MaskKind]) -> str:
+    """Says what lifting masks changed where every output kept its words: the loss, and why it can."""
+    before, after = data.loss.tolist()
+    if wording.number(before) == wording.number(after):
+        moved = float(np.abs(data.losses[1] - data.losses[0]).max())
+        return (
+            "**Little depends on it here.** The outputs keep their words, and a sentence's loss moves by at most "
+            f"{wording.number(moved)} nats per token."
+        )
+    verb = "rises" if after > before else "falls"
+    text = (
+        f"**The loss {verb} from {wording.number(before)} to {wording.number(after)} nats per token, while the "
+        "outputs keep their words.** Decoded step by step, the most probable token is still the same at every step. "
+        "The loss reads the same outputs in one pass (teacher-forced) and asks how probable each token was: "
+        f"{wording.number(math.exp(-before))} before, {wording.number(math.exp(-after))} now (geometric mean)."
+    )
+    if "causal" in off:
+        text += (
+            " In that one pass every position now sees the tokens after it, as it never did in training; step by step "
+            "those tokens do not exist yet, which is why the words can stay the same."
+        )
+    return text
+
+
+def render_forcing(context: PageContext, sentence: Decoding) -> None:
     """Why teacher forcing under a causal mask is not cheating, measured on the page's own sentence."""
     causal = context.lab.model.config.causal_mask
-    with st.expander(
-        f"Why teacher forcing {'under' if causal else 'without'} a causal mask is {'not ' * causal}cheating"
-    ):
+    without = "Why teacher forcing without a causal mask is cheating"
+    with st.expander("Why teacher forcing with a causal mask is not cheating" if causal else without):
         exhibit(sentence, TeacherForcing(), draw=_forcing_text if causal else _cheating_text)
 
 
 def _forcing_text(measured: Forcing) -> None:
     st.markdown(
         f"""
-In training the decoder gets the whole right answer at once and predicts every token of it in one pass. That looks like
-cheating, but position *t* may only see positions up to *t*, and those hold the tokens **before** the one it predicts.
+In training the decoder gets the whole correct answer at once and predicts each of its tokens in one pass. That looks
+like cheating, but position *t* sees only positions up to *t*, and those hold the tokens **before** the one it predicts.
 
 - One teacher-forced pass and decoding step by step give the same probabilities: the largest difference is
   **{wording.number(measured.from_steps)}**.
 - With another last input token, the earlier log-probabilities move by **{wording.number(measured.masked_change)}**.
-- Without the causal mask they move by **{wording.number(measured.unmasked_change)}**: now each position sees what it is
-  to predict. A model trained so would learn to copy it, and could do nothing when the next token does not exist yet.
+- Without the causal mask they move by **{wording.number(measured.unmasked_change)}**: now each position sees the
+  token that it has to predict. A model trained this way would learn to copy it, and would be lost when the next token
+  does not exist yet.
 
-This model was trained with its masks, so lifting one usually makes it worse, not better: it meets states that it has
-never seen.
+This model was trained with its masks, so lifting one usually makes it worse, not better: its layers receive values that
+they never received in training.
 """
     )
 
@@ -241,8 +228,8 @@ def _cheating_text(measured: Forcing) -> None:
     """The same for a model that never had a causal mask."""
     st.markdown(
         f"""
-In training the decoder got the whole right answer at once, and nothing hid from position *t* the token that it was to
-predict: it stands one place later in the decoder's own input.
+In training the decoder got the whole correct answer at once, and nothing hid from position *t* the token that it had to
+predict: that token comes right after it in the decoder's own input.
 
 - With another last input token, the earlier log-probabilities move by **{wording.number(measured.masked_change)}**:
   each position sees what comes after it.
@@ -252,8 +239,8 @@ predict: it stands one place later in the decoder's own input.
     )
 
 
-def show_empty_row(sentence: Decoding) -> None:
-    """What becomes of a row that may attend to nothing."""
+def render_empty_row(sentence: Decoding) -> None:
+    """What happens to a row that may attend to nothing."""
     with st.expander("A row that may attend to nothing"):
         exhibit(sentence, EmptyAttentionRow(), draw=_empty_row_text)
 
@@ -261,8 +248,8 @@ def show_empty_row(sentence: Decoding) -> None:
 def _empty_row_text(data: EmptyRowData) -> None:
     row = data.row
     st.markdown(
-        "If every key is forbidden, softmax has nothing to share out. Here is the first row of the first encoder "
-        "layer, in a pass where every token of your sentence is taken for padding:"
+        "If every key is forbidden, softmax has nothing to distribute. Here is the first row of the first encoder "
+        "layer, in a pass that treats every token of your sentence as padding:"
     )
     st.dataframe(
         {
@@ -276,15 +263,15 @@ def _empty_row_text(data: EmptyRowData) -> None:
     st.markdown(
         f"""
 The first is 0 / 0: one such row turns the whole loss into NaN. The second spreads attention evenly over exactly what
-it was forbidden to see. So here the row is **defined as zero**: nothing was found, nothing is passed on. The block's
-output is then W_O's bias (measured distance: {wording.number(row.from_bias)}), and no gradient comes back through the
-row (largest: {wording.number(row.gradient)}), so that it teaches nothing and breaks nothing.
+it must not see. So here the row is **defined as zero**: nothing was found, nothing is passed on. The sublayer's output
+is then W_O's bias (measured distance: {wording.number(row.from_bias)}), and no gradient flows back through the row
+(largest: {wording.number(row.gradient)}), so it teaches nothing and breaks nothing.
 """
     )
 
 
 def _masks_off(context: PageContext) -> tuple[Intervention, ...]:
-    """The masks that are switched off."""
+    """Returns the switches that turn masks off."""
     return tuple(spec for spec in context.view.switches if spec.lifts)
 
 
@@ -293,6 +280,6 @@ def _flip(mask: MaskKind, on: bool) -> None:
     choose(switches=merged(kept if on else [*kept, DisableMask(mask)]))
 
 
-def _change(**changes: object) -> None:
-    st.session_state[_KEY] = replace(st.session_state[_KEY], **changes)
-    choose()
+def _choose_kind(kind: AttentionKind) -> None:
+    PAGE.change(attention=None)
+    choose(kind=kind)

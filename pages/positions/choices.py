@@ -1,4 +1,4 @@
-"""What is chosen on the Positions page alone, kept over page changes and in the URL, and the controls for it."""
+"""The Positions page's own choices, kept in the URL and across page changes, and the controls for them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Any, Literal, get_args
 from pages.shared import fields
 from pages.shared.url.page_state import PageState
 from pages.shared.url.url_state import Form, Refused, UrlState, param, text, whole, words
-from transformer.analysis.positions.tables import Likeness
+from transformer.analysis.positions.tables import Similarity
 from transformer.model.position_extension import EXTENSIONS, Extension
 from transformer.model.taps import Stack
+from transformer.views.positions import Layout
 
 Section = Literal["table", "distances", "shifts", "scores", "break", "beyond", "study"]
-Layout = Literal["interleaved", "concatenated"]
 SECTIONS: dict[Section, str] = {
     "table": "The table",
     "distances": "Distances",
@@ -22,9 +22,9 @@ SECTIONS: dict[Section, str] = {
     "beyond": "Beyond the trained length",
     "study": "The paired study",
 }
-LONGEST = 512
-"""Positions and dimensions up to which tables are drawn."""
-LONGEST_NAME = 200
+MAX_SIZE = 512
+"""Positions and dimensions of the largest table."""
+MAX_NAME = 200
 """Characters of a name in the URL."""
 BASES = (2, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 
@@ -37,24 +37,24 @@ def _moment(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Choices(UrlState):
-    """Empty values mean "what suits best"."""
+    """Empty values mean whatever suits the model best."""
 
     section: Section = param("table", words(*get_args(Section)))
-    table: str = param("", text(LONGEST_NAME))
+    table: str = param("", text(MAX_NAME))
     """The model whose learned table is shown."""
     stack: Stack = param("encoder", words(*get_args(Stack)))
     moment: str = param("trained", Form(_moment))
     """trained, start, or the step of a snapshot."""
-    d_model: int | None = param(None, whole(2, LONGEST, multiple_of=2))
-    length: int | None = param(None, whole(2, LONGEST))
+    d_model: int | None = param(None, whole(2, MAX_SIZE, multiple_of=2))
+    length: int | None = param(None, whole(2, MAX_SIZE))
     base: int = param(10_000, words(*BASES))
     layout: Layout = param("interleaved", words(*get_args(Layout)))
-    frequency: int = param(2, whole(0, LONGEST // 2 - 1))
-    likeness: Likeness = param("cosine", words(*get_args(Likeness)))
-    k: int = param(1, whole(0, LONGEST))
-    study: str = param("", text(LONGEST_NAME))
+    frequency: int = param(2, whole(0, MAX_SIZE // 2 - 1))
+    likeness: Similarity = param("cosine", words(*get_args(Similarity)))
+    k: int = param(1, whole(0, MAX_SIZE))
+    study: str = param("", text(MAX_NAME))
     """The study whose results are shown."""
-    task: str = param("", text(LONGEST_NAME))
+    task: str = param("", text(MAX_NAME))
     """The corpus of the study."""
     past: Extension = param("noise", words(*EXTENSIONS))
     """What a learned table does past its last trained row."""
@@ -64,24 +64,24 @@ PAGE = PageState(Choices, key="positions-page")
 
 
 def segments(name: str, label: str, options: Mapping[Any, str], value: object) -> None:
-    """One of a few words."""
+    """Renders a choice of a few words."""
     fields.segments(
         label, list(options), value, PAGE.take(name), key=_key(name), names=options.__getitem__, hide_label=False
     )
 
 
 def box(name: str, label: str, options: Sequence[Any], value: object, names: Callable[[Any], str] = str) -> None:
-    """One of many."""
+    """Renders a choice of many."""
     fields.box(label, options, value, PAGE.take(name), key=_key(name), names=names)
 
 
 def slider(name: str, label: str, low: int, high: int, value: int, *, step: int = 1) -> None:
-    """A whole number between two others."""
+    """Renders a slider for a whole number."""
     fields.slider(label, low, high, min(max(value, low), high), PAGE.take(name), key=_key(name), step=step)
 
 
 def stepped(name: str, label: str, options: Sequence[int], value: int) -> None:
-    """One of some ordered numbers."""
+    """Renders a slider over some ordered numbers."""
     fields.stepped(label, options, value, PAGE.take(name), key=_key(name), names="{:,}".format)
 
 

@@ -1,11 +1,11 @@
-"""Break it: the positions of one stack changed, the sentence decoded again, and both outputs compared."""
+"""Break it: change the positions of one stack, decode the sentence again, and compare both outputs."""
 
 from collections.abc import Sequence
 
 import streamlit as st
 
 from pages.positions.choices import Choices, segments
-from pages.positions.frame import OTHER_KINDS, STACKS
+from pages.positions.table_choice import OTHER_KINDS, STACKS
 from pages.shared import fields
 from pages.shared.before_after import show_output
 from pages.shared.controls import PageContext
@@ -26,8 +26,8 @@ _SCALES = (0.1, 0.25, 0.5, 2.0, 4.0, 10.0)
 _LARGEST_SHIFT = 64
 
 
-def draw_break(context: PageContext, chosen: Choices) -> None:
-    """What to do to the positions, then the output before and after."""
+def render_edits(context: PageContext, chosen: Choices) -> None:
+    """The controls that change positions, then the output before and after."""
     kind = context.lab.model.config.positions
     if kind in OTHER_KINDS:
         st.markdown(f"**{context.lab.name}** adds nothing to its embeddings that could be changed. {OTHER_KINDS[kind]}")
@@ -35,20 +35,21 @@ def draw_break(context: PageContext, chosen: Choices) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         segments("stack", "Positions of", STACKS, chosen.stack)
-        _edits(context, chosen.stack)
-        _value(context, chosen.stack)
+        _render_choice(context, chosen.stack)
+        _render_value(context, chosen.stack)
     show_output(context, invitation="Change the positions above to decode again beside it.")
     with st.expander("What am I looking at?"):
         st.markdown(
-            "The chosen stack adds something else to its embeddings, for you alone, and the sentence is decoded "
-            "again. *Remove* adds nothing: the encoder then reads a bag of words. *Shuffle* gives every token "
-            "another's place. *Shift* moves all by k: if only distances mattered, nothing would change. *Scale* turns "
-            "the positions up or down against the words. With *two in one place* the model cannot tell which of two "
-            "tokens came first."
+            "The chosen stack adds other positions to its embeddings, for you alone, and the sentence is decoded "
+            "again. *Remove* adds nothing: the encoder then reads a bag of words. *Shuffle* swaps the positions of "
+            "the tokens. *Shift* moves all of them by k: if only distances mattered, nothing would change. *Scale* "
+            "makes positions stronger or weaker against the words. With *two in one place* the model cannot tell "
+            "which of two tokens came first. Where the output stays the same, the probabilities below still say how "
+            "much the model relied on what was changed: short sentences often have one likely order only."
         )
 
 
-def _edits(context: PageContext, stack: Stack) -> None:
+def _render_choice(context: PageContext, stack: Stack) -> None:
     now = _now(context, stack)
     offered = [edit for edit in _EDITS if (stack, edit) != ("decoder", "shuffle")]
     fields.segments(
@@ -62,7 +63,7 @@ def _edits(context: PageContext, stack: Stack) -> None:
     )
 
 
-def _value(context: PageContext, stack: Stack) -> None:
+def _render_value(context: PageContext, stack: Stack) -> None:
     now = _now(context, stack)
     if now is None:
         return
@@ -74,30 +75,30 @@ def _value(context: PageContext, stack: Stack) -> None:
             most = min(_LARGEST_SHIFT, context.lab.model.config.max_length - 1)
             by = min(int(now.value), most)
             fields.slider(
-                "Shift by", 1, most, by, lambda k: _take(stack, "shift", k), key="break-shift", step=1, width=220
+                "Shift by", 1, most, by, lambda k: _put_value(stack, "shift", k), key="break-shift", step=1, width=220
             )
         case "scale":
             fields.box(
                 "Times",
                 sorted({*_SCALES, now.value}),
                 now.value,
-                lambda times: _take(stack, "scale", times),
+                lambda times: _put_value(stack, "scale", times),
                 key="break-scale",
                 names="{:g}".format,
                 width=120,
             )
         case "same":
-            _two_tokens(context, stack, now)
+            _render_two_tokens(context, stack, now)
 
 
-def _two_tokens(context: PageContext, stack: Stack, now: EditPositions) -> None:
+def _render_two_tokens(context: PageContext, stack: Stack, now: EditPositions) -> None:
     tokens = context.inspection.source_tokens if stack == "encoder" else context.inspection.decoder_inputs
     named = range(max(len(tokens), max(now.tokens) + 1))
     fields.several(
         "Two tokens",
         named,
         now.tokens,
-        lambda chosen: _take_two(stack, chosen),
+        lambda chosen: _put_two(stack, chosen),
         key="break-same",
         names=lambda i: f"{i} {tokens[i]}" if i < len(tokens) else str(i),
         width=320,
@@ -105,7 +106,7 @@ def _two_tokens(context: PageContext, stack: Stack, now: EditPositions) -> None:
 
 
 def _first(stack: Stack, edit: str) -> EditPositions | None:
-    """An edit as it is when just chosen."""
+    """Returns an edit with its initial value."""
     match edit:
         case "remove":
             return EditPositions(stack, "remove")
@@ -118,12 +119,12 @@ def _first(stack: Stack, edit: str) -> EditPositions | None:
     return None
 
 
-def _take(stack: Stack, edit: PositionEdit, value: float) -> None:
+def _put_value(stack: Stack, edit: PositionEdit, value: float) -> None:
     _put(stack, EditPositions(stack, edit, value))
 
 
-def _take_two(stack: Stack, chosen: Sequence[int]) -> None:
-    """Takes the two tokens; of three the last two, and of one none yet."""
+def _put_two(stack: Stack, chosen: Sequence[int]) -> None:
+    """Applies the edit to the last two chosen tokens; one token alone changes nothing yet."""
     tokens = tuple(sorted(chosen[-2:]))
     if len(tokens) == 2:
         _put(stack, EditPositions(stack, "same", tokens=tokens))

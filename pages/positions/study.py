@@ -1,55 +1,49 @@
-"""The paired study on the Positions page: start it, watch it, and read its verdict beside the paper's."""
+"""The paired study on the Positions page: start it, watch it, and read its results beside the paper's."""
 
-import numpy as np
 import streamlit as st
 
-from pages.positions.checks import check_curves
-from pages.positions.choices import Choices, box, segments
-from pages.positions.export_study import take_learning_away
-from pages.positions.frame import beneath
-from pages.positions.study_start import REFUSAL, draw_start
-from pages.positions.verdict import LATER_KINDS, THE_PAPER, draw_verdict, settings_said
-from pages.shared.context import is_dark
+from pages.positions.choices import PAGE, Choices, box, segments
+from pages.positions.verdict import LATER_KINDS, THE_PAPER, render_verdict, settings_text
 from pages.shared.controls import PageContext, say
+from pages.shared.exhibit import exhibit
 from transformer.experiments import study
-from transformer.experiments.figure_data import learning_curves
-from transformer.experiments.study import TARGET, Study, StudyError, StudyRun
-from transformer.experiments.verdict import verdicts
-from transformer.figures.positions.study import Learning, learning_figure
+from transformer.experiments.plan import KINDS, Study, StudyPlan, StudyRun
+from transformer.experiments.study import StudyError
 from transformer.runs import run_folder
+from transformer.views import StudyLearning
+from transformer.views.subjects import PairedStudy
 
 EVERY_S = 3.0
-_QUIET = {"displayModeBar": False}
+_SEEDS, _STEPS = (1, 2, 3, 5), (300, 600, 1_000, 1_500, 2_000)
+_CORPORA = ("reverse", "copy", "sort")
+_REFUSAL = "study-refusal"
+"""Key of a sentence that says why a study was not started."""
+_WITHOUT_RESULT = ("stopped", "failed", "deleted")
 
 
-def draw_study(context: PageContext, chosen: Choices) -> None:
-    """Which study, its curves, its verdict, what the paper says."""
-    name, found = _choose(chosen)
+def render_study(context: PageContext, chosen: Choices) -> None:
+    """Which study, its curves, its verdict, and what the paper says."""
+    name, found = choose_study(chosen)
     if not name:
-        st.markdown("No study yet. Start one: each kind of positions is trained on the same data with the same seeds.")
-    draw_start()
+        st.markdown("No study yet. Start one: it trains each kind of positions on the same data with the same seeds.")
+    _render_start()
     if found is None:
         return
     active = study.is_active(name)
-    st.fragment(_panel, run_every=EVERY_S if active else None)(context, name, chosen, active)
+    st.fragment(_render_results, run_every=EVERY_S if active else None)(name, chosen, active)
     st.markdown(THE_PAPER)
     st.markdown(LATER_KINDS)
-    st.markdown(settings_said(found))
-    _command(found)
+    st.markdown(settings_text(found))
+    with st.expander("The command that runs it again"):
+        st.code(found.command, language="bash")
+        st.caption(f"{found.machine}. Speeds were measured on a machine that may have had other work to do.")
 
 
-def choose_study(chosen: Choices) -> Study | None:
-    """The chosen study, or the first one that can be read; the boxes to choose it and its corpus are drawn."""
-    return _choose(chosen)[1]
+def choose_study(chosen: Choices) -> tuple[str, Study | None]:
+    """Renders the boxes for the study and its corpus.
 
-
-def corpus_of(found: Study, chosen: Choices) -> str:
-    """The chosen corpus of the study, else its first."""
-    return chosen.task if chosen.task in found.plan.corpora else found.plan.corpora[0]
-
-
-def _choose(chosen: Choices) -> tuple[str, Study | None]:
-    """The name of the study to show, empty where there is none, and the study where it can be read."""
+    Returns the study's name, empty where there is none, and the study where it can be read.
+    """
     names = study.list_studies()
     if not names:
         return "", None
@@ -59,20 +53,21 @@ def _choose(chosen: Choices) -> tuple[str, Study | None]:
     found = _load(name)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if len(names) > 1:
-            box("study", "Study", names, name, _label)
+            box("study", "Study", names, name, lambda name: "shipped" if study.is_shipped(name) else name)
         if found is not None and len(found.plan.corpora) > 1:
             segments("task", "Task", {corpus: corpus for corpus in found.plan.corpora}, corpus_of(found, chosen))
     return name, found
 
 
+def corpus_of(found: Study, chosen: Choices) -> str:
+    """Returns the chosen corpus of the study, else its first."""
+    return chosen.task if chosen.task in found.plan.corpora else found.plan.corpora[0]
+
+
 def _first(names: tuple[str, ...]) -> str:
-    """One that is at work, else the shipped one, else the newest."""
-    at_work = [name for name in names if study.is_active(name)]
-    return (*at_work, *(name for name in names if study.is_shipped(name)), *names)[0]
-
-
-def _label(name: str) -> str:
-    return "shipped with the lab" if study.is_shipped(name) else name
+    """Returns a study in progress, else the shipped one, else the newest."""
+    active = [name for name in names if study.is_active(name)]
+    return (*active, *(name for name in names if study.is_shipped(name)), *names)[0]
 
 
 def _load(name: str) -> Study | None:
@@ -83,7 +78,7 @@ def _load(name: str) -> Study | None:
         return None
 
 
-def _panel(context: PageContext, name: str, chosen: Choices, was_active: bool) -> None:
+def _render_results(name: str, chosen: Choices, was_active: bool) -> None:
     found = _load(name)
     if found is None:
         return
@@ -91,49 +86,33 @@ def _panel(context: PageContext, name: str, chosen: Choices, was_active: bool) -
         st.rerun()
     corpus = corpus_of(found, chosen)
     if not study.is_shipped(name):
-        _progress(found, was_active)
-    curves = learning_curves(found, corpus)
-    figure = learning_figure(
-        [curve for curve in curves if len(curve.step)],
-        list(found.plan.positions),
-        budget=found.plan.steps,
-        target=TARGET,
-        dark=is_dark(),
-    )
-    st.plotly_chart(figure, key="study-curves", theme=None, config=_QUIET)
-    beneath(
-        lambda: check_curves(lambda: _points(curves), lambda: _points(_again(name, corpus))),
-        lambda: take_learning_away(context, found, corpus, curves),
-    )
-    rows = verdicts(found, corpus, chosen.past)
-    if not rows:
-        st.caption("The verdict stands here as soon as a run has finished and its lengths are tested.")
+        _render_progress(found, was_active)
+    exhibit(PairedStudy(found), StudyLearning(corpus=corpus))
+    if not any(run.corpus == corpus for run in found.done):
+        st.caption("The results appear here as soon as a run has finished and its lengths are tested.")
         return
-    draw_verdict(found, rows, chosen)
+    render_verdict(found, corpus, chosen)
 
 
-def _progress(found: Study, active: bool) -> None:
+def _render_progress(found: Study, active: bool) -> None:
     done, total = sum(run.state not in ("waiting", "running") for run in found.runs), len(found.runs)
     running = next((run for run in found.runs if run.state == "running"), None)
-    said = f"{done} of {total} runs done"
+    text = f"{done} of {total} runs done"
     share = done / total
     if running is not None:
         step = _step(running)
-        said += f" · {running.corpus}, {running.positions}, seed {running.seed}: step {step:,} of {found.plan.steps:,}"
+        text += f" · {running.corpus}, {running.positions}, seed {running.seed}: step {step:,} of {found.plan.steps:,}"
         share += min(step / found.plan.steps, 1) / total
-    lost = [f"{run.id or run.positions} ({run.state})" for run in found.runs if run.state in _LOST]
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         if done < total:
-            st.progress(min(share, 1.0), text=said)
+            st.progress(min(share, 1.0), text=text)
         if active:
-            st.button("Stop", key="study-stop", icon=":material/stop:", on_click=_stop, args=(found.name,))
+            st.button("Stop", key="study-stop", icon=":material/stop:", on_click=study.stop_study, args=(found.name,))
         elif done < total:
-            st.button("Go on", key="study-go-on", icon=":material/play_arrow:", on_click=_go_on, args=(found.name,))
-    if lost:
+            args = (found.name, "")
+            st.button("Continue", key="study-go-on", icon=":material/play_arrow:", on_click=_run, args=args)
+    if lost := [f"{run.id or run.positions} ({run.state})" for run in found.runs if run.state in _WITHOUT_RESULT]:
         st.caption(f"Without a result, and left out below: {', '.join(lost)}.")
-
-
-_LOST = ("stopped", "failed", "deleted")
 
 
 def _step(run: StudyRun) -> int:
@@ -143,29 +122,53 @@ def _step(run: StudyRun) -> int:
         return 0
 
 
-def _stop(name: str) -> None:
-    study.stop_study(name)
+def _render_start() -> None:
+    """The button that starts a study, and what it will train."""
+    if _REFUSAL in st.session_state:
+        say(st.session_state.pop(_REFUSAL))
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        pressed = st.container(width="content")
+        with st.popover("What it trains"):
+            corpora = st.pills("Tasks", _CORPORA, default=["reverse"], selection_mode="multi", key="study-corpora")
+            n_seeds = st.segmented_control("Seeds", _SEEDS, default=1, required=True, key="study-seeds")
+            steps = st.select_slider("Steps", _STEPS, value=1_000, format_func="{:,}".format, key="study-steps")
+        n = len(corpora) * len(KINDS) * n_seeds
+        st.caption(
+            f"{', '.join(corpora)}: {n} runs of {steps:,} steps, one after another, on one thread; trained on 1 to 16 "
+            "symbols, tested up to 40. They are ordinary runs: look inside them, pause or stop them."
+            if corpora
+            else "Choose at least one task."
+        )
+    pressed.button(
+        "Run the study here",
+        type="primary",
+        key="study-start",
+        icon=":material/play_arrow:",
+        disabled=not corpora,
+        on_click=_create,
+        args=(tuple(corpora), n_seeds, steps),
+    )
 
 
-def _go_on(name: str) -> None:
+def _create(corpora: tuple[str, ...], n_seeds: int, steps: int) -> None:
+    plan = StudyPlan(corpora=corpora, seeds=tuple(range(n_seeds)), steps=steps)
+    seeds = " ".join(map(str, plan.seeds))
+    command = f"python -m transformer study positions --corpora {' '.join(corpora)} --seeds {seeds} --steps {steps}"
+    refused = "The study was not started: "
+    try:
+        name = study.create_study(plan, command=command)
+    except StudyError as error:
+        st.session_state[_REFUSAL] = f"{refused}{error}."
+    else:
+        if _run(name, refused):
+            PAGE.change(study=name, task=corpora[0])
+
+
+def _run(name: str, refused: str) -> bool:
+    """Starts a study or continues it; keeps the reason for the next rerun where that fails."""
     try:
         study.start_study(name)
     except StudyError as error:
-        st.session_state[REFUSAL] = f"{error}."
-
-
-def _again(name: str, corpus: str) -> list[Learning]:
-    found = _load(name)
-    return [] if found is None else learning_curves(found, corpus)
-
-
-def _points(curves: list[Learning]) -> np.ndarray:
-    """(step, exact match) of all curves, one after the other."""
-    found = [np.column_stack((curve.step, curve.exact_match)) for curve in curves]
-    return np.concatenate(found) if found else np.zeros((0, 2))
-
-
-def _command(found: Study) -> None:
-    with st.expander("The command that makes it again"):
-        st.code(found.command, language="bash")
-        st.caption(f"{found.machine}. Speeds were measured as the machine stood, whatever else it had to do.")
+        st.session_state[_REFUSAL] = f"{refused}{error}."
+        return False
+    return True

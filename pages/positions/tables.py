@@ -1,120 +1,96 @@
-"""The two tables that the Positions page sets side by side, loaded and remembered."""
+"""The sinusoidal and the learned table: their values, single dimensions, and how similar positions are."""
 
-from dataclasses import dataclass
-from functools import cached_property
+import numpy as np
+import streamlit as st
 
-import torch
-from jaxtyping import Float
-from numpy import ndarray
+from pages.positions.choices import Choices, segments, slider
+from pages.positions.table_choice import choose_tables, render_extent
+from pages.shared import wording
+from pages.shared.components.value_curves import ValueCurve, value_curves
+from pages.shared.components.value_tables import Panel, value_tables
+from pages.shared.context import PageContext
+from pages.shared.exhibit import exhibit
+from transformer.views import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
+from transformer.views.positions import QUANTITIES, DimensionsData, OffsetData, SimilarityData, TablesData
 
-from pages.positions.choices import LONGEST, Choices
-from pages.shared import loading
-from pages.shared.cache import cached
-from pages.shared.controls import PageContext
-from transformer.analysis.positions.score_decomposition import ScoreSplit, split_scores
-from transformer.analysis.positions.tables import sinusoids
-from transformer.checkpoints.settings import CheckpointError, read_settings
-from transformer.interventions import compile_interventions
-from transformer.lab import Lab
-from transformer.model.taps import Stack
-from transformer.runs.position_moments import LearnedTable, learned_table, table_at_start
-
-Table = Float[ndarray, "position d_model"]
+_LAYOUTS = {"interleaved": "Interleaved", "concatenated": "Concatenated"}
+_MEASURES = {"cosine": "Cosine", "dot": "Dot product"}
+_SINUSOIDS = r"""
+\begin{aligned}
+PE_{(pos,\,2i)} &= \sin\!\left(pos / 10000^{2i/d_{model}}\right) \\
+PE_{(pos,\,2i+1)} &= \cos\!\left(pos / 10000^{2i/d_{model}}\right)
+\end{aligned}
+"""
 
 
-@dataclass(frozen=True)
-class Tables:
-    """What is set side by side: a sinusoidal table of any size, and a learned one where there is any."""
-
-    choices: Choices
-    learned: LearnedTable | None
-    partner: str
-    """The model of the learned table."""
-    models: tuple[str, ...]
-    """Models with a learned table."""
-    d_model: int
-    length: int
-    """Rows of the sinusoidal table."""
-
-    @cached_property
-    def sinusoidal(self) -> Table:
-        """The paper's table in the chosen size."""
-        return sinusoids(self.length, self.d_model, self.choices.base)
-
-    @property
-    def cut(self) -> Table:
-        """The learned table's rows up to the chosen length."""
-        assert self.learned is not None, "callers draw it only where there is one"
-        return self.learned.rows[: self.length]
-
-    @property
-    def learned_name(self) -> str:
-        """What stands above the learned table."""
-        assert self.learned is not None, "callers draw it only where there is one"
-        when = {"trained": "trained", "start": "before training"}.get(
-            self.choices.moment, f"step {self.choices.moment}"
+def render_tables(context: PageContext, chosen: Choices) -> None:
+    """Both tables on one scale, then one pair of dimensions as curves."""
+    shown = choose_tables(context, chosen)
+    segments("layout", "Layout of the sinusoidal table", _LAYOUTS, chosen.layout)
+    exhibit(shown.subject, PositionTables(**shown.size, layout=chosen.layout), draw=_table_canvas)
+    render_extent(shown, " (dotted line)")
+    if shown.d_model > 2:
+        slider("frequency", "Pair of dimensions", 0, shown.d_model // 2 - 1, chosen.frequency)
+    pair = min(chosen.frequency, shown.d_model // 2 - 1)
+    data = exhibit(shown.subject, PositionDimensions(**shown.size, frequency=pair), draw=_dimensions_canvas)
+    if data is not None:
+        st.markdown(
+            f"Dimensions {data.first} and {data.first + 1} repeat every **{_length_text(data.wavelength)}** positions. "
+            f"Wavelengths run from {_length_text(data.shortest)} (2π) to {_length_text(data.longest)} here; as d_model "
+            f"grows, the longest approaches {chosen.base:,} × 2π = {_length_text(chosen.base * 2 * np.pi)}."
         )
-        return f"learned: {self.partner}, {self.choices.stack}, {when}"
+    with st.expander("What am I looking at?"):
+        st.markdown(
+            "Each row is added to the embedding of the token at that position; both tables share one scale around 0. "
+            "The sinusoids follow a formula: fast waves on the left, slow ones on the right, sine and cosine of one "
+            "wave next to each other (*interleaved*, as in the paper). *Concatenated* puts all sines first and all "
+            "cosines after them. These are the same numbers in another order, and the next matrix product can undo "
+            "it, so programs use either (Marian and tensor2tensor concatenate); a trained model's weights fit only the "
+            "order that it was trained with. A learned table starts as noise, and its rows are trained like any weight."
+        )
+        st.latex(_SINUSOIDS)
 
-    @property
-    def sinusoidal_name(self) -> str:
-        """What stands above the sinusoidal table."""
-        return f"sinusoidal: {self.length} × {self.d_model}, base {self.choices.base:,}"
 
+def render_distances(context: PageContext, chosen: Choices) -> None:
+    """How similar positions are, in both tables."""
+    shown = choose_tables(context, chosen)
+    segments("likeness", "Measure", _MEASURES, chosen.likeness)
+    quantity = QUANTITIES[chosen.likeness]
 
-def tables(context: PageContext, choices: Choices) -> Tables:
-    """The tables that suit the chosen model and sizes."""
-    models = learned_models()
-    partner = _partner(context, choices, models) if models else ""
-    learned = _learned(partner, choices) if models else None
-    rows, width = context.lab.model.config.max_length, context.lab.model.config.d_model
-    if learned is not None:
-        rows, width = learned.rows.shape
-    return Tables(
-        choices,
-        learned,
-        partner,
-        models,
-        d_model=choices.d_model or min(width - width % 2, LONGEST),
-        length=choices.length or min(rows, LONGEST),
+    def matrices(data: SimilarityData) -> None:
+        panels = [Panel(matrix, title) for title, matrix in zip(data.titles, data.matrices, strict=True)]
+        value_tables(panels, axes=("position", "position"), quantity=quantity, square=True, key="likeness")
+
+    def profiles(data: OffsetData) -> None:
+        named = zip(data.titles, data.profiles, strict=True)
+        curves = [ValueCurve(title, p.offset, p.mean, p.low, p.high) for title, p in named]
+        value_curves(curves, axes=("offset between positions", quantity), key="offsets")
+
+    exhibit(shown.subject, PositionSimilarity(**shown.size, measure=chosen.likeness), draw=matrices)
+    render_extent(shown)
+    data = exhibit(shown.subject, SimilarityByOffset(**shown.size, measure=chosen.likeness), draw=profiles)
+    if data is None:
+        return
+    spread = [float((profile.high - profile.low).max()) for profile in data.profiles]
+    text = (
+        "The line is the mean over all pairs of positions this far apart; the band runs from the lowest to the "
+        f"highest. Sinusoidal: the band is at most {wording.number(spread[0])} wide, so only the distance matters."
     )
+    if len(spread) > 1:
+        text += f" Learned: up to {wording.number(spread[1])}, so it also matters where the two positions are."
+    st.markdown(text)
 
 
-def learned_models() -> tuple[str, ...]:
-    """Names of all models whose positions are learned."""
-    found = []
-    for model in loading.models():
-        try:
-            if read_settings(model.folder).model.positions == "learned":
-                found.append(model.name)
-        except CheckpointError:
-            continue
-    return tuple(found)
+def _table_canvas(data: TablesData) -> None:
+    ends = [None, data.untrained_from][: len(data.tables)]
+    value_tables([Panel(*panel) for panel in zip(data.tables, data.titles, ends, strict=True)], key="tables")
 
 
-def get_split(context: PageContext, stack: Stack) -> ScoreSplit:
-    """The split of the sentence's first-layer scores under the view's switches; ValueError without such positions."""
-    lab, shown = context.lab, context.inspection
-    decoder_input = [lab.model.config.bos_id, *shown.target_ids[:-1]]
-    tap = compile_interventions(shown.interventions, lab.model)
-    return split_scores(lab.model, torch.tensor([shown.source_ids]), torch.tensor([decoder_input]), stack, tap=tap)
+def _dimensions_canvas(data: DimensionsData) -> None:
+    named = zip(data.labels, data.curves, strict=True)
+    curves = [ValueCurve(label, np.arange(len(curve)), curve) for label, curve in named]
+    value_curves(curves, axes=("position", "value"), key="dimensions")
 
 
-def _partner(context: PageContext, choices: Choices, models: tuple[str, ...]) -> str:
-    for name in (choices.table, context.lab.name, f"{context.lab.name}-learned"):
-        if name in models:
-            return name
-    return models[0]
-
-
-def _learned(name: str, choices: Choices) -> LearnedTable | None:
-    try:
-        lab = loading.get_lab(name)
-    except CheckpointError:
-        return None
-    return learned_table(lab.checkpoint, choices.stack, choices.moment, start=_start(lab, choices.stack))
-
-
-@cached(max_entries=16)
-def _start(lab: Lab, stack: Stack) -> Table:
-    return table_at_start(lab.checkpoint, stack)
+def _length_text(value: float) -> str:
+    return f"{value:,.2f}" if value < 1_000 else f"{value:,.0f}"

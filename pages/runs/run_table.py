@@ -12,18 +12,18 @@ from pages.shared.controls import say
 from pages.training import run_status
 from pages.training.compare import (
     AGAINST,
-    QUANTITIES,
     SCALES,
     Entry,
-    draw_curves,
     entries,
     quantities_of,
+    render_curves,
     table_of,
 )
 from pages.training.doctor import doctor_panel
 from pages.training.run_view import run_note
 from pages.training.timeline.panel import timeline_panel
 from pages.training.train_state import memory
+from transformer.views.runs import QUANTITIES
 
 EVERY_S = 2.0
 
@@ -85,11 +85,11 @@ def _overlay(shown: Sequence[Entry]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         quantity = segments("quantity", "What to compare", quantities_of(shown))
         against = segments("against", "Over", tuple(AGAINST))
-        scale = segments("scale", "Scale", SCALES) if QUANTITIES[quantity].logarithmic else "linear"
+        scale = segments("scale", "Scale", SCALES) if QUANTITIES[quantity].log else "linear"
     if not shown:
         st.markdown("Tick a run above to see its curve here.")
         return
-    draw_curves(shown, quantity=quantity, against=against, log=scale == "log", key="overlay")
+    render_curves(shown, quantity=quantity, against=against, log=scale == "log")
     if quantity == "training loss" and any(entry.settings.train.label_smoothing for entry in shown):
         st.caption(
             "Training loss is label-smoothed where a run smooths: it cannot fall to 0, and is not validation loss."

@@ -8,21 +8,18 @@ import streamlit as st
 from pages.runs.actions import REFUSALS
 from pages.runs.run_table import EVERY_S, segments
 from pages.runs.run_table_state import BASE, ledger
-from pages.runs.sweep_checks import check_marks
 from pages.shared import wording
 from pages.shared.components.run_table import Column, run_table
-from pages.shared.context import is_dark
 from pages.shared.controls import say
-from pages.shared.exports import Export
+from pages.shared.exhibit import exhibit
 from pages.shared.fields import box
 from pages.shared.visitor import visitor
 from pages.shared.wording import number
 from pages.training import durations, run_status
-from pages.training.compare import QUANTITIES, Entry, draw_curves, entries, last_of, quantities_of
-from pages.training.differences import said
-from pages.training.export_run import sweep_away, take_figures_away
+from pages.training.compare import Entry, entries, last_of, quantities_of, render_curves
+from pages.training.differences import column_title
+from transformer.config import label_of, value_text
 from transformer.data.corpus_snapshot import located
-from transformer.figures.training.sweeps import Mark, sweep_figure
 from transformer.runs.run_folder import RunError
 from transformer.runs.sweeps import (
     MOST_VALUES,
@@ -37,6 +34,8 @@ from transformer.runs.sweeps import (
     values_of,
 )
 from transformer.runs.warm_start import same_start
+from transformer.views import SweepChart
+from transformer.views.subjects import Runs
 
 FIRST_SETTING, FIRST_VALUES = "model.n_heads", "1 2 4"
 _COLUMNS: tuple[Column, ...] = (
@@ -68,13 +67,13 @@ def _sweeps(was_active: bool) -> None:
     quantity = segments(_METRIC, "What to compare", quantities_of(parts))
     shown = [entry for entry in parts if entry.name not in ledger().hidden]
     left, right = st.columns([2, 3], gap="large")
-    with left:
-        _chart(sweep, parts, shown, quantity)
-    with right:
-        if shown:
-            draw_curves(shown, quantity=quantity, against="step", log=True, key="sweep-curves")
-        else:
-            st.markdown("Tick a run below to see its curve here.")
+    if shown:
+        with left:
+            _chart(sweep, shown, quantity)
+        with right:
+            render_curves(shown, quantity=quantity, against="step", log=True, key="sweep")
+    else:
+        st.markdown("Tick a run below to see its curve here.")
     _table(sweep, parts, shown)
 
 
@@ -113,8 +112,8 @@ def _state_of(sweep: Sweep) -> str:
         word = run_status.state_word(part.run)
         counts[word] = counts.get(word, 0) + 1
     listed = " · ".join(f"{count} {word}" for word, count in counts.items())
-    values = ", ".join(said(part.value) for part in sweep.parts)
-    return wording.plain(f"{sweep.setting}: {values} · {listed}")
+    values = ", ".join(value_text(part.value) for part in sweep.parts)
+    return wording.plain(f"{label_of(sweep.setting)}: {values} · {listed}")
 
 
 def _cancel(sweep: Sweep) -> None:
@@ -131,47 +130,17 @@ def _rest(sweep: Sweep) -> None:
         ledger().refusals = (f"{error}.",)
 
 
-def _chart(sweep: Sweep, parts: Sequence[Entry], shown: Sequence[Entry], quantity: str) -> None:
-    what, places = QUANTITIES[quantity], {entry.name: place for place, entry in enumerate(shown)}
-    marks = [
-        Mark(
-            value=part.value
-            if isinstance(part.value, int | float) and not isinstance(part.value, bool)
-            else said(part.value),
-            y=last_of(entry, quantity),
-            run=entry.name,
-            done=not entry.active,
-            place=places[entry.name],
-        )
-        for part, entry in zip(sweep.parts, parts, strict=True)
-        if entry.name in places
-    ]
-    figure = sweep_figure(
-        marks,
-        setting=sweep.setting,
-        title=what.title,
-        unit=" %" if what.percent else "",
-        percent=what.percent,
-        dark=is_dark(),
-    )
-    st.plotly_chart(figure, key="sweep-chart", theme=None, width="stretch", config={"displayModeBar": False})
-    if any(not mark.done for mark in marks):
+def _chart(sweep: Sweep, shown: Sequence[Entry], quantity: str) -> None:
+    live = any(entry.active for entry in shown)
+    folders = tuple(entry.folder for entry in shown)
+    exhibit(Runs(folders), SweepChart(setting=sweep.setting, quantity=quantity), said=sweep.id, live=live)
+    if live:
         st.caption("Hollow: still training, at its last evaluation.")
-
-    def make() -> Export:
-        name = f"{sweep.id}-{quantity.replace(' ', '-')}"
-        return sweep_away(
-            marks, name, what.split, what.column, setting=sweep.setting, title=what.title, percent=what.percent
-        )
-
-    with st.container(horizontal=True, gap="small"):
-        check_marks(sweep.setting, {mark.run: mark for mark in marks}, shown, quantity)
-        take_figures_away({quantity: make}, page="runs", said=f"{quantity} of {sweep.id}", key="take-sweep")
 
 
 def _table(sweep: Sweep, parts: Sequence[Entry], shown: Sequence[Entry]) -> None:
-    short = sweep.setting.partition(".")[2]
-    rows = [(entry.name, _row(entry, said(part.value))) for part, entry in zip(sweep.parts, parts, strict=True)]
+    short = column_title(sweep.setting)
+    rows = [(entry.name, _row(entry, value_text(part.value))) for part, entry in zip(sweep.parts, parts, strict=True)]
     columns = (_COLUMNS[0], (short, True), *_COLUMNS[1:])
     picks = run_table(rows, columns, shown=[entry.name for entry in shown], chosen="", key="sweep-table")
     now = ledger()
@@ -229,10 +198,10 @@ def _form(found: Sequence[Entry]) -> None:
         )
     texts = (text or "").replace(",", " ").split()
     fault = _fault(setting, texts, base)
-    now_has = said(value_of(setting, base))
+    now_has = value_text(value_of(setting, base))
     if fault:
         say(fault)
-    st.caption(wording.plain(f"{chosen} has {setting} {now_has}.") + " All runs wait in one queue.")
+    st.caption(wording.plain(f"{label_of(setting)} of {chosen}: {now_has}.") + " All runs wait in one queue.")
     count = f"{len(texts)} runs" if texts else "runs"
     if st.button(
         f"Train {count}", key="sweep-start", type="primary", disabled=bool(fault), icon=":material/play_arrow:"

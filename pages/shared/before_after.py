@@ -13,7 +13,6 @@ from pages.shared.interventions.panel import switch_chips
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose
 from transformer.figures.attention.comparison import WIDTH, difference_figure, probabilities_figure
-from transformer.figures.theme import KIND_NAMES
 from transformer.inspection.inspection import AttentionShift, Comparison
 
 _MANY, _ROOM = 80, 240
@@ -92,7 +91,7 @@ def _show_probabilities(comparison: Comparison) -> None:
 def _show_difference(context: PageContext, shift: AttentionShift) -> None:
     """What the switches did to the weights of the chosen head, and the way to the head that moved most."""
     kind, layer, head = context.view.kind, context.layer, context.head
-    st.caption(f"{KIND_NAMES[kind]} · layer {layer} · head {head} · {SHIFT_SAID}")
+    st.caption(f"{kind.label} · layer {layer} · head {head} · {SHIFT_SAID}")
     before, after = shift.before[kind], shift.after[kind]
     old, new = before.weights[layer, head], after.weights[layer, head]
     most, *_ = shift.largest()
@@ -117,7 +116,7 @@ def _offer_most_moved(moved: float, kind: str, layer: int, head: int) -> None:
         st.caption(f"Nor did a weight of any other head{f': at most by {wording.number(moved)}' if moved else ''}.")
         return
     st.button(
-        f"Moved most, by {wording.number(moved)}: {KIND_NAMES[kind].lower()}, layer {layer}, head {head}",  # type: ignore[index]
+        f"Moved most, by {wording.number(moved)}: {kind.label.lower()}, layer {layer}, head {head}",  # type: ignore[index]
         key="most-moved",
         type="tertiary",
         icon=":material/arrow_forward:",

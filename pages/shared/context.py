@@ -11,10 +11,9 @@ import streamlit as st
 from pages.shared import loading, wording
 from pages.shared.url.session import session
 from pages.shared.url.view_state import View
-from transformer.config import ModelConfig
 from transformer.inspection.token_alignment import edit_marks
 from transformer.interventions import Intervention, heads_set_to
-from transformer.lab import KIND_SITES, AttentionKind, Inspection, Lab
+from transformer.lab import AttentionKind, Inspection, Lab
 
 _DECODING = ThreadPoolExecutor(thread_name_prefix="decoding")
 _FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
@@ -51,7 +50,7 @@ class PageContext:
     @property
     def layer(self) -> int:
         """The chosen layer, the last one where none was chosen."""
-        return n_layers(self.lab.model.config, self.view.kind) - 1 if self.view.layer is None else self.view.layer
+        return self.view.kind.n_layers(self.lab.model.config) - 1 if self.view.layer is None else self.view.layer
 
     @property
     def head(self) -> int:
@@ -61,8 +60,8 @@ class PageContext:
     @property
     def heads_off(self) -> frozenset[tuple[int, int]]:
         """(layer, head) of every head of the chosen kind that is off."""
-        stack, sublayer = KIND_SITES[self.view.kind]
-        layers = range(n_layers(self.lab.model.config, self.view.kind))
+        stack, sublayer = self.view.kind.where
+        layers = range(self.view.kind.n_layers(self.lab.model.config))
         return frozenset((layer, head) for layer in layers for head in self.view.heads_off(stack, layer, sublayer))
 
 
@@ -92,11 +91,6 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def n_layers(config: ModelConfig, kind: AttentionKind) -> int:
-    """Layers of the stack in which this kind of attention stands."""
-    return config.n_encoder_layers if KIND_SITES[kind][0] == "encoder" else config.n_decoder_layers
-
-
 def change(context: PageContext) -> Change:
     """Returns the difference from the sentence shown before, if the two are similar."""
     text = session().previous.get(context.lab.name)
@@ -121,7 +115,7 @@ def heads_replaced(context: PageContext) -> frozenset[tuple[int, int]]:
 
 def heads_at_mean(context: PageContext) -> frozenset[tuple[int, int]]:
     """Returns (layer, head) of every head of the chosen kind that an intervention holds at its mean."""
-    kind = KIND_SITES[context.view.kind]
+    kind = context.view.kind.where
     found = heads_set_to(context.view.switches, ("mean",))
     return frozenset((layer, head) for stack, layer, sublayer, head in found if (stack, sublayer) == kind)
 
@@ -141,6 +135,6 @@ def layers_at_zero(switches: Iterable[Intervention], kind: AttentionKind, tensor
     return frozenset(
         spec.address.layer
         for spec in switches
-        if spec.address is not None and spec.address.layer is not None and spec.acts_in(*KIND_SITES[kind])
+        if spec.address is not None and spec.address.layer is not None and spec.acts_in(*kind.where)
         if (found := spec.replaced) is not None and (found.tensor, found.by) == (tensor, "zero")
     )

@@ -3,15 +3,18 @@
 What else they share is found through here too: the frame (model_controls.py), the switches (switch_panel.py).
 """
 
+from collections.abc import Callable
+
 import streamlit as st
 
-from pages.shared.context import Change, PageContext, change, edit_marks, n_layers, say
+from pages.shared import wording
+from pages.shared.context import Change, PageContext, change, edit_marks, say
 from pages.shared.fields import Width, box, segments, toggle
 from pages.shared.header import change_text, frame
 from pages.shared.interventions.panel import switch_chips, switch_popover
 from pages.shared.url.session import choose, problems, session, write_url
 from pages.shared.url.view_state import with_heads
-from transformer.lab import KIND_SITES, AttentionKind
+from transformer.lab import AttentionKind
 
 __all__ = [
     "AVERAGE",
@@ -25,7 +28,6 @@ __all__ = [
     "choose_layer_or_average",
     "edit_marks",
     "frame",
-    "n_layers",
     "say",
     "switch_chips",
     "switch_popover",
@@ -33,11 +35,6 @@ __all__ = [
 ]
 
 AVERAGE = "average"
-_KIND_LABELS: dict[AttentionKind, str] = {
-    "encoder_self": ":green[Encoder self]",
-    "decoder_self": ":violet[Decoder self]",
-    "cross": ":orange[Cross]",
-}
 
 
 def choose_head(context: PageContext) -> None:
@@ -51,15 +48,15 @@ def choose_head(context: PageContext) -> None:
     say(*problems("kind", "layer", "head"))
 
 
-def choose_kind(context: PageContext) -> None:
-    """Which of the three attentions."""
+def choose_kind(context: PageContext, take: Callable[[AttentionKind], None] = lambda kind: choose(kind=kind)) -> None:
+    """Which of the three attentions; `take` takes over the choice."""
     segments(
         "Attention",
-        tuple(_KIND_LABELS),
+        tuple(AttentionKind),
         context.view.kind,
-        lambda kind: choose(kind=kind),
+        take,
         key="choose-kind",
-        names=_KIND_LABELS.__getitem__,
+        names=wording.kind_label,
     )
 
 
@@ -84,13 +81,13 @@ def choose_layer_or_average(context: PageContext) -> None:
 
 def choose_layer(context: PageContext, *, width: Width = "stretch") -> None:
     """A box with the layers of the stack."""
-    layers = list(range(n_layers(context.lab.model.config, context.view.kind)))
+    layers = list(range(context.view.kind.n_layers(context.lab.model.config)))
     box("Layer", layers, context.layer, lambda layer: choose(layer=layer), key="choose-layer", width=width)
 
 
 def _head_switches(context: PageContext) -> None:
     """A toggle for the head that is shown, one for all heads of its block, and the rest behind a button."""
-    stack, sublayer = KIND_SITES[context.view.kind]
+    stack, sublayer = context.view.kind.where
     layer, head, n_heads = context.layer, context.head, context.lab.model.config.n_heads
     off = context.view.heads_off(stack, layer, sublayer)
     everything = frozenset(range(n_heads))

@@ -34,16 +34,18 @@ def exhibit(
     also: Mapping[str, View[Any]] | None = None,
     said: str = "",
     width: int = 900,
+    live: bool = False,
 ) -> D | None:
     """Draws a view of a subject with its checks and its export; returns its data, for sentences, or None where there is
     nothing to show, which it says.
 
     `key` tells apart two views of one class on a page. `draw` draws the data in place of the view's figure, which then
     is what the export holds. `also` are views of the same subject that its export offers too, by their names. `said`
-    stands in the saved file. `width` is that of a saved figure which has none of its own.
+    stands in the saved file. `width` is that of a saved figure which has none of its own. `live` data changes all the
+    time, as that of a run at work: it is not remembered, and an open badge keeps what it found.
     """
     try:
-        data = get_data(subject, view)
+        data = data_of(view, subject) if live else get_data(subject, view)
     except CANNOT_SHOW as error:
         say(sentence(str(error)))
         return None
@@ -53,7 +55,8 @@ def exhibit(
     for name, other in (also or {}).items():
         figures[name] = partial(_away, subject, other, own, width)
     with st.container(horizontal=True, gap="small"):
-        badge(_held(f"{own}-proof", data, partial(checks_of, view, subject, data)), key=f"{own}-proof")
+        shown = (view, subject) if live else data
+        badge(_held(f"{own}-proof", shown, partial(checks_of, view, subject, data)), key=f"{own}-proof")
         export(_page(), figures, key=f"{own}-export", said=" · ".join(filter(None, (subject.caption, said))))
     return data
 
@@ -110,16 +113,17 @@ def _away(subject: Subject, view: View[Any], key: str, width: int) -> Export:
     )
 
 
-def _held(key: str, data: object, run: Callable[[], Iterable[Check]]) -> Callable[[], tuple[Check, ...]]:
-    """The checks, run once while their badge stays open on the same data."""
+def _held(key: str, shown: object, run: Callable[[], Iterable[Check]]) -> Callable[[], tuple[Check, ...]]:
+    """The checks, run once while their badge stays open on what is shown: the same data, or the same live view."""
     place = f"{key}-found"
     if not st.session_state.get(key):
         st.session_state.pop(place, None)
 
     def found() -> tuple[Check, ...]:
         held = st.session_state.get(place)
-        if held is None or held[0] is not data:
-            held = st.session_state[place] = data, tuple(run())
+        same = held is not None and (held[0] == shown if isinstance(shown, tuple) else held[0] is shown)
+        if not same:
+            held = st.session_state[place] = shown, tuple(run())
         return held[1]
 
     return found

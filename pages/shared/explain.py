@@ -9,16 +9,16 @@ _SCALED = r"\frac{QK^\top}{\sqrt{d_k}}"
 _UNSCALED = r"QK^\top"
 
 KIND_EXPLAINED: dict[AttentionKind, str] = {
-    "encoder_self": """
+    AttentionKind.ENCODER_SELF: """
 Rows are queries, columns are keys, both tokens of the sentence. A row says how one token spread its attention over all
 tokens when the encoder computed its next state; it sums to 1. Nothing is masked: every token may see every other one.
 """,
-    "decoder_self": """
+    AttentionKind.DECODER_SELF: """
 Rows are the tokens that the decoder read, columns the same tokens as keys. Row *t* was computed at step *t* of the real
 decoding, when the tokens to its right did not exist yet: the causal mask *M* is −∞ there, so the upper triangle carries
 exactly no weight.
 """,
-    "cross": """
+    AttentionKind.CROSS: """
 Rows are the tokens of the translation, columns the tokens of the sentence. The row of a token is where the decoder
 looked while it wrote that token, standing at the one before. Each row was recorded at its step of the real decoding and
 sums to 1.

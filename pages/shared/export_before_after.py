@@ -7,7 +7,6 @@ from pages.shared.exports import Export, opening_lines, page_shown, papered, tak
 from transformer.figures.attention.comparison import aligned_figure, difference_figure, probabilities_figure
 from transformer.figures.steps.outputs import outputs_figure
 from transformer.figures.tables import Table, numbered
-from transformer.figures.theme import KIND_NAMES
 from transformer.inspection.inspection import AttentionShift, Comparison
 
 SHIFT_SAID = "after minus before, on the same words"
@@ -112,7 +111,7 @@ def _difference(context: PageContext, shift: AttentionShift) -> Export:
     )
     width = max(560, figure.layout.meta["smallest_width"])  # type: ignore[attr-defined]
     name = f"{context.lab.name}-difference-{kind}-layer{layer}-head{head}"
-    said = f"{KIND_NAMES[kind]} · layer {layer} · head {head} · {SHIFT_SAID}"
+    said = f"{kind.label} · layer {layer} · head {head} · {SHIFT_SAID}"
     return Export(name, papered(figure, dark=is_dark(), width=width), tables, "\n".join(lines), said=said)
 
 

@@ -7,18 +7,14 @@ import streamlit as st
 
 from pages.shared import in_progress
 from pages.shared.cache import cached, lab_key
-from transformer.analysis.attention.entry import Cell
 from transformer.analysis.attention.mask_leakage import Leak
 from transformer.analysis.checks import Check, check_decoding
 from transformer.analysis.heads.importance import HeadEffect, OutputEffect, head_effects, output_effects
-from transformer.analysis.steps.samples import Draw, Drawn, draws
-from transformer.analysis.steps.search_tree import SearchTree, search_tree
 from transformer.checkpoints.settings import WEIGHTS_FILE, CheckpointError, Found, find_checkpoint, list_checkpoints
-from transformer.config import LengthNorm
 from transformer.data.corpora import CorpusError, load_corpus
 from transformer.data.pronouns.reading import read as read_pronoun_sentence
 from transformer.interventions import Intervention, parse_intervention
-from transformer.lab import AttentionKind, AttentionShift, Comparison, Inspection, Lab, load
+from transformer.lab import AttentionShift, Comparison, Inspection, Lab, load
 from transformer.text.pairs import Pair, words
 
 FIRST_CHOICE = "pronouns-en-fr"
@@ -74,36 +70,6 @@ def decoding_under_way(lab: Lab, text: str, switches: Sequence[object] = ()) -> 
 
 def _decoding(lab: Lab, text: str, switches: Sequence[object]) -> Hashable:
     return lab_key(lab), text, tuple(map(str, switches))
-
-
-@cached(max_entries=64, spinner="Drawing samples")
-def get_draws(lab: Lab, text: str, switches: Sequence[object], draw: Draw, *, n: int, seed: int) -> tuple[Drawn, ...]:
-    """`draws` of a text, remembered."""
-    specs = get_resolved(lab, switches)
-    return draws(lab.model, get_inspection(lab, text).source_ids, specs, draw, n=n, seed=seed)
-
-
-@cached(max_entries=64)
-def get_search(
-    lab: Lab,
-    text: str,
-    switches: Sequence[object],
-    *,
-    size: int,
-    alpha: float,
-    norm: LengthNorm,
-    early_stopping: bool,
-) -> SearchTree:
-    """`search_tree` of a text, remembered."""
-    specs = get_resolved(lab, switches)
-    source = get_inspection(lab, text).source_ids
-    return search_tree(lab.model, source, specs, size=size, alpha=alpha, norm=norm, early_stopping=early_stopping)
-
-
-@cached(max_entries=128)
-def get_road(lab: Lab, text: str, switches: Sequence[object], forced: Sequence[tuple[int, int]]) -> Inspection:
-    """`lab.inspect` with tokens forced at some steps, remembered; ValueError for a token that cannot be written."""
-    return lab.inspect(text, get_resolved(lab, switches), dict(forced))
 
 
 @cached(max_entries=128)
@@ -166,12 +132,6 @@ def heads_by_effect(lab: Lab, text: str) -> tuple[OutputEffect, ...]:
     """Every head alone, the one whose absence changes the output most first."""
     inspection = get_inspection(lab, text)
     return output_effects(lab.model, inspection.source_ids, inspection.target_ids)
-
-
-@cached(max_entries=128)
-def get_cell(lab: Lab, seen: Inspection, kind: AttentionKind, layer: int, head: int, query: int, key: int) -> Cell:
-    """`lab.cell`, remembered; ValueError for a cell that does not exist."""
-    return lab.cell(seen, kind, layer, head, query, key)
 
 
 def get_leak(lab: Lab, texts: Sequence[str], off: Sequence[Intervention]) -> Leak:

@@ -10,6 +10,7 @@ from transformer.analysis.heads.importance import OutputEffect
 from transformer.config import ModelConfig
 from transformer.figures.labels import readable
 from transformer.lab import Comparison, Inspection
+from transformer.model.kinds import AttentionKind, KindName
 from transformer.text.pairs import Pair, words
 from transformer.text.tokenizer import UNK, Tokenizer
 
@@ -25,6 +26,18 @@ MOST_NAMED = 4
 """Changed tokens are named one by one up to this many, and counted beyond."""
 NEGLIGIBLE = 1e-6
 """The largest change of a probability that rounding alone can cause."""
+_KIND_COLOURS = {
+    AttentionKind.ENCODER_SELF: "green",
+    AttentionKind.DECODER_SELF: "violet",
+    AttentionKind.CROSS: "orange",
+}
+"""Names that Streamlit has for the theme's colours."""
+
+
+def kind_label(name: KindName) -> str:
+    """The short name of a kind of attention in its colour, as a control shows it."""
+    kind = AttentionKind(name)
+    return f":{_KIND_COLOURS[kind]}[{kind.short}]"
 
 
 def plain(text: str) -> str:

@@ -3,12 +3,10 @@
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.context import is_dark
 from pages.shared.controls import say
+from pages.shared.exhibit import exhibit, get_data
 from pages.shared.visitor import visitor
-from pages.train.export_plan import take_lengths_away
 from pages.train.form import field
-from pages.train.plan_checks import check_corpus
 from pages.train.previews import config_of, stats_of, text_of
 from pages.training import corpora
 from pages.training.plans import Plan
@@ -17,8 +15,10 @@ from transformer.data.cleaning import MAX_CHARACTERS, CleaningReport, Reason, ki
 from transformer.data.corpora import Corpus, CorpusError
 from transformer.data.statistics import CorpusStats
 from transformer.data.uploads import save_upload
-from transformer.figures.training.plan import length_figure
 from transformer.text.tokenizer import Tokenizer, TokenizerError
+from transformer.views import SentenceLengths
+from transformer.views.plan import LengthsData
+from transformer.views.subjects import Text
 
 N_ODD = 4
 REASONS: dict[Reason, str] = {
@@ -58,8 +58,13 @@ def corpus_panel(plan: Plan) -> None:
         st.markdown("What is in the corpus shows up here once it can be read: see the sentence beside the fields.")
         return
     corpus = text.corpus
-    _sizes(corpus, stats, text.tokenizer)
-    _lengths(plan, corpus, stats)
+    limit = int(plan.max_length) if plan.max_length and plan.max_length >= 1 else None
+    subject, view = Text(config_of(plan)), SentenceLengths(limit=limit)
+    _sizes(corpus, get_data(subject, view), text.tokenizer)
+    st.markdown("##### Sentence lengths")
+    lengths = exhibit(subject, view)
+    if lengths is not None:
+        _lengths(lengths)
     st.markdown("##### Samples")
     _table([{corpus.source_name: pair.source, corpus.target_name: pair.target} for pair in stats.samples])
     if stats.report is not None:
@@ -68,15 +73,11 @@ def corpus_panel(plan: Plan) -> None:
     _odd(corpus, stats)
 
 
-def _sizes(corpus: Corpus, stats: CorpusStats, tokenizer: Tokenizer) -> None:
-    names = {"train": "to train on", "validation": "for validation"}
-    called = {split: names.get(split, f"held out ({wording.plain(split)})") for split in stats.sizes}
-    st.markdown(
-        " · ".join(
-            f"**{count:,}** {'pairs ' if split == 'train' else ''}{called[split]}"
-            for split, count in stats.sizes.items()
-        )
-    )
+def _sizes(corpus: Corpus, found: LengthsData, tokenizer: Tokenizer) -> None:
+    names = {"train": "pairs to train on", "validation": "for validation"}
+    splits = zip(found.splits, found.sizes.tolist(), strict=True)
+    counts = [f"**{count:,}** {names.get(split, f'held out ({wording.plain(split)})')}" for split, count in splits]
+    st.markdown(" · ".join(counts))
     kind = {"words": "whole words", "char": "characters"}.get(tokenizer.kind, f"{tokenizer.kind} pieces")
     said = (
         f"No source sentence is in two splits. {tokenizer.vocab_size:,} tokens: {kind}, one vocabulary for both sides."
@@ -86,22 +87,13 @@ def _sizes(corpus: Corpus, stats: CorpusStats, tokenizer: Tokenizer) -> None:
         st.caption(wording.plain(corpus.credit))
 
 
-def _lengths(plan: Plan, corpus: Corpus, stats: CorpusStats) -> None:
-    found = stats.tokens
-    assert found is not None, "a tokenizer was given"
-    st.markdown("##### How long the sentences are")
-    sides = {corpus.source_name: found.source + 1, corpus.target_name: found.target + 1}
-    limit = int(plan.max_length) if plan.max_length and plan.max_length >= 1 else None
-    figure = length_figure(found.source + 1, found.target + 1, tuple(sides), limit=limit, dark=is_dark())
-    st.plotly_chart(figure, key="lengths", theme=None, width="stretch", config={"displayModeBar": False})
-    said = "; ".join(
-        f"{name}: {side.mean():.1f} tokens on average, {side.max():,} at most" for name, side in sides.items()
-    )
-    counted = "" if stats.counted == stats.sizes["train"] else f" Counted on {stats.counted:,} training pairs."
+def _lengths(found: LengthsData) -> None:
+    """The figure in a sentence."""
+    sides = zip(found.sides, found.means, found.longest, strict=True)
+    said = "; ".join(f"{name}: {mean:.1f} tokens on average, {most:,} at most" for name, mean, most in sides)
+    sizes = dict(zip(found.splits, found.sizes.tolist(), strict=True))
+    counted = "" if found.counted == sizes["train"] else f" Counted on {found.counted:,} training pairs."
     st.caption(wording.plain(f"{said}.{counted}"))
-    with st.container(horizontal=True, gap="small"):
-        check_corpus(plan, stats, figure)
-        take_lengths_away(config_of(plan), stats, (corpus.source_name, corpus.target_name), limit)
 
 
 def _repeated(stats: CorpusStats) -> None:

@@ -1,15 +1,12 @@
 """What a plan will take, said beside the button, and drawn in full: parameters, memory, steps an epoch, time."""
 
-import numpy as np
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.context import is_dark
 from pages.shared.controls import say
+from pages.shared.exhibit import exhibit
 from pages.train import measuring
 from pages.train.costs import Costs, measured, size
-from pages.train.export_plan import take_course_away
-from pages.train.plan_checks import check_costs, check_course
 from pages.train.previews import text_of
 from pages.train.start import elsewhere
 from pages.training import durations
@@ -17,12 +14,12 @@ from pages.training.plan_fields import NO_STEP_LIMIT
 from pages.training.plans import Plan
 from pages.training.train_state import memory
 from transformer.config import TrainConfig
-from transformer.figures.training.plan import schedule_figure
+from transformer.interventions.names import plural
 from transformer.runs.benchmark import Benchmark, forecast
-from transformer.training.schedule import learning_rate
+from transformer.views import LearningRate, TrainingMemory, subjects
+from transformer.views.plan import MemoryData
 
 LOOK_EVERY_S = 0.7
-_POINTS = 200
 
 
 def forecast_line(plan: Plan, found: Costs) -> None:
@@ -32,50 +29,40 @@ def forecast_line(plan: Plan, found: Costs) -> None:
 
 
 def costs_panel(plan: Plan, found: Costs) -> None:
-    """Every cost with what it counts, and the course of the learning rate."""
-    train, needed = plan.configs()[1], found.memory
+    """Every cost with what it counts, and the learning rate step by step."""
+    train = plan.configs()[1]
     known = measured(found)
-    rows = [
-        ("Parameters", f"{found.parameters:,}", "all trained numbers; a shared matrix counts once"),
-        (
-            "Memory",
-            size(needed.total),
-            f"weights {size(needed.weights)}, gradients {size(needed.gradients)}, Adam's two means "
-            f"{size(needed.optimizer)}, and {size(needed.activations)} that the forward pass of a full batch keeps "
-            f"for the backward pass; the program itself, about 400 MB, not counted. {size(found.free)} are free",
-        ),
-        (
-            "Steps an epoch",
-            f"{found.steps_an_epoch:,.0f}" if found.steps_an_epoch >= 10 else f"{found.steps_an_epoch:.2g}",
-            _epochs(found, train),
-        ),
-        *_time_rows(known, train),
-    ]
-    lines = [
-        "| what | how much | of which |",
-        "|---|---:|---|",
-        *(f"| {a} | **{b}** | {wording.plain(c)} |" for a, b, c in rows),
-    ]
-    st.markdown("\n".join(lines))
+
+    def draw(data: MemoryData) -> None:
+        needed = data.memory
+        rows = [
+            ("Parameters", f"{data.parameters:,}", "all trained numbers; a shared matrix counts once"),
+            (
+                "Memory",
+                size(needed.total),
+                f"weights {size(needed.weights)}, gradients {size(needed.gradients)}, Adam's two means "
+                f"{size(needed.optimizer)}, and about {size(needed.activations)} that the forward pass of a full batch "
+                f"keeps for the backward pass; the program itself, about 400 MB, not counted. {size(found.free)} are "
+                "free",
+            ),
+            ("Steps an epoch", _count(found.steps_an_epoch), _epochs(found, train)),
+            *_time_rows(known, train),
+        ]
+        lines = [f"| {a} | **{b}** | {wording.plain(c)} |" for a, b, c in rows]
+        st.markdown("\n".join(["| what | how much | of which |", "|---|---:|---|", *lines]))
+
+    exhibit(subjects.Plan(found.model, train), TrainingMemory(width=found.width), draw=draw)
     if not isinstance(known, Benchmark):
         st.caption("The time shows up here once it has been measured.")
-    check_costs(plan, found)
     st.markdown("##### The learning rate, step by step")
-    schedule_curve(plan, found, key="schedule-in-full")
+    schedule_curve(plan, found, key="in-full")
 
 
-def schedule_curve(plan: Plan, found: Costs, *, key: str = "schedule-curve") -> None:
-    """The course of the learning rate over the run."""
+def schedule_curve(plan: Plan, found: Costs, *, key: str = "") -> None:
+    """The learning rate over the run."""
     train = plan.configs()[1]
     last = max(2, int(plan.steps if plan.steps is not None else _steps_by_clock(found, train)))
-    steps = np.unique(np.linspace(1, last, _POINTS).astype(int))
-    course = {"kind": train.schedule, "peak": train.learning_rate, "warmup_steps": train.warmup_steps}
-    rates = np.array([learning_rate(int(step), **course, max_steps=train.max_steps) for step in steps])
-    figure = schedule_figure(steps, rates, warmup_steps=train.warmup_steps, dark=is_dark())
-    st.plotly_chart(figure, key=key, theme=None, width="stretch", config={"displayModeBar": False})
-    with st.container(horizontal=True, gap="small"):
-        check_course(steps, rates, train, key=f"proof-{key}")
-        take_course_away(train, last, _POINTS, key=f"take-{key}")
+    exhibit(subjects.Plan(found.model, train), LearningRate(last=last), key=key)
 
 
 def _lines(plan: Plan, found: Costs, waits: bool) -> None:
@@ -86,7 +73,7 @@ def _lines(plan: Plan, found: Costs, waits: bool) -> None:
     st.caption(
         wording.plain(
             f"{found.parameters:,} parameters · {size(found.memory.total)} of memory · "
-            f"{_several(found.steps_an_epoch)} an epoch"
+            f"{_count(found.steps_an_epoch)} steps an epoch"
         )
     )
     if not found.fits:
@@ -129,7 +116,7 @@ def _time_rows(known: Benchmark | str | None, train: TrainConfig) -> list[tuple[
     if not isinstance(known, Benchmark):
         return []
     found, estimate = forecast(known, train), durations.estimate_of(known, train)
-    how = f"on {known.device} in {known.precision}, {known.threads} thread{'s' * (known.threads != 1)}"
+    how = f"on {known.device} in {known.precision}, {known.threads} {plural(known.threads, 'thread')}"
     parts = (
         f"{found.steps:,} steps at {durations.each(known.step_s)} (measured over {known.steps} {how}) and "
         f"{found.evaluations:,} evaluations at {durations.each(known.evaluation_s)}, saving included"
@@ -144,8 +131,7 @@ def _epochs(found: Costs, train: TrainConfig) -> str:
     epochs = train.max_steps / found.steps_an_epoch
     if train.max_seconds is not None and train.max_steps >= NO_STEP_LIMIT:
         return "in which every pair is seen once; the clock ends the run"
-    often = f"{epochs:,.0f}" if epochs >= 10 else f"{epochs:.2g}"
-    times = f"{often} times" if epochs >= 1 else f"to {100 * epochs:.2g} %"
+    times = f"{_count(epochs)} times" if epochs >= 1 else f"to {100 * epochs:.2g} %"
     return f"in which every pair is seen once; {train.max_steps:,} steps go through the pairs {times}"
 
 
@@ -156,6 +142,5 @@ def _steps_by_clock(found: Costs, train: TrainConfig) -> int:
     return max(1_000, 10 * train.warmup_steps)
 
 
-def _several(steps: float) -> str:
-    shown = f"{steps:,.0f}" if steps >= 10 else f"{steps:.2g}"
-    return f"{shown} steps"
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"

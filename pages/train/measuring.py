@@ -17,7 +17,7 @@ import streamlit as st
 
 from transformer.checkpoints.settings import SHIPPED_FOLDER, Settings, write_settings
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
-from transformer.runs.benchmark import Benchmark, read_benchmark
+from transformer.runs.benchmark import Benchmark, new_benchmark_folder, read_benchmark
 from transformer.runs.run_folder import usable_cpus
 from transformer.text.tokenizer import Tokenizer
 
@@ -119,7 +119,7 @@ class Measurements:
         now, self.at_work = self.at_work, None
         if now is not None:
             now.process.kill()
-            now.process.wait()
+            now.process.communicate()
             now.folder.cleanup()
 
 
@@ -139,15 +139,15 @@ def measurements() -> Measurements:
 
 
 def _launch(work: Work, tokenizer: Tokenizer, owner: object) -> _AtWork:
-    folder = tempfile.TemporaryDirectory(prefix="attention-lab-", ignore_cleanup_errors=True)
+    folder = new_benchmark_folder()
     path = Path(folder.name)
     settings = Settings(name="rehearsal", model=work.model, train=work.train, corpus=work.corpus, pinned=work.pinned)
     write_settings(path, settings)
     tokenizer.save(path)
     source = str(SHIPPED_FOLDER.parent)
     process = subprocess.Popen(
-        [sys.executable, "-m", "transformer.runs.benchmark", folder.name],
-        stdin=subprocess.DEVNULL,
+        [sys.executable, "-m", "transformer.runs.benchmark", folder.name, "attached"],
+        stdin=subprocess.PIPE,  # closes when this server dies, and ends the benchmark
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=os.environ

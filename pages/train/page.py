@@ -19,7 +19,7 @@ from pages.train.start import (
     sentences_of,
     start,
 )
-from pages.training import corpora
+from pages.training import corpora, run_status
 from pages.training.plan_fields import LABELS
 from pages.training.run_view import invite, run_panel
 from pages.training.train_state import (
@@ -34,7 +34,6 @@ from pages.training.train_state import (
     show_run,
     write_url,
 )
-from transformer.runs.run_folder import list_runs
 
 MORE_ROWS = (
     ("norm", "dropout"),
@@ -49,7 +48,7 @@ LOOK_NAMES = {"run": "Run", "corpus": "Corpus", "costs": "Before the start"}
 
 follow_url()
 now, plan = memory(), memory().plan
-found = list_runs()
+found = run_status.runs_here()
 settle_run(found)
 
 st.markdown("#### How does it learn? Train one, and follow your own sentences from babble to right.")

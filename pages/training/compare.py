@@ -5,46 +5,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import streamlit as st
-
-from pages.shared.components.run_curve import Panel, run_curve
+from pages.shared.components.run_curve import run_curve
 from pages.shared.components.run_table import Column
-from pages.shared.context import is_dark
+from pages.shared.exhibit import exhibit
 from pages.shared.wording import number
 from pages.training import durations, run_status
-from pages.training.data import progress_of
 from pages.training.differences import cell, column_title, differing, is_number
-from pages.training.export_run import take_curves_away
-from pages.training.run_checks import check_curves, drawn, drawn_in_place
+from transformer.analysis.training.progress import progress_of
 from transformer.checkpoints.settings import CheckpointError, Settings, list_checkpoints, read_settings
-from transformer.figures.training.curves import EXACT_MATCH_TITLE, LOSS_TITLE, X_TITLES, Against, Curve, overlay_figure
+from transformer.figures.training.curves import X_TITLES, Against
 from transformer.model.transformer import parameter_count
-from transformer.runs import run_folder
 from transformer.runs.labels import about
 from transformer.runs.run_folder import Run
+from transformer.views import ComparedRuns
+from transformer.views.runs import QUANTITIES, SCORES, CurvesData
+from transformer.views.subjects import Runs
 
-
-@dataclass(frozen=True)
-class Quantity:
-    """What runs are compared by."""
-
-    split: str
-    column: str
-    title: str
-    """Of the axis."""
-    percent: bool = False
-    """Kept as 0..1, shown as 0..100."""
-    logarithmic: bool = False
-    """Whether a logarithmic scale suits it."""
-
-
-QUANTITIES = {
-    "validation loss": Quantity("validation", "loss", LOSS_TITLE, logarithmic=True),
-    "training loss": Quantity("train", "loss", LOSS_TITLE, logarithmic=True),
-    "exact match": Quantity("validation", "exact_match", EXACT_MATCH_TITLE, percent=True),
-    "BLEU": Quantity("validation", "bleu", "BLEU"),
-    "chrF": Quantity("validation", "chrf", "chrF"),
-}
+COMPARED = ("validation loss", "training loss", "exact match", "BLEU", "chrF")
+"""Of QUANTITIES, those that runs are compared by."""
 AGAINST: dict[str, Against] = {"step": "step", "seconds": "elapsed_s"}
 SCALES = ("log", "linear")
 SHOWN_AT_FIRST = 3
@@ -68,7 +46,7 @@ class Entry:
 
 def entries() -> tuple[Entry, ...]:
     """Every run, the newest first, then the shipped models."""
-    found = [Entry(run.id, run.folder, run.settings, run, about(run.folder).note) for run in run_folder.list_runs()]
+    found = [Entry(run.id, run.folder, run.settings, run, about(run.folder).note) for run in run_status.runs_here()]
     for checkpoint in list_checkpoints():
         if not checkpoint.shipped:
             continue
@@ -155,48 +133,16 @@ def last_of(entry: Entry, quantity: str) -> float | None:
 def quantities_of(shown: Sequence[Entry]) -> tuple[str, ...]:
     """What these can be compared by: BLEU and chrF only where one of them was scored so."""
     return tuple(
-        name
-        for name in QUANTITIES
-        if name not in ("BLEU", "chrF") or any(last_of(entry, name) is not None for entry in shown)
+        name for name in COMPARED if name not in SCORES or any(last_of(entry, name) is not None for entry in shown)
     )
 
 
-def draw_curves(shown: Sequence[Entry], *, quantity: str, against: str, log: bool, key: str) -> None:
+def render_curves(shown: Sequence[Entry], *, quantity: str, against: str, log: bool, key: str = "") -> None:
     """One curve an entry. While one of them grows they are drawn in place; else as a figure that can be zoomed."""
-    what = QUANTITIES[quantity]
-    log = log and what.logarithmic
-    curves = [progress_of(entry.folder).curve(what.split, what.column, entry.name, AGAINST[against]) for entry in shown]
-    places, factor = [(entry.folder, what.split, what.column) for entry in shown], 100 if what.percent else 1
-    if any(entry.active for entry in shown):
-        panel = Panel(title=what.title, main=curves, percent=what.percent, log=log, height=320, overlay=True)
-        run_curve([panel], x_title=X_TITLES[AGAINST[against]], x_least=1, key=f"{key}-live")
-        lines = [
-            drawn_in_place(*place, curve, percent=what.percent, against=AGAINST[against])
-            for place, curve in zip(places, curves, strict=True)
-        ]
-    else:
-        figure = overlay_figure(
-            curves, title=what.title, against=AGAINST[against], log=log, percent=what.percent, dark=is_dark()
-        )
-        st.plotly_chart(figure, key=key, theme=None, width="stretch", config={"displayModeBar": False})
-        lines = [
-            drawn(*place, on_axis(curve, what.percent), factor=factor, against=AGAINST[against])
-            for place, curve in zip(places, curves, strict=True)
-        ]
-    with st.container(horizontal=True, gap="small"):
-        check_curves(lines, key=f"proof-{key}", active=any(entry.active for entry in shown))
-        take_curves_away(
-            curves,
-            what.split,
-            what.column,
-            title=what.title,
-            against=AGAINST[against],
-            log=log,
-            percent=what.percent,
-            key=f"take-{key}",
-        )
+    view = ComparedRuns(quantity=quantity, against=AGAINST[against], log=log)
+    live = any(entry.active for entry in shown)
 
+    def draw(data: CurvesData) -> None:
+        run_curve([view.drawn(data)], x_title=X_TITLES[view.against], x_least=1, key=f"{key}-live")
 
-def on_axis(curve: Curve, percent: bool) -> Curve:
-    """The curve in the unit of its axis, as the figure draws it."""
-    return Curve(curve.name, curve.x, curve.y * 100) if percent else curve
+    exhibit(Runs(tuple(entry.folder for entry in shown)), view, key=key, draw=draw if live else None, live=live)

@@ -22,6 +22,14 @@ ASKED = {"pause": "pausing", "stop": "stopping"}
 """What a run at work does between being asked and having done it."""
 
 
+def runs_here() -> list[Run]:
+    """All runs, the newest first; none where they are kept in something that is no folder, which a start refuses."""
+    try:
+        return run_folder.list_runs()
+    except RunError:
+        return []
+
+
 def state_word(run: Run) -> str:
     """The state in a word or two: "training", "pausing", "paused", "scoring held-out pairs"."""
     status = run.status

@@ -1,31 +1,28 @@
 """The right side of the Train page: one run, as it stands or as it moves."""
 
-from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
 from pages.shared.components.run_readings import run_readings
 from pages.shared.components.run_sentences import run_sentences
-from pages.shared.context import is_dark
 from pages.shared.controls import say
+from pages.shared.exhibit import exhibit
 from pages.shared.wording import built_without, number, plain
 from pages.training import run_status
-from pages.training.compare import on_axis
-from pages.training.data import Progress, progress_of, samples_of
 from pages.training.doctor import doctor_panel
-from pages.training.export_run import Source, take_figures_away, training_away
-from pages.training.run_checks import check_curves, drawn
-from pages.training.run_curves import draw_curves, loss_curves
-from pages.training.timeline.frames import newest_step
+from pages.training.run_curves import render_curves
 from pages.training.timeline.panel import timeline_panel
 from pages.training.timeline.state import timeline
 from pages.training.train_state import memory, show_run
+from transformer.analysis.training.progress import Progress, progress_of, samples_of
 from transformer.checkpoints.settings import list_checkpoints, read_settings
 from transformer.checkpoints.store import CheckpointError
-from transformer.figures.training.curves import run_figure
 from transformer.runs import run_folder
+from transformer.runs.kept_weights import newest_step
 from transformer.runs.run_folder import Run, RunError, Status
+from transformer.views import RunCurves
+from transformer.views.subjects import Runs
 
 EVERY_S = 1.0
 WHILE_STARTING_S = 0.4
@@ -51,28 +48,8 @@ def invite(corpus: str, *, others: bool) -> None:
         st.page_link("pages/runs/page.py", label="Your runs of other corpora", icon=":material/arrow_forward:")
     shipped = next((f for f in list_checkpoints() if f.shipped and corpus_name(f.folder) == corpus), None)
     if shipped is not None:
-        settings, progress = read_settings(shipped.folder), progress_of(shipped.folder)
         st.caption(f"How the shipped model *{shipped.name}* learned this corpus")
-        losses = loss_curves(settings, progress)
-        exact = progress.curve("validation", "exact_match", "validation exact match")
-        st.plotly_chart(
-            run_figure(*losses, exact, dark=is_dark()),
-            key="shipped",
-            theme=None,
-            width="stretch",
-            config={"displayModeBar": False},
-        )
-        lines = [
-            drawn(shipped.folder, split, "loss", curve)
-            for split, curve in zip(("train", "validation"), losses, strict=True)
-        ]
-        lines += [drawn(shipped.folder, "validation", "exact_match", on_axis(exact, True), factor=100)]
-        columns = (("train", "loss"), ("validation", "loss"), ("validation", "exact_match"))
-        sources = [Source(curve, shipped.name, *place) for curve, place in zip((*losses, exact), columns, strict=True)]
-        with st.container(horizontal=True, gap="small"):
-            check_curves(lines, key="proof-shipped")
-            figures = {"training": partial(training_away, sources, f"{shipped.name}-training")}
-            take_figures_away(figures, page="train", said=f"training of {shipped.name}", key="take-shipped")
+        exhibit(Runs((shipped.folder,)), RunCurves(), key="shipped")
 
 
 def corpus_name(folder: Path) -> str:
@@ -97,12 +74,12 @@ def _panel(run_id: str, before: Status) -> None:
         st.rerun()  # how often this is redrawn is settled by a full run alone
     progress = progress_of(run.folder)
     _head(run, progress)
-    draw_curves(run, progress)
+    render_curves(run, progress)
     _sentences(run)
 
 
 def _head(run: Run, progress: Progress) -> None:
-    pinned, others = run.settings.pinned, run_folder.list_runs()
+    pinned, others = run.settings.pinned, run_status.runs_here()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if len(others) > 1:
             run_status.choose_run(others, run.id, key="run-on-show", on_choice=show_run)
@@ -110,13 +87,13 @@ def _head(run: Run, progress: Progress) -> None:
             st.markdown(f"##### {run.id}", width="content")
         with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
             run_status.actions(run, key="run")
-            view, text = timeline().view, pinned[0] if pinned else ""
-            layer, head = view.place(run.settings.model)
+            chosen, text = timeline().chosen, pinned[0] if pinned else ""
+            layer, head = chosen.place(run)
             step = newest_step(run) if run.loadable else None
             run_status.look_inside(
                 run.id,
-                view.text or text,
-                kind=view.kind,
+                chosen.text or text,
+                kind=chosen.kind,
                 layer=layer,
                 head=head,
                 step=step,

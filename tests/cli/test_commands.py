@@ -87,6 +87,18 @@ def test_inspect_prints_every_attention_with_its_axes(runs_folder, capsys):
     assert found["switches"] == ["off:decoder.0.cross:1"]
 
 
+def test_inspect_says_which_of_two_switches_for_one_head_counts_and_which_is_idle(runs_folder, capsys):
+    switches = ["off:decoder.0.cross:1,2", "scale:decoder.0.cross:1:0.5", "scale:decoder.0.cross:0:1"]
+    assert main(["inspect", "--model", "mine", "a b", "--switch", *switches]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["switches"] == ["off:decoder.0.cross:2", "scale:decoder.0.cross:1:0.5", "scale:decoder.0.cross:0:1"]
+    assert found["notes"] == [
+        "“cross-attention · layer 0 · head 1 off” gives way to “cross-attention · layer 0 · head 1 times 0.5”: "
+        "of two for one thing the last counts.",
+        "cross-attention · layer 0 · head 0 times 1: a factor of 1 changes nothing.",
+    ]
+
+
 def test_runs_lists_shows_and_deletes(runs_folder, capsys):
     assert main(["train", "copy", "--name", "short-lived", *TINY, *BRIEF, *SAFE]) == 0
     assert main(["runs"]) == 0

@@ -14,8 +14,9 @@ from transformer.analysis.positions.lengths import LengthScore, scores_by_length
 from transformer.data.recipes import Recipe
 from transformer.data.tasks import pairs_of_length, symbol_task
 from transformer.experiments import plan, study
-from transformer.experiments.runner import conduct
-from transformer.experiments.study import StudyError, StudyPlan, StudyRun, create_study, load_study
+from transformer.experiments.plan import KINDS, Study, StudyPlan, StudyRun
+from transformer.experiments.runner import run_study
+from transformer.experiments.study import StudyError, create_study, load_study
 from transformer.experiments.verdict import length_curves, verdicts
 from transformer.figures.positions.study import ByLength, Learning, learning_figure, lengths_figure
 from transformer.runs import run_folder
@@ -45,8 +46,8 @@ def conducted(tmp_path_factory):
         patch.setenv("ATTENTION_LAB_RUNS", str(root))
         name = create_study(TINY, name="tiny", command="the command")
         heard = []
-        assert conduct(name, heard.append)
-        assert heard[-1].said == "done" and heard[-1].number == heard[-1].n_runs == 2
+        assert run_study(name, heard.append)
+        assert heard[-1].message == "done" and heard[-1].number == heard[-1].n_runs == 2
     return root
 
 
@@ -129,7 +130,7 @@ def test_a_finished_study_is_read_again_as_it_was_written_and_listed(conducted, 
     assert "tiny" in study.list_studies()
     again = create_study(TINY, name="tiny")
     assert again == "tiny-2"
-    assert conduct("tiny")  # nothing is left to do
+    assert run_study("tiny")  # nothing is left to do
     assert all(run.state == "waiting" for run in load_study(again).runs)
 
 
@@ -137,13 +138,13 @@ def test_a_study_that_is_asked_to_stop_goes_on_where_it_stood(own_runs):
     name = create_study(replace(TINY, positions=("none", "alibi")), name="halted")
 
     def stop_once(progress):
-        if progress.run.positions == "none" and progress.said == "done":
+        if progress.run.positions == "none" and progress.message == "done":
             study.stop_study(name)
 
-    assert not conduct(name, stop_once)
+    assert not run_study(name, stop_once)
     assert [run.state for run in load_study(name).runs] == ["done", "running"]
     first = load_study(name).runs[0]
-    assert conduct(name)
+    assert run_study(name)
     assert [run.state for run in load_study(name).runs] == ["done", "done"]
     assert load_study(name).runs[0] == first
 
@@ -154,11 +155,11 @@ def test_a_run_that_was_deleted_is_told_and_left_out_also_while_it_is_tested(own
     study.save_study(load_study(name).with_run(replace(first, id="gone", state="running")))
 
     def delete(progress):
-        if progress.said.startswith("testing") and run_folder.list_runs():  # finished by then, and in memory
+        if progress.message.startswith("testing") and run_folder.list_runs():  # finished by then, and in memory
             write_status(run_folder.run_folder(progress.run.id), Status(state="finished"))
             run_folder.delete(progress.run.id)
 
-    conduct(name, delete)
+    run_study(name, delete)
     assert [run.state for run in load_study(name).runs] == ["deleted", "done"]
     assert [run.positions for run in load_study(name).done] == ["learned"]
 
@@ -176,7 +177,7 @@ def test_a_study_that_cannot_be_read_says_so(own_runs, content):
 
 
 def a_study(*rows):
-    return study.Study(name="s", plan=replace(TINY, positions=("sinusoidal", "learned"), seeds=(0, 1, 2)), runs=rows)
+    return Study(name="s", plan=replace(TINY, positions=("sinusoidal", "learned"), seeds=(0, 1, 2)), runs=rows)
 
 
 def test_the_verdict_gives_the_middle_and_the_spread_of_the_seeds():
@@ -200,7 +201,6 @@ def test_a_refused_length_is_no_answer_and_no_zero():
     found = a_study(done("learned"))
     (curve,) = length_curves(found, "reverse", "refuse")
     assert curve.scores == tuple(LengthScore(n, *((3, 10) if n <= 4 else (0, 0))) for n in range(1, 7))
-    assert curve.intervals()[5] == (0.0, 1.0)
     (verdict,) = verdicts(found, "reverse", "refuse")
     assert verdict.beyond is not None and verdict.beyond.count == 0 and "refused" in verdict.line()
     assert length_curves(found, "reverse", "clamp")[0].scores[5] == LengthScore(6, 3, 10)
@@ -275,7 +275,7 @@ def test_the_figures_hold_every_count_and_leave_out_what_was_refused():
 def test_the_shipped_study_is_whole():
     found = study.read_study(study.SHIPPED_FOLDER / study.SHIPPED_STUDY)
     plan = found.plan
-    assert len(plan.seeds) >= 3 and {"reverse", "copy"} <= set(plan.corpora) and set(plan.positions) == set(study.KINDS)
+    assert len(plan.seeds) >= 3 and {"reverse", "copy"} <= set(plan.corpora) and set(plan.positions) == set(KINDS)
     assert (plan.trained_to, plan.tested_to) == (16, 40)
     assert len(found.done) == len(found.runs) == plan.n_runs
     assert found.command.startswith("python -m transformer study positions")

@@ -11,7 +11,7 @@ from numpy import ndarray
 from transformer.figures import theme
 from transformer.figures.attention.matrix import difference_heatmap, head_heatmap
 from transformer.figures.labels import axis_labels, exact, readable
-from transformer.figures.theme import KINDS
+from transformer.model.kinds import AttentionKind, KindName
 
 QUERIES = ("<s>", "▁il", "▁est")
 KEYS = ("▁it", "▁was", "▁it", "</s>")
@@ -27,16 +27,16 @@ def colour_positions(fig: go.Figure) -> tuple[float, float]:
     return fig.data[0].zmin, fig.data[0].zmax
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_matrix_is_the_array_bit_for_bit(kind: theme.Kind) -> None:
+@pytest.mark.parametrize("kind", AttentionKind)
+def test_the_matrix_is_the_array_bit_for_bit(kind: KindName) -> None:
     weights = softmax_rows(3, 4)
     drawn = head_heatmap(weights, QUERIES, KEYS, kind=kind).data[0].z
     assert drawn.dtype == np.float32
     assert np.array_equal(drawn, weights)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_axes_say_which_is_query_and_which_is_key(kind: theme.Kind) -> None:
+@pytest.mark.parametrize("kind", AttentionKind)
+def test_axes_say_which_is_query_and_which_is_key(kind: KindName) -> None:
     weights = softmax_rows(8, 8)
     fig = head_heatmap(weights, list("abcdefgh"), list("abcdefgh"), kind=kind)
     assert fig.layout.yaxis.title.text.startswith("query")

@@ -8,11 +8,13 @@ from transformer.figures.training.curves import (
     RUN_COLOURS,
     RUN_COLOURS_DARK,
     Curve,
+    Panel,
     overlay_figure,
+    panels_figure,
     run_colour,
-    run_figure,
     thinned,
 )
+from transformer.model.kinds import AttentionKind
 
 
 def curve(name="training loss", y=(4.0, 2.0, 1.0, 0.25), x=None):
@@ -21,9 +23,9 @@ def curve(name="training loss", y=(4.0, 2.0, 1.0, 0.25), x=None):
 
 def one_run(**options):
     exact = curve("validation exact match", (0.0, 0.995), (2, 4))
-    return run_figure(
-        curve("training loss, label-smoothed"), curve("validation loss", (3.0, 0.5), (2, 4)), exact, **options
-    )
+    training, validation = curve("training loss, label-smoothed"), curve("validation loss", (3.0, 0.5), (2, 4))
+    loss = Panel(title="loss, nats per token", thin=[training], main=[validation], height=190)
+    return panels_figure([loss, Panel(title="exact match, %", main=[exact], percent=True, height=90)], **options)
 
 
 def test_a_runs_lines_hold_the_values_and_their_full_names():
@@ -62,7 +64,8 @@ def test_a_logarithmic_axis_always_has_a_few_ticks(y):
 
 def test_a_run_without_an_evaluation_can_be_drawn():
     empty = curve("validation loss", ())
-    fig = run_figure(curve(), empty, curve("validation exact match", ()))
+    exact = Panel(title="exact match, %", main=[curve("validation exact match", ())], percent=True)
+    fig = panels_figure([Panel(title="loss", thin=[curve()], main=[empty]), exact])
     assert len(fig.data[1].x) == 0 and fig.layout.yaxis.type == "log"
 
 
@@ -112,7 +115,7 @@ def test_a_short_curve_is_not_thinned():
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_colours_of_runs_are_none_of_attentions(dark):
-    attention = {theme.kind_colour(kind, dark) for kind in theme.KINDS}
+    attention = {theme.kind_colour(kind, dark) for kind in AttentionKind}
     assert not attention & set(RUN_COLOURS_DARK if dark else RUN_COLOURS)
 
 

@@ -12,7 +12,7 @@ import pytest
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.theme import KINDS
+from transformer.model.kinds import AttentionKind, KindName
 
 ROOT = Path(__file__).parents[2]
 NAMES = {
@@ -82,7 +82,9 @@ def test_no_colour_is_written_anywhere_else() -> None:
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_can_be_read(dark: bool) -> None:
     colours = theme.palette(dark)
-    for ground, name in itertools.product((colours.background, colours.surface), ("text", "quiet", "accent", *KINDS)):
+    for ground, name in itertools.product(
+        (colours.background, colours.surface), ("text", "quiet", "accent", *AttentionKind)
+    ):
         ratio = contrast(getattr(colours, name), ground)
         assert ratio >= (7 if name == "text" else 4.2), f"{name} on {ground}: {ratio:.2f}"
         assert ground != colours.background or ratio >= 4.5
@@ -90,8 +92,8 @@ def test_text_can_be_read(dark: bool) -> None:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("eye", EYES)
-@pytest.mark.parametrize("pair", [*itertools.combinations(KINDS, 2)], ids="-".join)
-def test_kinds_of_attention_differ_for_every_eye(dark: bool, eye: str, pair: tuple[theme.Kind, theme.Kind]) -> None:
+@pytest.mark.parametrize("pair", [*itertools.combinations(AttentionKind, 2)], ids="-".join)
+def test_kinds_of_attention_differ_for_every_eye(dark: bool, eye: str, pair: tuple[KindName, KindName]) -> None:
     first, second = (oklab(theme.kind_colour(kind, dark), eye) for kind in pair)
     assert np.linalg.norm(first - second) >= TELLABLE
 

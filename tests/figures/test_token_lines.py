@@ -74,10 +74,6 @@ def test_weights_must_fit_the_tokens():
     [
         ("home", "take-home", {}),
         ("home", "take-home", {"layer": "0", "head": "1", "switch": "off:decoder.1.cross:0"}),
-        ("attention", "take-attention", {"picture": "lines", "kind": "decoder_self"}),
-        ("attention", "take-attention", {"picture": "lines", "switch": "off:decoder.1.cross:0"}),
-        ("attention", "take-attention", {"picture": "lines", "show": "norms", "threshold": "0.2", "words": "merged"}),
-        ("attention", "take-attention", {"picture": "lines", "show": "rollout", "specials": "renormalised"}),
     ],
     ids=str,
 )

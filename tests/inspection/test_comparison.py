@@ -9,7 +9,7 @@ from page_models import REVERSE
 
 from transformer.inspection.token_alignment import align
 from transformer.interventions import AblateHeads, DisableMask, MeanAblateHeads, compile_interventions
-from transformer.lab import KIND_SITES, load
+from transformer.lab import AttentionKind, load
 from transformer.model.taps import Recorder, chain
 
 TEXT = "a b c d e"
@@ -79,12 +79,13 @@ def test_attention_before_and_after_stand_on_the_same_prefixes(lab, comparison):
     shift = lab.attention_shift(comparison)
     for switches, found in (((), shift.before), (SWITCHES, shift.after)):
         recordings = [recording for _, recording in read_again(lab, comparison, switches)]
-        for kind, (stack, sublayer) in KIND_SITES.items():
+        for kind in AttentionKind:
+            stack, sublayer = kind.where
             recorded = [recording[f"{stack}.0.{sublayer}.weights"][0].numpy() for recording in recordings]
             again = np.stack([each[:, -1] for each in recorded], axis=1) if kind == "cross" else recorded[-1]
             np.testing.assert_allclose(found[kind].weights[0], again, atol=1e-6)
             assert found[kind].keys == comparison.before.attention(kind).keys
-    for kind in KIND_SITES:
+    for kind in AttentionKind:
         np.testing.assert_allclose(shift.before[kind].weights, comparison.before.attention(kind).weights, atol=1e-5)
 
 

@@ -7,7 +7,7 @@ from films import opened
 from page_models import texts
 from tiny_runs import create
 
-from pages.training.data import progress_of, samples_of
+from transformer.analysis.training.progress import progress_of, samples_of
 from transformer.checkpoints.store import history
 from transformer.runs import queue, run_folder, upkeep
 
@@ -47,7 +47,7 @@ def test_upkeep_survives_what_it_does_not_know(room, monkeypatch, caplog):
 
     monkeypatch.setattr("transformer.runs.launch.WARM.keep", fail)
     upkeep.do_upkeep()
-    assert "the queue could not be tended" in caplog.text
+    assert "the queue could not be served" in caplog.text
 
 
 def test_rows_of_another_shape_are_left_out(room):

@@ -73,3 +73,7 @@ MEASURED = Benchmark(
     **{"step_s": 0.03, "evaluation_s": 0.5, "snapshot_s": 0.01, "scoring_s": 2.0, "steps": 40},
     **{"n_parameters": 235_008, "device": "cpu", "precision": "float32", "threads": 2},
 )
+
+
+def pairs(count):
+    return "".join(f"the word{i} is here\tle mot{i} est ici\tCC-BY\n" for i in range(count)).encode()

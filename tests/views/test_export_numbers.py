@@ -19,7 +19,6 @@ pytestmark = pytest.mark.skipif(
     ("page", "key", "which", "parameters"),
     [
         ("attention", "take-compared", "Both outputs", {"switch": "off:decoder.1.cross:0,3"}),
-        ("steps", "take-roads", "", {"switch": "off:decoder.1.cross:0,3"}),
     ],
 )
 def test_outputs_of_two_lengths(monkeypatch, page, key, which, parameters):

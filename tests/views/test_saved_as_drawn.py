@@ -70,18 +70,10 @@ DRAWN = [
     ("heads", "take-heads", "Effects", {**HEADS, "section": "evidence", "switch": SWITCH}),
     ("masks", "sentence-masks-export", "", {"kind": "decoder_self", "switch": ["mask:padding", "mask:causal"]}),
     ("masks", "batch-tokens-export", "", {"switch": "mask:cross"}),
-    ("steps", "take-step", "candidates", {"step": "2", "switch": SWITCH, "scale": "log"}),
-    ("steps", "take-step", "cross-attention", {"step": "2", "switch": SWITCH}),
-    ("steps", "take-lens", "", {"look": "inside", "step": "1", "switch": SWITCH}),
-    ("steps", "take-contributions", "", {"look": "inside", "step": "1", "switch": SWITCH}),
+    ("steps", "step-candidates-export", "", {"step": "2", "switch": SWITCH, "scale": "log"}),
+    ("steps", "step-attention-cross-export", "", {"step": "2", "switch": SWITCH}),
+    ("steps", "logit-contributions-export", "", {"look": "inside", "step": "1", "switch": SWITCH}),
     ("positions", "take-parts", "", {"section": "scores"}),
-]
-WALKED = [
-    ({"station": "encoder.ids"}, ["Comes out"]),
-    ({"station": "encoder.self.qkv", "layer": "1"}, ["All tokens", "Comes out", "Comes in"]),
-    ({"station": "decoder.cross.context", "head": "1", "switch": SWITCH}, ["All tokens", "Comes out", "Comes in"]),
-    ({"station": "decoder.self.masked", "switch": "mask:causal", "step": "2"}, ["All tokens", "Comes out", "Comes in"]),
-    ({"station": "decoder.probabilities", "step": "2"}, ["Comes out", "Comes in"]),
 ]
 
 
@@ -90,41 +82,6 @@ def test_the_saved_figure_is_the_one_on_the_page(page, key, which, parameters, m
     at, offered = away(monkeypatch, page, key, which, **parameters)
     saved = looks(of(offered.figure))
     assert saved in [looks(plain(figure)) for figure in figures(at)]
-
-
-MARKED = [
-    ("take-step", "candidates", {"step": "2"}, 0, 1),
-    ("take-step", "cross-attention", {"step": "2"}, 0, 1),
-    ("take-losses", "", {"look": "reference"}, 0, 2),
-]
-
-
-@pytest.mark.parametrize(("key", "which", "parameters", "own", "marks"), MARKED, ids=str)
-def test_the_files_hold_the_marks_of_what_is_without_the_switches(key, which, parameters, own, marks, monkeypatch):
-    _, offered = away(monkeypatch, "steps", key, which, switch=SWITCH, **parameters)
-    (table,) = offered.tables
-    held = table.values.T if key == "take-step" and which == "candidates" else table.values
-    axis = "y" if key == "take-losses" else "x"
-    for row, trace in ((0, own), (-1, marks)):
-        np.testing.assert_allclose(held[row], np.asarray(offered.figure.data[trace][axis], dtype=float), rtol=1e-6)
-    assert "without the switches" in (*table.rows, *table.columns)[-1 if which == "candidates" else len(held) - 1]
-    _, plainly = away(monkeypatch, "steps", key, which, **parameters)
-    assert "without the switches" not in " ".join((*plainly.tables[0].rows, *plainly.tables[0].columns))
-
-
-def test_the_files_of_a_distribution_hold_the_models_own_too(monkeypatch):
-    _, offered = away(monkeypatch, "steps", "take-draw", "", look="samples", top_k="5", switch=SWITCH)
-    (table,) = offered.tables
-    assert list(table.columns) == ["drawn from", "the model's own", "without the switches"]
-    assert table.values[:, 1].max() < table.values[:, 0].max() and (np.diff(table.values[:, 1]) <= 0).all()
-
-
-def test_the_files_of_a_lens_hold_the_rank_and_probability_that_it_draws(monkeypatch):
-    _, offered = away(monkeypatch, "steps", "take-lens", "", look="inside", step="1", switch=SWITCH)
-    readings, followed = offered.tables
-    assert list(followed.columns)[:2] == ["rank", "probability"] and len(followed.columns) == 4
-    place = int(followed.values[-1, 0]) - 1
-    assert np.sort(np.exp(readings.values[-1]))[::-1][place] == pytest.approx(followed.values[-1, 1], rel=1e-6)
 
 
 @pytest.mark.parametrize("which", ["Lines", "Matrix"])

@@ -18,8 +18,6 @@ from transformer.model.taps import Recorder
 from transformer.model.transformer import Transformer
 
 _READ_AGAIN = "the same words read again in double precision, on the explicit path, without a cache"
-_TABLE_ENTRIES = 512
-"""Rows and columns of a table that are computed again at most."""
 
 
 def check_output(
@@ -87,35 +85,6 @@ def check_distribution(
             f"{len(shares):,} probabilities summed; distance from 1",
         ),
         agree("They are the model's, given what it has read so far", shares, np.exp(again), 1e-4, _READ_AGAIN),
-    )
-
-
-def check_sinusoids(table: Float[ndarray, "position d_model"], base: float) -> tuple[Check, ...]:
-    """Equation of section 3.5, entry by entry, by Python's own sine and cosine."""
-    rows, width = (min(n, _TABLE_ENTRIES) for n in table.shape)
-    full = table.shape[1]
-    again = [
-        [(math.sin if j % 2 == 0 else math.cos)(pos / base ** ((j - j % 2) / full)) for j in range(width)]
-        for pos in range(rows)
-    ]
-    how = f"{rows:,} × {width:,} entries computed one by one in double precision"
-    return (agree("The sinusoids are sin and cos of pos / base^(2i/d)", table[:rows, :width], again, 1e-4, how),)
-
-
-def check_likeness(
-    table: Float[ndarray, "position d_model"], matrix: Float[ndarray, "position position"], *, cosine: bool
-) -> tuple[Check, ...]:
-    """Every entry of a matrix of likenesses, by a loop over rows."""
-    rows = table.astype(np.float64)
-    again = np.array([[float((a * b).sum()) for b in rows] for a in rows]) if len(rows) <= 64 else rows @ rows.T
-    if cosine:
-        lengths = np.array([math.sqrt(math.fsum(row * row)) for row in rows])
-        again = again / np.maximum(np.outer(lengths, lengths), 1e-30)
-    what = "cosine" if cosine else "dot product"
-    tolerance = 1e-5 * max(1.0, float(np.abs(again).max(initial=0.0)))
-    return (
-        agree(f"Each cell is the {what} of two rows", matrix, again, tolerance, f"{again.size:,} of them taken again"),
-        agree("What is alike is alike both ways", matrix, matrix.T, tolerance, "the matrix against its transpose"),
     )
 
 

@@ -14,7 +14,8 @@ from transformer.config import DecodeConfig
 from transformer.data.cleaning import clean_pairs, read_rows
 from transformer.data.corpora import CorpusError
 from transformer.data.corpus_snapshot import AbsentCorpus, load_own
-from transformer.interventions import parse_intervention
+from transformer.inspection.inspection import idle_notes
+from transformer.interventions import merged, parse_intervention, superseded_notes
 from transformer.lab import GREEDY, Lab, load
 from transformer.runs.run_folder import RunError
 from transformer.text.pairs import Pair, Split, split_of, words
@@ -98,9 +99,12 @@ def inspect(
     """Print the attention of every layer and head behind one translation, as JSON.
 
     Args:
-        switch: Parts to switch off first, such as off:decoder.0.cross:1,3 or mask:causal.
+        switch: Changes of the pass, such as off:decoder.0.cross:1,3 or scale:decoder.0.cross:1:0.5 or mask:causal;
+            of two for one thing, as for one head, the last counts.
     """
-    seen = load(model).inspect(text, tuple(parse_intervention(item) for item in switch))
+    lab, switches = load(model), [parse_intervention(item) for item in switch]
+    seen = lab.inspect(text, merged(switches))
+    idle = idle_notes(seen, causal_mask=lab.model.config.causal_mask)
     kinds = (seen.encoder_self, seen.decoder_self, seen.cross)
     _print_json(
         {
@@ -111,6 +115,7 @@ def inspect(
             "target_tokens": seen.target_tokens,
             "probabilities": seen.probabilities.tolist(),
             "switches": [str(spec) for spec in seen.interventions],
+            "notes": [*superseded_notes(switches), *idle],
             "cached": seen.cached,
             "attention": {
                 attention.kind: {

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 import tyro
 from tqdm import tqdm
 
-from transformer.experiments.runner import Progress, conduct
-from transformer.experiments.study import Study, StudyPlan, create_study, load_study, start_study
+from transformer.experiments.plan import Study, StudyPlan
+from transformer.experiments.runner import Progress, run_study
+from transformer.experiments.study import create_study, load_study, start_study
 from transformer.experiments.verdict import verdicts
 
 _USUAL = StudyPlan()
@@ -38,21 +39,21 @@ def study(
         start_study(chosen)
         print(chosen)
         return
-    ended = _conducted(chosen)
+    ended = _run(chosen)
     print(f"{chosen}: {'done' if ended else 'stopped; go on with --name ' + chosen + ' --go-on'}")
     _print_verdicts(load_study(chosen))
 
 
-def _conducted(name: str) -> bool:
+def _run(name: str) -> bool:
     plan = load_study(name).plan
     with tqdm(total=plan.n_runs, unit=" runs", disable=None) as bar:
 
         def show(progress: Progress) -> None:
-            bar.n = progress.number - (progress.said != "done")
+            bar.n = progress.number - (progress.message != "done")
             run = progress.run
-            bar.set_postfix_str(f"{run.corpus}, {run.positions}, seed {run.seed}: {progress.said}")
+            bar.set_postfix_str(f"{run.corpus}, {run.positions}, seed {run.seed}: {progress.message}")
 
-        return conduct(name, show)
+        return run_study(name, show)
 
 
 def _print_verdicts(study: Study) -> None:

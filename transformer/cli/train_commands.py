@@ -106,8 +106,9 @@ def _print_sweep(sweep: Sweep) -> None:
     rows = [(sweep.setting, "exact match, %", "validation loss", "step", "seconds", "run")]
     for part in sweep.parts:
         run, now = part.run.id, run_folders.status(part.run.id)
-        last = next((row for row in reversed(run_folders.metrics(run)) if row["split"] == "validation"), None)
-        exact, loss = ("-", "-") if last is None else (f"{100 * last['exact_match']:.1f}", f"{last['loss']:.4f}")
+        last = next((row for row in reversed(run_folders.metrics(run)) if row["split"] == "validation"), {})
+        exact = "-" if last.get("exact_match") is None else f"{100 * last['exact_match']:.1f}"
+        loss = "-" if last.get("loss") is None else f"{last['loss']:.4f}"
         rows.append((spelt(part.value), exact, loss, f"{now.step}", f"{now.elapsed_s:.1f}", run))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:

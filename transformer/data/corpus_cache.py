@@ -6,6 +6,7 @@ from pathlib import Path
 
 from transformer.config import CorpusConfig
 from transformer.data.corpora import CORPORA, Corpus, corpus_tokenizer, load_corpus
+from transformer.data.statistics import CorpusStats, corpus_stats
 from transformer.text.tokenizer import Tokenizer
 
 _KEPT = 8
@@ -22,6 +23,16 @@ def prepared(config: CorpusConfig) -> tuple[Corpus, Tokenizer]:
 def loaded(config: CorpusConfig) -> Corpus:
     """The corpus alone, the same for every tokenizer."""
     return _corpus(replace(config, tokenizer="auto", vocab_size=None), _stamp(config))
+
+
+def counted(config: CorpusConfig) -> CorpusStats:
+    """The statistics of the corpus and its tokens. Raises as `prepared`."""
+    return _stats(config, _stamp(config))
+
+
+@lru_cache(maxsize=_KEPT)
+def _stats(config: CorpusConfig, stamp: tuple[int, int]) -> CorpusStats:
+    return corpus_stats(*prepared(config))
 
 
 @lru_cache(maxsize=_KEPT)

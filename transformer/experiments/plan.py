@@ -1,4 +1,4 @@
-"""What a study is: its plan, what each of its runs came to, and both together. Their file is study.py's."""
+"""A study as data: its plan, the result of each run, and both together. study.py reads and writes its file."""
 
 from dataclasses import dataclass, field, replace
 from typing import get_args
@@ -8,7 +8,7 @@ from transformer.data.corpora import CORPORA
 from transformer.data.recipes import recipe_for
 
 LENGTH_TASKS = ("copy", "reverse", "sort")
-"""Corpora whose sentences can be had at any length."""
+"""Corpora whose sentences can be generated at any length."""
 KINDS: tuple[PositionKind, ...] = get_args(PositionKind)
 TARGET = 0.99
 """The validation exact match that counts as learned."""
@@ -16,24 +16,24 @@ TARGET = 0.99
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
-    """What is compared, on what, and for how long. Everything that is not named here is the corpus' recipe."""
+    """What is compared, on what, and for how long. Everything else follows the corpus's recipe."""
 
     corpora: tuple[str, ...] = ("reverse", "copy")
     """Generated corpora; lengths are tested where there are any to test (copy, reverse, sort)."""
     positions: tuple[PositionKind, ...] = KINDS
-    """Kinds of positions that are set side by side."""
+    """Kinds of positions that are compared."""
     seeds: tuple[int, ...] = (0, 1, 2)
-    """Each kind is trained once with each seed: of its weights and of the order of the data."""
+    """Each kind is trained once with each seed, which decides the initial weights and the order of the data."""
     steps: int = 1_000
-    """Optimiser steps of every run. None ends earlier."""
+    """Optimiser steps of every run; no run stops early."""
     batch_tokens: int = 768
     """Tokens in a batch, padding included, on the longer side."""
     trained_to: int = 16
-    """Most symbols in a training sentence."""
+    """Symbols in the longest training sentence."""
     tested_to: int = 40
-    """Most symbols in a test sentence."""
+    """Symbols in the longest test sentence."""
     pairs: int = 100
-    """Held-out sentences of each length, where there are so many."""
+    """Held-out sentences of each length, or all where there are fewer."""
 
     def __post_init__(self) -> None:
         for name in ("corpora", "positions", "seeds"):
@@ -55,11 +55,11 @@ class StudyPlan:
 
     @property
     def n_runs(self) -> int:
-        """Runs in all."""
+        """The number of runs."""
         return len(self.corpora) * len(self.positions) * len(self.seeds)
 
     def configs(self, corpus: str, positions: PositionKind, seed: int) -> tuple[ModelConfig, TrainConfig, CorpusConfig]:
-        """The settings of one run: the recipe of the corpus, but for what the plan sets. One thread, float32."""
+        """Returns the settings of one run: the corpus's recipe with what the plan sets, on one thread in float32."""
         recipe, by_length = recipe_for(corpus), corpus in LENGTH_TASKS
         model = replace(recipe.model, positions=positions)
         if by_length:
@@ -78,33 +78,33 @@ class StudyPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRun:
-    """One run of a study and what it came to; empty values where it is not there yet."""
+    """One run of a study and its result; fields are empty until it has one."""
 
     corpus: str
     positions: PositionKind
     seed: int
     id: str = ""
-    """The run's, in the folder of runs."""
+    """The run's name in the folder of runs."""
     state: str = "waiting"
     """waiting, running, done, or why there is no result: stopped, failed, deleted."""
     parameters: int | None = None
     steps: int | None = None
     steps_to_target: int | None = None
-    """The first evaluation with validation exact match at TARGET or above; None for never."""
+    """The step of the first evaluation with exact match at TARGET or above; None for never."""
     exact_match: float | None = None
     """On held-out sentences of the lengths of training, 0..1."""
     bleu: float | None = None
     count: int | None = None
     """Held-out sentences scored."""
     tokens_per_s: float | None = None
-    """Real target tokens a second of training: the median step's."""
+    """Target tokens per second of training, padding excluded: the median of the steps."""
     elapsed_s: float | None = None
     trained_positions: int | None = None
-    """Positions that training reached, from 0 on."""
+    """How many positions training reached, from 0 on."""
     curve: tuple[tuple[int, float, float], ...] = ()
     """(step, validation loss, validation exact match) of each evaluation."""
     lengths: dict[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
-    """(length, right, count) for each length, by what was done past the trained positions; "" where a formula knows."""
+    """(length, right, count) for each length, by how a learned table was extended; "" for all other kinds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,18 +115,18 @@ class Study:
     plan: StudyPlan
     runs: tuple[StudyRun, ...]
     command: str = ""
-    """The command that makes it again."""
+    """The command that runs it again."""
     created: str = ""
     machine: str = ""
     versions: dict[str, str] = field(default_factory=dict)
 
     @property
     def done(self) -> tuple[StudyRun, ...]:
-        """The runs that have a result."""
+        """The runs with a result."""
         return tuple(run for run in self.runs if run.state == "done")
 
     def with_run(self, changed: StudyRun) -> "Study":
-        """The same with one run's row replaced."""
+        """Returns the study with one run replaced."""
         same = (changed.corpus, changed.positions, changed.seed)
         rows = (changed if (run.corpus, run.positions, run.seed) == same else run for run in self.runs)
         return replace(self, runs=tuple(rows))

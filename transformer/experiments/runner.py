@@ -1,7 +1,7 @@
-"""A study at work: its runs trained one after another, each then tested by length, everything written down as it comes.
+"""Runs a study: trains its runs one after another, tests each by length, and saves every result as it comes.
 
-`python -m transformer.experiments.runner NAME` is the detached process. A study that was
-stopped, or whose process died, goes on where it stood: runs resume as runs do.
+`python -m transformer.experiments.runner NAME` is the detached process. A study that was stopped, or whose process
+died, continues where it was: runs resume as runs do.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from transformer.checkpoints.store import CheckpointError, load_checkpoint
 from transformer.config import PositionKind
 from transformer.data.tasks import pairs_of_length
 from transformer.experiments import study
-from transformer.experiments.study import TARGET, StudyPlan, StudyRun
+from transformer.experiments.plan import LENGTH_TASKS, TARGET, StudyPlan, StudyRun
 from transformer.model.position_extension import Extension
 from transformer.runs import run_folder
 from transformer.runs.run_folder import RunError, Status
@@ -24,33 +24,33 @@ from transformer.runs.warm_worker import NICENESS
 from transformer.runs.worker import train_run
 from transformer.training.loop import Event
 
-PAST_A_LEARNED_TABLE: tuple[Extension, ...] = ("noise", "clamp", "interpolate")
+LEARNED_EXTENSIONS: tuple[Extension, ...] = ("noise", "clamp", "interpolate")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a study that is at work tells."""
+    """How far a study has come."""
 
     number: int
-    """Of the run, from 1."""
+    """The run's number, from 1."""
     n_runs: int
     run: StudyRun
-    said: str
+    message: str
 
 
-def conduct(name: str, heard: Callable[[Progress], object] = lambda progress: None) -> bool:
-    """Trains and tests what is left of a study, in this process; False where it was asked to stop before the end.
+def run_study(name: str, on_progress: Callable[[Progress], object] = lambda progress: None) -> bool:
+    """Trains and tests the rest of a study in this process; returns False if it was asked to stop before the end.
 
-    StudyError where another process is at it.
+    StudyError where another process runs it.
     """
-    study.sign_in(name)
+    study.claim_study(name)
     try:
-        return _conduct(name, heard)
+        return _run_study(name, on_progress)
     finally:
-        study.sign_out(name)
+        study.release_study(name)
 
 
-def _conduct(name: str, heard: Callable[[Progress], object]) -> bool:
+def _run_study(name: str, on_progress: Callable[[Progress], object]) -> bool:
     total = len(study.load_study(name).runs)
     for number, waiting in enumerate(study.load_study(name).runs, start=1):
         if waiting.state not in ("waiting", "running"):
@@ -60,33 +60,33 @@ def _conduct(name: str, heard: Callable[[Progress], object]) -> bool:
         run = replace(run, state="running")
         study.save_study(now.with_run(run))
 
-        def tell(said: str, run: StudyRun = run, number: int = number) -> None:
-            heard(Progress(number, total, run, said))
+        def report(message: str, run: StudyRun = run, number: int = number) -> None:
+            on_progress(Progress(number, total, run, message))
 
-        ended = _trained(run, tell)
+        ended = _trained(run, report)
         if study.is_asked_to_stop(name) or ended == "paused":
             return False
-        finished = _results(run, now.plan, tell) if ended == "finished" else replace(run, state=ended)
+        finished = _results(run, now.plan, report) if ended == "finished" else replace(run, state=ended)
         study.save_study(study.load_study(name).with_run(finished))
-        tell(finished.state)
+        report(finished.state)
     return True
 
 
 def _create(name: str, plan: StudyPlan, run: StudyRun, command: str) -> str:
     model, train, corpus = plan.configs(run.corpus, run.positions, run.seed)
     run_id = f"{name}-{run.corpus}-{run.positions}-{run.seed}"
-    followed = None
-    if run.corpus in study.LENGTH_TASKS:  # the corpus' own examples may be too long for a plan of short ones
-        followed = [pair.source for pair in pairs_of_length(run.corpus, plan.trained_to, 2)]
-    return run_folder.create_run(model, train, corpus, pinned=followed, name=run_id, command=command)
+    pinned = None
+    if run.corpus in LENGTH_TASKS:  # the corpus' own examples may be too long for a plan of short ones
+        pinned = [pair.source for pair in pairs_of_length(run.corpus, plan.trained_to, 2)]
+    return run_folder.create_run(model, train, corpus, pinned=pinned, name=run_id, command=command)
 
 
-def _trained(run: StudyRun, tell: Callable[[str], None]) -> str:
-    """How the run ended once it was trained as far as it goes. Where runs are queued, this is what has to wait."""
+def _trained(run: StudyRun, report: Callable[[str], None]) -> str:
+    """Trains a run to its end and returns how it ended."""
 
     def show(event: Event) -> None:
         if event.step % 50 == 0:
-            tell(f"step {event.step:,}")
+            report(f"step {event.step:,}")
 
     try:
         before = run_folder.status(run.id)
@@ -96,8 +96,8 @@ def _trained(run: StudyRun, tell: Callable[[str], None]) -> str:
     return ended.state
 
 
-def _results(run: StudyRun, plan: StudyPlan, tell: Callable[[str], None]) -> StudyRun:
-    """The row of a run that has finished, its lengths tested."""
+def _results(run: StudyRun, plan: StudyPlan, report: Callable[[str], None]) -> StudyRun:
+    """Returns the result of a finished run, with its lengths tested."""
     try:
         checkpoint = load_checkpoint(run_folder.run_folder(run.id))
         rows = run_folder.metrics(run.id)
@@ -108,12 +108,12 @@ def _results(run: StudyRun, plan: StudyPlan, tell: Callable[[str], None]) -> Stu
     reached = [row["step"] for row in evaluations if row["exact_match"] >= TARGET]
     lengths = {}
     trained = None
-    if run.corpus in study.LENGTH_TASKS:
-        trained = plan.trained_to + 1  # the end mark, or the start mark, takes one
+    if run.corpus in LENGTH_TASKS:
+        trained = plan.trained_to + 1  # the end mark, or the start mark, takes a position
         pairs = {n: pairs_of_length(run.corpus, n, plan.pairs) for n in range(1, plan.tested_to + 1)}
         inside: tuple[tuple[int, int, int], ...] = ()
-        for name, how in _ways(run.positions):
-            tell(f"testing lengths 1 to {plan.tested_to}")
+        for name, how in _extensions(run.positions):
+            report(f"testing lengths 1 to {plan.tested_to}")
             left = {n: pairs[n] for n in pairs if n > len(inside)}  # inside its training a table is not extended
             found = scores_by_length(checkpoint.model, checkpoint.tokenizer, left, how, trained=trained)
             lengths[name] = (*inside, *((score.length, score.right, score.count) for score in found))
@@ -135,16 +135,16 @@ def _results(run: StudyRun, plan: StudyPlan, tell: Callable[[str], None]) -> Stu
     )
 
 
-def _ways(positions: PositionKind) -> tuple[tuple[str, Extension], ...]:
-    """What is tried past the trained positions, and the name under which its result is kept."""
-    return tuple((how, how) for how in PAST_A_LEARNED_TABLE) if positions == "learned" else (("", "noise"),)
+def _extensions(positions: PositionKind) -> tuple[tuple[str, Extension], ...]:
+    """Returns how positions are extended past the trained ones, each with the name under which its result is saved."""
+    return tuple((how, how) for how in LEARNED_EXTENSIONS) if positions == "learned" else (("", "noise"),)
 
 
 def main(arguments: list[str]) -> int:
-    """The detached process."""
+    """Runs the detached process."""
     with contextlib.suppress(AttributeError, OSError):
         os.nice(NICENESS)
-    conduct(arguments[0])
+    run_study(arguments[0])
     return 0
 
 

@@ -1,7 +1,7 @@
-"""The paired study of positions: one model trained with each kind of them, side by side, seeds, data and steps equal.
+"""The paired study of positions: the same model trained with each kind, with equal seeds, data and steps.
 
-A study is a folder in the folder of runs with one file, study.json: its plan, and what each of its runs came to. The
-runs are ordinary ones. Conducting it is runner.py's, its verdict verdict.py's. No torch here.
+A study is a folder in the folder of runs with one file, study.json: its plan and the result of each run. The runs are
+ordinary ones. runner.py trains and tests them, verdict.py sums them up. No torch here.
 """
 
 import datetime
@@ -21,34 +21,10 @@ import psutil
 
 from transformer.checkpoints.metric_rows import is_number
 from transformer.checkpoints.settings import SHIPPED_FOLDER, is_name
-from transformer.experiments.plan import KINDS, LENGTH_TASKS, TARGET, Study, StudyPlan, StudyRun
+from transformer.experiments.plan import Study, StudyPlan, StudyRun
 from transformer.files import new_folder, read_json, runs_folder, write_json
 from transformer.runs.launch import own_environment
 from transformer.runs.run_folder import LOG_FILE, RunError, is_alive, pause, status
-
-__all__ = [
-    "KINDS",
-    "LENGTH_TASKS",
-    "SHIPPED_STUDY",
-    "STUDY_FILE",
-    "TARGET",
-    "Study",
-    "StudyError",
-    "StudyPlan",
-    "StudyRun",
-    "create_study",
-    "is_active",
-    "is_asked_to_stop",
-    "is_shipped",
-    "list_studies",
-    "load_study",
-    "read_study",
-    "save_study",
-    "sign_in",
-    "sign_out",
-    "start_study",
-    "stop_study",
-]
 
 STUDY_FILE = "study.json"
 _WORKER_FILE, _REQUEST_FILE = "worker.json", "request.json"
@@ -57,11 +33,11 @@ SHIPPED_STUDY = "position-study"
 
 
 class StudyError(Exception):
-    """A study cannot be made, found or read; the message says why."""
+    """A study cannot be created, found or read; the message says why."""
 
 
 def create_study(plan: StudyPlan, *, name: str | None = None, command: str = "") -> str:
-    """The name of a new study in the folder of runs; nothing is trained yet."""
+    """Creates a study in the folder of runs and returns its name; nothing is trained yet."""
     root = runs_folder()
     for free in _free_names(root, name):
         rows = [
@@ -85,16 +61,16 @@ def create_study(plan: StudyPlan, *, name: str | None = None, command: str = "")
         except OSError as error:
             raise StudyError(f"the study cannot be written to {root}: {error.strerror or error}") from error
         return free
-    raise AssertionError("names do not run out")
+    raise AssertionError("there is always a free name")
 
 
 def save_study(study: Study) -> None:
-    """Replaces the file of a study of one's own."""
-    write_json(_folder(study.name) / STUDY_FILE, asdict(study))
+    """Replaces the file of a study that did not come with the lab."""
+    write_json(study_folder(study.name) / STUDY_FILE, asdict(study))
 
 
 def read_study(folder: Path) -> Study:
-    """The study in a folder; StudyError where there is none or it cannot be read."""
+    """Reads the study in a folder; StudyError where there is none or it cannot be read."""
     content = read_json(folder / STUDY_FILE)
     if not content:
         raise StudyError(f"{folder.name}/{STUDY_FILE} holds no study that can be read")
@@ -108,12 +84,12 @@ def read_study(folder: Path) -> Study:
 
 
 def load_study(name: str) -> Study:
-    """A study of one's own by name, or the shipped one; StudyError where there is none."""
-    return read_study(_folder(name))
+    """Reads a study by name; StudyError where there is none."""
+    return read_study(study_folder(name))
 
 
 def list_studies() -> tuple[str, ...]:
-    """Names of all studies: one's own, the newest first, then the shipped one."""
+    """Returns the names of all studies, the newest first and the shipped one last."""
     root = runs_folder()
     found = [path for path in root.glob(f"*/{STUDY_FILE}") if is_name(path.parent.name)] if root.is_dir() else []
     own = [path.parent.name for path in sorted(found, key=lambda path: path.parent.stat().st_ctime, reverse=True)]
@@ -122,25 +98,25 @@ def list_studies() -> tuple[str, ...]:
 
 
 def is_shipped(name: str) -> bool:
-    """Whether this study came with the lab."""
+    """Returns True for the study that came with the lab."""
     return name == SHIPPED_STUDY
 
 
 def is_active(name: str) -> bool:
-    """Whether a process is at work on the study, or about to be."""
+    """Returns True while a process runs the study, or is about to."""
     if is_shipped(name):
         return False
-    worker = read_json(_folder(name) / _WORKER_FILE)
+    worker = read_json(study_folder(name) / _WORKER_FILE)
     if worker.get("pid") is None:
         return is_number(since := worker.get("since", 0.0)) and abs(time.time() - since) < 60
     return is_alive(worker["pid"], worker.get("create_time"), worker.get("boot_time"))
 
 
 def start_study(name: str) -> None:
-    """Conducts the study in a process of its own, from where it stands; StudyError where one is at work already."""
-    folder = _folder(name)
+    """Runs the rest of the study in a process of its own; StudyError where one is running already."""
+    folder = study_folder(name)
     if is_active(name):
-        raise StudyError(f"{name} is being conducted already")
+        raise StudyError(f"{name} is running already")
     write_json(folder / _WORKER_FILE, {"pid": None, "since": time.time()})
     (folder / _REQUEST_FILE).unlink(missing_ok=True)
     environment = os.environ | own_environment(threads=1)
@@ -160,8 +136,8 @@ def start_study(name: str) -> None:
 
 
 def stop_study(name: str) -> None:
-    """Asks the process that conducts the study to end; the run at work pauses. `start_study` goes on from there."""
-    write_json(_folder(name) / _REQUEST_FILE, {"request": "stop"})
+    """Asks the process that runs the study to stop; its current run pauses. `start_study` continues from there."""
+    write_json(study_folder(name) / _REQUEST_FILE, {"request": "stop"})
     for run in load_study(name).runs:
         if run.state == "running" and run.id:
             try:
@@ -172,27 +148,28 @@ def stop_study(name: str) -> None:
 
 
 def is_asked_to_stop(name: str) -> bool:
-    """Whether `stop_study` was called since the study was last started."""
-    return (_folder(name) / _REQUEST_FILE).exists()
+    """Returns True if `stop_study` was called since the study was last started."""
+    return (study_folder(name) / _REQUEST_FILE).exists()
 
 
-def sign_in(name: str) -> None:
-    """Notes this process as the one that conducts the study; StudyError where another one does."""
-    folder = _folder(name)
+def claim_study(name: str) -> None:
+    """Records this process as the one that runs the study; StudyError where another one does."""
+    folder = study_folder(name)
     worker = read_json(folder / _WORKER_FILE)
     if worker.get("pid") not in (None, os.getpid()) and is_active(name):
-        raise StudyError(f"{name} is being conducted already")
+        raise StudyError(f"{name} is running already")
     (folder / _REQUEST_FILE).unlink(missing_ok=True)
     born = {"create_time": psutil.Process().create_time(), "boot_time": psutil.boot_time()}
     write_json(folder / _WORKER_FILE, {"pid": os.getpid()} | born)
 
 
-def sign_out(name: str) -> None:
-    """Notes that nobody conducts the study any more."""
-    write_json(_folder(name) / _WORKER_FILE, {})
+def release_study(name: str) -> None:
+    """Records that no process runs the study any more."""
+    write_json(study_folder(name) / _WORKER_FILE, {})
 
 
-def _folder(name: str) -> Path:
+def study_folder(name: str) -> Path:
+    """Returns the folder of a study; StudyError where there is none."""
     root = SHIPPED_FOLDER if is_shipped(name) else runs_folder()
     if not is_name(name) or not (root / name / STUDY_FILE).is_file():
         raise StudyError(f"there is no study {name!r}; there are: {', '.join(list_studies()) or 'none yet'}")

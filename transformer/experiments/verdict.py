@@ -1,4 +1,4 @@
-"""What a study says: each kind of positions in one row, with the spread over seeds; and exact match by length."""
+"""Sums up a study: each kind of positions in one row, with the spread over seeds; and exact match by length."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 from transformer.analysis.positions.lengths import LengthScore, wilson
 from transformer.config import PositionKind
-from transformer.experiments.study import Study, StudyRun
+from transformer.experiments.plan import Study, StudyRun
 from transformer.model.position_extension import Extension
 
-NEAR = 4
+JUST_BEYOND = 4
 """Lengths past the longest of training that count as just beyond it."""
 
 
 class Spread(NamedTuple):
-    """What some runs reached: in the middle, at the least, at the most."""
+    """The mean or median of some runs, the lowest and the highest."""
 
     middle: float
     low: float
@@ -24,7 +24,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Share:
-    """Sentences that came out right, of all seeds together, with Wilson's 95 % interval."""
+    """Sentences that came out right, all seeds together, with Wilson's 95 % interval."""
 
     right: int
     count: int
@@ -33,7 +33,7 @@ class Share:
 
     @property
     def value(self) -> float:
-        """The share, 0..1; not a number where none was asked."""
+        """The share, 0..1; NaN where nothing was tested."""
         return self.right / self.count if self.count else float("nan")
 
 
@@ -44,7 +44,7 @@ class Verdict:
     positions: PositionKind
     n_runs: int
     steps_to_target: tuple[int | None, ...]
-    """Of each seed; None: never within the budget."""
+    """For each seed; None: never within the budget."""
     exact_match: Spread
     """On held-out sentences of the lengths of training; the mean of the seeds."""
     bleu: Spread | None
@@ -80,13 +80,9 @@ class LengthCurve:
     scores: tuple[LengthScore, ...]
     """Right and count over all seeds; a count of 0 where the length was refused."""
 
-    def intervals(self) -> tuple[tuple[float, float], ...]:
-        """Wilson's 95 % interval at each length."""
-        return tuple(wilson(score.right, score.count) for score in self.scores)
-
 
 def verdicts(study: Study, corpus: str, how: Extension = "noise") -> tuple[Verdict, ...]:
-    """A row for each kind of positions that has a result on this corpus; `how` is for the learned table's end."""
+    """Returns a row for each kind with a result on this corpus; `how` says how a learned table goes on."""
     rows = []
     for positions in study.plan.positions:
         runs = [run for run in study.done if (run.corpus, run.positions) == (corpus, positions)]
@@ -96,7 +92,7 @@ def verdicts(study: Study, corpus: str, how: Extension = "noise") -> tuple[Verdi
 
 
 def length_curves(study: Study, corpus: str, how: Extension = "noise") -> tuple[LengthCurve, ...]:
-    """Exact match by length for each kind with a result. With "refuse", a learned table answers no length past it."""
+    """Returns exact match by length for each kind; with "refuse", a learned table answers nothing past training."""
     curves = []
     for positions in study.plan.positions:
         runs = [run for run in study.done if (run.corpus, run.positions) == (corpus, positions)]
@@ -111,7 +107,7 @@ def _verdict(study: Study, positions: PositionKind, runs: Sequence[StudyRun], ho
     by_seed = [_scores(study, run, how) for run in runs]
     tested = all(by_seed)
     first, last = plan.trained_to + 1, plan.tested_to
-    shares = [_share_of(scores, first, last) for scores in by_seed] if tested else []
+    shares = [share_of(scores, first, last) for scores in by_seed] if tested else []
     together = _pooled(by_seed)
     bleus = [run.bleu for run in runs if run.bleu is not None]
     return Verdict(
@@ -120,8 +116,8 @@ def _verdict(study: Study, positions: PositionKind, runs: Sequence[StudyRun], ho
         steps_to_target=tuple(run.steps_to_target for run in runs),
         exact_match=_spread_of([run.exact_match for run in runs if run.exact_match is not None], middle=mean),
         bleu=_spread_of(bleus, middle=mean) if len(bleus) == len(runs) else None,
-        near=_share_of(together, first, min(last, plan.trained_to + NEAR)) if tested else None,
-        beyond=_share_of(together, first, last) if tested else None,
+        near=share_of(together, first, min(last, plan.trained_to + JUST_BEYOND)) if tested else None,
+        beyond=share_of(together, first, last) if tested else None,
         beyond_of_seeds=_spread_of([s.value for s in shares if s.count], middle=mean) if tested else None,
         parameters=runs[0].parameters or 0,
         tokens_per_s=_spread_of([run.tokens_per_s for run in runs if run.tokens_per_s is not None], middle=median),
@@ -144,7 +140,8 @@ def _pooled(runs: Sequence[Sequence[LengthScore]]) -> tuple[LengthScore, ...]:
     )
 
 
-def _share_of(scores: Sequence[LengthScore], first: int, last: int) -> Share:
+def share_of(scores: Sequence[LengthScore], first: int, last: int) -> Share:
+    """Sums the scores of the lengths from `first` to `last`."""
     chosen = [score for score in scores if first <= score.length <= last]
     right, count = sum(score.right for score in chosen), sum(score.count for score in chosen)
     return Share(right, count, *wilson(right, count))

@@ -14,7 +14,7 @@ from numpy import ndarray
 from transformer.figures import theme
 from transformer.figures.attention.matrix import frame, strokes
 from transformer.figures.labels import axis_labels, exact, hover_label, label_width
-from transformer.figures.theme import Kind
+from transformer.model.kinds import AttentionKind, KindName
 
 _CELL, _LARGEST, _CHARACTER, _SIZE = 34, 620, 7.6, 12
 """Pixels: a cell, all cells of a side together, a character of a label; and the size of a label."""
@@ -31,7 +31,7 @@ def matrix_figure(
     rows: Sequence[str],
     columns: Sequence[str],
     *,
-    kind: Kind,
+    kind: KindName,
     titles: tuple[str, str],
     quantity: str = "weight",
     top: float = 1.0,
@@ -139,7 +139,7 @@ def matrix_figure(
 def overview_figure(
     weights: Float[ndarray, "layer head query key"],
     *,
-    kind: Kind,
+    kind: KindName,
     mask: Bool[ndarray, "layer query key"] | None = None,
     off: Collection[tuple[int, int]] = (),
     at_mean: Collection[tuple[int, int]] = (),
@@ -190,7 +190,7 @@ def overview_figure(
         margin={"l": left, "r": 12, "t": above, "b": 12, "autoexpand": False},
         plot_bgcolor=colours.masked,
         title={
-            "text": theme.KIND_NAMES[kind],
+            "text": AttentionKind(kind).label,
             "font": {"size": 13, "color": theme.kind_colour(kind, dark)},
             **{"x": 0, "y": 1, "yanchor": "top", "pad": {"t": 6, "l": 6}},
         },

@@ -5,12 +5,12 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
 
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-Kind = Literal["encoder_self", "decoder_self", "cross"]
+from transformer.model.kinds import AttentionKind, KindName
+
 Scale = tuple[tuple[float, str], ...]
 
 
@@ -64,14 +64,6 @@ DARK = Palette(
 )
 
 ENCODER_SELF, DECODER_SELF, CROSS = LIGHT.encoder_self, LIGHT.decoder_self, LIGHT.cross
-KINDS: tuple[Kind, ...] = ("encoder_self", "decoder_self", "cross")
-KIND_COLOURS: dict[Kind, str] = {"encoder_self": ENCODER_SELF, "decoder_self": DECODER_SELF, "cross": CROSS}
-"""On paper; `kind_colour` knows the dark theme's too."""
-KIND_NAMES: dict[Kind, str] = {
-    "encoder_self": "Encoder self-attention",
-    "decoder_self": "Decoder self-attention",
-    "cross": "Cross-attention",
-}
 
 FONT = '"Source Sans", "Source Sans 3", "Helvetica Neue", Arial, sans-serif'
 MONOSPACE = '"Source Code Pro", "SFMono-Regular", Menlo, Consolas, monospace, sans-serif'
@@ -105,9 +97,9 @@ def palette(dark: bool = False) -> Palette:
     return DARK if dark else LIGHT
 
 
-def kind_colour(kind: Kind, dark: bool = False) -> str:
+def kind_colour(kind: KindName, dark: bool = False) -> str:
     """The colour that means this kind of attention."""
-    return getattr(palette(dark), kind)
+    return getattr(palette(dark), AttentionKind(kind))
 
 
 def sequential(dark: bool = False) -> Scale:

@@ -6,7 +6,7 @@ Not here: how they are recorded (lab.py).
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -14,18 +14,10 @@ from numpy import ndarray
 
 from transformer.inspection.token_alignment import Aligned, align
 from transformer.interventions import Intervention
-from transformer.model.taps import Stack
+from transformer.model.kinds import AttentionKind, KindName
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
-
-AttentionKind = Literal["encoder_self", "decoder_self", "cross"]
-KIND_SITES: dict[AttentionKind, tuple[Stack, Literal["self", "cross"]]] = {
-    "encoder_self": ("encoder", "self"),
-    "decoder_self": ("decoder", "self"),
-    "cross": ("decoder", "cross"),
-}
-"""The stack and block that each kind of attention names."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +67,10 @@ class Inspection:
     reused: tuple[int, ...] = ()
     """Target positions whose keys and values each step took from the cache."""
 
-    def attention(self, kind: AttentionKind) -> Attention:
+    def attention(self, kind: KindName) -> Attention:
         """The attention of this kind; ValueError for another word."""
-        if kind not in KIND_SITES:
-            raise ValueError(f"{kind!r} is not a kind of attention; choose one of: {', '.join(KIND_SITES)}")
+        if kind not in tuple(AttentionKind):
+            raise ValueError(f"{kind!r} is not a kind of attention; choose one of: {', '.join(AttentionKind)}")
         return getattr(self, kind)
 
     @cached_property
@@ -91,7 +83,7 @@ class Inspection:
         """The token that the decoder read at each step: the start mark, then what it had just written."""
         return self.decoder_self.queries
 
-    def figure(self, kind: AttentionKind = "cross", layer: int = 0, head: int = 0) -> "Figure":
+    def figure(self, kind: KindName = "cross", layer: int = 0, head: int = 0) -> "Figure":
         """One head as a heatmap; ValueError for a layer or head that the model lacks."""
         from transformer.figures.attention.matrix import head_heatmap
 
@@ -161,3 +153,12 @@ class AttentionShift:
             moved = np.abs(self.after[kind].weights - before.weights).max(axis=(-2, -1))  # -> [layer head]
             found.extend((float(moved[layer, head]), kind, layer, head) for layer, head in np.ndindex(moved.shape))
         return tuple(sorted(found, key=lambda entry: -entry[0]))
+
+
+def idle_notes(seen: Inspection, *, causal_mask: bool) -> tuple[str, ...]:
+    """Returns why an intervention, or a part of it, does nothing to this output; `causal_mask`: whether the model has
+    one."""
+    looks_back = causal_mask and not any("causal" in spec.lifts for spec in seen.interventions)
+    last = len(seen.target_ids) - 1
+    said = ((spec, spec.idle(last, looks_back=looks_back)) for spec in seen.interventions)
+    return tuple(f"{spec.label()}: {why}" for spec, why in said if why)

@@ -5,7 +5,7 @@ them have in common stands in protocol.py, what a set of them comes to in compil
 """
 
 from transformer.interventions.attention_rows import MaskEntry, SetAttentionRow
-from transformer.interventions.compiling import compile_interventions, merged
+from transformer.interventions.compiling import compile_interventions, merged, superseded_notes
 from transformer.interventions.heads import AblateHeads, MeanAblateHeads, OfHeads, ScaleHeads
 from transformer.interventions.masks import DisableMask
 from transformer.interventions.patching import COPYABLE, PER_HEAD, PatchActivation, activations
@@ -47,6 +47,7 @@ __all__ = [
     "merged",
     "parse_intervention",
     "shuffled",
+    "superseded_notes",
 ]
 
 INTERVENTIONS: tuple[type[Intervention], ...] = (

@@ -28,6 +28,20 @@ def merged(specs: Iterable[Intervention]) -> tuple[Intervention, ...]:
     return (*joined, *(part for part in kept if not part.group))
 
 
+def superseded_notes(specs: Iterable[Intervention]) -> tuple[str, ...]:
+    """Returns a sentence for each part that `merged` leaves out in favour of a later one."""
+    kept: list[Intervention] = []
+    notes = []
+    for part in chain.from_iterable(spec.parts() for spec in specs):
+        if part in kept:
+            continue
+        for earlier in [other for other in kept if part.replaces(other)]:
+            notes.append(f"“{earlier.label()}” gives way to “{part.label()}”: of two for one thing the last counts.")
+            kept.remove(earlier)
+        kept.append(part)
+    return tuple(notes)
+
+
 def compile_interventions(specs: Iterable[Intervention], model: Transformer) -> Tap | None:
     """One tap that applies all specs, each checked against the model and the others; None for no spec."""
     # Lifting the padding mask rebuilds the causal one, so it comes before lifting that, which needs recomputation.

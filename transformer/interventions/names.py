@@ -1,11 +1,10 @@
 """The places of a model in words, as labels of interventions and forms name them: plain text."""
 
+from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Site
 
-SUBLAYER_NAMES = {
-    ("encoder", "self"): "encoder self-attention",
-    ("decoder", "self"): "decoder self-attention",
-    ("decoder", "cross"): "cross-attention",
+SUBLAYER_NAMES: dict[tuple[str, str], str] = {
+    **{kind.where: kind.label.lower() for kind in AttentionKind},
     ("encoder", "ffn"): "encoder feed-forward",
     ("decoder", "ffn"): "decoder feed-forward",
 }

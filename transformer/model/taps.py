@@ -5,12 +5,11 @@ A tap is an argument of one forward pass, never a state of the model: a server s
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
-Stack = Literal["encoder", "decoder"]
-Sublayer = Literal["self", "cross", "ffn", "final"]
+from transformer.model.kinds import Stack, Sublayer
 
 ATTENTION_TENSORS = ("q", "k", "v", "scores", "mask", "weights", "heads")
 """What an attention block offers besides its input, output and normed, in the order of computation."""

@@ -2,12 +2,17 @@
 
 `python -m transformer.runs.benchmark FOLDER` trains what FOLDER's config.json and tokenizer describe for a moment, as
 the trainer would, and leaves rehearsal.json there. It is a process of its own because the thread count belongs to one.
-Nothing else of it is kept.
+Nothing else of it is kept. With a second argument, `attached`, it ends when its standard input closes, as it does when
+the process behind it dies however suddenly, and then removes FOLDER.
 """
 
+import contextlib
 import math
 import os
+import shutil
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -32,6 +37,8 @@ from transformer.training.state import TrainState, new_state
 from transformer.training.step import READ_EVERY
 
 RESULT_FILE = "rehearsal.json"
+PREFIX = "attention-lab-benchmark-"
+"""How the names of the folders begin in which a server measures."""
 ENOUGH_S = 1.2
 """Seconds of steps that are measured, after the first ones."""
 AT_MOST_S = 3.0
@@ -148,9 +155,25 @@ def read_benchmark(folder: Path) -> Benchmark | str:
         return str(found.get("error") or "the measurement ended without a word, as when memory runs out")
 
 
+def new_benchmark_folder() -> tempfile.TemporaryDirectory[str]:
+    """Returns an empty folder to measure in, which `remove_abandoned_folders` knows."""
+    return tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+
+
+def remove_abandoned_folders(*, older_than_s: float = 3600.0) -> None:
+    """Removes the folders that killed servers and benchmarks left; young ones may be in use."""
+    latest = time.time() - older_than_s
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if folder.is_dir() and not folder.is_symlink() and folder.stat().st_mtime <= latest:
+                shutil.rmtree(folder)
+
+
 def main(arguments: list[str]) -> int:
     """The process; the exit status is 0 unless nothing could be measured."""
     folder = Path(arguments[0])
+    if arguments[1:] == ["attached"]:
+        threading.Thread(target=_end_with_parent, args=(folder,), daemon=True).start()
     os.nice(10)  # as the trainer
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     try:
@@ -159,6 +182,14 @@ def main(arguments: list[str]) -> int:
         found = {"error": f"{error}"[:300] or type(error).__name__}
     write_json(folder / RESULT_FILE, found)
     return int("error" in found)
+
+
+def _end_with_parent(folder: Path) -> None:
+    """Waits for standard input to close; then nobody waits for the result."""
+    while sys.stdin.buffer.read(1):
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
 
 
 def _steps(

@@ -1,4 +1,4 @@
-"""A model's learned position table at any moment that was kept: before training, at a snapshot, as it is now."""
+"""Reads a model's learned position table at any moment that was kept: before training, at a snapshot, trained."""
 
 from dataclasses import dataclass
 
@@ -19,6 +19,9 @@ Rows = Float[ndarray, "position d_model"]
 class LearnedTable:
     """A learned table at one moment of its training."""
 
+    stack: Stack
+    moment: str
+    """"start", "trained", or the step of a snapshot."""
     rows: Rows
     trained: int
     """Rows before the first one that training never reached."""
@@ -27,7 +30,7 @@ class LearnedTable:
 
 
 def table_at_start(checkpoint: Checkpoint, stack: Stack) -> Rows:
-    """The table before training, made again from the seed; ValueError where positions are not learned."""
+    """Returns the table before training, made again from the seed; ValueError where positions are not learned."""
     found = model_table(initial_model(checkpoint.model, checkpoint.settings.train.seed), stack)
     if found is None or checkpoint.settings.model.positions != "learned":
         raise ValueError(f"the positions of {checkpoint.name} are not learned: {checkpoint.settings.model.positions}")
@@ -37,21 +40,25 @@ def table_at_start(checkpoint: Checkpoint, stack: Stack) -> Rows:
 def learned_table(
     checkpoint: Checkpoint, stack: Stack = "encoder", moment: str = "trained", *, start: Rows | None = None
 ) -> LearnedTable:
-    """The table at a moment: "start", "trained", or the step of a snapshot; an unknown step is read as "trained".
+    """Returns the table at a moment: "start", "trained", or the step of a snapshot; an unknown step means "trained".
 
-    `start` is what `table_at_start` returned, where it is at hand. ValueError where positions are not learned.
+    `start` saves the time for `table_at_start`. ValueError where positions are not learned.
     """
     start = table_at_start(checkpoint, stack) if start is None else start
     end = model_table(checkpoint.model, stack)
     assert end is not None, "the model's positions are learned"
     fresh = untouched_rows(end, start)
     steps, found = _kept(checkpoint, stack, int(moment) if moment.isdecimal() else None, end)
-    rows = start if moment == "start" else end if found is None else found
-    return LearnedTable(rows, int(fresh[0]) if len(fresh) else len(end), steps)
+    trained = int(fresh[0]) if len(fresh) else len(end)
+    if moment == "start":
+        return LearnedTable(stack, "start", start, trained, steps)
+    if found is None:
+        return LearnedTable(stack, "trained", end, trained, steps)
+    return LearnedTable(stack, moment, found, trained, steps)
 
 
 def _kept(checkpoint: Checkpoint, stack: Stack, step: int | None, end: Rows) -> tuple[tuple[int, ...], Rows | None]:
-    """The steps at which the table was kept, and the table at this one."""
+    """Returns the steps at which the table was kept, and the table at this step."""
     try:
         files = snapshots(checkpoint.folder.name)
     except RunError:  # a shipped model keeps the tables alone

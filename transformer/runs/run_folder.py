@@ -6,6 +6,7 @@ run outlives the page, the browser and the server that started it. No torch here
 
 import datetime
 import itertools
+import os
 import platform
 import re
 import shutil
@@ -16,8 +17,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from transformer import locks
 from transformer.checkpoints.metric_rows import metric_rows, sample_rows
 from transformer.checkpoints.settings import (
+    CONFIG_FILE,
     SHIPPED_FOLDER,
     WEIGHTS_FILE,
     CheckpointError,
@@ -33,6 +36,7 @@ from transformer.runs.queue import cancel, enqueue, place, start_waiting
 from transformer.runs.quota import check_quota, settle
 from transformer.runs.run_lock import claim, usable_cpus
 from transformer.runs.status import (
+    LOCK_FILE,
     LOG_FILE,
     REQUEST_FILE,
     SNAPSHOTS,
@@ -42,11 +46,14 @@ from transformer.runs.status import (
     RunError,
     State,
     Status,
+    check_runs_folder,
     is_alive,
+    is_name,
     run_folder,
     run_ids,
     status,
     write_status,
+    writing_to,
 )
 from transformer.runs.warm_start import Start, check_start, start_of
 from transformer.text.tokenizer import Tokenizer
@@ -159,8 +166,9 @@ def start(run_id: str, *, owner: str = "") -> None:
     the visitor who asks, for turns and quotas. Raises RunError for a run that is active or has finished, and where the
     owner's quota is used up.
     """
-    enqueue(run_id, owner)
-    start_waiting()
+    with writing_to(run_id):
+        enqueue(run_id, owner)
+        start_waiting()
 
 
 def pause(run_id: str) -> None:
@@ -168,8 +176,9 @@ def pause(run_id: str) -> None:
 
     A run that waits leaves the queue.
     """
-    if not cancel(run_id, "paused"):
-        _ask(run_id, "pause")
+    with writing_to(run_id):
+        if not cancel(run_id, "paused"):
+            _ask(run_id, "pause")
 
 
 def resume(run_id: str, *, owner: str = "") -> None:
@@ -180,10 +189,11 @@ def resume(run_id: str, *, owner: str = "") -> None:
 def stop(run_id: str) -> None:
     """Asks the trainer to end with the final weights and a card; a run that is paused or waits ends where it is."""
     folder, now = run_folder(run_id), status(run_id)
-    if now.state == "paused":
-        write_status(folder, replace(now, state="stopped", reason="asked"))
-    elif not cancel(run_id, "stopped"):
-        _ask(run_id, "stop")
+    with writing_to(run_id):
+        if now.state == "paused":
+            write_status(folder, replace(now, state="stopped", reason="asked"))
+        elif not cancel(run_id, "stopped"):
+            _ask(run_id, "stop")
 
 
 def metrics(run_id: str) -> list[dict[str, Any]]:
@@ -220,7 +230,8 @@ def get_run(run_id: str) -> Run:
 
 
 def list_runs() -> list[Run]:
-    """All runs that can be read, the newest first."""
+    """All runs that can be read, the newest first; RunError where the folder of runs is a file."""
+    check_runs_folder()
     runs = []
     for run_id in run_ids(runs_folder()):
         try:
@@ -231,13 +242,24 @@ def list_runs() -> list[Run]:
 
 
 def delete(run_id: str) -> None:
-    """Removes a run with all its files; RunError while a trainer works on it."""
-    now = status(run_id)
-    if now.active:
+    """Removes a run with all its files; RunError while a trainer works on it or where it cannot be written to.
+
+    A run that lost its status.json is not listed, but can be deleted by its name.
+    """
+    folder = runs_folder() / run_id
+    if not (is_name(run_id) and (folder / CONFIG_FILE).is_file()):
+        folder = run_folder(run_id)
+    elif (folder / STATUS_FILE).is_file() and (now := status(run_id)).active:
         raise RunError(f"{run_id} is still {'waiting in the queue' if now.waiting else 'training'}; stop it first")
-    folder = run_folder(run_id)
-    settle(folder)
-    shutil.rmtree(folder)
+    with writing_to(run_id):
+        lock = locks.take(folder / LOCK_FILE)
+        if lock is None:  # whatever its status says, a trainer holds it
+            raise RunError(f"{run_id} is still training; stop it first")
+        try:
+            settle(folder)
+            shutil.rmtree(folder)
+        finally:
+            os.close(lock)
 
 
 def _ask(run_id: str, request: Request) -> None:

@@ -1,20 +1,22 @@
-"""The status of a run as its folder and process tell it: status.json, read, checked and written.
+"""The files between a trainer and its watchers: status.json and metrics.jsonl one way, request.json the other.
 
 No torch here, and nothing that is slow to import: watching must be quick.
 """
 
+import contextlib
 import math
 import shutil
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import psutil
 
 from transformer.checkpoints.metric_rows import is_count, is_number
-from transformer.checkpoints.settings import is_name
-from transformer.files import read_json, runs_folder, write_json
+from transformer.checkpoints.settings import METRICS_FILE, is_name
+from transformer.files import append_rows, read_json, runs_folder, write_json
 from transformer.locks import is_held
 
 State = Literal["queued", "running", "paused", "stopped", "finished", "failed"]
@@ -30,6 +32,12 @@ LOCK_FILE = ".lock"
 _LEAST_BYTES = 65_536
 WAITING = "waiting"
 """The phase of a run that waits in the queue."""
+
+
+FLUSH_S = 0.2
+"""Rows of metrics are written in groups at least this far apart."""
+HEARTBEAT_S = 1.0
+QUOTA_CHECK_S = 5.0
 
 
 class RunError(Exception):
@@ -106,6 +114,23 @@ def run_folder(run_id: str) -> Path:
     return folder
 
 
+def check_runs_folder() -> None:
+    """RunError where the runs are to be kept in something that is not a folder."""
+    root = runs_folder()
+    if root.exists() and not root.is_dir():
+        raise RunError(f"runs are kept in {root}, which is a file: let ATTENTION_LAB_RUNS name a folder")
+
+
+@contextlib.contextmanager
+def writing_to(run_id: str) -> Iterator[None]:
+    """Turns an error of the file system, as of a read-only folder, into a RunError that names the run."""
+    try:
+        yield
+    except OSError as error:
+        why = f"{runs_folder() / run_id} cannot be written to ({error.strerror or error})"
+        raise RunError(f"{run_id} cannot be changed: {why}") from error
+
+
 def write_status(folder: Path, now: Status) -> None:
     """Replaces status.json."""
     write_json(folder / STATUS_FILE, asdict(now))
@@ -175,3 +200,55 @@ def _is_full(folder: Path) -> bool:
         return shutil.disk_usage(folder).free < _LEAST_BYTES
     except OSError:
         return False
+
+
+@dataclass
+class RunLog:
+    """The trainer's end of these files."""
+
+    folder: Path
+    status: Status
+    asked: Request | None = None
+    over_quota: Callable[[], str] = str
+    """Returns why the run must pause although nobody asked; empty where it need not."""
+    _rows: list[dict[str, Any]] = field(default_factory=list)
+    _flushed: float = 0.0
+    _said: float = 0.0
+    _counted: float = field(default_factory=time.monotonic)
+
+    def add(self, split: str, row: dict[str, Any]) -> None:
+        """Notes a row of metrics; the first step and every evaluation are written at once."""
+        self._rows.append({"split": split} | row)
+        if split != "train" or row["step"] == 1 or time.monotonic() - self._flushed > FLUSH_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes the rows noted since the last time."""
+        if self._rows:
+            append_rows(self.folder / METRICS_FILE, self._rows)
+        self._rows, self._flushed = [], time.monotonic()
+
+    def beat(self, **changes: Any) -> None:
+        """Notes changes of the status; they are written with the next heartbeat."""
+        self.status = replace(self.status, **changes)
+        if time.monotonic() - self._said > HEARTBEAT_S:
+            self.say()
+
+    def say(self, **changes: Any) -> None:
+        """Writes the status with these changes now."""
+        self._said = time.monotonic()
+        self.status = replace(self.status, heartbeat=time.time(), **changes)
+        write_status(self.folder, self.status)
+
+    def request(self) -> Request | None:
+        """Returns the request once there is one, and removes its file. A quota that is used up asks too."""
+        path = self.folder / REQUEST_FILE
+        if self.asked is None and path.exists():
+            asked = read_json(path).get("request")
+            self.asked = asked if asked in ("pause", "stop") else None
+            path.unlink(missing_ok=True)
+        if self.asked is None and time.monotonic() - self._counted > QUOTA_CHECK_S:
+            self._counted = time.monotonic()
+            if said := self.over_quota():
+                self.asked, self.status = "pause", replace(self.status, reason=said)
+        return self.asked

@@ -31,8 +31,7 @@ from transformer.data.corpora import Corpus
 from transformer.data.corpus_snapshot import load_own
 from transformer.decoding.greedy import translate_ids
 from transformer.files import append_rows, remove_leftovers, write_text
-from transformer.runs.run_log import RunLog
-from transformer.runs.status import SNAPSHOTS, STATE_FILE
+from transformer.runs.status import SNAPSHOTS, STATE_FILE, RunLog
 from transformer.text.tokenizer import Tokenizer, load_tokenizer
 from transformer.training.devices import resolve_device
 from transformer.training.distributed import ALONE, Team

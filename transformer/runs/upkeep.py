@@ -2,22 +2,28 @@
 
 import contextlib
 import logging
+from importlib import import_module
 
 from transformer.files import remove_leftovers, runs_folder
 from transformer.runs.launch import WARM
 from transformer.runs.queue import max_runs, start_waiting
 from transformer.runs.quota import check_limits
-from transformer.runs.status import RunError
+from transformer.runs.status import RunError, check_runs_folder
 
 _AN_HOUR_S = 3600.0
 _log = logging.getLogger(__name__)
 
 
 def begin() -> None:
-    """Refuses limits that are no numbers with a RunError, removes what a killed server left, warms a worker up."""
+    """Removes what a killed server left and warms a worker up.
+
+    RunError for limits that are not numbers, or a file in the place of the runs folder.
+    """
+    check_runs_folder()
     max_runs()
     check_limits()
     remove_leftovers(runs_folder(), older_than_s=_AN_HOUR_S)
+    import_module("transformer.runs.benchmark").remove_abandoned_folders()  # with torch, which only servers have loaded
     WARM.keep()
 
 
@@ -27,9 +33,9 @@ def do_upkeep() -> None:
         WARM.keep()
         start_waiting()
     except (OSError, RunError) as error:
-        _log.warning("the queue could not be tended: %s", error)
+        _log.warning("the queue could not be served: %s", error)
     except Exception:  # whatever one folder holds, the next round looks at all of them again
-        _log.exception("the queue could not be tended")
+        _log.exception("the queue could not be served")
 
 
 def end() -> None:

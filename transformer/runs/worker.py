@@ -23,7 +23,7 @@ from transformer.runs import run_folder
 from transformer.runs.quota import over_quota, read_ticket
 from transformer.runs.run_folder import Status
 from transformer.runs.run_lock import usable_cpus
-from transformer.runs.run_log import RunLog
+from transformer.runs.status import RunLog
 from transformer.runs.warm_worker import NICENESS
 
 if TYPE_CHECKING:

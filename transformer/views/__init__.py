@@ -13,26 +13,95 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from transformer.views.attention.entry import EntryProducts, EntryShares
+    from transformer.views.attention.heads import AllHeads, Bertviz
+    from transformer.views.attention.matrices import AttentionEntropy, AttentionRollout, HeadMatrix, TokenLines
     from transformer.views.comparison import HeadMatching, HeadPair, OutputPair
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
+    from transformer.views.plan import LearningRate, SentenceLengths, TrainingMemory
+    from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
+    from transformer.views.positions_scores import ScoreParts
+    from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
+    from transformer.views.runs import ComparedRuns, RunCurves, SweepChart
+    from transformer.views.steps import BranchLines, BranchPair, BranchTree, StepAttention, StepCandidates
+    from transformer.views.steps_logit_lens import LogitContributions, LogitLensDepths
+    from transformer.views.steps_outputs import BeamTree, HypothesisAttention, SampleTree, SamplingDistribution
+    from transformer.views.steps_teacher_forcing import ExposureBias, TeacherForcedReference
+    from transformer.views.study import ModelLengths, StudyLearning, StudyLengths
+    from transformer.views.study_verdict import StudyVerdict
+    from transformer.views.timeline import SnapshotAttention
     from transformer.views.trace import StepNumbers, TraceMap
 
 __all__ = [
+    "AllHeads",
+    "AttentionEntropy",
+    "AttentionRollout",
     "BatchTokens",
+    "BeamTree",
+    "Bertviz",
+    "BranchLines",
+    "BranchPair",
+    "BranchTree",
+    "ComparedRuns",
     "EmptyAttentionRow",
+    "EntryProducts",
+    "EntryShares",
+    "ExposureBias",
     "HeadMatching",
+    "HeadMatrix",
     "HeadPair",
+    "HypothesisAttention",
+    "LearningRate",
+    "LogitContributions",
+    "LogitLensDepths",
     "MaskLeak",
+    "ModelLengths",
     "OutputPair",
+    "PositionDimensions",
+    "PositionSimilarity",
+    "PositionTables",
+    "RunCurves",
+    "SampleTree",
+    "SamplingDistribution",
+    "ScoreParts",
+    "SentenceLengths",
     "SentenceMasks",
+    "ShiftErrors",
+    "ShiftMaps",
+    "SimilarityByOffset",
+    "SnapshotAttention",
+    "StepAttention",
+    "StepCandidates",
     "StepNumbers",
+    "StudyLearning",
+    "StudyLengths",
+    "StudyVerdict",
+    "SweepChart",
+    "TeacherForcedReference",
     "TeacherForcing",
+    "TokenLines",
     "TraceMap",
+    "TrainingMemory",
 ]
 
 _MODULES = {
+    "attention.matrices": ("AttentionEntropy", "AttentionRollout", "HeadMatrix", "TokenLines"),
+    "attention.entry": ("EntryProducts", "EntryShares"),
+    "attention.heads": ("AllHeads", "Bertviz"),
     "comparison": ("HeadMatching", "HeadPair", "OutputPair"),
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
+    "steps": ("BranchLines", "BranchPair", "BranchTree", "StepAttention", "StepCandidates"),
+    "steps_logit_lens": ("LogitContributions", "LogitLensDepths"),
+    "steps_outputs": ("BeamTree", "HypothesisAttention", "SampleTree", "SamplingDistribution"),
+    "steps_teacher_forcing": ("ExposureBias", "TeacherForcedReference"),
+    "plan": ("LearningRate", "SentenceLengths", "TrainingMemory"),
+    "positions": ("PositionDimensions", "PositionSimilarity", "PositionTables", "SimilarityByOffset"),
+    "positions_scores": ("ScoreParts",),
+    "positions_shifts": ("ShiftErrors", "ShiftMaps"),
+    "runs": ("ComparedRuns", "RunCurves", "SweepChart"),
+    "study": ("ModelLengths", "StudyLearning", "StudyLengths"),
+    "study_verdict": ("StudyVerdict",),
+    "timeline": ("SnapshotAttention",),
     "trace": ("StepNumbers", "TraceMap"),
 }
 """The views of each module here."""

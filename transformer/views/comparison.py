@@ -20,9 +20,10 @@ from transformer.figures.attention.comparison import aligned_figure, difference_
 from transformer.figures.attention.head_matching import matching_figure
 from transformer.figures.attention.matrix import head_heatmap
 from transformer.figures.tables import Table, numbered
-from transformer.inspection.inspection import KIND_SITES, Attention, AttentionKind, Inspection
+from transformer.inspection.inspection import Attention, Inspection
 from transformer.inspection.token_alignment import Aligned, align
 from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
 from transformer.views.view import OF_FIGURE
 
 Side = Literal["left", "right"]
@@ -124,7 +125,7 @@ class HeadPairData:
 class HeadPair:
     """A head of each side, and their difference on the tokens that both have."""
 
-    kind: AttentionKind
+    kind: KindName
     left: Place
     """(layer, head)."""
     right: Place
@@ -215,7 +216,7 @@ class HeadPair:
 class HeadMatching:
     """The distance of every head of one model to every head of the other, and the pairs that are closest in all."""
 
-    kind: AttentionKind
+    kind: KindName
     texts: tuple[str, ...]
     """The sentences on which heads are compared, each with the left model's output."""
     chosen: Place | None = field(default=None, metadata=OF_FIGURE)
@@ -259,7 +260,7 @@ class HeadMatching:
         for text in self.texts:
             seen = first.inspect(text, left.interventions)
             for found, lab, side in ((reads[0], first, left), (reads[1], second, right)):
-                attention = lab.attention_on(seen, side.interventions)[self.kind]
+                attention = lab.attention_on(seen, side.interventions)[AttentionKind(self.kind)]
                 found.append(Read(attention.weights, attention.mask))
         return reads
 
@@ -272,7 +273,7 @@ def _head(attention: Attention, place: Place) -> HeadData:
     return HeadData(attention.weights[place], attention.mask[layer], attention.queries, attention.keys)
 
 
-def _how(first: Lab, left: Inspection, second: Lab, right: Inspection, kind: AttentionKind) -> tuple[How, Along, Along]:
+def _how(first: Lab, left: Inspection, second: Lab, right: Inspection, kind: KindName) -> tuple[How, Along, Along]:
     """How two decodings come to have the same tokens at rows and columns; ValueError where they cannot."""
     mine, theirs = left.attention(kind), right.attention(kind)
     if (mine.queries, mine.keys) == (theirs.queries, theirs.keys):
@@ -289,31 +290,30 @@ def _how(first: Lab, left: Inspection, second: Lab, right: Inspection, kind: Att
 
 
 def _on_common_tokens(
-    first: Lab, left: Inspection, second: Lab, right: Inspection, kind: AttentionKind, how: How, *along: Along
+    first: Lab, left: Inspection, second: Lab, right: Inspection, kind: KindName, how: How, *along: Along
 ) -> tuple[Attention, Attention]:
     """Attention of both sides with the same tokens at rows and columns."""
     if how == "forced":  # both read what the left one wrote
-        return tuple(  # type: ignore[return-value]
-            lab.attention_on(left, seen.interventions)[kind] for lab, seen in ((first, left), (second, right))
-        )
+        read = (lab.attention_on(left, seen.interventions) for lab, seen in ((first, left), (second, right)))
+        return tuple(found[AttentionKind(kind)] for found in read)  # type: ignore[return-value]
     mine, theirs = left.attention(kind), right.attention(kind)
     return cut(mine, theirs, *along) if how == "aligned" else (mine, theirs)
 
 
 def _weights_again(
-    lab: Lab, seen: Inspection, on: Inspection | None, kind: AttentionKind
+    lab: Lab, seen: Inspection, on: Inspection | None, kind: KindName
 ) -> tuple[Float[ndarray, "layer head query key"], Bool[ndarray, "layer query key"]]:
     """All weights of one kind, in double precision, and the masks; with the output of `on` forced where one is given.
 
     Where positions see later ones, decoding with a forced output ends in another pass than reading it does: then the
     output is read again.
     """
-    stack, sublayer = KIND_SITES[kind]
+    stack, sublayer = AttentionKind(kind).where
     if on is None:
         mask = lab.inspect(seen.text, seen.interventions, dict(seen.forced)).attention(kind).mask
         forced, source = dict(seen.forced), seen.source_ids
     else:
-        read = lab.attention_on(on, seen.interventions)[kind]
+        read = lab.attention_on(on, seen.interventions)[AttentionKind(kind)]
         forced, source, mask = dict(enumerate(on.target_ids)), on.source_ids, read.mask
         if sees_later(lab.model, seen.interventions):
             return read.weights, mask

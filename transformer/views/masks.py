@@ -24,19 +24,19 @@ from transformer.analysis.figure_checks import check_masks, check_padding_is_inv
 from transformer.figures.attention.masks import Part, batch_figure, forcing_figure, leak_figure, masks_figure
 from transformer.figures.export import matrix_figure
 from transformer.figures.tables import Table, numbered
-from transformer.figures.theme import KIND_NAMES
-from transformer.inspection.inspection import AttentionKind, Inspection
+from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
 
 OFF = " (off)"
 """Behind the name of a mask that is switched off."""
 READINGS = ("all masks on", "as switched")
-SHARE_KINDS: tuple[AttentionKind, ...] = ("encoder_self", "cross", "decoder_self")
+SHARE_KINDS = (AttentionKind.ENCODER_SELF, AttentionKind.CROSS, AttentionKind.DECODER_SELF)
 SHARES = (
-    *(f"on padding, {KIND_NAMES[kind].lower()}" for kind in SHARE_KINDS),
+    *(f"on padding, {kind.label.lower()}" for kind in SHARE_KINDS),
     "on later tokens, decoder self-attention",
 )
-"""What attention may fall on that masks hide."""
+"""The cells that masks hide and attention may fall on without them."""
 SIDES = {"encoder_self": ("source", "source"), "decoder_self": ("target", "target"), "cross": ("target", "source")}
 """The queries and the keys of each attention, by the fields of a leak."""
 FORCED = (
@@ -102,7 +102,7 @@ class MasksData:
 
     @property
     def is_combination(self) -> bool:
-        """Whether the parts together are what the pass applied."""
+        """True if the parts together are what the pass applied."""
         return np.array_equal(self.applied, np.logical_and.reduce([part.mask for part in self.parts]))
 
 
@@ -110,7 +110,7 @@ class MasksData:
 class SentenceMasks:
     """The padding mask and the causal mask of one sentence of a batch, and the mask that they combine into."""
 
-    kind: AttentionKind
+    kind: KindName
     row: int
     """The sentence, counted from 0."""
 
@@ -144,7 +144,7 @@ class SentenceMasks:
         return tuple(Table(name, mask.astype(int), *labels) for name, mask in masks.items())
 
     def checks(self, lab: Lab, leak: Leak, data: MasksData) -> Iterator[Check]:
-        """Looks at every query and key by itself."""
+        """Applies the rules to every query and key again."""
         queries, keys = (side.tolist() for side in self._sides(leak))
         off, pad = {spec.mask for spec in leak.off}, lab.model.config.pad_id
         on = {"padding": ("cross" if self.kind == "cross" else "padding") not in off, "causal": "causal" not in off}
@@ -169,7 +169,7 @@ class SentenceMasks:
 
 @dataclass(frozen=True)
 class LeakData:
-    """What attention falls on and what it costs, with all masks (reading 0) and as switched (reading 1)."""
+    """The attention on hidden cells, and the loss, with all masks (reading 0) and as switched (reading 1)."""
 
     shares: Float[ndarray, "reading share"]
     """In the order of SHARES."""
@@ -178,7 +178,7 @@ class LeakData:
     losses: Float[ndarray, "reading sentence"]
     """The same for each sentence."""
     outputs: tuple[tuple[tuple[int, ...], ...], ...]
-    """What each sentence became in each reading, free-running."""
+    """The output of each sentence in each reading, decoded step by step."""
     written: tuple[tuple[str, ...], ...]
     """The same in words."""
     ended: Bool[ndarray, "reading sentence"]
@@ -192,7 +192,7 @@ class LeakData:
 
 @dataclass(frozen=True, kw_only=True)
 class MaskLeak:
-    """What the masks that are off let through."""
+    """The leak through the masks that are off."""
 
     name = "leak"
     note = "the loss is the first number of each row"
@@ -248,7 +248,7 @@ class MaskLeak:
 
 @dataclass(frozen=True, kw_only=True)
 class TeacherForcing:
-    """Whether a teacher-forced pass over a sentence's own output sees what it is to predict."""
+    """A test of whether a teacher-forced pass over a sentence's own output sees what it has to predict."""
 
     name = "teacher-forcing"
 
@@ -334,7 +334,7 @@ def _reading_shown(leak: Leak, data: LeakData, index: int) -> Reading:
 
 
 def _same_twice(data: LeakData) -> Check:
-    """That both readings of a batch that loses no mask are one."""
+    """Tests that both readings are equal where no mask is off."""
     one, other = ([*data.shares[i], data.loss[i], *data.losses[i], *_flat(data.outputs[i])] for i in (0, 1))
     return agree("Without a switch both readings are one", other, one, 0, "every number of them")
 

@@ -1,15 +1,20 @@
-"""What views are of, and the lines of Python that make it: a model, a decoded sentence, a comparison, a batch, runs."""
+"""What views are of, and the lines of Python that make it: a model, a decoded sentence, a comparison, a batch, runs,
+a plan, a text."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from transformer.analysis.attention.mask_leakage import Leak
 from transformer.analysis.trace.trace import Trace
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.data.corpora import CORPORA
+from transformer.experiments.plan import Study
 from transformer.inspection.inspection import Comparison, Inspection
 from transformer.interventions import Intervention
 from transformer.lab import Lab
+from transformer.runs.position_moments import LearnedTable
 from transformer.runs.status import SNAPSHOTS
 from transformer.views.view import Opening
 
@@ -42,6 +47,67 @@ class Model:
     def caption(self) -> str:
         """The model's name."""
         return self.lab.name
+
+
+@dataclass(frozen=True)
+class LearnedPositions:
+    """A model's learned position table at one moment, None for a model without; `data` takes `lab, learned`."""
+
+    lab: Lab
+    learned: LearnedTable | None
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"lab": self.lab, "learned": self.learned}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        load = f"lab = load({self.lab.name!r})"
+        if self.learned is None:
+            return Opening((_LOAD,), (load, "learned = None"))
+        line = f"learned = learned_table(lab.checkpoint, {self.learned.stack!r}, {self.learned.moment!r})"
+        return Opening((_LOAD, "from transformer.runs.position_moments import learned_table"), (load, line))
+
+    @property
+    def stem(self) -> str:
+        """The model's name."""
+        return self.lab.name
+
+    @property
+    def caption(self) -> str:
+        """The model, the stack and the moment."""
+        learned = self.learned
+        return self.lab.name if learned is None else f"{self.lab.name} · {learned.stack} · {learned.moment}"
+
+
+@dataclass(frozen=True)
+class PairedStudy:
+    """A paired study of positions; `data` takes `study`."""
+
+    study: Study
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"study": self.study}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        imports = ("from transformer.experiments.study import load_study",)
+        return Opening(imports, (f"study = load_study({self.study.name!r})",))
+
+    @property
+    def stem(self) -> str:
+        """The study's name."""
+        return self.study.name
+
+    @property
+    def caption(self) -> str:
+        """The study's name."""
+        return self.study.name
 
 
 @dataclass(frozen=True)
@@ -233,6 +299,72 @@ class Runs:
         return ", ".join(run.name for run in self.runs)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """A model and a training that are only planned; `data` takes `model, train`."""
+
+    model: ModelConfig
+    train: TrainConfig
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"model": self.model, "train": self.train}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        lines = f"model = {_changes(self.model)}", f"train = {_changes(self.train)}"
+        return Opening(("from transformer.config import ModelConfig, TrainConfig",), lines)
+
+    @property
+    def stem(self) -> str:
+        """The first part of the names of files."""
+        return "plan"
+
+    @property
+    def caption(self) -> str:
+        """The size of the model and the steps of training."""
+        model, train = self.model, self.train
+        layers = f"{model.n_encoder_layers} + {model.n_decoder_layers} layers"
+        return f"{layers}, d_model {model.d_model}, {train.max_steps:,} steps"
+
+
+@dataclass(frozen=True)
+class Text:
+    """The text that a run would learn from; `data` takes `corpus`."""
+
+    corpus: CorpusConfig
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"corpus": self.corpus}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`. Of a file the name alone: its place on this machine is of no use elsewhere."""
+        corpus = replace(self.corpus, name=self._name)
+        lines = (f"corpus = {_changes(corpus)}",)
+        if self.corpus.name not in CORPORA:
+            lines = (f"# Put {self._name!r}, the file that was uploaded, beside this file.", *lines)
+        return Opening(("from transformer.config import CorpusConfig",), lines)
+
+    @property
+    def stem(self) -> str:
+        """The corpus's name."""
+        return Path(self.corpus.name).stem
+
+    @property
+    def caption(self) -> str:
+        """The corpus's name."""
+        return self._name
+
+    @property
+    def _name(self) -> str:
+        return self.corpus.name if self.corpus.name in CORPORA else Path(self.corpus.name).name
+
+
 def decoding_line(name: str, lab: str, seen: Inspection) -> str:
     """The line that decodes a sentence as it was decoded, with the model called `lab`."""
     arguments = [repr(seen.text)]
@@ -266,6 +398,12 @@ def _loaded(lab: Lab) -> tuple[tuple[str, ...], str]:
         "from transformer.runs.run_folder import snapshots",
     )
     return imports, f"Lab(load_checkpoint(find_checkpoint({lab.name!r}), weights=snapshots({lab.name!r})[{step}]))"
+
+
+def _changes(config: ModelConfig | TrainConfig | CorpusConfig) -> str:
+    """The config in Python, without what it has by default."""
+    changed = (field for field in fields(config) if getattr(config, field.name) != field.default)
+    return f"{type(config).__name__}({', '.join(f'{f.name}={getattr(config, f.name)!r}' for f in changed)})"
 
 
 def _then(lab: Lab, line: str = "", switches: Iterable[Intervention] = ()) -> Opening:

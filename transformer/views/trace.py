@@ -26,7 +26,7 @@ from transformer.figures.labels import hover_label
 from transformer.figures.tables import Table, numbered
 from transformer.figures.trace.arrays import Scale, Strip, strips_figure
 from transformer.figures.trace.diagram import Drawing, map_figure
-from transformer.inspection.inspection import KIND_SITES, AttentionKind, Inspection
+from transformer.inspection.inspection import AttentionKind, Inspection
 from transformer.lab import Lab
 from transformer.views.view import OF_FIGURE
 
@@ -99,7 +99,7 @@ class TraceMap:
         yield agree("Each array is as large as its axes", data.sizes, expected, 0, how)
         yield check_steps(model, trace)
         yield check_unrecorded(model, trace)
-        yield check_weights_written(model, trace, seen, tuple(KIND_SITES))
+        yield check_weights_written(model, trace, seen, tuple(AttentionKind))
         yield check_probabilities_written(model, trace, seen)
 
 

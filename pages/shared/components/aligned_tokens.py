@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from streamlit.components.v2 import component
 
 from pages.shared.components.frontend import colours_of, describe_tokens, text_of
-from transformer.figures.theme import Kind
 from transformer.inspection.token_alignment import Aligned
+from transformer.model.kinds import KindName
 
 _component = component(
     "attention_lab_aligned_tokens",
@@ -20,7 +20,7 @@ Line = tuple[Sequence[str], Sequence[float]]
 
 
 def aligned_tokens(
-    above: Line, below: Line, alignment: Aligned, *, labels: tuple[str, str], kind: Kind = "cross", key: str
+    above: Line, below: Line, alignment: Aligned, *, labels: tuple[str, str], kind: KindName = "cross", key: str
 ) -> None:
     """Draws both lines of tokens in columns that wrap together; what differs is marked."""
     for tokens, probabilities in (above, below):

@@ -10,7 +10,8 @@ import numpy as np
 from numpy import ndarray
 
 from transformer.figures.labels import SPECIAL_TOKENS, WORD_START, readable
-from transformer.figures.theme import Kind, kind_colour
+from transformer.figures.theme import kind_colour
+from transformer.model.kinds import KindName
 from transformer.text.tokenizer import SPECIALS, UNK
 
 NONE_UNSEEN: Mapping[int, str] = MappingProxyType({})
@@ -45,7 +46,7 @@ def packed(values: ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")
 
 
-def colours_of(kind: Kind) -> dict[str, str]:
+def colours_of(kind: KindName) -> dict[str, str]:
     """The kind's colour on paper and in the dark."""
     return {"light": kind_colour(kind), "dark": kind_colour(kind, dark=True)}
 

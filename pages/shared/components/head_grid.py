@@ -11,7 +11,7 @@ from streamlit.components.v2 import component
 from pages.shared.components.frontend import colours_of, packed, text_of
 from pages.shared.components.packed_arrays import pooled
 from transformer.figures import theme
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 SIDE = 64
 """Most pixels of a side."""
@@ -27,7 +27,7 @@ _component = component(
 def head_grid(
     weights: Float[ndarray, "layer head query key"],
     *,
-    kind: Kind,
+    kind: KindName,
     selected: tuple[int, int],
     off: Collection[tuple[int, int]] = (),
     at_mean: Collection[tuple[int, int]] = (),
@@ -62,7 +62,7 @@ def head_grid(
                 "dark": [colour for _, colour in theme.sequential(dark=True)],
             },
             "masked": {"light": theme.LIGHT.masked, "dark": theme.DARK.masked},
-            "label": theme.KIND_NAMES[kind],
+            "label": kind.label,
         },
     )
     return picked

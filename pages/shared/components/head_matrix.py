@@ -14,7 +14,7 @@ from streamlit.components.v2 import component
 from pages.shared.components.frontend import NONE_UNSEEN, colours_of, describe_tokens, packed, text_of
 from transformer.figures import theme
 from transformer.figures.labels import readable
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _component = component(
     "attention_lab_head_matrix",
@@ -29,7 +29,7 @@ def head_matrix(
     rows: Sequence[str],
     columns: Sequence[str],
     *,
-    kind: Kind,
+    kind: KindName,
     titles: tuple[str, str],
     quantity: str,
     top: float,

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from pages.shared.components.frontend import colours_of, text_of
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _component = component(
     "attention_lab_head_table",
@@ -55,7 +55,7 @@ class Row:
     id: str
     """Comes back when the row is clicked."""
     name: str
-    kind: Kind
+    kind: KindName
     opens: Parameters
     """The query parameters with which it is opened."""
     cells: tuple[Cell | None, ...]

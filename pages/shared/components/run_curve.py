@@ -1,14 +1,13 @@
 """The curves of a run at work: drawn anew in place each second, which Plotly (remounted each time) is too slow for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from streamlit.components.v2 import component
 
 from pages.shared.components.frontend import text_of
-from transformer.figures.training.curves import Curve, run_colour, thinned
+from transformer.figures.training.curves import Curve, Panel, run_colour, thinned
 
 _component = component(
     "attention_lab_run_curve",
@@ -16,25 +15,6 @@ _component = component(
     css=text_of("run_curve.css"),
     js=text_of("run_curve.js"),
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Panel:
-    """One set of axes. The main curves are heavy, with a mark at each point; the noisy ones thin and quiet."""
-
-    title: str
-    """The y axis with its unit."""
-    thin: Sequence[Curve] = ()
-    main: Sequence[Curve] = ()
-    percent: bool = False
-    """Values are given as 0..1 and shown as 0..100 on a fixed axis."""
-    range: tuple[float, float] | None = None
-    """A fixed axis from one value to another."""
-    log: bool = True
-    """Whether the axis is logarithmic; else it begins at 0. Not on a fixed axis."""
-    height: int = 160
-    overlay: bool = False
-    """Whether the main curves are several runs, each in its own colour."""
 
 
 def run_curve(panels: Sequence[Panel], *, x_title: str, x_least: float, key: str) -> None:

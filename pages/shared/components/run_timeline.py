@@ -1,4 +1,4 @@
-"""One sentence through the training of a run, as a film: played and scrubbed in the browser, from frames sent once.
+"""One sentence through the training of a run: played and scrubbed in the browser, from frames sent once.
 
 A slider over the snapshots; above it what each wrote and where its heads looked; below it, over the same steps, the
 loss and one line of colour a head.
@@ -24,20 +24,20 @@ THUMBNAIL = 24
 """Most rows and columns of a thumbnail; larger heads are drawn by the largest weight of each patch."""
 MASKED = 255
 """The level of a thumbnail's cell that the pass was not allowed to use; 0..254 is the weight."""
-MOST_POINTS = 240
-"""Of a curve below the film; a longer one is thinned."""
+MAX_POINTS = 240
+"""Of a curve below the frames; a longer one is thinned."""
 
 _component = component(
-    "attention_lab_run_film",
+    "attention_lab_run_timeline",
     html="<div class='root'></div>\n",
-    css=text_of("tokens.css", "run_film.css"),
-    js=text_of("tokens.js", "run_film_pictures.js", "run_film_strips.js", "run_film.js"),
+    css=text_of("tokens.css", "run_timeline.css"),
+    js=text_of("tokens.js", "run_timeline_pictures.js", "run_timeline_strips.js", "run_timeline.js"),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimelineFrame:
-    """The timeline's picture at one step."""
+    """The timeline at one step."""
 
     step: int
     tokens: Sequence[str]
@@ -71,7 +71,7 @@ class TimelineScores:
 
 @dataclass(frozen=True)
 class Picks:
-    """The visitor's actions in the timeline since the last run."""
+    """The visitor's actions on the timeline since the last run."""
 
     step: int | None
     """Where the slider stands; None at the newest weights."""
@@ -81,8 +81,8 @@ class Picks:
     """A head that was just picked, once."""
 
 
-def film_picks(key: str, n_layers: int, n_heads: int) -> Picks:
-    """Returns what the timeline with this key reports in this run."""
+def timeline_picks(key: str, n_layers: int, n_heads: int) -> Picks:
+    """The report of the timeline under this key in this run."""
     state = st.session_state.get(key)
     found: Mapping[str, Any] = state if isinstance(state, dict) else {}
     at = found.get("at")
@@ -99,7 +99,7 @@ def _head(picked: object, n_layers: int, n_heads: int) -> tuple[int, int] | None
     return (layer, head) if 0 <= layer < n_layers and 0 <= head < n_heads else None
 
 
-def run_film(
+def run_timeline(
     frames: Sequence[TimelineFrame],
     *,
     name: str,
@@ -111,12 +111,11 @@ def run_film(
     scores: TimelineScores | None,
     key: str,
 ) -> None:
-    """Draws the film at the step `at` (None: the newest).
+    """Draws the timeline at the step `at` (None: the newest).
 
-    `name` changes with the run and the sentence: another film is shown from `at` on. `sources` counts the sentence's
-    tokens. `order` counts how often someone
-    else than the slider has set `at`. Of the curves the first is drawn thin, the second heavy, the
-    third dotted.
+    `name` changes with the run and the sentence: another timeline is shown from `at` on. `sources` counts the
+    sentence's tokens. `order` counts how often someone else than the slider has set `at`. Of the curves the first is
+    drawn thin, the second heavy, the third dotted.
     """
     layer, head = selected
     kind = frames[-1].attention.kind
@@ -150,7 +149,7 @@ def run_film(
             "heads": list(frames[-1].attention.weights.shape[:2]),
             "selected": [int(layer), int(head)],
             "kind": kind,
-            "label": theme.KIND_NAMES[kind],
+            "label": kind.label,
             "frames": described,
             "sources": sources,
             "tokens": describe_tokens(list(table)),
@@ -183,15 +182,15 @@ def _pooled_shape(attention: Attention) -> tuple[int, int]:
     return min(THUMBNAIL, len(attention.queries)), min(THUMBNAIL, len(attention.keys))
 
 
-def drawn_curve(curve: Curve) -> Curve:
+def _drawn(curve: Curve) -> Curve:
     """The points that the browser gets of a curve: those above 0 of the thinned line, as its axis is logarithmic."""
-    shown = thinned(curve, MOST_POINTS)
+    shown = thinned(curve, MAX_POINTS)
     kept = np.isfinite(shown.y) & (shown.y > 0)
     return Curve(curve.name, shown.x[kept], np.array([float(f"{value:.4g}") for value in shown.y[kept]]))
 
 
 def _described(curve: Curve) -> dict[str, Any]:
-    shown = drawn_curve(curve)
+    shown = _drawn(curve)
     return {"name": curve.name, "x": shown.x.astype(int).tolist(), "y": shown.y.tolist()}
 
 

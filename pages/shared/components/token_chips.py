@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from streamlit.components.v2 import component
 
 from pages.shared.components.frontend import NONE_UNSEEN, colours_of, describe_tokens, text_of
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _component = component(
     "attention_lab_token_chips",
@@ -22,7 +22,7 @@ def token_chips(
     changed: Collection[int] = (),
     unseen: Mapping[int, str] = NONE_UNSEEN,
     probabilities: Sequence[float] | None = None,
-    kind: Kind = "cross",
+    kind: KindName = "cross",
     key: str,
 ) -> None:
     """Draws the tokens as a labelled line of chips that wraps; `changed` holds indices, `unseen` the words at

@@ -8,7 +8,7 @@ from numpy import ndarray
 from streamlit.components.v2 import component
 
 from pages.shared.components.frontend import NONE_UNSEEN, colours_of, describe_tokens, packed, text_of
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _component = component(
     "attention_lab_token_lines",
@@ -23,7 +23,7 @@ def token_lines(
     target: Sequence[str],
     weights: Float[ndarray, "target source"],
     *,
-    kind: Kind = "cross",
+    kind: KindName = "cross",
     source_unseen: Mapping[int, str] = NONE_UNSEEN,
     target_unseen: Mapping[int, str] = NONE_UNSEEN,
     source_changed: Collection[int] = (),

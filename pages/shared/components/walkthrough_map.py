@@ -7,6 +7,7 @@ from streamlit.components.v2 import component
 
 from pages.shared.components.frontend import text_of
 from transformer.figures import theme
+from transformer.model.kinds import AttentionKind
 
 _component = component(
     "attention_lab_walkthrough_map",
@@ -33,7 +34,7 @@ def walkthrough_map(
             "label": label,
             "colours": {
                 kind: {"light": theme.kind_colour(kind), "dark": theme.kind_colour(kind, dark=True)}
-                for kind in theme.KINDS
+                for kind in AttentionKind
             },
         },
     )

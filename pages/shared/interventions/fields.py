@@ -13,7 +13,7 @@ from pages.shared.url.view_state import merged
 from transformer.figures.labels import readable
 from transformer.interventions import Intervention, parse_intervention
 from transformer.interventions.names import SUBLAYER_NAMES
-from transformer.lab import KIND_SITES, AttentionKind
+from transformer.lab import AttentionKind
 from transformer.model.taps import Stack, Sublayer
 
 
@@ -42,7 +42,7 @@ def fields_form(kind: type[Intervention]) -> Callable[[PageContext], None]:
     def form(context: PageContext) -> None:
         name = kind.title.lower()
         attention, layer = pick_attention(context, name)
-        stack, sublayer = KIND_SITES[attention]
+        stack, sublayer = attention.where
         chosen: dict[str, Any] = {"stack": stack, "layer": layer, "sublayer": sublayer}
         own = {field.name: field for field in fields(kind) if field.name not in chosen and field.init}  # type: ignore[arg-type]
         if {"query", "key"} <= own.keys():
@@ -74,7 +74,7 @@ def parsed(text: str) -> Intervention | None:
 
 def pick_attention(context: PageContext, form: str) -> tuple[AttentionKind, int]:
     """An attention block; at first the one that the page shows."""
-    kinds = {KIND_SITES[kind]: kind for kind in KIND_SITES}
+    kinds = {kind.where: kind for kind in AttentionKind}
     offered = [(kinds[stack, sublayer], layer) for stack, layer, sublayer in sublayers(context) if sublayer != "ffn"]  # type: ignore[index]
     shown = (context.view.kind, context.layer)
     return pick(f"{form}-block-{shown}", "Attention", offered, shown, lambda chosen: attention_name(*chosen))
@@ -111,7 +111,7 @@ def sublayers(context: PageContext) -> list[tuple[Stack, int, Sublayer]]:
 
 
 def attention_name(kind: AttentionKind, layer: int) -> str:
-    return f"{SUBLAYER_NAMES[KIND_SITES[kind]].capitalize()} · layer {layer}"
+    return f"{SUBLAYER_NAMES[kind.where].capitalize()} · layer {layer}"
 
 
 def numbered(tokens: Sequence[str]) -> Callable[[int | str], str]:

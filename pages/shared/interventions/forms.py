@@ -26,7 +26,6 @@ from transformer.interventions import (
     SetAttentionRow,
 )
 from transformer.interventions.names import SUBLAYER_NAMES, TENSOR_NAMES
-from transformer.lab import KIND_SITES
 from transformer.model.taps import Stack, Sublayer
 
 _MASKS: dict[MaskKind, str] = {"causal": "Causal", "padding": "Padding", "cross": "Padding, in cross-attention"}
@@ -134,7 +133,7 @@ def row_form(context: PageContext) -> None:
     aim = st.segmented_control(
         "Weights", list(_AIMS), key="row-aim", default="uniform", required=True, format_func=_AIMS.__getitem__
     )
-    stack, sublayer = KIND_SITES[kind]
+    stack, sublayer = kind.where
     spec: SetAttentionRow | None = SetAttentionRow(stack, layer, sublayer, head, query, "uniform")
     match aim:
         case "key":

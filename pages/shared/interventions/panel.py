@@ -8,8 +8,8 @@ from pages.shared import wording
 from pages.shared.context import PageContext, say
 from pages.shared.interventions.fields import fields_form
 from pages.shared.interventions.forms import copy_form, masks_form, name_form, parts_form, row_form
-from pages.shared.interventions.reach import idle_notes
 from pages.shared.url.session import choose, problems, session
+from transformer.inspection.inspection import idle_notes
 from transformer.interventions import INTERVENTIONS
 
 _SECTIONS: dict[str, Callable[[PageContext], None]] = {

@@ -6,8 +6,16 @@ from typing import Literal, get_args
 
 from pages.shared.interventions import intervention_names
 from transformer.analysis.attention.entropy import Unit
-from transformer.interventions import AblateHeads, Intervention, MaskEntry, heads_set_to, merged, parse_intervention
-from transformer.lab import KIND_SITES, AttentionKind, Lab
+from transformer.interventions import (
+    AblateHeads,
+    Intervention,
+    MaskEntry,
+    heads_set_to,
+    merged,
+    parse_intervention,
+    superseded_notes,
+)
+from transformer.lab import AttentionKind, Lab
 
 Picture = Literal["matrix", "lines", "bertviz", "bertviz-model", "bertviz-neuron"]
 Shown = Literal["weights", "norms", "rollout", "entropy"]
@@ -52,7 +60,7 @@ class View:
 
     model: str = ""
     text: str = ""
-    kind: AttentionKind = "cross"
+    kind: AttentionKind = AttentionKind.CROSS
     layer: int | None = None
     """None: the last layer."""
     head: int | None = None
@@ -77,6 +85,9 @@ class View:
     click: Click = "open"
     """What a click on a cell does: it takes the cell apart, or forbids it and allows it again."""
     switches: tuple[Intervention, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", AttentionKind(self.kind))  # links and controls give its name
 
     @property
     def forbids(self) -> bool:
@@ -149,7 +160,7 @@ def read(parameters: Mapping[str, Sequence[str]]) -> tuple[View, tuple[Problem, 
     found = (
         reader.one("model", str, "")
         | reader.one("text", str, "")
-        | reader.word("kind", get_args(AttentionKind), "the kinds are")
+        | reader.word("kind", tuple(AttentionKind), "the kinds are")
         | reader.one("layer", _number, "layers are numbered from 0")
         | reader.one("head", _number, "heads are numbered from 0")
         | reader.word("picture", get_args(Picture), "the pictures are")
@@ -173,6 +184,7 @@ def read(parameters: Mapping[str, Sequence[str]]) -> tuple[View, tuple[Problem, 
                 "one looks like off:decoder.0.cross:1,3 or mask:causal or positions:encoder:remove."
             )
             reader.problems.append(Problem("switch", sentence))
+    reader.problems += [Problem("switch", note) for note in superseded_notes(switches)]
     return View(**found, switches=merged(switches)), tuple(reader.problems)  # type: ignore[arg-type]
 
 
@@ -180,8 +192,7 @@ def fit(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
     """The nearest view that this model can show, and a sentence for each thing that had to give way."""
     problems: list[Problem] = []
     config = lab.model.config
-    stack, _ = KIND_SITES[view.kind]
-    n_layers = config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
+    stack, n_layers = view.kind.stack, view.kind.n_layers(config)
     layer, head = view.layer, view.head
     if layer is not None and layer >= n_layers:
         layer = n_layers - 1
@@ -234,7 +245,7 @@ def with_heads(view: View, stack: str, layer: int, sublayer: str, off: frozenset
 
 def with_cell(view: View, layer: int, query: int, key: int) -> View:
     """Returns the view with this entry of the chosen kind masked, or allowed again if a switch masks it."""
-    stack, sublayer = KIND_SITES[view.kind]
+    stack, sublayer = view.kind.where
     spec = MaskEntry(stack, layer, sublayer, query, key)
     return view.without(spec) if spec in view.switches else replace(view, switches=merged([*view.switches, spec]))
 

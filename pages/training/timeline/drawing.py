@@ -1,14 +1,13 @@
-"""What the film shows: a run's frames as the component takes them, the loss beside them, and how each head formed."""
+"""A run's frames as the component takes them, the loss beside them, and how each head formed."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from pages.shared.components.run_timeline import TimelineFrame, TimelineScores, run_film
-from pages.training.data import progress_of
-from pages.training.timeline.frames import Frame, Take, Timeline
-from pages.training.timeline.state import timeline
-from pages.training.timeline.view import Rows
+from pages.shared.components.run_timeline import TimelineFrame, TimelineScores, run_timeline
+from pages.training.timeline.frames import Frame
+from pages.training.timeline.state import Rows, timeline
+from transformer.analysis.training.progress import progress_of
 from transformer.analysis.training.timeline import Jump, largest_jump, row_entropy
 from transformer.figures.labels import WORD_START
 from transformer.figures.training.curves import Curve
@@ -16,35 +15,38 @@ from transformer.lab import AttentionKind
 from transformer.runs.run_folder import Run
 from transformer.text.pairs import join_words
 from transformer.text.tokenizer import load_tokenizer
+from transformer.views.timeline import DecodedSnapshot
 
-MOST_TOKENS = 24
+MAX_TOKENS = 24
 """Tokens of an output that are spelt out where the newest has no more: what an untrained model writes has no end."""
 
 
-def draw_film(run: Run, reel: Timeline, frames: Sequence[Frame], *, key: str) -> tuple[list[int], Jump | None]:
-    """Draws the film; returns its steps, and the head that formed most suddenly where every frame could be compared."""
+def render_timeline(run: Run, text: str, frames: Sequence[Frame], *, key: str) -> tuple[list[int], Jump | None]:
+    """Draws the frames; returns their steps, and the head that formed most suddenly where all could be compared."""
     now = timeline()
-    view, newest = now.view, frames[-1].own
-    shown = [frame for frame in frames if view.rows == "own" or frame.forced is not None] or [frames[-1]]
+    chosen, newest = now.chosen, frames[-1].own
+    shown = [frame for frame in frames if chosen.rows == "own" or frame.forced is not None] or [frames[-1]]
     words = load_tokenizer(run.folder).kind == "words"
-    scores, jump = _scores(shown, view.kind)
-    run_film(
-        [_film_frame(frame.step, take_of(frame, view.rows), newest, view.kind, words) for frame in shown],
-        name=f"{run.id} {reel.text}",
-        sources=len(newest.attention["encoder_self"].keys),
-        selected=view.place(run.settings.model),
-        at=view.step,
+    scores, jump = _scores(shown, chosen.kind)
+    run_timeline(
+        [_frame(frame.step, pass_of(frame, chosen.rows), newest, chosen.kind, words) for frame in shown],
+        name=f"{run.id} {text}",
+        sources=len(newest.attention[AttentionKind.ENCODER_SELF].keys),
+        selected=chosen.place(run),
+        at=chosen.step,
         order=now.order,
-        curves=curves_of(run, frames),
+        curves=_curves(run, frames),
         scores=scores,
         key=key,
     )
     return [frame.step for frame in shown], jump
 
 
-def _film_frame(step: int, take: Take, newest: Take, kind: AttentionKind, words: bool) -> TimelineFrame:
-    count = max(MOST_TOKENS, len(newest.tokens)) if newest.ended else MOST_TOKENS
-    tokens = take.tokens[:count]
+def _frame(
+    step: int, decoded: DecodedSnapshot, newest: DecodedSnapshot, kind: AttentionKind, words: bool
+) -> TimelineFrame:
+    count = max(MAX_TOKENS, len(newest.tokens)) if newest.ended else MAX_TOKENS
+    tokens = decoded.tokens[:count]
     if words:  # spaced as the tokenizer joins them
         lengths = [len(join_words(tokens[: i + 1])) for i in range(len(tokens))]
         spaces = [i > 0 and lengths[i] - lengths[i - 1] > len(token) for i, token in enumerate(tokens)]
@@ -53,20 +55,25 @@ def _film_frame(step: int, take: Take, newest: Take, kind: AttentionKind, words:
     return TimelineFrame(
         step=step,
         tokens=tokens,
-        length=len(take.tokens),
-        stays=[i < len(newest.ids) and token == newest.ids[i] for i, token in enumerate(take.ids[:count])],
+        length=len(decoded.tokens),
+        stays=[i < len(newest.ids) and token == newest.ids[i] for i, token in enumerate(decoded.ids[:count])],
         spaces=spaces,
-        ended=take.ended,
-        attention=take.attention[kind],
+        ended=decoded.ended,
+        attention=decoded.attention[kind],
     )
 
 
-def take_of(frame: Frame, rows: Rows) -> Take:
-    """What a frame shows: the snapshot's own translation, or the goal that it was made to write."""
+def pass_of(frame: Frame, rows: Rows) -> DecodedSnapshot:
+    """The pass that a frame shows: the snapshot's own, or the one that was made to write the goal."""
     return frame.forced if rows == "forced" and frame.forced is not None else frame.own
 
 
-def curves_of(run: Run, frames: Sequence[Frame]) -> list[Curve]:
+def nearest(frames: Sequence[Frame], step: int | None) -> Frame:
+    """The frame that is shown for a step."""
+    return frames[-1] if step is None else min(frames, key=lambda frame: abs(frame.step - step))
+
+
+def _curves(run: Run, frames: Sequence[Frame]) -> list[Curve]:
     """The loss of the run on its batches and on validation, and of this sentence."""
     progress = progress_of(run.folder)
     known = [frame for frame in frames if frame.forced is not None]

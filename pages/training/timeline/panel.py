@@ -7,50 +7,44 @@ from functools import partial
 import streamlit as st
 
 from pages.shared import loading, wording
-from pages.shared.components.run_timeline import film_picks
+from pages.shared.components.run_timeline import timeline_picks
 from pages.shared.context import say
+from pages.shared.exhibit import exhibit
 from pages.shared.fields import box, line, segments
 from pages.training import durations
-from pages.training.timeline.checks import check_film
-from pages.training.timeline.drawing import draw_film
-from pages.training.timeline.export import take_film_away
-from pages.training.timeline.frames import Snapshot, Timeline, advance, snapshots_of
-from pages.training.timeline.state import choose, follow_url, show_reel, timeline, write_url
-from pages.training.timeline.view import Rows, fit
+from pages.training.timeline.drawing import nearest, pass_of, render_timeline
+from pages.training.timeline.frames import Timeline, advance
+from pages.training.timeline.state import Rows, choose, follow_url, frames_of, timeline, write_url
 from transformer.analysis.training.timeline import Jump
 from transformer.checkpoints.store import CheckpointError
 from transformer.data.corpora import CORPORA
 from transformer.lab import AttentionKind
 from transformer.model.transformer import parameter_count
 from transformer.runs import run_folder
+from transformer.runs.kept_weights import Snapshot, snapshots_of
 from transformer.runs.run_folder import Run, RunError
 from transformer.runs.trainer import SNAPSHOT_LIMIT
 from transformer.text.tokenizer import TokenizerError, load_tokenizer
+from transformer.views import SnapshotAttention
+from transformer.views.timeline import AtStep
 
 COMPUTING_S, BESIDE_TRAINING_S = 0.25, 1.5
 """Seconds between two redraws while frames are missing, and beside a run at work, whose weights are always new."""
 BUDGET_S, BUDGET_BESIDE_S = 0.6, 0.2
 """Seconds of computing at a time: between two such stretches a visitor's clicks are answered."""
-_FILM = "timeline-film"
-_KINDS: dict[AttentionKind, str] = {
-    "encoder_self": ":green[Encoder self]",
-    "decoder_self": ":violet[Decoder self]",
-    "cross": ":orange[Cross]",
-}
+_FRAMES = "timeline-frames"
 _ROWS: dict[Rows, str] = {"own": "Its own words", "forced": "The newest output, forced"}
 _SUBLAYERS: dict[AttentionKind, str] = {
-    "encoder_self": "encoder {} self head {}",
-    "decoder_self": "decoder {} self head {}",
-    "cross": "decoder {} cross head {}",
+    AttentionKind.ENCODER_SELF: "encoder {} self head {}",
+    AttentionKind.DECODER_SELF: "decoder {} self head {}",
+    AttentionKind.CROSS: "decoder {} cross head {}",
 }
 
 
 def timeline_panel(run_id: str) -> None:
-    """The timeline of a run that is training, paused or at its end; says why where there is none.
+    """Draws the timeline of a run that is training, paused or at its end; says why where there is none.
 
-    Call it where it is to be drawn, once in a page, with the run's id: `timeline_panel(run.id)`. It redraws itself as
-    a fragment, and keeps its choices in the query parameters of `timeline_view.PARAMETERS`; a page that replaces all
-    query parameters keeps those (`timeline_memory.in_query()`).
+    It redraws itself as a fragment, once in a page, and keeps its choices in the query parameters of `Choices`.
     """
     follow_url()
     try:
@@ -67,8 +61,8 @@ def _every(run: Run, found: Sequence[Snapshot]) -> float | None:
     if run.status.active:
         return BESIDE_TRAINING_S
     now = timeline()
-    same = (now.reel.run, now.reel.text) == (run.id, _text(run))
-    return None if not found or now.held or (same and not now.reel.missing(found)) else COMPUTING_S
+    same = (now.frames.run, now.frames.text) == (run.id, _text(run))
+    return None if not found or now.held or (same and not now.frames.missing(found)) else COMPUTING_S
 
 
 def _panel(run_id: str, every: float | None) -> None:
@@ -81,9 +75,9 @@ def _panel(run_id: str, every: float | None) -> None:
     if not found:
         _nothing_yet(run)
     else:
-        now.view, misfits = fit(now.view, run.settings.model, run.id)
-        now.problems += misfits
-        _take_picks(run)
+        now.chosen, misfits = now.chosen.fit(run)
+        now.problems += tuple(problem.sentence for problem in misfits)
+        _follow_picks(run)
         try:
             load_tokenizer(run.folder)
         except TokenizerError as error:
@@ -102,10 +96,10 @@ def _nothing_yet(run: Run) -> None:
         st.caption("This run kept no weights, so there is no timeline of it.")
 
 
-def _take_picks(run: Run) -> None:
-    """What was done in the film: it reports in the run itself, not through a callback."""
-    now, config = timeline(), run.settings.model
-    picks = film_picks(_FILM, now.view.n_layers(config), config.n_heads)
+def _follow_picks(run: Run) -> None:
+    """Takes over what was done in the timeline: it reports in the run itself, not through a callback."""
+    now = timeline()
+    picks = timeline_picks(_FRAMES, now.chosen.n_layers(run), run.settings.model.n_heads)
     if picks.head is not None:
         choose(layer=picks.head[0], head=picks.head[1])
     if picks.moved not in (None, now.reported):
@@ -116,49 +110,49 @@ def _take_picks(run: Run) -> None:
 def _show(run: Run, found: Sequence[Snapshot]) -> None:
     now = timeline()
     st.markdown("##### The timeline of a sentence")
-    if now.reel.run not in ("", run.id):
+    if now.frames.run not in ("", run.id):
         _leave_run(run)
     _controls(run)
-    reel = show_reel(run.id, _text(run))
+    computed = frames_of(run.id, _text(run))
     budget_s = BUDGET_BESIDE_S if run.status.active else BUDGET_S
-    if not now.held or not reel.own:
+    if not now.held or not computed.own:
         try:
-            advance(reel, run, found, budget_s=budget_s)
+            advance(computed, run, found, budget_s=budget_s)
         except ValueError as error:  # a sentence in a link: one that is typed is read before it is taken
             choose(text="")
-            now.draft, now.problems = reel.text, (f"{_sentence(error)} Below is a sentence of the run.",)
-            reel = show_reel(run.id, _text(run))
-            advance(reel, run, found, budget_s=budget_s)
+            now.draft, now.problems = computed.text, (f"{_sentence(error)} Below is a sentence of the run.",)
+            computed = frames_of(run.id, _text(run))
+            advance(computed, run, found, budget_s=budget_s)
     say(*now.problems)
-    if said := wording.unseen(load_tokenizer(run.folder), reel.text):
+    if said := wording.unseen(load_tokenizer(run.folder), computed.text):
         st.markdown(said)
-    frames = reel.frames(found)
+    frames = computed.shown(found)
     if not frames:
-        say(*dict.fromkeys(f"{_sentence(text)}" for text in reel.broken.values()))
+        say(*dict.fromkeys(f"{_sentence(text)}" for text in computed.broken.values()))
         return
-    steps, jump = draw_film(run, reel, frames, key=_FILM)
-    with st.container(horizontal=True, gap="small"):
-        check_film(run, reel, frames, found)
-        take_film_away(run, reel, frames, found)
+    steps, jump = render_timeline(run, computed.text, frames, key=_FRAMES)
+    layer, head = now.chosen.place(run)
+    shown = pass_of(nearest(frames, now.chosen.step), now.chosen.rows)
+    exhibit(AtStep(shown), SnapshotAttention(kind=now.chosen.kind, layer=layer, head=head), draw=lambda _: None)
     if jump is not None:
-        _say_jump(jump, steps)
-    elif len(steps) > 2 and not reel.missing(found):
+        _render_jump(jump, steps)
+    elif len(steps) > 2 and not computed.missing(found):
         st.caption("No sudden change: between no two snapshots did a head sharpen far more than heads usually move.")
-    _computing(reel, found)
-    _notes(run, found, reel)
+    _computing(computed, found)
+    _notes(run, found, computed)
 
 
 def _leave_run(run: Run) -> None:
     """Another run opens at its newest weights, with the same sentence where it knows its words."""
     now = timeline()
-    known = not load_tokenizer(run.folder).unknown(now.view.text)
-    now.view, now.draft = replace(now.view, step=None, text=now.view.text if known else ""), None
+    known = not load_tokenizer(run.folder).unknown(now.chosen.text)
+    now.chosen, now.draft = replace(now.chosen, step=None, text=now.chosen.text if known else ""), None
 
 
 def _text(run: Run) -> str:
     """The sentence on show: the visitor's, else the run's first pinned one, else an example of its corpus."""
     now = timeline()
-    return now.view.text or next(iter(_offered(run)), "a")
+    return now.chosen.text or next(iter(_offered(run)), "a")
 
 
 def _offered(run: Run) -> tuple[str, ...]:
@@ -179,23 +173,23 @@ def _controls(run: Run) -> None:
             for text in _offered(run):
                 label, key = wording.plain(text), f"timeline-example-{text}"
                 st.button(label, key=key, type="tertiary", on_click=_show_text, args=(run, text))
-    layer, head = now.view.place(config)
+    layer, head = now.chosen.place(run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         segments(
             "Attention",
-            tuple(_KINDS),
-            now.view.kind,
+            tuple(AttentionKind),
+            now.chosen.kind,
             lambda kind: choose(kind=kind),
             key="timeline-kind",
-            names=_KINDS.__getitem__,
+            names=wording.kind_label,
         )
-        layers, heads = range(now.view.n_layers(config)), range(config.n_heads)
+        layers, heads = range(now.chosen.n_layers(run)), range(config.n_heads)
         box("Layer", layers, layer, lambda layer: choose(layer=layer), key="timeline-layer", width=80)
         box("Head", heads, head, lambda head: choose(head=head), key="timeline-head", width=80)
     segments(
         "What the decoder reads",
         tuple(_ROWS),
-        now.view.rows,
+        now.chosen.rows,
         lambda rows: choose(rows=rows),
         key="timeline-rows",
         names=_ROWS.__getitem__,
@@ -216,11 +210,11 @@ def _show_text(run: Run, text: str) -> None:
         if length == 1
         else f"“{text[:40]}…” has {length:,} tokens with its end mark, and the model takes {longest}: shorten it."
     )
-    now.problems = (f"{said} Below is still the last sentence.",)
+    now.problems = (f"{said} The timeline below is for the previous sentence.",)
 
 
-def _say_jump(jump: Jump, steps: Sequence[int]) -> None:
-    name = _SUBLAYERS[timeline().view.kind].format(jump.layer, jump.head)
+def _render_jump(jump: Jump, steps: Sequence[int]) -> None:
+    name = _SUBLAYERS[timeline().chosen.kind].format(jump.layer, jump.head)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(
             f"The most sudden change: **{name}** sharpened between step {steps[jump.first]:,} and "
@@ -242,18 +236,18 @@ def _go_to(layer: int, head: int, step: int) -> None:
     timeline().order += 1
 
 
-def _computing(reel: Timeline, found: Sequence[Snapshot]) -> None:
-    """How far the film is computed, and a way to stop that."""
-    now, missing = timeline(), len(reel.missing(found))
+def _computing(computed: Timeline, found: Sequence[Snapshot]) -> None:
+    """Says how much is computed, with a way to stop that."""
+    now, missing = timeline(), len(computed.missing(found))
     if not missing:
         return
-    done = len(reel.own) + len(reel.forced)
+    done = len(computed.own) + len(computed.forced)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if now.held:
-            st.caption(f"{len(reel.own)} of {len(found)} snapshots translate this sentence.", width="content")
+            st.caption(f"{len(computed.own)} of {len(found)} snapshots translate this sentence.", width="content")
             st.button("Compute the rest", key="timeline-go-on", on_click=_hold, args=(False,))
             return
-        left = durations.duration(max(1.0, reel.left_s(found)))
+        left = durations.duration(max(1.0, computed.left_s(found)))
         said = f"Translating with {len(found)} snapshots · about {left} left"
         st.progress(done / (done + missing), text=said)
         st.button("Cancel", key="timeline-cancel", on_click=_hold, args=(True,))
@@ -263,16 +257,16 @@ def _hold(held: bool) -> None:
     timeline().held = held
 
 
-def _notes(run: Run, found: Sequence[Snapshot], reel: Timeline) -> None:
-    """What has to be known to read the film."""
+def _notes(run: Run, found: Sequence[Snapshot], computed: Timeline) -> None:
+    """Says what has to be known to read the timeline."""
     notes = []
-    if timeline().view.rows == "own":
+    if timeline().chosen.rows == "own":
         notes.append("What is written and the attention shown come from the same pass of that snapshot.")
     else:
         notes.append("Every snapshot is made to write the newest output (teacher-forced), so that rows stay the same.")
     notes.append(
-        f"Entropies and the loss of this sentence are measured with the output of step {reel.goal_step:,} forced, in "
-        "nats per token, not smoothed."
+        f"Entropies and the loss of this sentence are measured with the output of step {computed.goal_step:,} forced, "
+        "in nats per token, not smoothed."
     )
     if len(found) == 1 and found[0].newest:
         limit = f"Models with more than {SNAPSHOT_LIMIT:,} parameters keep no snapshots, which would fill the disk"
@@ -280,8 +274,8 @@ def _notes(run: Run, found: Sequence[Snapshot], reel: Timeline) -> None:
             notes = [f"This run has its newest weights alone. {limit}; so there is nothing to scrub through."]
         elif not run.status.active:
             notes = ["This run has its newest weights alone, so there is nothing to scrub through."]
-    if reel.broken:
-        notes.append(f"{len(reel.broken)} of its snapshots cannot be read and are left out.")
+    if computed.broken:
+        notes.append(f"{len(computed.broken)} of its snapshots cannot be read and are left out.")
     st.caption(" ".join(notes))
 
 

@@ -1,36 +1,76 @@
-"""What the timeline remembers of a visitor, kept equal to the URL."""
+"""The choices on the timeline and a visitor's session of it, kept equal to the URL."""
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 import streamlit as st
 
+from pages.shared.url.url_state import UrlState, param, text, whole, words
 from pages.training.timeline.frames import Timeline
-from pages.training.timeline.view import PARAMETERS, TimelineView, read
+from pages.training.url_memory import UrlMemory
+from transformer.lab import AttentionKind
+from transformer.runs.run_folder import Run
 
+Rows = Literal["own", "forced"]
+"""Whose tokens the decoder reads: those it wrote itself, or those of the newest output, the same at every step."""
+MAX_URL_TEXT = 1_000
 _KEY = "attention-lab-timeline"
+_ANY = whole(0, 99_999_999)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices(UrlState):
+    """Everything chosen on the timeline. None and empty values mean what suits best."""
+
+    text: str = param("", text(MAX_URL_TEXT), name="film")
+    """Empty: the run's first pinned sentence, or an example of its corpus."""
+    kind: AttentionKind = param(AttentionKind.CROSS, words(*AttentionKind), name="film_kind")
+    layer: int | None = param(
+        None,
+        _ANY,
+        name="film_layer",
+        offered=lambda state, run: range(state.n_layers(run)),
+        absent="Layer {value} does not exist: {context.id} has layers {first} to {last} there. Layer {last} is shown.",
+    )
+    """None: the last layer of the stack."""
+    head: int | None = param(
+        None,
+        _ANY,
+        name="film_head",
+        offered=lambda _, run: range(run.settings.model.n_heads),
+        absent="Head {value} does not exist: {context.id} has heads {first} to {last} in every layer. Head 0 is shown.",
+    )
+    """None: head 0."""
+    step: int | None = param(None, _ANY, name="film_step")
+    """None: the newest weights, whatever step they are of."""
+    rows: Rows = param("own", words(*get_args(Rows)), name="film_rows")
+
+    def n_layers(self, run: Run) -> int:
+        """Layers of the stack that holds the chosen kind of attention."""
+        return AttentionKind(self.kind).n_layers(run.settings.model)
+
+    def place(self, run: Run) -> tuple[int, int]:
+        """Layer and head, those that suit best where none was chosen."""
+        return (self.n_layers(run) - 1 if self.layer is None else self.layer), self.head or 0
 
 
 @dataclass
 class TimelineState:
     """One visitor's timeline."""
 
-    view: TimelineView = field(default_factory=TimelineView)
-    reel: Timeline = field(default_factory=Timeline)
+    chosen: Choices = field(default_factory=Choices)
+    frames: Timeline = field(default_factory=Timeline)
     problems: tuple[str, ...] = ()
     """Sentences about a link or the last sentence typed; gone with the next change."""
     draft: str | None = None
-    """What stands in the sentence field where it is no sentence that can be shown."""
+    """The text in the sentence field where it is no sentence that can be shown."""
     order: int = 0
     """Counts how often the step was set by a link rather than by the slider."""
     reported: int | None = None
-    """Which of the slider's reports was the last that was taken over."""
+    """The last of the slider's reports that was taken over."""
     held: bool = False
-    """Whether the visitor stopped the computing of this reel."""
-    written: dict[str, list[str]] | None = None
-    """The query parameters of the timeline as this session last wrote them."""
-    touched: bool = False
-    """Whether a control was changed since the last run: its word then goes before that of a URL on its way."""
+    """Whether the visitor stopped the computing of these frames."""
+    url: UrlMemory = field(default_factory=lambda: UrlMemory(Choices.names()))
 
 
 def timeline() -> TimelineState:
@@ -41,42 +81,29 @@ def timeline() -> TimelineState:
 
 
 def choose(**changes: Any) -> None:
-    """Changes the view on behalf of the visitor; for callbacks too."""
+    """Changes something on behalf of the visitor; for callbacks too."""
     now = timeline()
-    now.view, now.problems, now.touched = replace(now.view, **changes), (), True
+    now.chosen, now.problems, now.url.touched = now.chosen.changed(**changes), (), True
 
 
-def show_reel(run_id: str, text: str) -> Timeline:
-    """The reel of this run and sentence: the one at hand, or an empty one."""
+def frames_of(run_id: str, text: str) -> Timeline:
+    """The frames of this run and sentence: those at hand, or none yet."""
     now = timeline()
-    if (now.reel.run, now.reel.text) != (run_id, text):
-        now.reel, now.held = Timeline(run=run_id, text=text), False
-    return now.reel
+    if (now.frames.run, now.frames.text) != (run_id, text):
+        now.frames, now.held = Timeline(run=run_id, text=text), False
+    return now.frames
 
 
 def follow_url() -> None:
     """Takes over the timeline from the URL where someone else wrote it: a link, a reload, the back button."""
-    now, in_url = timeline(), in_query()
-    if in_url and in_url != now.written and not now.touched:
-        now.view, now.problems = read(in_url)
-        now.draft = None
+    now = timeline()
+    if (in_url := now.url.read()) is not None:
+        now.chosen, problems = Choices.read(in_url)
+        now.problems, now.draft = tuple(problem.sentence for problem in problems), None
         now.order += 1
-        now.written = in_url
-    now.touched = False
 
 
 def write_url() -> None:
     """Puts the timeline into the URL, beside what the page has there."""
     now = timeline()
-    wanted = now.view.parameters()
-    now.written = {name: [value] for name, value in wanted.items()}
-    found = in_query()
-    if changed := {name: value for name, value in wanted.items() if found.get(name) != [value]}:
-        st.query_params.update(changed)
-    for name in found.keys() - wanted.keys():
-        del st.query_params[name]
-
-
-def in_query() -> dict[str, list[str]]:
-    """The timeline's parameters as the URL has them; a page that replaces the URL keeps them."""
-    return {name: st.query_params.get_all(name) for name in PARAMETERS if name in st.query_params}
+    now.url.write(now.chosen.parameters())

@@ -8,7 +8,6 @@ import torch
 from random_models import half_trained_model, random_ids
 
 from transformer.analysis.attention.mask_leakage import (
-    KINDS,
     causal_part,
     is_forcing_honest,
     measure_leak,
@@ -16,6 +15,7 @@ from transformer.analysis.attention.mask_leakage import (
 )
 from transformer.decoding.greedy import translate_ids
 from transformer.interventions import DisableMask, compile_interventions
+from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Recorder, chain
 
 OFF = [DisableMask("padding"), DisableMask("causal"), DisableMask("cross")]
@@ -61,7 +61,7 @@ def test_loss_and_attention_are_what_loops_over_the_recorded_pass_count(model, s
         lost.append([-float(log_probs[row, t, token]) for t, token in enumerate(tokens)])
         assert leak.lifted.losses[row] == pytest.approx(np.mean(lost[-1]), abs=1e-6)
     assert leak.lifted.loss == pytest.approx(np.mean(np.concatenate(lost)), abs=1e-6)
-    for kind in KINDS:
+    for kind in AttentionKind:
         stack, sublayer = ("decoder", "cross") if kind == "cross" else (kind.split("_")[0], "self")
         keys = leak.target if kind == "decoder_self" else leak.source
         queries = leak.source if kind == "encoder_self" else leak.target
@@ -100,7 +100,7 @@ def test_a_sentence_s_numbers_do_not_depend_on_what_stands_beside_it_in_the_batc
         assert alone.target.tolist() == [read] and leak.target[row].tolist() == read + [0] * (max(lengths) - len(read))
         assert (leak.lifted.outputs[row],) == alone.lifted.outputs and (leak.lifted.ended[row],) == alone.lifted.ended
         assert leak.lifted.losses[row] == pytest.approx(alone.lifted.loss, abs=1e-5)
-        for kind in KINDS:
+        for kind in AttentionKind:
             n_queries, n_keys = alone.lifted.masks[kind].shape[1:]
             np.testing.assert_array_equal(
                 leak.lifted.masks[kind][row, :n_queries, :n_keys], alone.lifted.masks[kind][0]

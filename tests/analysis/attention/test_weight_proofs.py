@@ -13,16 +13,13 @@ from transformer.analysis.checks import agree
 from transformer.analysis.figure_checks import (
     check_comparison,
     check_distribution,
-    check_likeness,
     check_masks,
     check_output,
     check_padding_is_invisible,
-    check_sinusoids,
     mask_by_rule,
     one_pass_log_probs,
     slow_log_probs,
 )
-from transformer.analysis.positions.tables import likeness, sinusoids
 from transformer.decoding.greedy import Constraints, greedy, teacher_forced_log_probs
 from transformer.interventions import (
     AblateHeads,
@@ -152,24 +149,6 @@ def test_a_comparison_is_proved_and_each_wrong_number_is_found():
         wrong = {**shown, name: shown[name] + np.array([0, 0.01, 0, 0])}
         holds = [check.holds for check in check_comparison(model, SOURCE, target, specs, **wrong)]
         assert holds == [i != place for i in range(3)]
-
-
-@pytest.mark.parametrize(("width", "base"), [(16, 10_000), (6, 100)])
-def test_sinusoids_are_proved_and_a_wrong_entry_is_found(width, base):
-    table = sinusoids(20, width, base).copy()
-    assert check_sinusoids(table, base)[0].holds
-    assert not check_sinusoids(table, base * 2)[0].holds
-    table[7, 3] += 0.001
-    assert check_sinusoids(table, base)[0].measured == pytest.approx(0.001, abs=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["cosine", "dot"])
-def test_likenesses_are_proved_and_a_wrong_one_is_found(kind):
-    table = np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)
-    matrix = likeness(table, kind).copy()
-    assert all(check.holds for check in check_likeness(table, matrix, cosine=kind == "cosine"))
-    matrix[2, 5] += 0.01
-    assert not any(check.holds for check in check_likeness(table, matrix, cosine=kind == "cosine"))
 
 
 def test_masks_are_proved_and_a_wrong_cell_is_found():

@@ -7,16 +7,16 @@ import pytest
 import torch
 from random_models import random_ids, random_model
 
-from transformer.analysis.positions.score_decomposition import split_scores
+from transformer.analysis.positions.score_decomposition import decompose_scores
 from transformer.analysis.positions.tables import (
     by_offset,
     concatenated,
     fit_shift,
     initial_model,
-    likeness,
     model_table,
     rotation,
     shift_error,
+    similarity,
     sinusoids,
     untouched_rows,
     wavelengths,
@@ -63,24 +63,24 @@ def test_concatenated_holds_the_same_numbers_sines_first():
     table = sinusoids(5, 6)
     found = concatenated(table)
     assert (found[:, :3] == table[:, [0, 2, 4]]).all() and (found[:, 3:] == table[:, [1, 3, 5]]).all()
-    assert np.abs(likeness(found, "dot") - likeness(table, "dot")).max() < 1e-12
+    assert np.abs(similarity(found, "dot") - similarity(table, "dot")).max() < 1e-12
 
 
 def test_likeness_of_sinusoids_depends_on_the_offset_alone():
     table = sinusoidal_table(50, 32, dtype=torch.float64).numpy()
-    matrix = likeness(table, "dot")
+    matrix = similarity(table, "dot")
     frequency = 10_000.0 ** (-np.arange(0, 32, 2) / 32)
     offsets = by_offset(matrix)
     assert np.abs(offsets.mean - np.cos(np.arange(50)[:, None] * frequency).sum(axis=1)).max() < 1e-12
     assert np.abs(offsets.high - offsets.low).max() < 1e-12
     assert matrix[3, 3] == pytest.approx(16)  # half of d_model
-    assert np.abs(likeness(table, "cosine") * 16 - matrix).max() < 1e-12
+    assert np.abs(similarity(table, "cosine") * 16 - matrix).max() < 1e-12
 
 
 def test_the_cosine_of_any_row_with_itself_is_1_and_a_zero_row_is_like_none():
     table = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
     table[2] = 0
-    matrix = likeness(table, "cosine")
+    matrix = similarity(table, "cosine")
     assert np.abs(np.diagonal(matrix) - [1, 1, 0, 1, 1, 1]).max() < 1e-12
     assert not matrix[2].any()
 
@@ -131,7 +131,7 @@ def test_a_models_table_is_what_it_adds_and_its_start_is_found_again():
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 def test_the_four_parts_sum_to_the_recorded_score(stack, norm, positions):
     model = random_model(norm=norm, positions=positions)
-    split = split_scores(model, random_ids(1, 9), random_ids(1, 7), stack)
+    split = decompose_scores(model, random_ids(1, 9), random_ids(1, 7), stack)
     length = 9 if stack == "encoder" else 7
     assert split.parts.shape == (4, 4, length, length) and split.mask.shape == (length, length)
     assert split.largest_error < 1e-5
@@ -139,11 +139,11 @@ def test_the_four_parts_sum_to_the_recorded_score(stack, norm, positions):
 
 def test_each_part_moves_with_what_it_is_named_after():
     model, same = random_model(), torch.full((1, 6), 9)
-    one_word = split_scores(model, same, same, "encoder").parts
+    one_word = decompose_scores(model, same, same, "encoder").parts
     assert np.ptp(one_word[0], axis=(1, 2)).max() < 1e-6  # one word everywhere: content is the same everywhere
     assert np.ptp(one_word[1], axis=1).max() < 1e-6  # content-position: the same for every query
     assert np.ptp(one_word[2], axis=2).max() < 1e-6  # position-content: the same for every key
-    another = split_scores(model, same + 1, same, "encoder").parts
+    another = decompose_scores(model, same + 1, same, "encoder").parts
     assert np.abs(another[3] - one_word[3]).max() == 0  # position-position: the words do not matter
     assert np.abs(another[0] - one_word[0]).max() > 1e-2
 
@@ -153,7 +153,7 @@ def test_biases_count_as_content():
     with torch.no_grad():
         model.encoder.embedding.tokens.weight.zero_()
     layer = model.encoder.layers[0].self_attention
-    split = split_scores(model, random_ids(1, 4), random_ids(1, 3), "encoder")
+    split = decompose_scores(model, random_ids(1, 4), random_ids(1, 3), "encoder")
     q, k = layer.query.bias.view(4, 4).double(), layer.key.bias.view(4, 4).double()
     assert np.abs(split.parts[0] - ((q * k).sum(-1) / 2).detach().numpy()[:, None, None]).max() < 1e-6
 
@@ -161,6 +161,6 @@ def test_biases_count_as_content():
 def test_the_split_holds_under_switches_and_is_refused_without_positions():
     model = random_model()
     tap = compile_interventions([AblateHeads("encoder", 0, "self", (1,))], model)
-    assert split_scores(model, random_ids(1, 5), random_ids(1, 4), "decoder", tap=tap).largest_error < 1e-5
-    with pytest.raises(ValueError, match="none positions are not added to the embeddings"):
-        split_scores(random_model(positions="none"), random_ids(1, 5), random_ids(1, 4), "encoder")
+    assert decompose_scores(model, random_ids(1, 5), random_ids(1, 4), "decoder", tap=tap).largest_error < 1e-5
+    with pytest.raises(ValueError, match="scores cannot be split: no positions are added to the embeddings"):
+        decompose_scores(random_model(positions="none"), random_ids(1, 5), random_ids(1, 4), "encoder")

@@ -9,10 +9,11 @@ from films import STEPS, TEXT, lab_at, opened
 from page_models import texts
 from page_runs import at_work, put_status
 
-from pages.training.data import current_rows, samples_of
-from pages.training.timeline.frames import Snapshot, Timeline, advance, halving, newest_step, snapshots_of
+from pages.training.timeline.frames import Timeline, advance, halving
+from transformer.analysis.training.progress import current_rows, samples_of
 from transformer.analysis.training.timeline import largest_jump, row_entropy
 from transformer.runs import run_folder
+from transformer.runs.kept_weights import Snapshot, newest_step, snapshots_of
 from transformer.runs.trainer import SNAPSHOT_BYTES, SNAPSHOTS_AN_OCTAVE, is_snapshot_step, snapshots_an_octave
 
 pytestmark = pytest.mark.usefixtures("whole_films")
@@ -82,13 +83,13 @@ def test_a_change_within_what_heads_usually_move_is_not_called_sudden():
 
 
 def computed(run_id: str, text: str = TEXT) -> Timeline:
-    run, reel = run_folder.get_run(run_id), Timeline(run=run_id, text=text)
-    advance(reel, run, snapshots_of(run), budget_s=1e9)
-    return reel
+    run, frames_ = run_folder.get_run(run_id), Timeline(run=run_id, text=text)
+    advance(frames_, run, snapshots_of(run), budget_s=1e9)
+    return frames_
 
 
 def test_every_frame_is_what_its_snapshot_does(film_run):
-    frames = computed(film_run).frames(snapshots_of(run_folder.get_run(film_run)))
+    frames = computed(film_run).shown(snapshots_of(run_folder.get_run(film_run)))
     assert [frame.step for frame in frames] == STEPS
     for frame in frames[1:-1:2]:
         seen = lab_at(film_run, frame.step).inspect(TEXT)
@@ -99,7 +100,7 @@ def test_every_frame_is_what_its_snapshot_does(film_run):
 
 
 def test_forced_frames_all_write_the_newest_output(film_run):
-    frames = computed(film_run).frames(snapshots_of(run_folder.get_run(film_run)))
+    frames = computed(film_run).shown(snapshots_of(run_folder.get_run(film_run)))
     goal = frames[-1].own.ids
     assert frames[-1].forced is frames[-1].own
     for frame in frames:
@@ -112,23 +113,23 @@ def test_forced_frames_all_write_the_newest_output(film_run):
 
 def test_computing_stops_when_its_time_is_over_and_goes_on_later(film_run):
     run = run_folder.get_run(film_run)
-    found, reel = snapshots_of(run), Timeline(run=film_run, text=TEXT)
-    advance(reel, run, found, budget_s=0.0)
-    assert [frame.step for frame in reel.frames(found)] == [20]
-    assert len(reel.missing(found)) == 2 * len(STEPS) - 1 and reel.left_s(found) > 0
-    advance(reel, run, found, budget_s=1e9)
-    assert not reel.missing(found) and reel.left_s(found) == 0
+    found, frames_ = snapshots_of(run), Timeline(run=film_run, text=TEXT)
+    advance(frames_, run, found, budget_s=0.0)
+    assert [frame.step for frame in frames_.shown(found)] == [20]
+    assert len(frames_.missing(found)) == 2 * len(STEPS) - 1 and frames_.left_s(found) > 0
+    advance(frames_, run, found, budget_s=1e9)
+    assert not frames_.missing(found) and frames_.left_s(found) == 0
 
 
-def test_a_film_is_computed_from_its_ends_inwards(tmp_path):
+def test_a_timeline_is_computed_from_its_ends_inwards(tmp_path):
     snapshots = [Snapshot(step, tmp_path, (0, 0), False) for step in range(9)]
     assert [snapshot.step for snapshot in halving(snapshots)] == [8, 0, 4, 2, 6, 1, 3, 5, 7]
 
 
 def test_a_damaged_snapshot_is_left_out(own_film_run):
     run_folder.snapshots(own_film_run)[4].write_bytes(b"nothing")
-    reel = computed(own_film_run)
-    assert [frame.step for frame in reel.frames(snapshots_of(run_folder.get_run(own_film_run)))] == [
+    frames_ = computed(own_film_run)
+    assert [frame.step for frame in frames_.shown(snapshots_of(run_folder.get_run(own_film_run)))] == [
         0,
         1,
         2,

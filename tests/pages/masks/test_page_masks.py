@@ -3,12 +3,15 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from page_models import CLASSIC, PRONOUNS, checked, open_page, texts
 
+from pages.masks.sections import _same_outputs_text
 from pages.shared.wording import number, plain
 from transformer.interventions import DisableMask
 from transformer.lab import Lab, load
+from transformer.views.masks import LeakData
 
 SHORT = "The cat slept."
 
@@ -29,6 +32,57 @@ def test_the_batch_has_padding_and_nothing_leaks_at_first():
     assert "nothing leaks" in texts(at)
     assert "exactly the mask that the recorded pass applied" in texts(at)
     assert at.text_area(key="masks-beside").value
+
+
+def heatmaps(at):
+    return [trace for trace in figures(at)[1]["data"] if trace["type"] == "heatmap"]
+
+
+def test_the_page_opens_on_the_causal_triangle():
+    at = open_page("masks")
+    assert at.segmented_control(key="choose-kind").value == "decoder_self" and len(heatmaps(at)) == 3
+    assert at.query_params["attention"] == "decoder_self" and "kind" not in at.query_params
+    again = open_page("masks", **dict(at.query_params))
+    assert figures(again)[1]["data"] == figures(at)[1]["data"]
+    at = checked(at.segmented_control(key="choose-kind").set_value("cross").run())
+    assert len(heatmaps(at)) == 1 and "attention" not in at.query_params
+    at.query_params.clear()
+    at = checked(at.switch_page("pages/attention/page.py").run())
+    assert "attention" not in at.query_params
+    at.query_params.clear()
+    at = checked(at.switch_page("pages/masks/page.py").run())
+    assert len(heatmaps(at)) == 1
+
+
+def test_a_link_without_a_kind_still_shows_cross_attention_as_it_did():
+    at = masks(beside=SHORT)
+    assert at.segmented_control(key="choose-kind").value == "cross" and "attention" not in at.query_params
+
+
+def test_the_attention_of_other_pages_stays_as_it_was():
+    at = checked(open_page("masks").switch_page("pages/attention/page.py").run())
+    assert at.segmented_control(key="choose-kind").value == "cross"
+    at = checked(at.segmented_control(key="choose-kind").set_value("encoder_self").run())
+    at.query_params.clear()
+    at = checked(at.switch_page("pages/masks/page.py").run())
+    assert at.segmented_control(key="choose-kind").value == "encoder_self"
+
+
+def test_outputs_that_keep_their_words_are_told_with_the_loss_that_changed():
+    data = LeakData(
+        shares=np.zeros((2, 4)),
+        loss=np.array([0.106, 2.28]),
+        losses=np.array([[0.1, 0.112], [2.0, 2.56]]),
+        outputs=(((5, 2), (6, 2)), ((5, 2), (6, 2))),
+        written=(("a", "b"), ("a", "b")),
+        ended=np.ones((2, 2), dtype=bool),
+    )
+    said = _same_outputs_text(data, {"causal"})
+    assert "loss rises from 0.106 to 2.28 nats per token, while the outputs keep their words" in said
+    assert "0.899 before, 0.102 now" in said and "sees the tokens after it" in said
+    assert "tokens after it" not in _same_outputs_text(data, {"padding"})
+    still = replace(data, loss=np.array([0.106, 0.106]), losses=np.array([[0.1, 0.112], [0.1, 0.114]]))
+    assert "moves by at most" in _same_outputs_text(still, {"cross"})
 
 
 def test_own_sentences_are_the_batch_and_are_in_the_url():
@@ -58,7 +112,7 @@ def test_a_mask_is_switched_off_and_on_again_and_the_leak_is_measured(mask):
     shown = next(t.value for t in at.dataframe if "as switched" in t.value)["as switched"].tolist()
     assert shown[0] == number(leak.lifted.loss)
     assert shown[4] == number(leak.lifted.on_future)
-    assert ("No output changed" in texts(at)) == (not leak.changed)
+    assert ("keep their words" in texts(at)) == (not leak.changed)
     at = checked(at.toggle(key=f"mask-on-{mask}").set_value(True).run())
     assert "switch" not in at.query_params and "nothing leaks" in texts(at)
 
@@ -115,7 +169,7 @@ def test_a_row_that_does_not_exist_shows_one_that_does_and_says_so(row, said):
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("\n".join([SHORT] * 7), "at most 6 sentences, the one above among them: the last 2 are left out."),
+        ("\n".join([SHORT] * 7), "at most 6 sentences, including the one above: the last 2 are left out."),
         (SHORT + "\n" * 990 + SHORT, "have 1,018 characters; only the first 1,000 are taken"),
     ],
 )

@@ -1,17 +1,13 @@
-"""Every figure of the Masks page has its badge, red where a number is wrong, and lines of Python that make it again."""
+"""Every figure of the Masks page has its badge, red where a number is wrong."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 import torch
 from page_checks import proved, verdicts
-from page_exports import figures, opened, run_lines
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 from random_models import random_model
-from test_saved_as_drawn import plain
 
 from transformer.analysis.attention.mask_leakage import is_forcing_honest, measure_leak, see_empty_row
 from transformer.analysis.attention.mask_leakage_checks import check_forcing, check_reading
@@ -94,16 +90,6 @@ def test_forcing_is_proved_and_a_wrong_number_is_noticed(causal):
     ):
         wrong = replace(found, **{name: getattr(found, name) + 0.01})
         assert [check.holds for check in check_forcing(model, [5, 9, 4, 2], wrong)] == verdicts_
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_the_program_under_a_figure_runs(view, monkeypatch):
-    monkeypatch.setattr(go.Figure, "show", lambda figure: None)
-    at = opened("masks", f"{view}-export", **HERE, kind="decoder_self", switch=["mask:padding", "mask:causal"])
-    made = run_lines(at)
-    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
-    assert plain(json.loads(made["figure"].to_json())["data"]) == plain(shown["data"])
-    assert "def data(self, lab: Lab" in at.code[1].value
 
 
 def test_what_cannot_be_shown_is_said_in_a_sentence(own_models, monkeypatch):

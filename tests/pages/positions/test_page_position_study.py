@@ -8,6 +8,7 @@ from page_positions import cells, figure, positions
 
 from pages.shared.wording import plain
 from transformer.experiments import study
+from transformer.experiments.plan import KINDS, Study, StudyPlan, StudyRun
 from transformer.files import write_json
 from transformer.lab import load
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("untrained_models")
     [
         ("", "type at least one symbol"),
         (" \t ", "type at least one symbol"),
-        ("a " * 5_000, "up to 200 are read here"),
+        ("a " * 5_000, "at most 200 are read here"),
         ("<script>alert(1)</script> `x` **y** $z$ \\ 🦓 \u202e", "It writes"),
         ("\x00\ud7ff", "It writes"),
     ],
@@ -33,14 +34,14 @@ def test_whatever_is_typed_as_a_long_string_is_answered_in_a_sentence(typed, sai
 
 def a_study(runs, name="mine", positions=("sinusoidal", "learned", "alibi"), *, state="done"):
     """A study with made-up results, to see that pages say what its file says."""
-    plan = study.StudyPlan(corpora=("reverse", "copy"), positions=positions, seeds=(0, 1))
+    plan = StudyPlan(corpora=("reverse", "copy"), positions=positions, seeds=(0, 1))
 
     def row(corpus, kind, seed):
         lengths = {
             how: tuple((n, 9 if n <= 16 else (4 if how == "clamp" else 2), 10) for n in range(1, 41))
             for how in (("noise", "clamp", "interpolate") if kind == "learned" else ("",))
         }
-        return study.StudyRun(
+        return StudyRun(
             corpus=corpus, positions=kind, seed=seed, id=f"{name}-{corpus}-{kind}-{seed}", state=state,
             parameters=235_008, steps=1_000, steps_to_target=None if kind == "alibi" else 450 + 50 * seed,
             exact_match=0.25 if corpus == "copy" else 0.75, count=1_000, tokens_per_s=4_321.0, elapsed_s=40.0,
@@ -48,7 +49,7 @@ def a_study(runs, name="mine", positions=("sinusoidal", "learned", "alibi"), *, 
         )  # fmt: skip
 
     rows = tuple(row(corpus, kind, seed) for seed in plan.seeds for corpus in plan.corpora for kind in positions)
-    found = study.Study(name=name, plan=plan, runs=rows, command="python -m transformer study positions", machine="a b")
+    found = Study(name=name, plan=plan, runs=rows, command="python -m transformer study positions", machine="a b")
     (runs / name).mkdir()
     write_json(runs / name / study.STUDY_FILE, asdict(found))
     return found
@@ -64,7 +65,7 @@ def test_the_study_says_its_verdict_beside_the_papers(own_models):
         assert wanted in said
     for wanted in ("450 (450–500)", "never", "75.0 %", "235,008", "4,321", "20.0 %"):
         assert wanted in table, wanted
-    assert "2 + 2 layers, d_model 64" in said and "2 seeds, alike for every kind" in said
+    assert "2 + 2 layers, d_model 64" in said and "2 seeds, the same for every kind" in said
     at = checked(at.button_group(key="positions-task").set_value("copy").run())
     assert "25.0 %" in cells(at) and at.query_params["task"] == "copy"
     assert at.code[0].value == "python -m transformer study positions"
@@ -78,10 +79,10 @@ def test_one_button_starts_the_study_and_the_page_watches_it(own_models, monkeyp
     at = checked(at.button(key="study-start").click().run())
     (name,) = started
     plan = study.load_study(name).plan
-    assert plan.corpora == ("reverse",) and plan.positions == study.KINDS and plan.seeds == (0,)
+    assert plan.corpora == ("reverse",) and plan.positions == KINDS and plan.seeds == (0,)
     assert at.query_params["study"] == name
     assert study.load_study(name).command.startswith("python -m transformer study positions --corpora reverse")
-    assert "The verdict stands here as soon as a run has finished" in texts(at)
+    assert "The results appear here as soon as a run has finished" in texts(at)
     at = checked(at.button(key="study-go-on").click().run())
     assert started == [name, name]
 
@@ -133,14 +134,14 @@ def test_a_long_string_of_ones_own_is_answered_or_refused_and_the_model_stays_as
 
 
 def test_a_model_of_other_sentences_has_no_lengths_to_test():
-    assert "cannot be had at any length" in texts(positions(section="beyond"))
+    assert "cannot be generated at a given length" in texts(positions(section="beyond"))
 
 
 def test_the_model_in_hand_is_tested_by_length(monkeypatch):
-    monkeypatch.setattr("pages.positions.beyond_length._LIVE_PAIRS", 2)
-    monkeypatch.setattr("pages.positions.beyond_length._LONGEST_LIVE", 12)
+    monkeypatch.setattr("pages.positions.beyond_length._PAIRS", 2)
+    monkeypatch.setattr("pages.positions.beyond_length._LONGEST", 12)
     at = positions(section="beyond", model=REVERSE, text="a b c")
     plots = len(at.get("plotly_chart"))
     at = checked(at.button(key="measure-lengths").click().run())
     assert len(at.get("plotly_chart")) == plots + 1
-    assert "11 to 12, beyond" in cells(at, -1) and " of 4" in cells(at, -1)
+    assert "beyond: 11 to 12 symbols" in cells(at, -1) and " of 4" in cells(at, -1)

@@ -11,8 +11,7 @@ from tiny_runs import MODEL, settings
 
 from pages.positions.choices import SECTIONS, Choices
 from pages.shared.wording import number, plain
-from transformer.analysis.positions.tables import likeness as likeness_of
-from transformer.analysis.positions.tables import model_table, rotation, shift_error, sinusoids
+from transformer.analysis.positions.tables import model_table, rotation, shift_error, similarity, sinusoids
 from transformer.config import CorpusConfig
 from transformer.lab import load
 from transformer.runs import run_folder
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("untrained_models")
 def test_both_tables_stand_side_by_side_first():
     at = positions(table="reverse-learned")
     assert shapes(at) == [(64, 64), (64, 64)]
-    assert "The learned table has 64 rows and ends there." in texts(at)
+    assert "The learned table has 64 rows." in texts(at)
     assert "Training reached only positions 0 to 10: from 11 on" in texts(at)
     assert np.array_equal(tables(at)[0], sinusoids(64, 64))
     learned = model_table(load("reverse-learned").model, "encoder")
@@ -72,8 +71,8 @@ def test_layout_stack_moment_and_table_can_be_chosen():
 def test_distances_are_drawn_for_both_kinds(likeness):
     at = positions(table="reverse-learned", section="distances", likeness=likeness)
     assert shapes(at) == [(64, 64), (64, 64)]
-    assert "only the distance counts" in texts(at)
-    assert np.array_equal(tables(at)[0], likeness_of(sinusoids(64, 64), likeness).astype(np.float32))
+    assert "only the distance matters" in texts(at)
+    assert np.array_equal(tables(at)[0], similarity(sinusoids(64, 64), likeness).astype(np.float32))
     assert len(curves(at)) == 2
 
 
@@ -90,7 +89,7 @@ def test_a_shift_is_the_rotation_and_its_error_is_measured():
 
 def test_too_short_a_table_for_a_map_is_answered_in_a_sentence():
     at = positions(table="reverse-learned", section="shifts", length="5")
-    assert "A map needs at least 8 pairs of positions; the shorter table has 5 rows to use." in texts(at)
+    assert "A map needs at least 8 pairs of positions; the shorter table has 5 usable rows." in texts(at)
 
 
 @pytest.mark.parametrize("stack", ["encoder", "decoder"])
@@ -107,8 +106,8 @@ def test_a_model_without_added_positions_is_shown_and_its_scores_explained(own_m
     path = own_models / PRONOUNS / "config.json"
     path.write_text(path.read_text().replace('"positions": "sinusoidal"', f'"positions": "{kind}"'))
     at = positions(section="scores")
-    assert f"{kind} positions are not added to the embeddings" in texts(at)
-    said = {"none": "no positions at all", "rotary": "turns queries and keys", "alibi": "which way a sentence runs"}
+    assert "Scores cannot be split" in texts(at) and "added to the embeddings" in texts(at)
+    said = {"none": "no positions at all", "rotary": "rotates queries and keys", "alibi": "which way a sentence runs"}
     assert said[kind] in texts(at)
 
 
@@ -124,6 +123,33 @@ def test_every_section_is_drawn_for_every_kind(own_models, kind):
     key = f"beyond-text-{REVERSE}"
     at = checked(at.text_input(key=key).set_value(" ".join("abcdefghij" * 15)).run())
     assert "151 tokens with the end mark: positions 0 to 150. Training reached 0 to 10." in texts(at)
+
+
+@pytest.mark.parametrize(
+    ("section", "views"),
+    [
+        ("table", ("position-tables", "position-dimensions")),
+        ("distances", ("position-similarity", "similarity-by-offset")),
+        ("shifts", ("shift-maps", "shift-errors")),
+        ("scores", ("score-parts",)),
+        ("study", ("study-learning", "study-verdict")),
+        ("beyond", ("study-lengths",)),
+    ],
+)
+def test_every_figure_has_a_badge_that_holds_and_an_export(section, views):
+    at = positions(section=section, table="reverse-learned", length="20", d_model="16")
+    for view in views:
+        at.session_state[f"{view}-proof"] = at.session_state[f"{view}-export"] = True
+    at = checked(at.run())
+    assert texts(at).count("run just now") == len(views) and "checks fail" not in texts(at)
+    assert sum("figure.show()" in code.value for code in at.code) == len(views)
+
+
+def test_without_a_learned_model_the_sinusoids_are_drawn_alone(monkeypatch):
+    monkeypatch.setattr("pages.positions.table_choice.learned_models", lambda: ())
+    at = positions(d_model="16", length="20")
+    assert shapes(at) == [(20, 16)] and "No model here has learned positions" in texts(at)
+    assert shapes(positions(section="shifts", d_model="16", length="20")) == [(16, 16)]
 
 
 def test_sections_change_and_stay_over_a_page_change():

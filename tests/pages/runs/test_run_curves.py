@@ -7,17 +7,17 @@ from films import field, in_url
 from page_models import texts
 from streamlit.testing.v1 import AppTest
 
-from pages.training.run_curves import QUANTITIES
 from transformer.runs import run_folder
+from transformer.views.runs import QUANTITIES
 
 
 def draw_chosen_curves(run_id: str) -> None:
-    from pages.training.data import progress_of
-    from pages.training.run_curves import draw_curves
+    from pages.training.run_curves import render_curves
+    from transformer.analysis.training.progress import progress_of
     from transformer.runs import run_folder
 
     run = run_folder.get_run(run_id)
-    draw_curves(run, progress_of(run.folder))
+    render_curves(run, progress_of(run.folder))
 
 
 def panels(at: AppTest) -> list[dict]:
@@ -40,7 +40,7 @@ def test_every_quantity_can_be_drawn(film_run, name):
     assert [panel["series"][-1]["name"] for panel in panels(at)] == [
         "validation loss, not smoothed", "validation exact match",
     ]  # fmt: skip
-    at = field(at, "run-curves").set_value([name]).run()
+    at = field(at, "curves-shown").set_value([name]).run()
     (only,) = panels(at)
     split = "validation" if name == "perplexity" else "train"
     rows = [row for row in run_folder.metrics(film_run) if row["split"] == split and row[column] > 0]
@@ -50,6 +50,6 @@ def test_every_quantity_can_be_drawn(film_run, name):
 
 def test_scores_that_a_corpus_lacks_are_not_offered(film_run):
     at = AppTest.from_function(draw_chosen_curves, args=(film_run,), default_timeout=60).run()
-    assert "BLEU" in QUANTITIES and "BLEU" not in field(at, "run-curves").options
-    at = field(at, "run-curves").set_value([]).run()
+    assert "BLEU" in QUANTITIES and "BLEU" not in field(at, "curves-shown").options
+    at = field(at, "curves-shown").set_value([]).run()
     assert not at.get("bidi_component") and "Choose what to see" in texts(at)

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.shared.wording import plain
 from pages.training.timeline import panel
-from pages.training.timeline.view import PARAMETERS, TimelineView, fit, read
+from pages.training.timeline.state import Choices
 from transformer.runs import run_folder
 
 pytestmark = pytest.mark.usefixtures("whole_films")
@@ -32,10 +32,10 @@ def test_an_example_can_be_taken(film_run):
 @pytest.mark.parametrize(("typed", "said"), [("a " * 60, "61 tokens with its end mark"), ("   ", "Type a sentence")])
 def test_a_sentence_that_cannot_be_read_is_refused_and_not_lost(film_run, typed, said):
     at = whole(field(opened(film_run), "timeline-text").set_value(typed).run())
-    assert said in texts(at) and "Below is still the last sentence" in texts(at)
+    assert said in texts(at) and "The timeline below is for the previous sentence" in texts(at)
     assert field(at, "timeline-text").value == typed.strip() and len(film(at)["frames"]) == len(STEPS)
     at = whole(field(at, "timeline-text").set_value("a b").run())
-    assert "Below is still" not in texts(at) and at.query_params["film"] in ("a b", ["a b"])
+    assert "The timeline below is for" not in texts(at) and at.query_params["film"] in ("a b", ["a b"])
 
 
 def test_a_sentence_in_a_link_that_cannot_be_read_leaves_one_of_the_run(film_run):
@@ -85,7 +85,7 @@ def test_computing_can_be_stopped_and_taken_up_again(film_run, monkeypatch):
 
 
 def test_a_link_opens_the_timeline_at_its_step(film_run):
-    view = TimelineView(text="a b", kind="decoder_self", layer=0, head=1, step=8, rows="forced")
+    view = Choices(text="a b", kind="decoder_self", layer=0, head=1, step=8, rows="forced")
     at = opened(film_run, **view.parameters())
     data = film(at)
     assert (data["at"], data["kind"], data["selected"]) == (8, "decoder_self", [0, 1])
@@ -100,13 +100,13 @@ def test_a_hand_edited_link_says_what_is_wrong_with_it(film_run):
 
 
 def test_a_view_survives_the_url():
-    view = TimelineView(text="a b", kind="encoder_self", layer=1, head=3, step=128, rows="forced")
+    view = Choices(text="a b", kind="encoder_self", layer=1, head=3, step=128, rows="forced")
     parameters = view.parameters()
-    assert set(parameters) == set(PARAMETERS)
-    assert read({name: [value] for name, value in parameters.items()}) == (view, ())
-    assert TimelineView().parameters() == {} and "film" not in TimelineView(text="x" * 2_000).parameters()
+    assert set(parameters) == set(Choices.names())
+    assert Choices.read(parameters) == (view, ())
+    assert Choices().parameters() == {} and "film" not in Choices(text="x" * 2_000).parameters()
 
 
 def test_a_view_that_fits_stays(film_run):
-    view = TimelineView(layer=0, head=1)
-    assert fit(view, run_folder.get_run(film_run).settings.model, film_run) == (view, ())
+    view = Choices(layer=0, head=1)
+    assert view.fit(run_folder.get_run(film_run)) == (view, ())

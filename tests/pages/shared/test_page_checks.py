@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from page_checks import proved, verdicts
-from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, open_page, texts
 
 from pages.shared.wording import plain
 from transformer.analysis.attention.vectors import Vectors
@@ -20,37 +20,33 @@ pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_mode
 
 PAGES = [
     ("home", ["proof-home"], {}, 3 + 1),
+    ("attention", ["all-heads-proof", "head-matrix-proof"], {"kind": "encoder_self"}, None),
+    ("attention", ["head-matrix-proof", "entry-products-proof"], {"kind": "cross", "cell": "2,3"}, None),
+    ("attention", ["bertviz-proof", "proof-output"], {"picture": "bertviz-neuron"}, None),
     ("home", ["proof-home"], {"layer": "0", "head": "2", "switch": SWITCHES}, 3 + 1),
-    ("attention", ["proofs", "proof-picture"], {"kind": "encoder_self"}, 11 + 1),
-    ("attention", ["proof-picture", "proof-cell"], {"kind": "cross", "cell": "2,3"}, 4 + 10),
-    ("attention", ["proof-picture"], {"kind": "decoder_self", "picture": "lines", "show": "entropy"}, 4),
-    ("attention", ["proof-picture"], {"show": "entropy", "unit": "bits", "specials": "hidden"}, 4),
-    ("attention", ["proof-picture"], {"show": "norms", "combine": "mean", "switch": SWITCHES}, 3 + 2 + 1),
-    ("attention", ["proof-picture"], {"show": "norms", "kind": "decoder_self", "switch": "mask:causal"}, 3 + 2 + 1),
-    ("attention", ["proof-picture"], {"show": "rollout", "kind": "encoder_self", "words": "merged"}, 5),
-    ("attention", ["proof-picture"], {"show": "rollout", "layer": "0", "switch": "off:decoder.0.cross:0,1"}, 5),
-    ("attention", ["proof-picture"], {"show": "rollout", "switch": "copy:decoder.0.self.heads:0>1:It slept."}, 5),
-    ("attention", ["proof-picture"], {"combine": "max", "over": "0,2", "specials": "renormalised"}, 4),
-    ("attention", ["proof-picture", "proof-output"], {"picture": "bertviz-neuron"}, 3 + 3 + 1),
-    ("attention", ["proofs", "proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 8 + 5),
-    ("attention", ["proof-picture", "proof-cell"], {"switch": [*SWITCHES, "mask:causal"], "cell": "1,1"}, 4 + 10),
+    ("attention", ["proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 5),
     ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 8 + 5),
-    ("positions", ["proof-tables", "proof-dimensions"], {"section": "table"}, None),
-    ("positions", ["proof-alike"], {"section": "distances", "length": "24"}, None),
-    ("positions", ["proof-shifts"], {"section": "shifts"}, None),
-    ("positions", ["proof-parts"], {"section": "scores"}, 1),
     (
         "positions",
         ["proof-compared", "proof-difference"],
         {"switch": "positions:encoder:remove", "section": "break"},
         13,
     ),
-    ("steps", ["proof-road", "proof-step", "proof-cross", "proof-self"], {"step": "2"}, 1 + 2 + 3 + 3),
-    ("steps", ["proof-road", "proof-step", "proof-self"], {"step": "2", "switch": SWITCHES}, 1 + 2 + 3),
-    ("steps", ["proof-beam"], {"look": "beam"}, 1),
-    ("steps", ["proof-draw", "proof-samples"], {"look": "samples", "top_k": "5", "temperature": "1.5"}, 5 + 1),
-    ("steps", ["proof-lens", "proof-parts"], {"look": "inside", "step": "1"}, 3 + 3),
-    ("steps", ["proof-losses"], {"look": "reference"}, 2),
+    (
+        "steps",
+        ["branch-lines-proof", "step-candidates-proof", "step-attention-cross-proof", "step-attention-self-proof"],
+        {"step": "2", "switch": SWITCHES},
+        None,
+    ),
+    ("steps", ["beam-tree-proof", "hypothesis-attention-proof"], {"look": "beam", "switch": SWITCHES}, None),
+    (
+        "steps",
+        ["sampling-distribution-proof", "sample-tree-proof"],
+        {"look": "samples", "top_k": "5", "temperature": "1.5"},
+        None,
+    ),
+    ("steps", ["logit-lens-depths-proof", "logit-contributions-proof"], {"look": "inside", "step": "1"}, 3 + 3),
+    ("steps", ["teacher-forced-reference-proof"], {"look": "reference"}, None),
 ]
 
 
@@ -65,16 +61,6 @@ def test_every_badge_of_a_page_opens_checks_that_hold(page, badges, parameters, 
 
 def test_a_closed_badge_runs_nothing():
     assert verdicts(open_page("attention", model=PRONOUNS, text=CLASSIC)) == (0, 0)
-
-
-def test_lengths_are_translated_again(monkeypatch):
-    monkeypatch.setattr("pages.positions.beyond_length._LIVE_PAIRS", 5)
-    monkeypatch.setattr("pages.positions.beyond_length._LONGEST_LIVE", 18)
-    at = open_page("positions", model=REVERSE, section="beyond")
-    at = checked(at.button(key="measure-lengths").click().run(timeout=120))
-    at.session_state["proof-lengths"] = True
-    at = checked(at.run(timeout=120))
-    assert verdicts(at) == (1, 0)
 
 
 def corrupt_weights(monkeypatch):
@@ -92,10 +78,10 @@ def corrupt_weights(monkeypatch):
 
 def test_a_corrupted_weight_turns_the_checks_red(own_models, monkeypatch):
     corrupt_weights(monkeypatch)
-    at = proved("attention", "proofs", "proof-picture", model=PRONOUNS, text=WIDE, layer="0", head="1")
+    badges = "all-heads-proof", "head-matrix-proof"
+    at = proved("attention", *badges, model=PRONOUNS, text=WIDE, layer="0", head="1")
     said = texts(at)
-    assert ":red[:material/error: **2 of 8 checks fail.**]" in said  # rows sum to 1; softmax of q and k
-    assert ":red[:material/error: **2 of 4 checks fail.**]" in said
+    assert said.count(":red[:material/error: **2 of ") == 2  # rows sum to 1; softmax of q and k
     assert said.count(":red[**The weights are softmax") == 2 and "**0.0100**" in said
 
 
@@ -110,7 +96,7 @@ def test_one_wrong_contribution_turns_its_check_red(switch, untrained_models, mo
 
     monkeypatch.setattr(Vectors, "contributions", contributions)
     shown = dict(model=PRONOUNS, text=WIDE, kind="cross", layer="0", show="norms", combine="mean", switch=switch)
-    at = proved("attention", "proof-picture", **shown)
+    at = proved("attention", "head-matrix-proof", **shown)
     assert verdicts(at)[1] == 1 and ":red[**Each cell is the length of" in texts(at)
 
 
@@ -119,9 +105,10 @@ def test_one_wrong_contribution_turns_its_check_red(switch, untrained_models, mo
     [("cross", "copy:encoder.0.self.heads.2:0>1:It slept."), ("decoder_self", "block:decoder.1.self")],
 )
 def test_a_look_that_counts_though_nothing_of_it_arrives_turns_its_check_red(own_models, monkeypatch, kind, switch):
-    monkeypatch.setattr("pages.attention.picture_rollout.silenced", lambda *_: [])
-    at = proved("attention", "proof-picture", model=PRONOUNS, text=WIDE, kind=kind, show="rollout", switch=switch)
-    assert verdicts(at) == (4, 1) and ":red[**No look counts of which nothing arrived.**]" in texts(at)
+    monkeypatch.setattr("transformer.analysis.attention.silenced_heads.silenced", lambda *_: [])
+    shown = dict(model=PRONOUNS, text=WIDE, kind=kind, show="rollout", switch=switch)
+    at = proved("attention", "attention-rollout-proof", **shown)
+    assert verdicts(at)[1] == 1 and ":red[**No attention counts of which nothing arrived.**]" in texts(at)
 
 
 def test_a_wrong_average_on_home_turns_its_check_red(own_models, monkeypatch):

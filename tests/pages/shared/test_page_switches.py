@@ -265,6 +265,12 @@ def test_of_two_switches_for_one_thing_the_last_counts():
     assert len(merged([SetAttentionRow(*row, "uniform"), SetAttentionRow(*row[:3], 0, 2, 3)])) == 2
 
 
+def test_a_link_with_two_switches_for_one_head_says_which_counts():
+    at = attention(switch=["off:decoder.0.cross:1", "mean:decoder.0.cross:1"])
+    assert at.query_params["switch"] == "mean:decoder.0.cross:1"
+    assert plain("head 1 off” gives way to “cross-attention · layer 0 · head 1 at the mean”") in texts(at)
+
+
 def test_every_kind_of_switch_fits_a_model_that_has_it():
     switches = (
         AblateHeads("decoder", 0, "cross", (0,)),

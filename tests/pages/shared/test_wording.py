@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from page_models import CLASSIC, PRONOUNS, open_page, texts
 
 from pages.shared.interventions.intervention_names import left_out
-from pages.shared.interventions.reach import idle_notes
 from pages.shared.wording import NEGLIGIBLE, change, effect, isolated, plain, smoothed, unseen, unseen_plainly
+from transformer.inspection.inspection import idle_notes
 from transformer.interventions import parse_intervention
 from transformer.lab import load
 from transformer.text.token_ids import SPECIALS

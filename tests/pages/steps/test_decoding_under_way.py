@@ -12,7 +12,7 @@ from pages.shared import context, in_progress, loading
 from pages.shared.url.session import GRID
 from transformer import lab as lab_module
 from transformer.interventions import parse_intervention
-from transformer.lab import KIND_SITES, load
+from transformer.lab import AttentionKind, load
 
 pytestmark = pytest.mark.usefixtures("untrained_models")
 N_STEPS = 3
@@ -63,7 +63,7 @@ def halted(monkeypatch):
     event.set()
 
 
-@pytest.mark.parametrize("kind", list(KIND_SITES))
+@pytest.mark.parametrize("kind", list(AttentionKind))
 @pytest.mark.parametrize("switch", ["", "off:decoder.1.cross:0"])
 def test_all_heads_are_drawn_as_far_as_the_output_is_written(halted, kind, switch):
     text = f"{CLASSIC[:-1]} {kind} {switch[:3]}"  # nobody decoded it before

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
+import plotly.graph_objects as go
 import pytest
-from page_exports import array, figures
 from page_models import checked, open_page, texts
-from page_train import field, fill, opened, press_train, shows, train_button
+from page_train import field, fill, opened, pairs, press_train, shows, train_button
 
 from pages.shared.wording import plain
 from transformer.runs import run_folder
@@ -16,10 +16,6 @@ pytestmark = pytest.mark.usefixtures("room", "measurements")
 
 def upload(at, name, content):
     return checked(at.file_uploader[0].set_value((name, content, "text/plain")).run())
-
-
-def pairs(count):
-    return "".join(f"the word{i} is here\tle mot{i} est ici\tCC-BY\n" for i in range(count)).encode()
 
 
 def test_an_uploaded_file_is_shown_and_trained_on(started, room):
@@ -38,23 +34,21 @@ def test_an_uploaded_file_is_shown_and_trained_on(started, room):
     assert "my pairs.tsv" in open_page("train").selectbox(key="train-corpus").options
 
 
-def test_the_lines_that_are_taken_away_of_an_uploaded_file_read_it_where_they_are_put(room, tmp_path, monkeypatch):
+def test_the_program_of_an_uploaded_file_reads_it_where_it_is_put(room, tmp_path, monkeypatch):
     at = upload(open_page("train"), "my pairs.tsv", pairs(300))
-    at.session_state["take-lengths"] = True
+    at.session_state["sentence-lengths-export"] = True
     at = checked(at.run())
-    assert plain("put my pairs.tsv, the file that was brought, beside these lines") in texts(at)
-    (lines,) = (sublayer.value for sublayer in at.code if "corpus_stats" in sublayer.value)
-    assert str(room) not in lines
+    (lines,) = (code.value for code in at.code if "SentenceLengths(" in code.value)
+    assert str(room) not in lines and "Put 'my pairs.tsv', the file that was uploaded, beside this file" in lines
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setattr(go.Figure, "show", lambda figure: None)
     Path("my pairs.tsv").write_bytes(pairs(300))
     made: dict = {}
     exec(compile(lines, "lines", "exec"), made)
-    shown, *_ = (figure["data"] for figure in figures(at))
-    assert [[*bars.y] for bars in made["figure"].data] == [[*array(bars["y"])] for bars in shown]
-    of_the_lab = open_page("train", look="corpus", corpus="reverse")
-    of_the_lab.session_state["take-lengths"] = True
-    assert "beside these lines" not in texts(checked(of_the_lab.run()))
+    shown, *_ = (json.loads(chart.proto.spec)["data"] for chart in at.get("plotly_chart"))
+    again = json.loads(made["figure"].to_json())["data"]
+    assert [bars["y"] for bars in again] == [bars["y"] for bars in shown]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from page_runs import button
 from page_train import MEASURED, Measurements, fill, opened, press_train, train_button
 
 from pages.shared.wording import plain
-from pages.train import costs, measuring
+from pages.train import measuring
 from pages.training import durations
+from transformer.analysis.training import memory
 from transformer.config import PRESETS, ModelConfig
 from transformer.runs import run_folder
 
@@ -57,9 +58,9 @@ def test_a_first_visit_does_not_pay_for_the_meta_device(tmp_path):
 @pytest.mark.parametrize("options", [{}, {"positions": "rotary"}, {"norm": "none"}, {"activation_dropout": 0.1}])
 def test_a_pass_without_numbers_counts_about_as_much_as_one_with_them(options, monkeypatch):
     config = ModelConfig(**{**asdict(PRESETS["tiny"]), "vocab_size": 100, **options})
-    counted = costs._kept(config, 8, 30)
-    monkeypatch.setattr(costs, "SMALL", 0)
-    assert costs._kept(config, 8, 30) == pytest.approx(counted, rel=0.2)
+    counted = memory.kept_bytes(config, 8, 30)
+    monkeypatch.setattr(memory, "SMALL", 0)
+    assert memory.kept_bytes(config, 8, 30) == pytest.approx(counted, rel=0.2)
 
 
 def test_more_memory_than_there_is_is_said(monkeypatch):

@@ -18,7 +18,6 @@ from transformer.model.transformer import Transformer
 
 Sources = Int[Tensor, "batch source"]
 Targets = Int[Tensor, "batch target"]
-KINDS = ("encoder_self", "decoder_self", "cross")
 
 
 @dataclass(frozen=True)

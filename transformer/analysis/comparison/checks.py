@@ -14,7 +14,7 @@ from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_w
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.head_matching import Matching, Read
 from transformer.analysis.figure_checks import slow_log_probs
-from transformer.inspection.inspection import KIND_SITES, AttentionShift, Comparison
+from transformer.inspection.inspection import AttentionKind, AttentionShift, Comparison
 from transformer.inspection.token_alignment import Aligned
 from transformer.model.transformer import Transformer
 
@@ -56,7 +56,8 @@ def check_most_moved(model: Transformer, shown: Comparison, shift: AttentionShif
     """That no weight of another head moved more than one of the head that `shift` names first, and by how much."""
     (said, *named), *_ = shift.largest()
     forced, moved = dict(enumerate(shown.before.target_ids)), {}
-    for kind, (stack, sublayer) in KIND_SITES.items():
+    for kind in AttentionKind:
+        stack, sublayer = kind.where
         old, new = (
             recomputed_weights(model, seen.source_ids, seen.interventions, forced, stack=stack, sublayer=sublayer)
             for seen in (shown.before, shown.after)

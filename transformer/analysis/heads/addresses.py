@@ -3,16 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from transformer.analysis.heads.patterns import Kind
 from transformer.interventions import AblateHeads
+from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Stack, Sublayer
 from transformer.model.transformer import Transformer
 
-KINDS: dict[Kind, tuple[Stack, Sublayer]] = {
-    "encoder_self": ("encoder", "self"),
-    "decoder_self": ("decoder", "self"),
-    "cross": ("decoder", "cross"),
-}
 Tell = Callable[[float], object]
 """Is told which share of the work is done; what it raises ends the work."""
 
@@ -27,9 +22,9 @@ class HeadAt:
     head: int
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> AttentionKind:
         """Of which attention it is a part."""
-        return "cross" if self.sublayer == "cross" else "encoder_self" if self.stack == "encoder" else "decoder_self"
+        return AttentionKind.at(self.stack, self.sublayer)
 
     @property
     def switch(self) -> AblateHeads:

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from transformer.data.batches import Batch
 from transformer.data.tasks import AlignmentUnit
+from transformer.model.kinds import AttentionKind
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
 
-Kind = Literal["encoder_self", "decoder_self", "cross"]
 Pattern = Literal[
     "previous",
     "next",
@@ -90,7 +90,7 @@ def _marked(places: Sequence[tuple[int, ...]], *shape: int) -> Bool[Tensor, "...
 
 
 def patterns_of(
-    kind: Kind, batch: Batch, gold: Gold, punctuation: Bool[Tensor, "vocab"], allowed: Cells
+    kind: AttentionKind, batch: Batch, gold: Gold, punctuation: Bool[Tensor, "vocab"], allowed: Cells
 ) -> dict[Pattern, Cells]:
     """The cells of each pattern that this kind of attention has, among those that the pass allowed."""
     match kind:

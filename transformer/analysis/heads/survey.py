@@ -16,11 +16,12 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
-from transformer.analysis.heads.addresses import KINDS, HeadAt, Tell, heads_of
-from transformer.analysis.heads.patterns import Gold, Kind, Pattern, gold_of, patterns_of, punctuation_of
+from transformer.analysis.heads.addresses import HeadAt, Tell, heads_of
+from transformer.analysis.heads.patterns import Gold, Pattern, gold_of, patterns_of, punctuation_of
 from transformer.analysis.heads.similarity import summed_distances
 from transformer.data.batches import Batch, pair_batches
 from transformer.data.tasks import AlignmentUnit
+from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Recorder, Recording, Site
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
@@ -81,13 +82,13 @@ class Survey:
     """All heads of a model over the same pairs."""
 
     profiles: tuple[Profile, ...]
-    even: Mapping[Kind, Mapping[Pattern, float]]
+    even: Mapping[AttentionKind, Mapping[Pattern, float]]
     """The mean weight that a head would have which looks at all allowed keys alike."""
-    rows: Mapping[Kind, Mapping[Pattern, int]]
+    rows: Mapping[AttentionKind, Mapping[Pattern, int]]
     """Rows that have such a key."""
-    n_rows: Mapping[Kind, int]
+    n_rows: Mapping[AttentionKind, int]
     """Rows that could choose among keys."""
-    distances: Mapping[Kind, Float[ndarray, "head head"]]
+    distances: Mapping[AttentionKind, Float[ndarray, "head head"]]
     """Mean Jensen-Shannon distance of every two heads of a kind, in the order of `of_kind`."""
     n_pairs: int
     n_source: int
@@ -99,7 +100,7 @@ class Survey:
     n_referents: int
     """Pronouns whose referent is known."""
 
-    def of_kind(self, kind: Kind) -> tuple[Profile, ...]:
+    def of_kind(self, kind: AttentionKind) -> tuple[Profile, ...]:
         """The heads of one kind of attention, layer by layer."""
         return tuple(profile for profile in self.profiles if profile.at.kind == kind)
 
@@ -143,7 +144,7 @@ def survey(
     if not pairs:
         raise ValueError("there are no pairs to look at")
     punctuation, done = punctuation_of(tokenizer), 0
-    sums: dict[Kind, _Sums] = {kind: _Sums() for kind in KINDS}
+    sums: dict[AttentionKind, _Sums] = {kind: _Sums() for kind in AttentionKind}
     counts = {"source": 0, "target": 0, "links": 0, "referents": 0}
     for rows, batch in pair_batches(pairs, tokenizer, batch_tokens, max_length=model.config.max_length):
         recorder = Recorder(_wanted)
@@ -177,9 +178,9 @@ def _wanted(site: Site) -> bool:
     return site.tensor in ("weights", "mask")
 
 
-def _weights(recording: Recording, model: Transformer, kind: Kind) -> Float[Tensor, "batch head query key"]:
+def _weights(recording: Recording, model: Transformer, kind: AttentionKind) -> Float[Tensor, "batch head query key"]:
     """The weights of all layers of a kind side by side, layer by layer."""
-    stack, sublayer = KINDS[kind]
+    stack, sublayer = kind.where
     layers = model.config.n_encoder_layers if stack == "encoder" else model.config.n_decoder_layers
     return torch.cat([recording[Site(stack, layer, sublayer, "weights")] for layer in range(layers)], dim=1)
 
@@ -203,7 +204,7 @@ class _Sums:
 
     def add(
         self,
-        kind: Kind,
+        kind: AttentionKind,
         weights: Float[Tensor, "batch head query key"],
         batch: Batch,
         gold: Gold,
@@ -211,7 +212,7 @@ class _Sums:
         recording: Recording,
     ) -> None:
         """One batch more."""
-        stack, sublayer = KINDS[kind]
+        stack, sublayer = kind.where
         real = batch.source_mask if stack == "encoder" else batch.target_mask
         allowed = recording[Site(stack, 0, sublayer, "mask")][:, 0]
         allowed = allowed.expand(-1, weights.size(2), -1)
@@ -258,7 +259,7 @@ class _Sums:
             if self.count[name] > 0
         }
 
-    def profiles(self, kind: Kind, model: Transformer) -> list[Profile]:
+    def profiles(self, kind: AttentionKind, model: Transformer) -> list[Profile]:
         """The heads of this kind."""
         places = [at for at in heads_of(model) if at.kind == kind]
         rows = max(self.rows, 1)

@@ -15,10 +15,10 @@ from numpy import ndarray
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.addresses import HeadAt
-from transformer.analysis.heads.patterns import Kind
 from transformer.analysis.heads.survey import Survey, survey
 from transformer.analysis.heads.survey_reference import counted, distances_by_rows, one_by_one
 from transformer.data.tasks import AlignmentUnit
+from transformer.model.kinds import AttentionKind
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
@@ -56,7 +56,7 @@ def check_likeness_of_heads(
     pairs: Sequence[Pair],
     tokenizer: Tokenizer,
     found: Survey,
-    kind: Kind,
+    kind: AttentionKind,
     groups: Sequence[Sequence[int]],
     closest: float,
     *,

@@ -13,10 +13,11 @@ import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.analysis.heads.addresses import KINDS, HeadAt
-from transformer.analysis.heads.patterns import Kind, Pattern, punctuation_of
+from transformer.analysis.heads.addresses import HeadAt
+from transformer.analysis.heads.patterns import Pattern, punctuation_of
 from transformer.data.batches import make_batch
 from transformer.data.tasks import AlignmentUnit
+from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Recorder, Site
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
@@ -36,12 +37,12 @@ class Alone:
     """Of each source token, its word or -1; all -1 where tokens are not made of whole units."""
     written_words: Sequence[int]
     """The same of what the decoder writes."""
-    weights: dict[Kind, Float[ndarray, "layer head query key"]]
-    allowed: dict[Kind, Bool[ndarray, "query key"]]
+    weights: dict[AttentionKind, Float[ndarray, "layer head query key"]]
+    allowed: dict[AttentionKind, Bool[ndarray, "query key"]]
     sign: Callable[[int], bool]
     """Whether an id is a sign of punctuation."""
 
-    keys: dict[tuple[Kind, str], list[tuple[int, list[int]]]] = field(default_factory=dict)
+    keys: dict[tuple[AttentionKind, str], list[tuple[int, list[int]]]] = field(default_factory=dict)
     """Of each pattern that was looked for, the queries that have such a key, with these keys."""
 
     @cached_property
@@ -50,7 +51,7 @@ class Alone:
         known = max(self.source_words, default=-1) >= 0 and max(self.written_words, default=-1) >= 0
         return frozenset(self.pair.alignment) if known else frozenset()
 
-    def rows(self, kind: Kind) -> list[int]:
+    def rows(self, kind: AttentionKind) -> list[int]:
         """Queries that can choose among keys."""
         return [query for query, keys in enumerate(self.allowed[kind]) if keys.sum() > 1]
 
@@ -70,9 +71,9 @@ def one_by_one(
         source, target = tokenizer.encode(pair.source), tokenizer.encode_target(pair.target)
         batch, recorder = make_batch([(source, target)]), Recorder(lambda site: site.tensor in ("weights", "mask"))
         model(batch.source, batch.target_in, tap=recorder)
-        recorded: dict[Kind, list[tuple[str, ndarray]]] = {
+        recorded: dict[AttentionKind, list[tuple[str, ndarray]]] = {
             kind: [(site.tensor, x[0].numpy()) for site, x in recorder.recording.items() if _is(site, kind)]
-            for kind in KINDS
+            for kind in AttentionKind
         }
         found.append(
             Alone(
@@ -126,14 +127,14 @@ def _of_cells(what: str, row: Float[ndarray, "key"], keys: Sequence[int], allowe
     return math.fsum(row[key] for key in keys)
 
 
-def _keys_of(one: Alone, kind: Kind, pattern: Pattern) -> list[tuple[int, list[int]]]:
+def _keys_of(one: Alone, kind: AttentionKind, pattern: Pattern) -> list[tuple[int, list[int]]]:
     """The queries that can choose and have such a key, with these keys."""
     if (kind, pattern) not in one.keys:
         one.keys[kind, pattern] = list(_look_for(one, kind, pattern))
     return one.keys[kind, pattern]
 
 
-def _look_for(one: Alone, kind: Kind, pattern: Pattern) -> Iterator[tuple[int, list[int]]]:
+def _look_for(one: Alone, kind: AttentionKind, pattern: Pattern) -> Iterator[tuple[int, list[int]]]:
     rule = {"encoder_self": _in_encoder, "decoder_self": _in_decoder, "cross": _in_cross}[kind]
     for query in one.rows(kind):
         allowed = np.flatnonzero(one.allowed[kind][query])
@@ -222,7 +223,7 @@ def _alignment(passes: Sequence[Alone], at: HeadAt, name: str) -> float:
     return right / aligned if name == "accuracy" else 1 - 2 * right / (len(found) + len(gold))
 
 
-def distances_by_rows(passes: Sequence[Alone], kind: Kind) -> Float[ndarray, "head head"]:
+def distances_by_rows(passes: Sequence[Alone], kind: AttentionKind) -> Float[ndarray, "head head"]:
     """The mean Jensen-Shannon distance of every two heads of a kind, by its definition with two divergences."""
     total, n_rows = 0.0, 0
     for one in passes:
@@ -256,11 +257,13 @@ def _words(
     return [*spelt[0], -1], [*spelt[1], -1]
 
 
-def _is(site: Site, kind: Kind) -> bool:
-    return (site.stack, site.sublayer) == KINDS[kind]
+def _is(site: Site, kind: AttentionKind) -> bool:
+    return (site.stack, site.sublayer) == kind.where
 
 
-def _mask(recorded: list[tuple[str, ndarray]], n_source: int, n_target: int, kind: Kind) -> Bool[ndarray, "query key"]:
+def _mask(
+    recorded: list[tuple[str, ndarray]], n_source: int, n_target: int, kind: AttentionKind
+) -> Bool[ndarray, "query key"]:
     mask = next(x for name, x in recorded if name == "mask")[0]
     n_query = n_source if kind == "encoder_self" else n_target
     return np.broadcast_to(mask, (n_query, mask.shape[-1]))

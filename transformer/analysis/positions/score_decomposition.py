@@ -1,6 +1,6 @@
-"""What the first layer's attention scores are made of: words meeting words, words meeting places, places places.
+"""Splits the first layer's attention scores into words meeting words, words meeting places, and places meeting places.
 
-The input of the first layer is a sum, content + position, and a score is bilinear in it; so it is a sum of four parts.
+The input of the first layer is a sum, content + position, and a score is bilinear in it, so it is a sum of four parts.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from transformer.model.taps import Recorder, Site, Stack, Tap, chain
 from transformer.model.transformer import Transformer
 
 PARTS = ("content-content", "content-position", "position-content", "position-position")
-"""Query's part, then key's part."""
+"""The query's half, then the key's half."""
 
 
 @dataclass(frozen=True)
-class ScoreSplit:
+class ScoreDecomposition:
     """The recorded scores of a stack's first self-attention, and the four parts that sum to them."""
 
     parts: Float[ndarray, "part head query key"]
@@ -27,32 +27,32 @@ class ScoreSplit:
     scores: Float[ndarray, "head query key"]
     """As the pass computed them, before the mask."""
     mask: Bool[ndarray, "query key"]
-    """True where the pass let the query see the key."""
+    """True where the query may attend to the key."""
 
     @property
     def largest_error(self) -> float:
-        """How far the sum of the parts is from the recorded score in the worst cell."""
+        """The largest difference between the sum of the parts and the recorded score."""
         return float(abs(self.parts.sum(axis=0) - self.scores).max())
 
 
 @torch.no_grad()
-def split_scores(
+def decompose_scores(
     model: Transformer,
     source: Int[Tensor, "1 source"],
     target: Int[Tensor, "1 target"],
     stack: Stack,
     *,
     tap: Tap | None = None,
-) -> ScoreSplit:
-    """The split of layer 0's self-attention of a stack, in the pass of a source and a decoder input (with bos).
+) -> ScoreDecomposition:
+    """Splits layer 0's self-attention scores in the pass of a source and a decoder input (with bos).
 
-    Pre-norm divides by a standard deviation in between: the measured one is used for both parts, and the norm's own
+    Pre-norm divides by a standard deviation in between: the measured one is used for both halves, and the norm's own
     bias is content. ValueError for a model that adds no positions to its embeddings.
     """
     if Site(stack, None, None, "positions") not in model.sites():
-        raise ValueError(
-            f"{model.config.positions} positions are not added to the embeddings, so scores do not split into parts"
-        )
+        kind = model.config.positions
+        why = "no positions are" if kind == "none" else f"{kind} positions are not"
+        raise ValueError(f"scores cannot be split: {why} added to the embeddings")
     names = {f"{stack}.embedding", f"{stack}.positions", f"{stack}.0.self.scores", f"{stack}.0.self.mask"}
     recorder = Recorder(lambda site: str(site) in names)
     model(source, target, tap=chain(tap, recorder))
@@ -67,7 +67,7 @@ def split_scores(
     parts = [
         q @ k.transpose(-2, -1) / attention.divisor for q in (q_content, q_position) for k in (k_content, k_position)
     ]
-    return ScoreSplit(
+    return ScoreDecomposition(
         parts=torch.stack(parts).numpy(),
         scores=seen[f"{stack}.0.self.scores"][0].double().numpy(),
         mask=seen[f"{stack}.0.self.mask"][0, 0].numpy(),
@@ -75,7 +75,7 @@ def split_scores(
 
 
 def _normed(norm: torch.nn.LayerNorm, content: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
-    """Both parts of the layer norm of their sum, with the sum's own standard deviation."""
+    """Returns both halves of the layer norm of their sum, with the sum's own standard deviation."""
     total = content + position
     deviation = (total.var(dim=-1, correction=0, keepdim=True) + norm.eps).sqrt()
     gain = norm.weight.double() / deviation
@@ -84,7 +84,7 @@ def _normed(norm: torch.nn.LayerNorm, content: Tensor, position: Tensor) -> tupl
 
 
 def _projected(projection: torch.nn.Linear, content: Tensor, position: Tensor, n_heads: int) -> tuple[Tensor, Tensor]:
-    """Both parts as heads [head length d_head]; the bias goes with the content."""
+    """Returns both halves as heads [head length d_head]; the bias goes with the content."""
     weight, bias = projection.weight.double(), projection.bias.double()
     return tuple(
         part.unflatten(-1, (n_heads, -1)).transpose(0, 1) for part in (content @ weight.T + bias, position @ weight.T)

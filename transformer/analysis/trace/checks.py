@@ -14,7 +14,7 @@ from transformer.analysis.trace.step import Step, n_layers
 from transformer.analysis.trace.steps import find_step, steps
 from transformer.analysis.trace.trace import Trace, record_trace
 from transformer.decoding.greedy import Constraints, greedy
-from transformer.inspection.inspection import KIND_SITES, AttentionKind, Inspection
+from transformer.inspection.inspection import AttentionKind, Inspection
 from transformer.interventions import compile_interventions
 from transformer.model.taps import Recording, Site
 from transformer.model.transformer import Transformer
@@ -83,7 +83,7 @@ def check_weights_written(
     again = _own_pass_again(model, trace, seen) if lost else {}
     shown, recorded = [], []
     for kind, at in places:
-        stack, sublayer = KIND_SITES[kind]
+        stack, sublayer = kind.where
         site = Site(stack, at, sublayer, "weights")
         mine, theirs = trace.taken[site].numpy(), seen.attention(kind).weights[at]
         if trace.sees_later and kind == "cross":

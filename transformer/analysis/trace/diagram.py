@@ -11,9 +11,9 @@ from transformer.analysis.trace.opened import Shown, open_step
 from transformer.analysis.trace.step import SUBLAYERS, Step, Sublayer, n_layers
 from transformer.analysis.trace.steps import missing_steps, steps
 from transformer.analysis.trace.trace import Trace, sees_later
-from transformer.figures.theme import Kind
 from transformer.figures.trace.diagram import WIDTH, Box, Drawing, Frame, Line
 from transformer.interventions import Intervention
+from transformer.model.kinds import KindName
 from transformer.model.taps import Stack
 from transformer.model.transformer import Transformer
 
@@ -139,7 +139,7 @@ class _Column:
         x: float | None = None,
         shape: Literal["box", "pill", "circle", "text"] = "box",
         label: str | None = None,
-        kind: Kind | None = None,
+        kind: KindName | None = None,
         folded: bool = False,
     ) -> None:
         own = step.label(self.model) if label is None else label

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from transformer.analysis.trace.source import Snippet
 from transformer.analysis.trace.trace import Trace
-from transformer.inspection.inspection import AttentionKind
 from transformer.interventions import Intervention
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.kinds import AttentionKind
 from transformer.model.layers import FeedForward
 from transformer.model.taps import Site, Stack
 from transformer.model.transformer import Embedding, Transformer
@@ -93,7 +93,7 @@ class Step(ABC):
         """The attention to which it belongs; None outside attention."""
         if self.sublayer in (None, "ffn"):
             return None
-        return "cross" if self.sublayer == "cross" else "encoder_self" if self.stack == "encoder" else "decoder_self"
+        return AttentionKind.at(self.stack, self.sublayer)
 
     def exists(self, model: Transformer) -> bool:
         """Whether this model computes it."""

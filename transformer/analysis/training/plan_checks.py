@@ -1,4 +1,4 @@
-"""Proofs of what is said of a plan before it is started: its corpus counted again, its model built, its schedule."""
+"""Checks of a plan before it is started: its corpus counted again, its model built, its schedule evaluated."""
 
 import csv
 import gzip
@@ -22,9 +22,9 @@ from torch.nn.functional import cross_entropy
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.training.run_checks import schedule_share
 from transformer.config import TrainConfig
-from transformer.data.cleaning import MAX_CHARACTERS, CleaningReport
+from transformer.data.cleaning import MAX_CHARACTERS
 from transformer.data.corpora import Corpus
-from transformer.data.statistics import CorpusStats, spaced
+from transformer.data.statistics import MOST_PAIRS, spaced
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import words
 from transformer.text.tokenizer import Tokenizer
@@ -33,17 +33,29 @@ _LOOKED_AT = 10_000
 
 
 def check_lengths(
-    corpus: Corpus, stats: CorpusStats, tokenizer: Tokenizer, bars: Sequence[Mapping[str, float]]
+    corpus: Corpus,
+    n_pairs: int,
+    tokenizer: Tokenizer,
+    bars: Sequence[Mapping[str, float]],
+    means: Float[ndarray, "side"],
+    longest: Int[ndarray, "side"],
 ) -> Iterator[Check]:
-    """That each side's bars, by the lengths that they stand for ("3" or "3 to 4"), are the shares of its sentences."""
-    pairs = spaced(corpus.train, stats.counted)
-    for name, shown, side in zip((corpus.source_name, corpus.target_name), bars, ("source", "target"), strict=True):
-        counts = Counter(len(tokenizer.encode(getattr(pair, side))) + 1 for pair in pairs)
+    """Checks that each side's bars, by the lengths that they stand for ("3" or "3 to 4"), are the shares of its
+    sentences among so many training pairs; with their mean and their longest."""
+    pairs = spaced(corpus.train, n_pairs)
+    how = "training pairs taken again, evenly spaced; difference"
+    yield agree("So many pairs were counted", n_pairs, min(len(corpus.train), MOST_PAIRS), 0, how)
+    for index, (name, shown) in enumerate(zip((corpus.source_name, corpus.target_name), bars, strict=True)):
+        side = ("source", "target")[index]
+        lengths = [len(tokenizer.encode(getattr(pair, side))) + 1 for pair in pairs]
+        counts = Counter(lengths)
         again = [100 * sum(counts[length] for length in _lengths(label)) / len(pairs) for label in shown]
-        how = f"{len(pairs):,} sentences cut again and counted one by one; largest difference, per cent"
+        how = f"{len(pairs):,} sentences tokenized again and counted one by one; largest difference, per cent"
         yield agree(f"The bars of {name} are the shares of each length", list(shown.values()), again, 1e-9, how)
         how = "the heights added up; distance from 100 per cent"
         yield Check(f"The bars of {name} hold every sentence", abs(math.fsum(shown.values()) - 100), 1e-9, how)
+        own, how = [math.fsum(lengths) / len(lengths), max(lengths)], "the same lengths; tokens"
+        yield agree(f"{name} has this mean and longest length", [means[index], longest[index]], own, 1e-9, how)
 
 
 def _lengths(label: str) -> range:
@@ -52,7 +64,7 @@ def _lengths(label: str) -> range:
 
 
 def check_splits(corpus: Corpus) -> Iterator[Check]:
-    """That no source sentence that is trained on is validated on or held out."""
+    """Checks that no source sentence of training is in another split."""
     trained = {pair.source for pair in spaced(corpus.train, _LOOKED_AT)}
     for split, pairs in {"validation": corpus.validation, **corpus.held_out}.items():
         others = spaced(pairs, _LOOKED_AT)
@@ -61,28 +73,19 @@ def check_splits(corpus: Corpus) -> Iterator[Check]:
         yield Check(f"No source sentence of training is in {split}", common, 0, how)
 
 
-def check_file(path: Path, stats: CorpusStats) -> Iterator[Check]:
-    """That the rows of a file are as many as is said, by what became of them, and fall into the splits that is said.
+def check_file(path: Path, sizes: Mapping[str, int], rows: Mapping[str, int]) -> Iterator[Check]:
+    """Checks how many rows of a file were read, used and dropped for each reason, and how many pairs each split has.
 
-    Read with the csv and json modules alone; split by CRC-32 as `own_copy.SPLIT_RULE` has it.
+    Reads with the csv and json modules alone; splits by CRC-32 as `corpus_snapshot.SPLIT_RULE` has it.
     """
     counts, splits = _counted(_cells(path))
     how = f"{path.name} read again row by row"
-    if (report := stats.report) is not None:
-        names = ("read", "kept", "malformed", "empty", "too_long", "duplicate")
-        shown = [_of_report(report, name) for name in names]
-        yield agree("Rows read, used and dropped", shown, [counts[name] for name in names], 0, how)
-    yield agree(
-        "Pairs in each split",
-        [stats.sizes.get(split, 0) for split in ("train", "validation", "random")],
-        [splits[split] for split in ("train", "validation", "random")],
-        0,
-        f"{how}; each source's CRC-32 modulo 20",
-    )
-
-
-def _of_report(report: CleaningReport, name: str) -> int:
-    return getattr(report, name)
+    if rows:
+        again = [counts[name] for name in rows]
+        yield agree("Rows read, used and dropped", list(rows.values()), again, 0, how)
+    names = ("train", "validation", "random")
+    shown, again = [sizes.get(split, 0) for split in names], [splits[split] for split in names]
+    yield agree("Pairs in each split of the file", shown, again, 0, f"{how}; each source's CRC-32 modulo 20")
 
 
 def _counted(rows: Iterator[tuple[str, str] | None]) -> tuple[Counter[str], Counter[str]]:
@@ -156,7 +159,7 @@ def _of_json(line: str) -> tuple[str, str] | None:
 def check_sizes(
     model: Transformer, *, parameters: int, weights: int, gradients: int, optimizer: int, width: int
 ) -> Iterator[Check]:
-    """That a model of these settings, built for the check alone, has so many parameters, and takes so many bytes.
+    """Checks that a model of these settings, built for this alone, has so many parameters and takes so many bytes.
 
     It takes one step of Adam on a sentence of `width` tokens; its tensors are then measured.
     """
@@ -180,7 +183,7 @@ def check_sizes(
 
 
 def check_schedule(steps: Int[ndarray, "point"], rates: Float[ndarray, "point"], train: TrainConfig) -> Check:
-    """That a drawn learning rate is the schedule's, written as a minimum of two courses."""
+    """Checks that a learning rate is the schedule's, written as a minimum of two curves."""
     again = np.array([train.learning_rate * schedule_share(train, int(step)) for step in steps])
     how = f"the schedule's formula at {len(steps)} steps"
     return agree("The learning rate follows its schedule", rates, again, 1e-6 * train.learning_rate, how)

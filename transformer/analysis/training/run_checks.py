@@ -1,4 +1,4 @@
-"""Proofs of what is drawn of a run: its journal read again from disk, its weights measured again on the same pairs."""
+"""Checks of what is drawn of a run: its metrics read again from disk, its evaluation repeated on the same pairs."""
 
 import json
 import math
@@ -27,8 +27,8 @@ BUDGET_S = 2.0
 """Seconds after which a measurement stops at the pairs that it has reached."""
 CHUNK = 32
 """Pairs that are measured at a time."""
-_ROUNDING = 6e-4
-"""Of a number drawn with four digits."""
+_ROUNDING = 1e-12
+"""Relative: the very numbers of the file are drawn."""
 _UNLIKELY = 1e-6
 _BATCH_TOKENS = 1_024
 
@@ -38,7 +38,7 @@ Rows = dict[tuple[str, int], dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """A line on a page, and the column of a journal that it is said to be."""
+    """A line on a page, and the column of the metrics that it shows."""
 
     name: str
     folder: Path
@@ -47,11 +47,6 @@ class Drawn:
     x: Float[ndarray, "point"]
     y: Float[ndarray, "point"]
     against: str = "step"
-    factor: float = 1.0
-    most: int | None = None
-    """A journal of more points than this is thinned: its ends are drawn still."""
-    positive: bool = False
-    """Whether only values above 0 are drawn."""
 
 
 def run_log_rows(folder: Path) -> Rows:
@@ -75,13 +70,12 @@ def run_log_rows(folder: Path) -> Rows:
 
 
 def check_points(lines: Sequence[Drawn]) -> Iterator[Check]:
-    """That each line goes through the points of its journal, and leaves none out that it should have."""
-    journals = {line.folder: run_log_rows(line.folder) for line in lines}
+    """Checks that each line goes through the points of its metrics, and leaves none out."""
+    found = {line.folder: run_log_rows(line.folder) for line in lines}
     for line in lines:
-        points = _points(journals[line.folder], line)
+        points = _points(found[line.folder], line)
         drawn = set(line.x.tolist())
-        reached = {x for x in points if drawn and x <= max(drawn)}  # a run at work has written on since
-        owed = reached if line.most is None or len(reached) <= line.most else {min(reached), max(reached)}
+        owed = {x for x in points if drawn and x <= max(drawn)}  # a run at work has written on since
         off = [
             min((_apart(y, written) for written in points.get(x, ())), default=math.inf)
             for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True)
@@ -94,17 +88,16 @@ def check_points(lines: Sequence[Drawn]) -> Iterator[Check]:
 
 
 def _claim(line: Drawn) -> str:
-    return f"The points of “{line.name}” are those of the run's journal"
+    return f"The points of “{line.name}” are those of the run's metrics"
 
 
 def _points(rows: Rows, line: Drawn) -> dict[float, list[float]]:
-    """What the journal has at each place; a GPU's steps may share a second."""
+    """The file's values at each place; a GPU's steps may share a second."""
     found: dict[float, list[float]] = {}
     for (split, _), row in sorted(rows.items(), key=lambda item: item[0][1]):
         value = row.get(line.column)
         if split == line.split and isinstance(value, int | float) and math.isfinite(value):
-            if value > 0 or not line.positive:
-                found.setdefault(float(row[line.against]), []).append(value * line.factor)
+            found.setdefault(float(row[line.against]), []).append(value)
     return found
 
 
@@ -113,20 +106,21 @@ def _apart(shown: float, written: float) -> float:
 
 
 def check_last(
-    name: str, folder: Path, split: str, column: str, shown: float | None, *, step: int, factor: float, ended: bool
+    name: str, folder: Path, split: str, column: str, shown: float | None, *, step: int, ended: bool
 ) -> Check:
-    """That a value that is said to be a run's last, of this step, is; of a run at work that it was that step's."""
+    """Checks that a value is a run's last and of this step; of a run at work, that it was this step's."""
     rows = {at: row for (own, at), row in run_log_rows(folder).items() if own == split}
     value = rows.get(step, {}).get(column)
     later = ended and max(rows, default=step) > step
-    again = value * factor if isinstance(value, int | float) and math.isfinite(value) else None
+    again = value if isinstance(value, int | float) and math.isfinite(value) else None
     apart = math.inf if later or (again is None) != (shown is None) else _apart(shown or 0.0, again or 0.0)
-    how = f"the row of step {step:,} in {METRICS_FILE}, {'its last, ' * ended}read again; relative difference"
+    which = "its last row" if ended else "its row"
+    how = f"{METRICS_FILE} read again, {which} of step {step:,}; relative difference"
     return Check(f"{name} reached this {column.replace('_', ' ')}", apart, 1e-9, how)
 
 
 def check_perplexity(folder: Path) -> Check:
-    """That each perplexity in the journal is e to the loss beside it."""
+    """Checks that each perplexity in the metrics is e to the loss beside it."""
     rows = [row for (split, _), row in run_log_rows(folder).items() if split == "validation"]
     off = [abs(math.log(row["perplexity"]) - row["loss"]) for row in rows if row["perplexity"] and row["loss"] < 700]
     how = f"its logarithm taken at {len(off)} evaluations; largest difference, nats"
@@ -134,7 +128,7 @@ def check_perplexity(folder: Path) -> Check:
 
 
 def check_rates(folder: Path, train: TrainConfig) -> Check:
-    """That each learning rate in the journal is that of the schedule, written as a minimum of two courses."""
+    """Checks that each learning rate in the metrics is the schedule's, written as a minimum of two curves."""
     off = []
     for (split, step), row in run_log_rows(folder).items():
         if split == "train" and row.get("learning_rate") is not None:
@@ -165,7 +159,7 @@ def check_evaluation(
     whose: str = "",
     budget_s: float = BUDGET_S,
 ) -> Iterator[Check]:
-    """That these weights reach the validation loss and exact match in a row of the journal, on the same pairs.
+    """Checks that these weights reach the validation loss and exact match of a row of metrics, on the same pairs.
 
     Loss from plain logits, pair by pair. What takes longer than `budget_s` is measured on a random sample of the pairs,
     and claimed of that alone. ValueError where no pair fits the model.
@@ -218,7 +212,7 @@ def _loss_check(losses: list[float], pairs: list[Pair], tokenizer: Tokenizer, wr
         how = f"all {n:,} pairs read again with the weights of that step; nats per token"
         off = abs(total / tokens - written)
         return Check(f"Validation loss {at} is that of its weights", off, 1e-3 * max(1.0, written), how)
-    how = f"{n:,} of {len(pairs):,} pairs, drawn by lot, read again; their nats past those that the journal has for all"
+    how = f"{n:,} of {len(pairs):,} pairs, drawn at random, read again; nats beyond those of all pairs"
     over = max(0.0, total - written * tokens)
     return Check(f"A sample's loss {at} is no more than the whole's", over, 1e-3 * tokens, how)
 
@@ -226,12 +220,12 @@ def _loss_check(losses: list[float], pairs: list[Pair], tokenizer: Tokenizer, wr
 def _match_check(right: list[bool], count: int, share: float, at: str) -> Check:
     n, k, written = len(right), sum(right), round(share * count)
     if n == count:
-        how = f"all {n:,} pairs translated again with the weights of that step; of which right, against the journal"
+        how = f"all {n:,} pairs translated again with the weights of that step; of which right, against the file"
         off = abs(k - share * count)
         return Check(f"Exact match {at} is that of its weights", off, 1.001 if n >= 100 else 0.001, how)
     low, high = _likely(n, written, count)
     how = (
-        f"{n:,} of {count:,} pairs, drawn by lot, translated again: {k} right where {low} to {high} are likely "
+        f"{n:,} of {count:,} pairs, drawn at random, translated again: {k} right where {low} to {high} are likely "
         "(all but a millionth, hypergeometric); pairs outside that"
     )
     return Check(f"Exact match {at} fits a sample of its pairs", max(low - k, k - high, 0), 0, how)

@@ -13,6 +13,7 @@ from transformer.figures import theme
 from transformer.figures.attention.matrix import ROUNDING, difference_heatmap
 from transformer.figures.export import on_paper
 from transformer.figures.labels import axis_labels, hover_label, label_width
+from transformer.model.kinds import KindName
 
 WIDTH = 460
 """Pixels that each of the two figures is made for, so that both stand side by side."""
@@ -155,7 +156,7 @@ def difference_figure(
     queries: Sequence[str],
     keys: Sequence[str],
     *,
-    kind: theme.Kind,
+    kind: KindName,
     mask: Bool[ndarray, "query key"] | None = None,
     names: tuple[str, str] = ("before", "after"),
     dark: bool = False,

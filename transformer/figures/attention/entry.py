@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from transformer.figures import theme
 from transformer.figures.labels import exact
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _NUMBERED = 16
 """Up to this many dimensions the numbers stand in the cells."""
@@ -17,7 +17,7 @@ _ROW_HEIGHT = 34
 
 
 def products_figure(
-    q: Float[ndarray, "d_head"], k: Float[ndarray, "d_head"], *, kind: Kind, dark: bool = False
+    q: Float[ndarray, "d_head"], k: Float[ndarray, "d_head"], *, kind: KindName, dark: bool = False
 ) -> go.Figure:
     """q, k and their product for each dimension of the head: three rows, coloured around 0. Hovering is exact."""
     colours, scale = theme.palette(dark), theme.diverging(dark)
@@ -62,7 +62,7 @@ def products_figure(
     return fig
 
 
-def shares_figure(names: Sequence[str], shares: Sequence[float], *, kind: Kind, dark: bool = False) -> go.Figure:
+def shares_figure(names: Sequence[str], shares: Sequence[float], *, kind: KindName, dark: bool = False) -> go.Figure:
     """What the block's output is made of, the first term being the cell: bars around 0 whose lengths sum to 1."""
     if len(names) != len(shares):
         raise ValueError(f"{len(shares)} shares need as many names, not {len(names)}")

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _CELL, _LEFT, _TOP = 30, 92, 78
 """Pixels."""
@@ -23,7 +23,7 @@ def matching_figure(
     partners: Sequence[int | None],
     *,
     chosen: int | None = None,
-    kind: Kind,
+    kind: KindName,
     names: tuple[str, str],
     dark: bool = False,
 ) -> go.Figure:

@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from transformer.figures import theme
 from transformer.figures.labels import axis_labels, hover_label, label_width
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _CHARACTER = 7.6
 _GAP = 0.07
@@ -40,7 +40,7 @@ def masks_figure(
     queries: Sequence[str],
     keys: Sequence[str],
     *,
-    kind: Kind,
+    kind: KindName,
     dark: bool = False,
 ) -> go.Figure:
     """Masks side by side with their conjunction last: a cell is open where all of them are. Closed cells are struck.
@@ -170,7 +170,7 @@ def batch_figure(
 
 
 def _draw(
-    fig: go.Figure, part: Part, number: int, queries: Sequence[str], keys: Sequence[str], kind: Kind, dark: bool
+    fig: go.Figure, part: Part, number: int, queries: Sequence[str], keys: Sequence[str], kind: KindName, dark: bool
 ) -> None:
     colours = theme.palette(dark)
     axis = "" if number == 1 else str(number)

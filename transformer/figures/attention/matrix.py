@@ -9,9 +9,9 @@ from numpy import ndarray
 
 from transformer.figures import theme
 from transformer.figures.labels import axis_labels, exact, hover_label, label_width
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
-AXIS_TITLES: dict[Kind, tuple[str, str]] = {
+AXIS_TITLES: dict[KindName, tuple[str, str]] = {
     "encoder_self": ("query: source token", "key: source token it looks at"),
     "decoder_self": ("query: token the decoder reads", "key: earlier token it looks at"),
     "cross": ("query: token being written", "key: source token it looks at"),
@@ -38,7 +38,7 @@ def head_heatmap(
     queries: Sequence[str],
     keys: Sequence[str],
     *,
-    kind: Kind,
+    kind: KindName,
     mask: Bool[ndarray, "query key"] | None = None,
     dark: bool = False,
     relative: bool = False,
@@ -63,7 +63,7 @@ def difference_heatmap(
     queries: Sequence[str],
     keys: Sequence[str],
     *,
-    kind: Kind,
+    kind: KindName,
     mask: Bool[ndarray, "query key"] | None = None,
     names: tuple[str, str] = ("before", "after"),
     dark: bool = False,
@@ -123,7 +123,7 @@ def _matrix(
     queries: Sequence[str],
     keys: Sequence[str],
     *,
-    kind: Kind,
+    kind: KindName,
     mask: Bool[ndarray, "query key"] | None,
     dark: bool,
 ) -> go.Figure:
@@ -152,7 +152,7 @@ def _draw_axes(
     fig: go.Figure,
     queries: Sequence[str],
     keys: Sequence[str],
-    kind: Kind,
+    kind: KindName,
     cell: float,
     quantity: str,
     masked: bool,
@@ -210,7 +210,7 @@ def _draw_axes(
     )
 
 
-def _titles(kind: Kind, height: float, width: float) -> tuple[str, str]:
+def _titles(kind: KindName, height: float, width: float) -> tuple[str, str]:
     """What the rows and the columns are; only "query" and "key" along a side too short for more."""
     row_title, column_title = AXIS_TITLES[kind]
     short = 190

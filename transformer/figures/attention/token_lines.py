@@ -11,7 +11,7 @@ from numpy import ndarray
 from transformer.figures import theme
 from transformer.figures.export import on_paper
 from transformer.figures.labels import axis_labels, exact, hover_label, label_width
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _CHARACTER, _ROOM, _GAP, _CHIP, _APART = 7.6, 18, 6, 28, 124
 """Pixels: a character of a token, what stands around it, between two, a token's height, and between both rows."""
@@ -24,7 +24,7 @@ def lines_figure(
     target: Sequence[str],
     weights: Float[ndarray, "target source"],
     *,
-    kind: Kind,
+    kind: KindName,
     labels: tuple[str, str] = ("source", "target"),
     top: float = 1.0,
     least: float = 0.0,

@@ -10,7 +10,7 @@ from numpy import ndarray
 from transformer.figures import theme
 from transformer.figures.heads.tables import loses, typeset
 from transformer.figures.labels import hover_label
-from transformer.figures.theme import Kind
+from transformer.model.kinds import AttentionKind, KindName
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Bar:
     """One head in the ranking."""
 
     name: str
-    kind: Kind
+    kind: KindName
     value: float
     low: float | None = None
     """The ends of its interval."""
@@ -29,7 +29,7 @@ def ranking(bars: Sequence[Bar], *, quantity: str, dark: bool = False) -> go.Fig
     """A dot for each head, the first one on top, with its interval where it has one; 0 is drawn as a line."""
     colours = theme.palette(dark)
     fig = theme.apply(go.Figure(), dark)
-    for kind in theme.KINDS:
+    for kind in AttentionKind:
         places = [place for place, bar in enumerate(bars) if bar.kind == kind]
         if not places:
             continue
@@ -39,7 +39,7 @@ def ranking(bars: Sequence[Bar], *, quantity: str, dark: bool = False) -> go.Fig
             x=[bar.value for bar in own],
             y=places,
             mode="markers",
-            name=theme.KIND_NAMES[kind],
+            name=kind.label,
             marker={"color": theme.kind_colour(kind, dark), "size": 8},
             error_x={
                 "type": "data",
@@ -67,7 +67,7 @@ def ranking(bars: Sequence[Bar], *, quantity: str, dark: bool = False) -> go.Fig
 
 
 def profile_bars(
-    values: Sequence[float], even: Sequence[float], titles: Sequence[str], *, kind: Kind, dark: bool = False
+    values: Sequence[float], even: Sequence[float], titles: Sequence[str], *, kind: KindName, dark: bool = False
 ) -> go.Figure:
     """A bar for each place that a head may look at, with a tick where an even head's would end."""
     if not len(values) == len(even) == len(titles):
@@ -111,7 +111,7 @@ def weight_against_effect(
     targets: Sequence[str],
     sources: Sequence[str],
     *,
-    kind: Kind,
+    kind: KindName,
     dark: bool = False,
 ) -> go.Figure:
     """Every cell of one head as a dot: its weight to the right, what erasing that source token costs upwards."""

@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from transformer.figures import theme
 from transformer.figures.labels import axis_labels, hover_label, label_width
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _CELL, _NUMBERED = 46.0, 36.0
 """Pixels of a cell at most, and those from which its number fits into it."""
@@ -21,7 +21,7 @@ _EFFECT_WIDTH = 440.0
 _NUMBERED_BRIEFLY = 26.0
 _CHARACTER = 0.6
 _BAR_WIDTH = 120
-_SHORT_KINDS: dict[Kind, str] = {
+_SHORT_KINDS: dict[KindName, str] = {
     "encoder_self": "encoder {}",
     "decoder_self": "decoder {} self",
     "cross": "decoder {} cross",
@@ -32,7 +32,7 @@ _SHORT_KINDS: dict[Kind, str] = {
 class Sublayer:
     """One attention block, a row of the map."""
 
-    kind: Kind
+    kind: KindName
     layer: int
 
     @property
@@ -87,7 +87,7 @@ def likeness_map(
     distances: Float[ndarray, "head head"],
     names: Sequence[str],
     *,
-    kind: Kind,
+    kind: KindName,
     sizes: Sequence[int],
     dark: bool = False,
 ) -> go.Figure:

@@ -1,4 +1,4 @@
-"""One step of decoding as lying bars: what could be written, and where the step looked."""
+"""One step of decoding as horizontal bars: the candidates, and the attention of the step."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from transformer.figures import theme
 from transformer.figures.labels import axis_labels, exact, hover_label, label_width
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 _ROW, _TOP, _LEAST_ROW, _MANY = 24, 44, 14, 20
 """Pixels: a bar with its share of the gap; above the bars; the smallest bar, where there are more than so many."""
@@ -29,7 +29,7 @@ def candidate_bars(
     dark: bool = False,
     before_name: str = "without the switches",
 ) -> go.Figure:
-    """A bar for each candidate, the most probable on top; `written` and `reference` are rows.
+    """Draws a bar for each candidate, the most probable on top; `written` and `reference` are rows.
 
     `before`: the same tokens' probabilities in another state (`before_name`), as marks. A clicked bar's y is its row.
     """
@@ -63,11 +63,11 @@ def row_bars(
     weights: Float[ndarray, "key"],
     keys: Sequence[str],
     *,
-    kind: Kind,
+    kind: KindName,
     before: Float[ndarray, "key"] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """One query's weights over its keys, in their order; hovering gives the exact float32.
+    """Draws one query's weights over its keys, in their order; hovering gives the exact float32.
 
     `before`: the same weights without the switches, as marks.
     """

@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from transformer.figures import theme
 from transformer.figures.labels import axis_labels, exact, hover_label, label_width
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 Scale = Literal["around 0", "weights", "plain"]
 
@@ -51,7 +51,7 @@ class Strip:
     """What a column is where it is no token."""
 
 
-def strips_figure(strips: Sequence[Strip], *, kind: Kind | None = None, dark: bool = False) -> go.Figure:
+def strips_figure(strips: Sequence[Strip], *, kind: KindName | None = None, dark: bool = False) -> go.Figure:
     """The strips below one another, each on its own scale; hovering gives a row's numbers exactly."""
     if not strips:
         raise ValueError("there is no strip to draw")
@@ -176,7 +176,7 @@ def _frame(fig: go.Figure, strip: Strip, axis: str, domain: list[float], labelle
     )
 
 
-def _draw(fig: go.Figure, strip: Strip, axis: str, kind: Kind | None, dark: bool) -> None:
+def _draw(fig: go.Figure, strip: Strip, axis: str, kind: KindName | None, dark: bool) -> None:
     colours, matrix = theme.palette(dark), _matrix(strip)
     scale: Any = theme.sequential(dark) if strip.scale == "weights" else theme.diverging(dark)
     limit = _limit(strip)

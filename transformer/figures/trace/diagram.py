@@ -10,7 +10,7 @@ from plotly.colors import hex_to_rgb
 from transformer.figures import theme
 from transformer.figures.export import on_paper
 from transformer.figures.labels import hover_label
-from transformer.figures.theme import Kind
+from transformer.model.kinds import KindName
 
 WIDTH = 450
 """Pixels of a drawing."""
@@ -32,7 +32,7 @@ class Box:
     label: str
     spoken: str
     shape: Literal["box", "pill", "circle", "text"] = "box"
-    kind: Kind | None = None
+    kind: KindName | None = None
     chosen: bool = False
     ghost: bool = False
     """A part of the paper that this model never had: drawn, but no step."""
@@ -47,7 +47,7 @@ class Line:
     """A path of straight pieces, in the order of the flow."""
 
     points: tuple[tuple[float, float], ...]
-    kind: Kind | None = None
+    kind: KindName | None = None
     arrow: bool = True
 
 
@@ -62,7 +62,7 @@ class Frame:
     label: str = ""
     side: Literal["left", "right", "top"] = "top"
     sheets: int = 0
-    kind: Kind | None = None
+    kind: KindName | None = None
 
 
 @dataclass
@@ -223,7 +223,7 @@ def _across(x: float) -> float:
     return x * _STRETCH
 
 
-def _colour(kind: Kind | None, otherwise: str, dark: bool) -> str:
+def _colour(kind: KindName | None, otherwise: str, dark: bool) -> str:
     return otherwise if kind is None else theme.kind_colour(kind, dark)
 
 

@@ -1,4 +1,4 @@
-"""How runs went: the loss and exact match of one over its steps, or one quantity of several in one picture."""
+"""How runs went: the quantities of one over its steps, a panel each, or one quantity of several in one picture."""
 
 import math
 from collections.abc import Sequence
@@ -23,6 +23,10 @@ RUN_COLOURS_DARK = ("#98b8f2", "#ff86b3", "#b7d65c", "#4fa9e0", "#caa079", "#e8e
 _FEWEST_TICKS = 3
 """Labelled, on a logarithmic axis: with fewer its scale cannot be read."""
 _DASHES = ("solid", "dash", "dot")
+_GAP = 24
+"""Between two panels, on the scale of their heights."""
+_MARKED = 60
+"""Points of a curve from which on they are not marked one by one."""
 
 
 @dataclass(frozen=True)
@@ -34,40 +38,59 @@ class Curve:
     y: Float[ndarray, "point"]
 
 
-def run_figure(
-    training: Curve, validation: Curve, exact_match: Curve, *, against: Against = "step", dark: bool = False
-) -> go.Figure:
-    """Loss on a logarithmic axis above, exact match in per cent (given as 0..1) below, one x axis for both."""
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One set of axes. The main curves are heavy, with a mark at each point; the noisy ones thin and quiet."""
+
+    title: str
+    """The y axis with its unit."""
+    thin: Sequence[Curve] = ()
+    main: Sequence[Curve] = ()
+    percent: bool = False
+    """Values are given as 0..1 and shown as 0..100 on a fixed axis."""
+    range: tuple[float, float] | None = None
+    """A fixed axis from one value to another."""
+    log: bool = True
+    """Whether the axis is logarithmic; else it begins at 0. Not on a fixed axis."""
+    height: int = 160
+    overlay: bool = False
+    """Whether the main curves are several runs, each in its own colour."""
+
+
+def panels_figure(panels: Sequence[Panel], *, against: Against = "step", dark: bool = False) -> go.Figure:
+    """The panels of one run below each other, over one x axis; a panel of several curves names them in the legend."""
     colours = theme.palette(dark)
     fig = theme.apply(go.Figure(), dark)
-    _line(fig, training, colours.quiet, hover="%{y:.3g}", width=1.25)
-    _line(fig, validation, colours.accent, hover="%{y:.3g}", width=2, markers=True)
-    _line(fig, _percent(exact_match), colours.accent, hover="%{y:.3g} %", width=2, markers=True, axis="y2")
-    fig.data[-1].showlegend = False  # alone on its axes, whose title names it
-    grid = {"showgrid": True, "gridcolor": colours.line, "gridwidth": 1, "showline": False, "ticks": ""}
-    fig.update_xaxes(
-        {
-            "title": {"text": X_TITLES[against]},
-            "showgrid": False,
-            "showline": True,
-            "anchor": "y2",
-            "rangemode": "tozero",
-        }
-    )
-    fig.update_layout(
-        yaxis=grid | {"domain": [0.42, 1], "title": {"text": LOSS_TITLE}} | _logarithmic(training, validation),
-        yaxis2=grid
-        | {
-            "domain": [0, 0.3],
-            "anchor": "x",
-            "range": [-3, 103],
-            "tickvals": [0, 50, 100],
-            "title": {"text": EXACT_MATCH_TITLE, "font": {"color": colours.quiet, "size": 13}},
-            "tickfont": {"color": colours.text},
-            "zeroline": False,
-        },
-    )
-    return _framed(fig, height=400)
+    heights = [panel.height for panel in panels]
+    total = sum(heights) + _GAP * (len(heights) - 1)
+    top = total
+    for index, panel in enumerate(panels):
+        axis = "y" if index == 0 else f"y{index + 1}"
+        for curve in panel.thin:
+            _line(fig, curve, colours.quiet, hover="%{y:.3g}", width=1.25, axis=axis)
+        for curve in panel.main:
+            hover, shown = ("%{y:.3g} %", _percent(curve)) if panel.percent else ("%{y:.3g}", curve)
+            _line(fig, shown, colours.accent, hover=hover, width=2, markers=len(curve.x) < _MARKED, axis=axis)
+        if len(panel.thin) + len(panel.main) == 1:
+            fig.data[-1].showlegend = False  # its axis names it
+        name = f"yaxis{axis[1:]}"
+        fig.update_layout({name: {"domain": [max(0.0, top - panel.height) / total, top / total], "anchor": "x"}})
+        fig.layout[name].update(_panel_axis(panel, colours.line))
+        top -= panel.height + _GAP
+    last = "y" if len(panels) == 1 else f"y{len(panels)}"
+    fig.update_xaxes(title_text=X_TITLES[against], showgrid=False, showline=True, anchor=last, rangemode="tozero")
+    return _framed(fig, height=max(260, int(1.6 * total) + 90))
+
+
+def _panel_axis(panel: Panel, line: str) -> dict[str, Any]:
+    grid = {"showgrid": True, "gridcolor": line, "gridwidth": 1, "showline": False, "ticks": "", "zeroline": False}
+    grid["title"] = {"text": panel.title, "font": {"size": 13}}
+    fixed = (0.0, 100.0) if panel.percent else panel.range
+    if fixed is not None:
+        low, high = fixed
+        spare = 0.03 * (high - low)
+        return grid | {"range": [low - spare, high + spare], "tickvals": [low, (low + high) / 2, high]}
+    return grid | (_logarithmic(*panel.thin, *panel.main) if panel.log else {"rangemode": "tozero"})
 
 
 def overlay_figure(
@@ -80,7 +103,7 @@ def overlay_figure(
     for index, curve in enumerate(curves):
         shown = _percent(curve) if percent else curve
         hover = f"%{{y:.3g}}{' %' if percent else ''}"
-        _line(fig, shown, run_colour(index, dark), hover=hover, width=2, markers=len(curve.x) < 60)
+        _line(fig, shown, run_colour(index, dark), hover=hover, width=2, markers=len(curve.x) < _MARKED)
         fig.data[-1].line.dash = _DASHES[index // len(RUN_COLOURS) % len(_DASHES)]
     fig.update_xaxes(title_text=X_TITLES[against], rangemode="tozero", showline=True)
     fig.update_yaxes(title_text=title, showgrid=True, gridcolor=colours.line, showline=False, ticks="")

@@ -1,0 +1,214 @@
+"""The figures of a plan: the lengths of a corpus's sentences, the learning rate by step, the memory of training."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float, Int
+from numpy import ndarray
+
+from transformer.analysis.checks import Check, agree
+from transformer.analysis.training.memory import BYTES, Memory, memory_of
+from transformer.analysis.training.plan_checks import (
+    check_file,
+    check_lengths,
+    check_schedule,
+    check_sizes,
+    check_splits,
+)
+from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.data.corpora import CORPORA, load_corpus
+from transformer.data.corpus_cache import counted, prepared
+from transformer.figures.tables import Table
+from transformer.figures.training.plan import length_bars, length_figure, memory_figure, schedule_figure
+from transformer.model.transformer import Transformer, parameter_count
+from transformer.training.schedule import learning_rate
+
+LARGEST = 20_000_000
+"""Parameters of a model that is built for a check; a larger one would take seconds and gigabytes."""
+REPORTED = ("read", "kept", "malformed", "empty", "too_long", "duplicate")
+"""What became of the rows of a file."""
+
+
+@dataclass(frozen=True)
+class LengthsData:
+    """How many tokens the sentences of a corpus have, and how many pairs it holds."""
+
+    sides: tuple[str, str]
+    """The names of the two languages."""
+    labels: tuple[str, ...]
+    """The lengths that each bar stands for, as in "3" or "3 to 4"."""
+    shares: Float[ndarray, "side bar"]
+    """Per cent of the sentences."""
+    means: Float[ndarray, "side"]
+    longest: Int[ndarray, "side"]
+    splits: tuple[str, ...]
+    sizes: Int[ndarray, "split"]
+    """Pairs in each split."""
+    counted: int
+    """Training pairs whose tokens were counted."""
+    rows: Int[ndarray, "reason"]
+    """Rows of an uploaded file, as REPORTED names them; empty for a generated corpus."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceLengths:
+    """How long the sentences of a corpus are."""
+
+    limit: int | None = None
+    """Longer ones are marked as skipped."""
+    name = "sentence-lengths"
+
+    def data(self, corpus: CorpusConfig) -> LengthsData:
+        """The lengths in tokens, end mark included, of training pairs, and the size of each split."""
+        text, stats = prepared(corpus)[0], counted(corpus)
+        assert stats.tokens is not None, "counted with a tokenizer"
+        sides = stats.tokens.source + 1, stats.tokens.target + 1
+        labels, shares = length_bars(*sides)
+        rows = [] if stats.report is None else [getattr(stats.report, name) for name in REPORTED]
+        return LengthsData(
+            sides=(text.source_name, text.target_name),
+            labels=labels,
+            shares=shares,
+            means=np.array([side.mean() for side in sides]),
+            longest=np.array([side.max() for side in sides]),
+            splits=tuple(stats.sizes),
+            sizes=np.array(list(stats.sizes.values())),
+            counted=stats.counted,
+            rows=np.array(rows, dtype=np.int64),
+        )
+
+    def figure(self, data: LengthsData, *, dark: bool = False) -> go.Figure:
+        """Two bars a length."""
+        return length_figure(data.labels, data.shares, data.sides, limit=self.limit, dark=dark)
+
+    def tables(self, data: LengthsData) -> tuple[Table, ...]:
+        """The shares, and the size of each split."""
+        return (
+            Table("sentences, %", data.shares.T, [f"{label} tokens" for label in data.labels], data.sides),
+            Table("pairs", data.sizes[:, None], data.splits, ["pairs"]),
+        )
+
+    def checks(self, corpus: CorpusConfig, data: LengthsData) -> Iterator[Check]:
+        """Tokenizes the sentences again and counts one by one; reads an uploaded file again row by row."""
+        _, tokenizer = prepared(corpus)
+        text = load_corpus(corpus)
+        bars = [dict(zip(data.labels, shares, strict=True)) for shares in data.shares.tolist()]
+        yield from check_lengths(text, data.counted, tokenizer, bars, data.means, data.longest)
+        sizes = dict(zip(data.splits, data.sizes.tolist(), strict=True))
+        pairs = {"train": text.train, "validation": text.validation, **text.held_out}
+        again = [len(pairs[split]) for split in data.splits]
+        yield agree("Pairs in each split", list(sizes.values()), again, 0, "the corpus made again; pairs counted")
+        yield from check_splits(text)
+        if corpus.name not in CORPORA:
+            yield from check_file(Path(corpus.name), sizes, dict(zip(REPORTED, data.rows.tolist(), strict=False)))
+
+
+@dataclass(frozen=True)
+class ScheduleData:
+    """The learning rate at some steps."""
+
+    steps: Int[ndarray, "point"]
+    rates: Float[ndarray, "point"]
+    warmup_steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningRate:
+    """The learning rate from the first step to the last."""
+
+    last: int
+    """The last step."""
+    points: int = 200
+    name = "learning-rate"
+
+    def data(self, model: ModelConfig, train: TrainConfig) -> ScheduleData:
+        """The schedule at evenly spaced steps."""
+        steps = np.unique(np.linspace(1, self.last, self.points).astype(int))
+        rates = [
+            learning_rate(
+                int(step),
+                kind=train.schedule,
+                peak=train.learning_rate,
+                warmup_steps=train.warmup_steps,
+                max_steps=train.max_steps,
+            )
+            for step in steps
+        ]
+        return ScheduleData(steps, np.array(rates), train.warmup_steps)
+
+    def figure(self, data: ScheduleData, *, dark: bool = False) -> go.Figure:
+        """A line, with the end of the warm-up marked."""
+        return schedule_figure(data.steps, data.rates, warmup_steps=data.warmup_steps, dark=dark)
+
+    def tables(self, data: ScheduleData) -> tuple[Table, ...]:
+        """The rate at each step."""
+        rows = [f"step {step}" for step in data.steps]
+        return (Table("learning rate", data.rates[:, None], rows, ["learning rate"]),)
+
+    def checks(self, model: ModelConfig, train: TrainConfig, data: ScheduleData) -> Iterator[Check]:
+        """Evaluates the schedule's formula, written as a minimum of two curves."""
+        yield check_schedule(data.steps, data.rates, train)
+        yield agree("The warm-up ends where it is marked", data.warmup_steps, train.warmup_steps, 0, "the settings")
+
+
+@dataclass(frozen=True)
+class MemoryData:
+    """The size of a model and the memory of its training."""
+
+    parameters: int
+    memory: Memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingMemory:
+    """The memory that training takes, part by part."""
+
+    width: int
+    """Tokens of a usual pair's longer side."""
+    name = "memory"
+    note = "activations are an estimate"
+
+    def data(self, model: ModelConfig, train: TrainConfig) -> MemoryData:
+        """The parameters, and the bytes of each part."""
+        return MemoryData(parameter_count(model), memory_of(model, train.batch_tokens, self.width))
+
+    def figure(self, data: MemoryData, *, dark: bool = False) -> go.Figure:
+        """A bar a part."""
+        return memory_figure(self._parts(data.memory), dark=dark)
+
+    def tables(self, data: MemoryData) -> tuple[Table, ...]:
+        """The parameters, and the bytes of each part."""
+        parts = self._parts(data.memory)
+        return (
+            Table("bytes", np.array([*parts.values()])[:, None], list(parts), ["bytes"]),
+            Table("parameters", np.array([[data.parameters]]), ["model"], ["parameters"]),
+        )
+
+    def checks(self, model: ModelConfig, train: TrainConfig, data: MemoryData) -> Iterator[Check]:
+        """Builds a model of these settings and measures it after a step of Adam, unless it is too large for that."""
+        memory = data.memory
+        if parameter_count(model) > LARGEST:
+            again = [data.parameters * BYTES * count for count in (1, 1, 2)]
+            how = f"4 bytes a number; models over {LARGEST:,} parameters are not built for a check"
+            shown = [memory.weights, memory.gradients, memory.optimizer]
+            yield agree("Weights, gradients and Adam's means", shown, again, 0, how)
+            return
+        yield from check_sizes(
+            Transformer(model),
+            parameters=data.parameters,
+            weights=memory.weights,
+            gradients=memory.gradients,
+            optimizer=memory.optimizer,
+            width=min(8, model.max_length),
+        )
+
+    def _parts(self, memory: Memory) -> dict[str, int]:
+        return {
+            "weights": memory.weights,
+            "gradients": memory.gradients,
+            "Adam's two means": memory.optimizer,
+            "activations": memory.activations,
+        }

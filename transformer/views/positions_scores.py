@@ -1,0 +1,104 @@
+"""The figure of what attention scores are made of: four parts of content and position."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+
+from transformer.analysis.checks import Check, agree
+from transformer.analysis.positions.checks import check_decomposition
+from transformer.analysis.positions.score_decomposition import PARTS, decompose_scores
+from transformer.figures.positions.tables import parts_figure
+from transformer.figures.tables import Table, numbered
+from transformer.inspection.inspection import Inspection
+from transformer.interventions import compile_interventions
+from transformer.lab import Lab
+from transformer.model.taps import Stack
+
+TITLES = (*PARTS, "sum: the score")
+
+
+@dataclass(frozen=True)
+class ScorePartsData:
+    """One head's scores in the first layer of a stack, and their four parts; NaN where the mask hides a cell."""
+
+    tokens: tuple[str, ...]
+    parts: Float[ndarray, "part query key"]
+    """In the order of PARTS."""
+    scores: Float[ndarray, "query key"]
+    """As the pass computed them."""
+    spread: Float[ndarray, "part"]
+    """Standard deviation of each part over the cells."""
+    largest_error: float
+    """Largest difference between the sum of the parts and the score."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreParts:
+    """The four parts of one head's scores in the first layer: content and position of query and key."""
+
+    stack: Stack
+    head: int
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"scores-{self.stack}-head{self.head}"
+
+    def data(self, lab: Lab, seen: Inspection) -> ScorePartsData:
+        """The parts and the scores; ValueError for a model that adds no positions to its embeddings."""
+        source, target = seen.source_ids, self._decoder_input(lab, seen)
+        tap = compile_interventions(seen.interventions, lab.model)
+        found = decompose_scores(lab.model, torch.tensor([source]), torch.tensor([target]), self.stack, tap=tap)
+        parts, scores = (
+            np.where(found.mask, part, np.nan) for part in (found.parts[:, self.head], found.scores[self.head])
+        )
+        return ScorePartsData(
+            tokens=seen.source_tokens if self.stack == "encoder" else seen.decoder_inputs,
+            parts=parts,
+            scores=scores,
+            spread=np.array([part[found.mask].std() for part in parts]),
+            largest_error=float(np.nanmax(np.abs(parts.sum(axis=0) - scores))),
+        )
+
+    def figure(self, data: ScorePartsData, *, dark: bool = False) -> go.Figure:
+        """The parts and their sum, side by side on one scale."""
+        return parts_figure((*data.parts, data.scores), TITLES, data.tokens, data.tokens, dark=dark)
+
+    def tables(self, data: ScorePartsData) -> tuple[Table, ...]:
+        """The parts and the scores, and how much each part varies."""
+        labels = numbered(data.tokens)
+        spread = Table("standard deviation", data.spread[:, None], PARTS, ["over the cells"])
+        parts = zip(TITLES, (*data.parts, data.scores), strict=True)
+        return (*(Table(title, part, labels, labels) for title, part in parts), spread)
+
+    def checks(self, lab: Lab, seen: Inspection, data: ScorePartsData) -> Iterator[Check]:
+        """Computes each bilinear part again in double precision."""
+        yield from check_decomposition(
+            lab.model,
+            seen.source_ids,
+            self._decoder_input(lab, seen),
+            seen.interventions,
+            self.stack,
+            self.head,
+            parts=data.parts,
+            scores=data.scores,
+        )
+        again = [np.sqrt(np.nanmean(part**2) - np.nanmean(part) ** 2) for part in data.parts]
+        size = max(1.0, float(np.nanmax(np.abs(data.parts))))
+        yield agree("How much each part varies", data.spread, again, 1e-5 * size, "from its cells and their squares")
+        apart = max(abs(sum(cells) - score) for *cells, score in _cells(data))
+        yield agree("The largest error of the sum", data.largest_error, apart, 1e-9 * size, "cell by cell")
+
+    def _decoder_input(self, lab: Lab, seen: Inspection) -> list[int]:
+        return [lab.model.config.bos_id, *seen.target_ids[:-1]]
+
+
+def _cells(data: ScorePartsData) -> Iterator[tuple[float, ...]]:
+    """Yields the four parts and the score of each cell that the mask lets be seen."""
+    stacked = np.stack((*data.parts, data.scores), axis=-1).reshape(-1, len(PARTS) + 1)
+    return (tuple(cell) for cell in stacked.tolist() if not np.isnan(cell).any())

@@ -1,0 +1,343 @@
+"""The figures of runs: the curves of one, one quantity of several, and what a sweep over a setting found."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray
+
+from transformer.analysis.checks import Check, agree
+from transformer.analysis.training import run_checks
+from transformer.analysis.training.progress import Progress, progress_of
+from transformer.analysis.training.run_checks import Drawn, check_last, check_points, run_log_rows
+from transformer.checkpoints.settings import CONFIG_FILE, CheckpointError, Settings, read_settings
+from transformer.checkpoints.store import load_checkpoint
+from transformer.config import label_of, value_text
+from transformer.data.cleaning import CorpusError
+from transformer.data.corpus_snapshot import load_own
+from transformer.figures.tables import Table
+from transformer.figures.training.curves import (
+    EXACT_MATCH_TITLE,
+    LOSS_TITLE,
+    Against,
+    Curve,
+    Panel,
+    overlay_figure,
+    panels_figure,
+)
+from transformer.figures.training.sweeps import Mark, sweep_figure
+from transformer.runs.kept_weights import evaluated_weights
+from transformer.runs.status import STATUS_FILE, read_status
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A column of a run's metrics, and how it is drawn."""
+
+    split: str
+    column: str
+    title: str
+    """Of the axis."""
+    percent: bool = False
+    """Kept as 0..1, shown as 0..100."""
+    log: bool = False
+    """Whether a logarithmic scale suits it."""
+    range: tuple[float, float] | None = None
+    """Of a fixed axis."""
+
+
+QUANTITIES = {
+    "training loss": Quantity("train", "loss", LOSS_TITLE, log=True),
+    "validation loss": Quantity("validation", "loss", LOSS_TITLE, log=True),
+    "exact match": Quantity("validation", "exact_match", EXACT_MATCH_TITLE, percent=True),
+    "perplexity": Quantity("validation", "perplexity", "perplexity, of validation loss, not smoothed", log=True),
+    "BLEU": Quantity("validation", "bleu", "BLEU, 0 to 100", range=(0.0, 100.0)),
+    "chrF": Quantity("validation", "chrf", "chrF, 0 to 100", range=(0.0, 100.0)),
+    "learning rate": Quantity("train", "learning_rate", "learning rate"),
+    "gradient norm": Quantity("train", "gradient_norm", "gradient norm, before clipping", log=True),
+    "tokens/s": Quantity("train", "tokens_per_s", "target tokens per second"),
+}
+SCORES = ("BLEU", "chrF")
+"""Quantities that some corpora have no use for."""
+PANELS = {"loss": ("training loss", "validation loss")} | {
+    name: (name,) for name in QUANTITIES if not name.endswith(" loss")
+}
+"""The quantities in each panel of a run's curves; the first of several is drawn thin."""
+_LOW, _TALL = 90, 190
+
+
+@dataclass(frozen=True)
+class CurvesData:
+    """Curves and the runs that they are of."""
+
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCurves:
+    """The curves of one run over its steps, one panel below the other."""
+
+    panels: tuple[str, ...] = ("loss", "exact match")
+    """Of PANELS."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return "-".join(panel.replace(" ", "-").replace("/", "-per-") for panel in self.panels)
+
+    def data(self, runs: Sequence[Path]) -> CurvesData:
+        """Every point of every curve, in the order of the panels."""
+        settings, progress = read_settings(runs[0]), progress_of(runs[0])
+        return CurvesData(tuple(_named(settings, progress, quantity) for quantity in self._quantities))
+
+    def drawn(self, data: CurvesData) -> list[Panel]:
+        """The panels, each with its curves."""
+        left, panels = iter(data.curves), []
+        for name in self.panels:
+            *thin, main = [next(left) for _ in PANELS[name]]
+            what = QUANTITIES[PANELS[name][-1]]
+            height = _TALL if thin else _LOW
+            panels.append(
+                Panel(
+                    title=what.title,
+                    thin=thin,
+                    main=[main],
+                    percent=what.percent,
+                    range=what.range,
+                    log=what.log,
+                    height=height,
+                )
+            )
+        return panels
+
+    def figure(self, data: CurvesData, *, dark: bool = False) -> go.Figure:
+        """The panels over one axis of steps."""
+        return panels_figure(self.drawn(data), dark=dark)
+
+    def tables(self, data: CurvesData) -> tuple[Table, ...]:
+        """The points of each curve."""
+        return tuple(_points(curve, "step") for curve in data.curves)
+
+    def checks(self, runs: Sequence[Path], data: CurvesData) -> Iterator[Check]:
+        """Reads the metrics again from the end of their file, and repeats the newest evaluation."""
+        places = [(runs[0], quantity) for quantity in self._quantities]
+        yield from _check_curves(places, data.curves, "step")
+
+    @property
+    def _quantities(self) -> tuple[str, ...]:
+        return tuple(quantity for panel in self.panels for quantity in PANELS[panel])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedRuns:
+    """One quantity of several runs."""
+
+    quantity: str = "validation loss"
+    """Of QUANTITIES."""
+    against: Against = "step"
+    log: bool = True
+    """Where a logarithmic scale suits the quantity."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return self.quantity.replace(" ", "-").replace("/", "-per-")
+
+    def data(self, runs: Sequence[Path]) -> CurvesData:
+        """A curve a run, named like it."""
+        what = QUANTITIES[self.quantity]
+        curves = (progress_of(run).curve(what.split, what.column, run.name, self.against) for run in runs)
+        return CurvesData(tuple(curves))
+
+    def drawn(self, data: CurvesData) -> Panel:
+        """The curves as one set of axes."""
+        what = QUANTITIES[self.quantity]
+        log = self.log and what.log
+        return Panel(title=what.title, main=data.curves, percent=what.percent, log=log, height=320, overlay=True)
+
+    def figure(self, data: CurvesData, *, dark: bool = False) -> go.Figure:
+        """The curves in one picture."""
+        panel = self.drawn(data)
+        return overlay_figure(
+            data.curves, title=panel.title, against=self.against, log=panel.log, percent=panel.percent, dark=dark
+        )
+
+    def tables(self, data: CurvesData) -> tuple[Table, ...]:
+        """The points of each run."""
+        return tuple(_points(curve, self.against) for curve in data.curves)
+
+    def checks(self, runs: Sequence[Path], data: CurvesData) -> Iterator[Check]:
+        """Reads the metrics again from the end of their files, and repeats each run's newest evaluation."""
+        yield from _check_curves([(run, self.quantity) for run in runs], data.curves, self.against)
+
+
+@dataclass(frozen=True)
+class SweepData:
+    """A sweep's runs, the setting that each had, and what it reached."""
+
+    runs: tuple[str, ...]
+    values: tuple[float | str, ...]
+    """Numbers where the setting is one; else in words."""
+    reached: Float[ndarray, "run"]
+    """The last value of the quantity, as the metrics have it; NaN before the first."""
+    steps: Int[ndarray, "run"]
+    """At which that was measured; 0 before."""
+    ended: Bool[ndarray, "run"]
+    """False while a trainer works on it, or is going to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepChart:
+    """What runs reached against the setting in which they differ."""
+
+    setting: str
+    """With its section, as in "model.n_heads"."""
+    quantity: str = "validation loss"
+    """Of QUANTITIES."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"{self.setting.replace('.', '-')}-{self.quantity.replace(' ', '-')}"
+
+    def data(self, runs: Sequence[Path]) -> SweepData:
+        """Each run's setting, and the last value of its quantity with its step."""
+        what, found = QUANTITIES[self.quantity], [progress_of(run) for run in runs]
+        reached = [progress.last(what.split, what.column) for progress in found]
+        return SweepData(
+            runs=tuple(run.name for run in runs),
+            values=tuple(_value(read_settings(run), self.setting) for run in runs),
+            reached=np.array([np.nan if value is None else value for value in reached], dtype=np.float64),
+            steps=np.array([int(progress.last(what.split, "step") or 0) for progress in found], dtype=np.int64),
+            ended=np.array([not _is_active(run) for run in runs], dtype=bool),
+        )
+
+    def figure(self, data: SweepData, *, dark: bool = False) -> go.Figure:
+        """A mark a run, in the colour of its curve beside the chart."""
+        what, label = QUANTITIES[self.quantity], label_of(self.setting)
+        factor, unit = (100, " %") if what.percent else (1, "")
+        marks = [
+            Mark(value, float(reached) * factor if np.isfinite(reached) else None, run, bool(ended), place)
+            for place, (run, value, reached, ended) in enumerate(
+                zip(data.runs, data.values, data.reached, data.ended, strict=True)
+            )
+        ]
+        return sweep_figure(marks, setting=label, title=what.title, unit=unit, percent=what.percent, dark=dark)
+
+    def tables(self, data: SweepData) -> tuple[Table, ...]:
+        """What each run reached."""
+        rows = [f"{run}, {label_of(self.setting)} {value}" for run, value in zip(data.runs, data.values, strict=True)]
+        values = np.column_stack((data.reached, data.steps))
+        return (Table(self.quantity, values, rows, [QUANTITIES[self.quantity].column, "step"]),)
+
+    def checks(self, runs: Sequence[Path], data: SweepData) -> Iterator[Check]:
+        """Reads settings, states and metrics again from their files, and repeats each run's newest evaluation."""
+        what = QUANTITIES[self.quantity]
+        section, _, name = self.setting.partition(".")
+        had = [json.loads((run / CONFIG_FILE).read_text(encoding="utf-8"))[section][name] for run in runs]
+        off = sum(shown not in (own, value_text(own)) for shown, own in zip(data.values, had, strict=True))
+        how = f"{CONFIG_FILE} of {len(runs)} runs read again; runs that differ"
+        yield Check(f"Each run had the value shown of {self.setting}", off, 0, how)
+        ended = [not _is_active(run) for run in runs]
+        how = f"{STATUS_FILE} of each run; runs that differ"
+        yield agree("A hollow mark is a run at work", data.ended.astype(int), np.array(ended, dtype=int), 0, how)
+        for run, value, step in zip(runs, data.reached.tolist(), data.steps.tolist(), strict=True):
+            shown = value if np.isfinite(value) else None
+            yield check_last(run.name, run, what.split, what.column, shown, step=step, ended=not _is_active(run))
+        for run in runs:
+            yield from _evaluated_again(run, share=len(runs))[0]
+
+
+def _named(settings: Settings, progress: Progress, quantity: str) -> Curve:
+    """A curve under its full name."""
+    what = QUANTITIES[quantity]
+    smoothed = settings.train.label_smoothing > 0
+    name = quantity
+    if quantity == "training loss" and smoothed:
+        name = "training loss, label-smoothed"
+    elif quantity == "validation loss" and smoothed:
+        name = "validation loss, not smoothed"
+    elif what.column != "loss":
+        name = f"{'training' if what.split == 'train' else what.split} {quantity}"
+    return progress.curve(what.split, what.column, name)
+
+
+def _points(curve: Curve, against: str) -> Table:
+    points = np.column_stack((curve.x, curve.y))
+    return Table(curve.name, points, [str(i) for i in range(len(points))], [against, curve.name])
+
+
+def _value(settings: Settings, setting: str) -> float | str:
+    section, _, name = setting.partition(".")
+    value = getattr(getattr(settings, section), name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number else value_text(value)
+
+
+def _is_active(run: Path) -> bool:
+    return (run / STATUS_FILE).is_file() and read_status(run).active
+
+
+def _check_curves(places: Sequence[tuple[Path, str]], curves: Sequence[Curve], against: Against) -> Iterable[Check]:
+    """Checks the points against the metrics, and each run's newest evaluation against its weights."""
+    folders = list(dict.fromkeys(folder for folder, _ in places))
+    lines = [
+        _drawn(folder, QUANTITIES[quantity], curve, against)
+        for (folder, quantity), curve in zip(places, curves, strict=True)
+    ]
+    yield from check_points(lines)
+    for folder in folders:
+        columns = {line.column for line in lines if line.folder == folder}
+        if "perplexity" in columns:
+            yield run_checks.check_perplexity(folder)
+        if "learning_rate" in columns:
+            yield run_checks.check_rates(folder, read_settings(folder).train)
+    for folder in folders:
+        found, why = _evaluated_again(folder, share=len(folders))
+        yield from found
+        if why:
+            yield Check(f"Nothing is claimed of {folder.name}'s evaluations", 0, 0, why)
+
+
+def _drawn(folder: Path, what: Quantity, curve: Curve, against: Against) -> Drawn:
+    kept = np.isfinite(curve.y)  # gaps are no points
+    return Drawn(
+        name=curve.name,
+        folder=folder,
+        split=what.split,
+        column=what.column,
+        x=curve.x[kept],
+        y=curve.y[kept],
+        against=against,
+    )
+
+
+def _evaluated_again(folder: Path, *, share: int) -> tuple[list[Check], str]:
+    """The newest evaluation of a folder whose weights are kept, made again; else why there is none.
+
+    It takes at most BUDGET_S / `share` seconds for each of loss and exact match.
+    """
+    rows = {step: row for (split, step), row in run_log_rows(folder).items() if split == "validation"}
+    kept = evaluated_weights(folder)
+    steps = sorted(rows.keys() & kept.keys())
+    if not steps:
+        return [], f"no weights of {folder.name} are kept from an evaluation, so none is made again"
+    try:
+        checkpoint = load_checkpoint(folder, weights=kept[steps[-1]])
+        validation = load_own(checkpoint.corpus_config, folder).validation
+        found = run_checks.check_evaluation(
+            checkpoint.model,
+            checkpoint.tokenizer,
+            validation,
+            checkpoint.train_config,
+            rows[steps[-1]],
+            whose=f"of {folder.name} " if share > 1 else "",
+            budget_s=run_checks.BUDGET_S / share,
+        )
+        return list(found), ""
+    except (CheckpointError, CorpusError, ValueError) as error:
+        return [], f"the evaluation of {folder.name} cannot be made again: {str(error).rstrip('.')}"

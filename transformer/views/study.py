@@ -1,0 +1,330 @@
+"""The figures of the paired study of positions: learning curves and exact match by length; and one model's lengths."""
+
+import json
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from numpy import ndarray
+
+from transformer.analysis.checks import Check, agree
+from transformer.analysis.positions.checks import check_interval
+from transformer.analysis.positions.lengths import LengthScore, scores_by_length, wilson
+from transformer.checkpoints.settings import CONFIG_FILE, METRICS_FILE
+from transformer.data.batches import encode_sources
+from transformer.data.tasks import MAX_SYMBOLS, pairs_of_length
+from transformer.decoding.greedy import greedy, outputs
+from transformer.experiments.plan import LENGTH_TASKS, TARGET, Study, StudyRun
+from transformer.experiments.study import STUDY_FILE, study_folder
+from transformer.experiments.verdict import JUST_BEYOND, Share, length_curves, share_of
+from transformer.figures.positions.study import ByLength, Learning, learning_figure, lengths_figure
+from transformer.figures.tables import Table
+from transformer.lab import Lab
+from transformer.model.position_extension import Extension, extended
+from transformer.runs.run_folder import RunError, metrics, run_folder
+from transformer.text.pairs import words
+
+Edges = Sequence[tuple[int, int]]
+"""The first and the last length of some ranges; one that ends before it begins is left out."""
+
+
+@dataclass(frozen=True)
+class LearningData:
+    """How each run of a study learned."""
+
+    kinds: tuple[str, ...]
+    """All kinds of positions of the study, in the order of their colours."""
+    curves: tuple[Learning, ...]
+    budget: int
+    """Steps of each run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyLearning:
+    """Validation exact match over the steps of each run of a study on one corpus."""
+
+    corpus: str
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"{self.corpus}-learning"
+
+    def data(self, study: Study) -> LearningData:
+        """The runs' evaluations; a run in progress has those it has made so far."""
+        found = (_learning(run) for run in study.runs if run.corpus == self.corpus)
+        return LearningData(study.plan.positions, tuple(curve for curve in found if len(curve.step)), study.plan.steps)
+
+    def figure(self, data: LearningData, *, dark: bool = False) -> go.Figure:
+        """A line for each run, a colour for each kind of positions."""
+        return learning_figure(data.curves, data.kinds, budget=data.budget, target=TARGET, dark=dark)
+
+    def tables(self, data: LearningData) -> tuple[Table, ...]:
+        """Exact match of each run at each evaluation."""
+        return tuple(
+            Table(
+                f"{curve.name}, seed {curve.seed}",
+                curve.exact_match[:, None],
+                [f"step {step}" for step in curve.step],
+                ["exact match"],
+            )
+            for curve in data.curves
+        )
+
+    def checks(self, study: Study, data: LearningData) -> Iterator[Check]:
+        """Reads the runs' evaluations again, from their files as they are now."""
+        content = study_content(study)
+        wanted = [(run, _points(run)) for run in content["runs"] if run["corpus"] == self.corpus]
+        wanted = [(run, points) for run, points in wanted if points]
+        how = "files read again"
+        again = [(data.kinds.index(run["positions"]), run["seed"], len(points)) for run, points in wanted]
+        shown = [(data.kinds.index(curve.name), curve.seed, len(curve.step)) for curve in data.curves]
+        yield agree("Each line is the run of its kind and seed", shown, again, 0, how)
+        again = [point for _, points in wanted for point in points]
+        points = [point for curve in data.curves for point in zip(curve.step, curve.exact_match, strict=True)]
+        yield agree("Each point is the run's own", points, again, 0, how)
+        yield agree("Runs have as many steps as was planned", data.budget, content["plan"]["steps"], 0, how)
+
+
+@dataclass(frozen=True)
+class LengthRange:
+    """Exact match over a range of lengths, for each curve."""
+
+    first: int
+    last: int
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True)
+class LengthsData:
+    """Exact match by the length of the sentence."""
+
+    kinds: tuple[str, ...]
+    """All kinds of positions, in the order of their colours."""
+    curves: tuple[ByLength, ...]
+    trained_to: int
+    """Symbols in the longest training sentence."""
+    ranges: tuple[LengthRange, ...]
+
+    @property
+    def all_tables(self) -> tuple[Table, ...]:
+        """Counts and intervals, by length and by range."""
+        columns = ["right", "of", "low 95 %", "high 95 %"]
+        by_length = (
+            Table(
+                curve.name,
+                np.column_stack((curve.right, curve.count, curve.low, curve.high)),
+                [f"length {length}" for length in curve.length],
+                columns,
+            )
+            for curve in self.curves
+        )
+        names = [curve.name for curve in self.curves]
+        by_range = (
+            Table(
+                f"lengths {each.first} to {each.last}",
+                np.array([(share.right, share.count, share.low, share.high) for share in each.shares]),
+                names,
+                columns,
+            )
+            for each in self.ranges
+        )
+        return (*by_length, *by_range)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyLengths:
+    """Exact match by length for each kind of positions, all seeds together."""
+
+    corpus: str
+    past: Extension
+    """How a learned table goes on past its last trained row."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"{self.corpus}-lengths-{self.past}"
+
+    def data(self, study: Study) -> LengthsData:
+        """Counts and Wilson's intervals; ValueError where no run has tested lengths."""
+        found = {curve.positions: curve.scores for curve in length_curves(study, self.corpus, self.past)}
+        if not found:
+            raise ValueError(f"no run on {self.corpus} has tested lengths yet")
+        first, last = study.plan.trained_to, study.plan.tested_to
+        edges = [(1, first), (first + 1, min(first + JUST_BEYOND, last)), (first + 1, last)]
+        return _lengths(study.plan.positions, found, first, edges)
+
+    def figure(self, data: LengthsData, *, dark: bool = False) -> go.Figure:
+        """A line with its interval for each kind; the lengths of training are shaded."""
+        return lengths_figure(data.curves, data.kinds, trained_to=data.trained_to, dark=dark)
+
+    def tables(self, data: LengthsData) -> tuple[Table, ...]:
+        """Counts and intervals, by length and by range."""
+        return data.all_tables
+
+    def checks(self, study: Study, data: LengthsData) -> Iterator[Check]:
+        """Counts again from the study's file, and solves the equation of each interval."""
+        content = study_content(study)
+        trained_to, tested_to = content["plan"]["trained_to"], content["plan"]["tested_to"]
+        yield agree("Training went up to this length", data.trained_to, trained_to, 0, "file read again")
+        counted = {curve.name: counts_in_file(content, self.corpus, curve.name, self.past) for curve in data.curves}
+        near = min(trained_to + JUST_BEYOND, tested_to)
+        edges = [(1, trained_to), (trained_to + 1, near), (trained_to + 1, tested_to)]
+        yield from _check_lengths(data, counted, edges, "runs in the study's file summed again")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelLengths:
+    """One model's exact match by length, on strings that it was not trained on."""
+
+    past: Extension
+    """How a learned table goes on past its last trained row."""
+    longest: int
+    """Symbols in the longest strings."""
+    pairs: int
+    """Strings of each length, where there are so many."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"lengths-{self.past}"
+
+    def data(self, lab: Lab) -> LengthsData:
+        """Counts and Wilson's intervals; ValueError for a model whose sentences have no given lengths."""
+        corpus, config = lab.checkpoint.settings.corpus, lab.model.config
+        if corpus.name not in LENGTH_TASKS:
+            raise ValueError(f"sentences of {corpus.name} cannot be generated at a given length")
+        trained_to = corpus.longest or MAX_SYMBOLS
+        pairs = {n: pairs_of_length(corpus.name, n, self.pairs) for n in range(1, self.longest + 1)}
+        found = scores_by_length(lab.model, lab.tokenizer, pairs, self._how(lab), trained=trained_to + 1)
+        edges = [(1, min(trained_to, self.longest)), (trained_to + 1, self.longest)]
+        return _lengths((config.positions,), {config.positions: found}, trained_to, edges)
+
+    def figure(self, data: LengthsData, *, dark: bool = False) -> go.Figure:
+        """A line with its interval; the lengths of training are shaded."""
+        return lengths_figure(data.curves, data.kinds, trained_to=data.trained_to, dark=dark)
+
+    def tables(self, data: LengthsData) -> tuple[Table, ...]:
+        """Counts and intervals, by length and by range."""
+        return data.all_tables
+
+    def checks(self, lab: Lab, data: LengthsData) -> Iterator[Check]:
+        """Translates every string again, in double precision and without a cache."""
+        settings = json.loads((lab.checkpoint.folder / CONFIG_FILE).read_text(encoding="utf-8"))
+        trained_to = settings["corpus"]["longest"] or MAX_SYMBOLS
+        yield agree("Training went up to this length", data.trained_to, trained_to, 0, "settings read again")
+        counted = {n: self._translated(lab, n, trained_to) for n in range(1, self.longest + 1)}
+        edges = [(1, min(trained_to, self.longest)), (trained_to + 1, self.longest)]
+        how = "every string translated again, in double precision and without a cache"
+        yield from _check_lengths(data, {curve.name: counted for curve in data.curves}, edges, how)
+
+    def _how(self, lab: Lab) -> Extension:
+        return self.past if lab.model.config.positions == "learned" else "noise"
+
+    def _translated(self, lab: Lab, length: int, trained_to: int) -> tuple[int, int]:
+        """Returns (right, count) of the strings of a length."""
+        pairs = pairs_of_length(lab.checkpoint.settings.corpus.name, length, self.pairs)
+        if not pairs:
+            return 0, 0
+        try:
+            model = deepcopy(extended(lab.model, length + 1, self._how(lab), trained=trained_to + 1)).double()
+        except ValueError:
+            return 0, 0
+        source, mask = encode_sources([pair.source for pair in pairs], lab.tokenizer, max_length=length + 1)
+        written = outputs(model, greedy(model, source, mask, max_length=length + 1, cache=False))
+        answers = [words(lab.tokenizer.decode(ids)) for ids in written]
+        return sum(answer == words(pair.target) for answer, pair in zip(answers, pairs, strict=True)), len(pairs)
+
+
+def _learning(run: StudyRun) -> Learning:
+    points = [(step, match) for step, _, match in run.curve]
+    if not points and run.id:
+        try:
+            rows = [row for row in metrics(run.id) if row["split"] == "validation"]
+        except RunError:
+            rows = []
+        points = [(row["step"], row["exact_match"]) for row in rows]
+    steps, matches = np.array([p[0] for p in points], int), np.array([p[1] for p in points], float)
+    return Learning(run.positions, run.seed, steps, matches)
+
+
+def _lengths(
+    kinds: Sequence[str], found: dict[Any, tuple[LengthScore, ...]], trained_to: int, edges: Edges
+) -> LengthsData:
+    curves = []
+    for name, scores in found.items():
+        length, right, count = (np.array([getattr(s, field) for s in scores]) for field in ("length", "right", "count"))
+        low, high = np.array([wilson(score.right, score.count) for score in scores]).T
+        curves.append(ByLength(name, length, right, count, low, high))
+    ranges = tuple(
+        LengthRange(first, last, tuple(share_of(scores, first, last) for scores in found.values()))
+        for first, last in _nonempty(edges)
+    )
+    return LengthsData(tuple(kinds), tuple(curves), trained_to, ranges)
+
+
+def _check_lengths(
+    data: LengthsData, counted: dict[str, dict[int, tuple[int, int]]], edges: Edges, how: str
+) -> Iterator[Check]:
+    """Compares counts with those made again, by length and by range, and solves the equation of each interval."""
+    for curve in data.curves:
+        shown = np.column_stack((curve.length, curve.right, curve.count))
+        again = [(length, *pair) for length, pair in counted[curve.name].items()]
+        yield agree(f"{curve.name}: as many strings of each length are right", shown, again, 0, how)
+        yield check_interval(curve.right, curve.count, curve.low, curve.high)
+    for each in data.ranges:
+        again = [
+            [sum(pair[i] for length, pair in counts.items() if each.first <= length <= each.last) for i in (0, 1)]
+            for counts in (counted[curve.name] for curve in data.curves)
+        ]
+        shown = np.array([(share.right, share.count) for share in each.shares])
+        yield agree(f"Right of lengths {each.first} to {each.last}", shown, again, 0, how)
+        low, high = _ends(each.shares)
+        yield check_interval(shown[:, 0], shown[:, 1], low, high)
+    shown = [(each.first, each.last) for each in data.ranges]
+    yield agree("The ranges meet where training ended", shown, _nonempty(edges), 0, "lengths counted")
+
+
+def _nonempty(edges: Edges) -> list[tuple[int, int]]:
+    return [(first, last) for first, last in edges if first <= last]
+
+
+def _ends(shares: Sequence[Share]) -> tuple[Float[ndarray, "curve"], Float[ndarray, "curve"]]:
+    return np.array([share.low for share in shares]), np.array([share.high for share in shares])
+
+
+def study_content(study: Study) -> dict[str, Any]:
+    """Reads the study's file again, as it is."""
+    return json.loads((study_folder(study.name) / STUDY_FILE).read_text(encoding="utf-8"))
+
+
+def counts_in_file(content: dict[str, Any], corpus: str, positions: str, past: Extension) -> dict[int, tuple[int, int]]:
+    """Returns (right, count) at each length of a kind's finished runs, from the content of a study's file."""
+    found: dict[int, tuple[int, int]] = {}
+    for run in content["runs"]:
+        if (run["corpus"], run["positions"], run["state"]) != (corpus, positions, "done"):
+            continue
+        name = "" if positions != "learned" else "noise" if past == "refuse" else past
+        for length, right, count in run["lengths"].get(name, ()):
+            if positions == "learned" and past == "refuse" and length > content["plan"]["trained_to"]:
+                right = count = 0
+            before = found.get(length, (0, 0))
+            found[length] = before[0] + right, before[1] + count
+    return found
+
+
+def _points(run: dict[str, Any]) -> list[tuple[int, float]]:
+    """Returns (step, exact match) of each evaluation of a run, from its row in the study's file or its own file."""
+    if run["curve"] or not run["id"]:
+        return [(step, match) for step, _, match in run["curve"]]
+    try:
+        lines = (run_folder(run["id"]) / METRICS_FILE).read_text(encoding="utf-8").splitlines()
+    except (RunError, OSError):
+        return []
+    rows = [json.loads(line) for line in lines if line.endswith("}")]
+    points = {row["step"]: row["exact_match"] for row in rows if row["split"] == "validation"}
+    return sorted(points.items())
