@@ -1,4 +1,4 @@
-"""What a shift by k positions does: the rotation of the sinusoids, and the best linear map of each table."""
+"""Shows a shift by k positions: the rotation of the sinusoids, and the best linear map of each table."""
 
 import streamlit as st
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.runs.actions import REFUSALS
 from pages.runs.run_table import EVERY_S, segments
-from pages.runs.run_table_state import BASE, ledger
+from pages.runs.run_table_state import BASE, table_state
 from pages.shared import wording
 from pages.shared.components.run_table import Column, run_table
 from pages.shared.controls import say
@@ -65,7 +65,7 @@ def _sweeps(was_active: bool) -> None:
     parts = [found[part.run.id] for part in sweep.parts]
     _head(sweep, made)
     quantity = segments(_METRIC, "What to compare", quantities_of(parts))
-    shown = [entry for entry in parts if entry.name not in ledger().hidden]
+    shown = [entry for entry in parts if entry.name not in table_state().hidden]
     left, right = st.columns([2, 3], gap="large")
     if shown:
         with left:
@@ -78,19 +78,19 @@ def _sweeps(was_active: bool) -> None:
 
 
 def _chosen(made: Sequence[Sweep]) -> Sweep:
-    now = ledger()
+    now = table_state()
     sweep = next((sweep for sweep in made if sweep.id == now.sweep), made[0])
     now.sweep = sweep.id
     return sweep
 
 
 def _choose(sweep: str) -> None:
-    now = ledger()
+    now = table_state()
     now.sweep, now.hidden, now.refusals = sweep, frozenset(), ()
 
 
 def _head(sweep: Sweep, made: Sequence[Sweep]) -> None:
-    now = ledger()
+    now = table_state()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if len(made) > 1:
             names = [sweep.id for sweep in made]
@@ -120,14 +120,14 @@ def _cancel(sweep: Sweep) -> None:
     try:
         cancel_sweep(sweep)
     except REFUSALS as error:
-        ledger().refusals = (f"{error}.",)
+        table_state().refusals = (f"{error}.",)
 
 
 def _rest(sweep: Sweep) -> None:
     try:
         start_sweep(sweep, owner=visitor())
     except REFUSALS as error:
-        ledger().refusals = (f"{error}.",)
+        table_state().refusals = (f"{error}.",)
 
 
 def _chart(sweep: Sweep, shown: Sequence[Entry], quantity: str) -> None:
@@ -143,7 +143,7 @@ def _table(sweep: Sweep, parts: Sequence[Entry], shown: Sequence[Entry]) -> None
     rows = [(entry.name, _row(entry, value_text(part.value))) for part, entry in zip(sweep.parts, parts, strict=True)]
     columns = (_COLUMNS[0], (short, True), *_COLUMNS[1:])
     picks = run_table(rows, columns, shown=[entry.name for entry in shown], chosen="", key="sweep-table")
-    now = ledger()
+    now = table_state()
     if picks.ticked is not None:
         name, wanted = picks.ticked
         now.hidden = now.hidden - {name} if wanted else now.hidden | {name}
@@ -173,7 +173,7 @@ def _form(found: Sequence[Entry]) -> None:
     st.markdown("##### A new sweep")
     left, middle, right = st.columns([2, 2, 3], gap="small")
     with left:
-        first = ledger().chosen if ledger().chosen in names else names[0]
+        first = table_state().chosen if table_state().chosen in names else names[0]
         if st.session_state.get(BASE) not in names:
             st.session_state[BASE] = first
         chosen = st.selectbox("Everything else as in", names, index=names.index(first), key=BASE, bind="query-params")
@@ -220,7 +220,7 @@ def _fault(setting: str, texts: Sequence[str], base: Base) -> str:
 
 
 def _start(base: Base, entry: Entry, setting: str, texts: Sequence[str]) -> None:
-    now = ledger()
+    now = table_state()
     try:
         with st.spinner("Preparing the corpus and the runs"):
             start = same_start(entry.folder, entry.settings)

@@ -22,6 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 import streamlit as st
 
 from transformer.analysis.attention.mask_leakage import Leak
+from transformer.analysis.heads.pair_sample import PairSample
 from transformer.analysis.steps.exposure_bias import Exposure
 from transformer.analysis.steps.logit_lens import LogitLens
 from transformer.analysis.steps.search_tree import SearchTree
@@ -105,6 +106,7 @@ KEYS: dict[str | type, Callable[[Any], object]] = {
     Inspection: inspection_key,
     Comparison: comparison_key,
     Leak: leak_key,
+    PairSample: lambda sample: sample.digest,
     SearchTree: search_key,
     LogitLens: lens_key,
     Exposure: exposure_key,

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import streamlit as st
-from jaxtyping import Float
 
 from pages.shared import loading, wording
 from pages.shared.context import PageContext
@@ -57,20 +56,6 @@ def weight_checks(lab: Lab, seen: Inspection, kind: AttentionKind) -> tuple[Chec
         weights=attention.weights,
         mask=attention.mask,
     )
-
-
-def check_lines(context: PageContext, drawn: Float[np.ndarray, "query key"]) -> None:
-    """Of the lines of cross-attention on Home: one head, or the average of a layer's."""
-
-    def run() -> Iterable[Check]:
-        yield from weight_checks(context.lab, context.inspection, AttentionKind.CROSS)
-        weights = context.inspection.cross.weights[context.layer]
-        heads = range(len(weights)) if context.view.head is None else [context.view.head]
-        again = sum(weights[head].astype(np.float64) for head in heads) / len(heads)
-        whose = f"the average of {len(heads)} heads" if len(heads) > 1 else f"head {heads[0]}"
-        yield agree(f"The lines are {whose} of layer {context.layer}", drawn, again, 1e-6, "summed again")
-
-    badge(run, key="proof-home")
 
 
 def check_compared(context: PageContext, comparison: Comparison) -> None:

@@ -8,14 +8,13 @@ import streamlit as st
 from pages.shared import in_progress
 from pages.shared.cache import cached, lab_key
 from transformer.analysis.attention.mask_leakage import Leak
-from transformer.analysis.checks import Check, check_decoding
 from transformer.analysis.heads.importance import HeadEffect, OutputEffect, head_effects, output_effects
 from transformer.checkpoints.settings import WEIGHTS_FILE, CheckpointError, Found, find_checkpoint, list_checkpoints
 from transformer.data.corpora import CorpusError, load_corpus
 from transformer.data.pronouns.reading import read as read_pronoun_sentence
 from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import AttentionShift, Comparison, Inspection, Lab, load
-from transformer.text.pairs import Pair, words
+from transformer.text.pairs import Pair
 
 FIRST_CHOICE = "pronouns-en-fr"
 CLASSIC = "The animal did not cross the street because it was too tired."
@@ -106,16 +105,6 @@ def reference(lab: Lab, text: str) -> Pair | None:
     return read_pronoun_sentence(text) if lab.checkpoint.settings.corpus.name == "pronouns-en-fr" else None
 
 
-def unseen_tokens(lab: Lab, text: str) -> dict[int, str]:
-    """The words with a part that was never seen in training, by the source tokens that belong to them."""
-    strange = set(lab.unknown(text))
-    if not strange:
-        return {}
-    found = words(text)
-    owners = lab.tokenizer.word_of_token(text)
-    return {i: found[owner] for i, owner in enumerate(owners) if owner >= 0 and found[owner] in strange}
-
-
 @cached(max_entries=64)
 def _head_effects(lab: Lab, text: str, step: int) -> tuple[HeadEffect, ...]:
     inspection = get_inspection(lab, text)
@@ -137,18 +126,3 @@ def heads_by_effect(lab: Lab, text: str) -> tuple[OutputEffect, ...]:
 def get_leak(lab: Lab, texts: Sequence[str], off: Sequence[Intervention]) -> Leak:
     """`lab.leak`, remembered; ValueError for a text that the model cannot read."""
     return lab.leak(texts, off)
-
-
-def get_checks(lab: Lab, text: str, switches: Sequence[object]) -> tuple[Check, ...]:
-    """The proofs for the decoding of a text under switches, run now and never remembered."""
-    shown = get_inspection(lab, text, switches)
-    kinds = (shown.encoder_self, shown.decoder_self, shown.cross)
-    return check_decoding(
-        lab.model,
-        source=shown.source_ids,
-        target=shown.target_ids,
-        log_probs=shown.log_probs,
-        weights={attention.kind: attention.weights for attention in kinds},
-        masks={attention.kind: attention.mask for attention in kinds},
-        switches=shown.interventions,
-    )

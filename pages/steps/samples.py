@@ -108,8 +108,9 @@ def _render_outputs(context: PageContext, chosen: Choices, data: SamplesData) ->
         lines.append(f"**{sample.count} ×** {said}  \n:gray[{' · '.join(notes)}]")
     if n > _MAX_LISTED:
         rest = sum(sample.count for sample in data.samples[_MAX_LISTED:])
-        lines.append(f":gray[and {n - _MAX_LISTED} others, {rest} samples]")
+        others = n - _MAX_LISTED
+        lines.append(f":gray[and {others} {plural(others, 'other')}, {rest} {plural(rest, 'sample')}]")
     st.markdown("\n\n".join(lines))
     if without is not None:
         gone = len(without.keys() - {sample.ids for sample in data.samples})
-        st.caption(f"Without the switches {len(without)} different outputs; {gone} of them do not come up now.")
+        st.caption(f"Without the switches: {len(without)} different outputs, of which {gone} no longer occur.")

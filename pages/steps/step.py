@@ -72,12 +72,12 @@ def _render_candidates(context: PageContext, walk: Walk, view: StepCandidates, d
 def _written_text(walk: Walk, data: CandidatesData) -> str:
     """Says which token was written and how, the rest and the entropy."""
     word, p = wording.token(data.tokens[data.written]), wording.number(float(data.probabilities[data.written]))
-    forced = walk.step in dict(walk.branch.forced)
-    how = (
-        f"was forced here: rank {data.written_rank:,}, probability {p}." if forced else f"was written: probability {p}."
-    )
+    if walk.step in dict(walk.branch.forced):
+        how = f"was forced here: rank {data.written_rank:,}, probability {p}."
+    else:
+        how = f"was written: probability {p}."
     return (
-        f"{word} was {how} Entropy {wording.number(data.entropy)} nats. "
+        f"{word} {how} Entropy {wording.number(data.entropy)} nats. "
         f"The other {data.n_rest:,} tokens: {wording.number(data.rest)} together."
     )
 

@@ -13,7 +13,7 @@ from transformer.runs.run_folder import Run, RunError, Status
 
 REASONS = {
     "max_steps": "all its steps are done",
-    "max_seconds": "its time is up",
+    "max_seconds": "time limit reached",
     "target_exact_match": "it reached the exact match that was asked for",
     "patience": "its validation loss no longer fell",
     "asked": "as asked",

@@ -30,7 +30,7 @@ DRAWN = {
     "two-at-once": ".st-key-two-left .heatmaplayer image",
     "masks": ".st-key-sentence-masks .heatmaplayer image",
     "walkthrough": "[data-step]",
-    "heads": ".st-key-heads-erasure .heatmaplayer image",
+    "heads": ".st-key-leave-one-out .heatmaplayer image",
 }
 
 

@@ -5,6 +5,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from transformer.analysis.heads.addresses import heads_of
+from transformer.analysis.heads.importance import output_effects
+from transformer.analysis.heads.leave_one_out import Hiding, leave_one_out
+from transformer.analysis.heads.minimal_set import Goal, SearchPlan, minimal_set
+from transformer.analysis.heads.pair_sample import validation_sample
+from transformer.analysis.heads.survey import survey
+from transformer.analysis.heads.validation_importance import validation_importance
 from transformer.analysis.steps.exposure_bias import exposure_bias, readable_pairs
 from transformer.analysis.steps.logit_lens import logit_lens
 from transformer.analysis.steps.search_tree import search_tree
@@ -30,16 +37,25 @@ from transformer.views import (
     EntryProducts,
     EntryShares,
     ExposureBias,
+    FaithfulnessTable,
     HeadMatching,
     HeadMatrix,
     HeadPair,
+    HeadProfile,
+    HeadSimilarity,
     HypothesisAttention,
     LearningRate,
+    LeaveOneOut,
     LogitContributions,
     LogitLensDepths,
     MaskLeak,
+    MinimalSetOutputs,
     ModelLengths,
+    OutputImportance,
     OutputPair,
+    OutputRanking,
+    PatternMap,
+    PatternTable,
     PositionDimensions,
     PositionSimilarity,
     PositionTables,
@@ -65,7 +81,11 @@ from transformer.views import (
     TokenLines,
     TraceMap,
     TrainingMemory,
+    ValidationImportanceMap,
+    ValidationRanking,
+    WeightAgainstEffect,
 )
+from transformer.views.heads.subjects import Hidden, Removal, Removed, RemovedOverPairs, Searched, Surveyed, means_of
 from transformer.views.steps_subjects import Branches, LensAtStep, MeasuredExposure, Search
 from transformer.views.subjects import (
     Batch,
@@ -242,6 +262,62 @@ def shipped_study() -> PairedStudy:
 SMALL: dict[str, Any] = {"d_model": 10, "length": 14, "base": 100}
 """The size of a sinusoidal table."""
 
+
+@cache
+def surveyed() -> Surveyed:
+    """Where heads look over a few pairs of the model's own corpus, which has gold links."""
+    sample = validation_sample(lab().checkpoint, 6)
+    return Surveyed(lab(), sample, survey(lab().model, sample.pairs, lab().tokenizer, unit=sample.unit))
+
+
+def removed(removal: Removal, *names: str) -> Callable[[], Removed]:
+    """Every head removed in turn from a decoding."""
+
+    def make() -> Removed:
+        seen = lab().inspect(TEXT, switches(names))
+        ids = seen.source_ids, seen.target_ids, seen.interventions
+        effects = output_effects(lab().model, *ids, means=means_of(lab(), removal))
+        return Removed(lab(), seen, removal, effects)
+
+    return cache(make)
+
+
+def removed_over_pairs(removal: Removal) -> Callable[[], RemovedOverPairs]:
+    """Every head removed in turn over a few pairs."""
+
+    def make() -> RemovedOverPairs:
+        sample = validation_sample(lab().checkpoint, 8)
+        given = lab().model, sample.pairs, lab().tokenizer
+        found = validation_importance(*given, means=means_of(lab(), removal))
+        return RemovedOverPairs(lab(), sample, removal, found)
+
+    return cache(make)
+
+
+def hidden(hiding: Hiding, *names: str) -> Callable[[], Hidden]:
+    """Every source token hidden in turn."""
+
+    def make() -> Hidden:
+        seen = lab().inspect(TEXT, switches(names))
+        ids = seen.source_ids, seen.target_ids
+        return Hidden(lab(), seen, hiding, leave_one_out(lab().model, *ids, hiding, seen.interventions))
+
+    return cache(make)
+
+
+def searched(goal: Goal, *, exact: int, most: int, off: int = 0) -> Callable[[], Searched]:
+    """A search among the heads of cross-attention."""
+
+    def make() -> Searched:
+        seen = lab().inspect(TEXT)
+        heads = tuple(at for at in heads_of(lab().model) if at.kind == "cross")[off:]
+        plan = SearchPlan(goal, heads, exact=exact, most=most)
+        found = minimal_set(lab().model, seen.source_ids, seen.target_ids, goal, heads, exact=exact, most=most)
+        return Searched(lab(), seen, plan, found)
+
+    return cache(make)
+
+
 EXAMPLES = [
     Example(HeadMatrix(kind="cross", layer=0, heads=(1,)), decoding(TEXT, *SWITCHED)),
     Example(HeadMatrix(kind="cross", layer=0, heads=(0, 2), how="max", framed=(2, 1)), decoding(TEXT, *SWITCHED)),
@@ -352,4 +428,24 @@ EXAMPLES = [
         HeadMatching(kind="encoder_self", texts=(TEXT, SHORT), chosen=(0, 1)),
         side_by_side("reverse-learned", TEXT, "off:encoder.0.self:1"),
     ),
+    Example(PatternMap(column="diagonal", chosen="decoder.0.cross.1"), surveyed),
+    Example(PatternMap(column="alignment", measure="peak"), surveyed),
+    Example(PatternMap(column="entropy"), surveyed),
+    Example(PatternTable(columns=("previous", "alignment", "error_rate", "largest")), surveyed),
+    Example(PatternTable(columns=("diagonal", "entropy"), measure="peak", heads="cross"), surveyed),
+    Example(HeadProfile(head="decoder.0.cross.1"), surveyed),
+    Example(HeadProfile(head="encoder.1.self.0"), surveyed),
+    Example(HeadSimilarity(kind="cross", closest=0.45), surveyed),
+    Example(HeadSimilarity(kind="decoder_self", closest=0.2), surveyed),
+    Example(OutputImportance(chosen="decoder.0.cross.1"), removed("zero", "off:decoder.0.cross:1")),
+    Example(OutputRanking(most=5), removed("mean")),
+    Example(ValidationImportanceMap(measure="loss", chosen="decoder.0.cross.1"), removed_over_pairs("zero")),
+    Example(ValidationRanking(measure="loss", most=4), removed_over_pairs("zero")),
+    Example(ValidationRanking(measure="exact_match", most=4), removed_over_pairs("mean")),
+    Example(MinimalSetOutputs(), searched(Goal(), exact=3, most=4)),
+    Example(MinimalSetOutputs(), searched(Goal(0), exact=1, most=1, off=1)),
+    Example(LeaveOneOut(), hidden("hidden")),
+    Example(LeaveOneOut(), hidden("cross", "off:decoder.0.cross:1")),
+    Example(WeightAgainstEffect(head="decoder.0.cross.1"), hidden("hidden")),
+    Example(FaithfulnessTable(), hidden("hidden")),
 ]

@@ -64,10 +64,15 @@ def away(monkeypatch, page, key, which, **parameters):
 
 
 DRAWN = [
-    ("heads", "take-heads", "Map", {**HEADS, "kind": "decoder_self", "head": "2"}),
-    ("heads", "take-heads", "Map", {**HEADS, "section": "worth", "switch": SWITCH, "kind": "cross", "head": "3"}),
-    ("heads", "take-heads", "Ranking", {**HEADS, "section": "worth", "worth": "loss"}),
-    ("heads", "take-heads", "Effects", {**HEADS, "section": "evidence", "switch": SWITCH}),
+    ("heads", "pattern-map-export", "", {**HEADS, "kind": "decoder_self", "head": "2"}),
+    (
+        "heads",
+        "output-importance-export",
+        "",
+        {**HEADS, "section": "worth", "switch": SWITCH, "kind": "cross", "head": "3"},
+    ),
+    ("heads", "validation-ranking-export", "", {**HEADS, "section": "worth", "worth": "loss"}),
+    ("heads", "leave-one-out-export", "", {**HEADS, "section": "evidence", "switch": SWITCH}),
     ("masks", "sentence-masks-export", "", {"kind": "decoder_self", "switch": ["mask:padding", "mask:causal"]}),
     ("masks", "batch-tokens-export", "", {"switch": "mask:cross"}),
     ("steps", "step-candidates-export", "", {"step": "2", "switch": SWITCH, "scale": "log"}),
@@ -84,9 +89,9 @@ def test_the_saved_figure_is_the_one_on_the_page(page, key, which, parameters, m
     assert saved in [looks(plain(figure)) for figure in figures(at)]
 
 
-@pytest.mark.parametrize("which", ["Lines", "Matrix"])
+@pytest.mark.parametrize("which", ["This figure", "Matrix"])
 def test_a_word_that_was_never_seen_is_saved_as_it_was_typed(which, monkeypatch):
-    at, offered = away(monkeypatch, "home", "take-home", which, model=REVERSE, text="a zebra b")
+    at, offered = away(monkeypatch, "home", "token-lines-export", which, model=REVERSE, text="a zebra b")
     figure, made = json.dumps(of(offered.figure)), json.dumps(of(run_lines(at)["figure"]))
     assert "zebra" in figure and "unk" not in figure and "zebra" in made
     assert "1 zebra" in offered.tables[0].columns

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from transformer.views.attention.heads import AllHeads, Bertviz
     from transformer.views.attention.matrices import AttentionEntropy, AttentionRollout, HeadMatrix, TokenLines
     from transformer.views.comparison import HeadMatching, HeadPair, OutputPair
+    from transformer.views.heads.importance import (
+        OutputImportance,
+        OutputRanking,
+        ValidationImportanceMap,
+        ValidationRanking,
+    )
+    from transformer.views.heads.leave_one_out import FaithfulnessTable, LeaveOneOut, WeightAgainstEffect
+    from transformer.views.heads.minimal_set import MinimalSetOutputs
+    from transformer.views.heads.survey import HeadProfile, HeadSimilarity, PatternMap, PatternTable
     from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
     from transformer.views.plan import LearningRate, SentenceLengths, TrainingMemory
     from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
@@ -47,16 +56,25 @@ __all__ = [
     "EntryProducts",
     "EntryShares",
     "ExposureBias",
+    "FaithfulnessTable",
     "HeadMatching",
     "HeadMatrix",
     "HeadPair",
+    "HeadProfile",
+    "HeadSimilarity",
     "HypothesisAttention",
     "LearningRate",
+    "LeaveOneOut",
     "LogitContributions",
     "LogitLensDepths",
     "MaskLeak",
+    "MinimalSetOutputs",
     "ModelLengths",
+    "OutputImportance",
     "OutputPair",
+    "OutputRanking",
+    "PatternMap",
+    "PatternTable",
     "PositionDimensions",
     "PositionSimilarity",
     "PositionTables",
@@ -82,23 +100,30 @@ __all__ = [
     "TokenLines",
     "TraceMap",
     "TrainingMemory",
+    "ValidationImportanceMap",
+    "ValidationRanking",
+    "WeightAgainstEffect",
 ]
 
 _MODULES = {
-    "attention.matrices": ("AttentionEntropy", "AttentionRollout", "HeadMatrix", "TokenLines"),
     "attention.entry": ("EntryProducts", "EntryShares"),
     "attention.heads": ("AllHeads", "Bertviz"),
     "comparison": ("HeadMatching", "HeadPair", "OutputPair"),
+    "attention.matrices": ("AttentionEntropy", "AttentionRollout", "HeadMatrix", "TokenLines"),
+    "heads.importance": ("OutputImportance", "OutputRanking", "ValidationImportanceMap", "ValidationRanking"),
+    "heads.leave_one_out": ("FaithfulnessTable", "LeaveOneOut", "WeightAgainstEffect"),
+    "heads.minimal_set": ("MinimalSetOutputs",),
+    "heads.survey": ("HeadProfile", "HeadSimilarity", "PatternMap", "PatternTable"),
     "masks": ("BatchTokens", "EmptyAttentionRow", "MaskLeak", "SentenceMasks", "TeacherForcing"),
-    "steps": ("BranchLines", "BranchPair", "BranchTree", "StepAttention", "StepCandidates"),
-    "steps_logit_lens": ("LogitContributions", "LogitLensDepths"),
-    "steps_outputs": ("BeamTree", "HypothesisAttention", "SampleTree", "SamplingDistribution"),
-    "steps_teacher_forcing": ("ExposureBias", "TeacherForcedReference"),
     "plan": ("LearningRate", "SentenceLengths", "TrainingMemory"),
     "positions": ("PositionDimensions", "PositionSimilarity", "PositionTables", "SimilarityByOffset"),
     "positions_scores": ("ScoreParts",),
     "positions_shifts": ("ShiftErrors", "ShiftMaps"),
     "runs": ("ComparedRuns", "RunCurves", "SweepChart"),
+    "steps": ("BranchLines", "BranchPair", "BranchTree", "StepAttention", "StepCandidates"),
+    "steps_logit_lens": ("LogitContributions", "LogitLensDepths"),
+    "steps_outputs": ("BeamTree", "HypothesisAttention", "SampleTree", "SamplingDistribution"),
+    "steps_teacher_forcing": ("ExposureBias", "TeacherForcedReference"),
     "study": ("ModelLengths", "StudyLearning", "StudyLengths"),
     "study_verdict": ("StudyVerdict",),
     "timeline": ("SnapshotAttention",),

@@ -34,7 +34,7 @@ Edges = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True)
 class LearningData:
-    """How each run of a study learned."""
+    """The learning curves of a study's runs."""
 
     kinds: tuple[str, ...]
     """All kinds of positions of the study, in the order of their colours."""
@@ -142,7 +142,7 @@ class StudyLengths:
 
     corpus: str
     past: Extension
-    """How a learned table goes on past its last trained row."""
+    """The extension of a learned table past its last trained row."""
 
     @property
     def name(self) -> str:
@@ -182,7 +182,7 @@ class ModelLengths:
     """One model's exact match by length, on strings that it was not trained on."""
 
     past: Extension
-    """How a learned table goes on past its last trained row."""
+    """The extension of a learned table past its last trained row."""
     longest: int
     """Symbols in the longest strings."""
     pairs: int

@@ -25,7 +25,7 @@ SHARE = ("right", "of", "low 95 %", "high 95 %")
 
 @dataclass(frozen=True)
 class VerdictData:
-    """What came of each kind of positions; NaN where there is no such number."""
+    """The results of each kind of positions; NaN where there is no such number."""
 
     kinds: tuple[str, ...]
     n_runs: Int[ndarray, "kind"]
@@ -49,7 +49,7 @@ class StudyVerdict:
 
     corpus: str
     past: Extension
-    """How a learned table goes on past its last trained row."""
+    """The extension of a learned table past its last trained row."""
 
     @property
     def name(self) -> str:

@@ -182,13 +182,13 @@ def test_the_chosen_cell_is_framed_in_the_saved_picture_too(parameters, at):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("which", ["Lines", "Matrix"])
+@pytest.mark.parametrize("which", ["This figure", "Matrix"])
 def test_home_draws_grey_what_goes_no_further_on_the_page_and_in_what_is_saved(parameters, is_off, which):
-    page = opened("home", "take-home", layer="1", **parameters)
-    page.segmented_control(key="take-home-which").set_value(which).run()
+    page = opened("home", "token-lines-export", layer="1", **parameters)
+    page.segmented_control(key="token-lines-export-which").set_value(which).run()
     shown = next(f for f in figures(page) if f["layout"].get("paper_bgcolor", "").startswith("#"))
     own = json.loads(run_lines(page)["figure"].to_json())
     assert own["data"] == shown["data"] and own["layout"] == shown["layout"]
     assert component(page, "off")["off"] == is_off == ("goes any further" in texts(page))
-    coloured = theme.CROSS if which == "Lines" else theme.sequential()[5][1]
+    coloured = theme.CROSS if which == "This figure" else theme.sequential()[5][1]
     assert (coloured in json.dumps(shown)) != is_off

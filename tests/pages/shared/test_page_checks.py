@@ -19,11 +19,11 @@ pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_mode
 
 
 PAGES = [
-    ("home", ["proof-home"], {}, 3 + 1),
+    ("home", ["token-lines-proof"], {}, None),
     ("attention", ["all-heads-proof", "head-matrix-proof"], {"kind": "encoder_self"}, None),
     ("attention", ["head-matrix-proof", "entry-products-proof"], {"kind": "cross", "cell": "2,3"}, None),
     ("attention", ["bertviz-proof", "proof-output"], {"picture": "bertviz-neuron"}, None),
-    ("home", ["proof-home"], {"layer": "0", "head": "2", "switch": SWITCHES}, 3 + 1),
+    ("home", ["token-lines-proof"], {"layer": "0", "head": "2", "switch": SWITCHES}, None),
     ("attention", ["proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 5),
     ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 8 + 5),
     (
@@ -109,14 +109,6 @@ def test_a_look_that_counts_though_nothing_of_it_arrives_turns_its_check_red(own
     shown = dict(model=PRONOUNS, text=WIDE, kind=kind, show="rollout", switch=switch)
     at = proved("attention", "attention-rollout-proof", **shown)
     assert verdicts(at)[1] == 1 and ":red[**No attention counts of which nothing arrived.**]" in texts(at)
-
-
-def test_a_wrong_average_on_home_turns_its_check_red(own_models, monkeypatch):
-    monkeypatch.setattr(
-        "transformer.analysis.heads.importance.head_average", lambda weights, layer: weights[layer].max(axis=0)
-    )
-    at = proved("home", "proof-home", model=PRONOUNS, text=CLASSIC)
-    assert "**1 of 4 checks fail.**" in texts(at) and ":red[**The lines are the average of 4 heads" in texts(at)
 
 
 def test_a_corrupted_difference_turns_its_check_red(own_models, monkeypatch):

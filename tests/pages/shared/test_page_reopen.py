@@ -47,7 +47,7 @@ def test_a_file_that_is_no_view_is_refused_and_a_whole_one_opens_without_a_word(
 
 
 def test_home_is_taken_away_as_home():
-    at = opened("home", "take-home", layer="0")
+    at = opened("home", "token-lines-export", layer="0")
     (link,) = (sublayer.value for sublayer in at.code if sublayer.value.startswith("http"))
     assert "/home" not in link and "/attention" not in link and "layer=0" in link
     assert REOPENABLE["home"].path == "pages/home/page.py" and REOPENABLE["home"].title == "Home"

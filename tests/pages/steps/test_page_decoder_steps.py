@@ -57,7 +57,8 @@ def test_the_first_step_is_shown_with_the_numbers_of_the_decoding():
     bars, cross, own = figures(at)
     assert bars["data"][0]["text"][0].startswith(f"{found.probabilities[0]:#.3g}")
     assert f"Entropy {number(found.entropy)} nats" in texts(at)
-    assert f"probability {number(float(seen.probabilities[0]))}" in texts(at)
+    word = seen.target_tokens[0].strip("▁")
+    assert f"*{word}* was written: probability {number(float(seen.probabilities[0]))}" in texts(at)
     assert "1 position went through the 1 decoder layers and left 64 numbers" in texts(at)
     assert "those of 0 earlier positions (0 numbers)" in texts(at)
     assert cross["layout"]["height"] > own["layout"]["height"]

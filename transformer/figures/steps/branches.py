@@ -112,8 +112,8 @@ def two_branches_figure(
         title="probability", range=[0, 1.02], fixedrange=True, showgrid=True, gridcolor=colours.line, showline=False
     )
     return fig.update_layout(
-        height=280,
-        margin={"l": 60, "r": 8, "t": 34, "b": 52},
+        height=300,  # the second row of labels stays clear of the scroll bar
+        margin={"l": 60, "r": 8, "t": 34, "b": 72},
         bargap=0.35,
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 13}},
         dragmode=False,

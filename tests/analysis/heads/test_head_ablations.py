@@ -8,13 +8,13 @@ import pytest
 import torch
 from random_models import half_trained_model, random_ids, random_model
 
-from transformer.analysis.heads import validation_importance as validation_effects_module
+from transformer.analysis.heads import validation_importance as validation_importance_module
 from transformer.analysis.heads.ablations import forced_under
 from transformer.analysis.heads.addresses import heads_of
 from transformer.analysis.heads.importance import output_effects
-from transformer.analysis.heads.leave_one_out import agreement, erasure, mean_ranks, received, spearman
-from transformer.analysis.heads.minimal_set import Goal, n_trials, reaches, smallest_set
-from transformer.analysis.heads.validation_importance import intervals, resamples, validation_effects
+from transformer.analysis.heads.leave_one_out import faithfulness, leave_one_out, mean_ranks, received, spearman
+from transformer.analysis.heads.minimal_set import Goal, minimal_set, n_ablations, reaches
+from transformer.analysis.heads.validation_importance import intervals, resamples, validation_importance
 from transformer.config import CorpusConfig
 from transformer.data.batches import make_batch
 from transformer.data.corpora import corpus_tokenizer, load_corpus
@@ -105,7 +105,7 @@ def test_any_change_is_found_by_brute_force_too(reverser, base):
     model, source = reverser
     target = written(model, source, base)
     heads = [at for at in heads_of(model) if at.sublayer == "cross"]
-    found = smallest_set(model, source, target, Goal(), heads, switches=base)
+    found = minimal_set(model, source, target, Goal(), heads, switches=base)
 
     sets = {
         off
@@ -133,7 +133,7 @@ def test_a_token_turned_into_another_is_found_by_brute_force_too(reverser):
             goal = Goal(step, token)
             sets = {off for off, ids in outputs.items() if reaches(ids, target, goal)}
             size = min(map(len, sets), default=None)
-            found = smallest_set(model, source, target, goal, heads, exact=2, most=2)
+            found = minimal_set(model, source, target, goal, heads, exact=2, most=2)
             sizes.add(size)
             if size is None:
                 assert found.sets == () and found.n_sets == 0 and found.size == 2 and found.exact
@@ -151,7 +151,7 @@ def test_past_the_exact_sizes_heads_are_added_to_the_nearest_set(reverser):
     target = written(model, source)
     heads = heads_of(model)
     goal = Goal(2, next(t for t in range(4, 12) if t != target[2]))
-    found = smallest_set(model, source, target, goal, heads, exact=1, most=4, width=1)
+    found = minimal_set(model, source, target, goal, heads, exact=1, most=4, width=1)
     n = len(heads)
     assert found.tried[0] == n and list(found.tried[1:]) == [n - 1, n - 2, n - 3][: len(found.tried) - 1]
     assert found.exact == (len(found.tried) == 1)
@@ -160,10 +160,10 @@ def test_past_the_exact_sizes_heads_are_added_to_the_nearest_set(reverser):
 
 
 def test_the_number_of_trials_is_known_before():
-    assert n_trials(24, exact=3, most=3) == 24 + 276 + 2024
-    assert n_trials(24, exact=3, most=5, width=1) == 24 + 276 + 2024 + 21 + 20
-    assert n_trials(4, exact=1, most=8, width=1) == 4 + 3 + 2 + 1
-    assert n_trials(4, exact=1, most=8, width=100) == 4 + 6 + 4 + 1
+    assert n_ablations(24, exact=3, most=3) == 24 + 276 + 2024
+    assert n_ablations(24, exact=3, most=5, width=1) == 24 + 276 + 2024 + 21 + 20
+    assert n_ablations(4, exact=1, most=8, width=1) == 4 + 3 + 2 + 1
+    assert n_ablations(4, exact=1, most=8, width=100) == 4 + 6 + 4 + 1
 
 
 def test_a_beam_wide_enough_for_all_sets_is_exact(reverser):
@@ -172,8 +172,8 @@ def test_a_beam_wide_enough_for_all_sets_is_exact(reverser):
     heads = heads_of(model)[16:]
     for token in (4, 6, 11):
         goal = Goal(1, token)
-        every = smallest_set(model, source, target, goal, heads, exact=3, most=3)
-        grown = smallest_set(model, source, target, goal, heads, exact=1, most=3, width=1000)
+        every = minimal_set(model, source, target, goal, heads, exact=3, most=3)
+        grown = minimal_set(model, source, target, goal, heads, exact=1, most=3, width=1000)
         assert (grown.size, grown.n_sets, grown.tried) == (every.size, every.n_sets, every.tried)
         assert {trial.heads for trial in grown.sets} == {trial.heads for trial in every.sets}
 
@@ -185,9 +185,9 @@ def test_a_beam_wide_enough_for_all_sets_is_exact(reverser):
 def test_a_goal_that_the_output_has_no_place_for_is_refused(reverser, goal, said):
     model, source = reverser
     with pytest.raises(ValueError, match=said):
-        smallest_set(model, source, written(model, source), goal, heads_of(model))
+        minimal_set(model, source, written(model, source), goal, heads_of(model))
     with pytest.raises(ValueError, match="no head"):
-        smallest_set(model, source, written(model, source), Goal(), [])
+        minimal_set(model, source, written(model, source), Goal(), [])
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +206,7 @@ def symbols():
 
 def test_loss_and_exact_match_without_a_head_are_those_of_one_pair_at_a_time(symbols):
     model, tokenizer, pairs = symbols
-    found = validation_effects(model, pairs, tokenizer, batch_tokens=16)
+    found = validation_importance(model, pairs, tokenizer, batch_tokens=16)
     for at, worth in [(None, None), *((worth.at, worth) for worth in found.heads[::3])]:
         tap = compile_interventions([] if at is None else [at.switch], model)
         loss, tokens, matches = 0.0, 0, 0
@@ -245,7 +245,7 @@ def test_intervals_are_those_of_resampling_pair_by_pair():
 
 def test_samples_of_many_items_are_drawn_some_at_a_time_and_are_the_same(monkeypatch):
     (whole,) = resamples(7)
-    monkeypatch.setattr(validation_effects_module, "_DRAWN_AT_ONCE", 7 * 300)
+    monkeypatch.setattr(validation_importance_module, "_DRAWN_AT_ONCE", 7 * 300)
     parts = list(resamples(7))
     assert [len(part) for part in parts] == [300] * 6 + [200] and np.array_equal(np.concatenate(parts), whole)
 
@@ -254,13 +254,13 @@ def test_a_model_without_a_causal_mask_has_no_honest_loss(symbols):
     _, tokenizer, pairs = symbols
     model = random_model(vocab_size=tokenizer.vocab_size, causal_mask=False)
     with pytest.raises(ValueError, match="sees the words that it is to predict"):
-        validation_effects(model, pairs, tokenizer)
+        validation_importance(model, pairs, tokenizer)
 
 
 def test_a_token_that_is_hidden_is_a_token_that_is_padding(reverser):
     model, source = reverser
     target = written(model, source)
-    effect = erasure(model, source, target, "hidden")
+    effect = leave_one_out(model, source, target, "hidden")
     assert effect.shape == (len(target), len(source))
     ids, out = torch.tensor([source]), torch.tensor([target])
     whole = teacher_forced_log_probs(model, ids, out)[0]
@@ -274,13 +274,13 @@ def test_a_token_that_is_hidden_is_a_token_that_is_padding(reverser):
 def test_a_token_hidden_from_cross_attention_alone_is_a_column_of_forbidden_cells(reverser):
     model, source = reverser
     target, off = written(model, source), AblateHeads("decoder", 0, "cross", (1,))
-    effect = erasure(model, source, target, "cross", [off])
+    effect = leave_one_out(model, source, target, "cross", [off])
     ids, whole = torch.tensor(target)[:, None], forced(model, source, target, [off])
     for key in range(len(source)):
         cells = [MaskEntry("decoder", layer, "cross", q, key) for layer in (0, 1) for q in range(len(target))]
         lost = (whole - forced(model, source, target, [off, *cells])).gather(1, ids)[:, 0]
         np.testing.assert_allclose(effect[:, key], lost.numpy(), atol=1e-5)
-    assert np.abs(effect - erasure(model, source, target, "hidden", [off])).max() > 1e-3
+    assert np.abs(effect - leave_one_out(model, source, target, "hidden", [off])).max() > 1e-3
 
 
 def test_rank_correlations_are_pandas_with_ties():
@@ -297,7 +297,7 @@ def test_rank_correlations_are_pandas_with_ties():
 def test_a_heads_agreement_is_the_mean_over_output_tokens_that_can_be_ranked():
     weights = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [1 / 3, 1 / 3, 1 / 3]])
     effect = np.array([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0], [0.0, 1.0, 2.0]])
-    found = agreement(weights, effect)
+    found = faithfulness(weights, effect)
     assert found.n_tokens == 2 and found.per_token == pytest.approx((1 + 0.5) / 2)
     assert found.pooled == pytest.approx(spearman(weights.ravel(), effect.ravel()))
     assert received(weights, effect) == pytest.approx(spearman(weights.mean(axis=0), np.array([4.0, 6.0, 5.0])))
@@ -306,5 +306,5 @@ def test_a_heads_agreement_is_the_mean_over_output_tokens_that_can_be_ranked():
 def test_random_sources_leave_rows_without_effect_out_of_no_count():
     model = random_model()
     source, target = random_ids(1, 5)[0].tolist(), random_ids(1, 4)[0].tolist()
-    effect = erasure(model, source, target, "hidden")
+    effect = leave_one_out(model, source, target, "hidden")
     assert np.isfinite(effect).all() and np.abs(effect).max() > 0

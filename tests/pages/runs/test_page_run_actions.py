@@ -50,7 +50,7 @@ def test_a_run_gets_another_name_and_stays_in_hand():
     at = press(open_page("runs", run=run_id, show=run_id), "Rename")
     assert typed(at, "New name").value == run_id
     typed(at, "New name").set_value("best-yet")
-    at = press(at, "Give it this name")
+    at = press(at, "Save name")
     assert list(table(at)) == ["best-yet"] and table(at)["best-yet"]["chosen"] and table(at)["best-yet"]["shown"]
     assert "New name" not in [field.label for field in at.text_input]
     assert read_settings(run_folder.run_folder("best-yet")).name == "best-yet"
@@ -61,7 +61,7 @@ def test_a_name_with_spaces_gets_hyphens_and_the_field_says_so_before():
     at = press(open_page("runs", run=run_id), "Rename")
     assert "a space becomes a hyphen" in texts(at)
     typed(at, "New name").set_value(" best  so far ")
-    at = press(at, "Give it this name")
+    at = press(at, "Save name")
     assert list(table(at)) == ["best-so-far"] and "cannot be" not in texts(at)
 
 
@@ -69,10 +69,10 @@ def test_a_name_that_cannot_be_is_refused_and_what_was_typed_stays():
     run_id, other = trained_run(), trained_run()
     at = press(open_page("runs", run=run_id), "Rename")
     typed(at, "New name").set_value(other)
-    at = press(at, "Give it this name")
+    at = press(at, "Save name")
     assert plain(f"There is already a run called {other}: take another name.") in texts(at)
     assert typed(at, "New name").value == other and run_folder.run_folder(run_id).exists()
-    at = press(at, "Leave it")
+    at = press(at, "Cancel")
     assert "New name" not in [field.label for field in at.text_input]
 
 
@@ -87,12 +87,12 @@ def test_a_note_is_kept_shown_and_escaped():
     run_id = trained_run()
     at = press(open_page("runs", run=run_id), "Note")
     typed(at, "Note").set_value("<b>four</b> heads\n*second* line")
-    at = press(at, "Keep the note")
+    at = press(at, "Save note")
     assert about(run_folder.run_folder(run_id)).note == "<b>four</b> heads\n*second* line"
     assert plain("<b>four</b> heads") in texts(at) and plain("*second* line") in texts(at)
     assert table(at)[run_id]["note"] == "<b>four</b> heads *second* line"
     at = press(at, "Note")
-    at = press(at, "Leave it")
+    at = press(at, "Cancel")
     assert "Note" not in [field.label for field in at.text_area]
 
 

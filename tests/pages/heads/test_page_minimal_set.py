@@ -10,7 +10,7 @@ from page_models import CLASSIC, REVERSE, checked, texts
 from pages.heads import work
 from pages.shared.wording import bare
 from transformer.analysis.heads.addresses import heads_of
-from transformer.analysis.heads.minimal_set import Ablation, Found, Goal, smallest_set
+from transformer.analysis.heads.minimal_set import Ablation, Goal, MinimalSets, minimal_set
 from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.interventions import parse_intervention
 from transformer.lab import load
@@ -22,7 +22,7 @@ def test_the_smallest_set_is_searched_and_what_it_writes_is_shown():
     at = heads(section="smallest", text="a b c", goal="any")
     lab = load(REVERSE)
     seen = lab.inspect("a b c")
-    found = smallest_set(lab.model, seen.source_ids, seen.target_ids, Goal(), heads_of(lab.model))
+    found = minimal_set(lab.model, seen.source_ids, seen.target_ids, Goal(), heads_of(lab.model))
     assert found.sets
     said = texts(at)
     assert f"{found.n_sets:,} sets of that size do" in said or "only set of that size" in said
@@ -52,7 +52,7 @@ def test_none_found_is_an_answer():
 
     def unreachable(token):
         goal = Goal(0, token)
-        return not smallest_set(lab.model, seen.source_ids, seen.target_ids, goal, heads_there, exact=1, most=1).sets
+        return not minimal_set(lab.model, seen.source_ids, seen.target_ids, goal, heads_there, exact=1, most=1).sets
 
     others = (token for token in range(4, lab.tokenizer.vocab_size) if token != seen.target_ids[0])
     option = next(filter(unreachable, others))
@@ -63,8 +63,8 @@ def test_none_found_is_an_answer():
 
 def test_every_set_of_one_head_more_is_offered_where_the_search_was_not_exact(monkeypatch):
     places = heads_of(load(REVERSE).model)
-    unproved = Found((), 0, 3, False, (12, 66, 10), Ablation(places[:3], 0.25))
-    monkeypatch.setattr("pages.heads.minimal_set.smallest_set", lambda *_, **__: unproved)
+    unproved = MinimalSets((), 0, 3, False, (12, 66, 10), Ablation(places[:3], 0.25))
+    monkeypatch.setattr("pages.heads.minimal_set.minimal_set", lambda *_, **__: unproved)
     at = heads(section="smallest", text="b c d", goal="any", exact="2", most="3")
     said = texts(at)
     assert (
@@ -72,7 +72,7 @@ def test_every_set_of_one_head_more_is_offered_where_the_search_was_not_exact(mo
     )
     assert "one head more at a time was added to the nearest sets (10 more)" in said
     more = at.button(key="heads-more")
-    assert more.label == "Try every set of 3 heads too: 220 more"
+    assert more.label == "Also try all 220 sets of 3 heads"
     checked(more.click().run())
     assert at.selectbox(key="heads-exact").value == 3
 
@@ -82,7 +82,7 @@ def test_an_output_that_was_cut_off_is_marked(monkeypatch):
     (head, *_) = heads_of(lab.model)
     endless = Ablation((head,), -0.5, (5,) * 16, ended=False)
     monkeypatch.setattr(
-        "pages.heads.minimal_set.smallest_set", lambda *_, **__: Found((endless,), 1, 1, True, (12,), endless)
+        "pages.heads.minimal_set.minimal_set", lambda *_, **__: MinimalSets((endless,), 1, 1, True, (12,), endless)
     )
     at = heads(section="smallest", text="c b d", goal="any")
     assert "No end mark was written: it was cut off at 16 tokens" in texts(at)
@@ -121,9 +121,9 @@ def test_a_search_under_way_shows_its_progress_and_can_be_cancelled_and_taken_up
         while not held.is_set():
             tell(0.25)
             time.sleep(0.002)
-        return smallest_set(*arguments, tell=tell, **settings)
+        return minimal_set(*arguments, tell=tell, **settings)
 
-    monkeypatch.setattr("pages.heads.minimal_set.smallest_set", slow)
+    monkeypatch.setattr("pages.heads.minimal_set.minimal_set", slow)
     try:
         at = heads(section="smallest", text="q r s t", goal="any")
         checked(at.button(key="heads-cancel").click().run())
