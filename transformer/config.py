@@ -4,7 +4,7 @@ Only plain values live here. Contradictions are refused when a config is built, 
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from types import NoneType
 from typing import Any, Literal, get_args
 
@@ -25,65 +25,133 @@ WIDEST_BEAM = 256
 
 
 @dataclass(frozen=True, kw_only=True)
+class About:
+    """What a setting is called and what it may hold."""
+
+    label: str
+    """As a form or the head of a column names it."""
+    help: str
+    """A sentence or two, for the form and the command line."""
+    least: float | None = None
+    above: float | None = None
+    """Numbers are greater than this."""
+    share: bool = False
+    """Whether it lies in [0, 1)."""
+    most: float | None = None
+    """The largest number that the Train page takes."""
+    step: float = 1
+    """What one press of + adds."""
+
+
+def setting(
+    default: Any,
+    label: str,
+    help: str,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    share: bool = False,
+    most: float | None = None,
+    step: float = 1,
+) -> Any:
+    """A field of a config that says everything about itself; the arguments are those of `About`."""
+    about = About(label=label, help=help, least=least, above=above, share=share, most=most, step=step)
+    return field(default=default, metadata={"about": about, "help": help})
+
+
+def about(config: type, name: str) -> About:
+    """What the config says of this setting."""
+    return config.__dataclass_fields__[name].metadata["about"]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """The architecture of one encoder-decoder Transformer (section 3); the defaults are the paper's base model."""
 
-    vocab_size: int = 37_000
-    """Entries of the joint source and target vocabulary."""
-    d_model: int = 512
-    """Width of every sublayer's input and output."""
-    n_heads: int = 8
-    """Attention heads; each has d_k = d_v = d_model / n_heads."""
-    d_ff: int = 2048
-    """Inner width of the feed-forward sublayer."""
-    n_encoder_layers: int = 6
-    """Encoder layers."""
-    n_decoder_layers: int = 6
-    """Decoder layers."""
-    activation: Activation = "relu"
-    """Non-linearity of the feed-forward sublayer; the paper's is relu."""
-    norm: NormPlacement = "post"
-    """Layer norm after the residual sum (post, the paper), before each sublayer with one final norm a stack (pre), or
-    none at all."""
-    positions: PositionKind = "sinusoidal"
-    """How token order enters: the paper's fixed sinusoids, a learned table, not at all, or inside self-attention alone:
-    queries and keys turned by their position (rotary), or scores lowered with distance (alibi)."""
-    max_length: int = 256
-    """Longest source or target in tokens; a learned table has this many rows."""
-    dropout: float = 0.1
-    """Dropout on each sublayer's output before the residual sum."""
-    embedding_dropout: float = 0.1
-    """Dropout on the sum of embedding and position."""
-    attention_dropout: float = 0.0
-    """Dropout on the attention weights."""
-    activation_dropout: float = 0.0
-    """Dropout after the feed-forward non-linearity."""
-    causal_mask: bool = True
-    """The decoder's self-attention hides later tokens (section 3.2.3). Without it a decoder trained with the right
-    answer as its input reads the token that it is to predict; it then decodes without a key/value cache."""
-    scale_scores: bool = True
-    """Attention scores are divided by sqrt(d_k) (section 3.2.1)."""
-    residual: bool = True
-    """Each sublayer's input is added to its output (section 3.1)."""
-    tie_embeddings: bool = True
-    """Source and target share one embedding."""
-    tie_output: bool = True
-    """The output projection is the target embedding (section 3.4)."""
-    output_bias: bool = False
-    """The output projection adds a bias to each logit; the paper's has none, imported models may."""
-    norm_epsilon: float = 1e-5
-    """Added to the variance inside layer norm."""
-    pad_id: int = 0
-    """Token id that fills short rows of a batch."""
-    bos_id: int = 1
-    """Token id that starts every decoder input."""
-    eos_id: int = 2
-    """Token id that ends every source and target."""
+    vocab_size: int = setting(37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1)
+    d_model: int = setting(512, "d_model", "Width of every sublayer's input and output.", least=1, most=4096, step=32)
+    n_heads: int = setting(8, "Heads", "Attention heads; each has d_k = d_v = d_model / n_heads.", least=1, most=64)
+    d_ff: int = setting(2048, "d_ff", "Inner width of the feed-forward sublayer.", least=1, most=16_384, step=32)
+    n_encoder_layers: int = setting(6, "Encoder layers", "Encoder layers.", least=1, most=24)
+    n_decoder_layers: int = setting(6, "Decoder layers", "Decoder layers.", least=1, most=24)
+    activation: Activation = setting(
+        "relu",
+        "Activation",
+        "Non-linearity of the feed-forward sublayer; the paper's is relu.",
+    )
+    norm: NormPlacement = setting(
+        "post",
+        "Layer norm",
+        "Layer norm after the residual sum (post, the paper), before each sublayer with one final norm a "
+        "stack (pre), or none at all.",
+    )
+    positions: PositionKind = setting(
+        "sinusoidal",
+        "Positions",
+        "How token order enters: the paper's fixed sinusoids, a learned table, not at all, or inside self-"
+        "attention alone: queries and keys turned by their position (rotary), or scores lowered with distance"
+        " (alibi).",
+    )
+    max_length: int = setting(
+        256,
+        "Longest sentence, tokens",
+        "Longest source or target in tokens; pairs with a longer side are skipped. A learned table has this many rows.",
+        least=1,
+        most=4096,
+        step=16,
+    )
+    dropout: float = setting(
+        0.1,
+        "Dropout",
+        "Dropout on each sublayer's output before the residual sum.",
+        share=True,
+        step=0.05,
+    )
+    embedding_dropout: float = setting(
+        0.1,
+        "Embedding dropout",
+        "Dropout on the sum of embedding and position.",
+        share=True,
+    )
+    attention_dropout: float = setting(0.0, "Attention dropout", "Dropout on the attention weights.", share=True)
+    activation_dropout: float = setting(
+        0.0,
+        "Activation dropout",
+        "Dropout after the feed-forward non-linearity.",
+        share=True,
+    )
+    causal_mask: bool = setting(
+        True,
+        "Causal mask",
+        "The decoder's self-attention hides later tokens (section 3.2.3). Without it a decoder trained with "
+        "the right answer as its input reads the token that it is to predict; it then decodes without a "
+        "key/value cache.",
+    )
+    scale_scores: bool = setting(
+        True,
+        "Scores divided by √d_k",
+        "Attention scores are divided by sqrt(d_k) (section 3.2.1).",
+    )
+    residual: bool = setting(
+        True,
+        "Residual connections",
+        "Each sublayer's input is added to its output (section 3.1).",
+    )
+    tie_embeddings: bool = setting(True, "Shared embedding", "Source and target share one embedding.")
+    tie_output: bool = setting(True, "Tied output", "The output projection is the target embedding (section 3.4).")
+    output_bias: bool = setting(
+        False,
+        "Output bias",
+        "The output projection adds a bias to each logit; the paper's has none, imported models may.",
+    )
+    norm_epsilon: float = setting(1e-5, "Layer norm epsilon", "Added to the variance inside layer norm.", above=0)
+    pad_id: int = setting(0, "Padding id", "Token id that fills short rows of a batch.")
+    bos_id: int = setting(1, "Start id", "Token id that starts every decoder input.")
+    eos_id: int = setting(2, "End id", "Token id that ends every source and target.")
 
     def __post_init__(self) -> None:
         _check_types(self)
-        for name in ("vocab_size", "d_model", "n_heads", "d_ff", "n_encoder_layers", "n_decoder_layers", "max_length"):
-            _require(getattr(self, name) >= 1, f"{name} ({getattr(self, name)}) must be at least 1")
+        _check_limits(self)
         _require(
             self.d_model % self.n_heads == 0,
             f"d_model ({self.d_model}) must be divisible by n_heads ({self.n_heads})",
@@ -96,13 +164,9 @@ class ModelConfig:
             self.positions != "rotary" or self.d_head % 2 == 0,
             f"d_model / n_heads ({self.d_head}) must be even for rotary positions: dimensions are turned in pairs",
         )
-        for name in ("dropout", "embedding_dropout", "attention_dropout", "activation_dropout"):
-            rate = getattr(self, name)
-            _require(0 <= rate < 1, f"{name} ({rate}) must lie in [0, 1)")
         _one_of("activation", self.activation, Activation)
         _one_of("norm", self.norm, NormPlacement)
         _one_of("positions", self.positions, PositionKind)
-        _require(self.norm_epsilon > 0, f"norm_epsilon ({self.norm_epsilon}) must be above 0")
         specials = (self.pad_id, self.bos_id, self.eos_id)
         _require(
             len(set(specials)) == 3 and all(0 <= i < self.vocab_size for i in specials),
@@ -119,16 +183,30 @@ class ModelConfig:
 class CorpusConfig:
     """Which parallel text a run learns from, and how it is cut into tokens."""
 
-    name: str = "reverse"
-    """A generated corpus (see `transformer.data.corpora.CORPORA`) or the path of a TSV, CSV or JSONL file."""
-    seed: int = 0
-    """Seed of generated text."""
-    longest: int | None = None
-    """Most symbols in a string of copy, reverse or sort; None for the 10 that they have by themselves."""
-    tokenizer: TokenizerKind = "auto"
-    """Kind of token; auto takes what suits the corpus (whole words for generated sentences, bpe for files)."""
-    vocab_size: int | None = None
-    """Vocabulary of a bpe or unigram tokenizer; None takes 4,000 or the most that the text allows."""
+    name: str = setting(
+        "reverse",
+        "Corpus",
+        "A generated corpus (see `transformer.data.corpora.CORPORA`) or the path of a TSV, CSV or JSONL file.",
+    )
+    seed: int = setting(0, "Corpus seed", "Seed of generated text.")
+    longest: int | None = setting(
+        None,
+        "Longest string, symbols",
+        "Strings of copy, reverse and sort have 1 to so many symbols; left empty: 10.",
+    )
+    tokenizer: TokenizerKind = setting(
+        "auto",
+        "Tokenizer",
+        "Kind of token; auto takes whole words for generated text, bpe for files.",
+    )
+    vocab_size: int | None = setting(
+        None,
+        "Vocabulary",
+        "Tokens of a bpe or unigram tokenizer, source and target together; left empty: 4,000, or the most "
+        "that the text allows.",
+        least=8,
+        most=100_000,
+    )
 
     def __post_init__(self) -> None:
         _check_types(self)
@@ -138,83 +216,145 @@ class CorpusConfig:
             longest is None or FEWEST_SYMBOLS <= longest <= MOST_SYMBOLS,
             f"longest ({longest}) must lie between {FEWEST_SYMBOLS} and {MOST_SYMBOLS}, or be left empty",
         )
-        _require(self.vocab_size is None or self.vocab_size >= 8, f"vocab_size ({self.vocab_size}) must be at least 8")
+        _check_limits(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """How a model is trained; section 5 of the paper, with sizes for two cores."""
 
-    max_steps: int = 1_000
-    """Optimiser steps after which training ends."""
-    max_seconds: float | None = None
-    """Seconds of training after which it ends; None for no limit."""
-    target_exact_match: float | None = None
-    """End as soon as validation exact match (0..1) reaches this; None for no such stop."""
-    patience: int | None = None
-    """End after this many evaluations without a lower validation loss; None for no such stop."""
-    batch_tokens: int = 1_536
-    """Tokens in a micro-batch, padding included, on the longer side."""
-    accumulate: int = 1
-    """Micro-batches summed into one optimiser step, normalised by their real tokens."""
-    schedule: ScheduleKind = "paper"
-    """Course of the learning rate: the paper's warm-up and inverse square root, constant, or cosine to zero."""
-    learning_rate: float = 2e-3
-    """Peak learning rate, reached at the end of the warm-up."""
-    warmup_steps: int = 100
-    """Steps of linear warm-up (every schedule)."""
-    label_smoothing: float = 0.1
-    """Probability mass spread over all classes (section 5.4)."""
-    beta1: float = 0.9
-    """Adam's decay of the mean gradient."""
-    beta2: float = 0.98
-    """Adam's decay of the mean squared gradient."""
-    epsilon: float = 1e-9
-    """Adam's epsilon."""
-    weight_decay: float = 0.0
-    """Decoupled weight decay (AdamW) on matrices; the paper uses none."""
-    clip_norm: float = 1.0
-    """Gradient norm above which gradients are scaled down; 0 switches clipping off."""
-    evaluate_every: int = 50
-    """Steps between evaluations."""
-    evaluate_pairs: int = 200
-    """Validation pairs translated and scored at each evaluation."""
-    test_pairs: int = 1_000
-    """Pairs of each held-out split translated and scored at the end, for the card."""
-    average_last: int = 1
-    """Weights of this many last evaluations are averaged into the final weights (section 6.1); 1 keeps the last."""
-    seed: int = 0
-    """Seed of initial weights, data order and dropout."""
-    device: str = "auto"
-    """cpu, cuda, cuda:N, mps, or auto for the best one present."""
-    precision: Precision = "auto"
-    """float32, bfloat16 autocast, or auto for what measures faster on the device."""
-    threads: int | None = None
-    """CPU threads; None leaves the choice to the trainer."""
-    compile: bool = False
-    """Compile the forward pass with torch.compile; pays on a GPU, not on two cores."""
+    max_steps: int = setting(
+        1_000,
+        "End after, steps",
+        "Optimiser steps after which training ends.",
+        least=1,
+        most=1_000_000,
+    )
+    max_seconds: float | None = setting(
+        None,
+        "End after, seconds",
+        "Seconds of training after which it ends; with steps too, whichever comes first. Left empty: no limit.",
+        above=0,
+        most=1_000_000,
+    )
+    target_exact_match: float | None = setting(
+        None,
+        "End early at exact match",
+        "End as soon as validation exact match (0..1) reaches this; left empty: train to the end.",
+    )
+    patience: int | None = setting(
+        None,
+        "End early without gain, evaluations",
+        "End after this many evaluations in a row without a lower validation loss; left empty: train to the end.",
+        above=0,
+        most=10_000,
+    )
+    batch_tokens: int = setting(
+        1_536,
+        "Tokens a batch",
+        "Tokens in a micro-batch, padding included, on the longer side.",
+        least=1,
+        most=100_000,
+        step=256,
+    )
+    accumulate: int = setting(
+        1,
+        "Batches a step",
+        "Micro-batches summed into one optimiser step, normalised by their real tokens.",
+        least=1,
+    )
+    schedule: ScheduleKind = setting(
+        "paper",
+        "Schedule",
+        "Course of the learning rate: the paper's warm-up and inverse square root, constant, or cosine to zero.",
+    )
+    learning_rate: float = setting(
+        2e-3,
+        "Learning rate",
+        "Peak learning rate, reached at the end of the warm-up.",
+        above=0,
+        most=10,
+        step=1e-4,
+    )
+    warmup_steps: int = setting(
+        100,
+        "Warm-up, steps",
+        "Steps of linear warm-up (every schedule).",
+        least=0,
+        most=1_000_000,
+        step=50,
+    )
+    label_smoothing: float = setting(
+        0.1,
+        "Label smoothing",
+        "Share of the probability spread over all tokens (section 5.4).",
+        share=True,
+        step=0.05,
+    )
+    beta1: float = setting(0.9, "Adam beta 1", "Adam's decay of the mean gradient.", share=True)
+    beta2: float = setting(0.98, "Adam beta 2", "Adam's decay of the mean squared gradient.", share=True)
+    epsilon: float = setting(1e-9, "Adam epsilon", "Adam's epsilon.", above=0)
+    weight_decay: float = setting(
+        0.0,
+        "Weight decay",
+        "Decoupled weight decay (AdamW) on matrices; the paper uses none.",
+        least=0,
+    )
+    clip_norm: float = setting(
+        1.0,
+        "Gradient clipping",
+        "Gradient norm above which gradients are scaled down; 0 switches clipping off.",
+        least=0,
+    )
+    evaluate_every: int = setting(
+        50,
+        "Steps between evaluations",
+        "Steps between evaluations.",
+        least=1,
+        most=1_000_000,
+        step=10,
+    )
+    evaluate_pairs: int = setting(
+        200,
+        "Pairs an evaluation",
+        "Validation pairs translated and scored at each evaluation.",
+        least=1,
+    )
+    test_pairs: int = setting(
+        1_000,
+        "Held-out pairs",
+        "Pairs of each held-out split translated and scored at the end, for the card.",
+        least=1,
+    )
+    average_last: int = setting(
+        1,
+        "Evaluations averaged",
+        "Weights of this many last evaluations are averaged into the final weights (section 6.1); 1 keeps the last.",
+        least=1,
+    )
+    seed: int = setting(0, "Seed", "Seed of initial weights, data order and dropout.", most=2**31 - 1)
+    device: str = setting("auto", "Device", "auto (the best one present), cpu, cuda, cuda:N or mps.")
+    precision: Precision = setting(
+        "auto",
+        "Precision",
+        "float32, bfloat16 autocast, or auto: bfloat16 only where it measures faster.",
+    )
+    threads: int | None = setting(
+        None,
+        "CPU threads",
+        "CPU threads; left empty: all, or one while another run is training.",
+        above=0,
+        most=256,
+    )
+    compile: bool = setting(
+        False,
+        "Compiled",
+        "Compile the forward pass with torch.compile; pays on a GPU, not on two cores.",
+    )
 
     def __post_init__(self) -> None:
         _check_types(self)
-        for name in (
-            "max_steps",
-            "batch_tokens",
-            "accumulate",
-            "evaluate_every",
-            "evaluate_pairs",
-            "test_pairs",
-            "average_last",
-        ):
-            _require(getattr(self, name) >= 1, f"{name} ({getattr(self, name)}) must be at least 1")
-        for name in ("warmup_steps", "weight_decay", "clip_norm"):
-            _require(getattr(self, name) >= 0, f"{name} ({getattr(self, name)}) must not be negative")
-        for name in ("max_seconds", "patience", "threads"):
-            value = getattr(self, name)
-            _require(value is None or value > 0, f"{name} ({value}) must be above 0, or left empty")
-        for name in ("learning_rate", "epsilon"):
-            _require(getattr(self, name) > 0, f"{name} ({getattr(self, name)}) must be above 0")
-        for name in ("beta1", "beta2", "label_smoothing"):
-            _require(0 <= getattr(self, name) < 1, f"{name} ({getattr(self, name)}) must lie in [0, 1)")
+        _check_limits(self)
         target = self.target_exact_match
         _require(target is None or 0 < target <= 1, f"target_exact_match ({target}) must lie in (0, 1]")
         _one_of("schedule", self.schedule, ScheduleKind)
@@ -226,6 +366,16 @@ class TrainConfig:
         if self.average_last > 1:
             return "averaged"
         return "latest" if self.patience is None else "best"
+
+
+CONFIGS: dict[str, type] = {"model": ModelConfig, "train": TrainConfig, "corpus": CorpusConfig}
+"""The parts of a run's settings, by the names before the dot in "model.n_heads"."""
+
+
+def label_of(setting: str) -> str:
+    """The label of a setting named with its section, as in "model.n_heads"."""
+    section, _, name = setting.partition(".")
+    return about(CONFIGS[section], name).label
 
 
 def value_text(value: object) -> str:
@@ -304,12 +454,12 @@ class DecodeConfig:
         check_sampling(self.temperature, self.top_k, self.top_p, self.min_p)
         _require(0 <= self.seed < 2**63, f"seed ({self.seed}) must lie between 0 and 2 ** 63 - 1")
         self._check_n_best()
-        for field in fields(self):
-            meant = _METHOD_OF.get(field.name, self.method)
-            value = getattr(self, field.name)
+        for each in fields(self):
+            meant = _METHOD_OF.get(each.name, self.method)
+            value = getattr(self, each.name)
             _require(
-                meant == self.method or value == field.default,
-                f"{field.name} ({value}) is for the method {meant} and would do nothing: the method is {self.method}",
+                meant == self.method or value == each.default,
+                f"{each.name} ({value}) is for the method {meant} and would do nothing: the method is {self.method}",
             )
 
     def _check_n_best(self) -> None:
@@ -347,11 +497,29 @@ def _require(holds: bool, otherwise: str) -> None:
         raise ValueError(otherwise)
 
 
+def _check_limits(config: Any) -> None:
+    """Refuses a number outside of what its setting allows; an empty one is no number."""
+    for each in fields(config):
+        value, own = getattr(config, each.name), about(type(config), each.name)
+        if value is None:
+            continue
+        said = f"{each.name} ({value}) must"
+        if own.share:
+            _require(0 <= value < 1, f"{said} lie in [0, 1)")
+        if own.above is not None:
+            empty = "" if each.default is not None else ", or left empty"
+            _require(value > own.above, f"{said} be above {own.above:g}{empty}")
+        if own.least is not None:
+            _require(
+                value >= own.least, f"{said} be at least {own.least:g}" if own.least else f"{said} not be negative"
+            )
+
+
 def _check_types(config: Any) -> None:
     """Refuses text, fractions and not-a-number where a number is due, as a hand-edited file may hold them."""
-    for field in fields(config):
-        value, kinds = getattr(config, field.name), get_args(field.type) or (field.type,)
-        said = f"{field.name} ({value!r}) must be"
+    for each in fields(config):
+        value, kinds = getattr(config, each.name), get_args(each.type) or (each.type,)
+        said = f"{each.name} ({value!r}) must be"
         if value is None and NoneType in kinds:
             continue
         if int in kinds:

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from transformer.analysis.attention.entry import Cell, look_into
+from transformer.analysis.attention.entry import Entry, explain_entry
 from transformer.analysis.attention.mask_leakage import (
     EmptyRow,
     Forcing,
@@ -215,10 +215,10 @@ class Lab:
         source, target = torch.tensor([seen.source_ids]), torch.tensor([seen.target_ids])
         return log_probs_on_prefixes(self.model, source, target)[0].numpy()
 
-    def cell(self, seen: Inspection, kind: KindName, layer: int, head: int, query: int, key: int) -> Cell:
-        """One cell of an inspection of this model taken apart; ValueError for a cell that does not exist."""
+    def explain_entry(self, seen: Inspection, kind: KindName, layer: int, head: int, query: int, key: int) -> Entry:
+        """One entry of an attention matrix taken apart; ValueError for one that does not exist."""
         stack, sublayer = AttentionKind(kind).where
-        return look_into(
+        return explain_entry(
             self.model,
             seen.source_ids,
             seen.interventions,

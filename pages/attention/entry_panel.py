@@ -1,41 +1,44 @@
-"""One cell of the chosen head taken apart: chosen by a click or in two boxes, shown as the sum with its numbers."""
+"""One entry of the selected head's matrix, explained: chosen by a click or in two boxes, shown with its numbers."""
 
 import numpy as np
 import streamlit as st
 
-from pages.attention.export_entry import take_cell_away
-from pages.shared import loading, wording
-from pages.shared.checks import check_cell_of
+from pages.shared import wording
 from pages.shared.context import is_dark
 from pages.shared.controls import PageContext, say
+from pages.shared.exhibit import exhibit, get_data
 from pages.shared.fields import box, segments
 from pages.shared.interventions.fields import numbered
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose, problems, session
 from pages.shared.url.view_state import Click, merged
-from transformer.analysis.attention.entry import Cell
+from transformer.analysis.attention.entry import Entry
 from transformer.figures.attention.entry import products_figure, shares_figure
 from transformer.figures.labels import exact
 from transformer.interventions import Intervention, MaskEntry, SetAttentionRow
+from transformer.interventions.names import plural
+from transformer.views import EntryProducts, EntryShares
+from transformer.views.attention.entry import EntryData
+from transformer.views.subjects import Decoding
 
 _QUERY, _KEY = "choose-query", "choose-key"
-_CLICKS: dict[Click, str] = {"open": "Explains it", "forbid": "Forbids it"}
+_CLICKS: dict[Click, str] = {"open": "Explain it", "forbid": "Forbid it"}
 _TERMS = 4
 """Products that an equation writes out; the rest are summed up."""
 
 
-def chosen_cell(context: PageContext) -> tuple[int, int] | None:
-    """The chosen query and key, where this picture has such a cell."""
-    attention, cell = context.inspection.attention(context.view.kind), context.view.cell
-    if cell is None or cell[0] >= len(attention.queries) or cell[1] >= len(attention.keys):
+def chosen_entry(context: PageContext) -> tuple[int, int] | None:
+    """The chosen query and key, where this picture has such an entry."""
+    attention, entry = context.inspection.attention(context.view.kind), context.view.cell
+    if entry is None or entry[0] >= len(attention.queries) or entry[1] >= len(attention.keys):
         return None
-    return cell
+    return entry
 
 
-def choose_cell(context: PageContext) -> None:
-    """One row: what a click on a cell does, and two boxes that do what such a click does."""
+def choose_entry(context: PageContext) -> None:
+    """One row: what a click on an entry does, and two boxes that do what such a click does."""
     attention = context.inspection.attention(context.view.kind)
-    query, key = chosen_cell(context) or (None, None)
+    query, key = chosen_entry(context) or (None, None)
 
     def take(_: int | None) -> None:
         row, column = st.session_state[_QUERY], st.session_state[_KEY]
@@ -64,27 +67,27 @@ def choose_cell(context: PageContext) -> None:
                 key=name,
                 names=lambda i, tokens=tokens: "none" if i is None else numbered(tokens)(i),
                 width=140 if _clicked(context) else 190,
-                placeholder="click a cell" if _clicked(context) and not context.view.forbids else "choose",
+                placeholder="click an entry" if _clicked(context) and not context.view.forbids else "choose",
             )
     _say_click(context)
     say(*problems("click", "cell"))
-    if context.view.cell is not None and chosen_cell(context) is None:
+    if context.view.cell is not None and chosen_entry(context) is None:
         row, column = context.view.cell
         say(
-            f"There is no cell {row},{column}: this picture has rows 0 to {len(attention.queries) - 1} "
+            f"There is no entry {row},{column}: this picture has rows 0 to {len(attention.queries) - 1} "
             f"and columns 0 to {len(attention.keys) - 1}."
         )
 
 
 def _clicked(context: PageContext) -> bool:
-    """Whether the picture is a matrix whose cells can be clicked."""
+    """Whether the picture is a matrix whose entries can be clicked."""
     return context.view.picture == "matrix" and context.view.show != "rollout"
 
 
 def _choose_click(context: PageContext) -> None:
     if _clicked(context):
         segments(
-            "A click on a cell",
+            "A click on an entry",
             list(_CLICKS),
             context.view.click,
             lambda click: choose(click=click),
@@ -100,16 +103,16 @@ def _say_click(context: PageContext) -> None:
         return
     if context.view.forbids:
         st.caption(
-            f"A click or Enter on a cell forbids it in all heads of layer {context.layer}; on a forbidden one, "
-            "allows it again. What that did is said above."
+            f"Click an entry, or press Enter on it, to forbid it in all heads of layer {context.layer}; do it again "
+            "to allow it. The effect is shown above."
         )
     elif context.view.click == "forbid":
-        st.caption("Here a cell is not one query and one key, so a click explains it.")
+        st.caption("Here an entry is not one query and one key, so a click explains it.")
 
 
-def show_cell(context: PageContext) -> None:
-    """The chosen cell's whole sum; nothing where none is chosen."""
-    where = chosen_cell(context)
+def render_entry(context: PageContext) -> None:
+    """The chosen entry's whole sum; nothing where none is chosen."""
+    where = chosen_entry(context)
     if where is None:
         return
     attention = context.inspection.attention(context.view.kind)
@@ -117,40 +120,49 @@ def show_cell(context: PageContext) -> None:
     st.divider()
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         names = wording.token(attention.queries[query]), wording.token(attention.keys[key])
-        title = f"##### How {names[0]} (row {query}) looked at {names[1]} (column {key})"
+        title = f"##### How {names[0]} (row {query}) attended to {names[1]} (column {key})"
         st.markdown(f"{title} · layer {context.layer} · head {context.head}", width="content")
-        st.button("Close", key="close-cell", type="tertiary", on_click=lambda: choose(cell=None))
+        st.button("Close", key="close-entry", type="tertiary", on_click=lambda: choose(cell=None))
+    place = {"kind": context.view.kind, "layer": context.layer, "head": context.head, "query": query, "key": key}
+    subject, products = Decoding(context.lab, context.inspection), EntryProducts(**place)
     try:
-        cell = loading.get_cell(
-            context.lab, context.inspection, context.view.kind, context.layer, context.head, query, key
-        )
+        get_data(subject, products)
     except ValueError:
         st.markdown(
             f"When row {query} was computed, this key **did not exist yet**: the decoder had read only "
-            f"{query + 1} token{'s' * (query > 0)}. There is no product to show; its weight is exactly 0, as the "
+            f"{query + 1} {plural(query + 1, 'token')}. There is no product to show; its weight is exactly 0, as the "
             "causal mask would make it."
         )
         return
     _change_it(context, query, key)
-    _sum(context, cell)
-    with st.container(key="cell-parts"):
+    exhibit(
+        subject,
+        products,
+        draw=lambda data: _draw(context, data, float(attention.weights[context.layer, context.head, query, key])),
+        also={"Shares": EntryShares(**place)},
+        said=f"{context.view.kind.label} · layer {context.layer} · head {context.head} · query {query} "
+        f"{attention.queries[query]} · key {key} {attention.keys[key]}",
+    )
+
+
+def _draw(context: PageContext, data: EntryData, shown: float) -> None:
+    """The sum, the row around the entry, and the parts of the block's output."""
+    _sum(context, data.entry)
+    with st.container(key="entry-parts"):
         left, right = st.columns([5, 4], gap="medium")
     with left:
-        _row(context, cell)
+        _row(data)
     with right:
-        _shares(context, cell)
-    _same_number(context, cell, float(attention.weights[context.layer, context.head, query, key]))
-    with st.container(horizontal=True, gap="small"):
-        check_cell_of(context, query, key)
-        take_cell_away(context, cell, query)
+        _shares(context, data.entry)
+    _same_number(context, data.entry, shown)
 
 
 def _change_it(context: PageContext, query: int, key: int) -> None:
-    """What can be switched at this cell."""
+    """The switches that act on this entry."""
     stack, sublayer = context.view.kind.where
     where = (stack, context.layer, sublayer)
     offered: dict[str, tuple[Intervention, str]] = {
-        "Forbid this cell": (MaskEntry(*where, query, key), "In all heads of this layer"),
+        "Forbid this entry": (MaskEntry(*where, query, key), "In all heads of this layer"),
         "Spread this row evenly": (SetAttentionRow(*where, context.head, query, "uniform"), "In this head alone"),
         "All of this row on this key": (SetAttentionRow(*where, context.head, query, key), "In this head alone"),
     }
@@ -165,109 +177,110 @@ def _change_it(context: PageContext, query: int, key: int) -> None:
             )
 
 
-def _sum(context: PageContext, cell: Cell) -> None:
-    figure = products_figure(cell.q, cell.k, kind=context.view.kind, dark=is_dark())
-    scrolling_figure(figure, key="cell-products")
-    st.latex(equation(cell))
-    if not np.isclose(cell.scores[cell.key], cell.scaled, rtol=1e-4, atol=1e-4):
-        alibi = context.lab.model.config.positions == "alibi" and context.view.kind != "cross" and cell.scores.any()
+def _sum(context: PageContext, entry: Entry) -> None:
+    figure = products_figure(entry.q, entry.k, kind=context.view.kind, dark=is_dark())
+    scrolling_figure(figure, key="entry-products-numbers")
+    st.latex(equation(entry))
+    if not np.isclose(entry.scores[entry.key], entry.scaled, rtol=1e-4, atol=1e-4):
+        alibi = context.lab.model.config.positions == "alibi" and context.view.kind != "cross" and entry.scores.any()
         cause = "ALiBi adds its penalty on distance" if alibi else "A switch overwrote this score"
-        st.caption(f":orange[{cause}: the pass went on with {exact(cell.scores[cell.key])}.]")
-    if not np.isclose(cell.weights[cell.key], cell.softmax, atol=1e-4):
-        st.caption(f":orange[A switch overwrote this weight: the pass went on with {exact(cell.weights[cell.key])}.]")
+        st.caption(f":orange[{cause}: the pass went on with {exact(entry.scores[entry.key])}.]")
+    if not np.isclose(entry.weights[entry.key], entry.softmax, atol=1e-4):
+        st.caption(f":orange[A switch overwrote this weight: the pass went on with {exact(entry.weights[entry.key])}.]")
 
 
-def equation(cell: Cell) -> str:
-    """The whole sum of a cell with its numbers, as LaTeX."""
-    largest = np.argsort(-np.abs(cell.products))[:_TERMS]
-    written = " ".join(_signed(float(cell.products[i])) for i in largest)
-    rest = cell.dot - float(cell.products[largest].sum())
-    others = len(cell.products) - len(largest)
+def equation(entry: Entry) -> str:
+    """The whole sum of an entry with its numbers, as LaTeX."""
+    largest = np.argsort(-np.abs(entry.products))[:_TERMS]
+    written = " ".join(_signed(float(entry.products[i])) for i in largest)
+    rest = entry.dot - float(entry.products[largest].sum())
+    others = len(entry.products) - len(largest)
     if others:
         written += rf" \;\underbrace{{{_signed(rest)}}}_{{{others}\ \text{{smaller ones}}}}"
     lines = [
-        rf"q \cdot k &= \textstyle\sum_i q_i k_i = {written.removeprefix('+')} = {_plain(cell.dot)}",
-        _score_line(cell),
-        *_mask_and_softmax(cell),
+        rf"q \cdot k &= \textstyle\sum_i q_i k_i = {written.removeprefix('+')} = {_plain(entry.dot)}",
+        _score_line(entry),
+        *_mask_and_softmax(entry),
     ]
-    length, projected = float(cell.output @ cell.output), float(cell.contribution @ cell.output)
-    made = rf"\alpha\, v W_O = {_plain(cell.weights[cell.key])}\, v W_O"
-    if not cell.reached:
+    length, projected = float(entry.output @ entry.output), float(entry.contribution @ entry.output)
+    made = rf"\alpha\, v W_O = {_plain(entry.weights[entry.key])}\, v W_O"
+    if not entry.reached:
         made = r"0 \;\text{(a switch replaced } \alpha\, v W_O \text{)}"
     lines.append(
         rf"c &= {made},\quad \lVert c \rVert = "
-        rf"{_plain(float(np.linalg.norm(cell.contribution)))},\quad \lVert o \rVert = {_plain(np.sqrt(length))}"
+        rf"{_plain(float(np.linalg.norm(entry.contribution)))},\quad \lVert o \rVert = {_plain(np.sqrt(length))}"
     )
     if length:
         lines.append(
             rf"\text{{share}} &= \frac{{c \cdot o}}{{o \cdot o}} = \frac{{{_plain(projected)}}}{{{_plain(length)}}} = "
-            rf"{_plain(cell.share)}"
+            rf"{_plain(entry.share)}"
         )
     return r"\begin{aligned} " + r" \\ ".join(lines) + r" \end{aligned}"
 
 
-def _score_line(cell: Cell) -> str:
-    if cell.divisor == 1:
-        return rf"s &= q \cdot k = {_plain(cell.scaled)} \quad\text{{this model does not divide by }} \sqrt{{d_k}}"
-    return rf"s &= q \cdot k \,/ \sqrt{{d_k}} = {_plain(cell.dot)} / \sqrt{{{len(cell.q)}}} = {_plain(cell.scaled)}"
+def _score_line(entry: Entry) -> str:
+    if entry.divisor == 1:
+        return rf"s &= q \cdot k = {_plain(entry.scaled)} \quad\text{{this model does not divide by }} \sqrt{{d_k}}"
+    return rf"s &= q \cdot k \,/ \sqrt{{d_k}} = {_plain(entry.dot)} / \sqrt{{{len(entry.q)}}} = {_plain(entry.scaled)}"
 
 
-def _mask_and_softmax(cell: Cell) -> list[str]:
+def _mask_and_softmax(entry: Entry) -> list[str]:
     """The mask added to the score that the pass went on with (0 or minus infinity), and the softmax of the sums."""
-    score = float(cell.scores[cell.key])
+    score = float(entry.scores[entry.key])
     numbers = rf"s' &= s + \text{{mask}} = {_plain(score)}"
-    if not cell.allowed[cell.key]:
+    if not entry.allowed[entry.key]:
         return [numbers + r" - \infty = -\infty", r"\alpha &= 0 \quad\text{the mask forbids this key}"]
-    total = _plain(cell.numerators.sum())
-    above = _plain(score - float(cell.scores[cell.allowed].max()))
+    total = _plain(entry.numerators.sum())
+    above = _plain(score - float(entry.scores[entry.allowed].max()))
     return [
         numbers + rf" + 0 = {_plain(score)} \quad\text{{the mask allows this key}}",
         rf"\alpha &= \frac{{e^{{s' - s'_{{\max}}}}}}{{\sum_j e^{{s'_j - s'_{{\max}}}}}} = "
         rf"\frac{{e^{{{above}}}}}{{{total}}} = "
-        rf"\frac{{{_plain(cell.numerators[cell.key])}}}{{{total}}} = {_plain(cell.softmax)}",
+        rf"\frac{{{_plain(entry.numerators[entry.key])}}}{{{total}}} = {_plain(entry.softmax)}",
     ]
 
 
-def _row(context: PageContext, cell: Cell) -> None:
-    keys = context.inspection.attention(context.view.kind).keys[: len(cell.weights)]
+def _row(data: EntryData) -> None:
+    entry = data.entry
     st.caption("The whole row: score, mask, softmax, and each value's share of the block's output")
     st.dataframe(
         {
-            "key": [f"{i} · {token}" + "  ◂" * (i == cell.key) for i, token in enumerate(keys)],
-            "score": [exact(score) for score in cell.scores],
-            "mask": ["allowed" if allowed else "masked" for allowed in cell.allowed],
-            "exp(s − max)": [f"{value:.4g}" for value in cell.numerators],
-            "weight": [exact(weight) for weight in cell.weights],
-            "share": [f"{share:+.4f}".replace("-", "−") for share in cell.shares[cell.head]],
+            "key": [f"{i} · {token}" + ("  ◂" if i == entry.key else "") for i, token in enumerate(data.keys)],
+            "score": [exact(score) for score in entry.scores],
+            "mask": ["allowed" if allowed else "masked" for allowed in entry.allowed],
+            "exp(s − max)": [f"{value:.4g}" for value in entry.numerators],
+            "weight": [exact(weight) for weight in entry.weights],
+            "share": [f"{share:+.4f}".replace("-", "−") for share in entry.shares[entry.head]],
         },
         hide_index=True,
         width="stretch",
-        height=min(420, 36 * (len(keys) + 1)),
+        height=min(420, 36 * (len(data.keys) + 1)),
     )
 
 
-def _shares(context: PageContext, cell: Cell) -> None:
-    terms = cell.parts
+def _shares(context: PageContext, entry: Entry) -> None:
+    terms = entry.parts
     kind = context.view.kind.label.lower()
     st.caption(f"The output of layer {context.layer}'s {kind} at this query")
     scrolling_figure(
-        shares_figure(list(terms), list(terms.values()), kind=context.view.kind, dark=is_dark()), key="cell-shares"
+        shares_figure(list(terms), list(terms.values()), kind=context.view.kind, dark=is_dark()),
+        key="entry-shares-bars",
     )
-    if not cell.reached:
+    if not entry.reached:
         st.caption(
-            "A switch replaced this head's context or the block's output, so nothing of this cell reached the output."
+            "A switch replaced this head's context or the block's output, so nothing of this entry reached the output."
         )
-    if not cell.output.any():
+    if not entry.output.any():
         st.caption("The block's output is exactly 0 here, so there is nothing to have a share of.")
 
 
-def _same_number(context: PageContext, cell: Cell, shown: float) -> None:
+def _same_number(context: PageContext, entry: Entry, shown: float) -> None:
     view = context.view
     drawn = (view.show, view.combine, view.specials, view.words)
     is_drawn = drawn == ("weights", "one", "shown", False) and not view.picture.startswith("bertviz")
     whose = "of the picture" if is_drawn else f"of head {context.head}'s recorded weights"
-    deviation = abs(cell.softmax - float(cell.weights[cell.key]))
-    same = "the very float32" if shown == float(cell.weights[cell.key]) else "not the number"
+    deviation = abs(entry.softmax - float(entry.weights[entry.key]))
+    same = "the very float32" if shown == float(entry.weights[entry.key]) else "not the number"
     st.caption(
         f"The decoding was repeated with more of it recorded; the weight is {same} {whose}. Softmax, computed "
         f"again here in double precision, differs from it by {wording.number(deviation)}. The share is the "

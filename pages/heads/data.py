@@ -1,26 +1,25 @@
-"""On which sentences the Heads page measures: validation pairs, a file of pairs, or sentences of the visitor's own."""
+"""The sentences that the Heads page measures on: validation pairs, a file of pairs, or the visitor's own."""
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from hashlib import sha256
 
 import streamlit as st
 
-from pages.heads.choices import COUNTS, LONGEST_LINES, Choices, Data, Removal, area, box, segments
+from pages.heads.choices import COUNTS, MAX_LINES, Choices, Data, area, box, segments
 from pages.shared import loading
 from pages.shared.cache import cached
+from pages.shared.context import sentence
 from pages.shared.controls import PageContext, say
 from pages.shared.wording import plain
-from transformer.analysis.heads.ablations import Means
+from transformer.analysis.heads.pair_sample import PairSample, validation_sample
 from transformer.config import DecodeConfig
 from transformer.data.batches import encode_sources, fits
 from transformer.data.cleaning import CorpusError, clean_pairs, kinds_of_files, rows_of
-from transformer.data.corpus_snapshot import AbsentCorpus, load_own
-from transformer.data.tasks import AlignmentUnit
+from transformer.data.corpus_snapshot import AbsentCorpus
 from transformer.data.uploads import MAX_UPLOAD_BYTES
+from transformer.interventions.names import plural
 from transformer.lab import Lab
 from transformer.text.pairs import Pair, split_of
-from transformer.training.evaluation import fitting
 
 FEW = 20
 """Pairs below which the page says that they are few."""
@@ -52,119 +51,61 @@ _SENTENCES = {
 """Sentences to begin with for a shipped model that comes without its corpus."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The pairs that heads are measured on."""
-
-    key: tuple[Hashable, ...]
-    """Says which they are, and at its end how many."""
-    pairs: tuple[Pair, ...]
-    of: int
-    """How many there are in all."""
-    what: str
-    """Such as "validation pairs"."""
-    unit: AlignmentUnit = "word"
-    own_output: bool = False
-    """Whether the targets are the model's own translations."""
-
-    @property
-    def said(self) -> str:
-        """What they are: "500 of 20,542 validation pairs"."""
-        n = len(self.pairs)
-        return f"{n:,} of {self.of:,} {self.what}" if n < self.of else f"{'all ' * (n > 1)}{n:,} {self.what}"
-
-    @property
-    def filed(self) -> str:
-        """How many they are, in the name of a file."""
-        n = len(self.pairs)
-        return f"{n}-of-{self.of}-pairs" if n < self.of else f"{n}-pairs"
-
-    def first(self, count: int) -> "Measured":
-        """The first so many of them."""
-        return replace(self, key=(*self.key[:-1], count), pairs=self.pairs[:count])
-
-
-@dataclass(frozen=True)
-class _Own:
-    """A model's own validation pairs, or in a sentence why there are none."""
-
-    pairs: tuple[Pair, ...] = ()
-    unit: AlignmentUnit = "word"
-    what: str = "validation pairs"
-    missing: str = ""
-
-
-def means_of(lab: Lab, removal: Removal) -> Means | None:
-    """What a removed head says; None: nothing."""
-    return lab.head_means.means if removal == "mean" else None
-
-
-def choose_data(context: PageContext, chosen: Choices) -> Measured | None:
-    """A button behind which the pairs are chosen, and these; None, with a sentence, where there are none yet."""
-    own = _validation(context.lab)
-    offered: dict[Data, str] = {"validation": "Validation pairs"} if own.pairs else {}
+def choose_data(context: PageContext, chosen: Choices) -> PairSample | None:
+    """Renders a button behind which the pairs are chosen; returns them, or None after saying that there are none."""
+    own, missing = _validation(context.lab)
+    offered: dict[Data, str] = {"validation": "Validation pairs"} if own else {}
     offered |= {"own": "Sentences of your own", "file": "A file of pairs"}
     data = chosen.data if chosen.data in offered else next(iter(offered))
-    if own.missing and data == "own":
-        st.markdown(own.missing)
+    if missing and data == "own":
+        st.markdown(missing)
     with st.popover("Measure on other sentences"):
         segments("data", "Measured on", offered, data)
         if data != "own":
             _choose_count(chosen)
         match data:
             case "validation":
-                found = _at_most(("validation",), own.pairs, chosen, own.what, own.unit)
+                found = own and own.first(chosen.max_pairs)
             case "own":
                 found = _sentences(context, chosen)
             case "file":
                 found = _file(context, chosen)
     if found is None:
-        st.markdown("There is nothing to measure on yet: bring a file or type sentences, behind the button above.")
-    elif len(found.pairs) < FEW:
-        st.caption(f"{len(found.pairs)} sentences say little of what a head usually does: take some dozens.")
+        st.markdown("There is nothing to measure on yet: add a file or type sentences with the button above.")
+    elif (n := len(found.pairs)) < FEW:
+        st.caption(f"{n} {plural(n, 'sentence')} say little about what a head usually does: use a few dozen.")
     return found
 
 
 def _choose_count(chosen: Choices) -> None:
-    most = chosen.most_pairs or "all"
+    most = chosen.max_pairs or "all"
     slow = "Every head is removed in turn: all pairs take minutes." if chosen.section == "worth" else None
     box("pairs", "Pairs at most", (*COUNTS, "all"), most, lambda n: n if n == "all" else f"{n:,}", help=slow)
 
 
-def _at_most(
-    key: tuple[Hashable, ...], pairs: Sequence[Pair], chosen: Choices, what: str, unit: AlignmentUnit = "word"
-) -> Measured:
-    """As many of the pairs as were chosen."""
-    whole = Measured((*key, len(pairs)), tuple(pairs), len(pairs), what, unit)
-    return whole if chosen.most_pairs is None else whole.first(min(chosen.most_pairs, len(pairs)))
-
-
 @cached(max_entries=8, spinner="Reading the corpus", shared=True)
-def _validation(lab: Lab) -> _Own:
-    checkpoint = lab.checkpoint
+def _validation(lab: Lab) -> tuple[PairSample | None, str]:
+    """The model's own validation pairs, or a sentence that says why there are none."""
     try:
-        corpus = load_own(checkpoint.settings.corpus, checkpoint.folder)
-        found = fitting(corpus.validation, lab.tokenizer, lab.model.config.max_length, len(corpus.validation))
+        return validation_sample(lab.checkpoint), ""
     except AbsentCorpus as error:
-        return _Own(
-            missing=f"{plain(str(error))}, so its heads are measured on sentences of yours, as it translates them. "
-            "Bring the file of pairs, or one like it, to measure on real translations."
+        return None, (
+            f"{plain(str(error))}, so its heads are measured on sentences of yours, as it translates them. "
+            "Add the file of pairs, or one like it, to measure on real translations."
         )
     except (CorpusError, ValueError) as error:
-        return _Own(missing=f"There are no validation pairs to measure on: {plain(str(error))}.")
-    what = "validation pairs" + " that fit into the model" * (len(found) < len(corpus.validation))
-    return _Own(tuple(found), corpus.alignment_unit, what)
+        return None, f"There are no validation pairs to measure on: {plain(str(error))}."
 
 
 def offered_lines(lab: Lab, text: str) -> tuple[str, ...]:
-    """Sentences to begin with: the one in sight, and the examples of the model."""
+    """Sentences to begin with: the one on the page, and the examples of the model."""
     return tuple(dict.fromkeys((text, *loading.examples(lab), *_SENTENCES.get(lab.name, ()))))
 
 
-def _sentences(context: PageContext, chosen: Choices) -> Measured | None:
+def _sentences(context: PageContext, chosen: Choices) -> PairSample | None:
     lines = [line.strip() for line in chosen.lines.splitlines() if line.strip()]
     lines = lines or list(offered_lines(context.lab, context.view.text))
-    area("lines", "Sentences, one a line", "\n".join(lines), limit=LONGEST_LINES)
+    area("lines", "Sentences, one a line", "\n".join(lines), limit=MAX_LINES)
     kept, refused = [], []
     for line in dict.fromkeys(lines):
         try:
@@ -178,10 +119,10 @@ def _sentences(context: PageContext, chosen: Choices) -> Measured | None:
     pairs = _translated(context.lab, tuple(kept))
     n = len(pairs)
     if n == 0:
-        say("The model writes nothing for these sentences that could be given to it again: take others.")
+        say("The model's translations of these sentences do not fit back into it: try others.")
         return None
-    what = f"sentence{'s' * (n != 1)}, translated by the model itself"
-    return Measured(("own", tuple(kept), n), pairs, n, what, own_output=True)
+    what = f"{plural(n, 'sentence')}, translated by the model itself"
+    return PairSample(pairs, n, what, own_output=True)
 
 
 @cached(max_entries=24, spinner="Translating the sentences")
@@ -192,7 +133,7 @@ def _translated(lab: Lab, lines: tuple[str, ...]) -> tuple[Pair, ...]:
     return tuple(pair for pair in pairs if fits(pair, lab.tokenizer, longest))
 
 
-def _file(context: PageContext, chosen: Choices) -> Measured | None:
+def _file(context: PageContext, chosen: Choices) -> PairSample | None:
     kinds = ", ".join(kinds_of_files())
     brought = st.file_uploader(
         f"A file of pairs ({kinds}): source, then target. It stays in this tab and is not in the link.", key=_FILE
@@ -203,14 +144,14 @@ def _file(context: PageContext, chosen: Choices) -> Measured | None:
     try:
         found, held_out = _read(brought.name, digest, brought.getvalue())
     except CorpusError as error:
-        say(f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        say(sentence(str(error)))
         return None
     pairs = _fitting(context.lab, digest, found)
     if not pairs:
         say(f"None of its {len(found):,} pairs fits into the model's {config.max_length} tokens.")
         return None
     which = "that the lab's rule holds out of training" if held_out else "of the file"
-    return _at_most(("file", digest), pairs, chosen, f"pairs {which}")
+    return PairSample(pairs, len(pairs), f"pairs {which}").first(chosen.max_pairs)
 
 
 @cached(max_entries=4, spinner="Reading the file", shared=True)

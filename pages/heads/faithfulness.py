@@ -1,114 +1,103 @@
-"""Attention against effect, on the Heads page: each source token erased in turn, against what every head looks at."""
+"""Attention against effect, on the Heads page: each source token hidden in turn, against what every head looks at."""
 
 import math
+from functools import partial
 
 import numpy as np
 import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
 
-from pages.heads.checks import check_correlations, check_dots, check_erased
-from pages.heads.choices import TABLE, Choices, segments
-from pages.heads.export_effects import erasure_map, evidence_dots
-from pages.heads.head_text import head_name
-from pages.heads.patterns import chosen_head, open_link, opens, two_columns
+from pages.heads.choices import Choices, segments
+from pages.heads.patterns import chosen_head, open_link, render_head_table, two_columns
 from pages.shared.cache import cached
-from pages.shared.components.head_table import Cell, Column, Row, head_table
-from pages.shared.context import is_dark
+from pages.shared.components.head_table import Cell, Column
 from pages.shared.controls import PageContext
-from pages.shared.exports import take_away
-from pages.shared.scrolling_figure import scrolling_figure
+from pages.shared.exhibit import exhibit, get_data
 from pages.shared.wording import number, plain, token
-from transformer.analysis.heads.addresses import HeadAt, heads_of
-from transformer.analysis.heads.leave_one_out import FEWEST, Agreement, Erasing, agreement, erasure, received
-from transformer.figures.heads.bars import weight_against_effect
-from transformer.figures.heads.tables import effect_map
+from transformer.analysis.heads.addresses import HeadAt
+from transformer.analysis.heads.leave_one_out import FEWEST, Hiding, leave_one_out
+from transformer.figures.heads.labels import head_name
 from transformer.lab import Inspection, Lab
+from transformer.views import FaithfulnessTable, LeaveOneOut, WeightAgainstEffect
+from transformer.views.heads.leave_one_out import FaithfulnessData
+from transformer.views.heads.subjects import Hidden
 
-_ERASE: dict[Erasing, str] = {"hidden": "Hidden from everything", "cross": "Hidden from cross-attention alone"}
-_SAID: dict[Erasing, str] = {
+_HIDING: dict[Hiding, str] = {"hidden": "Hidden from everything", "cross": "Hidden from cross-attention alone"}
+_EXPLAINED: dict[Hiding, str] = {
     "hidden": "No query of the encoder or of cross-attention may see the token, as if it were padding; the others keep "
-    "their places. That is a state the model knows from training, and nothing is put in the token's place.",
+    "their places. The model knows this state from training, and nothing is put in the token's place.",
     "cross": "Cross-attention may not see the token; what the encoder has carried from it to other tokens stays. That "
-    "measures the very thing that a head of cross-attention can look at.",
+    "measures exactly what a head of cross-attention can look at.",
 }
 
 
-def draw_evidence(context: PageContext, chosen: Choices) -> None:
-    """The whole section."""
-    segments("erase", "An erased token is", _ERASE, chosen.erase)
+def render_faithfulness(context: PageContext, chosen: Choices) -> None:
+    """Renders the whole section."""
+    segments("hiding", "A hidden token is", _HIDING, chosen.hiding)
     seen = context.inspection
-    effect = _erasure(context.lab, seen, chosen.erase)
-    found = _agreements(context, effect)
-    at = _in_hand(context, found)
-    weights = seen.cross.weights[at.layer, at.head]
+    effect = _effect(context.lab, seen, chosen.hiding)
+    subject = Hidden(context.lab, seen, chosen.hiding, effect)
+    found = get_data(subject, FaithfulnessTable())
+    at = _selected(context, found)
     left, right = two_columns(3, 2)
     with left:
-        figure = effect_map(effect, seen.target_tokens, seen.source_tokens, dark=is_dark())
-        scrolling_figure(figure, key="heads-erasure")
-        st.caption("Rows: how much log-probability each output token loses when a source token is erased.")
-        figures = {
-            "Effects": lambda: erasure_map(context, chosen.erase, effect),
-            "Weight against effect": lambda: evidence_dots(context, chosen.erase, at, effect),
-        }
-        with st.container(horizontal=True, gap="small"):
-            check_erased(context, chosen.erase, effect)
-            take_away(context, "heads", figures, key="take-heads")
+        exhibit(subject, LeaveOneOut(), width=760)
+        st.caption("Rows: how much log-probability each output token loses when a source token is hidden.")
     with right:
-        _say(context, effect, found, at)
-        st.caption(f"Each dot is a cell of {head_name(at)}: its weight, and what erasing that source token costs.")
-        scrolling_figure(
-            weight_against_effect(
-                weights, effect, seen.target_tokens, seen.source_tokens, kind="cross", dark=is_dark()
-            ),
-            key="heads-scatter",
-        )
-        check_dots(context, at, effect, found[at])
+        _render_text(context, effect, found, at)
+        name = head_name(str(at))
+        st.caption(f"Each dot is a weight of {name}, against what hiding that source token costs.")
+        exhibit(subject, WeightAgainstEffect(head=str(at)), width=640)
         open_link(context, at)
-    _draw_table(context, chosen, effect, found, at)
+    exhibit(subject, FaithfulnessTable(), draw=partial(_render_table, context, chosen, at))
     _explain(context, chosen)
 
 
-@cached(max_entries=64, spinner="Erasing each source token in turn")
-def _erasure(lab: Lab, seen: Inspection, how: Erasing) -> Float[ndarray, "target source"]:
-    return erasure(lab.model, seen.source_ids, seen.target_ids, how, seen.interventions)
+@cached(max_entries=64, spinner="Hiding each source token in turn")
+def _effect(lab: Lab, seen: Inspection, how: Hiding) -> Float[ndarray, "target source"]:
+    return leave_one_out(lab.model, seen.source_ids, seen.target_ids, how, seen.interventions)
 
 
-def _agreements(context: PageContext, effect: Float[ndarray, "target source"]) -> dict[HeadAt, Agreement]:
-    weights = context.inspection.cross.weights.astype(np.float64)
-    cross = [at for at in heads_of(context.lab.model) if at.kind == "cross"]
-    return {at: agreement(weights[at.layer, at.head], effect) for at in cross}
-
-
-def _in_hand(context: PageContext, found: dict[HeadAt, Agreement]) -> HeadAt:
-    """The chosen head of cross-attention; where another kind is chosen, the one that agrees best."""
+def _selected(context: PageContext, found: FaithfulnessData) -> HeadAt:
+    """The selected head of cross-attention; where another kind is selected, the one that agrees best."""
     if context.view.kind == "cross" and context.view.head is not None:
         return chosen_head(context)
-    return max(found, key=lambda at: -2.0 if math.isnan(found[at].per_token) else found[at].per_token)
+    ranked = _ranked(found)
+    cross = [HeadAt.parse(head) for head in found.heads if HeadAt.parse(head).kind == "cross"]
+    return max(cross, key=lambda at: ranked.get(at, (-2.0, 0))[0])
 
 
-def _say(
-    context: PageContext, effect: Float[ndarray, "target source"], found: dict[HeadAt, Agreement], at: HeadAt
+def _ranked(found: FaithfulnessData) -> dict[HeadAt, tuple[float, int]]:
+    """The heads whose weights could be ranked: the correlation, and over how many output tokens."""
+    rows = zip(found.heads, found.values.tolist(), strict=True)
+    return {HeadAt.parse(head): (row[0], int(row[1])) for head, row in rows if not math.isnan(row[0])}
+
+
+def _render_text(
+    context: PageContext, effect: Float[ndarray, "target source"], found: FaithfulnessData, at: HeadAt
 ) -> None:
     seen = context.inspection
     if len(seen.source_tokens) < FEWEST:
         st.markdown(f"A rank correlation needs {FEWEST} source tokens, its end mark included: take a longer sentence.")
         return
-    ranked = {at: a for at, a in found.items() if not math.isnan(a.per_token)}
+    ranked = _ranked(found)
     if ranked:
-        best = max(ranked, key=lambda at: ranked[at].per_token)
-        mean = float(np.mean([a.per_token for a in ranked.values()]))
+        best = max(ranked, key=lambda at: ranked[at][0])
+        mean = float(np.mean([rho for rho, _ in ranked.values()]))
+        own, n_tokens = ranked.get(at, (math.nan, 0))
+        n_heads = sum(HeadAt.parse(head).kind == "cross" for head in found.heads)
         st.markdown(
-            f"**{head_name(at)}: ρ = {_rho(found[at].per_token)}**, the rank correlation of weights and effects "
-            f"within an output token, over {found[at].n_tokens} of them. The best of {len(found)} heads of "
-            f"cross-attention is {head_name(best)} ({_rho(ranked[best].per_token)}); their mean is {_rho(mean)}. "
-            "1 would be: a token is looked at the more, the more it is needed."
+            f"**{head_name(str(at))}: ρ = {_rho(own)}**, the rank correlation of weights and effects within an output "
+            f"token, over {n_tokens} of them. The best of {n_heads} heads of cross-attention is "
+            f"{head_name(str(best))} ({_rho(ranked[best][0])}); their mean is {_rho(mean)}. At 1, the more a token is "
+            "needed, the more the head looks at it."
         )
     else:
         st.markdown("No head's weights can be ranked against these effects: on one side all are equal.")
     if not (effect > 0).any():
-        zero = " Every effect is exactly 0." * (not effect.any())
-        st.markdown(f"No output token loses anything by an erased source token.{zero}")
+        zero = "" if effect.any() else " Every effect is exactly 0."
+        st.markdown(f"No output token loses anything when a source token is hidden.{zero}")
         return
     row, column = np.unravel_index(int(effect.argmax()), effect.shape)
     most_seen = int(seen.cross.weights[at.layer, at.head, row].argmax())
@@ -119,73 +108,53 @@ def _say(
     )
 
 
-def _draw_table(
-    context: PageContext,
-    chosen: Choices,
-    effect: Float[ndarray, "target source"],
-    found: dict[HeadAt, Agreement],
-    at: HeadAt,
-) -> None:
+def _render_table(context: PageContext, chosen: Choices, at: HeadAt, data: FaithfulnessData) -> None:
     columns = [
         Column("per_token", "ρ within a token", "Mean of the rank correlations within each output token."),
         Column("tokens", "Tokens", "Output tokens whose weights and effects could be ranked."),
         Column("pooled", "ρ over all cells", "Rank correlation over all cells of the head together."),
-        Column("received", "ρ of the sums", "What each source token gets of a head on average, against all that the "
-               "output loses by it."),
-    ]  # fmt: skip
-    rows, sums = [], {}
-    for head in heads_of(context.lab.model):
-        if head.kind == "decoder_self":  # looks at no source token
-            continue
-        weights = context.inspection.attention(head.kind).weights[head.layer, head.head].astype(np.float64)
-        sums[head] = received(weights, effect)
-        summed = _cell(sums[head])
-        if head.kind == "cross":
-            own = found[head]
-            count = Cell(str(own.n_tokens), float(own.n_tokens))
-            cells: tuple[Cell | None, ...] = (_cell(own.per_token), count, _cell(own.pooled), summed)
-        else:
-            cells = (None, None, None, summed)
-        rows.append(Row(str(head), head_name(head), head.kind, opens(context, head), cells))
-    names = {"head", *(column.name for column in columns)}
-    sort = chosen.sort if chosen.sort.removeprefix("-") in names else "-per_token"
-    head_table(rows, columns, sort=sort, chosen=str(at), page="attention", key=TABLE)
-    check_correlations(context, effect, found, sums)
+        Column("received", "ρ of the sums", "The mean weight on each source token, against its whole effect."),
+    ]
+
+    def cells(head: HeadAt) -> list[Cell | None]:
+        per_token, tokens, pooled, sums = data.values[data.heads.index(str(head))].tolist()
+        count = None if math.isnan(tokens) else Cell(f"{tokens:.0f}", tokens)
+        return [_cell(per_token), count, _cell(pooled), _cell(sums)]
+
+    render_head_table(context, columns, cells, data.heads, sort=chosen.sort, usual="-per_token", chosen=at)
 
 
 def _cell(rho: float) -> Cell | None:
-    return (
-        None
-        if math.isnan(rho)
-        else Cell(_rho(rho), rho, (rho + 1) / 2, start=0.5, mark=0.5, note="The tick stands at 0.")
-    )
+    if math.isnan(rho):
+        return None
+    return Cell(_rho(rho), rho, (rho + 1) / 2, start=0.5, mark=0.5, note="The tick is at 0.")
 
 
 def _rho(rho: float) -> str:
     return "none" if math.isnan(rho) else f"{rho:+.2f}".replace("-", "−")
 
 
-def _kept(context: PageContext, how: Erasing) -> str:
-    """Which rows look at an erased token all the same, as switches overwrite them behind the mask."""
+def _kept(context: PageContext, how: Hiding) -> str:
+    """Names the rows that look at a hidden token all the same, because a switch overwrites them behind the mask."""
     rows = [s for s in context.view.switches if any(not row.is_even for row in s.overwritten)]
     rows = [s for s in rows if s.acts_in("decoder", "cross") or (how == "hidden" and s.acts_in("encoder", "self"))]
     if not rows:
         return ""
     named = ", ".join(spec.label() for spec in rows)
-    return f" But a row that a switch overwrites keeps the weights it is given, an erased token's too: {plain(named)}."
+    return f" But a row that a switch overwrites keeps the weights it is given, a hidden token's too: {plain(named)}."
 
 
 def _explain(context: PageContext, chosen: Choices) -> None:
     with st.expander("What am I looking at?"):
         st.markdown(
-            "Does a head look most at what is needed most? Every source token is erased in turn and the same output "
+            "Does a head look most at what is needed most? Every source token is hidden in turn and the same output "
             "is forced, so that each output token's log-probability can be compared (erasure: Li, Monroe and Jurafsky, "
-            f"2016). *{_ERASE[chosen.erase]}*: {_SAID[chosen.erase]}{_kept(context, chosen.erase)}"
+            f"2016). *{_HIDING[chosen.hiding]}*: {_EXPLAINED[chosen.hiding]}{_kept(context, chosen.hiding)}"
         )
         st.markdown(
             "ρ is Spearman's rank correlation, ties at their mean rank, of a head's weights on the source tokens with "
             "what erasing each of them costs (as attention is set against leaving tokens out by Jain and Wallace, "
             "2019). Output tokens whose weights or effects are all equal cannot be ranked and are left out. Heads of "
-            "the encoder have no output token of their own: for them, what each source token gets of the head, "
-            "averaged over all queries, is ranked against what the whole output loses. Your switches hold throughout."
+            "the encoder have no output token of their own: for them, the mean weight on each source token, "
+            "over all queries, is ranked against what the whole output loses. Your switches hold throughout."
         )

@@ -1,27 +1,27 @@
-"""The smallest set of heads that changes this output, on the Heads page: the goal, the search in the background, what
-it came to."""
+"""The smallest set of heads that changes this output, on the Heads page: the goal, the search, its result."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import comb
 
 import streamlit as st
 
-from pages.heads.checks import check_set
-from pages.heads.choices import HEADS, LARGEST, LARGEST_EXACT, Choices, box, change, segments
-from pages.heads.export_effects import found_sets
-from pages.heads.head_text import head_name, sublayer_of
+from pages.heads.choices import HEADS, MAX_EXACT, MAX_HEADS, PAGE, Choices, box, segments
 from pages.heads.patterns import OPENS
 from pages.heads.work import result_of
 from pages.shared.cache import lab_key
 from pages.shared.components.token_chips import token_chips
 from pages.shared.controls import PageContext, edit_marks, say
-from pages.shared.exports import take_away
+from pages.shared.exhibit import exhibit
 from pages.shared.url.view_state import merged
 from pages.shared.wording import bare, duration, number, plain, pronoun_step, token
 from transformer.analysis.heads.addresses import HeadAt, Tell, heads_of
-from transformer.analysis.heads.minimal_set import WIDTH, Ablation, Found, Goal, n_trials, smallest_set
+from transformer.analysis.heads.minimal_set import WIDTH, Ablation, Goal, MinimalSets, SearchPlan, minimal_set
+from transformer.figures.heads.labels import Sublayer, head_name
 from transformer.interventions import heads_set_to
+from transformer.interventions.names import plural
+from transformer.views import MinimalSetOutputs
+from transformer.views.heads.subjects import Searched
 
 N_OFFERED = 50
 """Tokens offered for what a token is to become, the most probable at that step first."""
@@ -33,25 +33,11 @@ _ASKED = "heads-searches-asked"
 _OTHER = {"il": "elle", "elle": "il"}
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What is searched for, and where."""
-
-    goal: Goal
-    heads: tuple[HeadAt, ...]
-    exact: int
-    most: int
-
-    @property
-    def n_trials(self) -> int:
-        return n_trials(len(self.heads), exact=self.exact, most=self.most)
-
-
-def draw_search(context: PageContext, chosen: Choices) -> None:
-    """The whole section."""
+def render_minimal_set(context: PageContext, chosen: Choices) -> None:
+    """Renders the whole section."""
     st.markdown(
-        "Heads are redundant: one alone can often be taken out without any trace. How many must go *together* before "
-        "this output changes?"
+        "Heads are redundant: often removing one changes nothing. How many must be removed *together* before this "
+        "output changes?"
     )
     plan = _plan(context, chosen)
     if plan is None:
@@ -61,14 +47,14 @@ def draw_search(context: PageContext, chosen: Choices) -> None:
         return
     found = _search(context, plan, key)
     if found is not None:
-        _say(context, plan, found)
-        _back(context, plan, found)
+        subject = Searched(context.lab, context.inspection, plan, found)
+        exhibit(subject, MinimalSetOutputs(), draw=lambda data: _render_found(context, plan, found))
     _explain()
 
 
-def _plan(context: PageContext, chosen: Choices) -> _Plan | None:
-    """The controls, and what they say."""
-    step, into = _usual(context)
+def _plan(context: PageContext, chosen: Choices) -> SearchPlan | None:
+    """Renders the controls; returns what they ask for."""
+    step, into = _default_goal(context)
     goal = chosen.goal or ("any" if into is None else "token")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         segments("goal", "What is to change", {"any": "Any token", "token": "One token"}, goal)
@@ -77,9 +63,9 @@ def _plan(context: PageContext, chosen: Choices) -> _Plan | None:
             target = _token_goal(context, chosen, step, into)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         segments("heads", "Among", HEADS, chosen.heads)
-        help = "Every set of up to so many heads is tried; larger ones are built head by head."
-        box("exact", "Every set up to", range(1, LARGEST_EXACT + 1), chosen.exact, _heads, width=126, help=help)
-        box("most", "At most", range(1, LARGEST + 1), chosen.most, _heads, width=104)
+        help = "Every set of up to this many heads is tried; larger ones are built head by head."
+        box("exact", "Every set up to", range(1, MAX_EXACT + 1), chosen.exact, _heads, width=126, help=help)
+        box("most", "At most", range(1, MAX_HEADS + 1), chosen.most, _heads, width=104)
     off = heads_set_to(context.view.switches, ("zero",))
     heads = tuple(
         at
@@ -87,19 +73,19 @@ def _plan(context: PageContext, chosen: Choices) -> _Plan | None:
         if chosen.heads in ("all", at.kind) and (at.stack, at.layer, at.sublayer, at.head) not in off
     )
     if not heads:
-        st.markdown("All of these heads are off already: take a switch back, or look among other heads.")
+        st.markdown("All of these heads are off already: remove a switch, or look among other heads.")
         return None
-    return _Plan(target, heads, min(chosen.exact, chosen.most), chosen.most)
+    return SearchPlan(target, heads, exact=min(chosen.exact, chosen.most), most=chosen.most)
 
 
-def _token_goal(context: PageContext, chosen: Choices, usual_step: int, usual_into: int | None) -> Goal:
+def _token_goal(context: PageContext, chosen: Choices, default_step: int, default_into: int | None) -> Goal:
     seen = context.inspection
     n = len(seen.target_tokens)
-    step = usual_step if chosen.step is None else chosen.step
+    step = default_step if chosen.step is None else chosen.step
     if step >= n:
         say(f"The output has tokens 0 to {n - 1}; token {step} does not exist, so token {n - 1} is taken.")
         step = n - 1
-    into = chosen.into if chosen.step is not None or chosen.into is not None else usual_into
+    into = chosen.into if chosen.step is not None or chosen.into is not None else default_into
     row = seen.log_probs[step]
     never = (seen.target_ids[step], context.lab.model.config.pad_id)
     if into is not None and (into >= len(row) or into in never):
@@ -108,7 +94,7 @@ def _token_goal(context: PageContext, chosen: Choices, usual_step: int, usual_in
         )
         into = None
     offered = [int(i) for i in (-row).argsort()[: N_OFFERED + 2] if int(i) not in never][:N_OFFERED]
-    extra = [i for i in (into, usual_into if step == usual_step else None) if i is not None and i not in offered]
+    extra = [i for i in (into, default_into if step == default_step else None) if i is not None and i not in offered]
     piece = context.lab.tokenizer.piece
     box("step", "This token", range(n), step, lambda i: f"{i} · {_shown(seen.target_tokens[i])}", width=170)
     options: list[int | None] = [None, *dict.fromkeys(extra), *offered]
@@ -116,7 +102,7 @@ def _token_goal(context: PageContext, chosen: Choices, usual_step: int, usual_in
     return Goal(step, into)
 
 
-def _usual(context: PageContext) -> tuple[int, int | None]:
+def _default_goal(context: PageContext) -> tuple[int, int | None]:
     """The pronoun and the other one, where the output has one; else the first token."""
     step = pronoun_step(context.inspection)
     if step is None:
@@ -126,28 +112,28 @@ def _usual(context: PageContext) -> tuple[int, int | None]:
     return (step, ids[0]) if len(ids) == 1 and not context.lab.unknown(other) else (0, None)
 
 
-def _settings(context: PageContext, plan: _Plan) -> tuple[Hashable, ...]:
+def _settings(context: PageContext, plan: SearchPlan) -> tuple[Hashable, ...]:
     return (context.inspection.target_ids, tuple(map(str, context.view.switches)), plan)
 
 
-def _wanted(context: PageContext, plan: _Plan, key: Hashable) -> bool:
-    """Whether the search may begin: at once where it is short, else when it was asked for."""
+def _wanted(context: PageContext, plan: SearchPlan, key: Hashable) -> bool:
+    """Renders the offer to begin a long search; returns whether the search may begin."""
     positions = len(context.inspection.source_ids) + len(context.inspection.target_ids)
-    estimate_s = plan.n_trials * positions * context.lab.model.n_parameters() / _NUMBERS_A_SECOND
+    estimate_s = plan.n_ablations * positions * context.lab.model.n_parameters() / _NUMBERS_A_SECOND
     asked: set[Hashable] = st.session_state.setdefault(_ASKED, set())
     if estimate_s <= UNASKED_S or key in asked:
         return True
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"{plan.n_trials:,} sets to try, roughly {duration(estimate_s)}.", width="content")
+        st.markdown(f"{plan.n_ablations:,} sets to try, roughly {duration(estimate_s)}.", width="content")
         st.button("Search", key="heads-search", type="primary", on_click=asked.add, args=(key,))
     return False
 
 
-def _search(context: PageContext, plan: _Plan, key: Hashable) -> Found | None:
+def _search(context: PageContext, plan: SearchPlan, key: Hashable) -> MinimalSets | None:
     lab, seen = context.lab, context.inspection
 
-    def compute(tell: Tell) -> Found:
-        return smallest_set(
+    def compute(tell: Tell) -> MinimalSets:
+        return minimal_set(
             lab.model,
             seen.source_ids,
             seen.target_ids,
@@ -159,20 +145,20 @@ def _search(context: PageContext, plan: _Plan, key: Hashable) -> Found | None:
             tell=tell,
         )
 
-    return result_of("smallest", key, compute, f"Trying up to {plan.n_trials:,} sets of heads")
+    return result_of("smallest", key, compute, f"Trying up to {plan.n_ablations:,} sets of heads")
 
 
-def _say(context: PageContext, plan: _Plan, found: Found) -> None:
+def _render_found(context: PageContext, plan: SearchPlan, found: MinimalSets) -> None:
     what = _goal_said(context, plan.goal)
     tried = _tried(plan, found)
     if not found.sets:
-        _say_none(context, plan, found, what, tried)
+        _render_none(context, plan, found, what, tried)
         return
     best = found.sets[0]
     size = _heads(found.size)
-    how = "" if found.exact else ", and perhaps fewer would do"
+    how = "" if found.exact else ", though fewer might do"
     others = f" {found.n_sets:,} sets of that size do." if found.n_sets > 1 else " It is the only set of that size."
-    st.markdown(f"##### {size}{' together' * (found.size > 1)} {_verb(what, found.size)}")
+    st.markdown(f"##### {size}{' together' if found.size > 1 else ''} {_verb(what, found.size)}")
     st.markdown(f"**{_named(best)}**{how}.{others if found.exact else ''} {tried}")
     if not found.exact:
         _try_more(plan)
@@ -182,15 +168,7 @@ def _say(context: PageContext, plan: _Plan, found: Found) -> None:
     _list_sets(context, found)
 
 
-def _back(context: PageContext, plan: _Plan, found: Found) -> None:
-    """What proves the answer, and what can be taken away of it."""
-    with st.container(horizontal=True, gap="small"):
-        check_set(context, plan.goal, found, plan.exact)
-        away = {"outputs": lambda: found_sets(context, plan.goal, plan.heads, plan.exact, plan.most, found)}
-        take_away(context, "heads", away, key="take-heads")
-
-
-def _say_none(context: PageContext, plan: _Plan, found: Found, what: str, tried: str) -> None:
+def _render_none(context: PageContext, plan: SearchPlan, found: MinimalSets, what: str, tried: str) -> None:
     st.markdown(f"##### None found up to {_heads(found.size)}")
     st.markdown(f"Of the sets of heads that were tried, none would {what}. {tried}")
     nearest = found.nearest
@@ -204,23 +182,23 @@ def _say_none(context: PageContext, plan: _Plan, found: Found, what: str, tried:
     if found.exact:
         st.caption("Every set of these sizes was tried, so there is none.")
     else:
-        st.caption("Among larger sets not all were tried: there may be one that the search did not meet.")
+        st.caption("Not all larger sets were tried: the search may have missed one.")
         _try_more(plan)
 
 
-def _try_more(plan: _Plan) -> None:
-    """The offer to try every set of one head more."""
+def _try_more(plan: SearchPlan) -> None:
+    """Offers to try every set of one head more."""
     size = plan.exact + 1
-    if size <= min(LARGEST_EXACT, plan.most):
+    if size <= min(MAX_EXACT, plan.most):
         st.button(
-            f"Try every set of {size} heads too: {comb(len(plan.heads), size):,} more",
+            f"Also try all {comb(len(plan.heads), size):,} sets of {size} heads",
             key="heads-more",
-            on_click=lambda: change(exact=size),
+            on_click=lambda: PAGE.change(exact=size),
         )
 
 
-def _tried(plan: _Plan, found: Found) -> str:
-    """How many sets of each size were tried."""
+def _tried(plan: SearchPlan, found: MinimalSets) -> str:
+    """Says how many sets of each size were tried."""
     names = {1: "single heads", 2: "pairs"}
     every = [
         f"all {n:,} {names.get(size, f'sets of {size}')}" for size, n in enumerate(found.tried, 1) if size <= plan.exact
@@ -242,42 +220,43 @@ def _goal_said(context: PageContext, goal: Goal) -> str:
     return f"turn {before} into {token(context.lab.tokenizer.piece(goal.token))}"
 
 
-def _draw_outputs(context: PageContext, trial: Ablation) -> None:
+def _draw_outputs(context: PageContext, ablation: Ablation) -> None:
     """The output before and after."""
     before = context.inspection.target_tokens
-    after = tuple(map(context.lab.tokenizer.piece, trial.written))
+    after = tuple(map(context.lab.tokenizer.piece, ablation.written))
     gone, new = edit_marks(before, after)
     token_chips(before, label="before", changed=gone, key="heads-before")
     token_chips(after, label="after", changed=new, key="heads-after")
 
 
-def _list_sets(context: PageContext, found: Found) -> None:
-    for trial in found.sets:
-        ids = trial.written[:-1] if trial.written[-1:] == (context.lab.model.config.eos_id,) else trial.written
+def _list_sets(context: PageContext, found: MinimalSets) -> None:
+    for ablation in found.sets:
+        ids = ablation.written[:-1] if ablation.written[-1:] == (context.lab.model.config.eos_id,) else ablation.written
         written = plain(context.lab.tokenizer.decode(ids)[:120])
-        cut = f" · cut off at {len(ids)} tokens, no end mark" * (not trial.ended)
-        _link(context, trial, f"{_named(trial)} · {written}{cut}")
+        cut = "" if ablation.ended else f" · cut off at {len(ids)} tokens, no end mark"
+        _link(context, ablation, f"{_named(ablation)} · {written}{cut}")
     if found.n_sets > len(found.sets):
         st.caption(f"The clearest {len(found.sets)} of {found.n_sets:,}.")
 
 
-def _link(context: PageContext, trial: Ablation, label: str) -> None:
+def _link(context: PageContext, ablation: Ablation, label: str) -> None:
     """The Attention page with these heads off."""
-    at = trial.heads[0]
-    switches = merged([*context.view.switches, *trial.switches])
+    at = ablation.heads[0]
+    switches = merged([*context.view.switches, *ablation.switches])
     view = replace(context.view.at_head(at.kind, at.layer, at.head), switches=switches)
     st.page_link("pages/attention/page.py", label=label, icon=OPENS, query_params=view.parameters())
 
 
-def _named(trial: Ablation) -> str:
+def _named(ablation: Ablation) -> str:
     """As in "encoder 1 · head 3 and decoder 1 cross · heads 0, 2"."""
     sublayers: dict[str, list[HeadAt]] = {}
-    for at in sorted(trial.heads):
-        sublayers.setdefault(sublayer_of(at).name, []).append(at)
+    for at in sorted(ablation.heads):
+        sublayers.setdefault(Sublayer.of(str(at)).name, []).append(at)
+    several = {name: ", ".join(str(at.head) for at in heads) for name, heads in sublayers.items()}
     return _listed(
         [
-            head_name(heads[0]) if len(heads) == 1 else f"{sublayer} · heads {', '.join(str(at.head) for at in heads)}"
-            for sublayer, heads in sublayers.items()
+            head_name(str(heads[0])) if len(heads) == 1 else f"{name} · heads {several[name]}"
+            for name, heads in sublayers.items()
         ]
     )
 
@@ -287,13 +266,13 @@ def _listed(parts: list[str]) -> str:
 
 
 def _verb(what: str, n: int) -> str:
-    """As in "change this output", said of so many heads."""
+    """Turns "change this output" into what so many heads do."""
     verb, rest = what.split(" ", 1)
-    return f"{verb}{'s' * (n == 1)} {rest}"
+    return f"{verb}s {rest}" if n == 1 else what
 
 
 def _heads(n: int) -> str:
-    return f"{n} head{'s' * (n != 1)}"
+    return f"{n} {plural(n, 'head')}"
 
 
 def _shown(piece: str) -> str:
@@ -303,8 +282,8 @@ def _shown(piece: str) -> str:
 def _explain() -> None:
     with st.expander("What am I looking at?"):
         st.markdown(
-            "A set of heads is taken out by setting their contexts to zero before $W^O$. Greedy decoding leaves an "
-            "output at the first token that is not the most probable one any more, so a single pass over the output, "
+            "A set of heads is taken out by setting their contexts to zero before $W^O$. Greedy decoding "
+            "diverges at the first token that is no longer the most probable one, so a single pass over the output, "
             "every set a row of one batch, says for each set whether it changes anything, exactly. With *One token*, "
             "the tokens before it must stay; what follows may change. Every set up to the size you choose is tried. "
             f"Past it the search is greedy: to the {WIDTH} sets nearest to the goal every other head is added, and so "

@@ -1,30 +1,31 @@
-"""Heads: what each does over many sentences, which are alike, what each is worth, and how few change an output."""
+"""Heads: the patterns of each over many sentences, their similarity and importance, and minimal sets of them."""
 
-from pages.heads.choices import SECTIONS, choices, misread, segments
-from pages.heads.faithfulness import draw_evidence
-from pages.heads.importance import draw_worth
-from pages.heads.minimal_set import draw_search
-from pages.heads.patterns import draw_roles
-from pages.heads.similarity import draw_alike
+from pages.heads.choices import PAGE, SECTIONS, follow_url, segments
+from pages.heads.faithfulness import render_faithfulness
+from pages.heads.importance import render_importance
+from pages.heads.minimal_set import render_minimal_set
+from pages.heads.patterns import render_patterns
+from pages.heads.similarity import render_similarity
 from pages.shared import controls
 
-chosen = choices()
-context = controls.frame("What does each head do, over many sentences, and what is it worth?", own=chosen.parameters())
-controls.say(*misread(), *controls.problems("kind", "layer", "head"))
+chosen = follow_url()
+context = controls.frame("What does each head do, over many sentences, and does it matter?", own=chosen.parameters())
+chosen = PAGE.settle(context.view)
+controls.say(*PAGE.said(), *controls.problems("kind", "layer", "head"))
 if chosen.section in ("roles", "alike"):
     controls.say(*controls.problems("switch"))  # whose chips are not shown there
 segments("section", "Look at", SECTIONS, chosen.section, bare=True)
 match chosen.section:
     case "roles":
-        draw_roles(context, chosen)
+        render_patterns(context, chosen)
     case "alike":
-        draw_alike(context, chosen)
+        render_similarity(context, chosen)
     case "worth":
         controls.switch_chips(context)
-        draw_worth(context, chosen)
+        render_importance(context, chosen)
     case "smallest":
         controls.switch_chips(context)
-        draw_search(context, chosen)
+        render_minimal_set(context, chosen)
     case "evidence":
         controls.switch_chips(context)
-        draw_evidence(context, chosen)
+        render_faithfulness(context, chosen)

@@ -1,93 +1,79 @@
-"""Heads that look alike, on the Heads page: their distances, and groups of those that are close."""
+"""Heads with similar weights, on the Heads page: their distances, and groups of those that are close."""
 
 import numpy as np
 import streamlit as st
 
-from pages.heads.checks import check_groups
 from pages.heads.choices import CLOSEST, HEADS, Choices, segments, stepped
 from pages.heads.data import choose_data
-from pages.heads.export_survey import likeness
-from pages.heads.head_text import head_name, role_said
-from pages.heads.patterns import OPENS, first_and_all, opens, said_of, say_measured, two_columns
-from pages.shared.context import is_dark
+from pages.heads.patterns import OPENS, first_and_all, opens, render_sample, two_columns
 from pages.shared.controls import PageContext
-from pages.shared.exports import take_away
-from pages.shared.scrolling_figure import scrolling_figure
+from pages.shared.exhibit import exhibit
 from pages.shared.wording import number
-from transformer.analysis.heads.similarity import alike
-from transformer.analysis.heads.survey import Profile, Survey
-from transformer.figures.heads.tables import likeness_map
+from transformer.analysis.heads.addresses import HeadAt
+from transformer.analysis.heads.survey import Survey
+from transformer.figures.heads.labels import head_name
 from transformer.model.kinds import AttentionKind
+from transformer.views import HeadSimilarity
+from transformer.views.heads.survey import SimilarityData, main_patterns_text
 
 
-def draw_alike(context: PageContext, chosen: Choices) -> None:
-    """The whole section."""
+def render_similarity(context: PageContext, chosen: Choices) -> None:
+    """Renders the whole section."""
     surveyed = first_and_all(context, choose_data(context, chosen))
     if surveyed is None:
         return
-    measured, found = surveyed
-    say_measured(found, measured, context)
+    render_sample(surveyed, context)
     kind = AttentionKind(chosen.heads) if chosen.heads != "all" else context.view.kind
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
-        segments("heads", "Heads of", {name: HEADS[name.value] for name in AttentionKind}, kind)
-    profiles, distances = found.of_kind(kind), found.distances[kind]
+        segments("heads", "Heads of", {kind: HEADS[kind.value] for kind in AttentionKind}, kind)
     left, right = two_columns(3, 2)
-    with right:
-        stepped("closest", "Alike up to a mean distance of", CLOSEST, chosen.closest)
-        groups = alike(distances, chosen.closest)
-        _say_groups(context, found, profiles, distances, groups)
     with left:
-        order = [head for group in groups for head in group]
-        names = [f"{profiles[head].at.layer}·{profiles[head].at.head}" for head in order]
-        figure = likeness_map(
-            distances[np.ix_(order, order)], names, kind=kind, sizes=[len(group) for group in groups], dark=is_dark()
-        )
-        scrolling_figure(figure, key="heads-likeness")
-        with st.container(horizontal=True, gap="small"):
-            check_groups(context, measured, found, kind, groups, chosen.closest)
-            away = {"distances": lambda: likeness(context, measured, found, kind, chosen.closest)}
-            take_away(context, "heads", away, key="take-heads", said=said_of(context, measured))
+        data = exhibit(surveyed, HeadSimilarity(kind=kind, closest=chosen.closest), width=760)
+    with right:
+        stepped("closest", "Group heads up to a mean distance of", CLOSEST, chosen.closest)
+        if data is not None:
+            _render_groups(context, surveyed.found, data)
     with st.expander("What am I looking at?"):
         st.markdown(
-            "Two heads are alike when they give the same tokens the same weights, row by row. The distance of two rows "
-            "*p* and *q* is the square root of their Jensen-Shannon divergence in bits (Endres and Schindelin, 2003): "
-            "0 where they are equal, 1 where they have no key in common. Heads have the mean over all rows. Groups are "
-            "made by average linkage (Sokal and Michener, 1958): the two nearest groups become one as long as the mean "
-            "distance between their heads is at most what you chose. Heads of different kinds have different rows and "
-            "columns and cannot be compared."
+            "Two heads are similar when they give the same tokens the same weights, row by row. The distance of two "
+            "rows *p* and *q* is the square root of their Jensen-Shannon divergence in bits (Endres and Schindelin, "
+            "2003): 0 where they are equal, 1 where they have no key in common. The distance of two heads is the mean "
+            "over all rows. Groups are made by average linkage (Sokal and Michener, 1958): the two nearest groups "
+            "merge as long as the mean distance between their heads is at most what you chose. Heads of different "
+            "kinds have different rows and columns and cannot be compared."
         )
         st.latex(r"d(p, q) = \sqrt{H\!\left(\tfrac{p+q}{2}\right) - \tfrac{1}{2}\left(H(p) + H(q)\right)}")
 
 
-def _say_groups(
-    context: PageContext,
-    found: Survey,
-    profiles: tuple[Profile, ...],
-    distances: np.ndarray,
-    groups: tuple[tuple[int, ...], ...],
-) -> None:
-    several = [group for group in groups if len(group) > 1]
-    alone = [group[0] for group in groups if len(group) == 1]
-    if not several:
-        nearest = np.where(np.eye(len(distances)) > 0, np.inf, distances)
-        a, b = np.unravel_index(nearest.argmin(), nearest.shape)
-        st.markdown("**No two heads are that much alike.**")
-        if len(profiles) > 1:
-            st.markdown(
-                f"The nearest are {head_name(profiles[a].at)} and {head_name(profiles[b].at)}, "
-                f"{number(float(distances[a, b]))} apart."
-            )
-        return
-    for group in several:
-        inner = distances[np.ix_(group, group)]
+def _render_groups(context: PageContext, found: Survey, data: SimilarityData) -> None:
+    start, alone, several = 0, [], False
+    for group in data.groups:
+        heads = [HeadAt.parse(head) for head in data.heads[start : start + len(group)]]
+        inner = data.distances[start : start + len(group), start : start + len(group)]
+        start += len(group)
+        if len(heads) == 1:
+            alone.append(head_name(str(heads[0])))
+            continue
+        several = True
         mean = inner[np.triu_indices(len(group), 1)].mean()
-        roles = dict.fromkeys(role_said(found, profiles[head]) for head in group)
-        st.markdown(f"**{len(group)} heads**, {number(float(mean))} apart on average · {'; '.join(roles)}")
+        patterns = dict.fromkeys(main_patterns_text(found, found.by_head[at]) for at in heads)
+        st.markdown(f"**{len(group)} heads**, {number(float(mean))} apart on average · {'; '.join(patterns)}")
         with st.container(horizontal=True, gap="small"):
-            for head in group:
-                at = profiles[head].at
-                name, query = head_name(at), opens(context, at)
+            for at in heads:
+                name, query = head_name(str(at)), opens(context, at)
                 st.page_link("pages/attention/page.py", label=name, icon=OPENS, query_params=query, width="content")
-    if alone:
-        listed = ", ".join(head_name(profiles[head].at) for head in alone)
-        st.caption(f"On its own: {listed}." if len(alone) == 1 else f"Each on its own: {listed}.")
+    if several and alone:
+        st.caption(f"{'Each on its own' if len(alone) > 1 else 'On its own'}: {', '.join(alone)}.")
+    elif not several:
+        _render_nearest(data)
+
+
+def _render_nearest(data: SimilarityData) -> None:
+    st.markdown("**No two heads are that similar.**")
+    if len(data.heads) > 1:
+        nearest = np.where(np.eye(len(data.heads)) > 0, np.inf, data.distances)
+        a, b = np.unravel_index(nearest.argmin(), nearest.shape)
+        st.markdown(
+            f"The nearest are {head_name(data.heads[a])} and {head_name(data.heads[b])}, "
+            f"{number(float(data.distances[a, b]))} apart."
+        )

@@ -4,48 +4,51 @@ from dataclasses import replace
 
 import streamlit as st
 
-from pages.home.export import take_lines_away
 from pages.home.links import change_to_try, look_further, try_a_change
 from pages.shared import controls, loading, wording
-from pages.shared.checks import check_lines
 from pages.shared.components.token_lines import token_lines
-from pages.shared.context import heads_replaced
+from pages.shared.exhibit import exhibit
 from pages.shared.explain import LINES_EXPLAINED, what_am_i_looking_at
-from transformer.analysis.heads.importance import head_average
+from transformer.lab import AttentionKind
+from transformer.views import HeadMatrix, TokenLines
+from transformer.views.attention.matrix_data import MatrixData
+from transformer.views.subjects import Decoding
 
-context = controls.frame("Type a sentence. See its translation, and which words each word looked at.")
-context = replace(context, view=replace(context.view, kind="cross"))
+context = controls.frame("Type a sentence. See its translation, and which words each word attended to.")
+context = replace(context, view=replace(context.view, kind=AttentionKind.CROSS))
 inspection = context.inspection
-attention = inspection.cross
 chosen = context.view.head
-weights = head_average(attention.weights, context.layer) if chosen is None else attention.weights[context.layer, chosen]
-shown = range(context.lab.model.config.n_heads) if chosen is None else (chosen,)
-off = all((context.layer, head) in heads_replaced(context) for head in shown)
+heads = tuple(range(context.lab.model.config.n_heads)) if chosen is None else (chosen,)
+cross = HeadMatrix(kind=AttentionKind.CROSS, layer=context.layer, heads=heads)
+lines = TokenLines(of=cross, labels=("sentence", "translation"))
 change = controls.change(context)
 gold = loading.reference(context.lab, context.view.text)
 
+
+def draw(data: MatrixData) -> None:
+    """The lines on a canvas, and the sentence below them."""
+    token_lines(
+        inspection.source_tokens,
+        inspection.target_tokens,
+        data.values,
+        kind=AttentionKind.CROSS,
+        source_unseen=context.unseen,
+        source_changed=change.source,
+        target_changed=change.target,
+        source_label="sentence",
+        target_label="translation",
+        off=data.off,
+        key="home-lines",
+    )
+    whose = "the average of its heads" if chosen is None else f"head {chosen}"
+    said = f"Lines are cross-attention: layer {context.layer}, {whose}, as it was while each word was being written."
+    if data.off:
+        said += " Nothing of what is seen here goes any further: a switch put something else in its place."
+    st.caption(said)
+
+
 controls.switch_chips(context)
-token_lines(
-    inspection.source_tokens,
-    inspection.target_tokens,
-    weights,
-    kind="cross",
-    source_unseen=context.unseen,
-    source_changed=change.source,
-    target_changed=change.target,
-    source_label="sentence",
-    target_label="translation",
-    off=off,
-    key="home-lines",
-)
-whose = "the average of its heads" if chosen is None else f"head {chosen}"
-st.caption(
-    f"Lines are cross-attention: layer {context.layer}, {whose}, as it was while each word was being written."
-    + " Nothing of what is seen here goes any further: a switch put something else in its place." * off
-)
-with st.container(horizontal=True):
-    check_lines(context, weights)
-    take_lines_away(context, weights, off=off)
+exhibit(Decoding(context.lab, inspection), lines, draw=draw, also={"Matrix": cross})
 st.markdown(f"#### {wording.plain(inspection.translation) or '*(nothing was written)*'}")
 said = (change.sentence, wording.pronoun(inspection, gold), wording.verdict(inspection.translation, gold))
 offered = change_to_try(context)

@@ -130,7 +130,7 @@ def _no_causal(context: PageContext, data: MasksData) -> str:
 
 
 def render_leak(context: PageContext, batch: Batch) -> None:
-    """What the masks that are off let through, in numbers."""
+    """Renders the leak through the masks that are off, in numbers."""
     st.markdown("##### What leaks")
     data = exhibit(batch, MaskLeak(), draw=lambda data: _leak_table(context, batch, data))
     if data is None:
@@ -240,7 +240,7 @@ predict: that token comes right after it in the decoder's own input.
 
 
 def render_empty_row(sentence: Decoding) -> None:
-    """What happens to a row that may attend to nothing."""
+    """Explains a row that may attend to nothing."""
     with st.expander("A row that may attend to nothing"):
         exhibit(sentence, EmptyAttentionRow(), draw=_empty_row_text)
 

@@ -57,7 +57,7 @@ class Choices(UrlState):
     task: str = param("", text(MAX_NAME))
     """The corpus of the study."""
     past: Extension = param("noise", words(*EXTENSIONS))
-    """What a learned table does past its last trained row."""
+    """The extension of a learned table past its last trained row."""
 
 
 PAGE = PageState(Choices, key="positions-page")

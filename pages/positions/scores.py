@@ -1,4 +1,4 @@
-"""What attention does with positions: the first layer's scores of the sentence, as a sum of four parts."""
+"""Shows how attention uses positions: the first layer's scores of the sentence, as a sum of four parts."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""What a shift by k positions does: the rotation of the sinusoids, and the best linear map of each table."""
+"""Shows a shift by k positions: the rotation of the sinusoids, and the best linear map of each table."""
 
 import streamlit as st
 
@@ -86,4 +86,4 @@ def _render_shares(data: ShiftErrorsData, k: int) -> None:
 
 
 def _share_text(value: float) -> str:
-    return f"{100 * value:.3g} %"
+    return f"{wording.number(100 * value)} %"

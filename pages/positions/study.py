@@ -9,7 +9,6 @@ from pages.shared.exhibit import exhibit
 from transformer.experiments import study
 from transformer.experiments.plan import KINDS, Study, StudyPlan, StudyRun
 from transformer.experiments.study import StudyError
-from transformer.experiments.verdict import verdicts
 from transformer.runs import run_folder
 from transformer.views import StudyLearning
 from transformer.views.subjects import PairedStudy
@@ -89,11 +88,10 @@ def _render_results(name: str, chosen: Choices, was_active: bool) -> None:
     if not study.is_shipped(name):
         _render_progress(found, was_active)
     exhibit(PairedStudy(found), StudyLearning(corpus=corpus))
-    rows = verdicts(found, corpus, chosen.past)
-    if not rows:
+    if not any(run.corpus == corpus for run in found.done):
         st.caption("The results appear here as soon as a run has finished and its lengths are tested.")
         return
-    render_verdict(found, rows, chosen)
+    render_verdict(found, corpus, chosen)
 
 
 def _render_progress(found: Study, active: bool) -> None:

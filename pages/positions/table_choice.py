@@ -24,7 +24,7 @@ OTHER_KINDS = {
     "directions in the encoder, where only the end mark tells which way a sentence runs. Cross-attention carries no "
     "positions.",
 }
-"""What a model does that adds no positions to its embeddings."""
+"""Explanations of the kinds that add no positions to the embeddings."""
 _MOMENTS = {"start": "before training", "trained": "trained"}
 
 

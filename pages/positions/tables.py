@@ -52,7 +52,7 @@ def render_tables(context: PageContext, chosen: Choices) -> None:
 
 
 def render_distances(context: PageContext, chosen: Choices) -> None:
-    """How similar positions are, in both tables."""
+    """Renders the similarity of positions in both tables."""
     shown = choose_tables(context, chosen)
     segments("likeness", "Measure", _MEASURES, chosen.likeness)
     quantity = QUANTITIES[chosen.likeness]

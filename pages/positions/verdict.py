@@ -2,12 +2,18 @@
 
 from statistics import median_low
 
+import numpy as np
 import streamlit as st
+from numpy import ndarray
 
 from pages.positions.choices import Choices
-from transformer.experiments.plan import LENGTH_TASKS, TARGET, Study
-from transformer.experiments.verdict import JUST_BEYOND, Share, Spread, Verdict
+from pages.shared.exhibit import exhibit
+from transformer.experiments.plan import LENGTH_TASKS, TARGET, Study, StudyPlan
+from transformer.experiments.verdict import JUST_BEYOND
 from transformer.interventions.names import plural
+from transformer.views import StudyVerdict
+from transformer.views.study_verdict import VerdictData
+from transformer.views.subjects import PairedStudy
 
 THE_PAPER = (
     "The paper's own comparison (Table 3, row E): a learned table in place of the sinusoids gave **25.7 BLEU against "
@@ -25,33 +31,40 @@ LATER_KINDS = (
 )
 
 
-def render_verdict(found: Study, rows: tuple[Verdict, ...], chosen: Choices) -> None:
+def render_verdict(found: Study, corpus: str, chosen: Choices) -> None:
     """A row for each kind of positions, and what its numbers mean."""
     plan = found.plan
-    tested = any(row.beyond is not None for row in rows)
-    table: dict[str, list[object]] = {
-        "positions": [row.positions for row in rows],
-        f"steps to {TARGET}": [_steps(row) for row in rows],
-        "exact match, held out": [_percent(row.exact_match) for row in rows],
-    }
-    if any(row.bleu is not None for row in rows):
-        table["BLEU"] = ["" if row.bleu is None else _range(row.bleu, ".1f") for row in rows]
-    if tested:
-        near = min(plan.trained_to + JUST_BEYOND, plan.tested_to)
-        table[f"lengths {plan.trained_to + 1} to {near}"] = [_share(row.near) for row in rows]
-        table[f"lengths {plan.trained_to + 1} to {plan.tested_to}"] = [_share(row.beyond) for row in rows]
-    table["parameters"] = [f"{row.parameters:,}" for row in rows]
-    table["tokens/s"] = [_range(row.tokens_per_s, ",.0f") for row in rows]
-    st.dataframe(table, hide_index=True, width="stretch")
+    view = StudyVerdict(corpus=corpus, past=chosen.past)
+    data = exhibit(PairedStudy(found), view, draw=lambda data: _render_rows(plan, data))
+    if data is None:
+        return
+    tested = not np.isnan(data.beyond).all()
     text = (
         f"{len(plan.seeds)} {plural(len(plan.seeds), 'seed')} per kind, {plan.steps:,} steps each, none stopped early; "
         "exact match is measured every 50 steps. In brackets: the lowest and the highest of the seeds. "
     )
     if tested:
         text += "Beyond the trained length all seeds are counted together, with Wilson's 95 % interval. "
-        if any(row.positions == "learned" for row in rows):
+        if "learned" in data.kinds:
             text += f"There, a learned table is {_PAST[chosen.past]}. "
     st.caption(text)
+
+
+def _render_rows(plan: StudyPlan, data: VerdictData) -> None:
+    table: dict[str, list[str]] = {
+        "positions": list(data.kinds),
+        f"steps to {TARGET}": [_steps_text(*row) for row in zip(data.steps_to_target, data.n_runs, strict=True)],
+        "exact match, held out": [_spread_text(100 * row, ".1f", " %") for row in data.exact_match],
+    }
+    if not np.isnan(data.bleu).all():
+        table["BLEU"] = [_spread_text(row, ".1f") for row in data.bleu]
+    if not np.isnan(data.beyond).all():
+        near = min(plan.trained_to + JUST_BEYOND, plan.tested_to)
+        table[f"lengths {plan.trained_to + 1} to {near}"] = [_share_text(row) for row in data.near]
+        table[f"lengths {plan.trained_to + 1} to {plan.tested_to}"] = [_share_text(row) for row in data.beyond]
+    table["parameters"] = [f"{count:,}" for count in data.parameters]
+    table["tokens/s"] = [_spread_text(row, ",.0f") for row in data.tokens_per_s]
+    st.dataframe(table, hide_index=True, width="stretch")
 
 
 _PAST = {
@@ -79,29 +92,27 @@ def settings_text(found: Study) -> str:
     return "  \n".join(lines)
 
 
-def _steps(row: Verdict) -> str:
-    reached = [n for n in row.steps_to_target if n is not None]
+def _steps_text(steps: ndarray, n_runs: int) -> str:
+    reached = [int(n) for n in steps if not np.isnan(n)]
     if not reached:
         return "never"
-    if len(reached) < row.n_runs:
-        return f"{len(reached)} of {row.n_runs} seeds: {', '.join(f'{n:,}' for n in reached)}"
+    if len(reached) < n_runs:
+        return f"{len(reached)} of {n_runs} seeds: {', '.join(f'{n:,}' for n in reached)}"
     middle = f"{median_low(reached):,}"
-    return f"{middle} ({min(reached):,}–{max(reached):,})" if row.n_runs > 1 else middle
+    return f"{middle} ({min(reached):,}–{max(reached):,})" if n_runs > 1 else middle
 
 
-def _percent(spread: Spread) -> str:
-    return _range(Spread(*(100 * value for value in spread)), ".1f", " %")
-
-
-def _range(spread: Spread, form: str, unit: str = "") -> str:
+def _spread_text(spread: ndarray, form: str, unit: str = "") -> str:
+    if np.isnan(spread).any():
+        return ""
     middle, low, high = (f"{value:{form}}" for value in spread)
     return f"{middle}{unit}" if low == high else f"{middle}{unit} ({low}–{high})"
 
 
-def _share(share: Share | None) -> str:
-    if share is None:
+def _share_text(share: ndarray) -> str:
+    right, count, low, high = share.tolist()
+    if np.isnan(count):
         return "–"
-    if not share.count:
+    if not count:
         return "refused"
-    low, high = 100 * share.low, 100 * share.high
-    return f"{100 * share.value:.1f} % ({low:.1f}–{high:.1f}), {share.right:,} of {share.count:,}"
+    return f"{100 * right / count:.1f} % ({100 * low:.1f}–{100 * high:.1f}), {right:,.0f} of {count:,.0f}"

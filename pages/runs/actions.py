@@ -1,4 +1,4 @@
-"""What can be done with the run in hand: another name, a note, a download, a new run made from it, its end."""
+"""Actions on the selected run: rename, note, download, repeat, delete."""
 
 import re
 from dataclasses import replace
@@ -6,7 +6,7 @@ from io import BytesIO
 
 import streamlit as st
 
-from pages.runs.run_table_state import Doing, ledger, sweep_over
+from pages.runs.run_table_state import Doing, sweep_over, table_state
 from pages.shared import wording
 from pages.shared.controls import say
 from pages.shared.visitor import visitor
@@ -24,11 +24,11 @@ from transformer.runs.warm_start import same_start
 from transformer.text.tokenizer import TokenizerError
 
 REFUSALS = (RunError, CorpusError, TokenizerError, ValueError, OSError)
-"""What a deed can be refused with; each says why in a sentence."""
+"""Errors with which an action is refused; each says why in a sentence."""
 _SEED = re.compile(r"-seed-\d+$")
 
 
-def deeds(entry: Entry, *, runs_here: list[Run]) -> None:
+def render_actions(entry: Entry, *, runs_here: list[Run]) -> None:
     """A row of buttons, and below it what the one that was pressed asks for."""
     run = entry.run
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -44,23 +44,23 @@ def deeds(entry: Entry, *, runs_here: list[Run]) -> None:
                 help=_CONTINUE,
                 query_params=continue_link(entry),
             )
-        again = st.button("Repeat with another seed", key="deed-again", type="tertiary", help=_AGAIN)
+        again = st.button("Repeat with another seed", key="action-again", type="tertiary", help=_AGAIN)
         if st.button(
-            "Sweep over a setting", key="deed-sweep", type="tertiary", on_click=sweep_over, args=(entry.name,)
+            "Sweep over a setting", key="action-sweep", type="tertiary", on_click=sweep_over, args=(entry.name,)
         ):
             st.rerun()
         if run is not None and not entry.active:
             _opens("Delete", "delete")
     if again:
         _repeat(entry, runs_here)
-    match ledger().doing:
+    match table_state().doing:
         case "rename" if run is not None and not entry.active:
             _rename(entry.name)
         case "note" if run is not None:
             _note(entry)
         case "delete" if run is not None and not entry.active:
             _confirm(entry.name)
-    say(*ledger().refusals)
+    say(*table_state().refusals)
 
 
 _CONTINUE = "Opens Train with everything filled in; the new run begins with the weights of this one."
@@ -96,7 +96,7 @@ def next_seed(settings: Settings, found: list[Run]) -> int:
 def _opens(label: str, doing: Doing, *, disabled: bool = False, why: str | None = None) -> None:
     st.button(
         label,
-        key=f"deed-{doing}",
+        key=f"action-{doing}",
         type="tertiary",
         disabled=disabled,
         help=why if disabled else None,
@@ -106,26 +106,26 @@ def _opens(label: str, doing: Doing, *, disabled: bool = False, why: str | None 
 
 
 def _open(doing: Doing) -> None:
-    now = ledger()
+    now = table_state()
     now.doing, now.refusals = "" if now.doing == doing else doing, ()
 
 
 def _download(entry: Entry) -> None:
     source = corpus_file(entry.settings, entry.folder)
-    with st.popover("Download", type="tertiary", key="deed-download"):
+    with st.popover("Download", type="tertiary", key="action-download"):
         left_out = "Snapshots and the state to resume from stay here"
         st.caption(
             f"One zip file: settings, tokenizer, weights, history, card and note. {left_out}"
             + ("." if source is None else f", and so does {wording.plain(source.name)} unless you add it.")
         )
         add = source is not None and source.is_file()
-        with_corpus = add and st.checkbox("Add the file it learned from", key="deed-with-corpus")
+        with_corpus = add and st.checkbox("Add the file it learned from", key="action-with-corpus")
         st.download_button(
             f"Download {entry.name}.zip",
             data=lambda: archive_bytes(entry.name, with_corpus=with_corpus),
             file_name=f"{entry.name}.zip",
             mime="application/zip",
-            key="deed-archive",
+            key="action-archive",
             on_click="ignore",
             icon=":material/download:",
         )
@@ -133,12 +133,12 @@ def _download(entry: Entry) -> None:
 
 def _rename(name: str) -> None:
     with (
-        st.form("deed-rename-form", border=False),
+        st.form("action-rename-form", border=False),
         st.container(horizontal=True, vertical_alignment="bottom", gap="small"),
     ):
-        wanted = st.text_input("New name", value=name, key=f"deed-name-{name}", max_chars=80, width=320)
-        pressed = st.form_submit_button("Give it this name", type="primary")
-        st.form_submit_button("Leave it", on_click=_open, args=("rename",))
+        wanted = st.text_input("New name", value=name, key=f"action-name-{name}", max_chars=80, width=320)
+        pressed = st.form_submit_button("Save name", type="primary")
+        st.form_submit_button("Cancel", on_click=_open, args=("rename",))
     st.caption(
         "Letters, digits, dots, hyphens and underscores; a space becomes a hyphen. Links to the old name lead here all "
         "the same."
@@ -148,11 +148,11 @@ def _rename(name: str) -> None:
 
 
 def _renamed(name: str, wanted: str) -> None:
-    now = ledger()
+    now = table_state()
     try:
         rename(name, wanted)
     except REFUSALS as error:
-        now.refusals = (f"{_sentence(error)}",)
+        now.refusals = (_sentence(error),)
     else:
         now.shown = [wanted if shown == name else shown for shown in now.shown or []]
         now.chosen, now.doing, now.refusals = wanted, "", ()
@@ -162,19 +162,19 @@ def _renamed(name: str, wanted: str) -> None:
 
 
 def _note(entry: Entry) -> None:
-    with st.form("deed-note-form", border=False):
+    with st.form("action-note-form", border=False):
         text = st.text_area(
-            "Note", value=entry.note, key=f"deed-note-{entry.name}", height=96, max_chars=LONGEST_NOTE, width=640
+            "Note", value=entry.note, key=f"action-note-{entry.name}", height=96, max_chars=LONGEST_NOTE, width=640
         )
         with st.container(horizontal=True, gap="small"):
-            pressed = st.form_submit_button("Keep the note", type="primary")
-            st.form_submit_button("Leave it", on_click=_open, args=("note",))
+            pressed = st.form_submit_button("Save note", type="primary")
+            st.form_submit_button("Cancel", on_click=_open, args=("note",))
     if pressed:
-        now = ledger()
+        now = table_state()
         try:
             set_note(entry.name, text)
         except REFUSALS as error:
-            now.refusals = (f"{_sentence(error)}",)
+            now.refusals = (_sentence(error),)
         else:
             now.doing, now.refusals = "", ()
         st.rerun()
@@ -185,12 +185,12 @@ def _confirm(name: str) -> None:
         st.markdown(
             f"Delete {wording.plain(name)} with its weights and its curves? This cannot be undone.", width="content"
         )
-        st.button("Delete for good", key="deed-confirm", type="primary", on_click=_delete, args=(name,))
-        st.button("Keep it", key="deed-keep", on_click=_open, args=("delete",))
+        st.button("Delete for good", key="action-confirm", type="primary", on_click=_delete, args=(name,))
+        st.button("Keep it", key="action-keep", on_click=_open, args=("delete",))
 
 
 def _delete(name: str) -> None:
-    now = ledger()
+    now = table_state()
     now.doing = ""
     try:
         run_folder.delete(name)
@@ -199,7 +199,7 @@ def _delete(name: str) -> None:
 
 
 def _repeat(entry: Entry, runs_here: list[Run]) -> None:
-    settings, now = entry.settings, ledger()
+    settings, now = entry.settings, table_state()
     seed = next_seed(settings, runs_here)
     name = f"{re.sub(_SEED, '', entry.name)}-seed-{seed}"
     try:

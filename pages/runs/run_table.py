@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.runs.actions import deeds
-from pages.runs.run_table_state import ledger, take_in_hand
+from pages.runs.actions import render_actions
+from pages.runs.run_table_state import select_run, table_state
 from pages.shared import wording
 from pages.shared.components.run_table import run_table
 from pages.shared.controls import say
@@ -29,17 +29,17 @@ EVERY_S = 2.0
 
 
 def panel(found: Sequence[Entry]) -> None:
-    """Table, curves and buttons; below them what the Doctor says of the run in hand, and its timeline."""
+    """Table, curves and buttons; below them what the Doctor says of the selected run, and its timeline."""
     active = any(entry.active for entry in found)
     st.fragment(_panel, run_every=EVERY_S if active else None)(active)
-    chosen = next((entry for entry in found if entry.name == ledger().chosen), None)
+    chosen = next((entry for entry in found if entry.name == table_state().chosen), None)
     if chosen is not None and chosen.run is not None:
         doctor_panel(chosen.name)
         timeline_panel(chosen.name)
 
 
 def _panel(was_active: bool) -> None:
-    found, now = entries(), ledger()
+    found, now = entries(), table_state()
     names = {entry.name: entry for entry in found}
     if any(entry.active for entry in found) != was_active or now.chosen not in names:
         st.rerun()
@@ -51,21 +51,21 @@ def _panel(was_active: bool) -> None:
         name, wanted = picks.ticked
         now.shown, now.problems = [*(other for other in shown if other != name), *([name] if wanted else [])], ()
     if picks.chosen is not None:
-        take_in_hand(picks.chosen)
+        select_run(picks.chosen)
         memory().refusal = ""
     if picks.ticked is not None or picks.chosen is not None:
         st.rerun()
-    _in_hand(names[now.chosen], found)
+    _render_selected(names[now.chosen], found)
     _overlay([names[name] for name in shown])
 
 
-def _in_hand(entry: Entry, found: Sequence[Entry]) -> None:
-    """The buttons for the run in hand, and what there is to say of it."""
+def _render_selected(entry: Entry, found: Sequence[Entry]) -> None:
+    """The buttons for the selected run, and what there is to say of it."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"##### {wording.plain(entry.name)}", width="content")
         if entry.run is not None:
             run_status.forget_answered(entry.run)
-            run_status.actions(entry.run, key="ledger")
+            run_status.actions(entry.run, key="runs")
         text = entry.settings.pinned[0] if entry.settings.pinned else ""
         run_status.look_inside(entry.name, text, disabled=entry.run is not None and not entry.run.loadable)
         if entry.run is not None:
@@ -74,10 +74,10 @@ def _in_hand(entry: Entry, found: Sequence[Entry]) -> None:
         st.caption(f"{run_status.state_word(entry.run).capitalize()} · {run_status.state_rest(entry.run)}")
         run_note(entry.run)
     if (parent := entry.settings.parent) is not None:
-        st.caption(f"Begun with the weights of {wording.plain(parent.run)} at step {parent.step:,}.")
-    if entry.note and ledger().doing != "note":
+        st.caption(f"Started from the weights of {wording.plain(parent.run)} at step {parent.step:,}.")
+    if entry.note and table_state().doing != "note":
         st.markdown("  \n".join(wording.plain(line) for line in entry.note.splitlines()))
-    deeds(entry, runs_here=[other.run for other in found if other.run is not None])
+    render_actions(entry, runs_here=[other.run for other in found if other.run is not None])
 
 
 def _overlay(shown: Sequence[Entry]) -> None:

@@ -26,7 +26,7 @@ class RunTable:
     chosen: str = ""
     """Which one the buttons act on."""
     doing: Doing = ""
-    """What the run in hand is about to get: another name, a note, its end."""
+    """What the selected run is about to get: another name, a note, its end."""
     refusals: tuple[str, ...] = ()
     """Why the last press of a button came to nothing."""
     problems: tuple[str, ...] = ()
@@ -42,16 +42,16 @@ class RunTable:
     written: dict[str, list[str]] | None = None
 
 
-def ledger() -> RunTable:
+def table_state() -> RunTable:
     """This session's memory."""
     if _KEY not in st.session_state:
         st.session_state[_KEY] = RunTable()
     return st.session_state[_KEY]
 
 
-def take_in_hand(name: str) -> None:
+def select_run(name: str) -> None:
     """Makes a run the one that the buttons act on."""
-    now = ledger()
+    now = table_state()
     now.chosen, now.doing, now.refusals, now.problems = name, "", (), ()
 
 
@@ -59,18 +59,18 @@ def sweep_over(name: str) -> None:
     """Goes to the sweeps, with a run as what is varied; for callbacks."""
     st.session_state[TAB] = SWEEPS
     st.session_state[BASE] = name
-    ledger().refusals = ()
+    table_state().refusals = ()
 
 
 def show_run(name: str) -> None:
-    """Goes to the runs, with one in hand; for callbacks."""
+    """Goes to the runs, with one selected; for callbacks."""
     st.session_state[TAB] = RUNS
-    take_in_hand(name)
+    select_run(name)
 
 
 def follow_url(found: Sequence[Entry]) -> None:
     """Takes over what a link asks for, under the names of today, and drops what is not there any more."""
-    now, names = ledger(), [entry.name for entry in found]
+    now, names = table_state(), [entry.name for entry in found]
     in_url = {name: st.query_params.get_all(name) for name in ("show", "run", "sweep")}
     if any(in_url.values()) and in_url != now.written:
         asked = [*in_url["show"], *in_url["run"]]
@@ -89,7 +89,7 @@ def follow_url(found: Sequence[Entry]) -> None:
 
 def write_url() -> None:
     """Puts what was chosen into the URL, beside the parameters of the widgets."""
-    now = ledger()
+    now = table_state()
     now.written = {"show": list(now.shown or []), "run": [now.chosen], "sweep": [now.sweep] if now.sweep else []}
     for name, values in now.written.items():
         if st.query_params.get_all(name) != values:

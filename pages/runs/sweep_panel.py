@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.runs.actions import REFUSALS
 from pages.runs.run_table import EVERY_S, segments
-from pages.runs.run_table_state import BASE, ledger
+from pages.runs.run_table_state import BASE, table_state
 from pages.shared import wording
 from pages.shared.components.run_table import Column, run_table
 from pages.shared.controls import say
@@ -17,7 +17,8 @@ from pages.shared.visitor import visitor
 from pages.shared.wording import number
 from pages.training import durations, run_status
 from pages.training.compare import Entry, entries, last_of, quantities_of, render_curves
-from transformer.config import value_text
+from pages.training.differences import column_title
+from transformer.config import label_of, value_text
 from transformer.data.corpus_snapshot import located
 from transformer.runs.run_folder import RunError
 from transformer.runs.sweeps import (
@@ -64,7 +65,7 @@ def _sweeps(was_active: bool) -> None:
     parts = [found[part.run.id] for part in sweep.parts]
     _head(sweep, made)
     quantity = segments(_METRIC, "What to compare", quantities_of(parts))
-    shown = [entry for entry in parts if entry.name not in ledger().hidden]
+    shown = [entry for entry in parts if entry.name not in table_state().hidden]
     left, right = st.columns([2, 3], gap="large")
     if shown:
         with left:
@@ -77,19 +78,19 @@ def _sweeps(was_active: bool) -> None:
 
 
 def _chosen(made: Sequence[Sweep]) -> Sweep:
-    now = ledger()
+    now = table_state()
     sweep = next((sweep for sweep in made if sweep.id == now.sweep), made[0])
     now.sweep = sweep.id
     return sweep
 
 
 def _choose(sweep: str) -> None:
-    now = ledger()
+    now = table_state()
     now.sweep, now.hidden, now.refusals = sweep, frozenset(), ()
 
 
 def _head(sweep: Sweep, made: Sequence[Sweep]) -> None:
-    now = ledger()
+    now = table_state()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if len(made) > 1:
             names = [sweep.id for sweep in made]
@@ -112,21 +113,21 @@ def _state_of(sweep: Sweep) -> str:
         counts[word] = counts.get(word, 0) + 1
     listed = " · ".join(f"{count} {word}" for word, count in counts.items())
     values = ", ".join(value_text(part.value) for part in sweep.parts)
-    return wording.plain(f"{sweep.setting}: {values} · {listed}")
+    return wording.plain(f"{label_of(sweep.setting)}: {values} · {listed}")
 
 
 def _cancel(sweep: Sweep) -> None:
     try:
         cancel_sweep(sweep)
     except REFUSALS as error:
-        ledger().refusals = (f"{error}.",)
+        table_state().refusals = (f"{error}.",)
 
 
 def _rest(sweep: Sweep) -> None:
     try:
         start_sweep(sweep, owner=visitor())
     except REFUSALS as error:
-        ledger().refusals = (f"{error}.",)
+        table_state().refusals = (f"{error}.",)
 
 
 def _chart(sweep: Sweep, shown: Sequence[Entry], quantity: str) -> None:
@@ -138,11 +139,11 @@ def _chart(sweep: Sweep, shown: Sequence[Entry], quantity: str) -> None:
 
 
 def _table(sweep: Sweep, parts: Sequence[Entry], shown: Sequence[Entry]) -> None:
-    short = sweep.setting.partition(".")[2]
+    short = column_title(sweep.setting)
     rows = [(entry.name, _row(entry, value_text(part.value))) for part, entry in zip(sweep.parts, parts, strict=True)]
     columns = (_COLUMNS[0], (short, True), *_COLUMNS[1:])
     picks = run_table(rows, columns, shown=[entry.name for entry in shown], chosen="", key="sweep-table")
-    now = ledger()
+    now = table_state()
     if picks.ticked is not None:
         name, wanted = picks.ticked
         now.hidden = now.hidden - {name} if wanted else now.hidden | {name}
@@ -172,7 +173,7 @@ def _form(found: Sequence[Entry]) -> None:
     st.markdown("##### A new sweep")
     left, middle, right = st.columns([2, 2, 3], gap="small")
     with left:
-        first = ledger().chosen if ledger().chosen in names else names[0]
+        first = table_state().chosen if table_state().chosen in names else names[0]
         if st.session_state.get(BASE) not in names:
             st.session_state[BASE] = first
         chosen = st.selectbox("Everything else as in", names, index=names.index(first), key=BASE, bind="query-params")
@@ -200,7 +201,7 @@ def _form(found: Sequence[Entry]) -> None:
     now_has = value_text(value_of(setting, base))
     if fault:
         say(fault)
-    st.caption(wording.plain(f"{chosen} has {setting} {now_has}.") + " All runs wait in one queue.")
+    st.caption(wording.plain(f"{label_of(setting)} of {chosen}: {now_has}.") + " All runs wait in one queue.")
     count = f"{len(texts)} runs" if texts else "runs"
     if st.button(
         f"Train {count}", key="sweep-start", type="primary", disabled=bool(fault), icon=":material/play_arrow:"
@@ -219,7 +220,7 @@ def _fault(setting: str, texts: Sequence[str], base: Base) -> str:
 
 
 def _start(base: Base, entry: Entry, setting: str, texts: Sequence[str]) -> None:
-    now = ledger()
+    now = table_state()
     try:
         with st.spinner("Preparing the corpus and the runs"):
             start = same_start(entry.folder, entry.settings)

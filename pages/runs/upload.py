@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.runs.run_table_state import ledger, show_run
+from pages.runs.run_table_state import show_run, table_state
 from pages.shared.controls import say
 from pages.shared.visitor import visitor
 from transformer.runs.archive import load_archive
@@ -14,8 +14,8 @@ MOST_MB = 300
 
 
 def load_a_model() -> None:
-    """A button that opens a field for an archive; what was loaded is then in hand."""
-    now = ledger()
+    """A button that opens a field for an archive; what was loaded is then selected."""
+    now = table_state()
     with st.popover("Load a model", icon=":material/upload:", key="load-a-model"):
         file = st.file_uploader(
             "An archive that was downloaded here", type="zip", key=f"archive-{now.uploads}", max_upload_size=MOST_MB
@@ -36,7 +36,7 @@ def load_a_model() -> None:
 
 def take_arrived() -> None:
     """Goes to the model that was loaded a moment ago, before the page draws its controls."""
-    now = ledger()
+    now = table_state()
     if now.arrived:
         show_run(now.arrived)
         now.arrived = ""

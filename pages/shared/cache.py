@@ -1,7 +1,7 @@
 """Results that are computed once and shared by all visitors: `cached`, a decorator for plain functions.
 
-    @cached(max_entries=64, spinner="Drawing samples")
-    def get_draws(lab: Lab, text: str, switches: Sequence[Intervention], draw: Draw, *, n: int) -> tuple[Drawn, ...]:
+    @cached(max_entries=64, spinner="Searching")
+    def get_search(lab: Lab, text: str, switches: Sequence[Intervention], *, size: int) -> SearchTree:
         ...
 
 A function is called with the objects that it needs; what tells one call from another is found here. A model is known by
@@ -22,6 +22,10 @@ from typing import Any, ParamSpec, TypeVar
 import streamlit as st
 
 from transformer.analysis.attention.mask_leakage import Leak
+from transformer.analysis.heads.pair_sample import PairSample
+from transformer.analysis.steps.exposure_bias import Exposure
+from transformer.analysis.steps.logit_lens import LogitLens
+from transformer.analysis.steps.search_tree import SearchTree
 from transformer.analysis.trace.trace import Trace
 from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE
 from transformer.experiments.plan import Study
@@ -59,6 +63,22 @@ def leak_key(leak: Leak) -> tuple[object, ...]:
     return leak.texts, tuple(map(str, leak.off)), blake2b(probabilities).digest()
 
 
+def search_key(tree: SearchTree) -> tuple[object, ...]:
+    """What tells a beam search of a sentence from one with other settings."""
+    found = tuple((node.token, node.log_prob) for node in tree.nodes)
+    return tree.size, tree.alpha, tree.norm, tree.early_stopping, found
+
+
+def lens_key(lens: LogitLens) -> tuple[object, ...]:
+    """What tells the logit lens of one step from that of another."""
+    return lens.parts, blake2b(lens.log_probs.tobytes()).digest()
+
+
+def exposure_key(exposure: Exposure) -> tuple[object, ...]:
+    """What tells a measurement of exposure bias from every other of the same model."""
+    return exposure.n_pairs, tuple(map(str, exposure.switches)), tuple(map(repr, exposure.positions))
+
+
 def learned_table_key(table: LearnedTable) -> tuple[object, ...]:
     """What tells a learned position table from every other."""
     return table.stack, table.moment, table.trained, table.rows.shape, blake2b(table.rows.tobytes()).digest()
@@ -86,6 +106,10 @@ KEYS: dict[str | type, Callable[[Any], object]] = {
     Inspection: inspection_key,
     Comparison: comparison_key,
     Leak: leak_key,
+    PairSample: lambda sample: sample.digest,
+    SearchTree: search_key,
+    LogitLens: lens_key,
+    Exposure: exposure_key,
     DecodedSnapshot: snapshot_key,
     Trace: lambda trace: trace.digest,
     type(Path()): folder_key,

@@ -5,18 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import streamlit as st
-from jaxtyping import Float
 
 from pages.shared import loading, wording
 from pages.shared.context import PageContext
-from transformer.analysis.attention.entry_checks import check_cell
 from transformer.analysis.attention.weight_checks import check_weights
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.checks import check_most_moved, check_outputs
-from transformer.analysis.figure_checks import check_comparison, check_distribution, check_output
+from transformer.analysis.figure_checks import check_comparison, check_output
 from transformer.inspection.inspection import AttentionKind, Comparison, Inspection
 from transformer.lab import Lab
-from transformer.model.taps import Address
 
 Run = Callable[[], Iterable[Check]]
 
@@ -45,17 +42,6 @@ def _show(checks: Sequence[Check]) -> None:
         st.markdown(f"{icon} {claim} {how}: **{measured}** (allowed: {allowed}).")
 
 
-def show_checks(context: PageContext) -> None:
-    """Of a decoding: that recording changed nothing, and that all its attention is what q, k and masks give."""
-
-    def run() -> Iterable[Check]:
-        yield from loading.get_checks(context.lab, context.view.text, context.view.switches)
-        for kind in AttentionKind:
-            yield weight_checks(context.lab, context.inspection, kind)[0]
-
-    badge(run, key="proofs")
-
-
 def weight_checks(lab: Lab, seen: Inspection, kind: AttentionKind) -> tuple[Check, ...]:
     """That the weights of one kind of attention are what q, k and the mask of this very decoding give."""
     stack, sublayer = kind.where
@@ -70,41 +56,6 @@ def weight_checks(lab: Lab, seen: Inspection, kind: AttentionKind) -> tuple[Chec
         weights=attention.weights,
         mask=attention.mask,
     )
-
-
-def check_lines(context: PageContext, drawn: Float[np.ndarray, "query key"]) -> None:
-    """Of the lines of cross-attention on Home: one head, or the average of a layer's."""
-
-    def run() -> Iterable[Check]:
-        yield from weight_checks(context.lab, context.inspection, AttentionKind.CROSS)
-        weights = context.inspection.cross.weights[context.layer]
-        heads = range(len(weights)) if context.view.head is None else [context.view.head]
-        again = sum(weights[head].astype(np.float64) for head in heads) / len(heads)
-        whose = f"the average of {len(heads)} heads" if len(heads) > 1 else f"head {heads[0]}"
-        yield agree(f"The lines are {whose} of layer {context.layer}", drawn, again, 1e-6, "summed again")
-
-    badge(run, key="proof-home")
-
-
-def check_cell_of(context: PageContext, query: int, key: int) -> None:
-    """Of the sum of a cell."""
-
-    def run() -> Iterable[Check]:
-        lab, kind = context.lab, context.view.kind
-        cell = loading.get_cell(lab, context.inspection, kind, context.layer, context.head, query, key)
-        seen, (stack, sublayer) = context.inspection, kind.where
-        yield from check_cell(
-            lab.model,
-            seen.source_ids,
-            seen.interventions,
-            dict(seen.forced),
-            address=Address(stack, context.layer, sublayer),
-            query=query,
-            cell=cell,
-            shown=seen.attention(kind).weights[context.layer, context.head, query],
-        )
-
-    badge(run, key="proof-cell")
 
 
 def check_compared(context: PageContext, comparison: Comparison) -> None:
@@ -172,18 +123,3 @@ def check_road(lab: Lab, *roads: Inspection, key: str) -> None:
                 yield replace(check, claim=f"{whose}{check.claim}")
 
     badge(run, key=key)
-
-
-def check_step(lab: Lab, road: Inspection, step: int, *, key: str) -> None:
-    """Of one step's distribution over the next token."""
-
-    def run() -> Iterable[Check]:
-        prefix, row = road.target_ids[:step], road.log_probs[step]
-        return check_distribution(lab.model, road.source_ids, prefix, road.interventions, row)
-
-    badge(run, key=key)
-
-
-def check_rows(lab: Lab, road: Inspection, kind: AttentionKind, *, key: str) -> None:
-    """Of a row of attention of a road: that of the kind that it belongs to."""
-    badge(lambda: weight_checks(lab, road, kind), key=key)

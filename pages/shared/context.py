@@ -1,10 +1,9 @@
 """The context of a page: a view that fits its model, the model, and the decoding under the view's switches."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 
 import streamlit as st
 
@@ -12,8 +11,7 @@ from pages.shared import loading, wording
 from pages.shared.url.session import session
 from pages.shared.url.view_state import View
 from transformer.inspection.token_alignment import edit_marks
-from transformer.interventions import Intervention, heads_set_to
-from transformer.lab import AttentionKind, Inspection, Lab
+from transformer.lab import Inspection, Lab
 
 _DECODING = ThreadPoolExecutor(thread_name_prefix="decoding")
 _FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
@@ -57,13 +55,6 @@ class PageContext:
         """The chosen head, 0 where none was chosen."""
         return self.view.head or 0
 
-    @property
-    def heads_off(self) -> frozenset[tuple[int, int]]:
-        """(layer, head) of every head of the chosen kind that is off."""
-        stack, sublayer = self.view.kind.where
-        layers = range(self.view.kind.n_layers(self.lab.model.config))
-        return frozenset((layer, head) for layer in layers for head in self.view.heads_off(stack, layer, sublayer))
-
 
 @dataclass(frozen=True)
 class Change:
@@ -106,35 +97,3 @@ def change(context: PageContext) -> Change:
         return Change()
     _, written = edit_marks(before.target_tokens, now.target_tokens)
     return Change(new, written, wording.change_of(before.target_tokens, now.target_tokens))
-
-
-def heads_replaced(context: PageContext) -> frozenset[tuple[int, int]]:
-    """Returns (layer, head) of every head of the chosen kind of which nothing goes any further."""
-    return context.heads_off | heads_at_mean(context) | heads_in_sublayers_off(context)
-
-
-def heads_at_mean(context: PageContext) -> frozenset[tuple[int, int]]:
-    """Returns (layer, head) of every head of the chosen kind that an intervention holds at its mean."""
-    kind = context.view.kind.where
-    found = heads_set_to(context.view.switches, ("mean",))
-    return frozenset((layer, head) for stack, layer, sublayer, head in found if (stack, sublayer) == kind)
-
-
-def heads_in_sublayers_off(context: PageContext) -> frozenset[tuple[int, int]]:
-    """Returns (layer, head) of every head of the chosen kind whose whole sublayer is off."""
-    return frozenset(product(sublayers_off(context.view), range(context.lab.model.config.n_heads)))
-
-
-def sublayers_off(view: View) -> frozenset[int]:
-    """Layers in which the block of the chosen kind is off."""
-    return layers_at_zero(view.switches, view.kind, "output")
-
-
-def layers_at_zero(switches: Iterable[Intervention], kind: AttentionKind, tensor: str) -> frozenset[int]:
-    """Layers in which switches set this whole tensor of a kind's blocks to zero."""
-    return frozenset(
-        spec.address.layer
-        for spec in switches
-        if spec.address is not None and spec.address.layer is not None and spec.acts_in(*kind.where)
-        if (found := spec.replaced) is not None and (found.tensor, found.by) == (tensor, "zero")
-    )

@@ -20,7 +20,6 @@ from pages.shared.url.session import session
 from transformer.figures.export import html_document, on_paper
 from transformer.figures.tables import Table, as_csv, as_npz
 from transformer.interventions import Intervention
-from transformer.text.token_ids import SPECIALS, UNK
 
 WIDTH = 640
 """Pixels of the panel; a figure of no width of its own is saved as wide."""
@@ -202,11 +201,6 @@ def decoding_line(name: str, lab: str, text: str, switches: Sequence[Interventio
     wanted.append("from transformer.interventions import parse_intervention")
     parsed = ", ".join(f"parse_intervention({str(spec)!r})" for spec in switches)
     return f"{name} = {lab}.inspect({text!r}, [{parsed}])"
-
-
-def as_typed(tokens: Sequence[str], unseen: Mapping[int, str]) -> tuple[str, ...]:
-    """Tokens as labels of what is saved: for one that stands for a word never seen, that word; `unseen` has them."""
-    return tuple(unseen.get(i, token) if token == SPECIALS[UNK] else token for i, token in enumerate(tokens))
 
 
 def papered(figure: go.Figure, *, dark: bool, width: int = 900) -> go.Figure:

@@ -16,6 +16,7 @@ from pages.shared.url.session import choose, follow_url, problems, session, writ
 from pages.shared.url.view_state import Problem, fit
 from transformer.checkpoints.settings import CheckpointError
 from transformer.lab import Lab
+from transformer.views.attention.matrix_data import unseen_words
 
 
 def frame(question: str, own: Mapping[str, str | list[str]] | None = None) -> PageContext:
@@ -44,7 +45,7 @@ def frame(question: str, own: Mapping[str, str | list[str]] | None = None) -> Pa
     if said := wording.unseen(lab.tokenizer, memory.view.text):
         st.markdown(said)
     write_url()
-    return PageContext(memory.view, lab, loading.unseen_tokens(lab, memory.view.text))
+    return PageContext(memory.view, lab, unseen_words(lab, memory.view.text))
 
 
 def change_text(text: str) -> None:

@@ -7,19 +7,14 @@ import streamlit as st
 
 from pages.shared import in_progress
 from pages.shared.cache import cached, lab_key
-from transformer.analysis.attention.entry import Cell
 from transformer.analysis.attention.mask_leakage import Leak
-from transformer.analysis.checks import Check, check_decoding
 from transformer.analysis.heads.importance import HeadEffect, OutputEffect, head_effects, output_effects
-from transformer.analysis.steps.samples import Draw, Drawn, draws
-from transformer.analysis.steps.search_tree import SearchTree, search_tree
 from transformer.checkpoints.settings import WEIGHTS_FILE, CheckpointError, Found, find_checkpoint, list_checkpoints
-from transformer.config import LengthNorm
 from transformer.data.corpora import CorpusError, load_corpus
 from transformer.data.pronouns.reading import read as read_pronoun_sentence
 from transformer.interventions import Intervention, parse_intervention
-from transformer.lab import AttentionKind, AttentionShift, Comparison, Inspection, Lab, load
-from transformer.text.pairs import Pair, words
+from transformer.lab import AttentionShift, Comparison, Inspection, Lab, load
+from transformer.text.pairs import Pair
 
 FIRST_CHOICE = "pronouns-en-fr"
 CLASSIC = "The animal did not cross the street because it was too tired."
@@ -76,36 +71,6 @@ def _decoding(lab: Lab, text: str, switches: Sequence[object]) -> Hashable:
     return lab_key(lab), text, tuple(map(str, switches))
 
 
-@cached(max_entries=64, spinner="Drawing samples")
-def get_draws(lab: Lab, text: str, switches: Sequence[object], draw: Draw, *, n: int, seed: int) -> tuple[Drawn, ...]:
-    """`draws` of a text, remembered."""
-    specs = get_resolved(lab, switches)
-    return draws(lab.model, get_inspection(lab, text).source_ids, specs, draw, n=n, seed=seed)
-
-
-@cached(max_entries=64)
-def get_search(
-    lab: Lab,
-    text: str,
-    switches: Sequence[object],
-    *,
-    size: int,
-    alpha: float,
-    norm: LengthNorm,
-    early_stopping: bool,
-) -> SearchTree:
-    """`search_tree` of a text, remembered."""
-    specs = get_resolved(lab, switches)
-    source = get_inspection(lab, text).source_ids
-    return search_tree(lab.model, source, specs, size=size, alpha=alpha, norm=norm, early_stopping=early_stopping)
-
-
-@cached(max_entries=128)
-def get_road(lab: Lab, text: str, switches: Sequence[object], forced: Sequence[tuple[int, int]]) -> Inspection:
-    """`lab.inspect` with tokens forced at some steps, remembered; ValueError for a token that cannot be written."""
-    return lab.inspect(text, get_resolved(lab, switches), dict(forced))
-
-
 @cached(max_entries=128)
 def get_comparison(lab: Lab, text: str, switches: Sequence[object]) -> Comparison:
     """`lab.compare`, remembered."""
@@ -140,16 +105,6 @@ def reference(lab: Lab, text: str) -> Pair | None:
     return read_pronoun_sentence(text) if lab.checkpoint.settings.corpus.name == "pronouns-en-fr" else None
 
 
-def unseen_tokens(lab: Lab, text: str) -> dict[int, str]:
-    """The words with a part that was never seen in training, by the source tokens that belong to them."""
-    strange = set(lab.unknown(text))
-    if not strange:
-        return {}
-    found = words(text)
-    owners = lab.tokenizer.word_of_token(text)
-    return {i: found[owner] for i, owner in enumerate(owners) if owner >= 0 and found[owner] in strange}
-
-
 @cached(max_entries=64)
 def _head_effects(lab: Lab, text: str, step: int) -> tuple[HeadEffect, ...]:
     inspection = get_inspection(lab, text)
@@ -168,27 +123,6 @@ def heads_by_effect(lab: Lab, text: str) -> tuple[OutputEffect, ...]:
     return output_effects(lab.model, inspection.source_ids, inspection.target_ids)
 
 
-@cached(max_entries=128)
-def get_cell(lab: Lab, seen: Inspection, kind: AttentionKind, layer: int, head: int, query: int, key: int) -> Cell:
-    """`lab.cell`, remembered; ValueError for a cell that does not exist."""
-    return lab.cell(seen, kind, layer, head, query, key)
-
-
 def get_leak(lab: Lab, texts: Sequence[str], off: Sequence[Intervention]) -> Leak:
     """`lab.leak`, remembered; ValueError for a text that the model cannot read."""
     return lab.leak(texts, off)
-
-
-def get_checks(lab: Lab, text: str, switches: Sequence[object]) -> tuple[Check, ...]:
-    """The proofs for the decoding of a text under switches, run now and never remembered."""
-    shown = get_inspection(lab, text, switches)
-    kinds = (shown.encoder_self, shown.decoder_self, shown.cross)
-    return check_decoding(
-        lab.model,
-        source=shown.source_ids,
-        target=shown.target_ids,
-        log_probs=shown.log_probs,
-        weights={attention.kind: attention.weights for attention in kinds},
-        masks={attention.kind: attention.mask for attention in kinds},
-        switches=shown.interventions,
-    )

@@ -28,9 +28,15 @@ def scrolling_figure(figure: go.Figure, *, key: str, **options: Any) -> Any:
 
 
 def _style(frame: str, smallest: int, lower: str) -> str:
-    """The rules of a frame: its scroll bar is always drawn, as nothing else says that the figure goes on."""
+    """The rules of a frame: where the figure goes on, it fades out at the right and its scroll bar is always drawn.
+
+    A frame that does not scroll has no timeline, so that nothing fades there.
+    """
+    fade = "mask-image: linear-gradient(to left, transparent, black 48px)"
     return (
-        f"<style>{frame} {{overflow-x: auto; container-type: inline-size}} "
+        f"<style>@keyframes figure-goes-on {{from, 97% {{{fade}}} 98%, to {{mask-image: none}}}} "
+        f"{frame} {{animation: figure-goes-on linear; animation-timeline: scroll(self inline)}} "
+        f"{frame} {{overflow-x: auto; container-type: inline-size}} "
         f"{frame} > * {{min-width: {smallest}px; {lower}}} "
         f"{frame}::-webkit-scrollbar {{height: 10px}} "
         f"{frame}::-webkit-scrollbar-track {{background: {theme.SCROLL_TRACK}; border-radius: 5px}} "

@@ -1,90 +1,91 @@
-"""What the Decoder steps page computes beside decodings, computed once and shared by all visitors."""
+"""Results that the Decoder steps page shares among its views and visitors, beside decodings."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
 
 from pages.shared import loading
+from pages.shared.background import Background, Work
 from pages.shared.cache import cached, lab_key
-from transformer.analysis.steps.exposure_bias import AtPosition, TwoReadings, exposure, two_readings
-from transformer.analysis.steps.logit_lens import LogitLens, look_inside
-from transformer.data.batches import fits
+from transformer.analysis.steps.exposure_bias import Exposure, exposure_bias, readable_pairs
+from transformer.analysis.steps.logit_lens import LogitLens, logit_lens
+from transformer.analysis.steps.search_tree import SearchTree, search_tree
+from transformer.config import LengthNorm
 from transformer.data.corpora import CorpusError, load_corpus
-from transformer.lab import AttentionKind, Inspection, Lab
+from transformer.lab import Inspection, Lab
 from transformer.text.pairs import Pair
-
-N_PAIRS = 300
-"""Validation pairs over which exposure bias is measured, the first ones."""
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """What the model does without switches after a road's words, teacher-forced."""
-
-    log_probs: Float[ndarray, "step vocab"]
-    weights: dict[AttentionKind, Float[ndarray, "layer head query key"]]
-
-
-@cached(max_entries=32)
-def get_usual(lab: Lab, road: Inspection) -> Baseline:
-    """A road under switches read again without them, remembered."""
-    found = lab.attention_on(road, ())
-    weights: dict[AttentionKind, ndarray] = {kind: attention.weights for kind, attention in found.items()}
-    return Baseline(lab.without_switches(road), weights)
 
 
 @cached(max_entries=128)
-def get_inside(lab: Lab, road: Inspection, step: int, switches: Sequence[object]) -> LogitLens:
-    """`look_inside` of a step of a road, under these switches (which may be others than the road's), remembered."""
-    return look_inside(lab.model, road.source_ids, road.target_ids[:step], step, loading.get_resolved(lab, switches))
+def get_branch(lab: Lab, text: str, switches: Sequence[object], forced: Sequence[tuple[int, int]]) -> Inspection:
+    """Returns `lab.inspect` with forced tokens; ValueError for a token that cannot be written."""
+    return lab.inspect(text, loading.get_resolved(lab, switches), dict(forced))
+
+
+@cached(max_entries=32)
+def get_baseline(lab: Lab, branch: Inspection) -> Float[ndarray, "step vocab"]:
+    """Returns the log-probabilities of a branch under switches read again without them."""
+    return lab.without_switches(branch)
 
 
 @cached(max_entries=64)
-def get_two_readings(lab: Lab, source: Sequence[int], ids: Sequence[int], switches: Sequence[object]) -> TwoReadings:
-    """`two_readings` of a reference, remembered; ValueError where it is too long."""
-    return two_readings(lab.model, source, ids, loading.get_resolved(lab, switches))
+def get_search(
+    lab: Lab,
+    text: str,
+    switches: Sequence[object],
+    *,
+    size: int,
+    alpha: float,
+    norm: LengthNorm,
+    early_stopping: bool,
+) -> SearchTree:
+    """Returns `search_tree` of a text."""
+    specs, source = loading.get_resolved(lab, switches), loading.get_inspection(lab, text).source_ids
+    return search_tree(lab.model, source, specs, size=size, alpha=alpha, norm=norm, early_stopping=early_stopping)
+
+
+@cached(max_entries=128)
+def get_logit_lens(lab: Lab, branch: Inspection, step: int, switches: Sequence[object]) -> LogitLens:
+    """Returns `logit_lens` of a step of a branch, under these switches (which may be others than the branch's)."""
+    specs = loading.get_resolved(lab, switches)
+    return logit_lens(lab.model, branch.source_ids, branch.target_ids[:step], step, specs)
 
 
 @cached(max_entries=16)
 def validation_pairs(lab: Lab) -> tuple[Pair, ...]:
-    """The first pairs of a model's validation split that it can read; none where its corpus is not here any more."""
+    """Returns the pairs over which exposure bias is measured; none where the model's corpus is gone."""
     try:
         found = load_corpus(lab.checkpoint.corpus_config).validation
     except (CorpusError, OSError):
         return ()
-    longest = lab.model.config.max_length
-    return tuple(pair for pair in found[: 2 * N_PAIRS] if fits(pair, lab.tokenizer, longest))[:N_PAIRS]
+    return readable_pairs(found, lab.tokenizer, lab.model.config.max_length)
 
 
-Measured = tuple[AtPosition, ...]
+@st.cache_resource
+def _measurements() -> Background:
+    return Background("exposure bias", kept=64)
 
 
-def measured(lab: Lab, switches: Sequence[object]) -> Measured | None:
-    """Exposure bias by position as it was measured before, by whomever; None where it was not."""
-    return _measurements().get(_key(lab, switches))
+def measured_exposure(lab: Lab, switches: Sequence[object]) -> Work[Exposure] | None:
+    """Returns the measurement of exposure bias, done or under way, whoever asked for it."""
+    work = _measurements().find(_key(lab, switches))
+    return None if work is None or work.stopped else work
 
 
-def measure(lab: Lab, switches: Sequence[object]) -> Iterator[float]:
-    """Measures it, telling the share done; `measured` has it afterwards."""
-    pairs = validation_pairs(lab)
-    specs = loading.get_resolved(lab, switches)
-    found: Measured = ()
-    for done, so_far in exposure(lab.model, pairs, lab.tokenizer, specs, batch_tokens=512):
-        found = so_far
-        yield done / len(pairs)
-    store = _measurements()
-    while len(store) >= 64:
-        store.pop(next(iter(store)))
-    store[_key(lab, switches)] = found
+def measure_exposure(lab: Lab, switches: Sequence[object]) -> Work[Exposure]:
+    """Begins the measurement in the background; it goes on when the visitor leaves."""
+    specs, pairs = loading.get_resolved(lab, switches), validation_pairs(lab)
+    return _measurements().submit(
+        _key(lab, switches), lambda tell: exposure_bias(lab.model, pairs, lab.tokenizer, specs, tell=tell)
+    )
 
 
-def _key(lab: Lab, switches: Sequence[object]) -> tuple:
+def cancel_exposure(lab: Lab, switches: Sequence[object]) -> None:
+    """Stops the measurement, for everyone."""
+    _measurements().cancel(_key(lab, switches))
+
+
+def _key(lab: Lab, switches: Sequence[object]) -> tuple[object, ...]:
     return lab_key(lab), tuple(map(str, switches))
-
-
-@st.cache_resource(max_entries=1)
-def _measurements() -> dict[tuple, Measured]:
-    return {}

@@ -6,15 +6,14 @@ import streamlit as st
 
 from pages.shared import controls
 from pages.shared.explain import steps_explained, what_am_i_looking_at
-from pages.steps.beam import choose_beam, show_beam
-from pages.steps.branches import Walk, show_roads, take_another_road, walk_of
-from pages.steps.candidates import choose_reference, choose_scale, offered, show_step
-from pages.steps.choices import PAGE, Choices, choose_look
-from pages.steps.export_steps import take_step_away
-from pages.steps.fragment import stepping
-from pages.steps.logit_lens import show_inside
-from pages.steps.samples import show_samples
-from pages.steps.teacher_forcing import show_reference
+from pages.steps.beam import render_beam
+from pages.steps.branches import Walk, decode_branches, render_branches, render_other_tokens
+from pages.steps.choices import PAGE, Choices, render_look
+from pages.steps.logit_lens import render_logit_lens
+from pages.steps.samples import render_samples
+from pages.steps.step import offered, render_reference_rank, render_scale, render_step
+from pages.steps.stepper import render_stepped
+from pages.steps.teacher_forcing import render_reference
 
 context = controls.frame(
     "What did it consider at each token, and what if it had written another?", own=PAGE.follow_url().parameters()
@@ -24,38 +23,36 @@ context = replace(context, view=replace(context.view, kind="cross"))
 
 
 def step(context: controls.PageContext, walk: Walk, chosen: Choices) -> None:
-    """What one step considered, and other roads from there."""
-    show_step(context, walk, chosen)
-    take_step_away(context, walk, chosen)
-    take_another_road(context, walk, offered(walk))
-    choose_reference(context, walk, chosen)
+    """Renders what one step considered, and the ways to leave it."""
+    render_step(context, walk, chosen)
+    render_other_tokens(context, walk, offered(walk))
+    render_reference_rank(context, walk, chosen)
 
 
 controls.switch_chips(context)
-choose_look(chosen)
+render_look(chosen)
 match chosen.look:
     case "beam":
-        choose_beam(chosen)
-        show_beam(context, chosen)
+        render_beam(context, chosen)
     case "samples":
-        show_samples(context, chosen)
+        render_samples(context, chosen)
     case "reference":
-        show_reference(context, chosen)
+        render_reference(context, chosen)
     case "inside":
-        walk = walk_of(context, chosen)
-        show_roads(context, walk, chosen)
-        stepping(context, walk, show_inside)
+        walk = decode_branches(context, chosen)
+        render_branches(context, walk, chosen)
+        render_stepped(context, walk, render_logit_lens)
     case "steps":
-        walk = walk_of(context, chosen)
-        show_roads(context, walk, chosen)
-        stepping(context, walk, step)
+        walk = decode_branches(context, chosen)
+        render_branches(context, walk, chosen)
+        render_stepped(context, walk, step)
         left, right = st.columns([3, 2], gap="medium")
         with left:
             what_am_i_looking_at(steps_explained(context.lab.model.config), context.lab.model.config)
         with right:
             controls.choose_layer_or_average(context)
             with st.container(horizontal=True, vertical_alignment="center"):
-                choose_scale(chosen)
+                render_scale(chosen)
                 controls.switch_popover(context)
 if chosen.look != "steps":
     controls.switch_popover(context)

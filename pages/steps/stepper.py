@@ -1,22 +1,50 @@
-"""The stepper of the Decoder steps page: a slider with a button on either side, the arrow keys, and play."""
+"""The stepper: a slider, two buttons, the arrow keys and play; and what runs again when only the step changes."""
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
 
 import streamlit as st
 
 from pages.shared import fields
-from pages.shared.context import say
+from pages.shared.context import PageContext, say
+from pages.shared.url.session import session, write_url
 from pages.steps.branches import Walk
 from pages.steps.choices import PAGE, Choices, change
 
 PLAY_S = 1.0
-"""A step is shown for this long while the walk plays."""
+"""How long a step is shown while it plays."""
 _PLAYING = "steps-page-playing"
+_OWN = {"step": 0, "against": -1, "reference": ""}
+"""What is chosen in the part that runs by itself, so that the rest of the page need not know."""
+Render = Callable[[PageContext, Walk, Choices], None]
 
 
-def step_to(walk: Walk, chosen: Choices) -> None:
-    """The stepper: a slider with a button on either side, the arrow keys, and play."""
-    last = len(walk.road.target_ids) - 1
+def render_stepped(context: PageContext, walk: Walk, render: Render) -> None:
+    """Renders the stepper and a step; most clicks change the step alone, and run nothing else again."""
+    st.fragment(_part)(context, walk.branches, walk.index, render, _elsewhere())
+
+
+def _part(context: PageContext, branches: tuple, index: int, render: Render, rendered_with: object) -> None:
+    if _elsewhere() != rendered_with:
+        st.rerun()
+    chosen, memory = PAGE.now, session()
+    memory.own = chosen.parameters()
+    write_url()
+    memory.touched = False
+    walk = Walk(branches, index, min(chosen.step, len(branches[index].target_ids) - 1))
+    render_stepper(walk, chosen)
+    render(context, walk, chosen)
+
+
+def _elsewhere() -> object:
+    memory = session()
+    return replace(PAGE.now, **_OWN), memory.view, memory.draft, memory.problems, PAGE.said()
+
+
+def render_stepper(walk: Walk, chosen: Choices) -> None:
+    """Renders a slider with a button on either side, and play."""
+    last = len(walk.branch.target_ids) - 1
     if last == 0:
         st.caption("The output is one token long: there is one step.")
         return
@@ -39,7 +67,7 @@ def step_to(walk: Walk, chosen: Choices) -> None:
         )
         fields.slider("Step", 0, last, walk.step, _go_to, key="step", step=1)
         st.button(
-            "On",
+            "Next",
             key="step-on",
             icon=":material/chevron_right:",
             icon_position="right",
@@ -70,7 +98,7 @@ def _play(on: bool, step: int) -> None:
 
 
 def _tick(step: int) -> None:
-    """Goes a step further when this one has been shown long enough."""
+    """Goes to the next step when this one has been shown long enough."""
     since = st.session_state.get(_PLAYING)
     if since is not None and time.monotonic() - since >= 0.9 * PLAY_S:
         st.session_state[_PLAYING] = time.monotonic()

@@ -1,25 +1,27 @@
 """A reference beside the decoding: teacher-forced and free-running, where they part, and what that costs on average."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import streamlit as st
 
 from pages.shared import wording
+from pages.shared.background import Stopped, Work
 from pages.shared.components.token_chips import token_chips
-from pages.shared.context import is_dark
 from pages.shared.controls import PageContext, say
-from pages.shared.scrolling_figure import scrolling_figure
-from pages.steps.candidates import ask_reference, reference_ids
-from pages.steps.checks import check_exposure, check_readings
+from pages.shared.exhibit import exhibit, get_data
 from pages.steps.choices import Choices
-from pages.steps.export_teacher_forcing import take_exposure_away, take_losses_away
-from pages.steps.loading import get_two_readings, measure, measured, validation_pairs
-from transformer.analysis.steps.exposure_bias import AtPosition, TwoReadings
-from transformer.figures.steps.teacher_forcing import Measured, exposure_figure, losses_figure
+from pages.steps.loading import cancel_exposure, measure_exposure, measured_exposure, validation_pairs
+from pages.steps.step import reference_ids, render_reference_field
+from transformer.analysis.steps.exposure_bias import Exposure, ReferenceLosses
+from transformer.interventions.names import plural
+from transformer.views import ExposureBias, TeacherForcedReference
+from transformer.views.steps_subjects import MeasuredExposure
+from transformer.views.subjects import Decoding
 
-READINGS_EXPLAINED = """
+FIRST_WAIT_S, EVERY_S = 0.5, 0.5
+"""A page waits so long before it shows progress, and between two looks at it."""
+LOSSES_EXPLAINED = """
 **Teacher-forced**: at each position the decoder reads the reference's own words before it, as in training, and is asked
 for the next. **Free-running**: it reads what it wrote itself, as in use. The loss of a reference token is −log of its
 probability. Up to the first divergence both read the same words, so both losses are equal; from there on the model's
@@ -33,70 +35,57 @@ other words looks biased too: this measures distance from one reference.
 """
 
 
-def show_reference(context: PageContext, chosen: Choices) -> None:
-    """The field, both readings of what stands in it, and the measurement over many sentences."""
-    ask_reference(context, chosen)
+def render_reference(context: PageContext, chosen: Choices) -> None:
+    """Renders the field, the losses of the reference in it, and exposure bias over many sentences."""
+    render_reference_field(context, chosen)
     ids = reference_ids(context, chosen)
     if ids:
-        _show_readings(context, ids)
+        _render_losses(context, ids)
     elif not chosen.reference:
-        st.caption("Type how this sentence should read to see both readings of it.")
+        st.caption("Type how this sentence should be translated to compare it with the model's own output.")
     st.divider()
-    _show_exposure(context)
+    _render_exposure(context)
 
 
-def _show_readings(context: PageContext, ids: tuple[int, ...]) -> None:
+def _render_losses(context: PageContext, ids: tuple[int, ...]) -> None:
+    subject, view = Decoding(context.lab, context.inspection), TeacherForcedReference(reference=ids)
     try:
-        seen = get_two_readings(context.lab, context.inspection.source_ids, ids, context.view.switches)
+        data = get_data(subject, view)
     except ValueError as error:
         say(f"{str(error)[:1].upper()}{str(error)[1:]}: shorten it.")
         return
-    piece = context.lab.tokenizer.piece
-    divergence = seen.divergence
+    seen, divergence = data.losses, data.losses.divergence
+    changed = set() if divergence is None else {divergence}
     token_chips(
-        [piece(token) for token in seen.reference],
+        data.tokens,
         label="reference",
-        changed=set() if divergence is None else {divergence},
+        changed=changed,
         probabilities=np.exp(-seen.forced_loss).tolist(),
         key="reference-chips",
     )
     token_chips(
-        [piece(token) for token in seen.written],
+        [context.lab.tokenizer.piece(token) for token in seen.written],
         label="written",
-        changed=set() if divergence is None else {divergence} & set(range(len(seen.written))),
+        changed=changed & set(range(len(seen.written))),
         probabilities=context.inspection.probabilities.tolist(),
         key="written-chips",
     )
-    st.markdown(_said(context, seen))
-    _warn_of_strangeness(context, seen)
-    usual = get_two_readings(context.lab, context.inspection.source_ids, ids, ()) if context.view.switches else None
-    figure = losses_figure(
-        [piece(token) for token in seen.reference],
-        seen.forced_loss.astype(np.float64),
-        seen.free_loss.astype(np.float64),
-        divergence=divergence,
-        before=None if usual is None else usual.forced_loss.astype(np.float64),
-        dark=is_dark(),
-    )
-    scrolling_figure(figure, key="losses")
-    with st.container(horizontal=True):
-        check_readings(context, seen)
-        take_losses_away(context, seen, figure)
-    if usual is not None:
+    st.markdown(_divergence_text(context, seen))
+    _render_warning(context, seen)
+    exhibit(subject, view, width=760)
+    if (baseline := data.baseline) is not None:
+        leaves = "is the reference"
+        if baseline.divergence is not None:
+            leaves = f"leaves the reference at position {baseline.divergence}"
         st.caption(
             f"With the switches, teacher-forced: {wording.number(_mean(seen.forced_loss))} nats a token; without them: "
-            f"{wording.number(_mean(usual.forced_loss))}. Without them the output "
-            + (
-                "is the reference."
-                if usual.divergence is None
-                else f"leaves the reference at position {usual.divergence}."
-            )
+            f"{wording.number(_mean(baseline.forced_loss))}. Without them the output {leaves}."
         )
     with st.expander("What am I looking at?"):
-        st.markdown(READINGS_EXPLAINED)
+        st.markdown(LOSSES_EXPLAINED)
 
 
-def _said(context: PageContext, seen: TwoReadings) -> str:
+def _divergence_text(context: PageContext, seen: ReferenceLosses) -> str:
     mean = f"Teacher-forced, the reference costs {wording.number(_mean(seen.forced_loss))} nats a token."
     if seen.divergence is None:
         return f"The model writes this very reference by itself. {mean}"
@@ -115,7 +104,7 @@ def _said(context: PageContext, seen: TwoReadings) -> str:
     return f"First divergence at position {at}: {own} was written where the reference has {right}.{after} {mean}"
 
 
-def _warn_of_strangeness(context: PageContext, seen: TwoReadings) -> None:
+def _render_warning(context: PageContext, seen: ReferenceLosses) -> None:
     chance, mean = math.log(context.lab.model.config.vocab_size), _mean(seen.forced_loss)
     if mean > chance:
         say(
@@ -125,58 +114,56 @@ def _warn_of_strangeness(context: PageContext, seen: TwoReadings) -> None:
         )
 
 
-def _show_exposure(context: PageContext) -> None:
+def _render_exposure(context: PageContext) -> None:
     st.markdown("##### Over the validation set")
-    pairs = validation_pairs(context.lab)
+    lab, switches, pairs = context.lab, context.view.switches, validation_pairs(context.lab)
     if not pairs:
         st.caption("This model's corpus is not here, so there are no validation sentences to measure on.")
         return
-    found = measured(context.lab, context.view.switches)
-    if found is None:
-        switched = " with the switches" * bool(context.view.switches)
-        if st.button(f"Measure exposure bias on {len(pairs)} sentences{switched}", key="measure-exposure"):
-            bar = st.progress(0.0, "Reading each sentence twice")
-            for share in measure(context.lab, context.view.switches):
-                bar.progress(share, f"Reading each sentence twice · {share:.0%}")
-            st.rerun()
-        st.caption("Each sentence is read twice, teacher-forced and free-running. Any other control cancels it.")
+    work = measured_exposure(lab, switches)
+    if work is None:
+        label = f"Measure exposure bias on {len(pairs)} sentences{' with the switches' if switches else ''}"
+        st.button(label, key="measure-exposure", on_click=measure_exposure, args=(lab, switches))
+        st.caption("Each sentence is read twice, teacher-forced and free-running, while you go on.")
         return
-    figure = exposure_figure([_drawn(at) for at in found], dark=is_dark())
-    scrolling_figure(figure, key="exposure")
-    with st.container(horizontal=True):
-        check_exposure(context, found)
-        take_exposure_away(context, found, figure)
-    st.markdown(_summary(found, len(pairs)))
-    usual = measured(context.lab, ()) if context.view.switches else None
-    if usual is not None:
-        st.caption(f"Without the switches: {_summary(usual, len(pairs))}")
+    if not work.over.wait(FIRST_WAIT_S):
+        st.fragment(_render_progress, run_every=EVERY_S)(context, work)
+        return
+    try:
+        exposure = work.result()
+    except Stopped:
+        st.rerun()
+    data = exhibit(MeasuredExposure(lab, exposure), ExposureBias(), width=760)
+    if data is None:
+        return
+    st.markdown(_summary_text(exposure))
+    without = measured_exposure(lab, ()) if switches else None
+    if without is not None and without.over.is_set():
+        st.caption(f"Without the switches: {_summary_text(without.result())}")
     with st.expander("What am I looking at?", key="exposure-explained"):
         st.markdown(EXPOSURE_EXPLAINED)
 
 
-def _summary(found: Sequence[AtPosition], n_pairs: int) -> str:
-    if not found:
-        return f"None of the {n_pairs} sentences shares a position with enough others."
-    worst = max(found, key=lambda at: at.bias)
-    total = sum(at.going for at in found)
-    mean = sum(at.bias * at.going for at in found) / total
+def _render_progress(context: PageContext, work: Work[Exposure]) -> None:
+    if work.over.is_set():
+        st.rerun()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        left = "" if work.left_s is None else f" · about {wording.duration(max(1.0, work.left_s))} left"
+        st.progress(min(1.0, work.share), text=f"Reading each sentence twice{left}")
+        st.button("Cancel", key="cancel-exposure", on_click=cancel_exposure, args=(context.lab, context.view.switches))
+
+
+def _summary_text(found: Exposure) -> str:
+    sentences = f"{found.n_pairs} {plural(found.n_pairs, 'sentence')}"
+    if not found.positions:
+        return f"None of the {sentences} shares a position with enough others."
+    worst = max(found.positions, key=lambda at: at.bias)
+    total = sum(at.going for at in found.positions)
+    mean = sum(at.bias * at.going for at in found.positions) / total
     return (
-        f"{n_pairs} sentences, {total:,} positions: {wording.number(mean, signed=True)} nats on average. Largest at "
+        f"{sentences}, {total:,} positions: {wording.number(mean, signed=True)} nats on average. Largest at "
         f"position {worst.position}: {wording.number(worst.bias, signed=True)} ± {wording.number(worst.bias_error)} "
         f"over {worst.going:,} sentences."
-    )
-
-
-def _drawn(at: AtPosition) -> Measured:
-    return Measured(
-        at.position,
-        at.count,
-        at.going,
-        at.bias,
-        at.bias - at.bias_error,
-        at.bias + at.bias_error,
-        at.forced_right / at.count,
-        at.free_right / at.count,
     )
 
 

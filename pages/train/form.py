@@ -9,7 +9,7 @@ from pages.shared.context import say
 from pages.shared.fields import box, line, lines, number, toggle
 from pages.shared.visitor import visitor
 from pages.training import corpora
-from pages.training.plan_fields import CHOICES, LABELS, MAY_BE_EMPTY, Part
+from pages.training.plan_fields import CHOICES, FIELDS, LABELS, MAY_BE_EMPTY, Part
 from pages.training.plan_text import written
 from pages.training.train_state import change, change_part, key_of, memory, type_number
 from transformer.training.devices import devices_present
@@ -27,28 +27,6 @@ NAMES = {
 PLACEHOLDERS = {
     **{"target_percent": "never", "patience": "never", "threads": "auto", "vocab_size": "auto", "longest": "10"},
     **{"steps": "no limit", "seconds": "no limit"},
-}
-STEPS: dict[str, int | float] = {
-    **{"d_model": 32, "d_ff": 32, "evaluate_every": 10, "warmup_steps": 50, "batch_tokens": 256},
-    **{"learning_rate": 1e-4, "dropout": 0.05, "label_smoothing": 0.05, "max_length": 16},
-}
-"""What one press of + adds."""
-HELP = {
-    "tokenizer": "auto: whole words for generated text, bpe for files.",
-    "vocab_size": "Tokens in all, source and target together. Empty: what suits the text.",
-    "max_length": "Pairs with a longer side are skipped; longer sentences cannot be translated.",
-    "longest": "Strings have 1 to so many symbols. Empty: 10.",
-    "steps": "With seconds too: what comes first ends the run.",
-    "seconds": "Of training. With steps too: what comes first ends the run.",
-    "target_percent": "Share of validation pairs translated exactly right. Empty: train to the end.",
-    "patience": "Evaluations in a row without a lower validation loss. Empty: train to the end.",
-    "dropout": "After sublayers, and on the sum of embedding and position (section 5.4).",
-    "label_smoothing": "Share of the probability spread over all tokens (section 5.4).",
-    "batch_tokens": "Padding included, on the longer side.",
-    "precision": "auto takes bfloat16 only where it measures faster.",
-    "device": "auto takes the best one that is present.",
-    "threads": "Empty: all, or one where another run is at work.",
-    "sentences": "One a line, at most five. They are translated at each evaluation.",
 }
 WITHOUT: dict[Part, tuple[str, str]] = {
     "causal_mask": (
@@ -79,7 +57,7 @@ WITHOUT: dict[Part, tuple[str, str]] = {
     ),
     "warmup_steps": (
         "No warm-up",
-        "The full learning rate meets weights drawn by lot: loss may jump at first, and some runs never recover.",
+        "The full learning rate meets random initial weights: loss may jump at first, and some runs never recover.",
     ),
 }
 """What each switch is called, and what is to be expected of it."""
@@ -96,7 +74,7 @@ def fields(names: Sequence[str], faults: Mapping[str, str], notes: Mapping[str, 
 def text_field(value: str, faults: Mapping[str, str], notes: Mapping[str, str]) -> None:
     """The sentences to follow."""
     name = "sentences"
-    lines(LABELS[name], value, partial(change, name), key=key_of(name), height=128, help=HELP[name])
+    lines(LABELS[name], value, partial(change, name), key=key_of(name), height=128, help=FIELDS[name].help)
     sentences((name,), faults, notes)
 
 
@@ -114,14 +92,14 @@ def field(name: str) -> None:
     as text: a field for numbers that has a default cannot be emptied, and one without may lose its number (fields.py).
     """
     now = memory()
-    value, label, key, help = getattr(now.plan, name), LABELS[name], key_of(name), HELP.get(name)
+    value, label, key, help = getattr(now.plan, name), LABELS[name], key_of(name), FIELDS[name].help or None
     if name in CHOICES or name in ("corpus", "device"):
         _choice(name, value)
     elif name in MAY_BE_EMPTY:
         typed = now.drafts.get(name, written(value))
         line(label, typed, partial(type_number, name), key=key, placeholder=PLACEHOLDERS[name], help=help)
     else:
-        shown, step = None if value is None else float(value), float(STEPS.get(name, 1))
+        shown, step = None if value is None else float(value), float(FIELDS[name].step)
         number(label, shown, partial(change, name), key=key, step=step, format="%g", help=help)
 
 
@@ -137,7 +115,7 @@ def _choice(name: str, value: str) -> None:
         partial(change, name),
         key=key_of(name),
         names=lambda choice: str(names.get(choice, choice)),
-        help=HELP.get(name),
+        help=FIELDS[name].help or None,
     )
 
 

@@ -19,7 +19,7 @@ from pages.train.start import (
     sentences_of,
     start,
 )
-from pages.training import corpora
+from pages.training import corpora, run_status
 from pages.training.plan_fields import LABELS
 from pages.training.run_view import invite, run_panel
 from pages.training.train_state import (
@@ -34,7 +34,6 @@ from pages.training.train_state import (
     show_run,
     write_url,
 )
-from transformer.runs.run_folder import list_runs
 
 MORE_ROWS = (
     ("norm", "dropout"),
@@ -45,14 +44,14 @@ MORE_ROWS = (
 )
 TOKENS, SCHEDULE = ("tokenizer", "vocab_size"), ("schedule", "warmup_steps")
 MORE = frozenset(name for row in (*MORE_ROWS, TOKENS, SCHEDULE, ("longest", "others")) for name in row)
-LOOK_NAMES = {"run": "Run", "corpus": "Corpus", "costs": "Before the start"}
+LOOK_NAMES = {"run": "Run", "corpus": "Corpus", "costs": "Estimate"}
 
 follow_url()
 now, plan = memory(), memory().plan
-found = list_runs()
+found = run_status.runs_here()
 settle_run(found)
 
-st.markdown("#### How does it learn? Train one, and follow your own sentences from babble to right.")
+st.markdown("#### How does it learn? Train one, and follow your own sentences from gibberish to correct.")
 recipe, result = st.columns([2, 3], gap="medium")
 
 with recipe:
@@ -64,13 +63,13 @@ with recipe:
     text_field("\n".join(sentences_of(plan)), shown, notes)
     pressed = st.button("Train", type="primary", width="stretch", disabled=bool(wrong), icon=":material/play_arrow:")
     if wrong:
-        st.caption(f"To be put right first: {', '.join(f'“{LABELS[name]}”' for name in LABELS if name in wrong)}.")
+        st.caption(f"Fix first: {', '.join(LABELS[name] for name in LABELS if name in wrong)}.")
     else:
         costs = costs_of(plan, sentences_of(plan), at_work(found))
         forecast_line(plan, costs)
     if plan.start_from:
-        st.caption(f"Begins with the weights of {wording.plain(plan.start_from)}.")
-        st.button("Begin with weights drawn by lot", type="tertiary", on_click=put, args=("start_from", ""))
+        st.caption(f"Starts from the weights of {wording.plain(plan.start_from)}.")
+        st.button("Random initial weights", type="tertiary", on_click=put, args=("start_from", ""))
         sentences(("start_from",), shown, notes)
     fields(("preset", "positions"), shown, notes)
     fields(("n_encoder_layers", "n_decoder_layers"), shown, notes)
@@ -98,7 +97,7 @@ with recipe:
                 st.button("Drop these", type="tertiary", on_click=put, args=("others", ()))
             sentences(("others",), shown, notes)
             st.button("Back to the recipe", type="tertiary", on_click=reset)
-    without = st.expander("Leave a part out", key=key_of("without"), on_change="rerun")
+    without = st.expander("Ablate a component", key=key_of("without"), on_change="rerun")
     if without.open:
         with without:
             part_switches(plan.left_out)

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pages.training.corpora import config_name
 from pages.training.plan_fields import (
     FIELD_OF,
+    FIELDS,
     LABELS,
     MAY_BE_EMPTY,
-    MOST,
     MOST_SENTENCES,
     NOUNS,
     WHOLE,
@@ -87,8 +87,8 @@ def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
     """Faults that concern two fields, or a field that is not a setting by the same name."""
     found = {
         name: f"{LABELS[name]} ({getattr(plan, name):,}) is more than this page trains with: take at most {most:,}."
-        for name, most in MOST.items()
-        if name not in known and getattr(plan, name) is not None and getattr(plan, name) > most
+        for name, most in ((name, field.most) for name, field in FIELDS.items())
+        if most is not None and name not in known and (getattr(plan, name) or 0) > most
     }
     if "d_model" not in known and "n_heads" not in known:
         found |= _uneven_heads(plan)

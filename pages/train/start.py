@@ -6,7 +6,7 @@ from pages.shared import wording
 from pages.shared.visitor import visitor
 from pages.train import costs, measuring, plan_errors
 from pages.train.previews import corpus_of, longer_sides, text_of
-from pages.training import durations
+from pages.training import durations, run_status
 from pages.training.corpora import is_upload
 from pages.training.plan_fields import LABELS
 from pages.training.plans import Plan
@@ -99,7 +99,7 @@ def start(plan: Plan) -> str:
     model, train, corpus = plan.configs()
     pinned = sentences_of(plan)
     check_quota(visitor())
-    estimate = costs.estimate(costs.costs_of(plan, pinned, costs.at_work(run_folder.list_runs())), train)
+    estimate = costs.estimate(costs.costs_of(plan, pinned, costs.at_work(run_status.runs_here())), train)
     measuring.measurements().cancel()
     run_id = run_folder.create_run(model, train, corpus, pinned=pinned, start_from=plan.start_from or None)
     if estimate is not None:

@@ -15,7 +15,6 @@ from transformer.analysis.training.progress import progress_of
 from transformer.checkpoints.settings import CheckpointError, Settings, list_checkpoints, read_settings
 from transformer.figures.training.curves import X_TITLES, Against
 from transformer.model.transformer import parameter_count
-from transformer.runs import run_folder
 from transformer.runs.labels import about
 from transformer.runs.run_folder import Run
 from transformer.views import ComparedRuns
@@ -47,7 +46,7 @@ class Entry:
 
 def entries() -> tuple[Entry, ...]:
     """Every run, the newest first, then the shipped models."""
-    found = [Entry(run.id, run.folder, run.settings, run, about(run.folder).note) for run in run_folder.list_runs()]
+    found = [Entry(run.id, run.folder, run.settings, run, about(run.folder).note) for run in run_status.runs_here()]
     for checkpoint in list_checkpoints():
         if not checkpoint.shipped:
             continue

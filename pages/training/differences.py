@@ -1,11 +1,11 @@
-"""In which settings several runs differ, and how each value is said. Plain values in and out; nothing is drawn here."""
+"""The settings in which several runs differ, and their values in words."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from transformer.checkpoints.settings import Settings
-from transformer.config import value_text
+from transformer.config import CONFIGS, label_of, value_text
 
 _LEFT_OUT = {
     *("model.pad_id", "model.bos_id", "model.eos_id"),
@@ -13,7 +13,7 @@ _LEFT_OUT = {
 }
 _FOLLOWS = {"model.embedding_dropout": "model.dropout"}
 """Settings that are left out where they have the same values as another one."""
-PARENT = "begun with"
+PARENT = "started from"
 
 
 def differing(several: Sequence[Settings]) -> tuple[str, ...]:
@@ -30,11 +30,11 @@ def differing(several: Sequence[Settings]) -> tuple[str, ...]:
 
 
 def column_title(name: str) -> str:
-    """What a setting is called at the head of a column: as in config.py, a corpus' own named as such."""
-    kind, _, short = name.partition(".")
-    if not short:
+    """The label of a setting at the head of a column: "heads", "d_model", "CPU threads"."""
+    if "." not in name:
         return name
-    return f"corpus {short}" if kind == "corpus" else "vocabulary" if name == "model.vocab_size" else short
+    label = label_of(name)
+    return label if label[1:2].isupper() else f"{label[:1].lower()}{label[1:]}"
 
 
 def cell(settings: Settings, name: str) -> str:
@@ -49,7 +49,6 @@ def is_number(several: Sequence[Settings], name: str) -> bool:
 
 
 def _flat(settings: Settings) -> dict[str, Any]:
-    given = {"model": settings.model, "train": settings.train, "corpus": settings.corpus}
-    flat = {f"{kind}.{name}": value for kind, config in given.items() for name, value in asdict(config).items()}
+    flat = {f"{kind}.{name}": v for kind in CONFIGS for name, v in asdict(getattr(settings, kind)).items()}
     parent = settings.parent
     return flat | {PARENT: None if parent is None else f"{parent.run}, step {parent.step:,}"}

@@ -1,8 +1,20 @@
-"""The fields of a plan: what they are called, what they may hold. Plain values and no more."""
+"""The fields of a plan: the setting behind each, and its choices. Labels, help and limits stand in config.py."""
 
 from typing import Literal, get_args
 
-from transformer.config import PRESETS, NormPlacement, PositionKind, Precision, ScheduleKind, TokenizerKind
+from transformer.config import (
+    PRESETS,
+    About,
+    CorpusConfig,
+    ModelConfig,
+    NormPlacement,
+    PositionKind,
+    Precision,
+    ScheduleKind,
+    TokenizerKind,
+    TrainConfig,
+    about,
+)
 
 RECIPE, OWN = "recipe", "own"
 Part = Literal["causal_mask", "positions", "scale_scores", "residual", "norm", "label_smoothing", "warmup_steps"]
@@ -19,42 +31,37 @@ TRAIN_FIELDS = (
 )
 CORPUS_FIELDS = ("longest", "tokenizer", "vocab_size")
 
-LABELS: dict[str, str] = {
-    "corpus": "Corpus",
-    "longest": "Longest string, symbols",
-    "tokenizer": "Tokenizer",
-    "vocab_size": "Vocabulary",
-    "preset": "Preset",
-    "n_encoder_layers": "Encoder layers",
-    "n_decoder_layers": "Decoder layers",
-    "d_model": "d_model",
-    "n_heads": "Heads",
-    "d_ff": "d_ff",
-    "max_length": "Longest sentence, tokens",
-    "positions": "Positions",
-    "learning_rate": "Learning rate",
-    "steps": "End after, steps",
-    "seconds": "End after, seconds",
-    "target_percent": "End early at exact match, %",
-    "patience": "End early without gain, evaluations",
-    "seed": "Seed",
-    "norm": "Layer norm",
-    "causal_mask": "Causal mask",
-    "scale_scores": "Scores divided by √d_k",
-    "residual": "Residual connections",
-    "dropout": "Dropout",
-    "label_smoothing": "Label smoothing",
-    "schedule": "Schedule",
-    "warmup_steps": "Warm-up, steps",
-    "batch_tokens": "Tokens a batch",
-    "evaluate_every": "Steps between evaluations",
-    "precision": "Precision",
-    "device": "Device",
-    "threads": "CPU threads",
-    "sentences": "Sentences to follow",
-    "start_from": "Weights to begin with",
-    "others": "Further settings",
+_OF_CONFIG: dict[str, tuple[type, str]] = {
+    **{name: (ModelConfig, name) for name in (*MODEL_FIELDS, "dropout")},
+    **{name: (TrainConfig, name) for name in TRAIN_FIELDS},
+    **{name: (CorpusConfig, name) for name in CORPUS_FIELDS},
+    "corpus": (CorpusConfig, "name"),
+    "steps": (TrainConfig, "max_steps"),
+    "seconds": (TrainConfig, "max_seconds"),
 }
+"""The setting behind each field, which says its label, its help and its limits (config.py)."""
+_OWN: dict[str, About] = {
+    "preset": About(label="Preset", help=""),
+    "target_percent": About(
+        label="End early at exact match, %",
+        help="Share of validation pairs translated exactly right. Empty: train to the end.",
+    ),
+    "sentences": About(
+        label="Sentences to follow", help="One a line, at most five. They are translated at each evaluation."
+    ),
+    "start_from": About(label="Weights to begin with", help=""),
+    "others": About(label="Further settings", help=""),
+}
+"""Fields with no setting of their own behind them."""
+_ORDER = (
+    *("corpus", "longest", "tokenizer", "vocab_size", "preset", *SIZES, "max_length", "positions", "learning_rate"),
+    *("steps", "seconds", "target_percent", "patience", "seed", "norm", "causal_mask", "scale_scores", "residual"),
+    *("dropout", "label_smoothing", "schedule", "warmup_steps", "batch_tokens", "evaluate_every", "precision"),
+    *("device", "threads", "sentences", "start_from", "others"),
+)
+"""The order in which what is wrong is listed."""
+FIELDS: dict[str, About] = {name: _OWN.get(name) or about(*_OF_CONFIG[name]) for name in _ORDER}
+LABELS = {name: field.label for name, field in FIELDS.items()}
 NOUNS = {
     "steps": "The number of steps",
     "seconds": "The number of seconds",
@@ -71,17 +78,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "precision": get_args(Precision),
 }
 SWITCHES = frozenset({"causal_mask", "scale_scores", "residual"})
-WHOLE = frozenset(
-    {*SIZES, "max_length", "longest", "vocab_size", "steps", "patience", "seed", "warmup_steps", "batch_tokens"}
-    | {"evaluate_every", "threads"}
-)
-MOST = {
-    **{"n_encoder_layers": 24, "n_decoder_layers": 24, "d_model": 4096, "n_heads": 64, "d_ff": 16384},
-    **{"steps": NO_STEP_LIMIT, "warmup_steps": NO_STEP_LIMIT, "evaluate_every": NO_STEP_LIMIT, "patience": 10_000},
-    **{"batch_tokens": 100_000, "learning_rate": 10, "seed": 2**31 - 1, "threads": 256, "seconds": 1e6},
-    **{"max_length": 4096, "vocab_size": 100_000},
-}
-"""The largest number that each field takes."""
+_TYPES = {name: config.__dataclass_fields__[setting].type for name, (config, setting) in _OF_CONFIG.items()}
+WHOLE = frozenset(name for name, kind in _TYPES.items() if int in (kind, *get_args(kind)))
+"""Fields of whole numbers."""
 MAY_BE_EMPTY = frozenset({"longest", "vocab_size", "steps", "seconds", "target_percent", "patience", "threads"})
 FIELD_OF = {
     "max_steps": "steps",

@@ -23,7 +23,7 @@ from pages.training.plan_fields import (
 )
 from pages.training.plan_text import expected, parsed, short, written
 from transformer.checkpoints.settings import Settings
-from transformer.config import PRESETS, CorpusConfig, ModelConfig, TrainConfig
+from transformer.config import CONFIGS, PRESETS, CorpusConfig, ModelConfig, TrainConfig
 from transformer.data.corpora import CorpusError
 from transformer.data.recipes import recipe_for
 
@@ -76,7 +76,7 @@ class Plan:
     sentences: tuple[str, ...] | None = None
     """None: the corpus's own examples."""
     start_from: str = ""
-    """The run or shipped model whose weights it begins with; empty: weights drawn by lot."""
+    """The run or shipped model whose weights it begins with; empty: random initial weights."""
     others: tuple[tuple[str, Any], ...] = ()
     """Settings without a field of their own that differ from the recipe's, named as on the command line."""
 
@@ -165,10 +165,9 @@ NUMBERS = tuple(item.name for item in fields(Plan) if item.type == Number)
 _IN_URL = tuple(item.name for item in fields(Plan) if item.name not in ("corpus", "sentences", "others"))
 PARAMETERS = ("corpus", "sentence", "set", *_IN_URL)
 """The query parameters of a plan."""
-_CONFIGS = {"model": ModelConfig, "train": TrainConfig, "corpus": CorpusConfig}
 _FURTHER = {
     f"{kind}.{item.name}"
-    for kind, config in _CONFIGS.items()
+    for kind, config in CONFIGS.items()
     for item in fields(config)
     if item.name not in {"model": MODEL_FIELDS, "train": TRAIN_FIELDS, "corpus": CORPUS_FIELDS}[kind]
     and item.name not in ("dropout", "max_steps", "max_seconds", "target_exact_match", "name", "vocab_size")
@@ -188,7 +187,7 @@ def plan_of(settings: Settings) -> Plan:
     corpus = of_run(settings)
     plan, recipe = _plan(corpus, settings.model, settings.train, settings.corpus), recommended(corpus)
     found = {"model": settings.model, "train": settings.train, "corpus": settings.corpus}
-    usual = dict(zip(_CONFIGS, replace(recipe, dropout=plan.dropout).configs(), strict=True))
+    usual = dict(zip(CONFIGS, replace(recipe, dropout=plan.dropout).configs(), strict=True))
     others = tuple(
         (f"{kind}.{item.name}", getattr(config, item.name))
         for kind, config in found.items()
@@ -262,5 +261,5 @@ def _with_other(plan: Plan, text: str) -> Plan:
         value = written
     if isinstance(value, list | dict):
         raise ValueError("it has no single value")
-    replace(dict(zip(_CONFIGS, recommended(plan.corpus).configs(), strict=True))[kind], **{field: value})
+    replace(dict(zip(CONFIGS, recommended(plan.corpus).configs(), strict=True))[kind], **{field: value})
     return replace(plan, others=(*((n, v) for n, v in plan.others if n != name), (name, value)))

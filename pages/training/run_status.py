@@ -13,13 +13,21 @@ from transformer.runs.run_folder import Run, RunError, Status
 
 REASONS = {
     "max_steps": "all its steps are done",
-    "max_seconds": "its time is up",
+    "max_seconds": "time limit reached",
     "target_exact_match": "it reached the exact match that was asked for",
     "patience": "its validation loss no longer fell",
     "asked": "as asked",
 }
 ASKED = {"pause": "pausing", "stop": "stopping"}
 """What a run at work does between being asked and having done it."""
+
+
+def runs_here() -> list[Run]:
+    """All runs, the newest first; none where they are kept in something that is no folder, which a start refuses."""
+    try:
+        return run_folder.list_runs()
+    except RunError:
+        return []
 
 
 def state_word(run: Run) -> str:

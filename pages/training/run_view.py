@@ -79,7 +79,7 @@ def _panel(run_id: str, before: Status) -> None:
 
 
 def _head(run: Run, progress: Progress) -> None:
-    pinned, others = run.settings.pinned, run_folder.list_runs()
+    pinned, others = run.settings.pinned, run_status.runs_here()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if len(others) > 1:
             run_status.choose_run(others, run.id, key="run-on-show", on_choice=show_run)

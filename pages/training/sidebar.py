@@ -3,14 +3,18 @@
 import streamlit as st
 
 from pages.training.run_status import share_done
-from transformer.runs.run_folder import Run, list_runs, start_waiting
+from transformer.runs.run_folder import Run, RunError, list_runs, start_waiting
 
 _EVERY_S = 2.0
 
 
 def runs_in_progress() -> None:
     """A bar for each run that is training or waits; nothing is drawn, and nothing polls, where there is none."""
-    if any(run.status.active for run in list_runs()):
+    try:
+        busy = any(run.status.active for run in list_runs())
+    except RunError:  # said where a run is to be started
+        return
+    if busy:
         st.fragment(_bars, run_every=_EVERY_S)()
 
 

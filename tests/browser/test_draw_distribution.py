@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from pages.shared.components.frontend import text_of
 from transformer.analysis.steps.candidates import candidates
-from transformer.analysis.steps.samples import Draw
+from transformer.analysis.steps.samples import Sampling
 from transformer.decoding.sampling import reshaped
 from transformer.lab import load
 
@@ -21,13 +21,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 FLOAT32 = 4e-6
 """Of log-probabilities around 10: two orders of summation in float32."""
 SETTINGS = [
-    Draw(),
-    Draw(temperature=0.1),
-    Draw(temperature=5.0, top_k=3),
-    Draw(top_p=0.5),
-    Draw(top_p=0.05, min_p=1.0),
-    Draw(temperature=2.0, top_k=50, top_p=0.9, min_p=0.05),
-    Draw(temperature=0.7, top_k=7, top_p=0.75, min_p=0.2),
+    Sampling(),
+    Sampling(temperature=0.1),
+    Sampling(temperature=5.0, top_k=3),
+    Sampling(top_p=0.5),
+    Sampling(top_p=0.05, min_p=1.0),
+    Sampling(temperature=2.0, top_k=50, top_p=0.9, min_p=0.05),
+    Sampling(temperature=0.7, top_k=7, top_p=0.75, min_p=0.2),
 ]
 
 
@@ -88,14 +88,14 @@ def test_the_bars_follow_a_slider_before_it_is_let_go_of(server: Server, page: P
     page.goto(server.link("decoder-steps", model=REVERSE, text="a b c d", look="samples", step=1))
     temperature, top_k = (page.get_by_role("slider", name=name) for name in ("Temperature", "Top-k"))
     expect(page.locator("table tbody tr")).to_have_count(11)
-    assert agrees(shown(page, 0), Draw().of(log_probs, never=0)[ids])
+    assert agrees(shown(page, 0), Sampling().reshape(log_probs, never=0)[ids])
     assert agrees(shown(page, 1), log_probs[ids])
 
     temperature.focus()
     for value in range(11, 21):
         page.keyboard.down("ArrowRight")  # and is held
         expect(temperature).to_have_attribute("aria-valuetext", f"{value / 10}")
-        assert agrees(shown(page, 0), Draw(temperature=value / 10).of(log_probs, never=0)[ids])
+        assert agrees(shown(page, 0), Sampling(temperature=value / 10).reshape(log_probs, never=0)[ids])
     assert "temperature" not in page.url
     assert agrees(shown(page, 1), log_probs[ids])
     page.keyboard.up("ArrowRight")
@@ -106,7 +106,7 @@ def test_the_bars_follow_a_slider_before_it_is_let_go_of(server: Server, page: P
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     expect(page.locator("p.said")).to_contain_text(f"3 of {len(log_probs)} tokens can be drawn")
-    assert agrees(shown(page, 0), Draw(temperature=2.0, top_k=3).of(log_probs, never=0)[ids])
+    assert agrees(shown(page, 0), Sampling(temperature=2.0, top_k=3).reshape(log_probs, never=0)[ids])
     expect(page.get_by_text("cut: top-k")).to_have_count(7)
     page.wait_for_url("**top_k=3**")
     expect(page.get_by_text("100 samples with seed 0")).to_be_visible()
@@ -123,8 +123,8 @@ def test_a_drag_moves_the_bars_and_its_end_the_samples(server: Server, page: Pag
     before = said.inner_text()
     page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2, steps=5)
     expect(slider).to_have_attribute("aria-valuetext", "5.0")
-    draw = Draw(temperature=5.0, top_p=0.5)
-    left = int(np.isfinite(draw.of(log_probs, never=0)).sum())
+    sampling = Sampling(temperature=5.0, top_p=0.5)
+    left = int(np.isfinite(sampling.reshape(log_probs, never=0)).sum())
     expect(said).to_contain_text(f"{left} of {len(log_probs)} tokens can be drawn")
     assert said.inner_text() != before and "temperature" not in page.url
     page.mouse.up()

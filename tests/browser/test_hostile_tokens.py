@@ -30,7 +30,7 @@ DRAWN = {
     "two-at-once": ".st-key-two-left .heatmaplayer image",
     "masks": ".st-key-sentence-masks .heatmaplayer image",
     "walkthrough": "[data-station]",
-    "heads": ".st-key-heads-erasure .heatmaplayer image",
+    "heads": ".st-key-leave-one-out .heatmaplayer image",
 }
 
 
@@ -87,7 +87,7 @@ def test_a_page_shows_hostile_tokens_as_text(page: Page, server: Server, where: 
 def test_bertviz_shows_hostile_tokens_as_text(page: Page, server: Server, view: str):
     page.goto(server.link("attention", model=NAME, text=HOSTILE, kind="encoder_self", picture=view, words="merged"))
     expect(page.frame_locator("iframe").locator("svg line, svg path").first).to_be_attached()
-    page.locator(".st-key-take-attention").get_by_role("button", name="Export").click()
+    page.locator(".st-key-bertviz-export").get_by_role("button", name="Export").click()
     with page.expect_download() as download:
         page.get_by_role("button", name="SVG", exact=True).click()
     saved = ElementTree.parse(download.value.path()).getroot()

@@ -1,4 +1,4 @@
-"""Decoder steps in a real browser: a clicked bar is forced, the arrow keys step, a result of the beam is walked."""
+"""Decoder steps in a real browser: clicked bars are forced, the arrow keys step, a beam's result is stepped through."""
 
 import re
 
@@ -45,7 +45,7 @@ def test_steps_taken_without_the_rest_of_the_page_are_known_to_it(server: Server
 
 
 @pytest.mark.slow
-def test_the_beam_grows_a_tree_and_a_result_is_walked(server: Server, page: Page) -> None:
+def test_the_beam_grows_a_tree_and_a_result_is_stepped_through(server: Server, page: Page) -> None:
     page.goto(server.link("decoder-steps", model=REVERSE, text="a b c d", look="beam"))
     points = page.locator(".js-plotly-plot .scatterlayer .point")
     expect(points.first).to_be_visible()
@@ -53,15 +53,21 @@ def test_the_beam_grows_a_tree_and_a_result_is_walked(server: Server, page: Page
     points.nth(2).click(force=True)
     parameter(page, "node", r"\d+")
     expect(page.locator(".st-key-walk-hypothesis")).to_be_visible()
-    page.get_by_role("button", name="Walk").nth(1).click()
+    page.get_by_role("button", name="Step through").nth(1).click()
     parameter(page, "road", "1")
     expect(page.get_by_text("was forced here")).to_be_visible()
 
 
-def test_a_wide_tree_shows_its_scroll_bar(server: Server, page: Page) -> None:
+def test_a_wide_tree_shows_that_it_goes_on(server: Server, page: Page) -> None:
     page.goto(server.link("decoder-steps", model="pronouns-en-fr", look="beam"))
     tree = page.locator("[class*='st-key-beam-tree'][class*='-scroll']")
     expect(tree.locator(".scatterlayer .point").first).to_be_visible()
     assert tree.evaluate("e => e.scrollWidth > e.clientWidth"), "it is wider than its place here"
+    fades = "e => getComputedStyle(e).maskImage.includes('gradient')"
+    assert tree.evaluate(fades), "the right end fades out, as it goes on there"
+    tree.evaluate("e => e.scrollTo(e.scrollWidth, 0)")
+    page.wait_for_function(f"e => !({fades})(e)", arg=tree.element_handle())
+    attention = page.locator(".st-key-hypothesis-attention-scroll")
+    assert not attention.evaluate(fades), "it does not scroll"
     thumb = tree.evaluate("e => getComputedStyle(e, '::-webkit-scrollbar-thumb').backgroundColor")
     assert thumb == "rgba(128, 132, 149, 0.7)"

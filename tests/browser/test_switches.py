@@ -64,7 +64,7 @@ def test_a_cell_is_clicked_in_the_matrix_and_forbidden(page: Page, server: Serve
     canvas = page.locator(".st-key-head canvas")
     expect(canvas).to_be_visible()
     canvas.click()
-    page.get_by_role("button", name="Forbid this cell").click()
+    page.get_by_role("button", name="Forbid this entry").click()
     expect(page.get_by_role("button", name="may not see key")).to_be_visible()
     assert "switch=forbid%3Aencoder.0.self%3A" in page.url
     page.get_by_role("button", name="may not see key").click()
@@ -75,7 +75,7 @@ def test_one_click_on_a_cell_forbids_it_and_another_allows_it_by_mouse_and_keybo
     page.goto(server.link("attention", model=MODEL, text=CLASSIC, kind="encoder_self", layer=0))
     canvas = page.locator(".st-key-head canvas")
     expect(canvas).to_be_visible()
-    page.get_by_text("Forbids it", exact=True).click()
+    page.get_by_text("Forbid it", exact=True).click()
     expect(page.get_by_text("forbids it in all heads of layer 0")).to_be_visible()
     size, n = canvas.bounding_box(), load(MODEL).n_source_tokens(CLASSIC)
     assert size
@@ -123,5 +123,5 @@ def test_two_visitors_at_the_same_moment_see_their_own_switches_alone(browser: B
 def test_a_badge_runs_its_checks_when_it_is_opened(page: Page, server: Server):
     page.goto(server.link("attention", model=MODEL, text=CLASSIC))
     expect(page.locator(".st-key-head canvas")).to_be_visible()
-    page.locator(".st-key-proof-picture").get_by_role("button").click()
+    page.locator(".st-key-head-matrix-proof").get_by_role("button").click()
     expect(page.get_by_text("4 checks, run just now: all hold.")).to_be_visible()

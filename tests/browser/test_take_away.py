@@ -18,8 +18,8 @@ pytestmark = pytest.mark.browser
 def test_a_figure_is_taken_away_in_every_format(page: Page, server: Server, monkeypatch):
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(server.runs))
     page.goto(server.link("attention", model=PRONOUNS, text=CLASSIC, layer=0, head=1))
-    page.locator(".st-key-take-attention").get_by_role("button", name="Export").click()
-    expect(page.locator(".st-key-take-attention-chart .js-plotly-plot")).to_be_visible()
+    page.locator(".st-key-head-matrix-export").get_by_role("button", name="Export").click()
+    expect(page.locator(".st-key-head-matrix-export-chart .js-plotly-plot")).to_be_visible()
     saved = {}
     for name in ("PNG", "SVG", "HTML", "CSV", "NPZ"):
         with page.expect_download() as download:

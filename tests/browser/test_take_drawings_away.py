@@ -47,7 +47,7 @@ def drawing(page: Page, server: Server, view: str) -> Locator:
 
 def open_popover(page: Page) -> None:
     """Opens what stands under the drawing."""
-    page.locator(".st-key-take-attention").get_by_role("button", name="Export").click()
+    page.locator(".st-key-bertviz-export").get_by_role("button", name="Export").click()
 
 
 def pixels(path: Path) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from transformer.figures.heads.bars import Bar, profile_bars, ranking, weight_against_effect
-from transformer.figures.heads.tables import Sublayer, effect_map, head_map, likeness_map
+from transformer.figures.heads.tables import Sublayer, effect_map, head_map, similarity_map
 from transformer.figures.theme import kind_colour
 
 SUBLAYERS = (Sublayer("encoder_self", 0), Sublayer("cross", 0))
@@ -28,7 +28,7 @@ def test_the_map_has_a_cell_and_a_click_target_for_each_head_and_leaves_missing_
 
 def test_likeness_frames_each_group_of_several_heads():
     distances = np.array([[0, 0.2, 0.9], [0.2, 0, 0.8], [0.9, 0.8, 0]])
-    figure = likeness_map(distances, ["0·0", "1·1", "0·1"], kind="cross", sizes=[2, 1])
+    figure = similarity_map(distances, ["0·0", "1·1", "0·1"], kind="cross", sizes=[2, 1])
     assert len(figure.layout.shapes) == 1 and figure.layout.shapes[0].x1 == 1.5
     assert "distance 0.200" in figure.data[0].customdata[0][1]
 

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from page_models import CLASSIC, PRONOUNS, open_page
 
-from pages.attention.bertviz_view import what_differs
-from pages.attention.picture_data import Source
-from pages.shared.url.view_state import View
 from transformer.analysis.attention.vectors import record_vectors
 from transformer.interventions import parse_intervention
 from transformer.lab import AttentionKind, load
+from transformer.views.attention.heads import softmax_differences
 
 pytestmark = pytest.mark.usefixtures("untrained_models")
 
@@ -17,16 +15,14 @@ pytestmark = pytest.mark.usefixtures("untrained_models")
 def looked_into(kind, switches):
     """The source of a picture, its vectors, and where its weights are not the softmax of all scores drawn."""
     lab, specs = load(PRONOUNS), list(map(parse_intervention, switches))
-    source = Source(lab, lab.inspect(CLASSIC, specs), View(kind=kind), 0, 0)
-    vectors = record_vectors(
-        lab.model, source.inspection.source_ids, source.inspection.interventions, *AttentionKind(kind).where
-    )
+    seen = lab.inspect(CLASSIC, specs)
+    vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, *AttentionKind(kind).where)
     scores = np.einsum("lhqd,lhkd->lhqk", vectors.q, vectors.k) / np.sqrt(vectors.q.shape[-1])
     if kind == "decoder_self" and "mask:causal" not in switches:
         scores = np.where(np.tri(scores.shape[-1], dtype=bool), scores, -np.inf)
     odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    apart = np.abs(odds / odds.sum(axis=-1, keepdims=True) - source.attention.weights).max(axis=-1) > 1e-4
-    return what_differs(source, vectors), {tuple(map(int, at)) for at in np.argwhere(apart)}
+    apart = np.abs(odds / odds.sum(axis=-1, keepdims=True) - seen.attention(kind).weights).max(axis=-1) > 1e-4
+    return softmax_differences(lab, seen, kind, vectors), {tuple(map(int, at)) for at in np.argwhere(apart)}
 
 
 @pytest.mark.parametrize("kind", list(AttentionKind))

@@ -5,8 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from page_exports import figures, opened, run_lines, same_figure
-from page_models import checked
 
 from transformer.figures import theme
 from transformer.figures.attention.token_lines import lines_figure
@@ -67,32 +65,3 @@ def test_heads_that_are_off_are_grey(dark):
 def test_weights_must_fit_the_tokens():
     with pytest.raises(ValueError, match=r"weights of shape \(2, 3\) do not fit 3 target and 2 source tokens"):
         lines_figure(TARGET, SOURCE, WEIGHTS, kind="cross")
-
-
-@pytest.mark.parametrize(
-    ("page", "key", "parameters"),
-    [
-        ("home", "take-home", {}),
-        ("home", "take-home", {"layer": "0", "head": "1", "switch": "off:decoder.1.cross:0"}),
-        ("attention", "take-attention", {"picture": "lines", "kind": "decoder_self"}),
-        ("attention", "take-attention", {"picture": "lines", "switch": "off:decoder.1.cross:0"}),
-        ("attention", "take-attention", {"picture": "lines", "show": "norms", "threshold": "0.2", "words": "merged"}),
-        ("attention", "take-attention", {"picture": "lines", "show": "rollout", "specials": "renormalised"}),
-    ],
-    ids=str,
-)
-def test_the_lines_of_python_draw_the_lines_of_the_page(page, key, parameters):
-    at = opened(page, key, **parameters)
-    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
-    made = run_lines(at)
-    own = json.loads(made["figure"].to_json())
-    assert own["layout"]["shapes"] == shown["layout"]["shapes"] and sum(paths(made["figure"]).values()) > 1
-    assert [trace["customdata"] for trace in own["data"]] == [trace["customdata"] for trace in shown["data"]]
-    assert np.asarray(made["numbers"]).shape == (len(own["data"][1]["x"]), len(own["data"][0]["x"]))
-
-
-@pytest.mark.parametrize("parameters", [{}, {"layer": "0", "head": "1", "switch": "off:decoder.1.cross:0"}], ids=str)
-def test_homes_lines_are_offered_as_a_matrix_too(parameters):
-    at = opened("home", "take-home", **parameters)
-    at = checked(at.segmented_control(key="take-home-which").set_value("Matrix").run())
-    assert len(same_figure(at)["figure"].data) == 1

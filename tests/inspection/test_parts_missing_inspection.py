@@ -6,7 +6,7 @@ import tiny_runs
 import torch
 from random_models import random_ids, random_model
 
-from transformer.analysis.attention.entry import look_into
+from transformer.analysis.attention.entry import explain_entry
 from transformer.analysis.attention.mask_leakage import is_forcing_honest, measure_leak
 from transformer.analysis.positions.score_decomposition import decompose_scores
 from transformer.checkpoints.settings import Settings
@@ -44,10 +44,10 @@ class TestInspection:
 
     def test_a_cell_above_the_diagonal_exists_and_its_score_is_not_divided(self, lab):
         seen = lab.inspect("a b c")
-        cell = lab.cell(seen, "decoder_self", 1, 0, 0, 2)
-        assert cell.divisor == 1
-        assert cell.scaled == cell.dot == pytest.approx(float(cell.scores[2]), rel=1e-5, abs=1e-6)
-        assert cell.softmax == pytest.approx(float(seen.decoder_self.weights[1, 0, 0, 2]), abs=1e-6)
+        entry = lab.explain_entry(seen, "decoder_self", 1, 0, 0, 2)
+        assert entry.divisor == 1
+        assert entry.scaled == entry.dot == pytest.approx(float(entry.scores[2]), rel=1e-5, abs=1e-6)
+        assert entry.softmax == pytest.approx(float(seen.decoder_self.weights[1, 0, 0, 2]), abs=1e-6)
 
     def test_forcing_is_reported_as_dishonest(self, lab):
         found = is_forcing_honest(lab.model, lab.inspect("a b c").source_ids)
@@ -78,6 +78,6 @@ def test_the_parts_of_a_first_layer_s_scores_sum_to_them(changes):
 @pytest.mark.parametrize("changes", [dict(scale_scores=False), dict(norm="none"), dict(residual=False)], ids=str)
 def test_a_cell_s_score_is_the_pass_s_whatever_is_missing(changes):
     model = random_model(**changes)
-    cell = look_into(model, [5, 9, 4, 2], address=Address("encoder", 1, "self"), head=1, query=2, key=0)
-    assert cell.divisor == (1 if "scale_scores" in changes else 2)
-    assert cell.scaled == pytest.approx(float(cell.scores[0]), rel=1e-4, abs=1e-4)
+    entry = explain_entry(model, [5, 9, 4, 2], address=Address("encoder", 1, "self"), head=1, query=2, key=0)
+    assert entry.divisor == (1 if "scale_scores" in changes else 2)
+    assert entry.scaled == pytest.approx(float(entry.scores[0]), rel=1e-4, abs=1e-4)

@@ -223,8 +223,16 @@ def test_a_position_past_the_sentence_is_said(spec, said):
 
 
 def test_steps_of_the_output_may_come_later():
-    for spec in (MaskEntry("decoder", 0, "self", 9, 8), SetAttentionRow("decoder", 0, "cross", 0, 9, 5)):
-        spec.check_source(6)
+    """A step past the source's length is no error; it changes nothing until the output reaches it, and acts there."""
+    model, source, target = random_model(), random_ids(1, 6), random_ids(1, 10)
+    entry, row = MaskEntry("decoder", 0, "self", 9, 8), SetAttentionRow("decoder", 0, "cross", 0, 9, 5)
+    for spec in (entry, row):
+        spec.check_source(source.size(1))
+    before, short = (recorded(model, specs, source, target[:, :9]) for specs in ([], [entry, row]))
+    assert all(torch.equal(before[site], short[site]) for site in before if site.tensor == "weights")
+    long = recorded(model, [entry, row], source, target)
+    assert (long["decoder.0.self.weights"][0, :, 9, 8] == 0).all()
+    assert long["decoder.0.cross.weights"][0, 0, 9].tolist() == [0, 0, 0, 0, 0, 1]
 
 
 def test_a_row_that_puts_weight_on_a_forbidden_cell_is_refused():

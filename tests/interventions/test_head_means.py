@@ -10,7 +10,7 @@ from random_models import random_ids, random_model
 from transformer.analysis.heads.addresses import heads_of
 from transformer.analysis.heads.importance import output_effects
 from transformer.analysis.heads.statistics import STATISTICS_FILE, head_means
-from transformer.analysis.heads.validation_importance import validation_effects
+from transformer.analysis.heads.validation_importance import validation_importance
 from transformer.checkpoints.store import save_tensors
 from transformer.config import CorpusConfig
 from transformer.data.batches import make_batch
@@ -173,8 +173,8 @@ def test_loss_on_pairs_with_a_head_at_its_mean_is_that_of_the_switch():
     tokenizer = corpus_tokenizer(corpus, CorpusConfig(name="reverse"))
     model = random_model(vocab_size=tokenizer.vocab_size, n_encoder_layers=1, n_decoder_layers=1)
     means, pairs = every_mean(model), [Pair("a b c", "c b a"), Pair("d", "d"), Pair("e f g h", "h g")]
-    found = validation_effects(model, pairs, tokenizer, batch_tokens=16, means=means)
-    assert found.heads[0].loss.value != validation_effects(model, pairs, tokenizer).heads[0].loss.value
+    found = validation_importance(model, pairs, tokenizer, batch_tokens=16, means=means)
+    assert found.heads[0].loss.value != validation_importance(model, pairs, tokenizer).heads[0].loss.value
     for worth in found.heads[::3]:
         spec = MeanAblateHeads(worth.at.stack, worth.at.layer, worth.at.sublayer, (worth.at.head,)).filled(means)
         tap, loss = compile_interventions([spec], model), 0.0

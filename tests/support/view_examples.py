@@ -5,23 +5,60 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from transformer.analysis.heads.addresses import heads_of
+from transformer.analysis.heads.importance import output_effects
+from transformer.analysis.heads.leave_one_out import Hiding, leave_one_out
+from transformer.analysis.heads.minimal_set import Goal, SearchPlan, minimal_set
+from transformer.analysis.heads.pair_sample import validation_sample
+from transformer.analysis.heads.survey import survey
+from transformer.analysis.heads.validation_importance import validation_importance
+from transformer.analysis.steps.exposure_bias import exposure_bias, readable_pairs
+from transformer.analysis.steps.logit_lens import logit_lens
+from transformer.analysis.steps.search_tree import search_tree
 from transformer.checkpoints.settings import find_checkpoint
 from transformer.config import PRESETS, CorpusConfig, TrainConfig
+from transformer.data.corpora import load_corpus
 from transformer.experiments.study import SHIPPED_STUDY, load_study
 from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import Lab, load
 from transformer.runs.position_moments import learned_table
 from transformer.views import (
+    AllHeads,
+    AttentionEntropy,
+    AttentionRollout,
     BatchTokens,
+    BeamTree,
+    Bertviz,
+    BranchLines,
+    BranchPair,
+    BranchTree,
     ComparedRuns,
     EmptyAttentionRow,
+    EntryProducts,
+    EntryShares,
+    ExposureBias,
+    FaithfulnessTable,
+    HeadMatrix,
+    HeadProfile,
+    HeadSimilarity,
+    HypothesisAttention,
     LearningRate,
+    LeaveOneOut,
+    LogitContributions,
+    LogitLensDepths,
     MaskLeak,
+    MinimalSetOutputs,
     ModelLengths,
+    OutputImportance,
+    OutputRanking,
+    PatternMap,
+    PatternTable,
     PositionDimensions,
     PositionSimilarity,
     PositionTables,
     RunCurves,
+    SampleTree,
+    SamplingDistribution,
     ScoreParts,
     SentenceLengths,
     SentenceMasks,
@@ -29,14 +66,24 @@ from transformer.views import (
     ShiftMaps,
     SimilarityByOffset,
     SnapshotAttention,
+    StepAttention,
+    StepCandidates,
     StepNumbers,
     StudyLearning,
     StudyLengths,
+    StudyVerdict,
     SweepChart,
+    TeacherForcedReference,
     TeacherForcing,
+    TokenLines,
     TraceMap,
     TrainingMemory,
+    ValidationImportanceMap,
+    ValidationRanking,
+    WeightAgainstEffect,
 )
+from transformer.views.heads.subjects import Hidden, Removal, Removed, RemovedOverPairs, Searched, Surveyed, means_of
+from transformer.views.steps_subjects import Branches, LensAtStep, MeasuredExposure, Search
 from transformer.views.subjects import Batch, Decoding, LearnedPositions, Model, PairedStudy, Plan, Runs, Text, Traced
 from transformer.views.timeline import AtStep, decode_snapshot
 from transformer.views.view import Subject, View
@@ -91,6 +138,67 @@ def batch(*off: str) -> Callable[[], Batch]:
     return cache(lambda: Batch(lab(), lab().leak((TEXT, SHORT), switches(off))))  # type: ignore[arg-type]
 
 
+SWITCHED = ("off:decoder.0.cross:1", "forbid:decoder.0.cross:2,1", "mean:decoder.1.cross:0")
+AT = {"layer": 0, "head": 2, "query": 2, "key": 1}
+
+OF_SHARES = {"share": "shares of several entries together", "row": "the softmax before it is divided"}
+
+
+def branch(*names: str, forced: Mapping[int, int]) -> Callable[[], Decoding]:
+    """A sentence on which tokens were forced, under the switches of these names."""
+    return cache(lambda: Decoding(lab(), lab().inspect(TEXT, switches(names), forced)))
+
+
+def branches(*names: str) -> Callable[[], Branches]:
+    """An output, two branches of it, and before them the output without the switches of these names."""
+    specs = switches(names)
+    without = [{}] if names else []
+
+    def decode() -> Branches:
+        decoded = [lab().inspect(SHORT, (), forced) for forced in without]
+        decoded += [lab().inspect(SHORT, specs, forced) for forced in ({}, {1: 5}, {0: 6, 9: 4})]
+        return Branches(lab(), tuple(decoded))
+
+    return cache(decode)
+
+
+def search(*names: str, text: str = SHORT, **settings: Any) -> Callable[[], Search]:
+    """A beam search with these settings, under the switches of these names."""
+
+    def found() -> Search:
+        seen = lab().inspect(text, switches(names))
+        chosen = {"size": 2, "alpha": 0.6, "norm": "paper"} | settings
+        return Search(lab(), seen, search_tree(lab().model, seen.source_ids, seen.interventions, **chosen))
+
+    return cache(found)
+
+
+def lens_at(step: int, *names: str) -> Callable[[], LensAtStep]:
+    """The logit lens of a step of a branch, under the switches of these names."""
+
+    def found() -> LensAtStep:
+        seen = lab().inspect(TEXT, switches(names), {1: 5})
+        given = lab().model, seen.source_ids, seen.target_ids, step
+        baseline = logit_lens(*given) if names else None
+        return LensAtStep(lab(), seen, step, logit_lens(*given, seen.interventions), baseline)
+
+    return cache(found)
+
+
+def exposure(*names: str) -> Callable[[], MeasuredExposure]:
+    """Exposure bias over a few pairs, under the switches of these names."""
+
+    def found() -> MeasuredExposure:
+        validation = load_corpus(lab().checkpoint.corpus_config).validation
+        pairs = readable_pairs(validation, lab().tokenizer, lab().model.config.max_length, 7)
+        return MeasuredExposure(lab(), exposure_bias(lab().model, pairs, lab().tokenizer, switches(names)))
+
+    return cache(found)
+
+
+HEAD_OFF = "off:decoder.0.cross:1"
+
+
 def runs(*names: str) -> Callable[[], Runs]:
     """Shipped models of these names, whose training is on record."""
     return lambda: Runs(tuple(find_checkpoint(name) for name in names))
@@ -129,7 +237,79 @@ def shipped_study() -> PairedStudy:
 SMALL: dict[str, Any] = {"d_model": 10, "length": 14, "base": 100}
 """The size of a sinusoidal table."""
 
+
+@cache
+def surveyed() -> Surveyed:
+    """Where heads look over a few pairs of the model's own corpus, which has gold links."""
+    sample = validation_sample(lab().checkpoint, 6)
+    return Surveyed(lab(), sample, survey(lab().model, sample.pairs, lab().tokenizer, unit=sample.unit))
+
+
+def removed(removal: Removal, *names: str) -> Callable[[], Removed]:
+    """Every head removed in turn from a decoding."""
+
+    def make() -> Removed:
+        seen = lab().inspect(TEXT, switches(names))
+        ids = seen.source_ids, seen.target_ids, seen.interventions
+        effects = output_effects(lab().model, *ids, means=means_of(lab(), removal))
+        return Removed(lab(), seen, removal, effects)
+
+    return cache(make)
+
+
+def removed_over_pairs(removal: Removal) -> Callable[[], RemovedOverPairs]:
+    """Every head removed in turn over a few pairs."""
+
+    def make() -> RemovedOverPairs:
+        sample = validation_sample(lab().checkpoint, 8)
+        given = lab().model, sample.pairs, lab().tokenizer
+        found = validation_importance(*given, means=means_of(lab(), removal))
+        return RemovedOverPairs(lab(), sample, removal, found)
+
+    return cache(make)
+
+
+def hidden(hiding: Hiding, *names: str) -> Callable[[], Hidden]:
+    """Every source token hidden in turn."""
+
+    def make() -> Hidden:
+        seen = lab().inspect(TEXT, switches(names))
+        ids = seen.source_ids, seen.target_ids
+        return Hidden(lab(), seen, hiding, leave_one_out(lab().model, *ids, hiding, seen.interventions))
+
+    return cache(make)
+
+
+def searched(goal: Goal, *, exact: int, most: int, off: int = 0) -> Callable[[], Searched]:
+    """A search among the heads of cross-attention."""
+
+    def make() -> Searched:
+        seen = lab().inspect(TEXT)
+        heads = tuple(at for at in heads_of(lab().model) if at.kind == "cross")[off:]
+        plan = SearchPlan(goal, heads, exact=exact, most=most)
+        found = minimal_set(lab().model, seen.source_ids, seen.target_ids, goal, heads, exact=exact, most=most)
+        return Searched(lab(), seen, plan, found)
+
+    return cache(make)
+
+
 EXAMPLES = [
+    Example(HeadMatrix(kind="cross", layer=0, heads=(1,)), decoding(TEXT, *SWITCHED)),
+    Example(HeadMatrix(kind="cross", layer=0, heads=(0, 2), how="max", framed=(2, 1)), decoding(TEXT, *SWITCHED)),
+    Example(HeadMatrix(kind="encoder_self", layer=1, heads=(0, 3), marks="renormalised", words=True), decoding()),
+    Example(HeadMatrix(kind="decoder_self", layer=0, heads=(2,), shows="norms", threshold=0.3), decoding()),
+    Example(AttentionRollout(kind="encoder_self", layer=1), decoding(TEXT, "off:encoder.0.self:1")),
+    Example(AttentionRollout(kind="decoder_self", layer=0, words=True, threshold=0.1), decoding()),
+    Example(AttentionRollout(kind="cross", layer=1, marks="hidden"), decoding(TEXT, *SWITCHED)),
+    Example(AttentionEntropy(kind="decoder_self", unit="bits", framed=(1, 0, 2)), decoding()),
+    Example(AttentionEntropy(kind="cross", marks="hidden"), decoding(TEXT, *SWITCHED)),
+    Example(TokenLines(of=HeadMatrix(kind="cross", layer=1, heads=(0, 1, 2, 3))), decoding()),
+    Example(AllHeads(kind="cross"), decoding(TEXT, *SWITCHED)),
+    Example(Bertviz(kind="cross", marks="renormalised", words=True), decoding(TEXT, *SWITCHED)),
+    Example(Bertviz(kind="encoder_self", picture="model", threshold=0.1), decoding()),
+    Example(Bertviz(kind="decoder_self", picture="neuron", layer=1, head=2, query=1), decoding()),
+    Example(EntryProducts(kind="cross", **AT), decoding(TEXT, *SWITCHED), derived={"products": "q times k"}),
+    Example(EntryShares(kind="decoder_self", **AT), decoding(), derived=OF_SHARES),
     Example(BatchTokens(), batch()),
     Example(SentenceMasks(kind="encoder_self", row=1), batch()),
     Example(SentenceMasks(kind="cross", row=1), batch("mask:cross")),
@@ -154,6 +334,33 @@ EXAMPLES = [
         unproved={"memory.activations": "an estimate; the note says so"},
     ),
     Example(EmptyAttentionRow(), decoding()),
+    Example(StepCandidates(step=1), decoding()),
+    Example(StepCandidates(step=2, reference=7, logarithmic=True, n=4), branch(HEAD_OFF, forced={1: 5})),
+    Example(StepCandidates(step=1, n=3), decoding(TEXT, "mask:causal")),
+    Example(StepAttention(kind="cross", layer=0, step=1), decoding()),
+    Example(StepAttention(kind="decoder_self", layer=0, head=1, step=2), branch(HEAD_OFF, forced={1: 5})),
+    Example(StepAttention(kind="decoder_self", layer=0, step=1), decoding(TEXT, "mask:causal")),
+    Example(BranchLines(), branches()),
+    Example(BranchLines(), branches(HEAD_OFF)),
+    Example(BranchTree(walked=1), branches()),
+    Example(BranchPair(first=1, second=2), branches(HEAD_OFF)),
+    Example(BeamTree(), search()),
+    Example(BeamTree(chosen=3), search(HEAD_OFF, size=3, alpha=1.0, norm="length", early_stopping=False)),
+    Example(BeamTree(), search("mask:causal", text="a")),
+    Example(HypothesisAttention(candidate=5, layer=0), search()),
+    Example(HypothesisAttention(candidate=2, layer=0, head=1), search(HEAD_OFF)),
+    Example(SamplingDistribution(step=1, temperature=0.7, top_k=5, top_p=0.9, min_p=0.01), decoding()),
+    Example(SamplingDistribution(step=0, top_k=3), decoding(TEXT, HEAD_OFF)),
+    Example(SampleTree(temperature=0.8, top_k=3, n=12, seed=2, most=3), decoding("a")),
+    Example(SampleTree(top_k=2, n=8), decoding("a", HEAD_OFF)),
+    Example(LogitLensDepths(), lens_at(2)),
+    Example(LogitLensDepths(n=2), lens_at(0, HEAD_OFF)),
+    Example(LogitContributions(against=7), lens_at(2)),
+    Example(LogitContributions(against=4, n=3), lens_at(1, HEAD_OFF)),
+    Example(TeacherForcedReference(reference=(5, 4, 2)), decoding("d e")),
+    Example(TeacherForcedReference(reference=(8, 7, 6, 5, 4, 9, 2)), decoding("d e", HEAD_OFF)),
+    Example(ExposureBias(), exposure()),
+    Example(ExposureBias(), exposure(HEAD_OFF)),
     Example(PositionTables(**SMALL), learned_positions()),
     Example(PositionTables(**SMALL, layout="concatenated"), learned_positions("100", "decoder")),
     Example(PositionTables(**SMALL), no_learned_positions),
@@ -171,6 +378,8 @@ EXAMPLES = [
     Example(StudyLearning(corpus="copy"), shipped_study),
     Example(StudyLengths(corpus="copy", past="noise"), shipped_study),
     Example(StudyLengths(corpus="reverse", past="refuse"), shipped_study),
+    Example(StudyVerdict(corpus="copy", past="noise"), shipped_study),
+    Example(StudyVerdict(corpus="reverse", past="refuse"), shipped_study),
     Example(ModelLengths(past="noise", longest=3, pairs=3), model()),
     Example(ModelLengths(past="clamp", longest=11, pairs=1), model("reverse-learned")),
     Example(TraceMap(step="decoder.cross.weights"), traced("off:decoder.0.cross:1"), unproved=_LAYOUT),
@@ -182,4 +391,24 @@ EXAMPLES = [
     Example(StepNumbers(step="decoder.cross.context", head=1, row=1), traced("off:decoder.0.cross:1")),
     Example(StepNumbers(step="decoder.ffn.add", row=1), traced("mask:causal", step=1)),
     Example(StepNumbers(step="decoder.probabilities", row=2, side="in"), traced()),
+    Example(PatternMap(column="diagonal", chosen="decoder.0.cross.1"), surveyed),
+    Example(PatternMap(column="alignment", measure="peak"), surveyed),
+    Example(PatternMap(column="entropy"), surveyed),
+    Example(PatternTable(columns=("previous", "alignment", "error_rate", "largest")), surveyed),
+    Example(PatternTable(columns=("diagonal", "entropy"), measure="peak", heads="cross"), surveyed),
+    Example(HeadProfile(head="decoder.0.cross.1"), surveyed),
+    Example(HeadProfile(head="encoder.1.self.0"), surveyed),
+    Example(HeadSimilarity(kind="cross", closest=0.45), surveyed),
+    Example(HeadSimilarity(kind="decoder_self", closest=0.2), surveyed),
+    Example(OutputImportance(chosen="decoder.0.cross.1"), removed("zero", "off:decoder.0.cross:1")),
+    Example(OutputRanking(most=5), removed("mean")),
+    Example(ValidationImportanceMap(measure="loss", chosen="decoder.0.cross.1"), removed_over_pairs("zero")),
+    Example(ValidationRanking(measure="loss", most=4), removed_over_pairs("zero")),
+    Example(ValidationRanking(measure="exact_match", most=4), removed_over_pairs("mean")),
+    Example(MinimalSetOutputs(), searched(Goal(), exact=3, most=4)),
+    Example(MinimalSetOutputs(), searched(Goal(0), exact=1, most=1, off=1)),
+    Example(LeaveOneOut(), hidden("hidden")),
+    Example(LeaveOneOut(), hidden("cross", "off:decoder.0.cross:1")),
+    Example(WeightAgainstEffect(head="decoder.0.cross.1"), hidden("hidden")),
+    Example(FaithfulnessTable(), hidden("hidden")),
 ]

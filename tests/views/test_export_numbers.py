@@ -20,7 +20,6 @@ pytestmark = pytest.mark.skipif(
     [
         ("attention", "take-compared", "Both outputs", {"switch": "off:decoder.1.cross:0,3"}),
         ("compare", "take-two-outputs", "", {"two": "sentences", "other_text": "The cat slept."}),
-        ("steps", "take-roads", "", {"switch": "off:decoder.1.cross:0,3"}),
     ],
 )
 def test_outputs_of_two_lengths(monkeypatch, page, key, which, parameters):

@@ -64,16 +64,20 @@ def away(monkeypatch, page, key, which, **parameters):
 
 
 DRAWN = [
-    ("heads", "take-heads", "Map", {**HEADS, "kind": "decoder_self", "head": "2"}),
-    ("heads", "take-heads", "Map", {**HEADS, "section": "worth", "switch": SWITCH, "kind": "cross", "head": "3"}),
-    ("heads", "take-heads", "Ranking", {**HEADS, "section": "worth", "worth": "loss"}),
-    ("heads", "take-heads", "Effects", {**HEADS, "section": "evidence", "switch": SWITCH}),
+    ("heads", "pattern-map-export", "", {**HEADS, "kind": "decoder_self", "head": "2"}),
+    (
+        "heads",
+        "output-importance-export",
+        "",
+        {**HEADS, "section": "worth", "switch": SWITCH, "kind": "cross", "head": "3"},
+    ),
+    ("heads", "validation-ranking-export", "", {**HEADS, "section": "worth", "worth": "loss"}),
+    ("heads", "leave-one-out-export", "", {**HEADS, "section": "evidence", "switch": SWITCH}),
     ("masks", "sentence-masks-export", "", {"kind": "decoder_self", "switch": ["mask:padding", "mask:causal"]}),
     ("masks", "batch-tokens-export", "", {"switch": "mask:cross"}),
-    ("steps", "take-step", "candidates", {"step": "2", "switch": SWITCH, "scale": "log"}),
-    ("steps", "take-step", "cross-attention", {"step": "2", "switch": SWITCH}),
-    ("steps", "take-lens", "", {"look": "inside", "step": "1", "switch": SWITCH}),
-    ("steps", "take-contributions", "", {"look": "inside", "step": "1", "switch": SWITCH}),
+    ("steps", "step-candidates-export", "", {"step": "2", "switch": SWITCH, "scale": "log"}),
+    ("steps", "step-attention-cross-export", "", {"step": "2", "switch": SWITCH}),
+    ("steps", "logit-contributions-export", "", {"look": "inside", "step": "1", "switch": SWITCH}),
     ("positions", "take-parts", "", {"section": "scores"}),
 ]
 WALKED = [
@@ -92,44 +96,9 @@ def test_the_saved_figure_is_the_one_on_the_page(page, key, which, parameters, m
     assert saved in [looks(plain(figure)) for figure in figures(at)]
 
 
-MARKED = [
-    ("take-step", "candidates", {"step": "2"}, 0, 1),
-    ("take-step", "cross-attention", {"step": "2"}, 0, 1),
-    ("take-losses", "", {"look": "reference"}, 0, 2),
-]
-
-
-@pytest.mark.parametrize(("key", "which", "parameters", "own", "marks"), MARKED, ids=str)
-def test_the_files_hold_the_marks_of_what_is_without_the_switches(key, which, parameters, own, marks, monkeypatch):
-    _, offered = away(monkeypatch, "steps", key, which, switch=SWITCH, **parameters)
-    (table,) = offered.tables
-    held = table.values.T if key == "take-step" and which == "candidates" else table.values
-    axis = "y" if key == "take-losses" else "x"
-    for row, trace in ((0, own), (-1, marks)):
-        np.testing.assert_allclose(held[row], np.asarray(offered.figure.data[trace][axis], dtype=float), rtol=1e-6)
-    assert "without the switches" in (*table.rows, *table.columns)[-1 if which == "candidates" else len(held) - 1]
-    _, plainly = away(monkeypatch, "steps", key, which, **parameters)
-    assert "without the switches" not in " ".join((*plainly.tables[0].rows, *plainly.tables[0].columns))
-
-
-def test_the_files_of_a_distribution_hold_the_models_own_too(monkeypatch):
-    _, offered = away(monkeypatch, "steps", "take-draw", "", look="samples", top_k="5", switch=SWITCH)
-    (table,) = offered.tables
-    assert list(table.columns) == ["drawn from", "the model's own", "without the switches"]
-    assert table.values[:, 1].max() < table.values[:, 0].max() and (np.diff(table.values[:, 1]) <= 0).all()
-
-
-def test_the_files_of_a_lens_hold_the_rank_and_probability_that_it_draws(monkeypatch):
-    _, offered = away(monkeypatch, "steps", "take-lens", "", look="inside", step="1", switch=SWITCH)
-    readings, followed = offered.tables
-    assert list(followed.columns)[:2] == ["rank", "probability"] and len(followed.columns) == 4
-    place = int(followed.values[-1, 0]) - 1
-    assert np.sort(np.exp(readings.values[-1]))[::-1][place] == pytest.approx(followed.values[-1, 1], rel=1e-6)
-
-
-@pytest.mark.parametrize("which", ["Lines", "Matrix"])
+@pytest.mark.parametrize("which", ["This figure", "Matrix"])
 def test_a_word_that_was_never_seen_is_saved_as_it_was_typed(which, monkeypatch):
-    at, offered = away(monkeypatch, "home", "take-home", which, model=REVERSE, text="a zebra b")
+    at, offered = away(monkeypatch, "home", "token-lines-export", which, model=REVERSE, text="a zebra b")
     figure, made = json.dumps(of(offered.figure)), json.dumps(of(run_lines(at)["figure"]))
     assert "zebra" in figure and "unk" not in figure and "zebra" in made
     assert "1 zebra" in offered.tables[0].columns

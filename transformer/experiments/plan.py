@@ -16,7 +16,7 @@ TARGET = 0.99
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
-    """What is compared, on what, and for how long. Everything else follows the corpus's recipe."""
+    """The kinds to compare, the data and the length of training. Everything else follows the corpus's recipe."""
 
     corpora: tuple[str, ...] = ("reverse", "copy")
     """Generated corpora; lengths are tested where there are any to test (copy, reverse, sort)."""
@@ -100,7 +100,7 @@ class StudyRun:
     """Target tokens per second of training, padding excluded: the median of the steps."""
     elapsed_s: float | None = None
     trained_positions: int | None = None
-    """How many positions training reached, from 0 on."""
+    """The number of positions that training reached, from 0 on."""
     curve: tuple[tuple[int, float, float], ...] = ()
     """(step, validation loss, validation exact match) of each evaluation."""
     lengths: dict[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)

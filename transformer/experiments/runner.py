@@ -29,7 +29,7 @@ LEARNED_EXTENSIONS: tuple[Extension, ...] = ("noise", "clamp", "interpolate")
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a study has come."""
+    """The progress of a study."""
 
     number: int
     """The run's number, from 1."""

@@ -188,7 +188,7 @@ class PositionDimensions(TablePair):
 
 @dataclass(frozen=True)
 class SimilarityData:
-    """How similar the rows of each table are to each other."""
+    """The similarity of each pair of rows in each table."""
 
     titles: tuple[str, ...]
     matrices: tuple[Matrix, ...]

@@ -68,7 +68,7 @@ class ShiftMaps(TablePair):
 
 @dataclass(frozen=True)
 class ShiftErrorsData:
-    """How far the rotation and the fitted maps are from PE(pos + k)."""
+    """The distance of the rotation and the fitted maps from PE(pos + k)."""
 
     titles: tuple[str, ...]
     exact: Float[ndarray, "pair"]

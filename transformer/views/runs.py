@@ -16,7 +16,7 @@ from transformer.analysis.training.progress import Progress, progress_of
 from transformer.analysis.training.run_checks import Drawn, check_last, check_points, run_log_rows
 from transformer.checkpoints.settings import CONFIG_FILE, CheckpointError, Settings, read_settings
 from transformer.checkpoints.store import load_checkpoint
-from transformer.config import value_text
+from transformer.config import label_of, value_text
 from transformer.data.cleaning import CorpusError
 from transformer.data.corpus_snapshot import load_own
 from transformer.figures.tables import Table
@@ -218,7 +218,7 @@ class SweepChart:
 
     def figure(self, data: SweepData, *, dark: bool = False) -> go.Figure:
         """A mark a run, in the colour of its curve beside the chart."""
-        what = QUANTITIES[self.quantity]
+        what, label = QUANTITIES[self.quantity], label_of(self.setting)
         factor, unit = (100, " %") if what.percent else (1, "")
         marks = [
             Mark(value, float(reached) * factor if np.isfinite(reached) else None, run, bool(ended), place)
@@ -226,11 +226,11 @@ class SweepChart:
                 zip(data.runs, data.values, data.reached, data.ended, strict=True)
             )
         ]
-        return sweep_figure(marks, setting=self.setting, title=what.title, unit=unit, percent=what.percent, dark=dark)
+        return sweep_figure(marks, setting=label, title=what.title, unit=unit, percent=what.percent, dark=dark)
 
     def tables(self, data: SweepData) -> tuple[Table, ...]:
         """What each run reached."""
-        rows = [f"{run}, {self.setting} {value}" for run, value in zip(data.runs, data.values, strict=True)]
+        rows = [f"{run}, {label_of(self.setting)} {value}" for run, value in zip(data.runs, data.values, strict=True)]
         values = np.column_stack((data.reached, data.steps))
         return (Table(self.quantity, values, rows, [QUANTITIES[self.quantity].column, "step"]),)
 
@@ -241,7 +241,7 @@ class SweepChart:
         had = [json.loads((run / CONFIG_FILE).read_text(encoding="utf-8"))[section][name] for run in runs]
         off = sum(shown not in (own, value_text(own)) for shown, own in zip(data.values, had, strict=True))
         how = f"{CONFIG_FILE} of {len(runs)} runs read again; runs that differ"
-        yield Check(f"Each run had the {self.setting} shown", off, 0, how)
+        yield Check(f"Each run had the value shown of {self.setting}", off, 0, how)
         ended = [not _is_active(run) for run in runs]
         how = f"{STATUS_FILE} of each run; runs that differ"
         yield agree("A hollow mark is a run at work", data.ended.astype(int), np.array(ended, dtype=int), 0, how)

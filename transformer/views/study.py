@@ -34,7 +34,7 @@ Edges = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True)
 class LearningData:
-    """How each run of a study learned."""
+    """The learning curves of a study's runs."""
 
     kinds: tuple[str, ...]
     """All kinds of positions of the study, in the order of their colours."""
@@ -77,7 +77,7 @@ class StudyLearning:
 
     def checks(self, study: Study, data: LearningData) -> Iterator[Check]:
         """Reads the runs' evaluations again, from their files as they are now."""
-        content = _content(study)
+        content = study_content(study)
         wanted = [(run, _points(run)) for run in content["runs"] if run["corpus"] == self.corpus]
         wanted = [(run, points) for run, points in wanted if points]
         how = "files read again"
@@ -142,7 +142,7 @@ class StudyLengths:
 
     corpus: str
     past: Extension
-    """How a learned table goes on past its last trained row."""
+    """The extension of a learned table past its last trained row."""
 
     @property
     def name(self) -> str:
@@ -168,27 +168,13 @@ class StudyLengths:
 
     def checks(self, study: Study, data: LengthsData) -> Iterator[Check]:
         """Counts again from the study's file, and solves the equation of each interval."""
-        content = _content(study)
+        content = study_content(study)
         trained_to, tested_to = content["plan"]["trained_to"], content["plan"]["tested_to"]
         yield agree("Training went up to this length", data.trained_to, trained_to, 0, "file read again")
-        counted = {curve.name: self._counted(content, curve.name, trained_to) for curve in data.curves}
+        counted = {curve.name: counts_in_file(content, self.corpus, curve.name, self.past) for curve in data.curves}
         near = min(trained_to + JUST_BEYOND, tested_to)
         edges = [(1, trained_to), (trained_to + 1, near), (trained_to + 1, tested_to)]
         yield from _check_lengths(data, counted, edges, "runs in the study's file summed again")
-
-    def _counted(self, content: dict[str, Any], positions: str, trained_to: int) -> dict[int, tuple[int, int]]:
-        """Returns (right, count) at each length, from the content of the study's file."""
-        found: dict[int, tuple[int, int]] = {}
-        for run in content["runs"]:
-            if (run["corpus"], run["positions"], run["state"]) != (self.corpus, positions, "done"):
-                continue
-            past = "noise" if self.past == "refuse" else self.past
-            for length, right, count in run["lengths"][past if positions == "learned" else ""]:
-                if positions == "learned" and self.past == "refuse" and length > trained_to:
-                    right = count = 0
-                before = found.get(length, (0, 0))
-                found[length] = before[0] + right, before[1] + count
-        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +182,7 @@ class ModelLengths:
     """One model's exact match by length, on strings that it was not trained on."""
 
     past: Extension
-    """How a learned table goes on past its last trained row."""
+    """The extension of a learned table past its last trained row."""
     longest: int
     """Symbols in the longest strings."""
     pairs: int
@@ -311,8 +297,24 @@ def _ends(shares: Sequence[Share]) -> tuple[Float[ndarray, "curve"], Float[ndarr
     return np.array([share.low for share in shares]), np.array([share.high for share in shares])
 
 
-def _content(study: Study) -> dict[str, Any]:
+def study_content(study: Study) -> dict[str, Any]:
+    """Reads the study's file again, as it is."""
     return json.loads((study_folder(study.name) / STUDY_FILE).read_text(encoding="utf-8"))
+
+
+def counts_in_file(content: dict[str, Any], corpus: str, positions: str, past: Extension) -> dict[int, tuple[int, int]]:
+    """Returns (right, count) at each length of a kind's finished runs, from the content of a study's file."""
+    found: dict[int, tuple[int, int]] = {}
+    for run in content["runs"]:
+        if (run["corpus"], run["positions"], run["state"]) != (corpus, positions, "done"):
+            continue
+        name = "" if positions != "learned" else "noise" if past == "refuse" else past
+        for length, right, count in run["lengths"].get(name, ()):
+            if positions == "learned" and past == "refuse" and length > content["plan"]["trained_to"]:
+                right = count = 0
+            before = found.get(length, (0, 0))
+            found[length] = before[0] + right, before[1] + count
+    return found
 
 
 def _points(run: dict[str, Any]) -> list[tuple[int, float]]:

@@ -1,4 +1,4 @@
-"""The pinned sentences of a run, going from babble to right."""
+"""The pinned sentences of a run, as training improves their translations."""
 
 from collections.abc import Mapping, Sequence
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from random_models import half_trained_model, random_model
 
-from transformer.analysis.attention.entry import look_into
+from transformer.analysis.attention.entry import explain_entry
 from transformer.analysis.attention.vectors import record_vectors
 from transformer.decoding.greedy import greedy
 from transformer.interventions import AblateHeads, DisableMask, compile_interventions, parse_intervention
@@ -85,12 +85,12 @@ def test_every_cell_is_the_length_of_the_contribution_that_the_cell_panel_shows(
         (1, 3, last, min(last, found.shape[3] - 1)),
         (0, 1, 2, 2),
     ]:
-        cell = look_into(
+        entry = explain_entry(
             model, SOURCE, switches, address=Address(stack, layer, sublayer), head=head, query=query, key=key
         )
-        assert found[layer, head, query, key] == pytest.approx(np.linalg.norm(cell.contribution), abs=1e-5)
-        np.testing.assert_allclose(vectors.q[layer, head, query], cell.q, atol=1e-6)
-        np.testing.assert_allclose(vectors.k[layer, head, key], cell.k, atol=1e-6)
+        assert found[layer, head, query, key] == pytest.approx(np.linalg.norm(entry.contribution), abs=1e-5)
+        np.testing.assert_allclose(vectors.q[layer, head, query], entry.q, atol=1e-6)
+        np.testing.assert_allclose(vectors.k[layer, head, key], entry.k, atol=1e-6)
 
 
 def test_a_head_that_is_off_contributes_exactly_nothing():

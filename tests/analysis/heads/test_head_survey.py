@@ -1,4 +1,4 @@
-"""What heads do, counted again cell by cell; what looks alike, by the definition of each measure."""
+"""What heads do, counted again cell by cell; which look alike, by the definition of each measure."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ from random_models import random_model
 
 from transformer.analysis.heads.addresses import HeadAt, heads_of
 from transformer.analysis.heads.patterns import punctuation_of
-from transformer.analysis.heads.similarity import alike, summed_distances
+from transformer.analysis.heads.similarity import group_similar, summed_distances
 from transformer.analysis.heads.survey import survey
 from transformer.config import CorpusConfig
 from transformer.data.batches import make_batch
@@ -148,6 +148,32 @@ def test_alignment_errors_are_those_of_the_metric_over_all_pairs(english):
     assert found.n_referents == sum(pair.referent is not None for pair in pairs) > 0
 
 
+def looking_at_the_aligned_word(pair, shift):
+    """A recorder's call under which one head looks only at aligned words, `shift` steps after they are written."""
+
+    def overwritten(recorder, site, tensor):
+        if str(site) == "decoder.0.cross.weights":
+            tensor = tensor.clone()
+            tensor[:, 0] = 0
+            for source, target in pair.alignment:
+                tensor[0, 0, target + shift, source] = 1
+        recorder.recording.keep(site, tensor)
+        return tensor
+
+    return overwritten
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_a_word_is_aligned_by_the_row_that_writes_it_or_by_the_row_that_reads_it_one_step_later(english, shift):
+    model, tokenizer, pairs, _ = english
+    for pair in [pair for pair in pairs if len(pair.alignment) > 3]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Recorder, "__call__", looking_at_the_aligned_word(pair, shift))
+            found = survey(model, [pair], tokenizer).by_head[HeadAt("decoder", 0, "cross", 0)]
+        perfect, other = (found.written, found.read) if shift == 0 else (found.read, found.written)
+        assert perfect.accuracy == 1 and other.accuracy < 1 and perfect.error_rate < other.error_rate
+
+
 def test_it_says_how_much_was_measured(english):
     model, tokenizer, pairs, found = english
     assert found.n_pairs == len(pairs)
@@ -194,8 +220,8 @@ def test_a_head_is_named_after_what_it_looks_at(english):
         found = survey(model, pairs, tokenizer)
     profile = found.by_head[HeadAt("encoder", 0, "self", 0)]
     assert profile.weight["previous"] == 1 and profile.peak["previous"] == 1 and profile.weight["next"] == 0
-    assert found.role(profile).patterns == ("previous",) and found.role(profile).clear
-    assert found.role(found.by_head[HeadAt("encoder", 0, "self", 1)]).patterns != ("previous",)
+    assert found.main_patterns(profile).patterns == ("previous",) and found.main_patterns(profile).clear
+    assert found.main_patterns(found.by_head[HeadAt("encoder", 0, "self", 1)]).patterns != ("previous",)
 
 
 def test_punctuation_is_what_unicode_says(english):
@@ -256,8 +282,8 @@ def test_groups_are_those_of_average_linkage_computed_anew_at_each_step():
         return set(groups)
 
     for closest in (0.0, 0.1, 0.3, 0.45, 0.5, 1.0):
-        assert set(alike(distances, closest)) == slow(closest)
-    assert alike(distances, 1.0) == (tuple(range(9)),)
+        assert set(group_similar(distances, closest)) == slow(closest)
+    assert group_similar(distances, 1.0) == (tuple(range(9)),)
 
 
 def test_the_distances_of_a_survey_are_means_over_rows(english):

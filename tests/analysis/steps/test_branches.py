@@ -3,48 +3,51 @@
 import numpy as np
 import pytest
 
-from transformer.analysis.steps.prefix_tree import grow
-from transformer.figures.steps.branches import Twig, branches_figure, two_roads_figure
+from transformer.analysis.steps.branches import prefix_tree
+from transformer.figures.steps.branches import TreeToken, branches_figure, two_branches_figure
 
 OUTPUTS = [(4, 5, 6, 2), (4, 7, 2), (9, 2), (4, 7, 2, 8), (4, 5, 6, 2)]
 
 
-def test_every_output_is_a_path_and_every_prefix_one_branch():
-    tree = grow(OUTPUTS)
+def test_every_output_is_a_path_and_every_prefix_one_node():
+    tree = prefix_tree(OUTPUTS)
     for index, ids in enumerate(OUTPUTS):
-        path = [branch for branch in tree if index in branch.outputs]
-        assert tuple(branch.token for branch in path) == ids
-        assert [tree[branch.parent] for branch in path[1:]] == path[:-1] and path[0].parent is None
+        path = [node for node in tree if index in node.outputs]
+        assert tuple(node.token for node in path) == ids
+        assert [tree[node.parent] for node in path[1:]] == path[:-1] and path[0].parent is None
     assert len(tree) == len({ids[: n + 1] for ids in OUTPUTS for n in range(len(ids))})
-    assert len({(branch.step, branch.row) for branch in tree}) == len(tree)
-    assert {branch.row for branch in tree if 0 in branch.outputs} == {0}
+    assert len({(node.step, node.row) for node in tree}) == len(tree)
+    assert {node.row for node in tree if 0 in node.outputs} == {0}
 
 
 def test_weights_add_up_where_outputs_meet():
-    tree = grow(OUTPUTS, [50, 20, 10, 15, 5])
-    assert [branch.weight for branch in tree if branch.step == 0] == [90, 10]
-    assert sum(branch.weight for branch in tree if branch.step == 1) == 100
+    tree = prefix_tree(OUTPUTS, [50, 20, 10, 15, 5])
+    assert [node.weight for node in tree if node.step == 0] == [90, 10]
+    assert sum(node.weight for node in tree if node.step == 1) == 100
     with pytest.raises(ValueError, match="5 outputs need as many weights, not 1"):
-        grow(OUTPUTS, [1.0])
+        prefix_tree(OUTPUTS, [1.0])
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_tree_is_drawn_with_its_notes(dark):
-    twigs = [
-        Twig(b.step, "<b>", b.row, b.parent, f"{b.weight:g} ×", 0.5, b.row == 0, "drawn often") for b in grow(OUTPUTS)
+    nodes = [
+        TreeToken(b.step, "<b>", b.row, b.parent, f"{b.weight:g} ×", 0.5, b.row == 0, "drawn often")
+        for b in prefix_tree(OUTPUTS)
     ]
-    fig = branches_figure(twigs, dark=dark)
+    fig = branches_figure(nodes, dark=dark)
     points = next(trace for trace in fig.data if trace.mode == "markers+text")
-    assert len(points.x) == len(twigs) and "&lt;b&gt;" in points.text[0] and "4 ×" in points.text[0]
+    assert len(points.x) == len(nodes) and "&lt;b&gt;" in points.text[0] and "4 ×" in points.text[0]
     lines = [trace for trace in fig.data if trace.mode == "lines"]
-    assert len(lines) == sum(twig.parent is not None for twig in twigs)
-    for line, twig in zip(lines, (twig for twig in twigs if twig.parent is not None), strict=True):
-        above = twigs[twig.parent]
+    assert len(lines) == sum(node.parent is not None for node in nodes)
+    for line, node in zip(lines, (node for node in nodes if node.parent is not None), strict=True):
+        above = nodes[node.parent]
         ends = (line.x[0], line.y[0], line.x[-1], line.y[-1])
-        assert ends == (above.step, above.row, twig.step, twig.row)
+        assert ends == (above.step, above.row, node.step, node.row)
 
 
-def test_two_roads_show_both_probabilities_and_both_tokens():
-    fig = two_roads_figure(["output", "road 1"], [["a", "b", "c"], ["a", "<i>"]], [np.array([1, 0.5, 0.2]), np.ones(2)])
+def test_two_branches_show_both_probabilities_and_both_tokens():
+    fig = two_branches_figure(
+        ["output", "branch 1"], [["a", "b", "c"], ["a", "<i>"]], [np.array([1, 0.5, 0.2]), np.ones(2)]
+    )
     assert list(fig.data[0].y) == [1, 0.5, 0.2] and len(fig.data[1].y) == 2
     assert fig.layout.xaxis.ticktext[0] == "a" and fig.layout.xaxis.ticktext[1] == "b<br>&lt;i&gt;"

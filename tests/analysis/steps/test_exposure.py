@@ -8,7 +8,7 @@ import tiny_runs
 import torch
 from random_models import half_trained_model, reversals
 
-from transformer.analysis.steps.exposure_bias import exposure, two_readings
+from transformer.analysis.steps.exposure_bias import exposure_bias, reference_losses
 from transformer.config import ModelConfig
 from transformer.decoding.greedy import Constraints, greedy, teacher_forced_log_probs
 from transformer.model.transformer import Transformer
@@ -25,10 +25,10 @@ def sentences():
         yield source[source != 0].tolist(), target[target != 0].tolist()[1:]
 
 
-def test_both_readings_agree_up_to_the_divergence_and_there_the_writing_differs(model):
+def test_both_losses_agree_up_to_the_divergence_and_there_the_writing_differs(model):
     diverged = 0
     for source, reference in sentences():
-        seen = two_readings(model, source, reference)
+        seen = reference_losses(model, source, reference)
         cut = len(reference) if seen.divergence is None else seen.divergence
         assert seen.reference[:cut] == seen.written[:cut]
         np.testing.assert_allclose(seen.free_loss[: cut + 1], seen.forced_loss[: cut + 1], atol=1e-12)
@@ -40,8 +40,8 @@ def test_both_readings_agree_up_to_the_divergence_and_there_the_writing_differs(
 
 
 def test_the_loss_of_every_position_is_that_of_its_own_prefix(model):
-    source, reference = next(pair for pair in sentences() if two_readings(model, *pair).divergence == 0)
-    seen = two_readings(model, source, reference)
+    source, reference = next(pair for pair in sentences() if reference_losses(model, *pair).divergence == 0)
+    seen = reference_losses(model, source, reference)
     for position, token in enumerate(reference[: len(seen.written)]):
         for prefix, lost in ((reference, seen.forced_loss), (seen.written, seen.free_loss)):
             row = teacher_forced_log_probs(model, torch.tensor([source]), torch.tensor([[*prefix[:position], token]]))
@@ -50,36 +50,37 @@ def test_the_loss_of_every_position_is_that_of_its_own_prefix(model):
 
 def test_a_reference_past_the_model_s_length_is_refused(model):
     with pytest.raises(ValueError, match="the reference has 65 tokens, its end mark included, where the model writes"):
-        two_readings(model, [5, 2], [4] * 64 + [2])
+        reference_losses(model, [5, 2], [4] * 64 + [2])
 
 
 @pytest.fixture(scope="module")
 def measured():
     torch.manual_seed(0)
     model = Transformer(ModelConfig(**{**vars(tiny_runs.MODEL), "vocab_size": tiny_runs.tokenizer().vocab_size})).eval()
-    return model, list(exposure(model, tiny_runs.corpus().validation, tiny_runs.tokenizer(), batch_tokens=64))
+    told: list[float] = []
+    pairs = tiny_runs.corpus().validation
+    return model, exposure_bias(model, pairs, tiny_runs.tokenizer(), batch_tokens=64, tell=told.append), told
 
 
 def test_every_position_counts_the_sentences_that_have_it(measured):
-    _, told = measured
+    _, found, told = measured
     pairs, tokenizer = tiny_runs.corpus().validation, tiny_runs.tokenizer()
     lengths = [len(tokenizer.encode(pair.target)) + 1 for pair in pairs]
-    counts = [count for count, _ in told]
-    assert counts[-1] == len(pairs) and counts == sorted(counts) and len(told) > 2
-    for at in told[-1][1]:
+    assert found.n_pairs == len(pairs) and told[-1] == 1 and told == sorted(told) and len(told) > 2
+    for at in found.positions:
         assert at.count == sum(length > at.position for length in lengths) >= 5
         assert 0 < at.going <= at.count and 0 <= at.free_right <= at.going
-    assert [at.position for at in told[-1][1]] == list(range(len(told[-1][1])))
+    assert [at.position for at in found.positions] == list(range(len(found.positions)))
 
 
 def test_the_numbers_of_a_position_are_those_of_its_sentences(measured):
-    model, told = measured
+    model, found, _ = measured
     tokenizer = tiny_runs.tokenizer()
     seen = [
-        two_readings(model, [*tokenizer.encode(pair.source), 2], [*tokenizer.encode(pair.target), 2])
+        reference_losses(model, [*tokenizer.encode(pair.source), 2], [*tokenizer.encode(pair.target), 2])
         for pair in tiny_runs.corpus().validation
     ]
-    for at in told[-1][1]:
+    for at in found.positions:
         here = [s for s in seen if len(s.reference) > at.position]
         going = [s for s in here if not math.isnan(s.free_loss[at.position])]
         bias = [float(s.free_loss[at.position]) - float(s.forced_loss[at.position]) for s in going]
@@ -88,10 +89,10 @@ def test_the_numbers_of_a_position_are_those_of_its_sentences(measured):
         assert at.forced_right == sum(s.likeliest[at.position] == s.reference[at.position] for s in here)
         own = [s.written[at.position] for s in going]
         assert at.free_right == sum(a == s.reference[at.position] for a, s in zip(own, going, strict=True))
-    assert abs(told[-1][1][0].bias) < 1e-6, "nothing was written before the first token"
+    assert abs(found.positions[0].bias) < 1e-6, "nothing was written before the first token"
 
 
 def test_under_constraints_free_running_is_greedy(model):
     source, reference = next(sentences())
     steps = list(greedy(model, torch.tensor([source]), max_length=64, constraints=Constraints()))
-    assert two_readings(model, source, reference).written == tuple(int(step.tokens[0]) for step in steps)
+    assert reference_losses(model, source, reference).written == tuple(int(step.tokens[0]) for step in steps)

@@ -7,7 +7,7 @@ from random_models import half_trained_model, reversals
 from transformer.analysis.steps.search_tree import search_tree
 from transformer.decoding.beam import length_norm
 from transformer.decoding.greedy import teacher_forced_log_probs
-from transformer.figures.steps.search_tree import Branch, tree_figure
+from transformer.figures.steps.search_tree import Candidate, search_figure
 from transformer.model.taps import Recorder
 
 
@@ -53,10 +53,10 @@ def test_the_best_way_is_marked_from_the_first_step_to_the_last(tree):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_figure_has_a_point_for_every_node_and_a_line_for_every_continuation(tree, dark):
-    branches = [
-        Branch(n.step, "<b>", n.parent, n.log_prob, n.score, n.fate, n.on_best, f"rank {n.rank}") for n in tree.nodes
+    candidates = [
+        Candidate(n.step, "<b>", n.parent, n.log_prob, n.score, n.fate, n.on_best, f"rank {n.rank}") for n in tree.nodes
     ]
-    fig = tree_figure(branches, dark=dark)
+    fig = search_figure(candidates, dark=dark)
     points = [trace for trace in fig.data if trace.mode == "markers+text"]
     assert sum(len(trace.x) for trace in points) == len(tree.nodes)
     assert len({(x, y) for trace in points for x, y in zip(trace.x, trace.y, strict=True)}) == len(tree.nodes)

@@ -159,9 +159,9 @@ def test_a_padding_mask_changes_nothing_for_one_sentence_and_the_page_says_so_wi
 
 def test_the_numbers_are_checked_on_the_spot():
     at = attention(switch="off:decoder.0.cross:0,1,2,3")
-    at.session_state["proofs"] = True
+    at.session_state["all-heads-proof"] = True
     said = texts(checked(at.run()))
-    assert said.count(":material/check:") == 8, said
+    assert said.count(":material/check:") == 13, said
     assert ":material/close:" not in said
 
 
@@ -260,34 +260,34 @@ def test_numbers_have_three_significant_digits(value, said):
 
 def test_a_cell_is_taken_apart_by_the_boxes_and_by_a_link():
     at = attention(layer="1", head="2")
-    assert not at.latex[:-1] or "looked at" not in texts(at)
+    assert not at.latex[:-1] or "attended to" not in texts(at)
     at = checked(at.selectbox(key="choose-query").set_value(1).run())
     weights = load(PRONOUNS).inspect(CLASSIC).cross.weights[1, 2, 1]
     assert at.query_params["cell"] == f"1,{weights.argmax()}"
     at = checked(at.selectbox(key="choose-key").set_value(3).run())
     assert at.query_params["cell"] == "1,3"
     lab = load(PRONOUNS)
-    cell = lab.cell(lab.inspect(CLASSIC), "cross", 1, 2, 1, 3)
-    assert equation(cell) in [latex.value.strip("$\n") for latex in at.latex]
+    entry = lab.explain_entry(lab.inspect(CLASSIC), "cross", 1, 2, 1, 3)
+    assert equation(entry) in [latex.value.strip("$\n") for latex in at.latex]
     assert "the very float32 of the picture" in texts(at)
     shown = at.dataframe[-1].value
-    assert shown["weight"].tolist() == [str(weight) for weight in cell.weights]
-    at = checked(at.button(key="close-cell").click().run())
+    assert shown["weight"].tolist() == [str(weight) for weight in entry.weights]
+    at = checked(at.button(key="close-entry").click().run())
     assert "cell" not in at.query_params and "the very float32" not in texts(at)
 
 
 def test_the_mask_stands_between_the_division_and_the_softmax_of_a_cell():
     lab = load(PRONOUNS)
-    cells = [
-        lab.cell(lab.inspect(CLASSIC, specs), "cross", 1, 2, 1, 3)
+    entries = [
+        lab.explain_entry(lab.inspect(CLASSIC, specs), "cross", 1, 2, 1, 3)
         for specs in ((), [MaskEntry("decoder", 1, "cross", 1, 3)])
     ]
-    for cell, said in zip(cells, ("+ 0 =", r"- \infty = -\infty"), strict=True):
-        _, divided, masked, softmax, *_ = equation(cell).split(r" \\ ")
+    for entry, said in zip(entries, ("+ 0 =", r"- \infty = -\infty"), strict=True):
+        _, divided, masked, softmax, *_ = equation(entry).split(r" \\ ")
         assert r"\sqrt{d_k}" in divided and masked.startswith(r"s' &= s + \text{mask}") and said in masked
         assert softmax.startswith(r"\alpha &=")
-        assert "a switch replaced" not in equation(cell)
-    off = lab.cell(lab.inspect(CLASSIC, [AblateHeads("decoder", 1, "cross", (2,))]), "cross", 1, 2, 1, 3)
+        assert "a switch replaced" not in equation(entry)
+    off = lab.explain_entry(lab.inspect(CLASSIC, [AblateHeads("decoder", 1, "cross", (2,))]), "cross", 1, 2, 1, 3)
     assert r"c &= 0 \;\text{(a switch replaced" in equation(off)
 
 
@@ -297,7 +297,7 @@ def test_a_cell_of_each_kind_is_taken_apart_under_switches(kind, switch):
     at = attention(kind=kind, cell="2,1", switch=switch)
     assert "the very float32 of the picture" in texts(at)
     off = kind == "cross" and switch.startswith("off")
-    assert ("nothing of this cell reached the output" in texts(at)) == off
+    assert ("nothing of this entry reached the output" in texts(at)) == off
 
 
 def test_a_key_that_did_not_exist_yet_is_said_to():
@@ -306,7 +306,7 @@ def test_a_key_that_did_not_exist_yet_is_said_to():
 
 @pytest.mark.parametrize(
     ("cell", "said"),
-    [("99,0", "There is no cell 99,0: this picture has rows 0 to"), ("a,b", "a cell is its row and its column")],
+    [("99,0", "There is no entry 99,0: this picture has rows 0 to"), ("a,b", "a cell is its row and its column")],
 )
 def test_a_link_to_a_cell_that_does_not_exist_is_answered_in_a_sentence(cell, said):
     assert plain(said) in texts(attention(cell=cell))
@@ -321,7 +321,7 @@ def test_another_sentence_closes_the_cell():
 @pytest.mark.parametrize(
     ("label", "switch"),
     [
-        ("Forbid this cell", "forbid:decoder.1.cross:2,3"),
+        ("Forbid this entry", "forbid:decoder.1.cross:2,3"),
         ("Spread this row evenly", "row:decoder.1.cross.1:2:uniform"),
         ("All of this row on this key", "row:decoder.1.cross.1:2:3"),
     ],

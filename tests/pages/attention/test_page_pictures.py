@@ -53,7 +53,7 @@ def test_marks_and_weak_cells_are_left_out_and_the_page_says_how_much_that_is():
     assert "</s>" not in [token["text"] for token in matrix(at)["columns"]]
     assert "Start and end marks are left out" in texts(at)
     at = checked(at.number_input(key="choose-threshold").set_value(0.2).run())
-    assert view_of(at).threshold == 0.2 and "Cells below 0.2 are not drawn" in texts(at)
+    assert view_of(at).threshold == 0.2 and "Entries below 0.2 are not drawn" in texts(at)
     state = np.frombuffer(base64.b64decode(matrix(at)["state"]), np.uint8).reshape(matrix(at)["shape"])
     np.testing.assert_array_equal(state == 2, values(matrix(at)) < 0.2)
     at = checked(at.selectbox(key="choose-specials").set_value("renormalised").run())
@@ -136,7 +136,7 @@ def test_a_sublayer_that_is_off_is_drawn_as_such_and_nothing_of_it_arrives():
     at = attention(switch="block:decoder.1.cross", cell="1,2")
     assert matrix(at)["off"] and "**off**" in texts(at) and "This block is off" in texts(at)
     assert component(at, "at_mean")["off"] == [[1, head] for head in range(4)]
-    assert "nothing of this cell reached the output" in texts(at)
+    assert "nothing of this entry reached the output" in texts(at)
     at = checked(at.selectbox(key="choose-show").set_value("norms").run())
     assert not values(matrix(at)).any() and "every norm is 0" in texts(at)
     assert "This block is off" not in texts(checked(at.selectbox(key="choose-layer").set_value(0).run()))
@@ -150,7 +150,7 @@ def test_norms_of_what_was_copied_are_said_to_be_0():
 
 def test_weights_of_what_was_copied_are_said_to_go_no_further():
     switch = "copy:decoder.1.cross.heads.2:1>1:The cat slept."
-    said = "where it did, nothing of what is looked at here goes any further"
+    said = "where it did, nothing of what is attended to here goes any further"
     assert said in texts(attention(switch=switch, head="2")) and said in texts(attention(switch=switch, combine="max"))
     assert said not in texts(attention(switch=switch, head="1"))
     assert said not in texts(attention(switch=switch, head="2", layer="0"))

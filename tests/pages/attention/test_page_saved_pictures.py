@@ -16,9 +16,19 @@ OTHER = "The cat slept."
 BLIND = [f"forbid:encoder.1.self:1,{key}" for key in range(14)]
 
 
+def view_key(parameters):
+    """The key of the view that a link asks for."""
+    if parameters.get("picture") == "lines":
+        return "token-lines"
+    if str(parameters.get("picture")).startswith("bertviz"):
+        return "bertviz"
+    named = {"rollout": "attention-rollout", "entropy": "attention-entropy"}
+    return named.get(parameters.get("show"), "head-matrix")
+
+
 def opened_and_saved(**parameters):
     """The page, the figure that it saves, and what its lines of Python make: the very same figure."""
-    at = opened("attention", "take-attention", **parameters)
+    at = opened("attention", f"{view_key(parameters)}-export", **parameters)
     shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
     made = run_lines(at)
     own = json.loads(made["figure"].to_json())
@@ -54,7 +64,7 @@ def test_the_matrix_that_is_saved_is_the_one_on_the_page(parameters):
     at, shown, made = opened_and_saved(**{"text": CLASSIC, **parameters})
     page, trace, layout = matrix(at), shown["data"][0], shown["layout"]
     values = np.frombuffer(base64.b64decode(page["values"]), np.float32).reshape(page["shape"])
-    assert np.array_equal(np.asarray(made["numbers"], dtype=np.float32), values, equal_nan=True)
+    assert np.array_equal(made["data"].values, values, equal_nan=True)
     state = np.zeros(page["shape"], np.uint8)
     if page["state"]:
         state = np.frombuffer(base64.b64decode(page["state"]), np.uint8).reshape(page["shape"])
@@ -69,8 +79,8 @@ def test_the_matrix_that_is_saved_is_the_one_on_the_page(parameters):
     assert trace["zmax"] == page["top"] and trace["colorscale"] == [list(s) for s in scale(page["off"])]
     assert trace["colorbar"]["title"]["text"].startswith(page["quantity"])
     assert page["unit"] in trace["colorbar"]["title"]["text"]
-    assert [token["full"] for token in page["rows"]] == list(made["rows"])
-    assert [token["full"] for token in page["columns"]] == list(made["columns"])
+    assert [token["full"] for token in page["rows"]] == list(made["data"].rows.typed)
+    assert [token["full"] for token in page["columns"]] == list(made["data"].columns.typed)
     assert page["titles"] == [layout[axis]["title"]["text"] for axis in ("yaxis", "xaxis")]
 
 
@@ -92,11 +102,13 @@ def test_the_lines_that_are_saved_are_those_on_the_page(parameters):
     at, shown, made = opened_and_saved(**{"text": CLASSIC, "picture": "lines", **parameters})
     page = component(at, "source")
     weights = np.frombuffer(base64.b64decode(page["weights"]), np.float32)
-    numbers, hidden = np.asarray(made["numbers"], dtype=np.float32).ravel(), weights == 0
+    numbers, hidden = made["data"].values.ravel(), weights == 0
     assert np.array_equal(weights[~hidden], numbers[~hidden])
     assert numbers[hidden].max(initial=0) < numbers[~hidden].min()
-    assert [token["text"] for token in page["source"]] == [token.removeprefix("▁") for token in made["columns"]]
-    assert [token["text"] for token in page["target"]] == [token.removeprefix("▁") for token in made["rows"]]
+    assert [token["text"] for token in page["source"]] == [
+        token.removeprefix("▁") for token in made["data"].columns.typed
+    ]
+    assert [token["text"] for token in page["target"]] == [token.removeprefix("▁") for token in made["data"].rows.typed]
     grey = any(shape.get("line", {}).get("color") == theme.LIGHT.quiet for shape in shown["layout"]["shapes"])
     assert grey == page["off"]
 
@@ -106,16 +118,16 @@ def test_the_file_says_what_the_page_says_of_the_picture(monkeypatch, picture):
     taken = []
     monkeypatch.setattr("pages.shared.exports.offer_files", lambda away, said, key: taken.append(said))
     cut = {"combine": "mean", "specials": "hidden", "threshold": "0.2", "switch": "mask:causal"}
-    opened("attention", "take-attention", picture=picture, **cut)
-    what = "layer 1 · mean of all heads · " * (picture == "matrix")
-    assert f"mask:causal · Cross-attention · {what}Start and end marks" in taken[-1]
-    assert "Cells below 0.2 are not drawn" in taken[-1]
+    opened("attention", f"{view_key({'picture': picture})}-export", picture=picture, **cut)
+    what = "layer 1 · mean of all heads" if picture == "matrix" else "all heads"
+    assert f"mask:causal · Cross-attention · {what} · Start and end marks" in taken[-1]
+    assert "Entries below 0.2 are not drawn" in taken[-1]
 
 
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("take-cell", "Cross-attention · layer 1 · head 0 · query 1 "),
+        ("entry-products-export", "Cross-attention · layer 1 · head 0 · query 1 "),
         ("take-shift", "Cross-attention · layer 1 · head 0 · after minus before, on the same words"),
     ],
 )
@@ -131,7 +143,7 @@ def test_the_file_of_a_cell_and_of_a_difference_says_whose_it_is(monkeypatch, ke
     [
         ({"head": "2"}, "weights-layer1-head2"),
         ({"combine": "max", "over": "0,3", "picture": "lines"}, "weights-layer1-max-0-3-lines"),
-        ({"combine": "mean", "show": "norms"}, "norms-layer1-mean-all"),
+        ({"combine": "mean", "show": "norms"}, "norms-layer1-mean-0-1-2-3"),
         ({"combine": "mean", "show": "rollout", "layer": "0"}, "rollout-through-layer0"),
         ({"show": "entropy"}, "entropy"),
     ],
@@ -139,7 +151,7 @@ def test_the_file_of_a_cell_and_of_a_difference_says_whose_it_is(monkeypatch, ke
 def test_the_name_of_the_file_says_what_is_in_it(monkeypatch, parameters, name):
     taken = []
     monkeypatch.setattr("pages.shared.exports.offer_files", lambda away, *_: taken.append(away.name))
-    opened("attention", "take-attention", **parameters)
+    opened("attention", f"{view_key(parameters)}-export", **parameters)
     assert taken[-1] == f"{PRONOUNS}-cross-{name}"
 
 
@@ -170,13 +182,13 @@ def test_the_chosen_cell_is_framed_in_the_saved_picture_too(parameters, at):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("which", ["Lines", "Matrix"])
+@pytest.mark.parametrize("which", ["This figure", "Matrix"])
 def test_home_draws_grey_what_goes_no_further_on_the_page_and_in_what_is_saved(parameters, is_off, which):
-    page = opened("home", "take-home", layer="1", **parameters)
-    page.segmented_control(key="take-home-which").set_value(which).run()
+    page = opened("home", "token-lines-export", layer="1", **parameters)
+    page.segmented_control(key="token-lines-export-which").set_value(which).run()
     shown = next(f for f in figures(page) if f["layout"].get("paper_bgcolor", "").startswith("#"))
     own = json.loads(run_lines(page)["figure"].to_json())
     assert own["data"] == shown["data"] and own["layout"] == shown["layout"]
     assert component(page, "off")["off"] == is_off == ("goes any further" in texts(page))
-    coloured = theme.CROSS if which == "Lines" else theme.sequential()[5][1]
+    coloured = theme.CROSS if which == "This figure" else theme.sequential()[5][1]
     assert (coloured in json.dumps(shown)) != is_off

@@ -13,13 +13,13 @@ from random_models import random_model
 from streamlit.testing.v1 import AppTest
 
 from pages.heads import choices
-from pages.heads.choices import Choices, read
-from pages.heads.data import Measured
-from pages.heads.head_text import profile_said
+from pages.heads.choices import Choices
+from pages.heads.head_text import profile_text
 from pages.shared.wording import number, plain
 from transformer.analysis.heads.addresses import HeadAt, heads_of
 from transformer.analysis.heads.importance import output_effects
 from transformer.analysis.heads.leave_one_out import HideKeys
+from transformer.analysis.heads.pair_sample import PairSample
 from transformer.analysis.heads.survey import Profile, Survey, survey
 from transformer.checkpoints.store import save_checkpoint
 from transformer.data.corpora import load_corpus
@@ -60,11 +60,11 @@ def test_a_longer_bar_than_that_of_a_heads_role_is_said_to_come_from_fewer_rows(
     counts = dict(n_pairs=1, n_source=1, n_target=1, n_links=1, n_referents=0)
     even = {kind: dict.fromkeys(weight, 0.1)}
     found = Survey((profile,), even, {kind: rows}, n_rows={kind: 1_000}, distances={}, **counts)
-    said = profile_said(found, profile)
+    said = profile_text(found, profile)
     assert "**the aligned word**: 0.536 of its weight, averaged over the 800 rows that have such a place" in said
     assert said.endswith("Higher averages come from fewer rows: 0.710 for the same token (120 of 1,000 rows).")
     lower = replace(profile, weight={**weight, "same_token": 0.3})
-    assert "fewer rows" not in profile_said(found, lower)
+    assert "fewer rows" not in profile_text(found, lower)
 
 
 @pytest.mark.parametrize("section", ["roles", "alike"])
@@ -109,12 +109,12 @@ def test_the_number_of_pairs_is_chosen_reopened_by_its_link_and_written_on_what_
     usual = open_page("heads", model=REVERSE, section="worth", worth="loss")
     assert "Measured on 500 of 1,000 validation pairs" in texts(usual) and "pairs" not in usual.query_params
     pairs = tuple(load_corpus("reverse").validation[:20])
-    some = Measured(("validation", 20), pairs, 1_000, "validation pairs")
-    assert (some.filed, some.said) == ("20-of-1000-pairs", "20 of 1,000 validation pairs")
-    assert (some.first(5).filed, some.first(5).key) == ("5-of-1000-pairs", ("validation", 5))
-    away = opened("heads", "take-heads", model=REVERSE, pairs="50", text="a b c d")
+    some = PairSample(pairs, 1_000, "validation pairs")
+    assert (some.file_name, some.description) == ("20-of-1000-pairs", "20 of 1,000 validation pairs")
+    assert some.first(5).file_name == "5-of-1000-pairs" and some.first(5).digest != some.digest
+    away = opened("heads", "pattern-map-export", model=REVERSE, pairs="50", text="a b c d")
     assert "on 50 of 1,000 validation pairs" in texts(away)
-    assert any("max_length, 50)" in sublayer.value for sublayer in away.code)
+    assert any("validation_sample(lab.checkpoint, 50)" in sublayer.value for sublayer in away.code)
 
 
 def test_colours_numbers_and_heads_are_chosen_and_stand_in_the_link():
@@ -152,7 +152,7 @@ def test_a_file_of_pairs_is_measured_and_a_bad_one_is_told():
 
 def test_alike_heads_are_grouped_and_the_distance_can_be_chosen():
     at = heads(section="alike", closest="0.05")
-    assert "No two heads are that much alike" in texts(at)
+    assert "No two heads are that similar" in texts(at)
     checked(at.select_slider(key="heads-closest").set_value(0.7).run())
     assert "apart on average" in texts(at) and at.query_params["closest"] == "0.7"
     checked(at.segmented_control(key="heads-heads").set_value("encoder_self").run())
@@ -183,7 +183,7 @@ def test_a_removed_head_can_be_set_to_its_mean():
     effects = output_effects(lab.model, seen.source_ids, seen.target_ids, seen.interventions, means=means)
     worst = min(effects, key=lambda effect: effect.log_prob)
     assert f"log-probability changes by {number(worst.log_prob, signed=True)} nats" in texts(at)
-    checked(at.segmented_control(key="heads-worth").set_value("loss").run())
+    checked(at.segmented_control(key="heads-measured_by").set_value("loss").run())
     assert "With all heads: loss" in texts(at)
 
 
@@ -203,7 +203,7 @@ def test_without_means_the_page_says_so_and_zero_is_the_way_out(own_models, monk
 )
 def test_what_each_head_is_worth_on_the_pairs_comes_with_an_interval(worth, said):
     at = heads(section="worth")
-    checked(at.segmented_control(key="heads-worth").set_value(worth).run())
+    checked(at.segmented_control(key="heads-measured_by").set_value(worth).run())
     assert said in texts(at) and "percentile bootstrap over the 50 pairs, 2,000 samples" in texts(at)
     assert "on 50 of 1,000 validation pairs" in texts(at)
     assert "error_x" in figure(at, 2)
@@ -250,19 +250,19 @@ def test_more_of_ones_own_sentences_than_a_link_carries_are_cut_and_that_is_said
     at = heads(data="own")
     area = field(at.text_area, "Sentences, one a line")
     checked(area.set_value("a b\n" * 400).run())
-    assert "These were 1,600 characters" in texts(at) and len(at.query_params["lines"]) == 1_500
+    assert "You typed 1,600 characters" in texts(at) and len(at.query_params["lines"]) == 1_500
     checked(field(at.text_area, "Sentences, one a line").set_value("a b\nb c").run())
-    assert "These were" not in texts(at)
-    assert "have 1,600 characters" in read({"lines": "x" * 1_600})[1][0]
+    assert "You typed" not in texts(at)
+    assert "has 1,600 characters" in Choices.read({"lines": "x" * 1_600})[1][0].sentence
 
 
 def test_attention_is_set_against_erasing_each_token():
     at = heads(section="evidence", text="a b c d")
     first, said = figure(at), texts(at)
     assert "ρ = " in said and "within an output token" in said and "The largest effect: without" in said
-    checked(at.segmented_control(key="heads-erase").set_value("cross").run())
+    checked(at.segmented_control(key="heads-hiding").set_value("cross").run())
     assert figure(at) != first and at.query_params["erase"] == "cross"
-    assert "is given, an erased token's too" not in texts(at)
+    assert "is given, a hidden token's too" not in texts(at)
     short = heads(section="evidence", text="a")
     assert "needs 3 source tokens" in texts(short)
 
@@ -280,7 +280,7 @@ def test_a_row_that_a_switch_overwrites_is_said_to_keep_its_weight_on_an_erased_
     switch, erase, kept
 ):
     shown = texts(heads(section="evidence", text="a b c d", erase=erase, switch=switch))
-    assert ("keeps the weights it is given, an erased token's too" in shown) == kept
+    assert ("keeps the weights it is given, a hidden token's too" in shown) == kept
     lab, sublayer = load(REVERSE), Site.parse(switch.split(":")[1].rsplit(".", 1)[0] + ".weights")
     recorded = {}
 
@@ -341,8 +341,8 @@ def test_a_model_that_sees_later_words_has_no_loss_to_compare_and_all_else(own_m
     assert "Loss and exact match are not measured for this model" in explained
     assert "Loss and exact match come from" not in explained and "percentile bootstraps" not in explained
     switched = texts(heads(section="worth", text="a b", switch="mask:causal"))
-    assert "Loss and exact match come from" in switched and "Your switches play no part in them" in switched
-    assert "Your switches play no part in them" not in texts(heads(section="worth", text="a b"))
+    assert "Loss and exact match come from" in switched and "Your switches are not used in them" in switched
+    assert "Your switches are not used in them" not in texts(heads(section="worth", text="a b"))
     for section in ("roles", "alike", "smallest", "evidence"):
         assert texts(heads("seeing", section=section, text="a b", goal="any", exact="1", most="1"))
     assert "the decoder sees later words" in texts(heads("seeing", text="a b"))
@@ -353,11 +353,9 @@ def test_a_link_describes_the_choices_completely():
     chosen = Choices(
         **{
             **dict(section="smallest", data="own", lines="a b\nc", pairs=100, colour="entropy", measure="peak"),
-            **dict(
-                heads="cross", sort="-loss", closest=0.15, worth="loss", removal="mean", step=2, into=7, goal="token"
-            ),
-            **dict(exact=2, most=5, erase="cross"),
+            **dict(heads="cross", sort="-loss", closest=0.15, measured_by="loss", removal="mean", step=2, into=7),
+            **dict(goal="token", exact=2, most=5, hiding="cross"),
         }
     )
-    assert read(chosen.parameters()) == (chosen, ())
+    assert Choices.read(chosen.parameters()) == (chosen, ())
     assert Choices().parameters() == {} and set(choices.SECTIONS) >= {"roles", "worth"}

@@ -137,7 +137,7 @@ def test_a_model_of_other_sentences_has_no_lengths_to_test():
     assert "cannot be generated at a given length" in texts(positions(section="beyond"))
 
 
-def test_the_model_in_hand_is_tested_by_length(monkeypatch):
+def test_the_selected_model_is_tested_by_length(monkeypatch):
     monkeypatch.setattr("pages.positions.beyond_length._PAIRS", 2)
     monkeypatch.setattr("pages.positions.beyond_length._LONGEST", 12)
     at = positions(section="beyond", model=REVERSE, text="a b c")

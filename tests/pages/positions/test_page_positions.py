@@ -132,7 +132,7 @@ def test_every_section_is_drawn_for_every_kind(own_models, kind):
         ("distances", ("position-similarity", "similarity-by-offset")),
         ("shifts", ("shift-maps", "shift-errors")),
         ("scores", ("score-parts",)),
-        ("study", ("study-learning",)),
+        ("study", ("study-learning", "study-verdict")),
         ("beyond", ("study-lengths",)),
     ],
 )
@@ -143,6 +143,13 @@ def test_every_figure_has_a_badge_that_holds_and_an_export(section, views):
     at = checked(at.run())
     assert texts(at).count("run just now") == len(views) and "checks fail" not in texts(at)
     assert sum("figure.show()" in code.value for code in at.code) == len(views)
+
+
+def test_without_a_learned_model_the_sinusoids_are_drawn_alone(monkeypatch):
+    monkeypatch.setattr("pages.positions.table_choice.learned_models", lambda: ())
+    at = positions(d_model="16", length="20")
+    assert shapes(at) == [(20, 16)] and "No model here has learned positions" in texts(at)
+    assert shapes(positions(section="shifts", d_model="16", length="20")) == [(16, 16)]
 
 
 def test_sections_change_and_stay_over_a_page_change():

@@ -127,10 +127,10 @@ def test_the_table_shows_the_settings_that_differ_and_no_others():
     assert columns(open_page("runs")) == []
     second = trained_run(seed=4, label_smoothing=0.0)
     at = open_page("runs")
-    assert columns(at) == ["label_smoothing", "seed"]
+    assert columns(at) == ["label smoothing", "seed"]
     rows = table(at)
     assert (rows[first]["seed"], rows[second]["seed"]) == ("0", "4")
-    assert (rows[first]["label_smoothing"], rows[second]["label_smoothing"]) == ("0.1", "0")
+    assert (rows[first]["label smoothing"], rows[second]["label smoothing"]) == ("0.1", "0")
 
 
 def test_a_shipped_model_adds_no_columns_beside_two_runs(room):

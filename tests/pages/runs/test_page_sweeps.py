@@ -19,13 +19,13 @@ def test_a_sweep_is_planned_from_a_run_and_started(queued):
     at = press(open_page("runs", run=run_id), "Sweep over a setting")
     assert at.query_params["tab"] == "Sweeps" and at.selectbox(key="base").value == run_id
     at = checked(at.selectbox(key="setting").set_value("train.label_smoothing").run())
-    assert plain(f"{run_id} has train.label_smoothing 0.1.") in texts(at)
+    assert plain(f"Label smoothing of {run_id}: 0.1.") in texts(at)
     at = checked(at.text_input(key="values").set_value("0, 0.2").run())
     at = press(at, "Train 2 runs")
     (sweep,) = sweeps.sweeps_of(run_folder.list_runs())
     assert [part.value for part in sweep.parts] == [0.0, 0.2] and [part.run.id for part in sweep.parts] == queued
     assert at.query_params["sweep"] == sweep.id
-    assert [row["label_smoothing"] for row in table(at).values()] == ["0", "0.2"]
+    assert [row["label smoothing"] for row in table(at).values()] == ["0", "0.2"]
     assert "2 waiting" in texts(at)
     at = press(at, "Cancel the sweep")
     assert {part.run.status.state for part in sweeps.sweeps_of(run_folder.list_runs())[0].parts} == {"stopped"}
@@ -61,7 +61,7 @@ def test_a_sweep_is_one_chart_with_its_curves_and_a_table(trained_sweep):
     for part in trained_sweep.parts:
         last = [row for row in run_folder.metrics(part.run.id) if row["split"] == "validation"][-1]
         assert marks[part.value] == pytest.approx(last["loss"])
-    assert chart["layout"]["xaxis"]["title"]["text"] == "model.n_heads"
+    assert chart["layout"]["xaxis"]["title"]["text"] == "Heads"
     assert [line["name"] for line in overlay["data"]] == [part.run.id for part in trained_sweep.parts]
     at = checked(next(e for e in at.segmented_control if e.key == "metric").set_value("exact match").run())
     chart = json.loads(at.get("plotly_chart")[0].proto.spec)

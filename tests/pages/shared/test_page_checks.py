@@ -19,21 +19,12 @@ pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_mode
 
 
 PAGES = [
-    ("home", ["proof-home"], {}, 3 + 1),
-    ("home", ["proof-home"], {"layer": "0", "head": "2", "switch": SWITCHES}, 3 + 1),
-    ("attention", ["proofs", "proof-picture"], {"kind": "encoder_self"}, 11 + 1),
-    ("attention", ["proof-picture", "proof-cell"], {"kind": "cross", "cell": "2,3"}, 4 + 10),
-    ("attention", ["proof-picture"], {"kind": "decoder_self", "picture": "lines", "show": "entropy"}, 4),
-    ("attention", ["proof-picture"], {"show": "entropy", "unit": "bits", "specials": "hidden"}, 4),
-    ("attention", ["proof-picture"], {"show": "norms", "combine": "mean", "switch": SWITCHES}, 3 + 2 + 1),
-    ("attention", ["proof-picture"], {"show": "norms", "kind": "decoder_self", "switch": "mask:causal"}, 3 + 2 + 1),
-    ("attention", ["proof-picture"], {"show": "rollout", "kind": "encoder_self", "words": "merged"}, 5),
-    ("attention", ["proof-picture"], {"show": "rollout", "layer": "0", "switch": "off:decoder.0.cross:0,1"}, 5),
-    ("attention", ["proof-picture"], {"show": "rollout", "switch": "copy:decoder.0.self.heads:0>1:It slept."}, 5),
-    ("attention", ["proof-picture"], {"combine": "max", "over": "0,2", "specials": "renormalised"}, 4),
-    ("attention", ["proof-picture", "proof-output"], {"picture": "bertviz-neuron"}, 3 + 3 + 1),
-    ("attention", ["proofs", "proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 8 + 5),
-    ("attention", ["proof-picture", "proof-cell"], {"switch": [*SWITCHES, "mask:causal"], "cell": "1,1"}, 4 + 10),
+    ("home", ["token-lines-proof"], {}, None),
+    ("attention", ["all-heads-proof", "head-matrix-proof"], {"kind": "encoder_self"}, None),
+    ("attention", ["head-matrix-proof", "entry-products-proof"], {"kind": "cross", "cell": "2,3"}, None),
+    ("attention", ["bertviz-proof", "proof-output"], {"picture": "bertviz-neuron"}, None),
+    ("home", ["token-lines-proof"], {"layer": "0", "head": "2", "switch": SWITCHES}, None),
+    ("attention", ["proof-compared", "proof-difference"], {"switch": SWITCHES}, 8 + 5),
     ("attention", ["proof-compared", "proof-difference"], {"switch": "mask:causal", "kind": "decoder_self"}, 8 + 5),
     (
         "positions",
@@ -41,12 +32,21 @@ PAGES = [
         {"switch": "positions:encoder:remove", "section": "break"},
         13,
     ),
-    ("steps", ["proof-road", "proof-step", "proof-cross", "proof-self"], {"step": "2"}, 1 + 2 + 3 + 3),
-    ("steps", ["proof-road", "proof-step", "proof-self"], {"step": "2", "switch": SWITCHES}, 1 + 2 + 3),
-    ("steps", ["proof-beam"], {"look": "beam"}, 1),
-    ("steps", ["proof-draw", "proof-samples"], {"look": "samples", "top_k": "5", "temperature": "1.5"}, 5 + 1),
-    ("steps", ["proof-lens", "proof-parts"], {"look": "inside", "step": "1"}, 3 + 3),
-    ("steps", ["proof-losses"], {"look": "reference"}, 2),
+    (
+        "steps",
+        ["branch-lines-proof", "step-candidates-proof", "step-attention-cross-proof", "step-attention-self-proof"],
+        {"step": "2", "switch": SWITCHES},
+        None,
+    ),
+    ("steps", ["beam-tree-proof", "hypothesis-attention-proof"], {"look": "beam", "switch": SWITCHES}, None),
+    (
+        "steps",
+        ["sampling-distribution-proof", "sample-tree-proof"],
+        {"look": "samples", "top_k": "5", "temperature": "1.5"},
+        None,
+    ),
+    ("steps", ["logit-lens-depths-proof", "logit-contributions-proof"], {"look": "inside", "step": "1"}, 3 + 3),
+    ("steps", ["teacher-forced-reference-proof"], {"look": "reference"}, None),
 ]
 
 
@@ -78,10 +78,10 @@ def corrupt_weights(monkeypatch):
 
 def test_a_corrupted_weight_turns_the_checks_red(own_models, monkeypatch):
     corrupt_weights(monkeypatch)
-    at = proved("attention", "proofs", "proof-picture", model=PRONOUNS, text=WIDE, layer="0", head="1")
+    badges = "all-heads-proof", "head-matrix-proof"
+    at = proved("attention", *badges, model=PRONOUNS, text=WIDE, layer="0", head="1")
     said = texts(at)
-    assert ":red[:material/error: **2 of 8 checks fail.**]" in said  # rows sum to 1; softmax of q and k
-    assert ":red[:material/error: **2 of 4 checks fail.**]" in said
+    assert said.count(":red[:material/error: **2 of ") == 2  # rows sum to 1; softmax of q and k
     assert said.count(":red[**The weights are softmax") == 2 and "**0.0100**" in said
 
 
@@ -96,7 +96,7 @@ def test_one_wrong_contribution_turns_its_check_red(switch, untrained_models, mo
 
     monkeypatch.setattr(Vectors, "contributions", contributions)
     shown = dict(model=PRONOUNS, text=WIDE, kind="cross", layer="0", show="norms", combine="mean", switch=switch)
-    at = proved("attention", "proof-picture", **shown)
+    at = proved("attention", "head-matrix-proof", **shown)
     assert verdicts(at)[1] == 1 and ":red[**Each cell is the length of" in texts(at)
 
 
@@ -105,17 +105,10 @@ def test_one_wrong_contribution_turns_its_check_red(switch, untrained_models, mo
     [("cross", "copy:encoder.0.self.heads.2:0>1:It slept."), ("decoder_self", "block:decoder.1.self")],
 )
 def test_a_look_that_counts_though_nothing_of_it_arrives_turns_its_check_red(own_models, monkeypatch, kind, switch):
-    monkeypatch.setattr("pages.attention.picture_rollout.silenced", lambda *_: [])
-    at = proved("attention", "proof-picture", model=PRONOUNS, text=WIDE, kind=kind, show="rollout", switch=switch)
-    assert verdicts(at) == (4, 1) and ":red[**No look counts of which nothing arrived.**]" in texts(at)
-
-
-def test_a_wrong_average_on_home_turns_its_check_red(own_models, monkeypatch):
-    monkeypatch.setattr(
-        "transformer.analysis.heads.importance.head_average", lambda weights, layer: weights[layer].max(axis=0)
-    )
-    at = proved("home", "proof-home", model=PRONOUNS, text=CLASSIC)
-    assert "**1 of 4 checks fail.**" in texts(at) and ":red[**The lines are the average of 4 heads" in texts(at)
+    monkeypatch.setattr("transformer.analysis.attention.silenced_heads.silenced", lambda *_: [])
+    shown = dict(model=PRONOUNS, text=WIDE, kind=kind, show="rollout", switch=switch)
+    at = proved("attention", "attention-rollout-proof", **shown)
+    assert verdicts(at)[1] == 1 and ":red[**No attention counts of which nothing arrived.**]" in texts(at)
 
 
 def test_a_corrupted_difference_turns_its_check_red(own_models, monkeypatch):

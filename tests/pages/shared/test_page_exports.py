@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
-from page_exports import drawn, figures, opened, run_lines, same_figure
+from page_exports import figures, opened, run_lines, same_figure
 from page_models import CLASSIC, checked, open_page, texts
 from streamlit.testing.v1 import AppTest
 
@@ -16,65 +16,6 @@ from transformer.figures.steps.outputs import outputs_figure
 pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 
 
-BARE = ["residual:off:encoder.1.self", "forbid:encoder.1.self:1,1"]
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"kind": "cross", "layer": "0", "head": "2"},
-        {"kind": "decoder_self", "switch": ["off:decoder.0.cross:1", "mask:causal"]},
-        {"kind": "encoder_self", "combine": "mean", "over": "0,3"},
-        {"kind": "cross", "combine": "max", "specials": "renormalised"},
-        {"kind": "encoder_self", "words": "merged", "combine": "max", "specials": "hidden", "threshold": "0.1"},
-        {"kind": "cross", "show": "norms"},
-        {"kind": "encoder_self", "show": "rollout", "switch": "off:encoder.0.self:0"},
-        {"kind": "cross", "show": "rollout", "words": "merged"},
-        {"kind": "decoder_self", "show": "rollout", "layer": "1"},
-        {"kind": "encoder_self", "show": "rollout", "switch": ["copy:encoder.0.self.heads:1>2:It slept.", *BARE]},
-        {"kind": "cross", "show": "rollout", "switch": ["copy:decoder.1.cross.v.2:0>1:It slept.", *BARE]},
-        {"kind": "decoder_self", "show": "norms", "layer": "0", "words": "merged", "specials": "hidden"},
-        {"kind": "decoder_self", "show": "entropy", "unit": "bits", "specials": "hidden", "threshold": "0.5"},
-        {"kind": "encoder_self", "show": "norms", "threshold": "0.5", "switch": "off:encoder.1.self:1"},
-    ],
-    ids=str,
-)
-def test_the_lines_of_python_make_the_picture_on_the_page(parameters):
-    at = opened("attention", "take-attention", **parameters)
-    shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
-    (numbers,) = drawn(shown)
-    made = run_lines(at)
-    (own,) = drawn(json.loads(made["figure"].to_json()))
-    assert np.array_equal(own, numbers, equal_nan=True)
-    kept = ~np.isnan(numbers)
-    assert kept.any()
-    assert np.array_equal(np.asarray(made["numbers"])[kept].astype(np.float32), numbers[kept].astype(np.float32))
-
-
-@pytest.mark.parametrize(
-    ("switch", "is_grey"),
-    [("off:decoder.1.cross:2", True), ("block:decoder.1.cross", True), ("off:decoder.1.cross:1", False)],
-)
-def test_what_goes_no_further_is_grey_in_the_saved_picture_and_in_what_the_lines_make(switch, is_grey):
-    at = opened("attention", "take-attention", kind="cross", layer="1", head="2", switch=switch)
-    shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
-    for figure in (shown, json.loads(run_lines(at)["figure"].to_json())):
-        (trace,) = (t for t in figure["data"] if t["type"] == "heatmap")
-        scale = theme.greys() if is_grey else theme.sequential()
-        assert trace["colorscale"] == [list(stop) for stop in scale]
-        assert ("not used" in trace["colorbar"]["title"]["text"]) == is_grey
-
-
-@pytest.mark.parametrize("threshold", ["0.2", "0"])
-def test_what_a_threshold_hides_on_the_page_is_hidden_in_the_saved_picture(threshold):
-    at = opened("attention", "take-attention", kind="cross", threshold=threshold)
-    shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
-    (numbers,) = drawn(shown)
-    weights = run_lines(at)["numbers"]
-    assert np.array_equal(np.isnan(numbers), weights < float(threshold))
-    assert np.isnan(numbers).any() == bool(float(threshold))
-
-
 SWITCHES = ["off:decoder.0.self:0,1,2,3", "forbid:decoder.1.cross:1,2"]
 
 
@@ -83,7 +24,6 @@ SWITCHES = ["off:decoder.0.self:0,1,2,3", "forbid:decoder.1.cross:1,2"]
     [
         ("take-compared", "Both outputs", {}),
         ("take-shift", "", {"kind": "decoder_self", "layer": "1", "head": "3"}),
-        ("take-cell", "Products", {"cell": "1,2"}),
     ],
 )
 def test_the_lines_of_python_make_what_a_switch_did_and_a_cells_products(key, which, parameters):
@@ -94,7 +34,7 @@ def test_the_lines_of_python_make_what_a_switch_did_and_a_cells_products(key, wh
     assert all(np.asarray(numbers).size for numbers in made["numbers"])
 
 
-@pytest.mark.parametrize(("key", "which"), [("take-compared", "Probabilities"), ("take-cell", "Shares")])
+@pytest.mark.parametrize(("key", "which"), [("take-compared", "Probabilities")])
 def test_the_lines_of_python_make_the_bars_of_a_switch_and_of_a_cell(key, which):
     at = opened("attention", key, switch=SWITCHES, cell="1,2")
     at = checked(at.segmented_control(key=f"{key}-which").set_value(which).run())
@@ -145,14 +85,6 @@ def test_the_lines_of_python_make_the_map(parameters):
     assert parameters["station"] in made["numbers"]
 
 
-def test_the_lines_of_python_make_a_steps_candidates():
-    at = opened("steps", "take-step", step="1")
-    made = run_lines(at)
-    (bars,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
-    own = json.loads(made["figure"].to_json())
-    assert bars["data"][0]["x"] == own["data"][0]["x"] == list(made["numbers"])
-
-
 def test_the_lines_of_python_make_the_output_with_its_probabilities():
     at = opened("attention", "take-output")
     made = same_figure(at)
@@ -179,27 +111,18 @@ def test_a_changed_tokens_probability_can_be_read(dark):
     assert f"color:{theme.palette(dark).quiet}" in row[1] and ">&lt;0.01<" in row[1]
 
 
-def test_all_heads_are_offered_too():
-    at = opened("attention", "take-attention", picture="bertviz")
-    at = checked(at.segmented_control(key="take-attention-which").set_value("All layers and heads").run())
-    made = run_lines(at)
-    assert made["numbers"].shape[:2] == (2, 4) and len(made["figure"].data) == 8
-
-
 def test_heads_that_are_off_or_at_their_mean_are_struck_out_among_all_heads_too():
     switch = ["off:encoder.0.self:3", "mean:encoder.1.self:0,2"]
-    at = opened("attention", "take-attention", kind="encoder_self", picture="bertviz", switch=switch)
-    at = checked(at.segmented_control(key="take-attention-which").set_value("All layers and heads").run())
+    at = opened("attention", "all-heads-export", kind="encoder_self", picture="bertviz", switch=switch)
     shown = next(f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
-    for figure in (shown, json.loads(run_lines(at)["figure"].to_json())):
-        grey = [t["colorscale"] == [list(stop) for stop in theme.greys()] for t in figure["data"]]
-        assert [index for index, is_grey in enumerate(grey) if is_grey] == [3, 4, 6]
-        words = [note["text"] for note in figure["layout"]["annotations"]]
-        assert words.count("off") == 1 and words.count("mean") == 2 and len(figure["layout"]["shapes"]) == 3
+    grey = [t["colorscale"] == [list(stop) for stop in theme.greys()] for t in shown["data"]]
+    assert [index for index, is_grey in enumerate(grey) if is_grey] == [3, 4, 6]
+    words = [note["text"] for note in shown["layout"]["annotations"]]
+    assert words.count("off") == 1 and words.count("mean") == 2 and len(shown["layout"]["shapes"]) == 3
 
 
 def test_the_link_on_the_page_reopens_the_same_view():
-    at = opened("attention", "take-attention", kind="cross", layer="0", head="2", switch="off:decoder.0.cross:1")
+    at = opened("attention", "head-matrix-export", kind="cross", layer="0", head="2", switch="off:decoder.0.cross:1")
     (link,) = (sublayer.value for sublayer in at.code if sublayer.value.startswith("http"))
     parameters = {name: value[0] for name, value in parse_qs(urlsplit(link).query).items()}
     assert parameters["switch"] == "off:decoder.0.cross:1" and parameters["text"] == CLASSIC

@@ -16,7 +16,7 @@ def brought(at, content: str):
 
 
 def test_a_saved_view_says_what_will_be_left_out_before_it_is_opened():
-    at = opened("attention", "take-attention")
+    at = opened("attention", "head-matrix-export")
     nonsense = {
         "model": PRONOUNS,
         "text": CLASSIC,
@@ -36,7 +36,7 @@ def test_a_saved_view_says_what_will_be_left_out_before_it_is_opened():
 
 
 def test_a_file_that_is_no_view_is_refused_and_a_whole_one_opens_without_a_word():
-    at = opened("attention", "take-attention")
+    at = opened("attention", "head-matrix-export")
     before = texts(at).count(":material/error:")
     brought(at, '{"format": "attention-lab-view", "page": "attention", "parameters": {"layer": "99"}}')
     assert "it names no model" in texts(at)
@@ -47,7 +47,7 @@ def test_a_file_that_is_no_view_is_refused_and_a_whole_one_opens_without_a_word(
 
 
 def test_home_is_taken_away_as_home():
-    at = opened("home", "take-home", layer="0")
+    at = opened("home", "token-lines-export", layer="0")
     (link,) = (sublayer.value for sublayer in at.code if sublayer.value.startswith("http"))
     assert "/home" not in link and "/attention" not in link and "layer=0" in link
     assert REOPENABLE["home"].path == "pages/home/page.py" and REOPENABLE["home"].title == "Home"

@@ -12,7 +12,7 @@ from pages.shared.wording import number
 from pages.steps import samples
 from pages.steps.choices import Choices
 from transformer.analysis.steps.candidates import candidates, rank
-from transformer.analysis.steps.samples import Draw, draws
+from transformer.analysis.steps.samples import Sampling, draw_samples
 from transformer.analysis.steps.search_tree import search_tree
 from transformer.interventions import AblateHeads
 from transformer.lab import load
@@ -57,7 +57,8 @@ def test_the_first_step_is_shown_with_the_numbers_of_the_decoding():
     bars, cross, own = figures(at)
     assert bars["data"][0]["text"][0].startswith(f"{found.probabilities[0]:#.3g}")
     assert f"Entropy {number(found.entropy)} nats" in texts(at)
-    assert f"probability {number(float(seen.probabilities[0]))}" in texts(at)
+    word = seen.target_tokens[0].strip("▁")
+    assert f"*{word}* was written: probability {number(float(seen.probabilities[0]))}" in texts(at)
     assert "1 position went through the 1 decoder layers and left 64 numbers" in texts(at)
     assert "those of 0 earlier positions (0 numbers)" in texts(at)
     assert cross["layout"]["height"] > own["layout"]["height"]
@@ -75,40 +76,41 @@ def test_the_stepper_walks_and_the_cache_is_counted():
     assert at.slider(key="step").value == 3
 
 
-def test_another_token_is_forced_and_both_roads_stand_side_by_side():
+def test_another_token_is_forced_and_both_branches_are_shown():
     seen = load(REVERSE).inspect("a b c d")
     token = another(seen, 2)
     at = steps(step="2")
     at = checked(at.selectbox(key="force").set_value(token).run())
     assert at.query_params["roads"] == f"2:{token}" and at.query_params["road"] == "1"
-    road = load(REVERSE).inspect("a b c d", forced={2: token})
-    assert road.target_ids[:3] == (*seen.target_ids[:2], token)
-    p = float(np.exp(road.log_probs[2, token]))
-    assert f"was forced here: rank {rank(road.log_probs[2], token)}, probability {number(p)}" in texts(at)
-    assert "road 1: log-probability" in texts(at)
-    at = checked(at.button_group(key="walk-road").set_value(0).run())
+    branch = load(REVERSE).inspect("a b c d", forced={2: token})
+    assert branch.target_ids[:3] == (*seen.target_ids[:2], token)
+    p = float(np.exp(branch.log_probs[2, token]))
+    assert f"was forced here: rank {rank(branch.log_probs[2], token)}, probability {number(p)}" in texts(at)
+    assert "branch 1: log-probability" in texts(at)
+    at = checked(at.button_group(key="select-branch").set_value(0).run())
     assert "road" not in at.query_params and "was written" in texts(at)
-    at = checked(at.button(key="forget").click().run())
+    at = checked(at.button(key="discard").click().run())
     assert "roads" not in at.query_params
 
 
-def test_a_road_may_leave_a_road():
+def test_a_branch_may_leave_a_branch():
     seen = load(REVERSE).inspect("a b c d")
     first = another(seen, 1)
     at = steps(roads=f"1:{first}", road="1", step="3")
-    road = load(REVERSE).inspect("a b c d", forced={1: first})
-    second = another(road, 3)
+    branch = load(REVERSE).inspect("a b c d", forced={1: first})
+    second = another(branch, 3)
     at = checked(at.selectbox(key="force").set_value(second).run())
     assert at.query_params["roads"] == f"1:{first};1:{first},3:{second}"
     assert at.query_params["road"] == "2"
 
 
-@pytest.mark.parametrize("roads_as", ["lines", "tree", "pair"])
-def test_the_badge_of_the_roads_checks_every_one(roads_as):
+@pytest.mark.parametrize(("roads_as", "badge"), [("lines", "lines"), ("tree", "tree"), ("pair", "pair")])
+def test_the_badge_of_the_branches_checks_every_one(roads_as, badge):
     at = steps(roads="1:5;2:7", road="1", roads_as=roads_as)
-    at.session_state["proof-road"] = True
+    at.session_state[f"branch-{badge}-proof"] = True
     said = texts(checked(at.run()))
-    assert "**3 checks, run just now: all hold.**" in said and all(f"**Road {n}\\: Each" in said for n in (1, 2))
+    n = 2 if roads_as == "pair" else 3
+    assert f"**{8 * n} checks, run just now: all hold.**" in said and "these tokens were forced" in said
 
 
 def test_a_beginning_is_forced():
@@ -125,7 +127,7 @@ def test_a_beginning_is_forced():
     [
         ("force", 0, "cannot be written"),
         ("begin", "zebra", "never seen in training"),
-        ("begin", "a " * 25, "That beginning has 25 tokens"),
+        ("begin", "a " * 25, "These words have 25 tokens"),
         ("reference", "zebra", "This reference cannot be followed"),
     ],
 )
@@ -140,14 +142,14 @@ def test_what_cannot_be_is_said_at_the_field(key, value, sentence):
 
 
 @pytest.mark.parametrize("roads", ["0:99999", "400:5", "x", "1:2:3", ";;;"])
-def test_a_link_with_roads_that_cannot_be_gone_still_opens(roads):
+def test_a_link_with_branches_that_cannot_be_written_still_opens(roads):
     at = steps(roads=roads, road="7", step="9999")
     assert "log-probability" not in texts(at)
     if roads in ("0:99999", "400:5"):
-        assert "A road is left out" in texts(at)
+        assert "A branch is left out" in texts(at)
 
 
-def test_the_reference_token_is_ranked_while_the_road_follows_it():
+def test_the_reference_token_is_ranked_while_the_branch_follows_it():
     seen = load(REVERSE).inspect("a b c d")
     tokenizer = load(REVERSE).tokenizer
     wanted = tokenizer.encode("d c b a")[0]
@@ -170,12 +172,12 @@ def test_the_log_scale_the_head_and_the_switches_act_on_the_pictures():
     assert all(len(figure["data"]) == 2 for figure in figures(at)), "marks for all that is without the switches"
     at = steps(switch="off:decoder.0.cross:1", head="1")
     lab = load(REVERSE)
-    road = lab.inspect("a b c d", [AblateHeads("decoder", 0, "cross", (1,))])
-    usual = lab.attention_on(road, ())["cross"].weights[0, 1, 0]
-    np.testing.assert_allclose(numbers(figures(at)[1]["data"][1]["x"]), usual, atol=1e-6)
+    branch = lab.inspect("a b c d", [AblateHeads("decoder", 0, "cross", (1,))])
+    baseline = lab.attention_on(branch, ())["cross"].weights[0, 1, 0]
+    np.testing.assert_allclose(numbers(figures(at)[1]["data"][1]["x"]), baseline, atol=1e-6)
 
 
-def test_another_sentence_begins_with_its_own_way():
+def test_another_sentence_begins_with_its_own_output():
     at = steps(step="3", roads="1:5", road="1")
     at = checked(at.text_input(key="choose-text").set_value("d a").run())
     assert "roads" not in at.query_params and at.slider(key="step").value == 0
@@ -216,7 +218,7 @@ def test_a_candidate_of_the_beam_shows_why_it_was_pruned_and_where_it_looked():
     at = steps(look="beam", node=str(index), head="1")
     said = texts(at).replace("\\", "")
     assert f"number {node.rank} of this step's candidates: pruned, as the beam has room for 4" in said
-    assert f"{number(kept.log_prob - node.log_prob)} below that of the last one that went on" in said
+    assert f"{kept.log_prob - node.log_prob:.3g} below that of the last one that went on" in said
     np.testing.assert_allclose(matrix(figures(at)[1]["data"][0]["z"]), tree.attention(index)[0, 1], atol=1e-6)
     at = checked(at.button(key="walk-hypothesis").click().run())
     forced = forced_by(at)
@@ -229,7 +231,7 @@ def test_results_say_where_they_stood_without_the_switches():
     assert "without the switches" in texts(at)
 
 
-def test_a_result_of_the_beam_is_walked_as_a_road():
+def test_a_result_of_the_beam_is_stepped_through_as_a_branch():
     at = checked(steps(look="beam").button(key="walk-result-2").click().run())
     lab = load(REVERSE)
     tree = search_tree(lab.model, lab.inspect("a b c d").source_ids, size=4, alpha=0.6, norm="paper")
@@ -242,7 +244,7 @@ def test_samples_follow_their_settings_and_are_counted():
     at = steps(look="samples", step="1")
     lab = load(REVERSE)
     seen = lab.inspect("a b c d")
-    found = draws(lab.model, seen.source_ids, (), Draw(), n=100, seed=0)
+    found = draw_samples(lab.model, seen.source_ids, (), Sampling(), n=100, seed=0)
     assert f"{len(found)} different output" in texts(at) and f"**{found[0].count} ×**" in texts(at)
     at = steps(look="samples", step="1", top_k="1")
     assert "**100 ×**" in texts(at) and "greedy's" in texts(at)
@@ -250,7 +252,7 @@ def test_samples_follow_their_settings_and_are_counted():
     at = steps(look="samples", step="1", **{name: f"{value:g}" for name, value in settings.items()})
     at = checked(at.slider(key="draw-seed").set_value(3).run())
     assert float(at.query_params["seed"]) == 3
-    found = draws(lab.model, seen.source_ids, (), Draw(**settings), n=100, seed=3)
+    found = draw_samples(lab.model, seen.source_ids, (), Sampling(**settings), n=100, seed=3)
     assert f"with seed 3: {len(found)} different output" in texts(at)
     assert {name: float(at.query_params.get(name, 0)) for name in settings} == settings
 
@@ -271,10 +273,10 @@ def test_the_bars_have_the_steps_whole_distribution_and_the_settings():
     assert tuple(header["ids"]) == candidates(seen.log_probs[1], 10).ids
     assert header["settings"] == settings and header["never"] == lab.model.config.pad_id
     switched = steps(look="samples", switch="off:decoder.0.cross:1")
-    _, (changed, usual) = distribution(switched)
-    road = lab.inspect("a b c d", [AblateHeads("decoder", 0, "cross", (1,))])
-    assert np.array_equal(changed, road.log_probs[0])
-    assert np.array_equal(usual, lab.without_switches(road)[0])
+    _, (changed, baseline) = distribution(switched)
+    branch = lab.inspect("a b c d", [AblateHeads("decoder", 0, "cross", (1,))])
+    assert np.array_equal(changed, branch.log_probs[0])
+    assert np.array_equal(baseline, lab.without_switches(branch)[0])
 
 
 @pytest.mark.parametrize(
@@ -284,13 +286,13 @@ def test_whatever_the_sliders_send_ends_within_their_limits(sent, monkeypatch):
     taken = {}
     monkeypatch.setattr(samples, "change", taken.update)
     samples._take(sent)
-    draw = Draw(**taken)
+    draw = Sampling(**taken)
     assert 0.1 <= draw.temperature <= 5 and 0 <= draw.top_k <= 50
     assert 0.05 <= draw.top_p <= 1 and 0 <= draw.min_p <= 1
 
 
 def test_choices_are_read_back_from_their_parameters():
-    choices = Choices(step=3, road=2, roads=(((1, 5),), ((1, 5), (3, 7))), scale="log", reference="c b a")
+    choices = Choices(step=3, branch=2, branches=(((1, 5),), ((1, 5), (3, 7))), scale="log", reference="c b a")
     beam = Choices(look="beam", beam=7, alpha=1.2, norm="length", stop="late")
     drawn = Choices(look="samples", temperature=0.7, top_k=5, top_p=0.9, min_p=0.1, seed=4)
     for chosen in (choices, beam, drawn):

@@ -1,4 +1,4 @@
-"""Decoder steps, its other looks: inside a step, a reference, roads as a tree, play, links that ask too much."""
+"""Decoder steps, its other looks: the logit lens, a reference, branches as a tree, play, links that ask too much."""
 
 import json
 
@@ -9,10 +9,11 @@ from page_models import REVERSE, checked, open_page, texts
 import pages.steps.stepper as stepper
 from pages.shared.wording import number
 from pages.steps.choices import Choices
+from pages.steps.loading import measured_exposure
+from transformer.analysis.steps.branches import prefix_tree
 from transformer.analysis.steps.candidates import rank
-from transformer.analysis.steps.exposure_bias import two_readings
-from transformer.analysis.steps.logit_lens import look_inside
-from transformer.analysis.steps.prefix_tree import grow
+from transformer.analysis.steps.exposure_bias import reference_losses
+from transformer.analysis.steps.logit_lens import logit_lens
 from transformer.interventions import AblateHeads
 from transformer.lab import load
 
@@ -27,14 +28,14 @@ def figures(at):
     return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
 
 
-def inside(step, switches=()):
+def lens_of(step, switches=()):
     lab = load(REVERSE)
     seen = lab.inspect("a b c d", switches)
-    return lab, seen, look_inside(lab.model, seen.source_ids, seen.target_ids, step, switches)
+    return lab, seen, logit_lens(lab.model, seen.source_ids, seen.target_ids, step, switches)
 
 
 def test_inside_a_step_stand_the_lens_and_a_sum_of_parts():
-    at, (lab, seen, found) = steps(look="inside", step="2"), inside(2)
+    at, (lab, seen, found) = steps(look="inside", step="2"), lens_of(2)
     lens, bars = figures(at)
     assert [note["text"] for note in lens["layout"]["annotations"]] and lens["layout"]["yaxis"]["ticktext"] == [
         "before layer 0",
@@ -55,12 +56,12 @@ def test_inside_a_step_stand_the_lens_and_a_sum_of_parts():
 
 def test_inside_compares_before_and_after_under_switches():
     spec = AblateHeads("decoder", 0, "cross", (1,))
-    at, (lab, seen, found) = steps(look="inside", switch=str(spec)), inside(0, (spec,))
+    at, (lab, seen, found) = steps(look="inside", switch=str(spec)), lens_of(0, (spec,))
     lens, bars = figures(at)
     assert len(bars["data"]) == 2 and "Marks: without the switches" in texts(at)
-    usual = look_inside(lab.model, seen.source_ids, seen.target_ids, 0)
-    assert found.readings.shape[0] == 2 and lens["layout"]["xaxis"]["ticktext"][1] == "without switches"
-    ranks = [f"{rank(row, seen.target_ids[0])} " for row in usual.readings]
+    baseline = logit_lens(lab.model, seen.source_ids, seen.target_ids, 0)
+    assert found.log_probs.shape[0] == 2 and lens["layout"]["xaxis"]["ticktext"][1] == "without switches"
+    ranks = [f"{rank(row, seen.target_ids[0])} " for row in baseline.log_probs]
     assert all(text.startswith(rank) for text, rank in zip(lens["data"][2]["text"], ranks, strict=True))
 
 
@@ -69,7 +70,7 @@ def test_a_reference_is_read_twice_and_the_divergence_is_said():
     at = checked(at.text_input(key="reference").set_value("d c b a").run())
     lab = load(REVERSE)
     ids = [*lab.tokenizer.encode("d c b a"), 2]
-    seen = two_readings(lab.model, lab.inspect("a b c d").source_ids, ids)
+    seen = reference_losses(lab.model, lab.inspect("a b c d").source_ids, ids)
     (losses,) = figures(at)
     assert len(losses["data"]) == 2 and f"{number(float(seen.forced_loss.mean()))} nats a token" in texts(at)
     expected = "writes this very reference" if seen.divergence is None else f"at position {seen.divergence}"
@@ -83,25 +84,27 @@ def test_a_reference_is_read_twice_and_the_divergence_is_said():
 def test_exposure_is_measured_when_asked_for_and_remembered():
     at = steps(look="reference")
     at = checked(at.button(key="measure-exposure").click().run())
+    assert (work := measured_exposure(load(REVERSE), ())) is not None and work.over.wait(60)
+    at = checked(at.run())
     assert "Largest at position" in texts(at) and len(figures(at)) == 1
     assert "measure-exposure" not in [button.key for button in at.button]
 
 
-def test_roads_stand_as_a_tree_or_two_beside_each_other():
+def test_branches_are_drawn_as_a_tree_or_two_beside_each_other():
     lab = load(REVERSE)
     at = steps(roads="1:5;2:6", road="1", roads_as="tree")
-    roads = [
+    branches = [
         lab.inspect("a b c d").target_ids,
         *(lab.inspect("a b c d", forced=f).target_ids for f in ({1: 5}, {2: 6})),
     ]
     points = next(t for t in figures(at)[0]["data"] if t.get("mode") == "markers+text")
-    assert len(points["x"]) == len(grow(roads))
-    at = checked(at.segmented_control(key="roads-as").set_value("pair").run())
+    assert len(points["x"]) == len(prefix_tree(branches))
+    at = checked(at.segmented_control(key="branches-as").set_value("pair").run())
     pair = figures(at)[0]
-    assert [trace["name"].split(":")[0] for trace in pair["data"]] == ["Road 1", "Output"]
+    assert [trace["name"].split(":")[0] for trace in pair["data"]] == ["branch 1", "output"]
     at = checked(at.selectbox(key="beside").set_value(2).run())
-    assert at.query_params["beside"] == "2" and figures(at)[0]["data"][1]["name"].startswith("Road 2")
-    at = checked(at.segmented_control(key="roads-as").set_value("lines").run())
+    assert at.query_params["beside"] == "2" and figures(at)[0]["data"][1]["name"].startswith("branch 2")
+    at = checked(at.segmented_control(key="branches-as").set_value("lines").run())
     assert "roads_as" not in at.query_params
 
 
@@ -118,7 +121,7 @@ def test_the_beginning_can_be_edited_from_what_stands_there():
     written = lab.inspect("a b c d").target_ids
     assert at.text_input(key="begin").value == lab.tokenizer.decode(written[:2])
     at = checked(at.text_input(key="begin").set_value("d 猫").run())
-    assert "Such a beginning cannot be forced" in texts(at) and at.text_input(key="begin").value == "d 猫"
+    assert "These words cannot be forced" in texts(at) and at.text_input(key="begin").value == "d 猫"
 
 
 def test_samples_stand_as_a_tree_with_their_counts():
@@ -148,8 +151,8 @@ def test_the_other_looks_compare_before_and_after_too(look):
         (dict(look="film"), "The link says look “film”, which must be one of: steps, inside, beam, samples, reference"),
         (dict(step="99"), "There is no step 99: this output has steps 0 to"),
         (dict(step="-1"), "The link says step “-1”, which must be a whole number from 0"),
-        (dict(roads="x:y"), "The link names a road that cannot be read"),
-        (dict(roads="1:5", road="9"), "There is no road 9: there are roads 0 to 1; 0 is taken."),
+        (dict(roads="x:y"), "The link names a branch that cannot be read"),
+        (dict(roads="1:5", road="9"), "There is no branch 9: there are branches 0 to 1; 0 is taken."),
         (dict(look="inside", against="x"), "The link says against “x”, which must be a whole number"),
         (dict(look="beam", node="-3"), "The link says node “-3”, which must be a whole number"),
         (dict(roads="1:999999"), "the forced token 999999 is not in the vocabulary"),
@@ -163,7 +166,7 @@ def test_what_a_link_asks_too_much_is_said_at_the_field(parameters, sentence):
 
 
 def test_choices_come_back_from_their_parameters():
-    choices = Choices(look="inside", against=7, roads_as="pair", roads=(((1, 5),), ((2, 6),)), road=1, beside=2)
+    choices = Choices(look="inside", against=7, branches_as="pair", branches=(((1, 5),), ((2, 6),)), branch=1, beside=2)
     assert Choices.read(choices.parameters()) == (choices, ())
     assert Choices.read(Choices(look="beam", node=5).parameters())[0].node == 5
     assert Choices.read({"against": "x", "beside": "9", "roads_as": "ring", "node": "-3"})[0] == Choices()

@@ -31,10 +31,10 @@ def test_a_link_to_a_run_that_is_gone_says_so():
 
 def test_a_link_carries_every_setting_of_a_run():
     at = open_page("train", start_from="reverse", set="train.accumulate=3", causal_mask="off")
-    assert "Begins with the weights of reverse" in texts(at) and "no causal mask" in texts(at)
+    assert "Starts from the weights of reverse" in texts(at) and "no causal mask" in texts(at)
     assert "accumulate 3" in texts(opened(at)).replace("\\", "")
     at = checked(button(at, "Drop these").click().run())
-    at = checked(button(at, "Begin with weights drawn by lot").click().run())
+    at = checked(button(at, "Random initial weights").click().run())
     assert "set" not in at.query_params and "start_from" not in at.query_params
     assert "which is no setting" in texts(open_page("train", set="train.speed=9"))
 

@@ -13,6 +13,8 @@ from numpy import ndarray
 from transformer.training.metrics import merge_to_words
 
 Combination = Literal["mean", "max"]
+Marks = Literal["shown", "hidden", "renormalised"]
+"""What becomes of start and end marks: drawn, left out, or left out with rows scaled to sum to 1 again."""
 
 
 def group_tokens(words: Sequence[int]) -> tuple[int, ...]:

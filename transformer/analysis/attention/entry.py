@@ -1,6 +1,6 @@
-"""One cell of attention, taken apart: from q and k to its share of the block's output (sections 3.2.1 and 3.2.2).
+"""One entry of attention, taken apart: from q and k to its share of the block's output (sections 3.2.1 and 3.2.2).
 
-A block's output is a plain sum: W_O's bias, and for each head and key  weight * (value W_O). So each cell has a share
+A block's output is a plain sum: W_O's bias, and for each head and key  weight * (value W_O). So each entry has a share
 of it, and the shares with the bias's sum to 1. The tensors are recorded in the same decoding, run again.
 """
 
@@ -26,7 +26,7 @@ _ROUNDING = 1e-4
 
 
 @dataclass(frozen=True)
-class Cell:
+class Entry:
     """How one query came to look at one key, and what that did. Arrays are as recorded, sums are in float64."""
 
     head: int
@@ -40,18 +40,18 @@ class Cell:
     weights: Float[ndarray, "key"]
     """The row after softmax, and after whatever a switch made of it."""
     contribution: Float[ndarray, "d_model"]
-    """weight * (v W_O), times the factor of a switch that scales the head: what this cell added to the output."""
+    """weight * (v W_O), times the factor of a switch that scales the head: what this entry added to the output."""
     output: Float[ndarray, "d_model"]
     """The block's output at this query, before the residual."""
     shares: Float[ndarray, "head key"]
-    """Each cell's contribution projected on the output, in units of the output's squared length."""
+    """Each entry's contribution projected on the output, in units of the output's squared length."""
     divisor: float
     """What the model divides q . k by: sqrt(d_head), or 1 where it was trained without this scaling."""
     bias_share: float
     rest_share: float
-    """What neither cells nor the bias explain: rounding, or what a switch behind the softmax put in their place."""
+    """What neither entries nor the bias explain: rounding, or what a switch behind the softmax put in their place."""
     reached: bool
-    """False where a switch replaced this head's context or the block's output: the cell never reached the output."""
+    """False where a switch replaced this head's context or the block's output: the entry never reached the output."""
 
     @property
     def products(self) -> Float[ndarray, "d_head"]:
@@ -84,15 +84,15 @@ class Cell:
 
     @property
     def share(self) -> float:
-        """This cell's share of the output."""
+        """This entry's share of the output."""
         return float(self.shares[self.head, self.key])
 
     @property
     def parts(self) -> dict[str, float]:
-        """What the block's output is made of, seen from this cell; the numbers sum to 1."""
+        """What the block's output is made of, seen from this entry; the numbers sum to 1."""
         head = float(self.shares[self.head].sum())
         found = {
-            "this cell": self.share,
+            "this entry": self.share,
             "other keys of this head": head - self.share,
             "other heads": float(self.shares.sum()) - head,
             "bias of W_O": self.bias_share,
@@ -100,7 +100,7 @@ class Cell:
         return found | {"put there by a switch": self.rest_share} if abs(self.rest_share) > _ROUNDING else found
 
 
-def look_into(
+def explain_entry(
     model: Transformer,
     source: Sequence[int],
     switches: Sequence[Intervention] = (),
@@ -110,8 +110,8 @@ def look_into(
     head: int,
     query: int,
     key: int,
-) -> Cell:
-    """The cell of one head of the block at `address`, recorded while the source is decoded under the switches.
+) -> Entry:
+    """The entry of one head of the block at `address`, recorded while the source is decoded under the switches.
 
     `forced` holds the tokens that must stand at some steps, as they stood in the decoding that is looked into.
     `query` is a source position in the encoder and a step in the decoder. ValueError for what does not exist.
@@ -138,8 +138,8 @@ def whole_sum(
     row: int,
     key: int,
     factors: Sequence[float],
-) -> Cell:
-    """The cell out of one recorded pass of its block, of which W_O is needed too. `row` counts recorded queries.
+) -> Entry:
+    """The entry out of one recorded pass of its block, of which W_O is needed too. `row` counts recorded queries.
 
     What each head gathered is multiplied by its one of `factors`.
     """
@@ -159,7 +159,7 @@ def whole_sum(
     length = float(output @ output)
     shares = values @ output / length if length else torch.zeros_like(weights)
     bias_share = float(bias @ output) / length if length else 0.0
-    return Cell(
+    return Entry(
         head=head,
         key=key,
         q=recorded("q")[head, row].numpy(),

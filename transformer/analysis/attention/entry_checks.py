@@ -1,4 +1,4 @@
-"""The proof of a cell's whole sum: every term against the same one computed again by `cell_by_hand`."""
+"""Checks an entry: every term against the same one computed again from `record_row`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from transformer.analysis.attention.entry import Cell
+from transformer.analysis.attention.entry import Entry
 from transformer.analysis.attention.entry_reference import Row, record_row
 from transformer.analysis.checks import Check, agree
 from transformer.interventions import Intervention
@@ -18,7 +18,7 @@ _ROUNDING = 1e-5
 """Float32 sums against float64 ones, in units of the largest term."""
 
 
-def check_cell(
+def check_entry(
     model: Transformer,
     source: Sequence[int],
     switches: Sequence[Intervention],
@@ -26,49 +26,49 @@ def check_cell(
     *,
     address: Address,
     query: int,
-    cell: Cell,
+    entry: Entry,
     shown: Float[ndarray, "key"],
 ) -> tuple[Check, ...]:
-    """Of a cell of the block at `address`, term by term; `shown` is its row of weights as the picture has it."""
+    """Checks an entry of the block at `address`, term by term; `shown` is its row of weights as the picture has it."""
     row = record_row(model, source, switches, forced, address, query)
-    drawn = np.pad(cell.weights, (0, max(0, len(shown) - len(cell.weights))))  # later keys did not exist yet
+    drawn = np.pad(entry.weights, (0, max(0, len(shown) - len(entry.weights))))  # later keys did not exist yet
     same = agree("The row of weights is the picture's", drawn, shown, 0, f"all {len(shown)} keys, bit by bit")
-    return (same, *_scores_and_weights(row, cell), *_contributions(row, cell))
+    return (same, *_scores_and_weights(row, entry), *_contributions(row, entry))
 
 
-def _scores_and_weights(row: Row, cell: Cell) -> tuple[Check, ...]:
-    head, n = cell.head, len(row.allowed)
-    inputs, copied = row.projected(head, cell.key), f"; {', '.join(row.copied)} as a switch has it" * bool(row.copied)
+def _scores_and_weights(row: Row, entry: Entry) -> tuple[Check, ...]:
+    head, n = entry.head, len(row.allowed)
+    inputs, copied = row.projected(head, entry.key), f"; {', '.join(row.copied)} as a switch has it" * bool(row.copied)
     products = row.k[head] * row.q[head]
-    dot = math.fsum(products[cell.key])
+    dot = math.fsum(products[entry.key])
     added, even = " − slope · distance" * row.has_slopes, "; 0 throughout, as a switch asks" * row.is_even(head)
     asked = "; overwritten, as a switch asks" * (row.asked(head) is not None)
     return (
         agree(
             "q, k and v are what W_Q, W_K and W_V make of what the block read",
-            np.concatenate([cell.q, cell.k, cell.v]),
+            np.concatenate([entry.q, entry.k, entry.v]),
             inputs,
             _within(inputs),
             f"multiplied out again{' and turned' * row.is_turned}{copied}",
         ),
         agree(
             "The products sum to q · k, and the divisor is the model's",
-            [cell.dot, cell.divisor],
+            [entry.dot, entry.divisor],
             [dot, row.divisor],
             1e-9 * max(1.0, abs(dot)),
             "multiplied and summed again, exactly rounded",
         ),
         agree(
             f"Each score of the row is q · k{' / √d' * (row.divisor != 1)}{added}",
-            cell.scores,
+            entry.scores,
             row.scores(head),
             _within(np.abs(products).sum(axis=-1) / row.divisor),
             f"all {n} keys computed again{even}",
         ),
-        agree("The mask is what its rule says", cell.allowed, row.allowed, 0, f"{n} keys looked at one by one"),
+        agree("The mask is what its rule says", entry.allowed, row.allowed, 0, f"{n} keys looked at one by one"),
         agree(
             "The weights are the softmax over allowed keys",
-            cell.weights,
+            entry.weights,
             row.softmax(head),
             _ROUNDING,
             f"all {n} keys computed again{asked}",
@@ -76,7 +76,7 @@ def _scores_and_weights(row: Row, cell: Cell) -> tuple[Check, ...]:
     )
 
 
-def _contributions(row: Row, cell: Cell) -> tuple[Check, ...]:
+def _contributions(row: Row, entry: Entry) -> tuple[Check, ...]:
     vectors, output = row.vectors, row.output
     whole = vectors.sum(axis=(0, 1)) + row.bias
     length = math.fsum(output * output)
@@ -89,29 +89,29 @@ def _contributions(row: Row, cell: Cell) -> tuple[Check, ...]:
     return (
         agree(
             "The contribution is α · v W_O",
-            [*cell.contribution, cell.reached],
-            [*vectors[cell.head, cell.key], row.reached[cell.head]],
+            [*entry.contribution, entry.reached],
+            [*vectors[entry.head, entry.key], row.reached[entry.head]],
             1e-6,
             "this head's columns of W_O times its value"
-            + "; nothing of it goes on, as a switch asks" * (not row.reached[cell.head]),
+            + "; nothing of it goes on, as a switch asks" * (not row.reached[entry.head]),
         ),
         agree(
             "The shares are the projections on the output",
-            np.append(cell.shares, cell.bias_share),
+            np.append(entry.shares, entry.bias_share),
             shares,
             _within(shares) / 10,
             f"{heads} heads × {keys} keys and the bias, projected again",
         ),
         agree(
             "All vectors and the bias sum to the block's output",
-            cell.output,
+            entry.output,
             expected,
             rounding,
             f"{heads * keys} vectors summed" + ", with what a switch put there" * by_switch,
         ),
         agree(
             "What else is in the output is what a switch put there" if by_switch else "Nothing else is in the output",
-            cell.rest_share,
+            entry.rest_share,
             rest,
             1e-9 + rounding * math.fsum(np.abs(output)) * scale,
             "what the vectors and the bias leave over, projected on the output",

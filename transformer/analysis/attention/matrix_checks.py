@@ -149,9 +149,10 @@ def walk_back_to_source(
     cross: Float[ndarray, "layer head query source"],
     residual_self: Sequence[bool],
     residual_cross: Sequence[bool],
-) -> Float[ndarray, "query source"]:
-    """Where walks from decoder positions end in the source: in each layer, back to front, a walk first leaves through
-    cross-attention into the encoder or stays, then moves on in the decoder's self-attention or stays."""
+) -> tuple[Float[ndarray, "query source"], Float[ndarray, "query query"]]:
+    """Returns where walks from decoder positions end in the source, and where among the decoder's own inputs: in each
+    layer, back to front, a walk first leaves through cross-attention into the encoder or stays, then moves on in the
+    decoder's self-attention or stays."""
     reaches = encoder.sum(axis=-1)
     alive = np.ones(decoder.shape[-1])
     rounds = []
@@ -168,14 +169,15 @@ def walk_back_to_source(
         total = _nonzero(seen @ reaches + kept_cross * alive)
         rounds.append((moves, seen / total[:, None], kept_cross / total))
         alive = ((seen @ reaches + kept_cross * alive) > 0).astype(float)
-    ends = np.zeros((decoder.shape[-1], len(encoder)))
+    ends, own = np.zeros((decoder.shape[-1], len(encoder))), np.zeros(decoder.shape[-1:] * 2)
     for start in range(len(ends)):
         at = np.zeros(len(ends))
         at[start] = 1.0
         for moves, leaves, stays in reversed(rounds):
             ends[start] += encoder.T @ (leaves.T @ at)
             at = moves.T @ (stays * at)
-    return ends
+        own[start] = at
+    return ends, own
 
 
 def _odds(

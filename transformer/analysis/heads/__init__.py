@@ -1,1 +1,1 @@
-"""What heads do and what they are worth: patterns, ablations, minimal sets, similarity, health."""
+"""What heads do and which matter: patterns, ablations, minimal sets, similarity, health."""

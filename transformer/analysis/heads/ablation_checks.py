@@ -1,4 +1,4 @@
-"""Proofs of what heads are worth: a head is taken out by rewriting W_O instead of by a tap, and outputs are decoded.
+"""Checks of head importance: a head is taken out by rewriting W_O instead of by a tap, and outputs are decoded.
 
 A head whose columns of W_O are zero adds nothing to its block's output. One at its mean adds the same at every
 position: these columns times the mean, which is then part of W_O's bias. All in double precision, nothing batched with
@@ -6,13 +6,14 @@ other heads.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
@@ -20,8 +21,8 @@ from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.ablations import Means
 from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.importance import OutputEffect
-from transformer.analysis.heads.minimal_set import Found, Goal, reaches
-from transformer.analysis.heads.validation_importance import Change, ValidationEffects
+from transformer.analysis.heads.minimal_set import Goal, MinimalSets, SearchPlan, reaches
+from transformer.analysis.heads.validation_importance import Change, ImportanceMeasure, ValidationImportance
 from transformer.data.batches import pair_batches
 from transformer.decoding.greedy import greedy, log_probs_on_prefixes, translate_ids
 from transformer.interventions import Intervention, compile_interventions
@@ -33,10 +34,14 @@ from transformer.text.tokenizer import UNK, Tokenizer
 
 MOST_HEADS = 96
 """Heads that are taken out again at most."""
+MOST_READINGS = 4_000
+"""Pairs that are read again without a head at most, all heads together."""
+MOST_SETS = 70
+"""Sets of heads of which those that reach the goal are counted again at most."""
 MOST_SUBSETS = 62
 """Smaller sets that are decoded again at most."""
 _ROUNDING = 1e-4
-_SAMPLES = 20_000
+_SAMPLES = 5_000
 """Bootstrap samples drawn here, from a generator of their own."""
 _REWRITTEN = "its columns of W_O set to zero"
 _AT_MEAN = "its columns of W_O set to zero and its mean's part of the output put into the bias"
@@ -66,15 +71,18 @@ def check_output_effects(
     effects: Sequence[OutputEffect],
     means: Means | None = None,
 ) -> tuple[Check, ...]:
-    """That an output's log-probability changes by so much without each head, and what is written instead."""
+    """Checks how an output's log-probability changes without each head, and what is written instead."""
     some, ids, each = effects[:MOST_HEADS], list(target), np.arange(len(target))
     whole = forced(without_heads(model, ()), source, target, switches)
-    again, short, divergences, chances = [], [0.0], [], []
+    again, short, divergences, chances, behind = [], [0.0], [], [], [0.0]
     for effect in some:
         rows = forced(without_heads(model, [effect.at], means), source, target, switches)
         again.append(math.fsum(rows[each, ids] - whole[each, ids]))
         divergences.append(math.fsum((np.exp(whole) * (whole - rows)).ravel()) / len(ids))
         token = ids[effect.step]
+        if effect.instead is None:
+            shifts = np.abs(np.exp(rows[each, ids]) - np.exp(whole[each, ids]))
+            behind.append(float(shifts.max() - shifts[effect.step]))
         chances.append([math.exp(whole[effect.step, token]), math.exp(rows[effect.step, token])])
         short.append(_falls_short(rows, ids, effect, model.config.pad_id))
     how = f"{_heads(len(some), len(effects))}, {_REWRITTEN if means is None else _AT_MEAN}, one after the other"
@@ -100,79 +108,99 @@ def check_output_effects(
             _ROUNDING,
             "in the same passes, tokens that stay and the first that changes; by how much another one is above",
         ),
+        Check(
+            "Where every token stays, the step is the one that moves most",
+            max(behind),
+            1e-5,
+            "in the same passes; by how much another step's probability moves more",
+        ),
     )
 
 
-def check_validation_effects(
+def check_validation_importance(
     model: Transformer,
     pairs: Sequence[Pair],
     tokenizer: Tokenizer,
-    found: ValidationEffects,
-    at: HeadAt,
+    found: ValidationImportance,
     means: Means | None = None,
+    *,
+    measures: Sequence[ImportanceMeasure] = ("loss", "exact_match"),
 ) -> Iterator[Check]:
-    """That loss and exact match change by so much without one head, by other passes and by decoding."""
-    worth = next(worth for worth in found.heads if worth.at == at)
-    whole, less = without_heads(model, ()), without_heads(model, [at], means)
-    how = f"all {len(pairs):,} pairs in double precision"
+    """Checks loss and exact match with all heads and without each, by other passes and by decoding, and the intervals.
+
+    As many of the heads as MOST_READINGS allows, the first ones given.
+    """
+    some = found.heads[: max(1, MOST_READINGS // len(pairs))]
+    whole, without = without_heads(model, ()), [without_heads(model, [head.at], means) for head in some]
+    how = f"all {len(pairs):,} pairs in double precision, {_heads(len(some), len(found.heads))} taken out in turn"
+    how += f", {_REWRITTEN if means is None else _AT_MEAN}"
     losses, lengths = _losses(whole, pairs, tokenizer)
-    yield agree("The loss with all heads", found.loss, math.fsum(losses) / math.fsum(lengths), _ROUNDING, how)
-    moved = _losses(less, pairs, tokenizer)[0] - losses
-    how = f"{how}, {_REWRITTEN if means is None else _AT_MEAN}"
-    change = math.fsum(moved) / math.fsum(lengths)
-    yield agree("The change of loss without the head in hand", worth.loss.value, change, _ROUNDING, how)
-    yield _interval(worth.loss, moved, lengths)
-    matches = [_matches(one, pairs, tokenizer) for one in (whole, less)]
-    shown = found.exact_match, found.exact_match + worth.exact_match.value
-    how = f"{len(pairs):,} sentences decoded token by token, with and without it"
-    yield agree("Exact match with all heads and without it", shown, matches, 0.5 / len(pairs), how)
+    if "loss" in measures:
+        yield agree("The loss with all heads", found.loss, math.fsum(losses) / math.fsum(lengths), _ROUNDING, how)
+        moved = np.array([_losses(less, pairs, tokenizer)[0] - losses for less in without])
+        yield from _changes("loss", [head.loss for head in some], moved, lengths, how)
+    if "exact_match" in measures:
+        matches = _matches(whole, pairs, tokenizer)
+        how = f"decoded token by token, {how}"
+        yield agree("Exact match with all heads", found.exact_match, matches.mean(), _ROUNDING, how)
+        moved = np.array([_matches(less, pairs, tokenizer) - matches for less in without])
+        yield from _changes(
+            "exact match", [head.exact_match for head in some], moved, np.ones(len(pairs)), how, step=1 / len(pairs)
+        )
 
 
-def check_intervals_hold(found: ValidationEffects) -> Check:
-    """That every interval holds the value that it belongs to."""
-    changes = [change for worth in found.heads for change in (worth.loss, worth.exact_match)]
-    out = max(max(change.low - change.value, change.value - change.high, 0.0) for change in changes)
-    how = f"{len(changes)} intervals; by how much a value is outside"
-    return Check("Every interval holds its value", out, 1e-9, how)
-
-
-def check_smallest_set(
+def check_minimal_set(
     model: Transformer,
     source: Sequence[int],
     target: Sequence[int],
-    goal: Goal,
+    plan: SearchPlan,
     switches: Sequence[Intervention],
-    found: Found,
-    exact: int,
+    found: MinimalSets,
 ) -> Iterator[Check]:
-    """That the sets found reach the goal, decoded again; and that smaller ones do not, as far as all were tried."""
-    sets = [trial.heads for trial in found.sets]
+    """Checks that the sets found reach the goal, decoded again; that smaller ones do not, as far as all were tried; and
+    how many were tried and reach it."""
+    goal, n_heads = plan.goal, len(plan.heads)
+    sets = [ablation.heads for ablation in found.sets]
+
+    def decoded(heads: Sequence[HeadAt]) -> tuple[int, ...]:
+        return _written(model, heads, source, switches, len(target))
+
+    def missed_by(heads: Sequence[HeadAt]) -> float:
+        rows = forced(without_heads(model, heads), source, target, switches)
+        return _miss(rows, target, goal, model.config.pad_id)
+
+    yield agree("With all heads this is written", target, decoded(()), 0, "decoded again token by token")
     if sets:
-        wrong = sum(
-            _written(model, trial.heads, source, switches, len(target)) != trial.written for trial in found.sets
-        )
+        wrong = sum(decoded(ablation.heads) != ablation.written for ablation in found.sets)
         how = f"{len(sets)} sets decoded again token by token, {_REWRITTEN}; outputs that differ"
         yield Check("Without such a set this is written", float(wrong), 0.0, how)
-        missed = sum(not reaches(trial.written, target, goal) for trial in found.sets)
+        missed = sum(not reaches(ablation.written, target, goal) for ablation in found.sets)
         yield Check("That is what was asked for", float(missed), 0.0, f"{len(sets)} outputs; those that are not")
-        margins = [
-            _miss(forced(without_heads(model, heads), source, target, switches), target, goal, model.config.pad_id)
-            for heads in sets
-        ]
         how = f"the same output read again, {_REWRITTEN}, token by token"
-        yield agree("Each set reaches it by so much", [trial.margin for trial in found.sets], margins, 1e-3, how)
+        margins = [ablation.margin for ablation in found.sets]
+        yield agree("Each set reaches it by so much", margins, list(map(missed_by, sets)), 1e-3, how)
+        yield agree("The sets have so many heads", [found.size] * len(sets), list(map(len, sets)), 0, "heads counted")
+    if sets and found.exact and comb(n_heads, found.size) <= MOST_SETS:
+        reached = [reaches(decoded(heads), target, goal) for heads in combinations(plan.heads, found.size)]
+        how = f"all {len(reached)} sets of that size decoded"
+        yield agree("So many sets of that size reach it", found.n_sets, sum(reached), 0, how)
     whole = sets[0] if sets else found.nearest.heads
-    size = min(exact, len(whole) - 1 if sets else len(whole))
+    size = min(plan.exact, len(whole) - 1 if sets else len(whole))
     parts = [part for n in range(size, 0, -1) for part in combinations(whole, n)][:MOST_SUBSETS]
     if parts:
-        reached = sum(reaches(_written(model, part, source, switches, len(target)), target, goal) for part in parts)
+        by_parts = sum(reaches(decoded(part), target, goal) for part in parts)
         how = f"{len(parts)} of its parts taken out and decoded; those that reach it"
-        yield Check("No part of the set does it", float(reached), 0.0, how)
+        yield Check("No part of the set does it", float(by_parts), 0.0, how)
     if not sets:
-        rows = forced(without_heads(model, whole), source, target, switches)
-        miss = _miss(rows, target, goal, model.config.pad_id)
         how = f"the same output read again, {_REWRITTEN}"
-        yield agree("The nearest set misses it by so much", found.nearest.margin, miss, 1e-3, how)
+        yield agree("The nearest set misses it by so much", found.nearest.margin, missed_by(whole), 1e-3, how)
+        if found.nearest.written:
+            again = _written(model, whole, source, switches, model.config.max_length)
+            yield agree("Without the nearest set this is written", found.nearest.written, again, 0, how)
+    every = found.tried[: plan.exact]
+    expected = [comb(n_heads, size) for size in range(1, len(every) + 1)]
+    yield agree("Every set of these sizes was tried", every, expected, 0, f"sets of {n_heads} heads counted")
+    yield agree("All sizes up to the last were tried", len(found.tried), found.size, 0, "sizes counted")
 
 
 def forced(
@@ -243,32 +271,54 @@ def _losses(
     return losses, lengths
 
 
-def _interval(shown: Change, moved: Float[ndarray, "pair"], lengths: Float[ndarray, "pair"]) -> Check:
-    """That an interval's ends are the 2.5th and 97.5th percentiles of means of pairs drawn with replacement.
+def _changes(
+    what: str,
+    shown: Sequence[Change],
+    moved: Float[ndarray, "head pair"],
+    lengths: Float[ndarray, "pair"],
+    how: str,
+    *,
+    step: float = 0.0,
+) -> Iterator[Check]:
+    """Checks changes and the ends of their intervals: the 2.5th and 97.5th percentiles of means of pairs drawn again.
 
-    Other samples are drawn than those of the interval, so ends differ by chance: with 2,000 samples of a normal
-    distribution by 0.06 standard deviations. A quarter of one is four of these; a 90 % interval is off by a third.
+    Once with the 2,000 samples of the page, drawn here pair by pair; and once with samples of the checks' own, whose
+    ends differ by chance: those of 2,000 samples of a normal distribution by 0.06 standard deviations. A quarter of one
+    is four of these; a 90 % interval is off by a third. Counts move by a `step` at least.
     """
-    generator, n = np.random.default_rng(20_011), len(moved)
-    means = np.zeros(_SAMPLES)
-    for some in np.array_split(np.arange(_SAMPLES), 20):
-        drawn = generator.integers(n, size=(len(some), n))
-        means[some] = moved[drawn].sum(axis=1) / lengths[drawn].sum(axis=1)
-    how = f"{_SAMPLES:,} other samples of these pairs; differences may be a quarter of their deviation"
-    tolerance = max(_ROUNDING, float(np.std(means)) / 4)
-    return agree("Its 95 % interval", (shown.low, shown.high), np.percentile(means, (2.5, 97.5)), tolerance, how)
+    values = [change.value for change in shown]
+    again = [math.fsum(row) / math.fsum(lengths) for row in moved]
+    yield agree(f"The change of {what} without each head", values, again, _ROUNDING, how)
+    ends, n = np.array([[change.low, change.high] for change in shown]), len(lengths)
+    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=2_000)
+    wanted = _ends(moved, lengths, (np.repeat(np.arange(n), count) for count in counts))[0]
+    said = f"the same 2,000 samples of {n:,} pairs, drawn pair by pair"
+    yield agree(f"Each 95 % interval of the change of {what}", ends, wanted, _ROUNDING, said)
+    generator = np.random.default_rng(20_011)
+    other, spread = _ends(moved, lengths, (generator.integers(n, size=n) for _ in range(_SAMPLES)))
+    said = f"{_SAMPLES:,} other samples; by how much an end is off beyond a quarter of their deviation"
+    apart = float((np.abs(ends - other) - spread[:, None] / 4).max()) - step
+    yield Check(f"Other samples give the intervals of the change of {what} too", max(0.0, apart), _ROUNDING, said)
+
+
+def _ends(
+    moved: Float[ndarray, "head pair"], lengths: Float[ndarray, "pair"], samples: Iterable[Int[ndarray, "pair"]]
+) -> tuple[Float[ndarray, "head 2"], Float[ndarray, "head"]]:
+    """The percentiles of each head's mean over samples of pairs, and the standard deviation of that mean."""
+    means = np.array([moved[:, drawn].sum(axis=1) / lengths[drawn].sum() for drawn in samples])
+    return np.percentile(means, (2.5, 97.5), axis=0).T, np.std(means, axis=0)
 
 
 @torch.no_grad()
-def _matches(precise: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer) -> float:
-    """The share of pairs whose reference is written."""
-    right = 0
+def _matches(precise: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer) -> Float[ndarray, "pair"]:
+    """1 for each pair whose reference is written, else 0."""
+    right = np.zeros(len(pairs))
     for rows, batch in pair_batches(pairs, tokenizer, 1_500, max_length=precise.config.max_length):
         longest = min(precise.config.max_length, batch.target_out.size(1))
         written = translate_ids(precise, batch.source, batch.source_mask, max_length=longest)
         wanted = [tokenizer.encode_target(pairs[row].target) for row in rows]
-        right += sum(a == b and UNK not in b for a, b in zip(written, wanted, strict=True))
-    return right / len(pairs)
+        right[rows] = [a == b and UNK not in b for a, b in zip(written, wanted, strict=True)]
+    return right
 
 
 def _heads(some: int, all_: int) -> str:

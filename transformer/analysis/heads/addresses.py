@@ -9,7 +9,7 @@ from transformer.model.taps import Stack, Sublayer
 from transformer.model.transformer import Transformer
 
 Tell = Callable[[float], object]
-"""Is told which share of the work is done; what it raises ends the work."""
+"""Receives the share of the work that is done; an exception that it raises ends the work."""
 
 
 @dataclass(frozen=True, order=True)
@@ -21,14 +21,22 @@ class HeadAt:
     sublayer: Sublayer
     head: int
 
+    @classmethod
+    def parse(cls, text: str) -> "HeadAt":
+        """The head of an address such as "decoder.1.cross.2"; ValueError for anything else."""
+        match text.split("."):
+            case [("encoder" | "decoder") as stack, layer, ("self" | "cross") as sublayer, head]:
+                return cls(stack, int(layer), sublayer, int(head))
+        raise ValueError(f"{text!r} is no address of a head: it is written as in decoder.1.cross.2")
+
     @property
     def kind(self) -> AttentionKind:
-        """Of which attention it is a part."""
+        """The attention that it is a part of."""
         return AttentionKind.at(self.stack, self.sublayer)
 
     @property
     def switch(self) -> AblateHeads:
-        """What takes it out of a pass."""
+        """The intervention that takes it out of a pass."""
         return AblateHeads(self.stack, self.layer, self.sublayer, (self.head,))
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""Attention against effect: each source token erased in turn, what each output token loses by it, and whether a head
+"""Attention against effect: each source token hidden in turn, what each output token loses by it, and whether a head
 looks most at the tokens that are needed most.
 
-Erasing an input to see what it was worth is Li, Monroe and Jurafsky's (2016, "Understanding Neural Networks through
+Hiding an input to see its effect is Li, Monroe and Jurafsky's (2016, "Understanding Neural Networks through
 Representation Erasure"); ranking attention against it is Jain and Wallace's (2019, "Attention is not Explanation",
 section 4.1), here with Spearman's rank correlation (1904), ties at their mean rank.
 """
@@ -21,7 +21,7 @@ from transformer.interventions import Intervention, compile_interventions
 from transformer.model.taps import Site, Tap, chain
 from transformer.model.transformer import Transformer
 
-Erasing = Literal["hidden", "cross"]
+Hiding = Literal["hidden", "cross"]
 FEWEST = 3
 """Source tokens below which a rank correlation says nothing."""
 
@@ -30,7 +30,7 @@ FEWEST = 3
 class HideKeys:
     """A tap under which row i of a batch may not see key i: of any attention on the source, or of cross-attention."""
 
-    how: Erasing
+    how: Hiding
 
     def __call__(self, site: Site, tensor: Tensor) -> Tensor:
         on_source = site.sublayer == "cross" or (self.how == "hidden" and site.stack == "encoder")
@@ -42,7 +42,7 @@ class HideKeys:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Faithfulness:
     """How well a head's weights on the source tokens rank them by their effect."""
 
     per_token: float
@@ -54,11 +54,11 @@ class Agreement:
 
 
 @torch.no_grad()
-def erasure(
+def leave_one_out(
     model: Transformer,
     source: Sequence[int],
     target: Sequence[int],
-    how: Erasing,
+    how: Hiding,
     switches: Sequence[Intervention] = (),
 ) -> Float[ndarray, "target source"]:
     """What each output token's log-probability loses when a source token is erased, in nats, on the same output before
@@ -74,11 +74,11 @@ def erasure(
     return (whole - without).T.numpy()
 
 
-def agreement(weights: Float[ndarray, "target source"], effect: Float[ndarray, "target source"]) -> Agreement:
+def faithfulness(weights: Float[ndarray, "target source"], effect: Float[ndarray, "target source"]) -> Faithfulness:
     """One head of cross-attention against the effects."""
     rows = [spearman(a, b) for a, b in zip(weights, effect, strict=True)]
     ranked = [value for value in rows if not np.isnan(value)]
-    return Agreement(
+    return Faithfulness(
         per_token=float(np.mean(ranked)) if ranked else float("nan"),
         n_tokens=len(ranked),
         pooled=spearman(weights.ravel(), effect.ravel()) if weights.shape[1] >= FEWEST else float("nan"),

@@ -1,4 +1,4 @@
-"""Proofs of attention against effect: tokens erased as padding, one pass for each; ranks correlated by hand."""
+"""Checks of attention against effect: tokens hidden as padding, one pass for each; ranks counted one by one."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -11,21 +11,21 @@ from numpy import ndarray
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.ablation_checks import forced
-from transformer.analysis.heads.leave_one_out import FEWEST, Agreement, Erasing
+from transformer.analysis.heads.leave_one_out import FEWEST, Faithfulness, Hiding
 from transformer.interventions import Intervention
 from transformer.model.taps import Site, Tap
 from transformer.model.transformer import Transformer
 
 
-def check_erasure(
+def check_leave_one_out(
     model: Transformer,
     source: Sequence[int],
     target: Sequence[int],
-    how: Erasing,
+    how: Hiding,
     switches: Sequence[Intervention],
     effect: Float[ndarray, "target source"],
 ) -> Iterator[Check]:
-    """That each output token loses so much without each source token."""
+    """Checks how much each output token loses without each source token."""
     precise = deepcopy(model).double()
     each = np.arange(len(target)), list(target)
     whole = forced(precise, source, target, switches)[each]
@@ -35,15 +35,16 @@ def check_erasure(
     yield agree(claim, effect, np.stack(lost, axis=1), 1e-3, said)
 
 
-def check_agreement(
-    weights: Float[ndarray, "target source"], effect: Float[ndarray, "target source"], found: Agreement
+def check_faithfulness(
+    weights: Float[ndarray, "target source"], effect: Float[ndarray, "target source"], found: Faithfulness
 ) -> Iterator[Check]:
-    """That the rank correlations of one head are those of ranks counted by hand."""
+    """Checks one head's rank correlations by counting ranks one by one."""
     rows = [rank_correlation(a.tolist(), b.tolist()) for a, b in zip(weights, effect, strict=True)]
     ranked = [rho for rho in rows if not math.isnan(rho)]
     mean = math.fsum(ranked) / len(ranked) if ranked else math.nan
     how = f"{len(ranked)} output tokens, each rank counted as 1 + those below + half of those alike"
     yield agree("ρ within a token is the mean over output tokens", found.per_token, mean, 1e-6, how)
+    yield agree("So many output tokens could be ranked", found.n_tokens, len(ranked), 0, how)
     pooled = rank_correlation(weights.ravel().tolist(), effect.ravel().tolist())
     pooled = pooled if weights.shape[1] >= FEWEST else math.nan
     yield agree(
@@ -51,12 +52,12 @@ def check_agreement(
     )
 
 
-def check_sums(
+def check_received(
     weights: Sequence[Float[ndarray, "_ source"]],
     effect: Float[ndarray, "target source"],
     shown: Sequence[float],
 ) -> Check:
-    """That the correlations of what each source token gets of a head with what the output loses are these."""
+    """Checks the correlations of what each source token gets of a head with what the output loses."""
     lost = [math.fsum(column) for column in effect.T]
     again = [rank_correlation([math.fsum(column) / len(table) for column in table.T], lost) for table in weights]
     how = f"{len(again)} heads, sums taken and ranked again"
@@ -81,7 +82,7 @@ def _without(
     precise: Transformer,
     source: Sequence[int],
     target: Sequence[int],
-    how: Erasing,
+    how: Hiding,
     switches: Sequence[Intervention],
     key: int,
 ) -> Float[ndarray, "step vocab"]:
@@ -93,7 +94,7 @@ def _without(
     return forced(precise, source, target, switches, real=real)
 
 
-def _hider(how: Erasing, key: int) -> Tap:
+def _hider(how: Hiding, key: int) -> Tap:
     """Closes one key of every mask over the source, or of cross-attention's alone."""
 
     def hide(site: Site, tensor: torch.Tensor) -> torch.Tensor:

@@ -31,7 +31,7 @@ KEPT = 12
 
 @dataclass(frozen=True)
 class Goal:
-    """What is to become of the output. Tokens before `step` must stay as they are."""
+    """The change that is wanted of the output. Tokens before `step` must stay as they are."""
 
     step: int | None = None
     """The token that is to change; None: any of them."""
@@ -53,7 +53,7 @@ class Ablation:
 
     @property
     def switches(self) -> tuple[AblateHeads, ...]:
-        """What takes these heads out, one switch a block."""
+        """The interventions that take these heads out, one for each block."""
         sublayers: dict[tuple[Stack, int, Sublayer], list[int]] = {}
         for at in self.heads:
             sublayers.setdefault((at.stack, at.layer, at.sublayer), []).append(at.head)
@@ -61,8 +61,8 @@ class Ablation:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the search came to."""
+class MinimalSets:
+    """The result of a search."""
 
     sets: tuple[Ablation, ...]
     """Sets of the smallest size found that reach the goal, each decoded; the clearest first, KEPT at most."""
@@ -78,7 +78,24 @@ class Found:
     """Of all that was tried, the set nearest to the goal."""
 
 
-def n_trials(n_heads: int, *, exact: int = EXACT, most: int, width: int = WIDTH) -> int:
+@dataclass(frozen=True)
+class SearchPlan:
+    """A goal, the heads among which sets are looked for, and how large these may be."""
+
+    goal: Goal
+    heads: tuple[HeadAt, ...]
+    exact: int = EXACT
+    """Every set of up to so many heads is tried."""
+    most: int = 8
+    """Heads of a set at most."""
+
+    @property
+    def n_ablations(self) -> int:
+        """How many sets a search may have to try, at most."""
+        return n_ablations(len(self.heads), exact=self.exact, most=self.most)
+
+
+def n_ablations(n_heads: int, *, exact: int = EXACT, most: int, width: int = WIDTH) -> int:
     """How many sets a search may have to try, at most."""
     every = sum(comb(n_heads, size) for size in range(1, min(exact, most) + 1))
     grown = range(exact + 1, min(most, n_heads) + 1)
@@ -86,7 +103,7 @@ def n_trials(n_heads: int, *, exact: int = EXACT, most: int, width: int = WIDTH)
 
 
 @torch.no_grad()
-def smallest_set(
+def minimal_set(
     model: Transformer,
     source: Sequence[int],
     target: Sequence[int],
@@ -98,7 +115,7 @@ def smallest_set(
     most: int = 8,
     width: int = WIDTH,
     tell: Tell | None = None,
-) -> Found:
+) -> MinimalSets:
     """The smallest set of these heads whose removal makes greedy decoding reach the goal, from the output `target`
     that it wrote under `switches`.
 
@@ -106,7 +123,7 @@ def smallest_set(
     made the difference. ValueError for a goal that the output has no place for, and for no heads.
     """
     _check(model, target, goal, heads)
-    total = n_trials(len(heads), exact=exact, most=most, width=width)
+    total = n_ablations(len(heads), exact=exact, most=most, width=width)
     search = _Search(model, source, target, goal, tuple(switches), total, width, tell)
     tried: list[int] = []
     for size in range(1, min(exact, most, len(heads)) + 1):
@@ -116,13 +133,13 @@ def smallest_set(
         if reached:
             return search.found(reached, size, tried, exact=True)
     while len(tried) < min(most, len(heads)):
-        grown = {frozenset((*trial.heads, at)) for trial in search.nearest_of_size for at in heads}
+        grown = {frozenset((*ablation.heads, at)) for ablation in search.nearest_of_size for at in heads}
         sets = [tuple(at for at in heads if at in chosen) for chosen in grown if len(chosen) == len(tried) + 1]
         reached = search.try_all(sets)
         tried.append(len(sets))
         if reached:
             return search.found(reached, len(tried), tried, exact=False)
-    return Found((), 0, len(tried), len(tried) <= exact, tuple(tried), search.nearest)
+    return MinimalSets((), 0, len(tried), len(tried) <= exact, tuple(tried), search.nearest)
 
 
 def reaches(written: Sequence[int], target: Sequence[int], goal: Goal) -> bool:
@@ -142,7 +159,7 @@ class _Search:
     target: Sequence[int]
     goal: Goal
     switches: tuple[Intervention, ...]
-    n_trials: int
+    n_ablations: int
     width: int
     tell: Tell | None
     n_tried: int = 0
@@ -166,39 +183,39 @@ class _Search:
             memory = None if any(at.stack == "encoder" for heads in part for at in heads) else self.memory
             found = forced_under(self.model, self.source, self.target, part, tap=self.tap, memory=memory)
             margins, hits = judged(found, self.ids, self.goal, self.model.config.pad_id)
-            trials = [Ablation(heads, margin) for heads, margin in zip(part, margins.tolist(), strict=True)]
-            reached += [trial for trial, hit in zip(trials, hits.tolist(), strict=True) if hit]
-            nearest = sorted((*self.nearest_of_size, *trials), key=_margin)
+            ablations = [Ablation(heads, margin) for heads, margin in zip(part, margins.tolist(), strict=True)]
+            reached += [ablation for ablation, hit in zip(ablations, hits.tolist(), strict=True) if hit]
+            nearest = sorted((*self.nearest_of_size, *ablations), key=_margin)
             self.nearest_of_size = tuple(nearest[: self.width])
             self.n_tried += len(part)
             if self.tell is not None:
-                self.tell(min(1.0, self.n_tried / self.n_trials))
+                self.tell(min(1.0, self.n_tried / self.n_ablations))
         self.nearest = min(self.nearest, *self.nearest_of_size, key=_margin)
         return self._decoded(sorted(reached, key=_margin))
 
-    def found(self, reached: list[Ablation], size: int, tried: list[int], *, exact: bool) -> Found:
-        return Found(tuple(reached[:KEPT]), len(reached), size, exact, tuple(tried), reached[0])
+    def found(self, reached: list[Ablation], size: int, tried: list[int], *, exact: bool) -> MinimalSets:
+        return MinimalSets(tuple(reached[:KEPT]), len(reached), size, exact, tuple(tried), reached[0])
 
     def _decoded(self, reached: list[Ablation]) -> list[Ablation]:
         """The first of them decoded; those that rounding let in are dropped."""
         kept: list[Ablation] = []
-        for place, trial in enumerate(reached):
+        for place, ablation in enumerate(reached):
             if len(kept) == KEPT:
                 return kept + reached[place:]
-            written = self._written(trial)
+            written = self._written(ablation)
             if reaches(written, self.target, self.goal):
-                kept.append(replace(trial, written=written, ended=written[-1] == self.model.config.eos_id))
+                kept.append(replace(ablation, written=written, ended=written[-1] == self.model.config.eos_id))
         return kept
 
-    def _written(self, trial: Ablation) -> tuple[int, ...]:
-        tap = compile_interventions([*self.switches, *trial.switches], self.model)
+    def _written(self, ablation: Ablation) -> tuple[int, ...]:
+        tap = compile_interventions([*self.switches, *ablation.switches], self.model)
         longest = min(self.model.config.max_length, 2 * len(self.target) + 8)  # without heads some never end
         steps = greedy(self.model, torch.tensor([self.source]), max_length=longest, tap=tap)
         return tuple(int(step.tokens[0]) for step in steps)
 
 
-def _margin(trial: Ablation) -> float:
-    return trial.margin
+def _margin(ablation: Ablation) -> float:
+    return ablation.margin
 
 
 def judged(

@@ -29,7 +29,7 @@ def summed_distances(weights: Float[Tensor, "head row key"]) -> Float[Tensor, "h
     return distances + distances.T
 
 
-def alike(distances: Float[ndarray, "head head"], closest: float) -> tuple[tuple[int, ...], ...]:
+def group_similar(distances: Float[ndarray, "head head"], closest: float) -> tuple[tuple[int, ...], ...]:
     """Groups of heads by average linkage: the two groups nearest to each other, by the mean distance between their
     heads, become one as long as that is at most `closest`. The largest group first, each in ascending order.
     """

@@ -68,7 +68,7 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Role:
+class MainPatterns:
     """What a head does above all."""
 
     patterns: tuple[Pattern, ...]
@@ -109,7 +109,7 @@ class Survey:
         """The profiles by where the head stands."""
         return {profile.at: profile for profile in self.profiles}
 
-    def role(self, profile: Profile) -> Role:
+    def main_patterns(self, profile: Profile) -> MainPatterns:
         """What the head does above all: the pattern with the most weight beyond what an even head would give it, and
         one that is all but equal to it. Patterns that few rows have are left out, but for the referent, which is there
         where a pronoun stands.
@@ -127,7 +127,7 @@ class Survey:
         found = clear or usual
         best = sorted(found, key=lambda name: -found[name])
         equal: list[Pattern] = [name for name in best[:2] if found[best[0]] - found[name] <= 0.02]
-        return Role(tuple(equal), bool(clear))
+        return MainPatterns(tuple(equal), bool(clear))
 
 
 @torch.no_grad()

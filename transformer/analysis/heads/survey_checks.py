@@ -1,7 +1,7 @@
-"""Proofs of what heads do: their numbers counted again by loops over queries and keys, one pair to a pass.
+"""Checks of a head survey: its numbers counted again by loops over queries and keys, one pair to a pass.
 
-A survey over many pairs is proved in two steps: over the first pairs it is what the loops give, and over all of them it
-comes out again in batches of another size.
+A survey of many pairs is checked in two steps: over the first pairs the loops give the same numbers, and over all of
+them the numbers come out again in batches of another size.
 """
 
 import math
@@ -15,12 +15,11 @@ from numpy import ndarray
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.addresses import HeadAt
+from transformer.analysis.heads.pair_sample import PairSample
 from transformer.analysis.heads.survey import Survey, survey
-from transformer.analysis.heads.survey_reference import counted, distances_by_rows, one_by_one
-from transformer.data.tasks import AlignmentUnit
+from transformer.analysis.heads.survey_reference import Alone, counted, distances_by_rows, one_by_one
 from transformer.model.kinds import AttentionKind
 from transformer.model.transformer import Transformer
-from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
 
 LOOPED = 40
@@ -29,89 +28,100 @@ _OTHER_BATCH = 700
 _TOLERANCE = 1e-4
 
 Column = tuple[HeadAt, str]
-"""A head, and what is counted of it: a pattern, a pattern with " peak" or " even" behind it, entropy, error_rate..."""
+"""A head, and what is counted of it: a pattern, a pattern with " peak", " even" or " rows" behind it, entropy..."""
 
 
 def check_survey(
-    model: Transformer,
-    pairs: Sequence[Pair],
-    tokenizer: Tokenizer,
-    found: Survey,
-    columns: Sequence[Column],
-    *,
-    unit: AlignmentUnit,
+    model: Transformer, sample: PairSample, tokenizer: Tokenizer, columns: Sequence[Column], shown: Sequence[float]
 ) -> Iterator[Check]:
-    """That these columns of a survey over these pairs are what looking at each query and key gives."""
-    first = list(pairs[:LOOPED])
-    small, passes = survey(model, first, tokenizer, unit=unit), one_by_one(model, first, tokenizer, unit)
-    wanted = [column for column in columns if _value(small, column) is not None]
-    how = f"the first {len(first)} pairs, each in a pass of its own, every query and key looked at in turn"
+    """Checks that each column of a survey of these pairs is what is shown; NaN where a head has no such place."""
+    small, passes, first = _first(model, sample, tokenizer)
+    wanted = [column for column in columns if value_of(small, *column) is not None]
+    how = f"the first {first} pairs, each in a pass of its own, every query and key looked at in turn"
     claim = "Each share is what a loop over queries and keys counts"
     yield agree(claim, _values(small, wanted), [counted(passes, *column) for column in wanted], _TOLERANCE, how)
-    yield _again(model, pairs, tokenizer, found, partial(_values, columns=columns), unit)
+    yield _again(model, sample, tokenizer, np.asarray(shown, dtype=float), partial(_values, columns=columns))
 
 
-def check_likeness_of_heads(
+def check_similarity(
     model: Transformer,
-    pairs: Sequence[Pair],
+    sample: PairSample,
     tokenizer: Tokenizer,
-    found: Survey,
     kind: AttentionKind,
     groups: Sequence[Sequence[int]],
     closest: float,
-    *,
-    unit: AlignmentUnit,
+    shown: Float[ndarray, "head head"],
 ) -> Iterator[Check]:
-    """That these are the mean distances of a kind's heads, and that groups of them are closer than that to nobody."""
-    first = list(pairs[:LOOPED])
-    small, passes = survey(model, first, tokenizer, unit=unit), one_by_one(model, first, tokenizer, unit)
+    """Checks the mean distances of a kind's heads, shown group by group, and that average linkage makes the groups."""
+    small, passes, first = _first(model, sample, tokenizer)
     claim = "Distances are Jensen-Shannon distances, by two Kullback-Leibler divergences"
-    how = f"the first {len(first)} pairs, each in a pass of its own, row by row"
+    how = f"the first {first} pairs, each in a pass of its own, row by row"
     yield agree(claim, small.distances[kind], distances_by_rows(passes, kind), _TOLERANCE, how)
-    yield _again(model, pairs, tokenizer, found, lambda survey: survey.distances[kind], unit)
-    between = [_apart(found.distances[kind], a, b) for a, b in combinations(groups, 2)]
-    yield Check(
-        "No two groups are as close as what you chose",
-        max((closest - distance for distance in between), default=0.0),
-        0.0,
-        f"mean distances of {len(between)} pairs of groups, summed again; by how much the nearest is too close",
-    )
+    order = [head for group in groups for head in group]
+    yield agree("Each head stands in one group", sorted(order), range(len(shown)), 0, "heads counted")
+    yield _again(model, sample, tokenizer, shown, lambda found: found.distances[kind][np.ix_(order, order)])
+    distances = np.empty_like(shown)
+    distances[np.ix_(order, order)] = shown
+    wanted = _linked(distances, closest)
+    apart = len(set(map(tuple, groups)) ^ wanted)
+    how = "mean distances between groups taken anew from all heads after each merger; groups that differ"
+    yield Check("Groups merge while their heads' mean distance is at most what you chose", float(apart), 0.0, how)
 
 
-def _again(
-    model: Transformer,
-    pairs: Sequence[Pair],
-    tokenizer: Tokenizer,
-    found: Survey,
-    values: Callable[[Survey], ndarray],
-    unit: AlignmentUnit,
-) -> Check:
-    again = survey(model, pairs, tokenizer, unit=unit, batch_tokens=_OTHER_BATCH)
-    how = f"{len(pairs):,} pairs read again, in smaller batches"
-    return agree("Over all pairs the same numbers come out again", values(found), values(again), 1e-3, how)
-
-
-def _values(found: Survey, columns: Sequence[Column]) -> Float[ndarray, "column"]:
-    return np.array([np.nan if (value := _value(found, column)) is None else value for column in columns], dtype=float)
-
-
-def _value(found: Survey, column: Column) -> float | None:
-    """What a survey says of a head."""
-    at, name = column
+def value_of(found: Survey, at: HeadAt, name: str) -> float | None:
+    """One head's number in a column of a survey; None where it has none."""
     profile = found.by_head[at]
     match name:
         case "entropy" | "largest" | "evenness":
             return getattr(profile, name)
         case "error_rate" | "accuracy":
             return profile.written and getattr(profile.written, name)
-        case "error_rate_read":
-            return profile.read and profile.read.error_rate
-        case _ if name.endswith(" even"):
-            return {**found.even[at.kind]}.get(name.removesuffix(" even"))  # type: ignore[call-overload]
-        case _ if name.endswith(" peak"):
-            return {**profile.peak}.get(name.removesuffix(" peak"))  # type: ignore[call-overload]
-    return {**profile.weight}.get(name)  # type: ignore[call-overload]
+        case "error_rate_read" | "accuracy_read":
+            return profile.read and getattr(profile.read, name.removesuffix("_read"))
+    pattern, _, what = name.partition(" ")
+    values = {
+        "": profile.weight,
+        "peak": profile.peak,
+        "even": found.even[at.kind],
+        "rows": found.rows[at.kind],
+    }[what]
+    return {**values}.get(pattern)  # type: ignore[call-overload]
 
 
-def _apart(distances: Float[ndarray, "head head"], a: Sequence[int], b: Sequence[int]) -> float:
-    return math.fsum(float(distances[i, j]) for i in a for j in b) / (len(a) * len(b))
+def _first(model: Transformer, sample: PairSample, tokenizer: Tokenizer) -> tuple[Survey, tuple[Alone, ...], int]:
+    """The first pairs surveyed, and each of them in a pass of its own."""
+    first = list(sample.pairs[:LOOPED])
+    unit = sample.unit
+    return survey(model, first, tokenizer, unit=unit), one_by_one(model, first, tokenizer, unit), len(first)
+
+
+def _again(
+    model: Transformer,
+    sample: PairSample,
+    tokenizer: Tokenizer,
+    shown: Float[ndarray, "..."],
+    values: Callable[[Survey], ndarray],
+) -> Check:
+    again = survey(model, sample.pairs, tokenizer, unit=sample.unit, batch_tokens=_OTHER_BATCH)
+    how = f"{len(sample.pairs):,} pairs read again, in smaller batches"
+    return agree("Over all pairs the same numbers come out again", shown, values(again), 1e-3, how)
+
+
+def _values(found: Survey, columns: Sequence[Column]) -> Float[ndarray, "column"]:
+    values = [value_of(found, *column) for column in columns]
+    return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+
+def _linked(distances: Float[ndarray, "head head"], closest: float) -> set[tuple[int, ...]]:
+    """The groups of average linkage, every mean taken over the heads themselves."""
+    groups: list[tuple[int, ...]] = [(head,) for head in range(len(distances))]
+    while len(groups) > 1:
+        means = {
+            (a, b): math.fsum(float(distances[i, j]) for i in a for j in b) / (len(a) * len(b))
+            for a, b in combinations(groups, 2)
+        }
+        a, b = min(means, key=lambda pair: means[pair])
+        if means[a, b] > closest:
+            break
+        groups = [*(group for group in groups if group not in (a, b)), tuple(sorted(a + b))]
+    return set(groups)

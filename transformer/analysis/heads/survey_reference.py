@@ -95,9 +95,11 @@ def counted(passes: Sequence[Alone], at: HeadAt, name: str) -> float:
     match name:
         case "entropy" | "largest" | "evenness":
             return _mean(_of_row(name, row) for one in passes for row in _chosen_rows(one, at))
-        case "error_rate" | "accuracy" | "error_rate_read":
+        case "error_rate" | "accuracy" | "error_rate_read" | "accuracy_read":
             return _alignment(passes, at, name)
     pattern, _, what = name.partition(" ")
+    if what == "rows":
+        return float(sum(len(_keys_of(one, at.kind, pattern)) for one in passes))  # type: ignore[arg-type]
     found = [
         _of_cells(what, one.of(at)[query], keys, one.allowed[at.kind][query])
         for one in passes
@@ -214,13 +216,15 @@ def _alignment(passes: Sequence[Alone], at: HeadAt, name: str) -> float:
         links = one.links
         if not links:
             continue
-        queries = [-1, *one.written_words[:-1]] if name == "error_rate_read" else one.written_words
+        queries = [-1, *one.written_words[:-1]] if name.endswith("_read") else one.written_words
         between = merge_to_words(one.of(at), queries, one.source_words)
         found += [(number, *link) for link in strongest_links(between)]
         gold += [(number, *link) for link in links]
         aligned += len({target for _, target in links})
+    if not gold:
+        return math.nan
     right = len(set(found) & set(gold))
-    return right / aligned if name == "accuracy" else 1 - 2 * right / (len(found) + len(gold))
+    return right / aligned if name.startswith("accuracy") else 1 - 2 * right / (len(found) + len(gold))
 
 
 def distances_by_rows(passes: Sequence[Alone], kind: AttentionKind) -> Float[ndarray, "head head"]:

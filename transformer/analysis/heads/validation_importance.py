@@ -1,4 +1,4 @@
-"""What each head is worth over many pairs: the loss and the exact matches without it, with intervals.
+"""The importance of each head over many pairs: the loss and the exact matches without it, with intervals.
 
 The interval is the percentile bootstrap (Efron and Tibshirani, 1993, chapter 13) over pairs, each drawn with all its
 heads' results, so that differences are paired (as translation systems are compared in Koehn, 2004).
@@ -6,6 +6,7 @@ heads' results, so that differences are paired (as translation systems are compa
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import UNK, Tokenizer
 
+ImportanceMeasure = Literal["loss", "exact_match"]
 RESAMPLES = 2_000
 LEVEL = 0.95
 SEED = 0
@@ -37,7 +39,7 @@ class Change:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval leaves out 0."""
+        """True where the interval leaves out 0."""
         return self.low > 0 or self.high < 0
 
 
@@ -53,7 +55,7 @@ class Importance:
 
 
 @dataclass(frozen=True)
-class ValidationEffects:
+class ValidationImportance:
     """Every head removed in turn, over the same pairs."""
 
     heads: tuple[Importance, ...]
@@ -66,7 +68,7 @@ class ValidationEffects:
 
 
 @torch.no_grad()
-def validation_effects(
+def validation_importance(
     model: Transformer,
     pairs: Sequence[Pair],
     tokenizer: Tokenizer,
@@ -74,7 +76,7 @@ def validation_effects(
     batch_tokens: int = 2_048,
     means: Means | None = None,
     tell: Tell | None = None,
-) -> ValidationEffects:
+) -> ValidationImportance:
     """Loss and exact match with all heads and without each: at zero, or at these `means`. ValueError for no pairs, or
     one that does not fit.
 
@@ -94,16 +96,16 @@ def validation_effects(
     for rows, batch in pair_batches(pairs, tokenizer, batch_tokens, max_length=model.config.max_length):
         lengths[rows] = batch.target_mask.sum(dim=1).numpy()
         memory = model.encode(batch.source, batch.source_mask)
-        for trial, at in enumerate((None, *heads)):
+        for ablation, at in enumerate((None, *heads)):
             found = _scored(model, batch, at, memory, means)
-            losses[trial, rows], matches[trial, rows] = (values.numpy() for values in found)
+            losses[ablation, rows], matches[ablation, rows] = (values.numpy() for values in found)
             if tell is not None:
-                tell((done + len(rows) * (trial + 1) / (1 + len(heads))) / len(pairs))
+                tell((done + len(rows) * (ablation + 1) / (1 + len(heads))) / len(pairs))
         done += len(rows)
     loss, match = losses[0].sum() / lengths.sum(), matches[0].mean()
     moved = losses[1:] - losses[0], matches[1:] - matches[0]
     changes = zip(heads, intervals(moved[0], lengths), intervals(moved[1], np.ones(len(pairs))), strict=True)
-    return ValidationEffects(
+    return ValidationImportance(
         heads=tuple(Importance(*found) for found in changes),
         loss=float(loss),
         exact_match=float(match),

@@ -1,1 +1,1 @@
-"""Position tables, scores taken apart by position, and accuracy by length."""
+"""Analyses of position tables, of scores by position, and of accuracy by length."""

@@ -1,4 +1,4 @@
-"""Exact match by the length of the sentence, inside and outside the lengths of training, with counts and intervals."""
+"""Measures exact match by sentence length, inside and outside the lengths of training, with counts and intervals."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ Z95 = 1.959963984540054
 
 @dataclass(frozen=True)
 class LengthScore:
-    """How many of the sentences of one length came out right."""
+    """The number of correct outputs for sentences of one length."""
 
     length: int
     """In words, the end mark not counted."""
@@ -28,9 +28,9 @@ class LengthScore:
 
 
 def wilson(right: int, count: int) -> tuple[float, float]:
-    """The 95 % interval of Wilson (1927) for a share: sensible at 0 and 1 too, where a normal one has no width.
+    """Returns the 95 % interval of Wilson (1927) for a share, which has a sensible width at 0 and 1 too.
 
-    (0, 1), all that is known, where nothing was counted.
+    (0, 1) where nothing was counted.
     """
     if not 0 <= right <= count:
         raise ValueError(f"right ({right}) must lie between 0 and count ({count})")
@@ -52,10 +52,10 @@ def scores_by_length(
     trained: int,
     progress: Callable[[int], object] | None = None,
 ) -> tuple[LengthScore, ...]:
-    """The score at each length, translated greedily, the positions extended as far as each length needs.
+    """Translates greedily at each length, with the positions extended as far as that length needs.
 
     `trained` is the number of positions that training reached. A length that the positions refuse has a count of 0.
-    `progress` is told each length when it is done.
+    `progress` is called with each length that is done.
     """
     found = []
     for length in sorted(pairs):
@@ -72,11 +72,11 @@ def _score(
     if not pairs:
         return LengthScore(length, 0, 0)
     try:
-        reading = extended(model, tokens, how, trained=trained)
+        longer = extended(model, tokens, how, trained=trained)
     except ValueError:
         return LengthScore(length, 0, 0)
     source, mask = encode_sources([pair.source for pair in pairs], tokenizer, max_length=tokens)
-    # Whoever has not ended by the length of the longest answer, its end mark included, is wrong.
-    outputs = translate_ids(reading, source, mask, max_length=tokens)
+    # An output that has not ended by the length of the longest answer, its end mark included, is wrong.
+    outputs = translate_ids(longer, source, mask, max_length=tokens)
     share = exact_match([tokenizer.decode(ids) for ids in outputs], [pair.target for pair in pairs])
     return LengthScore(length, round(share * len(pairs)), len(pairs))

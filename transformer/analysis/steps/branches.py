@@ -1,50 +1,70 @@
-"""Several decodings of one sentence, some with forced tokens, as the branches of one tree."""
+"""Several outputs of one sentence as a tree, in which what they share stands once, and where they differ."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool
 from numpy import ndarray
 
-from transformer.analysis.steps.prefix_tree import grow
-from transformer.figures.steps.branches import Twig
 from transformer.inspection.inspection import Inspection
 from transformer.inspection.token_alignment import edit_marks
 
 
-def road_twigs(roads: Sequence[Inspection], names: Sequence[str], walked: int = 0) -> list[Twig]:
-    """The tokens of all roads, what they share once, each with its probability; those of the walked road are marked."""
-    if len(roads) != len(names):
-        raise ValueError(f"{len(roads)} roads need as many names, not {len(names)}")
-    twigs = []
-    for branch in grow([road.target_ids for road in roads]):
-        road = roads[branch.outputs[0]]
-        share = float(road.probabilities[branch.step])
-        forced = any(branch.step in dict(roads[index].forced) for index in branch.outputs)
-        who = ", ".join(names[index] for index in branch.outputs)
-        twigs.append(
-            Twig(
-                branch.step,
-                road.target_tokens[branch.step],
-                branch.row,
-                branch.parent,
-                f"{share:.2f}{' !' * forced}",
-                share,
-                walked in branch.outputs,
-                f"probability {share:.6g}{', forced' * forced}. {who}",
-            )
-        )
-    return twigs
+@dataclass(frozen=True)
+class PrefixNode:
+    """One token of the tree."""
+
+    step: int
+    token: int
+    row: int
+    """Where it is drawn: an output keeps the row of the first output with which it begins, as long as it does."""
+    parent: int | None
+    """Index of the node before it."""
+    weight: float
+    """The weights of all outputs that begin with this prefix, added up."""
+    outputs: tuple[int, ...]
+    """The indices of these outputs."""
 
 
-def road_changes(roads: Sequence[Inspection], own: int = 0) -> Bool[ndarray, "road step"]:
-    """The tokens of each road that the fewest edits change from the model's `own` way; of that, from the first road.
+def prefix_tree(outputs: Sequence[Sequence[int]], weights: Sequence[float] | None = None) -> tuple[PrefixNode, ...]:
+    """Returns the tree of these outputs, the first one straight along row 0; each weighs 1 where no weights are given.
 
-    Shorter roads end in False.
+    A node comes after its parent.
     """
-    changed = np.zeros((len(roads), max(len(road.target_ids) for road in roads)), dtype=bool)
-    for index, road in enumerate(roads):
-        before = roads[0 if index <= own else own]
-        _, new = edit_marks(before.target_tokens, road.target_tokens)
+    shares = [1.0] * len(outputs) if weights is None else list(weights)
+    if len(shares) != len(outputs):
+        raise ValueError(f"{len(outputs)} outputs need as many weights, not {len(shares)}")
+    by_prefix: dict[tuple[int, ...], list[int]] = {}
+    for index, ids in enumerate(outputs):
+        for step in range(len(ids)):
+            by_prefix.setdefault(tuple(ids[: step + 1]), []).append(index)
+    places = {prefix: place for place, prefix in enumerate(by_prefix)}
+    rows: dict[int, int] = {}
+    for index in dict.fromkeys(found[0] for found in by_prefix.values()):
+        rows[index] = len(rows)
+    return tuple(
+        PrefixNode(
+            step=len(prefix) - 1,
+            token=prefix[-1],
+            row=rows[found[0]],
+            parent=places.get(prefix[:-1]),
+            weight=sum(shares[index] for index in found),
+            outputs=tuple(found),
+        )
+        for prefix, found in by_prefix.items()
+    )
+
+
+def branch_changes(branches: Sequence[Inspection], own: int = 0) -> Bool[ndarray, "branch step"]:
+    """Marks the tokens of each branch that the fewest edits change from the model's `own` output; that one is compared
+    with the first branch.
+
+    Shorter branches end in False.
+    """
+    changed = np.zeros((len(branches), max(len(branch.target_ids) for branch in branches)), dtype=bool)
+    for index, branch in enumerate(branches):
+        before = branches[0 if index <= own else own]
+        _, new = edit_marks(before.target_tokens, branch.target_tokens)
         changed[index, sorted(new)] = True
     return changed

@@ -1,12 +1,13 @@
-"""Proofs of what a decoding step's figures tell: inner depths, contributions, and the tokens that a draw keeps.
+"""Checks of single decoding steps: the logit lens, contributions, and the distribution that a token is drawn from.
 
 Depths are read off shortened copies of the model. Contributions are measured the other way round: the direction between
-two tokens is carried back from the logits, where `inside` carries every part forward to them.
+two tokens is carried back from the logits, where `logit_lens` carries every part forward to them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.steps.logit_lens import Part
-from transformer.analysis.steps.samples import Draw
+from transformer.analysis.steps.samples import Sampling
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model.taps import Recorder, Recording, chain
 from transformer.model.transformer import Transformer
@@ -31,19 +32,18 @@ def check_depths(
     source: Sequence[int],
     prefix: Sequence[int],
     switches: Sequence[Intervention],
-    readings: Float[ndarray, "reading vocab"],
+    log_probs: Float[ndarray, "depth vocab"],
 ) -> Check:
-    """That each reading is what a model writes next whose decoder ends at that depth, after a prefix (no bos)."""
+    """Checks that each depth is what a model writes next whose decoder ends there, after a prefix (no bos)."""
     precise = deepcopy(model).double()
     tap = compile_interventions(switches, precise) or Recorder(lambda site: False)
     layers, again = list(precise.decoder.layers), []
     ids = torch.tensor([list(source)]), torch.tensor([[model.config.bos_id, *prefix]])
     for depth in range(len(layers) + 1):
         precise.decoder.layers = nn.ModuleList(layers[:depth])
-        again.append(precise(*ids, tap=tap)[0, -1].log_softmax(dim=-1).exp().numpy())
-    how = "decoders shortened to each depth, in double precision, without a cache"
-    shown = np.exp(readings.astype(np.float64))
-    return agree("Each depth is what a decoder that ends there would write", shown, again, 1e-4, how)
+        again.append(precise(*ids, tap=tap)[0, -1].log_softmax(dim=-1).numpy())
+    how = "log-probabilities of decoders shortened to each depth, in double precision, without a cache"
+    return agree("Each depth is what a decoder that ends there would write", log_probs, again, 2e-3, how)
 
 
 @torch.no_grad()
@@ -56,7 +56,7 @@ def check_contributions_of_parts(
     other: int,
     shown: Sequence[tuple[Part, float]],
 ) -> Check:
-    """That embedding, positions, each head and each feed-forward raise one logit above another by so much."""
+    """Checks how much embedding, positions, each head and each feed-forward raise one logit above another."""
     precise = deepcopy(model).double()
     recorder = Recorder(lambda site: site.stack == "decoder")
     ids = torch.tensor([list(source)]), torch.tensor([[model.config.bos_id, *prefix]])
@@ -67,7 +67,7 @@ def check_contributions_of_parts(
     how = f"the direction between both tokens carried back through the decoder to {len(named)} parts, one by one"
     claim = "Each part raises one logit above the other by so much"
     wanted = [again.get(part, math.nan) for part, _ in named]
-    if len(named) != len(again):
+    if len(named) != len(again) or {part for part, _ in named} != set(again):
         return Check(claim, math.inf, 1e-3 * scale, f"{how}; {len(again)} parts write to the stream")
     return agree(claim, [value for _, value in named], wanted, 1e-3 * scale, how)
 
@@ -98,7 +98,7 @@ class _Backwards:
         return found
 
     def _written(self, layer: int, sublayer: str, direction: Tensor) -> dict[Part, float]:
-        """What a sublayer's parts put along a direction; 0 where a switch replaced its output."""
+        """Returns what a sublayer's parts put along a direction; 0 where a switch replaced its output."""
         part = self._model.decoder.layers[layer]
         output = self._at(f"{layer}.{sublayer}.output")
         if sublayer == "ffn":
@@ -133,34 +133,57 @@ class _Backwards:
 
 
 def _through(norm: nn.LayerNorm, x: Tensor, direction: Tensor) -> Tensor:
-    """A direction behind a layer norm as one before it, the norm's deviation held at that of x."""
+    """Returns a direction behind a layer norm as one before it, the norm's deviation held at that of x."""
     scaled = direction * norm.weight / torch.sqrt(((x - x.mean()) ** 2).mean() + norm.eps)
     return scaled - scaled.mean()
 
 
-def check_kept(log_probs: Float[ndarray, "vocab"], draw: Draw, drawn: Float[ndarray, "vocab"], *, pad_id: int) -> Check:
-    """That a draw keeps as many tokens as temperature, top-k, top-p and min-p leave, each counted in Python."""
-    must, may = _kept(log_probs, draw, pad_id)
-    left = np.isfinite(drawn)
-    wrong = int((must & ~left).sum() + (left & ~may).sum())
-    how = f"{int(left.sum()):,} tokens kept, ranked and counted one by one again; tokens that are wrongly in or out"
-    return Check("Exactly those are kept that temperature, top-k, top-p and min-p leave", float(wrong), 0.0, how)
+@dataclass(frozen=True)
+class SamplingReference:
+    """The distribution that a token is drawn from, worked out token by token."""
+
+    must: Bool[ndarray, "vocab"]
+    """Tokens that are kept."""
+    may: Bool[ndarray, "vocab"]
+    """The same with those that rounding could keep."""
+    chances: Float[ndarray, "vocab"]
 
 
-def _kept(
-    log_probs: Float[ndarray, "vocab"], draw: Draw, pad_id: int
-) -> tuple[Bool[ndarray, "vocab"], Bool[ndarray, "vocab"]]:
-    """Tokens that must be kept, and those that may be, where rounding could decide."""
-    shaped = [
-        -math.inf if i == pad_id else p / draw.temperature for i, p in enumerate(log_probs.astype(float).tolist())
-    ]
+def sampling_reference(log_probs: Float[ndarray, "vocab"], sampling: Sampling, pad_id: int) -> SamplingReference:
+    """Applies temperature, top-k, top-p and min-p in plain Python, in this order."""
+    shaped = [p / sampling.temperature for p in log_probs.astype(float).tolist()]
     ranked = sorted((i for i in range(len(shaped)) if i != pad_id), key=lambda i: (-shaped[i], i))
-    ranked = ranked[: draw.top_k] if draw.top_k else ranked
+    ranked = ranked[: sampling.top_k] if sampling.top_k else ranked
     odds = [math.exp(shaped[i] - shaped[ranked[0]]) for i in ranked]
     total, before = math.fsum(odds), 0.0
     must, may = np.zeros(len(shaped), dtype=bool), np.zeros(len(shaped), dtype=bool)
-    for rank, (token, odd) in enumerate(zip(ranked, odds, strict=True)):
-        room = min(draw.top_p - before / total if draw.top_p < 1 else 1.0, odd - draw.min_p if draw.min_p else 1.0)
-        must[token], may[token] = rank == 0 or room > _TIE, rank == 0 or room > -_TIE
+    kept = np.zeros(len(shaped))
+    for place, (token, odd) in enumerate(zip(ranked, odds, strict=True)):
+        room = min(
+            sampling.top_p - before / total if sampling.top_p < 1 else 1.0,
+            odd - sampling.min_p if sampling.min_p else 1.0,
+        )
+        must[token], may[token] = place == 0 or room > _TIE, place == 0 or room > -_TIE
+        kept[token] = odd if place == 0 or room > 0 else 0.0
         before += odd
-    return must, may
+    return SamplingReference(must, may, kept / math.fsum(kept))
+
+
+def check_sampling(
+    log_probs: Float[ndarray, "vocab"],
+    sampling: Sampling,
+    drawn_from: Float[ndarray, "vocab"],
+    *,
+    pad_id: int,
+    whose: str = "",
+) -> Iterator[Check]:
+    """Checks the log-probabilities that a token is drawn with, given the model's."""
+    reference, left = sampling_reference(log_probs, sampling, pad_id), np.isfinite(drawn_from)
+    wrong = int((reference.must & ~left).sum() + (left & ~reference.may).sum())
+    how = f"{int(left.sum()):,} tokens kept, ranked and counted one by one; tokens that are wrongly in or out"
+    claim = f"{whose}Exactly those are kept that temperature, top-k, top-p and min-p leave"
+    yield Check(claim, float(wrong), 0.0, how)
+    odds = [math.exp((log_probs[i] - log_probs[left].max()) / sampling.temperature) for i in np.flatnonzero(left)]
+    claim = f"{whose}Among the tokens that are kept, the chances are p^(1/temperature), shared out"
+    again = np.log(np.array(odds) / math.fsum(odds))
+    yield agree(claim, drawn_from[left], again, 5e-3, "logarithms of e^(ln p / temperature) shared out again")

@@ -1,11 +1,11 @@
-"""The same reference read in two ways: teacher-forced on its own words, and free-running on what the model wrote.
+"""Losses of a reference in two ways: teacher-forced on its own words, and free-running on what the model wrote.
 
 In training a decoder only ever sees right prefixes; in use it sees its own. What that costs is its exposure bias
 (Ranzato et al. 2016): the loss of a reference token after the model's own words minus its loss after the right ones.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.analysis.positions.lengths import Z95
-from transformer.data.batches import Batch, pair_batches
+from transformer.data.batches import Batch, fits, pair_batches
 from transformer.decoding.greedy import greedy, log_probs_on_prefixes
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model.taps import Tap
@@ -23,12 +23,14 @@ from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
 
-LEAST_COUNT = 5
-"""Sentences below which a position says nothing and is left out."""
+MIN_COUNT = 5
+"""Positions that fewer pairs have are left out."""
+N_PAIRS = 300
+"""Validation pairs over which exposure bias is measured, the first ones that fit."""
 
 
 @dataclass(frozen=True)
-class TwoReadings:
+class ReferenceLosses:
     """One reference, position by position."""
 
     reference: tuple[int, ...]
@@ -74,10 +76,10 @@ class AtPosition:
     """Sentences in which the model's own output had not ended before this position."""
 
 
-def two_readings(
+def reference_losses(
     model: Transformer, source: Sequence[int], reference: Sequence[int], switches: Sequence[Intervention] = ()
-) -> TwoReadings:
-    """Both readings of a reference (ids, its eos included); ValueError where it is longer than the model's length."""
+) -> ReferenceLosses:
+    """Measures the losses of a reference (ids, its eos included); ValueError where the model cannot write as much."""
     longest = model.config.max_length
     if len(reference) > longest:
         raise ValueError(
@@ -91,7 +93,7 @@ def two_readings(
     forced = log_probs_on_prefixes(model, ids, target, tap=tap)[0]
     lost = torch.full((len(reference),), math.nan, dtype=forced.dtype)
     lost[: len(free)] = -free.gather(1, target[0, : len(free), None])[:, 0]
-    return TwoReadings(
+    return ReferenceLosses(
         tuple(reference),
         tuple(int(step.tokens[0]) for step in steps),
         tuple(forced.argmax(dim=1).tolist()),
@@ -100,15 +102,33 @@ def two_readings(
     )
 
 
-def exposure(
+@dataclass(frozen=True)
+class Exposure:
+    """Exposure bias over validation pairs."""
+
+    n_pairs: int
+    switches: tuple[Intervention, ...]
+    positions: tuple[AtPosition, ...]
+    """Those with at least MIN_COUNT pairs."""
+
+
+def readable_pairs(
+    pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, most: int = N_PAIRS
+) -> tuple[Pair, ...]:
+    """Returns the first `most` pairs that fit a model's length, looked for among the first 2 * `most`."""
+    return tuple(pair for pair in pairs[: 2 * most] if fits(pair, tokenizer, max_length))[:most]
+
+
+def exposure_bias(
     model: Transformer,
     pairs: Sequence[Pair],
     tokenizer: Tokenizer,
     switches: Sequence[Intervention] = (),
     *,
-    batch_tokens: int = 2_048,
-) -> Iterator[tuple[int, tuple[AtPosition, ...]]]:
-    """After each batch: how many pairs have been read, and every position with at least LEAST_COUNT of them.
+    batch_tokens: int = 512,
+    tell: Callable[[float], object] | None = None,
+) -> Exposure:
+    """Measures exposure bias at every position that enough pairs have; `tell` is given the share of them read.
 
     ValueError for no pairs, or one that is empty or too long for the model.
     """
@@ -118,11 +138,13 @@ def exposure(
     tap = compile_interventions(switches, model)
     for _, batch in pair_batches(pairs, tokenizer, batch_tokens, max_length=model.config.max_length):
         rows += _measured(model, batch, tap)
-        yield len(rows), _by_position(rows)
+        if tell is not None:
+            tell(len(rows) / len(pairs))
+    return Exposure(len(pairs), tuple(switches), _by_position(rows))
 
 
 def _measured(model: Transformer, batch: Batch, tap: Tap | None) -> list[tuple[ndarray, ndarray, ndarray, ndarray]]:
-    """For each sentence: losses and hits, teacher-forced and free-running; NaN past the end of the own output."""
+    """Returns each pair's losses and hits, teacher-forced and free-running; NaN past the end of the own output."""
     target, real = batch.target_out, batch.target_mask
     forced = log_probs_on_prefixes(model, batch.source, target, batch.source_mask, tap=tap)
     losses = torch.full(target.shape, math.nan, dtype=forced.dtype)
@@ -151,7 +173,7 @@ def _row(parts: tuple[Tensor, ...], row: int, length: int) -> tuple[ndarray, nda
 def _by_position(rows: Sequence[tuple[ndarray, ndarray, ndarray, ndarray]]) -> tuple[AtPosition, ...]:
     longest = max(len(forced) for forced, *_ in rows)
     found = (_at(position, rows) for position in range(longest))
-    return tuple(at for at in found if at is not None and at.count >= LEAST_COUNT)
+    return tuple(at for at in found if at is not None and at.count >= MIN_COUNT)
 
 
 def _at(position: int, rows: Sequence[tuple[ndarray, ndarray, ndarray, ndarray]]) -> AtPosition | None:

@@ -52,8 +52,8 @@ class Part:
 class LogitLens:
     """One decoding step as its pass left it."""
 
-    readings: Float[ndarray, "reading vocab"]
-    """Log-probabilities read off the stream before the first decoder layer, then after each layer; the last are the
+    log_probs: Float[ndarray, "depth vocab"]
+    """Read off the stream before the first decoder layer, then after each layer; the last are the
     model's own."""
     parts: tuple[Part, ...]
     """In the order of the pass, biases and switches at the end."""
@@ -80,10 +80,10 @@ class LogitLens:
 
 
 @torch.no_grad()
-def look_inside(
+def logit_lens(
     model: Transformer, source: Sequence[int], target: Sequence[int], step: int, switches: Sequence[Intervention] = ()
 ) -> LogitLens:
-    """The step of the decoding that wrote `target` (no bos), decoded again with everything recorded."""
+    """Decodes one step of the decoding that wrote `target` (no bos) again, with everything recorded."""
     untouched = Recorder(_in_decoder)
     steps = greedy(
         model,
@@ -95,7 +95,7 @@ def look_inside(
     )
     *_, seen = islice(steps, step + 1)
     assert seen.recording is not None, "recording was asked for"
-    return _Pass(model, untouched.recording, seen.recording).inside()
+    return _Pass(model, untouched.recording, seen.recording).lens()
 
 
 def _in_decoder(site: Site) -> bool:
@@ -112,8 +112,8 @@ class _Pass:
         self._biases = torch.zeros(model.config.d_model, dtype=torch.float64)
         self._switches = torch.zeros_like(self._biases)
 
-    def inside(self) -> LogitLens:
-        """Everything that is told of the step."""
+    def lens(self) -> LogitLens:
+        """Walks the pass and returns what it left."""
         self._add([(Part("embedding"), self._seen("embedding"))])
         if self._is_there("positions"):
             self._add([(Part("positions"), self._seen("positions"))])
@@ -127,7 +127,7 @@ class _Pass:
         if self._switches.any() or changed is not None:
             parts, written = [*parts, Part("switches")], [*written, self._switches]
         return LogitLens(
-            readings=self._readings().numpy(),
+            log_probs=self._log_probs().numpy(),
             parts=tuple(parts),
             written=torch.stack(written).numpy(),
             on_logits=self._on_logits(parts, changed),
@@ -160,9 +160,9 @@ class _Pass:
         output = _double(attention.output.weight).unflatten(1, (attention.n_heads, -1))  # -> [d_model head d_head]
         context, weights = self._seen(f"{layer}.{sublayer}.heads"), self._seen(f"{layer}.{sublayer}.weights")
         gathered = (weights[:, None] @ self._after[f"decoder.{layer}.{sublayer}.v"][0].double())[:, 0]
-        usual = torch.isclose(gathered, context, rtol=1e-4, atol=1e-4).all(dim=-1)  # neither off nor replaced
+        untouched = torch.isclose(gathered, context, rtol=1e-4, atol=1e-4).all(dim=-1)  # neither off nor replaced
         value_bias = _double(attention.value.bias).unflatten(0, (attention.n_heads, -1))
-        shared = (usual * weights.sum(dim=-1))[:, None] * value_bias
+        shared = (untouched * weights.sum(dim=-1))[:, None] * value_bias
         added = torch.einsum("mhd,hd->hm", output, context - shared)
         parts = [(Part("head", layer, sublayer, head), row) for head, row in enumerate(added)]
         return parts, torch.einsum("mhd,hd->m", output, shared) + _double(attention.output.bias)
@@ -183,7 +183,7 @@ class _Pass:
         self._biases, self._switches = through(self._biases) + _double(norm.bias), through(self._switches)
         self._note_edit(name)
 
-    def _readings(self) -> Float[Tensor, "reading vocab"]:
+    def _log_probs(self) -> Float[Tensor, "depth vocab"]:
         """The log-probabilities of the projection, after pre-norm's final norm, at each depth."""
         embedded = self._seen("embedding")
         embedded = embedded + self._seen("positions") if self._is_there("positions") else embedded

@@ -14,16 +14,16 @@ from transformer.model.transformer import Transformer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draw:
-    """How tokens are drawn; as in `sampling.sample`."""
+class Sampling:
+    """Settings with which tokens are drawn; as in `sampling.sample`."""
 
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
 
-    def of(self, log_probs: Float[ndarray, "vocab"], *, never: int) -> Float[ndarray, "vocab"]:
-        """The log-probabilities that a draw from these is made with; the token `never` (padding) cannot be drawn."""
+    def reshape(self, log_probs: Float[ndarray, "vocab"], *, never: int) -> Float[ndarray, "vocab"]:
+        """Returns the log-probabilities that a token is drawn with; the token `never` (padding) cannot be drawn."""
         allowed = torch.from_numpy(log_probs.copy())
         allowed[never] = -torch.inf
         return reshaped(
@@ -36,8 +36,8 @@ class Draw:
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """One output among the samples."""
+class Sample:
+    """An output that was drawn at least once."""
 
     ids: tuple[int, ...]
     """Its eos included where it has one."""
@@ -46,20 +46,26 @@ class Drawn:
     """What the model itself gives it, in nats."""
 
 
-def draws(
-    model: Transformer, source: Sequence[int], switches: Sequence[Intervention], draw: Draw, *, n: int, seed: int
-) -> tuple[Drawn, ...]:
-    """The different outputs among `n` samples, the most frequent first."""
+def draw_samples(
+    model: Transformer,
+    source: Sequence[int],
+    switches: Sequence[Intervention],
+    sampling: Sampling,
+    *,
+    n: int,
+    seed: int,
+) -> tuple[Sample, ...]:
+    """Draws `n` outputs and returns the different ones among them, the most frequent first."""
     steps = list(
         sample(
             model,
             torch.tensor([source]).expand(n, -1),
             max_length=model.config.max_length,
             seed=seed,
-            temperature=draw.temperature,
-            top_k=draw.top_k,
-            top_p=draw.top_p,
-            min_p=draw.min_p,
+            temperature=sampling.temperature,
+            top_k=sampling.top_k,
+            top_p=sampling.top_p,
+            min_p=sampling.min_p,
             tap=compile_interventions(switches, model),
         )
     )
@@ -68,4 +74,4 @@ def draws(
     totals = each.masked_fill(tokens == model.config.pad_id, 0.0).sum(dim=1).tolist()
     rows = [tuple(token for token in row if token != model.config.pad_id) for row in tokens.tolist()]
     log_probs = dict(zip(rows, totals, strict=True))
-    return tuple(Drawn(ids, count, log_probs[ids]) for ids, count in Counter(rows).most_common())
+    return tuple(Sample(ids, count, log_probs[ids]) for ids, count in Counter(rows).most_common())

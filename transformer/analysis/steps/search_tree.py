@@ -28,16 +28,16 @@ class Node:
     parent: int | None
     """Index of the node that it continues; None at step 0."""
     place: int
-    """Of the hypothesis that it continues, in the beam and in what was recorded of this step's pass."""
+    """Row of the hypothesis that it continues in the beam and in this step's pass."""
     rank: int
-    """Among this step's candidates by log-probability, 1 for the best."""
+    """Place among this step's candidates by log-probability, 1 for the best."""
     log_prob: float
-    """Of all tokens up to here together, in nats."""
+    """Summed over all tokens up to here, in nats."""
     score: float
     """The same divided by the length norm."""
     fate: Fate
     on_best: bool
-    """Whether the best result came by here."""
+    """Whether the best result begins with this hypothesis."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,11 @@ class SearchTree:
     results: tuple[Hypothesis, ...]
     """The best first, at most as many as the beam is wide."""
     size: int
+    alpha: float
+    norm: LengthNorm
+    early_stopping: bool
     cross: tuple[Float[ndarray, "layer beam head key"], ...]
-    """At each step, where every hypothesis looked in the source, as the search's own pass recorded it."""
+    """Cross-attention of every hypothesis in the beam at each step, as the search's own pass recorded it."""
 
     def path(self, index: int) -> tuple[Node, ...]:
         """The candidates from the first step to this one."""
@@ -77,10 +80,6 @@ class SearchTree:
         return next((place for place, result in enumerate(self.results, start=1) if result.ids == ids), None)
 
 
-def _cross_weights(site: Site) -> bool:
-    return (site.stack, site.sublayer, site.tensor) == ("decoder", "cross", "weights")
-
-
 def search_tree(
     model: Transformer,
     source: Sequence[int],
@@ -91,7 +90,7 @@ def search_tree(
     norm: LengthNorm,
     early_stopping: bool = True,
 ) -> SearchTree:
-    """The tree of a search with these settings; ValueError as `beam_search`."""
+    """Searches with these settings and returns the tree; ValueError as `beam_search`."""
     tap = compile_interventions(switches, model)
     steps = list(
         beam_search(
@@ -103,7 +102,7 @@ def search_tree(
             norm=norm,
             early_stopping=early_stopping,
             tap=tap,
-            record=_cross_weights,
+            record=lambda site: (site.stack, site.sublayer, site.tensor) == ("decoder", "cross", "weights"),
         )
     )
     results = steps[-1].finished[0]
@@ -116,14 +115,14 @@ def search_tree(
         beams = [*goes_on, *[None] * (size - len(goes_on))]
         nodes += found
     cross = tuple(_attention(step, model.config.n_decoder_layers) for step in steps)
-    return SearchTree(tuple(nodes), results, size, cross)
+    return SearchTree(tuple(nodes), results, size, alpha, norm, early_stopping, cross)
 
 
 def _attention(step: BeamStep, n_layers: int) -> Float[ndarray, "layer beam head key"]:
     """The newest query of every hypothesis of the pass."""
     assert step.recording is not None, "recording was asked for"
     weights = [step.recording[Site("decoder", layer, "cross", "weights")][:, :, -1] for layer in range(n_layers)]
-    return torch.stack(weights).numpy()
+    return torch.stack(weights)[:, step.alive[0]].numpy()
 
 
 def _nodes(step: BeamStep, beams: list[int | None], best: tuple[int, ...], *, last: bool) -> list[Node]:

@@ -1,4 +1,4 @@
-"""Heads in bars and dots: where one looks, what each is worth, a head's weights against what erasing costs."""
+"""Heads in bars and dots: where one looks, which matter most, a head's weights against what hiding tokens costs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
-"""Maps of all heads at once: layers and heads, how alike they are; and what erasing each source token costs."""
+"""Maps of all heads at once: layers and heads, how alike they are; and what hiding each source token costs."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
@@ -10,6 +9,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
+from transformer.figures.heads.labels import Sublayer, head_name
 from transformer.figures.labels import axis_labels, hover_label, label_width
 from transformer.model.kinds import KindName
 
@@ -21,24 +21,6 @@ _EFFECT_WIDTH = 440.0
 _NUMBERED_BRIEFLY = 26.0
 _CHARACTER = 0.6
 _BAR_WIDTH = 120
-_SHORT_KINDS: dict[KindName, str] = {
-    "encoder_self": "encoder {}",
-    "decoder_self": "decoder {} self",
-    "cross": "decoder {} cross",
-}
-
-
-@dataclass(frozen=True)
-class Sublayer:
-    """One attention block, a row of the map."""
-
-    kind: KindName
-    layer: int
-
-    @property
-    def name(self) -> str:
-        """As in "decoder 1 cross"."""
-        return _SHORT_KINDS[self.kind].format(self.layer)
 
 
 def head_map(
@@ -83,7 +65,7 @@ def head_map(
     return _legend(fig, quantity, dark)
 
 
-def likeness_map(
+def similarity_map(
     distances: Float[ndarray, "head head"],
     names: Sequence[str],
     *,
@@ -137,10 +119,33 @@ def effect_map(
         *widths,
         dark,
         row_title="output token",
-        column_title="source token that is erased",
+        column_title="source token that is hidden",
         width=_EFFECT_WIDTH,
     )
     return _legend(fig, "nats lost", dark)
+
+
+def column_table(
+    values: Float[ndarray, "head column"],
+    heads: Sequence[str],
+    columns: Sequence[str],
+    *,
+    quantity: str,
+    limits: tuple[float, float] = (0.0, 1.0),
+    dark: bool = False,
+) -> go.Figure:
+    """A row for each head (by its address), a column for each quantity; NaN leaves a cell empty."""
+    _fit(values, len(heads), len(heads))
+    names = [head_name(head) for head in heads]
+    texts = [
+        [f"<b>{name}</b><br>{column}: {value:.6g}" for column, value in zip(columns, line, strict=True)]
+        for name, line in zip(names, values.tolist(), strict=True)
+    ]
+    scale = theme.diverging(dark) if limits[0] < 0 else theme.sequential(dark)
+    fig = _cells(values, texts, scale, limits, dark)
+    longest = max(map(len, names)), max(map(len, columns))
+    _axes(fig, names, columns, *longest, dark, row_title="", column_title="")
+    return _legend(fig, quantity, dark)
 
 
 def _cells(

@@ -1,6 +1,6 @@
-"""The paired study of positions as pictures: how each kind learned, and how far each reaches beyond its training."""
+"""The paired study of positions as figures: how each kind learned, and how it does beyond its trained lengths."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from transformer.figures.labels import hover_label
 from transformer.figures.training.curves import run_colour
 
 _SHADE = 0.14
-"""Opacity of the band of an interval: five of them may lie over each other."""
+"""Opacity of an interval's band: up to five of them overlap."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Learning:
 
 @dataclass(frozen=True)
 class ByLength:
-    """Exact match of one kind at each length, with its interval; a length without count was refused."""
+    """Exact match of one kind at each length, with its interval; a length with a count of 0 was refused."""
 
     name: str
     length: Int[ndarray, "length"]
@@ -42,7 +42,7 @@ class ByLength:
 def learning_figure(
     curves: Sequence[Learning], names: Sequence[str], *, budget: int, target: float, dark: bool = False
 ) -> go.Figure:
-    """A line for each run: a colour for each of the `names`, the seeds of one name alike. The target is dotted."""
+    """Draws a line for each run, in one colour for all seeds of a name; the target is dotted."""
     fig = theme.apply(go.Figure(), dark)
     named: set[str] = set()
     for curve in curves:
@@ -66,7 +66,7 @@ def learning_figure(
 def lengths_figure(
     curves: Sequence[ByLength], names: Sequence[str], *, trained_to: int, dark: bool = False
 ) -> go.Figure:
-    """A line for each kind with the band of its interval; the lengths of training are shaded."""
+    """Draws a line for each kind with the band of its interval; the lengths of training are shaded."""
     fig = theme.apply(go.Figure(), dark)
     for curve in curves:
         index, answered = names.index(curve.name), curve.count > 0
@@ -93,6 +93,25 @@ def lengths_figure(
     _shade_training(fig, trained_to, dark)
     longest = max((int(curve.length.max()) for curve in curves if len(curve.length)), default=trained_to)
     fig.update_xaxes(title_text="length of the sentence, symbols", range=[0.5, longest + 0.5])
+    return _framed(fig, "exact match, %", dark)
+
+
+def verdict_figure(
+    names: Sequence[str], columns: Mapping[str, Float[ndarray, "kind 3"]], *, dark: bool = False
+) -> go.Figure:
+    """Draws a point with its range for each kind, in a colour for each column: middle, low and high, 0..1."""
+    fig = theme.apply(go.Figure(), dark)
+    for index, (title, values) in enumerate(columns.items()):
+        middle, low, high = 100 * values.T
+        fig.add_scatter(
+            x=list(names),
+            y=middle,
+            error_y={"array": high - middle, "arrayminus": middle - low, "width": 6},
+            name=hover_label(title),
+            mode="markers",
+            marker={"color": run_colour(index, dark), "size": 9},
+            hovertemplate=f"%{{x}}, {hover_label(title)}: %{{y:.1f}} %<extra></extra>",
+        )
     return _framed(fig, "exact match, %", dark)
 
 

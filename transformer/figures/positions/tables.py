@@ -1,4 +1,4 @@
-"""Position tables as pictures: values, single dimensions, likeness, shifts, and what scores are made of."""
+"""Draws position tables: values, single dimensions, similarity, shifts, and the parts of scores."""
 
 from collections.abc import Sequence
 
@@ -15,16 +15,16 @@ Table = Float[ndarray, "_ _"]
 Matrix = Float[ndarray, "_ _"]
 
 _GAP = 0.09
-"""Room between panels, as a share of the figure's width; the second panel's axis stands in it."""
+"""Space between panels, as a share of the figure's width; it holds the second panel's axis."""
 _HEIGHT = 420
 LARGE = 40_000
-"""Cells from which on panels are drawn as one picture."""
+"""Panels with at least so many cells are drawn as one picture."""
 
 
 def tables_figure(
     tables: Sequence[Table], titles: Sequence[str], *, untrained_from: Sequence[int | None] = (), dark: bool = False
 ) -> go.Figure:
-    """Tables side by side, position down and dimension across, on one scale around 0.
+    """Draws tables side by side, position down and dimension across, on one scale around 0.
 
     `untrained_from` draws a line above the first row of a table that training never reached.
     """
@@ -50,7 +50,7 @@ def matrices_figure(
     matrices: Sequence[Matrix], titles: Sequence[str], *, axes: tuple[str, str] = ("position", "position"),
     dark: bool = False,
 ) -> go.Figure:  # fmt: skip
-    """Square matrices side by side, rows from the top, on one scale around 0; `axes` names columns and rows."""
+    """Draws square matrices side by side, rows from the top, on one scale around 0; `axes` names columns and rows."""
     across, down = axes
     return _panels(
         matrices,
@@ -62,7 +62,7 @@ def matrices_figure(
 
 
 def dimensions_figure(curves: Sequence[Float[ndarray, "_"]], names: Sequence[str], *, dark: bool = False) -> go.Figure:
-    """One line for each dimension, over positions."""
+    """Draws one line for each dimension, over positions."""
     return _lines([np.arange(len(curve)) for curve in curves], curves, names, ("position", "value"), dark=dark)
 
 
@@ -75,7 +75,7 @@ def offsets_figure(
     quantity: str,
     dark: bool = False,
 ) -> go.Figure:
-    """For each table the mean likeness at each offset, with the band from the lowest to the highest pair."""
+    """Draws each table's mean similarity at each offset, with a band from the lowest to the highest pair."""
     fig = _lines(
         [np.arange(len(mean)) for mean in means], means, names, ("offset between positions", quantity), dark=dark
     )
@@ -102,7 +102,7 @@ def errors_figure(
     *,
     dark: bool = False,
 ) -> go.Figure:
-    """The largest error of a shifted row at each given position, on a logarithmic axis; an error of 0 is left out."""
+    """Draws the largest error of a shifted row at each given position, on a log axis; errors of 0 are left out."""
     shown = [np.where(error > 0, error, np.nan) for error in errors]
     titles = ("position pos", "largest error of a dimension")
     fig = _lines(positions, shown, names, titles, form=".2e", dark=dark)
@@ -118,7 +118,7 @@ def parts_figure(
     *,
     dark: bool = False,
 ) -> go.Figure:
-    """The parts of one head's scores side by side on one scale around 0: queries are rows, keys are columns."""
+    """Draws the parts of one head's scores side by side on one scale around 0: queries are rows, keys are columns."""
     texts = [[f"query <b>{hover_label(q)}</b><br>key <b>{hover_label(k)}</b>" for k in keys] for q in queries]
     fig = _panels(
         parts,

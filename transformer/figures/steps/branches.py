@@ -16,7 +16,7 @@ _ROW, _CHARACTER = 36, 7.4
 
 
 @dataclass(frozen=True)
-class Twig:
+class TreeToken:
     """One token of the tree."""
 
     step: int
@@ -24,39 +24,39 @@ class Twig:
     row: int
     parent: int | None
     note: str
-    """Said under the token: its probability, or how often it was drawn."""
+    """Stands under the token: its probability, or how often it was drawn."""
     weight: float
-    """Of the line to it, 0..1."""
+    """Thickness of the line to it, 0..1."""
     marked: bool
     hover: str
 
 
-def branches_figure(twigs: Sequence[Twig], *, dark: bool = False) -> go.Figure:
-    """The tree: a column a step, a row an output; what outputs share is drawn once."""
+def branches_figure(nodes: Sequence[TreeToken], *, dark: bool = False) -> go.Figure:
+    """Draws the tree: a column a step, a row an output; what outputs share is drawn once."""
     colours = theme.palette(dark)
     lines = []
-    for twig in twigs:
-        if twig.parent is not None:
-            above = twigs[twig.parent]
-            x, y = elbow((above.step, above.row), (twig.step, twig.row))
-            paint = {"color": colours.accent if twig.marked else colours.faint, "width": 1 + 5 * twig.weight}
+    for node in nodes:
+        if node.parent is not None:
+            above = nodes[node.parent]
+            x, y = elbow((above.step, above.row), (node.step, node.row))
+            paint = {"color": colours.accent if node.marked else colours.faint, "width": 1 + 5 * node.weight}
             lines.append(
                 {"type": "scatter", "x": x, "y": y, "mode": "lines", "hoverinfo": "skip", "showlegend": False}
                 | {"line": paint}
             )
-    labels = axis_labels([twig.token for twig in twigs], quiet=colours.quiet, faint=colours.faint)
-    inks = [colours.accent if twig.marked else colours.text for twig in twigs]
+    labels = axis_labels([node.token for node in nodes], quiet=colours.quiet, faint=colours.faint)
+    inks = [colours.accent if node.marked else colours.text for node in nodes]
     points = {
         "type": "scatter", "mode": "markers+text",
-        "x": [twig.step for twig in twigs], "y": [twig.row for twig in twigs],
+        "x": [node.step for node in nodes], "y": [node.row for node in nodes],
         "marker": {"size": 7, "color": inks},
-        "text": [f"{label}<br>{t.note}" for label, t in zip(labels, twigs, strict=True)],
+        "text": [f"{label}<br>{t.note}" for label, t in zip(labels, nodes, strict=True)],
         "textposition": "bottom center", "textfont": {"size": 11, "family": theme.MONOSPACE, "color": inks},
-        "customdata": [f"<b>{hover_label(t.token)}</b>, step {t.step}<br>{hover_label(t.hover)}" for t in twigs],
+        "customdata": [f"<b>{hover_label(t.token)}</b>, step {t.step}<br>{hover_label(t.hover)}" for t in nodes],
         "hovertemplate": "%{customdata}<extra></extra>", "showlegend": False,
     }  # fmt: skip
-    n_steps, n_rows = max(twig.step for twig in twigs) + 1, max(twig.row for twig in twigs) + 1
-    column = max(label_width([twig.token for twig in twigs]), *(len(twig.note) for twig in twigs)) * _CHARACTER + 24
+    n_steps, n_rows = max(node.step for node in nodes) + 1, max(node.row for node in nodes) + 1
+    column = max(label_width([node.token for node in nodes]), *(len(node.note) for node in nodes)) * _CHARACTER + 24
     bare = {"showgrid": False, "showline": False, "ticks": "", "fixedrange": True}
     steps = {"range": [-0.6, n_steps - 0.4], "tickvals": list(range(n_steps)), "side": "top"}
     layout = {
@@ -71,21 +71,21 @@ def branches_figure(twigs: Sequence[Twig], *, dark: bool = False) -> go.Figure:
 
 
 def elbow(start: tuple[float, float], end: tuple[float, float]) -> tuple[list[float], list[float]]:
-    """A line between two columns of labels: along the row, down halfway, along again. Rows go down side by side."""
+    """Returns a line between two columns of labels: along the row, down halfway, along; rows go down side by side."""
     if start[1] == end[1]:
         return [start[0], end[0]], [start[1], end[1]]
     bend = (start[0] + end[0]) / 2 + 0.02 * (start[1] % 8 - 3.5)
     return [start[0], bend, bend, end[0]], [start[1], start[1], end[1], end[1]]
 
 
-def two_roads_figure(
+def two_branches_figure(
     names: Sequence[str],
     tokens: Sequence[Sequence[str]],
     probabilities: Sequence[Float[ndarray, "_"]],
     *,
     dark: bool = False,
 ) -> go.Figure:
-    """Two outputs step by step: how probable each token was where it was written."""
+    """Draws two outputs step by step: how probable each token was where it was written."""
     colours, paints = theme.palette(dark), RUN_COLOURS_DARK if dark else RUN_COLOURS
     fig = theme.apply(go.Figure(), dark)
     longest = max(map(len, tokens))
@@ -112,8 +112,8 @@ def two_roads_figure(
         title="probability", range=[0, 1.02], fixedrange=True, showgrid=True, gridcolor=colours.line, showline=False
     )
     return fig.update_layout(
-        height=280,
-        margin={"l": 60, "r": 8, "t": 34, "b": 52},
+        height=300,  # the second row of labels stays clear of the scroll bar
+        margin={"l": 60, "r": 8, "t": 34, "b": 72},
         bargap=0.35,
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 13}},
         dragmode=False,

@@ -1,4 +1,4 @@
-"""One step of decoding as lying bars: what could be written, and where the step looked."""
+"""One step of decoding as horizontal bars: the candidates, and the attention of the step."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ def candidate_bars(
     dark: bool = False,
     before_name: str = "without the switches",
 ) -> go.Figure:
-    """A bar for each candidate, the most probable on top; `written` and `reference` are rows.
+    """Draws a bar for each candidate, the most probable on top; `written` and `reference` are rows.
 
     `before`: the same tokens' probabilities in another state (`before_name`), as marks. A clicked bar's y is its row.
     """
@@ -67,7 +67,7 @@ def row_bars(
     before: Float[ndarray, "key"] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """One query's weights over its keys, in their order; hovering gives the exact float32.
+    """Draws one query's weights over its keys, in their order; hovering gives the exact float32.
 
     `before`: the same weights without the switches, as marks.
     """

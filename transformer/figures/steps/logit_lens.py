@@ -1,4 +1,4 @@
-"""Inside one decoding step: what each depth would predict, and lying bars of what chose one token over another."""
+"""The logit lens of a decoding step, and horizontal bars of what chose one token over another."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,22 +19,22 @@ _LONGEST = 13
 
 @dataclass(frozen=True)
 class Depth:
-    """What would be predicted at one depth of the decoder."""
+    """The prediction at one depth of the decoder."""
 
     name: str
     tokens: tuple[str, ...]
     """The most probable first."""
     probabilities: tuple[float, ...]
     rank: int
-    """Of the token that is followed; 1 for the most probable."""
+    """Rank of the followed token; 1 for the most probable."""
     probability: float
-    """Of that token."""
+    """Probability of the followed token."""
     before: tuple[int, float] | None = None
     """That rank and probability in another state."""
 
 
 def lens_figure(depths: Sequence[Depth], followed: str, *, before_name: str = "", dark: bool = False) -> go.Figure:
-    """A row for each depth: where the followed token ranks there, and its likeliest tokens coloured by probability."""
+    """Draws a row for each depth: the rank of the followed token, and the likeliest tokens coloured by probability."""
     n = len(depths[0].tokens)
     if any(len(depth.tokens) != n for depth in depths):
         raise ValueError(f"every depth needs {n} tokens")
@@ -121,7 +121,7 @@ class Share:
 def contribution_bars(
     shares: Sequence[Share], *, raised: str, lowered: str, before_name: str = "", dark: bool = False
 ) -> go.Figure:
-    """A bar for each part around 0: to the right for the one token, to the left for the other; the last is the sum."""
+    """Draws a bar for each part around 0, right for one token, left for the other; the last is the sum."""
     colours, rows = theme.palette(dark), list(range(len(shares)))
     marked = [(row, share.before) for row, share in zip(rows, shares, strict=True) if share.before is not None]
     marks = {

@@ -17,13 +17,13 @@ Fate = Literal["goes on", "ended", "pruned", "left over"]
 
 
 @dataclass(frozen=True)
-class Branch:
+class Candidate:
     """One candidate as it is drawn."""
 
     step: int
     token: str
     parent: int | None
-    """Index of the branch that it continues."""
+    """Index of the candidate that it continues."""
     log_prob: float
     score: float
     fate: Fate
@@ -32,52 +32,53 @@ class Branch:
     """What became of it, in words."""
 
 
-def tree_figure(branches: Sequence[Branch], *, chosen: int | None = None, dark: bool = False) -> go.Figure:
-    """The tree, each candidate with its token and score; the best result's way in the accent colour, the chosen
+def search_figure(candidates: Sequence[Candidate], *, chosen: int | None = None, dark: bool = False) -> go.Figure:
+    """Draws the tree, each candidate with its token and score; the best result's way in the accent colour, the chosen
     candidate larger. The first customdata of a point is its index."""
     colours = theme.palette(dark)
     rows: list[int] = []
     filled: dict[int, int] = {}
-    for branch in branches:
-        rows.append(filled.get(branch.step, 0))
-        filled[branch.step] = rows[-1] + 1
+    for candidate in candidates:
+        rows.append(filled.get(candidate.step, 0))
+        filled[candidate.step] = rows[-1] + 1
     traces: list[dict[str, Any]] = []
     for best, colour, width in ((False, colours.faint, 1.0), (True, colours.accent, 2.5)):
         x: list[float | None] = []
         y: list[float | None] = []
-        for row, branch in zip(rows, branches, strict=True):
-            if branch.parent is not None and branch.on_best == best:
-                across, down = elbow((branch.step - 1, rows[branch.parent]), (branch.step, row))
+        for row, candidate in zip(rows, candidates, strict=True):
+            if candidate.parent is not None and candidate.on_best == best:
+                across, down = elbow((candidate.step - 1, rows[candidate.parent]), (candidate.step, row))
                 x += [*across, None]
                 y += [*down, None]
         line = {"color": colour, "width": width}
         traces.append(
             {"type": "scatter", "x": x, "y": y, "mode": "lines", "line": line, "hoverinfo": "skip", "showlegend": False}
         )
-    labels = axis_labels([branch.token for branch in branches], quiet=colours.quiet, faint=colours.faint)
+    labels = axis_labels([candidate.token for candidate in candidates], quiet=colours.quiet, faint=colours.faint)
     for fate, symbol in _SYMBOLS.items():
-        kept = [i for i, branch in enumerate(branches) if branch.fate == fate]
+        kept = [i for i, candidate in enumerate(candidates) if candidate.fate == fate]
         if not kept:
             continue
         ink = colours.quiet if fate == "pruned" else colours.text
-        paints = [colours.accent if branches[i].on_best else ink for i in kept]
+        paints = [colours.accent if candidates[i].on_best else ink for i in kept]
         edges = {"width": [4 if i == chosen else 1.5 for i in kept], "color": paints}
         sizes = [15 if i == chosen else 9 for i in kept]
         traces.append(
             {
                 "type": "scatter", "mode": "markers+text", "name": fate,
-                "x": [branches[i].step for i in kept], "y": [rows[i] for i in kept],
+                "x": [candidates[i].step for i in kept], "y": [rows[i] for i in kept],
                 "marker": {"symbol": symbol, "size": sizes, "color": paints, "line": edges, "opacity": 1},
-                "text": [f"{labels[i]} {_number(branches[i].score)}" for i in kept],
+                "text": [f"{labels[i]} {_number(candidates[i].score)}" for i in kept],
                 "textposition": "bottom center",
                 "textfont": {"size": 11, "family": theme.MONOSPACE, "color": ink},
-                "customdata": [[i, _hover(branches[i])] for i in kept],
+                "customdata": [[i, _hover(candidates[i])] for i in kept],
                 "hovertemplate": "%{customdata[1]}<extra></extra>",
                 "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}},
             }
         )  # fmt: skip
-    column = (label_width([branch.token for branch in branches]) + 11) * _CHARACTER  # the token, its score, some air
-    n_steps, n_rows = max(branch.step for branch in branches) + 1, max(rows) + 1
+    # The token, its score, some air.
+    column = (label_width([candidate.token for candidate in candidates]) + 11) * _CHARACTER
+    n_steps, n_rows = max(candidate.step for candidate in candidates) + 1, max(rows) + 1
     quiet = {"showgrid": False, "showline": False, "ticks": "", "fixedrange": True}
     layout = {
         "xaxis": quiet
@@ -97,10 +98,10 @@ def tree_figure(branches: Sequence[Branch], *, chosen: int | None = None, dark: 
     return theme.apply(go.Figure(data=traces, layout=layout), dark)
 
 
-def _hover(branch: Branch) -> str:
+def _hover(candidate: Candidate) -> str:
     return (
-        f"<b>{hover_label(branch.token)}</b>, step {branch.step}<br>log-probability {branch.log_prob:.6g} nats"
-        f"<br>score {branch.score:.6g}<br>{hover_label(branch.why)}"
+        f"<b>{hover_label(candidate.token)}</b>, step {candidate.step}<br>log-probability {candidate.log_prob:.6g} nats"
+        f"<br>score {candidate.score:.6g}<br>{hover_label(candidate.why)}"
     )
 
 

@@ -1,4 +1,4 @@
-"""A reference read twice, teacher-forced and free-running: losses by position, of one sentence and of many."""
+"""Losses of a reference by position, teacher-forced and free-running: of one sentence and over many."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ def losses_figure(
     before: Float[ndarray, "_"] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """The loss of each reference token in both readings; a line stands where another token was written first.
+    """Draws the loss of each reference token in both ways; a line stands where another token was written first.
 
     `before`: teacher-forced, without the switches.
     """
@@ -32,11 +32,11 @@ def losses_figure(
         raise ValueError(f"{len(tokens)} tokens need as many losses")
     colours, paints = theme.palette(dark), RUN_COLOURS_DARK if dark else RUN_COLOURS
     fig = theme.apply(go.Figure(), dark)
-    usual = () if before is None else (("without the switches", before, colours.quiet, "x"),)
+    baseline = () if before is None else (("without the switches", before, colours.quiet, "x"),)
     for name, losses, paint, symbol in (
         ("after the reference's words", forced, paints[0], "circle"),
         ("after its own words", free, paints[1], "diamond"),
-        *usual,
+        *baseline,
     ):
         fig.add_scatter(
             x=list(range(len(tokens))), y=losses, mode="lines+markers", name=name,
@@ -91,7 +91,7 @@ class Measured:
 
 
 def exposure_figure(measured: Sequence[Measured], *, dark: bool = False) -> go.Figure:
-    """Exposure bias by position with its 95 % interval above; below, the share of right tokens in both readings."""
+    """Draws exposure bias by position with its 95 % interval; below, the share of right tokens in both ways."""
     colours, paints = theme.palette(dark), RUN_COLOURS_DARK if dark else RUN_COLOURS
     x = [at.position for at in measured]
     fig = theme.apply(go.Figure(), dark)

@@ -1,0 +1,1 @@
+"""The views of one decoding's attention: matrices, lines, all heads, single entries."""

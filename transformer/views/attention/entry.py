@@ -1,0 +1,114 @@
+"""One entry of a head's attention matrix taken apart: the products behind its score, its share of the output."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+from transformer.analysis.attention.entry import Entry
+from transformer.analysis.attention.entry_checks import check_entry
+from transformer.analysis.checks import Check
+from transformer.figures.attention.entry import products_figure, shares_figure
+from transformer.figures.tables import Table, numbered
+from transformer.inspection.inspection import Inspection
+from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.taps import Address
+
+
+@dataclass(frozen=True)
+class EntryData:
+    """An entry, and what stands at its row's keys."""
+
+    entry: Entry
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryProducts:
+    """q and k of one entry and their product, dimension by dimension."""
+
+    kind: KindName
+    layer: int
+    head: int
+    query: int
+    key: int
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"{self.kind}-layer{self.layer}-head{self.head}-entry{self.query}-{self.key}-products"
+
+    def data(self, lab: Lab, seen: Inspection) -> EntryData:
+        """The entry, recorded while the sentence is decoded again; ValueError for a key that did not exist yet."""
+        entry = lab.explain_entry(seen, self.kind, self.layer, self.head, self.query, self.key)
+        return EntryData(entry, seen.attention(self.kind).keys[: len(entry.weights)])
+
+    def figure(self, data: EntryData, *, dark: bool = False) -> go.Figure:
+        """Three rows of numbers."""
+        return products_figure(data.entry.q, data.entry.k, kind=self.kind, dark=dark)
+
+    def tables(self, data: EntryData) -> tuple[Table, ...]:
+        """q, k and their products."""
+        q, k = data.entry.q.astype(np.float64), data.entry.k.astype(np.float64)
+        values = np.stack([q, k, data.entry.products], axis=-1)
+        return (Table("products", values, [f"dimension {i}" for i in range(len(q))], ["q", "k", "q times k"]),)
+
+    def checks(self, lab: Lab, seen: Inspection, data: EntryData) -> Iterator[Check]:
+        """Computes every term again from what the block read."""
+        yield from _checks(self, lab, seen, data)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryShares:
+    """What the block's output is made of, seen from one entry."""
+
+    kind: KindName
+    layer: int
+    head: int
+    query: int
+    key: int
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"{self.kind}-layer{self.layer}-head{self.head}-entry{self.query}-{self.key}-shares"
+
+    def data(self, lab: Lab, seen: Inspection) -> EntryData:
+        """The entry, recorded while the sentence is decoded again; ValueError for a key that did not exist yet."""
+        entry = lab.explain_entry(seen, self.kind, self.layer, self.head, self.query, self.key)
+        return EntryData(entry, seen.attention(self.kind).keys[: len(entry.weights)])
+
+    def figure(self, data: EntryData, *, dark: bool = False) -> go.Figure:
+        """A bar for each part."""
+        parts = data.entry.parts
+        return shares_figure(list(parts), list(parts.values()), kind=self.kind, dark=dark)
+
+    def tables(self, data: EntryData) -> tuple[Table, ...]:
+        """The parts of the output, and the entry's whole row."""
+        entry, parts = data.entry, data.entry.parts
+        row = [entry.scores, entry.allowed, entry.numerators, entry.weights, entry.shares[entry.head]]
+        columns = ["score", "allowed", "exp(score - largest)", "weight", "share"]
+        return (
+            Table("share", np.array(list(parts.values()))[:, None], list(parts), ["of the output"]),
+            Table("row", np.stack(row, axis=-1), numbered(data.keys), columns),
+        )
+
+    def checks(self, lab: Lab, seen: Inspection, data: EntryData) -> Iterator[Check]:
+        """Computes every term again from what the block read."""
+        yield from _checks(self, lab, seen, data)
+
+
+def _checks(view: EntryProducts | EntryShares, lab: Lab, seen: Inspection, data: EntryData) -> Iterator[Check]:
+    stack, sublayer = AttentionKind(view.kind).where
+    yield from check_entry(
+        lab.model,
+        seen.source_ids,
+        seen.interventions,
+        dict(seen.forced),
+        address=Address(stack, view.layer, sublayer),
+        query=view.query,
+        entry=data.entry,
+        shown=seen.attention(view.kind).weights[view.layer, view.head, view.query],
+    )

@@ -1,0 +1,354 @@
+"""All layers and heads of one kind of attention: as small matrices, and as bertviz draws them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from transformer.analysis.attention.aggregation import Marks, below, leave_out, merge_words, renormalise
+from transformer.analysis.attention.matrix_checks import put_together
+from transformer.analysis.attention.silenced_heads import heads_replaced
+from transformer.analysis.attention.vectors import Vectors, record_vectors
+from transformer.analysis.checks import Check, agree, check_decoding
+from transformer.figures import bertviz
+from transformer.figures.export import overview_figure
+from transformer.figures.tables import Table, head_tables
+from transformer.inspection.inspection import Inspection
+from transformer.interventions import heads_set_to
+from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
+from transformer.views.attention.matrices import NOTHING_LEFT
+from transformer.views.attention.matrix_checks import check_recorded
+from transformer.views.attention.matrix_data import groups, sides
+
+_ROUNDING = 1e-4
+"""A smaller difference of a weight is not due to an intervention."""
+_DECIMALS = 5.1e-5
+"""bertviz is given four decimals of each number."""
+
+
+@dataclass(frozen=True)
+class AllHeadsData:
+    """The weights of every head of every layer."""
+
+    weights: Float[ndarray, "layer head query key"]
+    mask: Bool[ndarray, "layer query key"]
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    off: Bool[ndarray, "layer head"]
+    """True for heads whose output, or whose block's output, is set to zero."""
+    at_mean: Bool[ndarray, "layer head"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllHeads:
+    """Every head of every layer as a small matrix."""
+
+    kind: KindName
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"{self.kind}-all-heads"
+
+    def data(self, lab: Lab, seen: Inspection) -> AllHeadsData:
+        """The recorded weights, and which heads are switched off."""
+        attention = seen.attention(self.kind)
+        off = heads_replaced(seen, self.kind, ("zero",))
+        at_mean = heads_replaced(seen, self.kind, ("mean",)) & ~off
+        return AllHeadsData(attention.weights, attention.mask, attention.queries, attention.keys, off, at_mean)
+
+    def figure(self, data: AllHeadsData, *, dark: bool = False) -> go.Figure:
+        """The matrices, layers as rows."""
+        off, at_mean = _places(data.off), _places(data.at_mean)
+        return overview_figure(data.weights, kind=self.kind, mask=data.mask, off=off, at_mean=at_mean, dark=dark)
+
+    def tables(self, data: AllHeadsData) -> tuple[Table, ...]:
+        """A table for each head."""
+        return head_tables(data.weights, data.queries, data.keys)
+
+    def checks(self, lab: Lab, seen: Inspection, data: AllHeadsData) -> Iterator[Check]:
+        """Decodes again, with nothing recorded and with q, k and masks recorded."""
+        kinds = (seen.encoder_self, seen.decoder_self, seen.cross)
+        yield from check_decoding(
+            lab.model,
+            source=seen.source_ids,
+            target=seen.target_ids,
+            log_probs=seen.log_probs,
+            weights={attention.kind: attention.weights for attention in kinds} | {self.kind: data.weights},
+            masks={attention.kind: attention.mask for attention in kinds} | {self.kind: data.mask},
+            switches=seen.interventions,
+        )
+        for kind in AttentionKind:
+            yield check_recorded(lab, seen, kind)[0]
+        own = seen.attention(self.kind)
+        yield agree("Drawn are the recorded weights", data.weights, own.weights, 0, f"{own.weights.size:,} weights")
+        yield agree("Masked is what the pass masked", data.mask, own.mask, 0, f"{own.mask.size:,} places")
+        yield from check_replaced(self.kind, lab, seen, data.off, data.at_mean)
+
+
+@dataclass(frozen=True)
+class BertvizData:
+    """What a drawing of bertviz is given."""
+
+    weights: Float[ndarray, "layer head row column"]
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    off: Bool[ndarray, "layer head"]
+    at_mean: Bool[ndarray, "layer head"]
+    on_marks: float | None = None
+    """The share of the other tokens' rows that lay on start and end marks, where these are left out."""
+    hidden: float | None = None
+    """The share of what is shown that a threshold hides."""
+    q: Float[ndarray, "layer head query d_head"] | None = None
+    """The neuron view's vectors."""
+    k: Float[ndarray, "layer head key d_head"] | None = None
+    causal: bool = False
+    """Whether the neuron view leaves out the keys after a query."""
+    said: str = ""
+    """Where the neuron view's softmax is not that of the scores it draws."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bertviz:
+    """One of bertviz's views: lines of a layer's heads, of all heads, or one head's q and k neuron by neuron."""
+
+    kind: KindName
+    picture: Literal["head", "model", "neuron"] = "head"
+    layer: int = 0
+    """The layer and the head that are shown first."""
+    head: int = 0
+    query: int | None = None
+    """The query that the neuron view unfolds first; None: its last one."""
+    words: bool = False
+    marks: Marks = "shown"
+    threshold: float = 0.0
+
+    note = "figure.html is the document; numbers there have four decimals, here all"
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"{self.kind}-bertviz-{self.picture}"
+
+    def data(self, lab: Lab, seen: Inspection) -> BertvizData:
+        """The weights of every head merged, cut and thresholded; the neuron view takes them as they are."""
+        attention = seen.attention(self.kind)
+        off = heads_replaced(seen, self.kind, ("zero",))
+        replaced = {"off": off, "at_mean": heads_replaced(seen, self.kind, ("mean",)) & ~off}
+        if self.picture == "neuron":
+            vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, *AttentionKind(self.kind).where)
+            return BertvizData(
+                attention.weights,
+                attention.queries,
+                attention.keys,
+                **replaced,
+                q=vectors.q,
+                k=vectors.k,
+                causal=_is_causal(self.kind, seen),
+                said=" ".join(softmax_differences(lab, seen, self.kind, vectors)),
+            )
+        weights, on_marks, hidden = attention.weights, None, None
+        rows, columns = sides(lab, seen, self.kind, words=self.words)
+        if self.words:
+            weights = merge_words(weights, groups(rows), groups(columns))
+        if self.marks != "shown":
+            n_layers, n_heads, _, n_columns = weights.shape
+            gone = rows.special * (n_layers * n_heads)
+            kept, on_marks = leave_out(weights.reshape(-1, n_columns), gone, columns.special)
+            rows, columns = rows.without_special(), columns.without_special()
+            if not kept.size:
+                raise ValueError(NOTHING_LEFT)
+            kept = renormalise(kept) if self.marks == "renormalised" else kept
+            weights = kept.reshape(n_layers, n_heads, len(rows.labels), len(columns.labels))
+        if self.threshold:
+            weak, hidden = below(weights, self.threshold)
+            weights = np.where(weak, np.float32(0), weights)
+        return BertvizData(weights, rows.labels, columns.labels, **replaced, on_marks=on_marks, hidden=hidden)
+
+    def document(self, data: BertvizData, *, dark: bool = False) -> str:
+        """bertviz's drawing as a page of its own."""
+        return self._drawing(data, dark).html
+
+    def height(self, data: BertvizData) -> int:
+        """How many pixels tall it is."""
+        return self._drawing(data, False).height
+
+    def _drawing(self, data: BertvizData, dark: bool) -> bertviz.View:
+        shown = bertviz.Shown(
+            data.weights,
+            data.queries,
+            data.keys,
+            layer=self.layer,
+            head=self.head,
+            off=frozenset(_places(data.off)),
+            at_mean=frozenset(_places(data.at_mean)),
+            said=data.said,
+        )
+        if self.picture == "neuron":
+            assert data.q is not None and data.k is not None, "the neuron view has vectors"
+            return bertviz.neuron_view(shown, data.q, data.k, row=self.query, causal=data.causal, dark=dark)
+        draw = bertviz.model_view if self.picture == "model" else bertviz.head_view
+        return draw(shown, dark=dark)
+
+    def figure(self, data: BertvizData, *, dark: bool = False) -> go.Figure:
+        """The same weights as small matrices."""
+        off, at_mean = _places(data.off), _places(data.at_mean)
+        return overview_figure(data.weights, kind=self.kind, off=off, at_mean=at_mean, dark=dark)
+
+    def tables(self, data: BertvizData) -> tuple[Table, ...]:
+        """A table for each head; of the neuron view also its q and k."""
+        tables = head_tables(data.weights, data.queries, data.keys)
+        if data.q is None or data.k is None:
+            return tables
+        dimensions = [str(index) for index in range(data.q.shape[-1])]
+        tables += head_tables(data.q, data.queries, dimensions, name=" q")
+        return tables + head_tables(data.k, data.keys, dimensions, name=" k")
+
+    def checks(self, lab: Lab, seen: Inspection, data: BertvizData) -> Iterator[Check]:
+        """Computes the weights again, puts them together again, and reads the drawing's numbers back."""
+        yield from check_recorded(lab, seen, self.kind)
+        yield from self._check_weights(lab, seen, data)
+        drawing = self._drawing(data, False)
+        found = drawing.attention()
+        drawn, parameters = np.asarray(found["attn"]), drawing.parameters()
+        layers = parameters.get("layer_names", parameters.get("include_layers"))
+        rows, columns = drawn.shape[2:]
+        how = f"{drawn.size:,} numbers read back out of the drawing, which has four decimals of each"
+        weights = np.nan_to_num(data.weights[layers][:, :, :rows, :columns])
+        yield agree("bertviz draws these weights", drawn, weights, _DECIMALS, how)
+        yield from check_replaced(self.kind, lab, seen, data.off, data.at_mean)
+        if data.q is not None and data.k is not None:
+            again = record_vectors(lab.model, seen.source_ids, seen.interventions, *AttentionKind(self.kind).where)
+            yield agree("The queries are those of the pass", data.q, again.q, 0, "recorded again")
+            yield agree("The keys are those of the pass", data.k, again.k, 0, "recorded again")
+            q, k = data.q[layers][:, :, :rows], data.k[layers][:, :, :columns]
+            yield agree("bertviz draws these queries", found["queries"], q, _DECIMALS, "read back likewise")
+            yield agree("bertviz draws these keys", found["keys"], k, _DECIMALS, "read back likewise")
+        sees_later = any(np.flatnonzero(row).max(initial=0) > i for i, row in _rows_of(seen, self.kind))
+        wanted = self.picture == "neuron" and self.kind == "decoder_self" and not sees_later
+        yield agree("Keys after a query are left out where none is seen", data.causal, wanted, 0, "rows looked at")
+
+    def _check_weights(self, lab: Lab, seen: Inspection, data: BertvizData) -> Iterator[Check]:
+        own = seen.attention(self.kind).weights
+        words, marks = (False, "shown") if self.picture == "neuron" else (self.words, self.marks)
+        rows, columns = sides(lab, seen, self.kind, words=words)
+        kept = [side.without_special() if marks != "shown" else side for side in (rows, columns)]
+        options = {"largest": False, "rescaled": marks == "renormalised"}
+        again, whole = np.zeros(data.weights.shape), 0.0
+        for at in np.ndindex(own.shape[:2]):
+            again[at] = put_together(own[at][None], kept[0].positions, kept[1].positions, **options)
+            total = put_together(own[at][None], kept[0].positions, columns.positions, largest=False, rescaled=False)
+            whole += float(total.sum())
+        if data.on_marks is not None:
+            plain = sum(
+                float(
+                    put_together(
+                        own[at][None], kept[0].positions, kept[1].positions, largest=False, rescaled=False
+                    ).sum()
+                )
+                for at in np.ndindex(own.shape[:2])
+            )
+            share = (whole - plain) / whole if whole else 0.0
+            yield agree("The share of rows that lay on marks", data.on_marks, share, 1e-5, "all columns summed again")
+        weak = again < (self.threshold if self.picture != "neuron" else 0.0)
+        if data.hidden is not None:
+            share = float(again[weak].sum() / again.sum()) if again.sum() else 0.0
+            yield agree("The share that a threshold hides", data.hidden, share, 1e-5, "hidden values summed again")
+        how = f"{again.size:,} values put together again, one by one"
+        yield agree("These are the weights of every head", data.weights, np.where(weak, 0.0, again), 1e-5, how)
+
+
+def check_replaced(
+    kind: KindName,
+    lab: Lab,
+    seen: Inspection,
+    off: Bool[ndarray, "layer head"],
+    at_mean: Bool[ndarray, "layer head"],
+) -> Iterator[Check]:
+    """Checks which heads are marked as off or at their mean, head by head, and that nothing of these arrived."""
+    stack, sublayer = AttentionKind(kind).where
+    zero = {at for at in heads_set_to(seen.interventions, ("zero",))}
+    mean = {at for at in heads_set_to(seen.interventions, ("mean",))}
+    blocks = {
+        spec.address.layer
+        for spec in seen.interventions
+        if spec.address is not None and (spec.address.stack, spec.address.sublayer) == (stack, sublayer)
+        if spec.replaced is not None and (spec.replaced.tensor, spec.replaced.by) == ("output", "zero")
+    }
+    heads = list(np.ndindex(off.shape))
+    is_off = [layer in blocks or (stack, layer, sublayer, head) in zero for layer, head in heads]
+    is_mean = [(stack, layer, sublayer, head) in mean for layer, head in heads]
+    how = f"{len(heads)} heads looked up in the switches"
+    yield agree("Struck out are the heads that are off", off.ravel(), is_off, 0, how)
+    only = [mean and not zero for mean, zero in zip(is_mean, is_off, strict=True)]
+    yield agree("Struck out are the heads at their mean", at_mean.ravel(), only, 0, how)
+    if off.any() or at_mean.any():
+        vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, stack, sublayer)
+        arrived = float(
+            vectors.reached[np.array(is_off).reshape(off.shape) | np.array(is_mean).reshape(off.shape)].sum()
+        )
+        yield Check("Nothing of these heads arrives", arrived, 0.0, "their context recorded again; rows that do")
+
+
+def softmax_differences(lab: Lab, seen: Inspection, kind: KindName, vectors: Vectors) -> tuple[str, ...]:
+    """Says where the weights of the pass, which the neuron view draws under "Softmax", are not the softmax of the
+    scores that it computes from q and k."""
+    config, attention, causal = lab.model.config, seen.attention(kind), _is_causal(kind, seen)
+    specs = [(s, s.address.layer) for s in seen.interventions if s.address and s.address.layer is not None]
+    specs = [(s, layer) for s, layer in specs if s.acts_in(*AttentionKind(kind).where)]
+    n_queries, n_keys = len(attention.queries), len(attention.keys)
+    closed = [
+        f"{layer} · {query} · {key}"
+        for spec, layer in specs
+        for query, key in spec.forbidden
+        if query < n_queries and key < (query + 1 if causal else n_keys)
+    ]
+    overwritten = [
+        f"{layer} · {row.head} · {row.query}"
+        for spec, layer in specs
+        for row in spec.overwritten
+        if row.query < n_queries and _is_overwritten(lab, seen, kind, vectors, (layer, row.head, row.query))
+    ]
+    said = {
+        "This model does not divide q · k by √d: its own scores are √d times those drawn here.": (
+            not config.scale_scores
+        ),
+        "ALiBi lowers a score by the distance after q · k, which is not drawn here; the softmax has it.": (
+            config.positions == "alibi" and kind != "cross"
+        ),
+        "A switch overwrote rows of weights: what stands under Softmax there is what it put, whatever q · k is "
+        f"(layer · head · query {', '.join(overwritten)}).": bool(overwritten),
+        "Under Softmax a key that a switch forbids has 0, whatever q · k is "
+        f"(layer · query · key {', '.join(closed)}).": bool(closed),
+    }
+    return tuple(sentence for sentence, holds in said.items() if holds)
+
+
+def _is_overwritten(lab: Lab, seen: Inspection, kind: KindName, vectors: Vectors, at: tuple[int, int, int]) -> bool:
+    """Returns whether a row of weights is not the softmax of its scores: over a single key it always is."""
+    layer, head, query = at
+    q, k, attention = vectors.q[layer, head, query], vectors.k[layer, head], seen.attention(kind)
+    allowed = attention.mask[layer, query]
+    if not allowed.any():
+        return False
+    scores = (k @ q)[allowed].astype(np.float64) / (np.sqrt(len(q)) if lab.model.config.scale_scores else 1)
+    softmax = np.exp(scores - scores.max())
+    return bool(np.abs(softmax / softmax.sum() - attention.weights[layer, head, query][allowed]).max() > _ROUNDING)
+
+
+def _is_causal(kind: KindName, seen: Inspection) -> bool:
+    return kind == "decoder_self" and not np.triu(seen.attention(kind).mask, k=1).any()
+
+
+def _rows_of(seen: Inspection, kind: KindName) -> Iterator[tuple[int, ndarray]]:
+    for layer in seen.attention(kind).mask:
+        yield from enumerate(layer)
+
+
+def _places(heads: Bool[ndarray, "layer head"]) -> list[tuple[int, int]]:
+    return [(layer, head) for layer, head in np.argwhere(heads).tolist()]

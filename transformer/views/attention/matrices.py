@@ -1,0 +1,432 @@
+"""Matrices of attention: one head or several, rollout, the entropy of rows; the same as lines between tokens."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Literal
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray
+
+from transformer.analysis.attention.aggregation import (
+    Combination,
+    Marks,
+    below,
+    combine_heads,
+    leave_out,
+    merge_masks,
+    merge_words,
+    renormalise,
+    strongest_head,
+)
+from transformer.analysis.attention.entropy import Unit, row_entropy
+from transformer.analysis.attention.rollout import arrives, cross_rollout, rollout, sees_later
+from transformer.analysis.attention.silenced_heads import effective_weights, heads_replaced, residuals
+from transformer.analysis.attention.vectors import record_vectors
+from transformer.analysis.checks import Check
+from transformer.figures.attention.matrix import AXIS_TITLES
+from transformer.figures.attention.token_lines import lines_figure
+from transformer.figures.export import matrix_figure
+from transformer.figures.tables import Table, numbered
+from transformer.inspection.inspection import Inspection
+from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
+from transformer.views.attention import matrix_checks
+from transformer.views.attention.matrix_data import MatrixData, Side, groups, sides
+
+ROLLOUT_TITLES: dict[AttentionKind, tuple[str, str]] = {
+    "encoder_self": ("position: source token", "input: source token"),
+    "decoder_self": ("position: token the decoder reads", "input: earlier token"),
+    "cross": ("position: token being written", "input: source token"),
+}
+"""The titles of rows and columns of a rollout."""
+NOTHING_LEFT = "without the start and end marks nothing is left to draw"
+LATER_SEEN = (
+    "here decoder positions see later ones, so each step changed all rows, and the rows of cross-attention come from "
+    "different passes: they cannot be multiplied. Rollout is available for both kinds of self-attention"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadMatrix:
+    """The weights of one head, or of several combined; or the length of what each entry adds to the output."""
+
+    kind: KindName
+    layer: int
+    heads: tuple[int, ...]
+    how: Combination = "mean"
+    """The mean of several heads, or the largest of their values in each cell."""
+    shows: Literal["weights", "norms"] = "weights"
+    words: bool = False
+    marks: Marks = "shown"
+    threshold: float = 0.0
+    """Smaller values are not drawn; of norms, as a fraction of the largest."""
+    framed: tuple[int, int] | None = None
+    """The query and key with a frame around them."""
+
+    quantities = {"weights": "weight", "norms": "‖α v W_O‖"}  # noqa: RUF012 - no field
+    axes = AXIS_TITLES
+    ends = "keys", "queries"
+
+    @property
+    def quantity(self) -> str:
+        """The name of a value."""
+        return self.quantities[self.shows]
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        heads = "-".join(map(str, self.heads))
+        which = f"head{heads}" if len(self.heads) == 1 else f"{self.how}-{heads}"
+        return f"{self.kind}-{self.shows}-layer{self.layer}-{which}"
+
+    @property
+    def note(self) -> str:
+        """How to read its files."""
+        return _note(self.threshold)
+
+    def data(self, lab: Lab, seen: Inspection) -> MatrixData:
+        """Words merged in each head, then heads combined, then marks left out."""
+        attention, all_heads = seen.attention(self.kind), self.values_of_layer(lab, seen)
+        rows, columns = sides(lab, seen, self.kind, words=self.words)
+        merged, mask = all_heads, attention.mask[self.layer]
+        if self.words:
+            by = groups(rows), groups(columns)
+            merged, mask = merge_words(all_heads, *by), merge_masks(mask, *by)
+        strongest = strongest_head(merged, self.heads)
+        replaced = heads_replaced(seen, self.kind, ("zero", "mean"))
+        made = MatrixData(
+            values=combine_heads(merged, self.heads, self.how),
+            rows=rows,
+            columns=columns,
+            mask=mask,
+            forbidden=None if self.words else _forbidden(seen, self.kind, self.layer, mask.shape),
+            off=bool(replaced[self.layer, list(self.heads)].all()),
+            entries=_entries(self.layer, all_heads, strongest, rows, columns),
+        )
+        return _without_marks(made, self.marks)
+
+    def values_of_layer(self, lab: Lab, seen: Inspection) -> Float[ndarray, "head query key"]:
+        """The weights of every head of the layer, or the lengths of contributions."""
+        weights = seen.attention(self.kind).weights
+        if self.shows == "norms":
+            vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, *AttentionKind(self.kind).where)
+            weights = vectors.contributions(weights)
+        if not 0 <= self.layer < len(weights):
+            raise ValueError(f"layer {self.layer} does not exist: there are layers 0 to {len(weights) - 1}")
+        return weights[self.layer]
+
+    def top(self, data: MatrixData) -> float:
+        """The value at the end of the colour scale: 1 for weights, which largest values can exceed."""
+        largest = float(data.values.max(initial=0.0))
+        return (largest or 1.0) if self.shows == "norms" else max(largest, 1.0)
+
+    def least(self, data: MatrixData) -> float:
+        """The smallest value that is drawn."""
+        return self.threshold * (self.top(data) if self.shows == "norms" else 1.0)
+
+    def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
+        """The matrix."""
+        return _figure(self, data, dark, chosen=self.framed)
+
+    def tables(self, data: MatrixData) -> tuple[Table, ...]:
+        """Every value, also those that a threshold hides."""
+        return _tables(self.quantity, data)
+
+    def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
+        """Computes the weights, or the vectors behind norms, again, and combines them again cell by cell."""
+        yield from matrix_checks.check_head_matrix(self, lab, seen, data)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionRollout:
+    """Attention rollout from the input through a layer."""
+
+    kind: KindName
+    layer: int
+    words: bool = False
+    marks: Marks = "shown"
+    threshold: float = 0.0
+
+    quantity = "rollout"
+    axes = ROLLOUT_TITLES
+    ends = "inputs", "positions"
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"{self.kind}-rollout-through-layer{self.layer}"
+
+    @property
+    def note(self) -> str:
+        """How to read its files."""
+        return _note(self.threshold)
+
+    def data(self, lab: Lab, seen: Inspection) -> MatrixData:
+        """The product of all layers, of what goes any further; ValueError where decoder positions see later ones."""
+        kind, last, mask = self.kind, self.layer + 1, None
+        built_with = lab.model.config.residual
+        kept = {of: residuals(seen, of, built_with) for of in AttentionKind}
+        weights = {of: effective_weights(seen, of) for of in AttentionKind}
+        if kind == "cross":
+            if sees_later(seen.decoder_self.weights):
+                raise ValueError(LATER_SEEN)
+            encoder = rollout(weights["encoder_self"], kept["encoder_self"])[-1]
+            both = cross_rollout(
+                encoder, weights["decoder_self"], weights["cross"], kept["decoder_self"], kept["cross"]
+            )
+            values, own = both.source[self.layer], both.target[self.layer].sum(axis=-1)
+        else:
+            values, own = rollout(weights[kind], kept[kind])[self.layer], 0.0
+            mask = arrives(seen.attention(kind).mask[:last], kept[kind][:last])
+        arrived = values.sum(axis=-1)
+        alive = arrived + own > 0
+        values = values.astype(np.float32)
+        rows, columns = sides(lab, seen, kind, words=self.words)
+        if self.words:
+            by = groups(rows), groups(columns)
+            values, mask = merge_words(values, *by), None if mask is None else merge_masks(mask, *by)
+        made = MatrixData(values=values, rows=rows, columns=columns, mask=mask, arrived=arrived, alive=alive)
+        return _without_marks(made, self.marks)
+
+    def top(self, data: MatrixData) -> float:
+        """The value at the end of the colour scale."""
+        return float(data.values.max(initial=0.0)) or 1.0
+
+    def least(self, data: MatrixData) -> float:
+        """The smallest value that is drawn."""
+        return self.threshold
+
+    def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
+        """The matrix."""
+        return _figure(self, data, dark)
+
+    def tables(self, data: MatrixData) -> tuple[Table, ...]:
+        """Every value, also those that a threshold hides."""
+        return _tables(self.quantity, data)
+
+    def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
+        """Follows every position back through the layers, one step at a time."""
+        yield from matrix_checks.check_rollout_matrix(self, lab, seen, data)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionEntropy:
+    """The entropy of each row of weights: rows are queries, columns all heads of all layers."""
+
+    kind: KindName
+    unit: Unit = "nats"
+    marks: Literal["shown", "hidden"] = "shown"
+    framed: tuple[int, int, int] | None = None
+    """The query, layer and head with a frame around them."""
+
+    threshold = 0.0
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"{self.kind}-entropy"
+
+    @property
+    def quantity(self) -> str:
+        """The name of a value."""
+        return f"entropy in {self.unit}"
+
+    @property
+    def axes(self) -> dict[AttentionKind, tuple[str, str]]:
+        """The titles of rows and columns."""
+        return {self.kind: (AXIS_TITLES[self.kind][0], "layer · head")}
+
+    def data(self, lab: Lab, seen: Inspection) -> MatrixData:
+        """Minus the sum of w log w of each row; an entry leads to the row's largest weight."""
+        attention = seen.attention(self.kind)
+        found = row_entropy(attention.weights, attention.mask, self.unit)
+        n_layers, n_heads, n_rows = found.values.shape
+        layer, head = np.divmod(np.arange(n_layers * n_heads), n_heads)
+        row = np.broadcast_to(np.arange(n_rows)[:, None], (n_rows, len(layer)))
+        strongest = attention.weights.argmax(axis=-1).reshape(-1, n_rows).T  # [layer head query] -> [query layer*head]
+        at = (np.broadcast_to(layer, row.shape), np.broadcast_to(head, row.shape), row, strongest)
+        rows, _ = sides(lab, seen, self.kind, words=False)
+        kept = [not mark or self.marks == "shown" for mark in rows.special]
+        if not any(kept):
+            raise ValueError(NOTHING_LEFT)
+        names = tuple(f"{a}·{b}" for a, b in zip(layer, head, strict=True))
+        columns = Side(names, names, tuple((index,) for index in range(len(names))), (False,) * len(names))
+        return MatrixData(
+            values=found.values.reshape(-1, n_rows).T.astype(np.float32)[kept],
+            rows=rows if all(kept) else rows.without_special(),
+            columns=columns,
+            entries=np.stack(at, axis=-1)[kept],
+            largest=found.largest[layer].T.astype(np.float32)[kept],
+        )
+
+    def top(self, data: MatrixData) -> float:
+        """The value at the end of the colour scale: the most that any row could have."""
+        assert data.largest is not None, "entropy has a bound"
+        return float(data.largest.max(initial=0.0)) or 1.0
+
+    def least(self, data: MatrixData) -> float:
+        """The smallest value that is drawn: all are."""
+        return 0.0
+
+    def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
+        """The matrix."""
+        chosen = None
+        if self.framed is not None and (row := data.rows.index_of(self.framed[0])) is not None:
+            names = data.columns.labels
+            chosen = row, names.index(f"{self.framed[1]}·{self.framed[2]}")
+        return _figure(self, data, dark, chosen=chosen, in_matrix=True)
+
+    def tables(self, data: MatrixData) -> tuple[Table, ...]:
+        """The entropies."""
+        return _tables("entropy", data)
+
+    def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
+        """Computes the weights again and sums each row key by key."""
+        yield from matrix_checks.check_entropy_matrix(self, lab, seen, data)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenLines:
+    """A matrix drawn as lines between two rows of tokens: columns above, rows below."""
+
+    of: HeadMatrix | AttentionRollout
+    labels: tuple[str, str] | None = None
+    """The names of the upper and the lower tokens; None: those of the matrix."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"{self.of.name}-lines"
+
+    @property
+    def note(self) -> str:
+        """How to read its files."""
+        return self.of.note.replace("entries", "lines")
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The names of the upper and the lower tokens."""
+        return self.labels or self.of.ends
+
+    def data(self, lab: Lab, seen: Inspection) -> MatrixData:
+        """The matrix."""
+        return self.of.data(lab, seen)
+
+    def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
+        """Lines as dark as their values."""
+        return lines_figure(
+            data.columns.typed,
+            data.rows.typed,
+            data.values,
+            kind=self.of.kind,
+            labels=self.ends,
+            top=self.of.top(data),
+            least=self.of.least(data),
+            off=data.off,
+            dark=dark,
+        )
+
+    def tables(self, data: MatrixData) -> tuple[Table, ...]:
+        """Every value, also those that a threshold hides."""
+        return self.of.tables(data)
+
+    def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
+        """Those of the matrix."""
+        yield from self.of.checks(lab, seen, data)
+
+
+Matrix = HeadMatrix | AttentionRollout | AttentionEntropy
+
+
+def hidden_share(view: HeadMatrix | AttentionRollout, data: MatrixData) -> tuple[Bool[ndarray, "row column"], float]:
+    """Returns which values a threshold hides, and their share, 0..1, of all there is."""
+    return below(data.values, view.least(data))
+
+
+def _note(threshold: float) -> str:
+    return "a threshold hides entries only; all numbers are here" if threshold else ""
+
+
+def _figure(
+    view: Matrix, data: MatrixData, dark: bool, *, chosen: tuple[int, int] | None = None, in_matrix: bool = False
+) -> go.Figure:
+    """The matrix, with a frame around the query and key that are chosen; `in_matrix`: around that row and column."""
+    return matrix_figure(
+        data.values,
+        data.rows.typed,
+        data.columns.typed,
+        kind=view.kind,
+        titles=view.axes[view.kind],
+        quantity=view.quantity,
+        top=view.top(data),
+        mask=data.mask,
+        forbidden=data.forbidden,
+        least=view.least(data),
+        off=data.off,
+        chosen=chosen if chosen is None or in_matrix else data.find(*chosen),
+        dark=dark,
+    )
+
+
+def _tables(quantity: str, data: MatrixData) -> tuple[Table, ...]:
+    return (Table(quantity, data.values, numbered(data.rows.typed), numbered(data.columns.typed)),)
+
+
+def _without_marks(made: MatrixData, marks: Marks) -> MatrixData:
+    """The matrix with start and end marks left out where that is asked for; ValueError where nothing is left."""
+    if marks == "shown":
+        return made
+    rows, columns = ~np.array(made.rows.special), ~np.array(made.columns.special)
+    values, share = leave_out(made.values, made.rows.special, made.columns.special)
+    if not values.size:
+        raise ValueError(NOTHING_LEFT)
+
+    def cut(part: ndarray | None) -> ndarray | None:
+        return None if part is None else part[rows][:, columns]
+
+    return replace(
+        made,
+        values=renormalise(values) if marks == "renormalised" else values,
+        rows=made.rows.without_special(),
+        columns=made.columns.without_special(),
+        mask=cut(made.mask),
+        forbidden=cut(made.forbidden),
+        entries=cut(made.entries),
+        on_marks=share,
+    )
+
+
+def _forbidden(seen: Inspection, kind: KindName, layer: int, shape: Sequence[int]) -> Bool[ndarray, "query key"]:
+    """The entries of a layer that interventions forbid."""
+    found = np.zeros(shape, dtype=bool)
+    for spec in seen.interventions:
+        if not spec.forbidden or not spec.acts_in(*AttentionKind(kind).where):
+            continue
+        assert spec.address is not None, "it acts in a block"
+        if spec.address.layer == layer:
+            inside = [at for at in spec.forbidden if at[0] < shape[0] and at[1] < shape[1]]
+            found[tuple(zip(*inside, strict=True))] = True
+    return found
+
+
+def _entries(
+    layer: int,
+    values: Float[ndarray, "head query key"],
+    strongest: Int[ndarray, "row column"],
+    rows: Side,
+    columns: Side,
+) -> Int[ndarray, "row column 4"]:
+    """The strongest head of each cell, and of the pieces that the cell stands for those with its largest value."""
+    found = np.zeros((*strongest.shape, 4), dtype=np.int64)
+    for row, column in product(range(len(rows.labels)), range(len(columns.labels))):
+        head, from_, to = strongest[row, column], rows.positions[row], columns.positions[column]
+        if len(from_) == len(to) == 1:
+            found[row, column] = layer, head, from_[0], to[0]
+            continue
+        part = values[head][np.ix_(from_, to)]
+        at = np.unravel_index(int(part.argmax()), part.shape)
+        found[row, column] = layer, head, from_[at[0]], to[at[1]]
+    return found

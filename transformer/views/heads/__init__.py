@@ -1,0 +1,1 @@
+"""Figures of heads: where they look, which matter, which are similar, and what hiding tokens costs."""

@@ -1,0 +1,207 @@
+"""Attention against effect: what hiding each source token costs, and how well heads' weights agree with that."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from numpy import ndarray
+
+from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_weights
+from transformer.analysis.checks import Check, agree
+from transformer.analysis.heads.addresses import HeadAt, heads_of
+from transformer.analysis.heads.leave_one_out import Faithfulness, Hiding, faithfulness, received
+from transformer.analysis.heads.leave_one_out_checks import check_faithfulness, check_leave_one_out, check_received
+from transformer.figures.heads.bars import weight_against_effect
+from transformer.figures.heads.labels import head_name
+from transformer.figures.heads.tables import column_table, effect_map
+from transformer.figures.tables import Table, numbered
+from transformer.inspection.inspection import Inspection
+from transformer.lab import Lab
+
+FAITHFULNESS_COLUMNS = ("ρ within a token", "tokens", "ρ over all cells", "ρ of the sums")
+
+
+@dataclass(frozen=True)
+class EffectData:
+    """What each output token loses without each source token, in nats."""
+
+    effect: Float[ndarray, "target source"]
+    targets: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaveOneOut:
+    """How much log-probability each output token loses when a source token is hidden."""
+
+    name = "leave-one-out"
+
+    def data(self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Float[ndarray, "target source"]) -> EffectData:
+        """The effects."""
+        return EffectData(effect, seen.target_tokens, seen.source_tokens)
+
+    def figure(self, data: EffectData, *, dark: bool = False) -> go.Figure:
+        """A row for each output token."""
+        return effect_map(data.effect, data.targets, data.sources, dark=dark)
+
+    def tables(self, data: EffectData) -> tuple[Table, ...]:
+        """The effects."""
+        return (Table("nats lost", data.effect, numbered(data.targets), numbered(data.sources)),)
+
+    def checks(
+        self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Float[ndarray, "target source"], data: EffectData
+    ) -> Iterator[Check]:
+        """Hides each token in passes of its own."""
+        yield from _effect_checked(lab, seen, hiding, data.effect)
+
+
+@dataclass(frozen=True)
+class WeightEffectData:
+    """A head's weights, and what hiding each source token costs."""
+
+    weights: Float[ndarray, "target source"]
+    effect: Float[ndarray, "target source"]
+    faithfulness: Faithfulness
+    targets: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightAgainstEffect:
+    """Each weight of a head of cross-attention against what hiding that source token costs."""
+
+    head: str
+    """Its address, as in "decoder.1.cross.2"."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"{self.head}-faithfulness"
+
+    def data(
+        self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Float[ndarray, "target source"]
+    ) -> WeightEffectData:
+        """The weights, the effects, and how well one ranks the other."""
+        at = HeadAt.parse(self.head)
+        if at.kind != "cross" or at not in heads_of(lab.model):
+            raise ValueError(f"there is no head of cross-attention {self.head}")
+        weights = _weights(seen, at)
+        return WeightEffectData(weights, effect, faithfulness(weights, effect), seen.target_tokens, seen.source_tokens)
+
+    def figure(self, data: WeightEffectData, *, dark: bool = False) -> go.Figure:
+        """A dot for each weight."""
+        sides = data.targets, data.sources
+        return weight_against_effect(data.weights, data.effect, *sides, kind="cross", dark=dark)
+
+    def tables(self, data: WeightEffectData) -> tuple[Table, ...]:
+        """Weights, effects and correlations."""
+        sides = numbered(data.targets), numbered(data.sources)
+        own = data.faithfulness
+        return (
+            Table("weight", data.weights, *sides),
+            Table("nats lost", data.effect, *sides),
+            Table(
+                "rank correlation",
+                np.array([[own.per_token, own.n_tokens, own.pooled]]),
+                [head_name(self.head)],
+                FAITHFULNESS_COLUMNS[:3],
+            ),
+        )
+
+    def checks(
+        self,
+        lab: Lab,
+        seen: Inspection,
+        hiding: Hiding,
+        effect: Float[ndarray, "target source"],
+        data: WeightEffectData,
+    ) -> Iterator[Check]:
+        """Computes the weights from q and k, hides each token again, and counts ranks."""
+        at = HeadAt.parse(self.head)
+        again = recomputed_weights(
+            lab.model, seen.source_ids, seen.interventions, dict(seen.forced), stack=at.stack, sublayer=at.sublayer
+        )[at.layer, at.head]
+        how = "decoded again with q, k and mask recorded, and computed from these in double precision"
+        yield agree("The weights are those of the decoding", data.weights, again, TOLERANCE, how)
+        yield from _effect_checked(lab, seen, hiding, data.effect)
+        yield from check_faithfulness(data.weights, data.effect, data.faithfulness)
+
+
+@dataclass(frozen=True)
+class FaithfulnessData:
+    """The rank correlations of every head that looks at source tokens; NaN where there is none."""
+
+    heads: tuple[str, ...]
+    values: Float[ndarray, "head 4"]
+    """In the order of FAITHFULNESS_COLUMNS."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaithfulnessTable:
+    """How well every head's weights rank the source tokens by what hiding them costs."""
+
+    name = "faithfulness"
+
+    def data(
+        self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Float[ndarray, "target source"]
+    ) -> FaithfulnessData:
+        """The correlations of each head."""
+        heads = [at for at in heads_of(lab.model) if at.kind != "decoder_self"]  # which looks at no source token
+        values = []
+        for at in heads:
+            weights = _weights(seen, at)
+            own = faithfulness(weights, effect) if at.kind == "cross" else None
+            within = (own.per_token, own.n_tokens, own.pooled) if own else (math.nan,) * 3
+            values.append([*within, received(weights, effect)])
+        return FaithfulnessData(tuple(map(str, heads)), np.array(values, dtype=float))
+
+    def figure(self, data: FaithfulnessData, *, dark: bool = False) -> go.Figure:
+        """The correlations as shaded cells."""
+        rho = data.values[:, [0, 2, 3]]
+        columns = [FAITHFULNESS_COLUMNS[i] for i in (0, 2, 3)]
+        limits = (-1.0, 1.0)
+        return column_table(rho, data.heads, columns, quantity="rank correlation", limits=limits, dark=dark)
+
+    def tables(self, data: FaithfulnessData) -> tuple[Table, ...]:
+        """The correlations."""
+        names = [head_name(head) for head in data.heads]
+        return (Table("rank correlation", data.values, names, FAITHFULNESS_COLUMNS),)
+
+    def checks(
+        self,
+        lab: Lab,
+        seen: Inspection,
+        hiding: Hiding,
+        effect: Float[ndarray, "target source"],
+        data: FaithfulnessData,
+    ) -> Iterator[Check]:
+        """Counts ranks again."""
+        cross: list[tuple[Check, ...]] = []
+        for head, row in zip(data.heads, data.values, strict=True):
+            at = HeadAt.parse(head)
+            if at.kind != "cross":
+                yield agree(f"{head_name(head)} has no output token", row[:3], [math.nan] * 3, 0, "its kind looked up")
+            else:
+                n = math.nan if math.isnan(row[1]) else int(row[1])
+                own = Faithfulness(float(row[0]), n, float(row[2]))  # type: ignore[arg-type]
+                cross.append(tuple(check_faithfulness(_weights(seen, at), effect, own)))
+        for same in zip(*cross, strict=True):
+            worst = max(same, key=lambda check: check.measured)
+            how = f"{len(same)} heads; {worst.how}"
+            yield Check(f"{worst.claim}, of every head", worst.measured, worst.tolerance, how)
+        weights = [_weights(seen, HeadAt.parse(head)) for head in data.heads]
+        yield check_received(weights, effect, data.values[:, 3].tolist())
+
+
+def _weights(seen: Inspection, at: HeadAt) -> Float[ndarray, "query key"]:
+    return seen.attention(at.kind).weights[at.layer, at.head].astype(np.float64)
+
+
+def _effect_checked(
+    lab: Lab, seen: Inspection, hiding: Hiding, effect: Float[ndarray, "target source"]
+) -> Iterator[Check]:
+    ids = seen.source_ids, seen.target_ids
+    yield from check_leave_one_out(lab.model, *ids, hiding, seen.interventions, effect)

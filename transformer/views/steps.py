@@ -1,0 +1,415 @@
+"""The views of one decoding step: its candidates and a row of its attention; and of branches that leave the output."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from transformer.analysis.attention.weight_checks import check_weights
+from transformer.analysis.checks import Check, agree
+from transformer.analysis.heads.importance import head_average
+from transformer.analysis.steps.branches import branch_changes, prefix_tree
+from transformer.analysis.steps.candidates import candidates, rank
+from transformer.analysis.steps.output_checks import SlowReader, check_changes, check_labels, check_written
+from transformer.figures.steps.branches import TreeToken, branches_figure, two_branches_figure
+from transformer.figures.steps.candidates import candidate_bars, row_bars
+from transformer.figures.steps.outputs import outputs_figure
+from transformer.figures.tables import Table, numbered
+from transformer.inspection.inspection import Inspection
+from transformer.interventions import Intervention
+from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.taps import Site
+
+WITHOUT = "without the switches"
+
+
+def check_step(seen: Inspection, step: int) -> None:
+    """Refuses a step that a decoding does not have."""
+    if not 0 <= step < len(seen.target_ids):
+        raise ValueError(f"there is no step {step}: this output has steps 0 to {len(seen.target_ids) - 1}")
+
+
+@dataclass(frozen=True)
+class CandidatesData:
+    """What could be written at one step."""
+
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    probabilities: Float[ndarray, "candidate"]
+    baseline: Float[ndarray, "candidate"] | None
+    """Probabilities without the switches after the same words; None where there are no switches."""
+    written: int
+    """Row of the token that was written."""
+    written_rank: int
+    """Its rank in the whole vocabulary; 1 for the most probable."""
+    reference: int | None
+    """Row of the reference's token; None where it is not followed."""
+    rest: float
+    """Probability of all other tokens together."""
+    n_rest: int
+    """How many other tokens there are."""
+    entropy: float
+    """Entropy of the whole distribution, in nats."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepCandidates:
+    """The most probable tokens of one step, with the one that was written."""
+
+    step: int
+    reference: int | None = None
+    """A token that is shown as well: the next one of a reference."""
+    logarithmic: bool = False
+    n: int = 10
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"step{self.step}-candidates"
+
+    def data(self, lab: Lab, seen: Inspection) -> CandidatesData:
+        """Ranks what the step of this very decoding could have written."""
+        check_step(seen, self.step)
+        row, written = seen.log_probs[self.step], seen.target_ids[self.step]
+        found = candidates(row, self.n, {written} if self.reference is None else {written, self.reference})
+        baseline = None
+        if seen.interventions:
+            baseline = np.exp(lab.without_switches(seen)[self.step][list(found.ids)].astype(np.float64))
+        return CandidatesData(
+            ids=found.ids,
+            tokens=tuple(map(lab.tokenizer.piece, found.ids)),
+            probabilities=np.array(found.probabilities),
+            baseline=baseline,
+            written=found.ids.index(written),
+            written_rank=rank(row, written),
+            reference=None if self.reference is None else found.ids.index(self.reference),
+            rest=found.rest,
+            n_rest=found.n_rest,
+            entropy=found.entropy,
+        )
+
+    def figure(self, data: CandidatesData, *, dark: bool = False) -> go.Figure:
+        """A bar for each candidate."""
+        return candidate_bars(
+            data.tokens,
+            data.probabilities.tolist(),
+            written=data.written,
+            reference=data.reference,
+            before=None if data.baseline is None else data.baseline.tolist(),
+            logarithmic=self.logarithmic,
+            dark=dark,
+        )
+
+    def tables(self, data: CandidatesData) -> tuple[Table, ...]:
+        """The probabilities."""
+        columns = {"probability": data.probabilities, WITHOUT: data.baseline}
+        kept = {name: values for name, values in columns.items() if values is not None}
+        return (Table("probability", np.stack(list(kept.values()), axis=1), numbered(data.tokens), list(kept)),)
+
+    def checks(self, lab: Lab, seen: Inspection, data: CandidatesData) -> Iterator[Check]:
+        """Reads the words before the step again, in double precision, and ranks the whole vocabulary."""
+        prefix = [list(seen.target_ids[: self.step])]
+        row = SlowReader(lab.model, seen.interventions).next_log_probs(seen.source_ids, prefix)[0]
+        shares, ids = np.exp(row), list(data.ids)
+        how = "the same words read again in double precision, on the explicit path, without a cache"
+        yield agree("The probabilities are the model's", data.probabilities, shares[ids], 1e-4, how)
+        others = np.delete(shares, ids)
+        missed = float(others.max(initial=0.0) - np.sort(shares[ids])[::-1][: self.n].min())
+        yield Check("No other token is more probable", max(0.0, missed), 1e-5, f"all {len(row):,} tokens compared")
+        yield agree("All others have this probability together", data.rest, float(others.sum()), 1e-4, "summed")
+        yield agree("So many others there are", data.n_rest, len(others), 0, "counted")
+        yield agree("The entropy is −Σ p ln p", data.entropy, -float((shares * row).sum()), 1e-3, "summed again")
+        yield check_labels(lab.tokenizer, data.ids, data.tokens)
+        marked = [data.ids[data.written], *([] if data.reference is None else [data.ids[data.reference]])]
+        wanted = [seen.target_ids[self.step], *([] if self.reference is None else [self.reference])]
+        yield agree("The marked tokens are the written one and the reference's", marked, wanted, 0, "ids compared")
+        above, p = data.written_rank - 1, shares[wanted[0]]
+        apart = max(int((shares > p + 1e-5).sum()) - above, above - int((shares > p - 1e-5).sum() - 1), 0)
+        yield Check("So many tokens are more probable than the written one", float(apart), 0.0, "counted; difference")
+        if data.baseline is not None:
+            without = SlowReader(lab.model, ()).next_log_probs(seen.source_ids, prefix)[0]
+            claim = "The marks are the probabilities without the switches"
+            yield agree(claim, data.baseline, np.exp(without[ids]), 1e-4, how)
+
+
+@dataclass(frozen=True)
+class AttentionRowData:
+    """Where one step looked."""
+
+    query: str
+    keys: tuple[str, ...]
+    weights: Float[ndarray, "key"]
+    baseline: Float[ndarray, "key"] | None
+    """The weights without the switches after the same words; None where there are no switches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepAttention:
+    """The attention of one step, of one head or averaged over a layer."""
+
+    kind: KindName
+    layer: int
+    head: int | None = None
+    """None for the average of the layer's heads."""
+    step: int
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        head = "average" if self.head is None else f"head{self.head}"
+        return f"step{self.step}-{self.kind}-layer{self.layer}-{head}"
+
+    def data(self, lab: Lab, seen: Inspection) -> AttentionRowData:
+        """Takes the step's row of the recorded attention; of its own words a step sees those up to itself."""
+        check_step(seen, self.step)
+        attention = seen.attention(self.kind)
+        keys = attention.keys[: self._n_keys(attention.keys)]
+        baseline = None
+        if seen.interventions:
+            baseline = self._row(lab.attention_on(seen, ())[AttentionKind(self.kind)].weights)[: len(keys)]
+        row = self._row(attention.weights)[: len(keys)]
+        return AttentionRowData(attention.queries[self.step], keys, row, baseline)
+
+    def figure(self, data: AttentionRowData, *, dark: bool = False) -> go.Figure:
+        """A bar for each key."""
+        return row_bars(data.weights, data.keys, kind=self.kind, before=data.baseline, dark=dark)
+
+    def tables(self, data: AttentionRowData) -> tuple[Table, ...]:
+        """The weights."""
+        rows = {data.query: data.weights, f"{data.query}, {WITHOUT}": data.baseline}
+        kept = {name: values for name, values in rows.items() if values is not None}
+        return (Table("weight", np.stack(list(kept.values())), list(kept), numbered(data.keys)),)
+
+    def checks(self, lab: Lab, seen: Inspection, data: AttentionRowData) -> Iterator[Check]:
+        """Computes all weights of the decoding from q, k and masks, and reads the step again in double precision."""
+        attention, (stack, sublayer) = seen.attention(self.kind), AttentionKind(self.kind).where
+        yield from check_weights(
+            lab.model,
+            seen.source_ids,
+            seen.interventions,
+            dict(seen.forced),
+            stack=stack,
+            sublayer=sublayer,
+            weights=attention.weights,
+            mask=attention.mask,
+        )
+        whose = "the average of the layer's heads" if self.head is None else f"head {self.head}"
+        for claim, shown, switches in (
+            (f"The bars are {whose}", data.weights, seen.interventions),
+            ("The marks are the same without the switches", data.baseline, ()),
+        ):
+            if shown is not None:
+                again = self._again(lab, seen, switches)
+                yield agree(claim, shown, again, 1e-4, "the same words read again in double precision")
+
+    def _n_keys(self, keys: Sequence[str]) -> int:
+        return self.step + 1 if self.kind == "decoder_self" else len(keys)
+
+    def _row(self, weights: Float[ndarray, "layer head query key"]) -> Float[ndarray, "key"]:
+        return (head_average(weights, self.layer) if self.head is None else weights[self.layer, self.head])[self.step]
+
+    def _again(self, lab: Lab, seen: Inspection, switches: Sequence[Intervention]) -> Float[ndarray, "key"]:
+        """Reads the words of the step alone; self-attention without a causal mask is that of the last whole pass."""
+        end = len(seen.target_ids) if self.kind == "decoder_self" and not seen.cached else self.step + 1
+        recording = SlowReader(lab.model, switches).recording(seen.source_ids, seen.target_ids[:end])
+        site = Site("decoder", self.layer, AttentionKind(self.kind).sublayer, "weights")
+        rows = recording[site][0, :, self.step].numpy()
+        heads = range(len(rows)) if self.head is None else [self.head]
+        row = np.sum([rows[head] for head in heads], axis=0) / len(heads)
+        return row[: self._n_keys(row)]
+
+
+@dataclass(frozen=True)
+class BranchData:
+    """One decoding of the sentence."""
+
+    name: str
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    probabilities: Float[ndarray, "step"]
+    changed: Bool[ndarray, "step"]
+    """Tokens that the fewest edits change from the model's own output; of that, from the one without switches."""
+    forced: tuple[tuple[int, int], ...]
+    """Steps at which a token was forced, each with its id."""
+    log_prob: float
+    """Natural log of the output's probability."""
+    ended: bool
+    """False where it was cut off before an end mark."""
+
+    @property
+    def unreached(self) -> int | None:
+        """The first step at which a token was to be forced that the output did not reach."""
+        return next((step for step, _ in self.forced if step >= len(self.ids)), None)
+
+
+BranchesData = tuple[BranchData, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BranchLines:
+    """The outputs one below the other; tokens that differ from the model's own output are coloured."""
+
+    name = "branches"
+
+    def data(self, lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
+        """Names the outputs and marks where they differ."""
+        return _branches(lab, branches)
+
+    def figure(self, data: BranchesData, *, dark: bool = False) -> go.Figure:
+        """A row for each output."""
+        changed = np.zeros((len(data), max(len(branch.ids) for branch in data)), dtype=bool)
+        for row, branch in zip(changed, data, strict=True):
+            row[: len(branch.ids)] = branch.changed
+        names, tokens = [branch.name for branch in data], [branch.tokens for branch in data]
+        return outputs_figure(
+            tokens, names, changed, probabilities=[branch.probabilities for branch in data], dark=dark
+        )
+
+    def tables(self, data: BranchesData) -> tuple[Table, ...]:
+        """The probabilities of each output."""
+        return _branch_tables(data)
+
+    def checks(self, lab: Lab, branches: Sequence[Inspection], data: BranchesData) -> Iterator[Check]:
+        """Reads every output again, in double precision."""
+        yield from _branch_checks(lab, branches, data)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BranchTree:
+    """The outputs as one tree that grows to the right; what they share is drawn once."""
+
+    walked: int = 0
+    """The branch that is drawn in the accent colour."""
+    name = "branch-tree"
+
+    def data(self, lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
+        """Names the outputs and marks where they differ."""
+        return _branches(lab, branches)
+
+    def figure(self, data: BranchesData, *, dark: bool = False) -> go.Figure:
+        """A column a step, a row an output."""
+        nodes = []
+        for node in prefix_tree([branch.ids for branch in data]):
+            first, share = data[node.outputs[0]], float(data[node.outputs[0]].probabilities[node.step])
+            forced = any(node.step in dict(data[index].forced) for index in node.outputs)
+            names = ", ".join(data[index].name for index in node.outputs)
+            nodes.append(
+                TreeToken(
+                    node.step,
+                    first.tokens[node.step],
+                    node.row,
+                    node.parent,
+                    f"{share:.2f} !" if forced else f"{share:.2f}",
+                    share,
+                    self.walked in node.outputs,
+                    f"probability {share:.6g}{', forced' if forced else ''}. {names}",
+                )
+            )
+        return branches_figure(nodes, dark=dark)
+
+    def tables(self, data: BranchesData) -> tuple[Table, ...]:
+        """The probabilities of each output."""
+        return _branch_tables(data)
+
+    def checks(self, lab: Lab, branches: Sequence[Inspection], data: BranchesData) -> Iterator[Check]:
+        """Reads every output again, in double precision."""
+        yield from _branch_checks(lab, branches, data)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BranchPair:
+    """Two of the outputs step by step: how probable each token was where it was written."""
+
+    first: int
+    second: int
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"branches-{self.first}-{self.second}"
+
+    def data(self, lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
+        """Takes the two outputs; ValueError where there is no such branch."""
+        found = _branches(lab, branches)
+        if not all(0 <= index < len(found) for index in (self.first, self.second)):
+            raise ValueError(f"there are branches 0 to {len(found) - 1}, not {self.first} and {self.second}")
+        return found[self.first], found[self.second]
+
+    def figure(self, data: BranchesData, *, dark: bool = False) -> go.Figure:
+        """Bars side by side."""
+        names, tokens = [branch.name for branch in data], [branch.tokens for branch in data]
+        return two_branches_figure(names, tokens, [branch.probabilities for branch in data], dark=dark)
+
+    def tables(self, data: BranchesData) -> tuple[Table, ...]:
+        """The probabilities of both outputs."""
+        return _branch_tables(data)
+
+    def checks(self, lab: Lab, branches: Sequence[Inspection], data: BranchesData) -> Iterator[Check]:
+        """Reads both outputs again, in double precision."""
+        yield from _branch_checks(lab, branches, data, (self.first, self.second))
+
+
+def _own(branches: Sequence[Inspection]) -> int:
+    """The index of the model's own output: the second one where the first was decoded without the others' switches."""
+    return int(branches[0].interventions != branches[-1].interventions)
+
+
+def _branches(lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
+    own, changed = _own(branches), branch_changes(branches, _own(branches))
+    found = []
+    for index, (branch, marks) in enumerate(zip(branches, changed, strict=True)):
+        name = WITHOUT if index < own else "output"
+        if index > own:
+            step, token = branch.forced[-1]
+            name = f"branch {index - own}: {lab.tokenizer.piece(token).strip('▁')} at step {step}"
+        ids = list(branch.target_ids)
+        log_probs = branch.log_probs[np.arange(len(ids)), ids].astype(np.float64)
+        found.append(
+            BranchData(
+                name,
+                branch.target_ids,
+                branch.target_tokens,
+                np.exp(log_probs),
+                marks[: len(ids)],
+                branch.forced,
+                float(log_probs.sum()),
+                branch.ended,
+            )
+        )
+    return tuple(found)
+
+
+def _branch_tables(data: BranchesData) -> tuple[Table, ...]:
+    named = zip(numbered([branch.name for branch in data]), data, strict=True)
+    return tuple(
+        Table(name, branch.probabilities[:, None], numbered(branch.tokens), ["probability"]) for name, branch in named
+    )
+
+
+def _branch_checks(
+    lab: Lab, branches: Sequence[Inspection], data: BranchesData, indices: Sequence[int] | None = None
+) -> Iterator[Check]:
+    own = _own(branches)
+    for index, shown in zip(indices or range(len(branches)), data, strict=True):
+        branch = branches[index]
+        yield from check_written(
+            lab.model,
+            branch.source_ids,
+            shown.ids,
+            branch.interventions,
+            shown.forced,
+            shown.probabilities,
+            shown.log_prob,
+        )
+        forced = [number for pair in branch.forced for number in pair]
+        claim = f"{shown.name}: these tokens were forced".capitalize()
+        yield agree(claim, [number for pair in shown.forced for number in pair], forced, 0, "steps and ids compared")
+        yield check_labels(lab.tokenizer, shown.ids, shown.tokens)
+        before = branches[0 if index <= own else own]
+        yield check_changes(before.target_tokens, shown.tokens, shown.changed)
+        ended = shown.ids[-1] == lab.model.config.eos_id
+        yield agree("It ended where it wrote an end mark", shown.ended, ended, 0, "its last token looked at")

@@ -1,0 +1,395 @@
+"""The views of a beam search (its tree, a hypothesis's attention) and of samples (their distribution and tree)."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from numpy import ndarray
+
+from transformer.analysis.checks import Check, agree
+from transformer.analysis.heads.importance import head_average
+from transformer.analysis.steps.branches import prefix_tree
+from transformer.analysis.steps.candidates import candidates
+from transformer.analysis.steps.checks import check_sampling
+from transformer.analysis.steps.output_checks import (
+    SlowReader,
+    check_greedy,
+    check_labels,
+    check_samples,
+    check_search,
+)
+from transformer.analysis.steps.samples import Sample, Sampling, draw_samples
+from transformer.analysis.steps.search_tree import Node, SearchTree
+from transformer.figures.attention.matrix import head_heatmap
+from transformer.figures.steps.branches import TreeToken, branches_figure
+from transformer.figures.steps.candidates import candidate_bars
+from transformer.figures.steps.search_tree import Candidate, search_figure
+from transformer.figures.tables import Table, numbered
+from transformer.inspection.inspection import Inspection
+from transformer.lab import Lab
+from transformer.model.taps import Site
+from transformer.views.steps import WITHOUT, check_step
+
+
+@dataclass(frozen=True)
+class BeamResult:
+    """One result of a search."""
+
+    ids: tuple[int, ...]
+    text: str
+    log_prob: float
+    score: float
+    ended: bool
+    """False where it was cut off at the length limit."""
+
+
+@dataclass(frozen=True)
+class BeamData:
+    """The candidates of a search in the order of their steps, and its results, the best first."""
+
+    nodes: tuple[Node, ...]
+    tokens: tuple[str, ...]
+    """The token of each candidate."""
+    fates: tuple[str, ...]
+    """What became of each candidate and why, as a sentence without its full stop."""
+    results: tuple[BeamResult, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeamTree:
+    """The tree of a beam search: every candidate of each step, and what became of it."""
+
+    chosen: int | None = None
+    """The candidate that is drawn larger."""
+    name = "tree"
+
+    def data(self, lab: Lab, seen: Inspection, tree: SearchTree) -> BeamData:
+        """Labels the candidates and results of the search."""
+        piece, decode, eos = lab.tokenizer.piece, lab.tokenizer.decode, lab.model.config.eos_id
+        return BeamData(
+            tree.nodes,
+            tuple(piece(node.token) for node in tree.nodes),
+            tuple(_fate(node, index, tree) for index, node in enumerate(tree.nodes)),
+            tuple(
+                BeamResult(
+                    result.ids,
+                    decode([token for token in result.ids if token != eos]),
+                    result.log_prob,
+                    result.score,
+                    result.ended,
+                )
+                for result in tree.results
+            ),
+        )
+
+    def figure(self, data: BeamData, *, dark: bool = False) -> go.Figure:
+        """A column a step; the best result's way in the accent colour."""
+        shown = [
+            Candidate(n.step, token, n.parent, n.log_prob, n.score, n.fate, n.on_best, fate)
+            for n, token, fate in zip(data.nodes, data.tokens, data.fates, strict=True)
+        ]
+        return search_figure(shown, chosen=self.chosen, dark=dark)
+
+    def tables(self, data: BeamData) -> tuple[Table, ...]:
+        """The candidates and the results."""
+        columns = ["step", "token", "continues", "rank", "log-probability", "score", "best way"]
+        rows = [
+            (n.step, n.token, math.nan if n.parent is None else n.parent, n.rank, n.log_prob, n.score, n.on_best)
+            for n in data.nodes
+        ]
+        names = [f"{token}, {n.fate}" for token, n in zip(data.tokens, data.nodes, strict=True)]
+        found = np.array([(result.log_prob, result.score) for result in data.results])
+        texts = numbered([result.text for result in data.results])
+        return (
+            Table("candidates", np.array(rows, dtype=np.float64), numbered(names), columns),
+            Table("results", found.reshape(-1, 2), texts, ["log-probability", "score"]),
+        )
+
+    def checks(self, lab: Lab, seen: Inspection, tree: SearchTree, data: BeamData) -> Iterator[Check]:
+        """Searches again in a plain loop over the same hypotheses, in double precision, without a cache."""
+        yield from check_search(
+            lab.model,
+            seen.source_ids,
+            seen.interventions,
+            data.nodes,
+            [(result.ids, result.log_prob, result.score, result.ended) for result in data.results],
+            size=tree.size,
+            alpha=tree.alpha,
+            norm=tree.norm,
+            early_stopping=tree.early_stopping,
+        )
+        yield check_labels(lab.tokenizer, [node.token for node in data.nodes], data.tokens)
+
+
+def _fate(node: Node, index: int, tree: SearchTree) -> str:
+    """Returns what became of a candidate, and why, with the numbers that decided it."""
+    rank, place = f"number {node.rank} of this step's candidates", tree.place_of(index)
+    match node.fate:
+        case "goes on":
+            return f"{rank}: goes on"
+        case "ended" if place is not None:
+            return f"{rank}: ended, and is result {place} by its score"
+        case "ended":
+            return f"{rank}: ended, but {tree.size} complete hypotheses have better scores"
+        case "left over" if place is not None:
+            return f"{rank}: cut off at the length limit, and is result {place} by its score"
+        case "left over":
+            return f"{rank}: still in the beam when the search was over"
+    kept = tree.kept_last(node.step)
+    if kept is None or kept.log_prob < node.log_prob:
+        return f"{rank}: pruned, as an end counts only among the best {tree.size}"
+    return (
+        f"{rank}: pruned, as the beam has room for {tree.size}. Its log-probability, {node.log_prob:.3g} nats, is "
+        f"{kept.log_prob - node.log_prob:.3g} below that of the last one that went on"
+    )
+
+
+@dataclass(frozen=True)
+class HypothesisData:
+    """Where one hypothesis of a search looked in the source."""
+
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    keys: tuple[str, ...]
+    probabilities: Float[ndarray, "token"]
+    """The probability of each token when it was added."""
+    weights: Float[ndarray, "token key"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HypothesisAttention:
+    """The cross-attention of one hypothesis, as the search's own passes recorded it."""
+
+    candidate: int
+    """The index of its last candidate."""
+    layer: int
+    head: int | None = None
+    """None for the average of the layer's heads."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        head = "average" if self.head is None else f"head{self.head}"
+        return f"candidate{self.candidate}-cross-layer{self.layer}-{head}"
+
+    def data(self, lab: Lab, seen: Inspection, tree: SearchTree) -> HypothesisData:
+        """Follows the candidate back to the first step; ValueError where there is no such candidate."""
+        if not 0 <= self.candidate < len(tree.nodes):
+            raise ValueError(f"there is no candidate {self.candidate}: this tree has 0 to {len(tree.nodes) - 1}")
+        path, weights = tree.path(self.candidate), tree.attention(self.candidate)
+        totals = (0.0, *(node.log_prob for node in path))
+        ids = tuple(node.token for node in path)
+        return HypothesisData(
+            ids,
+            tuple(map(lab.tokenizer.piece, ids)),
+            seen.cross.keys,
+            np.exp([after - before for before, after in pairwise(totals)]),
+            head_average(weights, self.layer) if self.head is None else weights[self.layer, self.head],
+        )
+
+    def figure(self, data: HypothesisData, *, dark: bool = False) -> go.Figure:
+        """A row for each token."""
+        return head_heatmap(data.weights, data.tokens, data.keys, kind="cross", dark=dark)
+
+    def tables(self, data: HypothesisData) -> tuple[Table, ...]:
+        """The weights, and the tokens' probabilities."""
+        rows = numbered(data.tokens)
+        return (
+            Table("weight", data.weights, rows, numbered(data.keys)),
+            Table("probability", data.probabilities[:, None], rows, ["probability"]),
+        )
+
+    def checks(self, lab: Lab, seen: Inspection, tree: SearchTree, data: HypothesisData) -> Iterator[Check]:
+        """Reads the words of the hypothesis alone, one by one where positions see later ones."""
+        reader, source, ids = SlowReader(lab.model, seen.interventions), seen.source_ids, list(data.ids)
+        rows = reader.log_probs(source, ids)
+        how = f"its {len(ids)} tokens read again in double precision, without a beam"
+        claim = "Each token's probability is the model's, given the tokens before it"
+        yield agree(claim, data.probabilities, np.exp(rows[np.arange(len(ids)), ids]), 1e-4, how)
+        site, again = Site("decoder", self.layer, "cross", "weights"), []
+        for step in range(len(ids)):
+            heads = reader.recording(source, ids[: step + 1])[site][0, :, -1].numpy()
+            again.append(sum(heads) / len(heads) if self.head is None else heads[self.head])
+        yield agree("Its attention is that of writing these words", data.weights, again, 1e-4, how)
+        yield agree(
+            "Every row sums to 1", data.weights.sum(axis=1, dtype=np.float64), np.ones(len(ids)), 1e-4, "summed"
+        )
+        yield check_labels(lab.tokenizer, data.ids, data.tokens)
+
+
+@dataclass(frozen=True)
+class DistributionData:
+    """What a token of one step is drawn from."""
+
+    tokens: tuple[str, ...]
+    """Those of the whole vocabulary."""
+    log_probs: Float[ndarray, "vocab"]
+    """The model's own."""
+    drawn_from: Float[ndarray, "vocab"]
+    """Reshaped by the settings; -inf for tokens that cannot be drawn."""
+    baseline: Float[ndarray, "vocab"] | None
+    """The same without the switches; None where there are no switches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingDistribution:
+    """What temperature, top-k, top-p and min-p make of one step's distribution."""
+
+    step: int
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    n: int = 10
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"step{self.step}-distribution"
+
+    def data(self, lab: Lab, seen: Inspection) -> DistributionData:
+        """Reshapes the distribution of this very step."""
+        check_step(seen, self.step)
+        never, row = lab.model.config.pad_id, seen.log_probs[self.step]
+        baseline = None
+        if seen.interventions:
+            baseline = _sampling(self).reshape(lab.without_switches(seen)[self.step], never=never)
+        tokens = tuple(map(lab.tokenizer.piece, range(len(row))))
+        return DistributionData(tokens, row, _sampling(self).reshape(row, never=never), baseline)
+
+    def figure(self, data: DistributionData, *, dark: bool = False) -> go.Figure:
+        """Bars of the most probable tokens; marks: without the switches, or else as the model has them."""
+        ids = list(candidates(data.log_probs, self.n).ids)
+        before = data.log_probs if data.baseline is None else data.baseline
+        return candidate_bars(
+            [data.tokens[token] for token in ids],
+            np.exp(data.drawn_from[ids]).tolist(),
+            written=None,
+            before=np.exp(before[ids]).tolist(),
+            before_name="the model's own" if data.baseline is None else WITHOUT,
+            dark=dark,
+        )
+
+    def tables(self, data: DistributionData) -> tuple[Table, ...]:
+        """All log-probabilities."""
+        columns = {"the model's own": data.log_probs, "drawn from": data.drawn_from, WITHOUT: data.baseline}
+        kept = {name: values for name, values in columns.items() if values is not None}
+        return (Table("log-probability", np.stack(list(kept.values()), axis=1), numbered(data.tokens), list(kept)),)
+
+    def checks(self, lab: Lab, seen: Inspection, data: DistributionData) -> Iterator[Check]:
+        """Reads the words before the step again, and reshapes in plain Python."""
+        prefix, pad = [list(seen.target_ids[: self.step])], lab.model.config.pad_id
+        row = SlowReader(lab.model, seen.interventions).next_log_probs(seen.source_ids, prefix)[0]
+        how = "log-probabilities of the same words read again in double precision, without a cache"
+        yield agree("The distribution is the model's, given what it has read so far", data.log_probs, row, 2e-3, how)
+        yield from check_sampling(row, _sampling(self), data.drawn_from, pad_id=pad)
+        if data.baseline is not None:
+            without = SlowReader(lab.model, ()).next_log_probs(seen.source_ids, prefix)[0]
+            yield from check_sampling(without, _sampling(self), data.baseline, pad_id=pad, whose="Without switches: ")
+
+
+@dataclass(frozen=True)
+class SamplesData:
+    """The different outputs among the samples, the most frequent first."""
+
+    samples: tuple[Sample, ...]
+    tokens: tuple[tuple[str, ...], ...]
+    texts: tuple[str, ...]
+    greedy: tuple[int, ...]
+    """What greedy decoding writes."""
+    baseline: tuple[Sample, ...] | None
+    """The samples without the switches; None where there are no switches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleTree:
+    """The most frequent outputs among samples as one tree, each token with the number of samples that wrote it."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    n: int = 100
+    seed: int = 0
+    most: int = 12
+    """Different outputs that are drawn."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"samples-seed{self.seed}"
+
+    def data(self, lab: Lab, seen: Inspection) -> SamplesData:
+        """Draws the samples, also without switches where there are any."""
+        samples, eos = self._draw(lab, seen, seen.interventions), lab.model.config.eos_id
+        return SamplesData(
+            samples,
+            tuple(tuple(map(lab.tokenizer.piece, sample.ids)) for sample in samples),
+            tuple(lab.tokenizer.decode([token for token in sample.ids if token != eos]) for sample in samples),
+            seen.target_ids,
+            self._draw(lab, seen, ()) if seen.interventions else None,
+        )
+
+    def figure(self, data: SamplesData, *, dark: bool = False) -> go.Figure:
+        """A column a step; greedy decoding's way in the accent colour."""
+        tree = prefix_tree([sample.ids for sample in data.samples], [sample.count for sample in data.samples])
+        kept = [index for index, node in enumerate(tree) if node.outputs[0] < self.most]
+        places = {index: place for place, index in enumerate(kept)}
+        nodes = []
+        for node in (tree[index] for index in kept):
+            prefix = data.samples[node.outputs[0]].ids[: node.step + 1]
+            said = f"written by {node.weight:g} of {self.n} samples"
+            if data.baseline is not None:
+                without = sum(sample.count for sample in data.baseline if sample.ids[: len(prefix)] == prefix)
+                said += f"; without the switches by {without}"
+            nodes.append(
+                TreeToken(
+                    node.step,
+                    data.tokens[node.outputs[0]][node.step],
+                    node.row,
+                    None if node.parent is None else places[node.parent],
+                    f"{node.weight:g} ×",
+                    node.weight / self.n,
+                    prefix == data.greedy[: len(prefix)],
+                    said,
+                )
+            )
+        return branches_figure(nodes, dark=dark)
+
+    def tables(self, data: SamplesData) -> tuple[Table, ...]:
+        """The outputs with their counts and log-probabilities."""
+        tables = [_sample_table("samples", data.samples, [" ".join(tokens) for tokens in data.tokens])]
+        if data.baseline is not None:
+            ids = [" ".join(map(str, sample.ids)) for sample in data.baseline]
+            tables.append(_sample_table(f"samples {WITHOUT}, by ids", data.baseline, ids))
+        return tuple(tables)
+
+    def checks(self, lab: Lab, seen: Inspection, data: SamplesData) -> Iterator[Check]:
+        """Reads every output again, and draws again from the same seed in a plain loop without a cache."""
+        settings = {"n": self.n, "seed": self.seed}
+        source, specs = seen.source_ids, seen.interventions
+        yield from check_samples(lab.model, source, specs, data.samples, _sampling(self), **settings)
+        if data.baseline is not None:
+            whose = "Without switches: "
+            yield from check_samples(lab.model, source, (), data.baseline, _sampling(self), **settings, whose=whose)
+        for sample, tokens in zip(data.samples, data.tokens, strict=True):
+            check = check_labels(lab.tokenizer, sample.ids, tokens)
+            if not check.holds:
+                yield check
+        yield from check_greedy(lab.model, source, specs, data.greedy)
+
+    def _draw(self, lab: Lab, seen: Inspection, switches: Sequence) -> tuple[Sample, ...]:
+        return draw_samples(lab.model, seen.source_ids, switches, _sampling(self), n=self.n, seed=self.seed)
+
+
+def _sampling(view: "SamplingDistribution | SampleTree") -> Sampling:
+    return Sampling(temperature=view.temperature, top_k=view.top_k, top_p=view.top_p, min_p=view.min_p)
+
+
+def _sample_table(name: str, samples: Sequence[Sample], outputs: Sequence[str]) -> Table:
+    values = np.array([(sample.count, sample.log_prob) for sample in samples], dtype=np.float64)
+    return Table(name, values, numbered(outputs), ["count", "log-probability"])
