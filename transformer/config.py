@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 Activation = Literal["relu", "gelu", "swish"]
 NormPlacement = Literal["post", "pre", "none"]
 PositionKind = Literal["sinusoidal", "learned", "none", "rotary", "alibi"]
+ScoreKind = Literal["dot", "additive"]
 ScheduleKind = Literal["paper", "constant", "cosine"]
 TokenizerKind = Literal["auto", "words", "bpe", "unigram", "char"]
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -127,6 +128,12 @@ class ModelConfig:
         "the right answer as its input reads the token that it is to predict; it then decodes without a "
         "key/value cache.",
     )
+    score: ScoreKind = setting(
+        "dot",
+        "Score",
+        "How well a query matches a key: their dot product (section 3.2.1), or v · tanh(q + k) with a learned vector "
+        "v for each head (additive: Bahdanau et al. 2015), which is slower.",
+    )
     scale_scores: bool = setting(
         True,
         "Scores divided by √d_k",
@@ -167,6 +174,15 @@ class ModelConfig:
         _one_of("activation", self.activation, Activation)
         _one_of("norm", self.norm, NormPlacement)
         _one_of("positions", self.positions, PositionKind)
+        _one_of("score", self.score, ScoreKind)
+        _require(
+            self.score == "dot" or self.scale_scores,
+            "scale_scores (False) is for dot products and would do nothing: the score is additive",
+        )
+        _require(
+            self.score == "dot" or self.positions != "rotary",
+            "positions (rotary) need dot products, whose rotations leave the distance: the score is additive",
+        )
         specials = (self.pad_id, self.bos_id, self.eos_id)
         _require(
             len(set(specials)) == 3 and all(0 <= i < self.vocab_size for i in specials),

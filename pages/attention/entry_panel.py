@@ -178,7 +178,8 @@ def _change_it(context: PageContext, query: int, key: int) -> None:
 
 
 def _sum(context: PageContext, entry: Entry) -> None:
-    figure = products_figure(entry.q, entry.k, kind=context.view.kind, dark=is_dark())
+    terms = None if entry.is_dot_product else entry.products
+    figure = products_figure(entry.q, entry.k, terms, kind=context.view.kind, dark=is_dark())
     scrolling_figure(figure, key="entry-products-numbers")
     st.latex(equation(entry))
     if not np.isclose(entry.scores[entry.key], entry.scaled, rtol=1e-4, atol=1e-4):
@@ -197,8 +198,11 @@ def equation(entry: Entry) -> str:
     others = len(entry.products) - len(largest)
     if others:
         written += rf" \;\underbrace{{{_signed(rest)}}}_{{{others}\ \text{{smaller ones}}}}"
+    terms = r"q \cdot k &= \textstyle\sum_i q_i k_i"
+    if not entry.is_dot_product:
+        terms = r"v \cdot \tanh(q + k) &= \textstyle\sum_i v_i \tanh(q_i + k_i)"
     lines = [
-        rf"q \cdot k &= \textstyle\sum_i q_i k_i = {written.removeprefix('+')} = {_plain(entry.dot)}",
+        rf"{terms} = {written.removeprefix('+')} = {_plain(entry.dot)}",
         _score_line(entry),
         *_mask_and_softmax(entry),
     ]
@@ -219,6 +223,8 @@ def equation(entry: Entry) -> str:
 
 
 def _score_line(entry: Entry) -> str:
+    if not entry.is_dot_product:
+        return rf"s &= v \cdot \tanh(q + k) = {_plain(entry.scaled)} \quad\text{{additive: nothing to divide by}}"
     if entry.divisor == 1:
         return rf"s &= q \cdot k = {_plain(entry.scaled)} \quad\text{{this model does not divide by }} \sqrt{{d_k}}"
     return rf"s &= q \cdot k \,/ \sqrt{{d_k}} = {_plain(entry.dot)} / \sqrt{{{len(entry.q)}}} = {_plain(entry.scaled)}"

@@ -4,9 +4,7 @@ import streamlit as st
 
 from transformer.config import ModelConfig
 from transformer.lab import AttentionKind
-
-_SCALED = r"\frac{QK^\top}{\sqrt{d_k}}"
-_UNSCALED = r"QK^\top"
+from transformer.model.scores import score_equation
 
 KIND_EXPLAINED: dict[AttentionKind, str] = {
     AttentionKind.ENCODER_SELF: """
@@ -61,7 +59,7 @@ def steps_explained(config: ModelConfig) -> str:
 
 def what_am_i_looking_at(text: str, config: ModelConfig, equation: str = "") -> None:
     """The explanation and this model's equation, or another one, closed until asked for."""
-    score = _SCALED if config.scale_scores else _UNSCALED
+    score = score_equation(config)
     with st.expander("What am I looking at?"):
         st.markdown(_one_line_a_paragraph(text))
         if equation:

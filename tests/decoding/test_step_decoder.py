@@ -23,6 +23,8 @@ KINDS = [
     *({"activation": name} for name in ("gelu", "swish")),
     {"residual": False},
     {"scale_scores": False},
+    {"score": "additive"},
+    {"score": "additive", "positions": "alibi"},
     {"output_bias": True, "tie_output": False},
 ]
 
@@ -208,7 +210,7 @@ def raise_epsilon(model):
 
 
 def leave_scores_unscaled(model):
-    model.decoder.layers[0].cross_attention.scale = 1.0
+    model.decoder.layers[0].cross_attention.score.scaled = False
 
 
 def cut_residual(model):

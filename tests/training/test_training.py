@@ -95,3 +95,15 @@ def test_a_task_is_learned_to_99_percent_in_under_a_thousand_steps(name):
     *_, last = train_steps(now, config, task, words)
     assert last.step < 1_000
     assert evaluate(now.model, task.held_out["random"], words).exact_match >= 0.99
+
+
+@pytest.mark.slow
+def test_additive_attention_learns_to_reverse():
+    recipe, task = RECIPES["reverse"], load_corpus("reverse")
+    words = train_tokenizer("words", task.vocabulary)
+    model = replace(recipe.model, vocab_size=words.vocab_size, score="additive")
+    config = replace(recipe.train, precision="float32", device="cpu")
+    now = state(config, model)
+    *_, last = train_steps(now, config, task, words)
+    assert last.step < 1_000
+    assert evaluate(now.model, task.held_out["random"], words).exact_match >= 0.99

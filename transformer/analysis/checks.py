@@ -125,7 +125,10 @@ def _same_output_unrecorded(
 def _fused_equals_explicit(model: Transformer, source: Sequence[int], target: Sequence[int]) -> Check:
     ids, read = torch.tensor([source]), torch.tensor([[model.config.bos_id, *target[:-1]]])
     fused, explicit = (model(ids, read, tap=tap).double().numpy() for tap in (None, _identity))
-    formula = "softmax(QKᵀ/√d)V" if model.config.scale_scores else "softmax(QKᵀ)V"
+    if model.config.score == "additive":
+        formula = "softmax(v·tanh(q + k))V"
+    else:
+        formula = "softmax(QKᵀ/√d)V" if model.config.scale_scores else "softmax(QKᵀ)V"
     return Check(
         f"PyTorch's fused attention and the written-out {formula} agree",
         _apart(fused, explicit),

@@ -176,15 +176,15 @@ class _Layer:
 
 class _Attention:
     def __init__(self, attention: MultiHeadAttention) -> None:
-        self.n_heads, self._scale, self._address = attention.n_heads, attention.scale, attention.address
+        self.n_heads, self._score, self._address = attention.n_heads, attention.score, attention.address
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, bias: Tensor | None, tap: Tap | None
     ) -> Tensor:
         """The heads' contexts [row head query d_head]: in one call, or open to the tap."""
-        if tap is None:
-            return fused_attention(q, k, v, mask, bias=bias, scale=self._scale)
-        return explicit_attention(q, k, v, mask.allowed, bias=bias, scale=self._scale, address=self._address, tap=tap)
+        if tap is None and self._score.is_dot_product:
+            return fused_attention(q, k, v, mask, bias=bias, scale=self._score.fused_scale)
+        return explicit_attention(q, k, v, mask.allowed, bias=bias, score=self._score, address=self._address, tap=tap)
 
 
 class _SelfAttention(_Attention):

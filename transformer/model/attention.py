@@ -1,10 +1,8 @@
-"""Scaled dot-product attention in two forms, and multi-head attention around them (section 3.2).
+"""Attention in two forms, and multi-head attention around them (section 3.2); its scores are in scores.py.
 
 The explicit form is the lesson: every intermediate has a name and a tap may read or rewrite it. The fused form is one
 library call and is what training and plain translation take. Tests hold the two equal.
 """
-
-import math
 
 import torch
 import torch.nn.functional as F
@@ -13,8 +11,11 @@ from torch import Tensor, nn
 
 from transformer.model.masks import AttentionMask
 from transformer.model.positions import AlibiPositions, RotaryPositions
+from transformer.model.scores import Additive, DotProduct, Score
 from transformer.model.taps import Address, Tap, touches_attention
 
+SCALED_DOT_PRODUCT = DotProduct()
+"""The paper's score, which has no parameters."""
 Heads = Float[Tensor, "batch head query d_head"]
 Keys = Float[Tensor, "batch head key d_head"]
 Bias = Float[Tensor, "1 head query key"]
@@ -27,14 +28,13 @@ def explicit_attention(
     mask: Bool[Tensor, "#batch 1 #query #key"],
     *,
     bias: Bias | None = None,
-    scale: float | None = None,
+    score: Score = SCALED_DOT_PRODUCT,
     dropout: float = 0.0,
     address: Address | None = None,
     tap: Tap | None = None,
 ) -> Heads:
-    """softmax(q k^T / sqrt(d_k) + bias) v, each step open to the tap (section 3.2.1, eq. 1; the paper has no bias).
+    """softmax(score(q, k) + bias) v, each step open to the tap (section 3.2.1, eq. 1; the paper has no bias).
 
-    `scale` is what q k^T is multiplied by where that is not the paper's 1 / sqrt(d_k).
     Scores are offered before the mask and the mask after them, so that a tap can unmask only by changing the mask. A
     fully masked row gives weights and output of exactly 0.
     """
@@ -43,8 +43,7 @@ def explicit_attention(
         return tensor if address is None else address.offer(tap, name, tensor)
 
     q, k, v = offer("q", q), offer("k", k), offer("v", v)
-    products = q @ k.transpose(-2, -1)
-    scores = products / math.sqrt(q.size(-1)) if scale is None else products * scale
+    scores = score(q, k)
     scores = offer("scores", scores if bias is None else scores + bias)
     mask = offer("mask", mask.expand(scores.size(0), 1, scores.size(2), scores.size(3)))
     weights = masked_softmax(scores, mask)
@@ -101,7 +100,7 @@ class MultiHeadAttention(nn.Module):
 
     W_Q, W_K, W_V and W_O are d_model x d_model with bias; head i owns columns i * d_head to (i + 1) * d_head - 1.
     Self-attention may be given `relative` positions: queries and keys are then turned before they are offered to a tap
-    or kept, or scores lowered before they are offered. Scores that are not `scaled` are q k^T as it is.
+    or kept, or scores lowered before they are offered. A `score` of None is the paper's scaled dot product.
     """
 
     def __init__(
@@ -111,12 +110,12 @@ class MultiHeadAttention(nn.Module):
         *,
         dropout: float,
         address: Address,
-        scaled: bool = True,
+        score: DotProduct | Additive | None = None,
         relative: RotaryPositions | AlibiPositions | None = None,
     ) -> None:
         super().__init__()
         self.n_heads = n_heads
-        self.scale = None if scaled else 1.0  # None: the paper's 1 / sqrt(d_k)
+        self.score = DotProduct() if score is None else score
         self.dropout = dropout
         self.address = address
         self.relative = relative
@@ -137,18 +136,18 @@ class MultiHeadAttention(nn.Module):
         q, k, v = self._queries_keys_values(x, memory)
         bias = self.relative(q.size(2), k.size(2)) if isinstance(self.relative, AlibiPositions) else None
         dropout = self.dropout if self.training else 0.0
-        if touches_attention(tap):
+        if touches_attention(tap) or not self.score.is_dot_product:
             heads = explicit_attention(
-                q, k, v, mask.allowed, bias=bias, scale=self.scale, dropout=dropout, address=self.address, tap=tap
+                q, k, v, mask.allowed, bias=bias, score=self.score, dropout=dropout, address=self.address, tap=tap
             )
         else:
-            heads = fused_attention(q, k, v, mask, bias=bias, scale=self.scale, dropout=dropout)
+            heads = fused_attention(q, k, v, mask, bias=bias, scale=self.score.fused_scale, dropout=dropout)
         return self.output(heads.transpose(1, 2).flatten(2))  # [batch head query d_head] -> [batch query d_model]
 
     @property
     def divisor(self) -> float:
-        """What q k^T is divided by: sqrt(d_head), or 1 where scores are not scaled."""
-        return math.sqrt(self.query.out_features / self.n_heads) if self.scale is None else 1 / self.scale
+        """What the terms of a score are divided by: sqrt(d_head), or 1 where scores are not scaled."""
+        return self.score.divisor(self.query.out_features // self.n_heads)
 
     def _queries_keys_values(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         if memory is None:  # one product costs less than three

@@ -11,6 +11,7 @@ from transformer.model.dropout import Dropout
 from transformer.model.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward
 from transformer.model.masks import AttentionMask, causal_mask, combine, key_mask, padding_mask
 from transformer.model.positions import build_positions, build_relative_positions
+from transformer.model.scores import build_score
 from transformer.model.taps import (
     ATTENTION_TENSORS,
     Address,
@@ -207,7 +208,7 @@ class Transformer(nn.Module):
 def parameter_count(config: ModelConfig) -> int:
     """What `Transformer(config).n_parameters()` would be: nothing is built."""
     c, d = config, config.d_model
-    attention = 4 * (d * d + d)
+    attention = 4 * (d * d + d) + d * (c.score == "additive")
     feed_forward = 2 * d * c.d_ff + c.d_ff + d
     norm = 0 if c.norm == "none" else 2 * d
     encoder = c.n_encoder_layers * (attention + feed_forward + 2 * norm)
@@ -255,7 +256,7 @@ def _attention(config: ModelConfig, address: Address) -> MultiHeadAttention:
         config.n_heads,
         dropout=config.attention_dropout,
         address=address,
-        scaled=config.scale_scores,
+        score=build_score(config),
         relative=build_relative_positions(positions, config.max_length, config.n_heads, config.d_head),
     )
 

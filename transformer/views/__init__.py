@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from transformer.views.attention.entry import EntryProducts, EntryShares
     from transformer.views.attention.heads import AllHeads, Bertviz
     from transformer.views.attention.matrices import AttentionEntropy, AttentionRollout, HeadMatrix, TokenLines
+    from transformer.views.before_after import AttentionDifference, BothOutputs, TokenProbabilities
     from transformer.views.comparison import HeadMatching, HeadPair, OutputPair
     from transformer.views.heads.importance import (
         OutputImportance,
@@ -43,11 +44,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllHeads",
+    "AttentionDifference",
     "AttentionEntropy",
     "AttentionRollout",
     "BatchTokens",
     "BeamTree",
     "Bertviz",
+    "BothOutputs",
     "BranchLines",
     "BranchPair",
     "BranchTree",
@@ -98,6 +101,7 @@ __all__ = [
     "TeacherForcedReference",
     "TeacherForcing",
     "TokenLines",
+    "TokenProbabilities",
     "TraceMap",
     "TrainingMemory",
     "ValidationImportanceMap",
@@ -110,6 +114,7 @@ _MODULES = {
     "attention.heads": ("AllHeads", "Bertviz"),
     "comparison": ("HeadMatching", "HeadPair", "OutputPair"),
     "attention.matrices": ("AttentionEntropy", "AttentionRollout", "HeadMatrix", "TokenLines"),
+    "before_after": ("AttentionDifference", "BothOutputs", "TokenProbabilities"),
     "heads.importance": ("OutputImportance", "OutputRanking", "ValidationImportanceMap", "ValidationRanking"),
     "heads.leave_one_out": ("FaithfulnessTable", "LeaveOneOut", "WeightAgainstEffect"),
     "heads.minimal_set": ("MinimalSetOutputs",),

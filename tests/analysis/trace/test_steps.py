@@ -44,6 +44,8 @@ KINDS = {
     "alibi": {"positions": "alibi"},
     "alibi, unscaled": {"positions": "alibi", "scale_scores": False},
     "unscaled": {"scale_scores": False},
+    "additive": {"score": "additive"},
+    "additive, alibi": {"score": "additive", "positions": "alibi"},
     "gelu, untied": {"activation": "gelu", "tie_embeddings": False, "tie_output": False, "output_bias": True},
     "one layer": {"n_encoder_layers": 1, "n_decoder_layers": 1},
 }

@@ -45,8 +45,12 @@ class Entry:
     """The block's output at this query, before the residual."""
     shares: Float[ndarray, "head key"]
     """Each entry's contribution projected on the output, in units of the output's squared length."""
+    products: Float[ndarray, "d_head"]
+    """The terms of the score: q_i k_i, or v_i tanh(q_i + k_i) of an additive score. In float64."""
+    is_dot_product: bool
+    """Whether the terms are products; if not, those of an additive score."""
     divisor: float
-    """What the model divides q . k by: sqrt(d_head), or 1 where it was trained without this scaling."""
+    """What their sum is divided by: sqrt(d_head), or 1 where scores are not scaled."""
     bias_share: float
     rest_share: float
     """What neither entries nor the bias explain: rounding, or what a switch behind the softmax put in their place."""
@@ -54,18 +58,13 @@ class Entry:
     """False where a switch replaced this head's context or the block's output: the entry never reached the output."""
 
     @property
-    def products(self) -> Float[ndarray, "d_head"]:
-        """q_i k_i, whose sum is q . k."""
-        return self.q.astype(np.float64) * self.k
-
-    @property
     def dot(self) -> float:
-        """q . k."""
+        """The sum of the terms: q . k, or the additive score itself."""
         return float(self.products.sum())
 
     @property
     def scaled(self) -> float:
-        """q . k / divisor, computed here; `scores` has what the pass computed."""
+        """The sum of the terms / divisor, computed here; `scores` has what the pass computed."""
         return self.dot / self.divisor
 
     @property
@@ -147,6 +146,7 @@ def whole_sum(
     def recorded(name: str) -> Tensor:
         return recording[address.site(name)][0]
 
+    q, k = recorded("q")[head, row].double(), recorded("k")[head, key].double()
     weights, v = recorded("weights")[:, row].double(), recorded("v").double()  # -> [head key], [head key d_head]
     projection = attention.output.weight.detach().double().unflatten(1, (attention.n_heads, -1))  # d_model head d_head
     bias, output = attention.output.bias.detach().double(), recorded("output")[row].double()
@@ -171,6 +171,8 @@ def whole_sum(
         contribution=values[head, key].numpy(),
         output=output.numpy(),
         shares=shares.numpy(),
+        products=attention.score.terms(q, k, head).detach().numpy(),
+        is_dot_product=attention.score.is_dot_product,
         divisor=attention.divisor,
         bias_share=bias_share,
         rest_share=1 - float(shares.sum()) - bias_share if length else 0.0,

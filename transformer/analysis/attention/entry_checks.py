@@ -9,6 +9,7 @@ from numpy import ndarray
 
 from transformer.analysis.attention.entry import Entry
 from transformer.analysis.attention.entry_reference import Row, record_row
+from transformer.analysis.attention.score_reference import score_formula
 from transformer.analysis.checks import Check, agree
 from transformer.interventions import Intervention
 from transformer.model.taps import Address
@@ -39,7 +40,7 @@ def check_entry(
 def _scores_and_weights(row: Row, entry: Entry) -> tuple[Check, ...]:
     head, n = entry.head, len(row.allowed)
     inputs, copied = row.projected(head, entry.key), f"; {', '.join(row.copied)} as a switch has it" * bool(row.copied)
-    products = row.k[head] * row.q[head]
+    products = np.array([row.terms(head, k) for k in row.k[head]])
     dot = math.fsum(products[entry.key])
     added, even = " − slope · distance" * row.has_slopes, "; 0 throughout, as a switch asks" * row.is_even(head)
     asked = "; overwritten, as a switch asks" * (row.asked(head) is not None)
@@ -52,14 +53,14 @@ def _scores_and_weights(row: Row, entry: Entry) -> tuple[Check, ...]:
             f"multiplied out again{' and turned' * row.is_turned}{copied}",
         ),
         agree(
-            "The products sum to q · k, and the divisor is the model's",
-            [entry.dot, entry.divisor],
-            [dot, row.divisor],
+            "The terms sum to q · k, or to the additive score, and the divisor is the model's",
+            [*entry.products, entry.dot, entry.divisor, entry.is_dot_product],
+            [*products[entry.key], dot, row.divisor, row.model.config.score == "dot"],
             1e-9 * max(1.0, abs(dot)),
             "multiplied and summed again, exactly rounded",
         ),
         agree(
-            f"Each score of the row is q · k{' / √d' * (row.divisor != 1)}{added}",
+            f"Each score of the row is {score_formula(row.model)}{added}",
             entry.scores,
             row.scores(head),
             _within(np.abs(products).sum(axis=-1) / row.divisor),

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from transformer.analysis.attention.score_reference import reference_divisor, reference_terms
 from transformer.decoding.greedy import Constraints, Step, greedy
 from transformer.interventions import Intervention, OverwrittenRow, compile_interventions
 from transformer.model.attention import MultiHeadAttention
@@ -48,7 +49,7 @@ class Row:
 
     @property
     def divisor(self) -> float:
-        return math.sqrt(self.model.config.d_head) if self.model.config.scale_scores else 1.0
+        return reference_divisor(self.model)
 
     @property
     def has_slopes(self) -> bool:
@@ -84,10 +85,14 @@ class Row:
         """Whether a switch makes all scores of this head's row equal."""
         return any(row.is_even for row in self._rows_set(head))
 
+    def terms(self, head: int, k: Float[ndarray, "d_head"]) -> list[float]:
+        """What adds up to the score of this key, times the divisor."""
+        return reference_terms(self.model, _sublayer(self.model, self.address), head, self.q[head].tolist(), k.tolist())
+
     def scores(self, head: int) -> Float[ndarray, "key"]:
         if self.is_even(head):
             return np.zeros(len(self.keys))
-        scores = np.array([math.fsum(self.q[head] * k) / self.divisor for k in self.k[head]])
+        scores = np.array([math.fsum(self.terms(head, k)) / self.divisor for k in self.k[head]])
         if not self.has_slopes:
             return scores
         return scores - alibi_slopes(len(self.q))[head] * np.abs(self.query - np.arange(len(scores)))

@@ -2,7 +2,6 @@
 decoding, in double precision and by another way than the model's.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from transformer.analysis.attention.score_reference import reference_scores, score_formula
 from transformer.analysis.checks import Check, agree, masked_weights_are_zero, rows_sum_to_one
 from transformer.decoding.greedy import Constraints, Step, greedy
 from transformer.interventions import Intervention, OverwrittenRow, compile_interventions
@@ -35,7 +35,7 @@ def check_weights(
 ) -> tuple[Check, ...]:
     """That these are the weights of every layer and head of one kind of attention in the decoding of this source."""
     again = recomputed_weights(model, source, switches, forced, stack=stack, sublayer=sublayer)
-    formula = "softmax(q·k / √d)" if model.config.scale_scores else "softmax(q·k)"
+    formula = f"softmax({score_formula(model)})"
     overwritten = sum(len(spec.overwritten) for spec in switches if spec.acts_in(stack, sublayer))
     rows = f"; rows that a switch overwrote ({overwritten}) against what was asked" * (overwritten > 0)
     return (
@@ -101,7 +101,7 @@ def _of_layer(model: Transformer, steps: Sequence[Step], site: Site, *, whole: b
             step.recording[Site(site.stack, site.layer, site.sublayer, name)][0].double().numpy()
             for name in ("q", "k", "mask")
         )
-        scores = np.einsum("hqd,hkd->hqk", q, k) / _divisor(model)
+        scores = reference_scores(model, attention, q, k)
         if isinstance(attention.relative, AlibiPositions):
             scores = scores + attention.relative(q.shape[1], k.shape[1])[0].double().numpy()
         allowed = mask[0].astype(bool)
@@ -112,10 +112,6 @@ def _of_layer(model: Transformer, steps: Sequence[Step], site: Site, *, whole: b
     pad = [n_keys - row.shape[-1] for row in rows]  # keys that did not exist yet
     weights = np.concatenate([np.pad(r, ((0, 0), (0, 0), (0, n))) for r, n in zip(rows, pad, strict=True)], axis=1)
     return weights, np.concatenate([np.pad(m, ((0, 0), (0, n))) for m, n in zip(masks, pad, strict=True)])
-
-
-def _divisor(model: Transformer) -> float:
-    return math.sqrt(model.config.d_head) if model.config.scale_scores else 1.0
 
 
 def _softmax(scores: ndarray, allowed: ndarray) -> ndarray:

@@ -53,6 +53,8 @@ def decompose_scores(
         kind = model.config.positions
         why = "no positions are" if kind == "none" else f"{kind} positions are not"
         raise ValueError(f"scores cannot be split: {why} added to the embeddings")
+    if model.config.score == "additive":
+        raise ValueError("additive scores pass through a tanh, so they do not split into parts of content and position")
     names = {f"{stack}.embedding", f"{stack}.positions", f"{stack}.0.self.scores", f"{stack}.0.self.mask"}
     recorder = Recorder(lambda site: str(site) in names)
     model(source, target, tap=chain(tap, recorder))

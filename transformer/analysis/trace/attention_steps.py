@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from transformer.analysis.attention.score_reference import reference_divisor, reference_scores
 from transformer.analysis.trace.reference import distance_penalty, join_heads, linear, rotated, softmax, split_heads
 from transformer.analysis.trace.source import Snippet, lines_of
 from transformer.analysis.trace.step import (
@@ -16,8 +17,9 @@ from transformer.analysis.trace.step import (
     stack_output,
     sublayer_input,
 )
-from transformer.model import attention, positions
+from transformer.model import attention, positions, scores
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.scores import score_equation
 from transformer.model.transformer import Transformer
 
 
@@ -107,9 +109,18 @@ class Products(Step):
     per_head = True
 
     def label(self, model: Transformer) -> str:
-        return "MatMul QKᵀ"
+        return "v · tanh(q + k)" if model.config.score == "additive" else "MatMul QKᵀ"
 
     def text(self, model: Transformer, at: StepRecord | None = None) -> StepText:
+        if model.config.score == "additive":
+            return StepText(
+                "Every query meets every key",
+                "The chosen token's query is added to each key, number by number, and each sum is squeezed between −1 "
+                "and 1. A learned vector *v* of the head weighs these numbers and adds them up: this decides who "
+                "attends to whom.",
+                r"S_{tj} = v^\top \tanh(q_t + k_j) = \sum_{i=1}^{d_k} v_i \tanh(q_{t,i} + k_{j,i})",
+                "Additive attention: Bahdanau et al. 2015, appendix A.1.2; compared in section 3.2.1",
+            )
         return StepText(
             "Every query meets every key",
             "The chosen token's query is multiplied with each key, number by number, and the products are summed. The "
@@ -121,7 +132,7 @@ class Products(Step):
     def compute(self, at: StepRecord) -> Computed:
         q, k = at.taken("q"), at.taken("k")
         products = _products(at)
-        name = "scores" if self.tensors(at.model) else "QKᵀ"
+        name = "scores" if self.tensors(at.model) else "products" if at.model.config.score == "additive" else "QKᵀ"
         return Computed(
             (Value("q", q, at.rows, "d_head"), Value("k", k, at.keys, "d_head", every_row=True)),
             (Value(name, products, at.rows, at.keys, recorded=False),),
@@ -134,7 +145,9 @@ class Products(Step):
         return () if any(step.exists(model) for step in later) else ("scores",)
 
     def source(self, model: Transformer) -> tuple[Snippet, ...]:
-        return (lines_of(attention.explicit_attention, "products = "),)
+        if model.config.score == "additive":
+            return (lines_of(scores.Additive.forward, "met =", "return"),)
+        return (lines_of(scores.DotProduct.forward, "products ="),)
 
 
 @dataclass(frozen=True)
@@ -145,7 +158,7 @@ class Scale(Step):
     per_head = True
 
     def exists(self, model: Transformer) -> bool:
-        return model.config.scale_scores
+        return model.config.score == "dot" and model.config.scale_scores
 
     def label(self, model: Transformer) -> str:
         return "Scale ÷ √dₖ"
@@ -174,7 +187,7 @@ class Scale(Step):
         return () if Penalty(self.stack, self.sublayer).exists(model) else ("scores",)
 
     def source(self, model: Transformer) -> tuple[Snippet, ...]:
-        return (lines_of(attention.explicit_attention, "scores = products"),)
+        return (lines_of(scores.DotProduct.forward, "return"),)
 
 
 @dataclass(frozen=True)
@@ -344,14 +357,14 @@ class Context(Step):
         return "MatMul with V"
 
     def text(self, model: Transformer, at: StepRecord | None = None) -> StepText:
-        scores = r"\frac{Q K^\top}{\sqrt{d_k}}" if model.config.scale_scores else r"Q K^\top"
+        score = score_equation(model.config)
         if Penalty(self.stack, self.sublayer).exists(model):
-            scores += r" - m_h\,\lvert t - j \rvert"
+            score += r" - m_h\,\lvert t - j \rvert"
         return StepText(
             "Values, mixed by these weights",
             "What the head found: the values of all tokens, each multiplied by its weight, summed. A token with weight "
             "0.9 contributes nine tenths of the mixture.",
-            rf"\mathrm{{head}} = A V = \mathrm{{softmax}}\!\left({scores} + M\right) V",
+            rf"\mathrm{{head}} = A V = \mathrm{{softmax}}\!\left({score} + M\right) V",
             "Section 3.2.1, eq. 1",
         )
 
@@ -444,13 +457,14 @@ class OutputProjection(Step):
 
 
 def _products(at: StepRecord) -> Tensor:
-    """q kᵀ of the queries and keys that the pass went on with."""
-    return torch.einsum("hqd,hkd->hqk", at.taken("q").double(), at.taken("k").double())
+    """The scores of the queries and keys that the pass went on with, before any division."""
+    q, k = at.taken("q").double().numpy(), at.taken("k").double().numpy()
+    return torch.from_numpy(reference_scores(at.model, at.attention, q, k) * reference_divisor(at.model))
 
 
 def _scaled(at: StepRecord) -> Tensor:
     """The products, divided by √d_k where the model does so."""
-    return _products(at) / (at.model.config.d_head**0.5 if at.model.config.scale_scores else 1.0)
+    return _products(at) / reference_divisor(at.model)
 
 
 def _penalty(at: StepRecord) -> Tensor:

@@ -17,15 +17,24 @@ _ROW_HEIGHT = 34
 
 
 def products_figure(
-    q: Float[ndarray, "d_head"], k: Float[ndarray, "d_head"], *, kind: KindName, dark: bool = False
+    q: Float[ndarray, "d_head"],
+    k: Float[ndarray, "d_head"],
+    terms: Float[ndarray, "d_head"] | None = None,
+    *,
+    kind: KindName,
+    dark: bool = False,
 ) -> go.Figure:
-    """q, k and their product for each dimension of the head: three rows, coloured around 0. Hovering is exact."""
+    """q, k and their product for each dimension of the head: three rows, coloured around 0. Hovering is exact.
+
+    `terms` are those of an additive score, v tanh(q + k), which then stand in place of the products.
+    """
     colours, scale = theme.palette(dark), theme.diverging(dark)
     fig = theme.apply(go.Figure(), dark)
     vectors = max(float(np.abs(q).max(initial=0)), float(np.abs(k).max(initial=0))) or 1.0
-    products = q.astype(np.float64) * k
-    for row, (name, values, reach) in enumerate(
-        (("q", q, vectors), ("k", k, vectors), ("q · k", products, float(np.abs(products).max(initial=0)) or 1.0))
+    products = q.astype(np.float64) * k if terms is None else terms
+    name, typeset = ("q · k", "q<sub>i</sub> k<sub>i</sub>") if terms is None else ("v · tanh(q + k)", "v tanh")
+    for row, (label, values, reach) in enumerate(
+        (("q", q, vectors), ("k", k, vectors), (name, products, float(np.abs(products).max(initial=0)) or 1.0))
     ):
         numbered = len(values) <= _NUMBERED
         positions = (values / reach + 1) / 2
@@ -47,13 +56,13 @@ def products_figure(
             text=[texts] if numbered else None,
             texttemplate="%{text}" if numbered else None,
             textfont={"size": 12},
-            customdata=[[f"dimension {i}<br>{name} = {text}" for i, text in enumerate(digits)]],
+            customdata=[[f"dimension {i}<br>{label} = {text}" for i, text in enumerate(digits)]],
             hovertemplate="%{customdata}<extra></extra>",
         )
     quiet = {"showline": False, "ticks": ""}
     title = {"text": "dimension of the head", "font": {"color": theme.kind_colour(kind, dark)}}
     fig.update_xaxes(**quiet, title=title, tickfont={"color": colours.quiet, "size": 12}, nticks=17)
-    fig.update_yaxes(**quiet, tickvals=[0, 1, 2], ticktext=["q", "k", "q<sub>i</sub> k<sub>i</sub>"], range=[2.5, -0.5])
+    fig.update_yaxes(**quiet, tickvals=[0, 1, 2], ticktext=["q", "k", typeset], range=[2.5, -0.5])
     fig.update_layout(
         height=3 * _ROW_HEIGHT + 52,
         margin={"l": 44, "r": 8, "t": 6, "b": 46, "autoexpand": False},

@@ -47,7 +47,9 @@ class EntryProducts:
 
     def figure(self, data: EntryData, *, dark: bool = False) -> go.Figure:
         """Three rows of numbers."""
-        return products_figure(data.entry.q, data.entry.k, kind=self.kind, dark=dark)
+        entry = data.entry
+        terms = None if entry.is_dot_product else entry.products
+        return products_figure(entry.q, entry.k, terms, kind=self.kind, dark=dark)
 
     def tables(self, data: EntryData) -> tuple[Table, ...]:
         """q, k and their products."""

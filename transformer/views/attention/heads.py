@@ -318,6 +318,9 @@ def softmax_differences(lab: Lab, seen: Inspection, kind: KindName, vectors: Vec
         "This model does not divide q · k by √d: its own scores are √d times those drawn here.": (
             not config.scale_scores
         ),
+        "This model's scores are additive, v · tanh(q + k): the products drawn here are not what softmax reads.": (
+            config.score == "additive"
+        ),
         "ALiBi lowers a score by the distance after q · k, which is not drawn here; the softmax has it.": (
             config.positions == "alibi" and kind != "cross"
         ),

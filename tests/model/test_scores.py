@@ -1,0 +1,120 @@
+"""Scores: each against loops in double precision, and what an additive one changes in a model."""
+
+import math
+
+import pytest
+import torch
+from random_models import random_model
+from torch.autograd import gradcheck
+
+from transformer.config import ModelConfig
+from transformer.decoding.greedy import greedy
+from transformer.model.attention import explicit_attention
+from transformer.model.masks import causal_mask
+from transformer.model.scores import Additive, DotProduct, build_score, score_equation
+from transformer.model.taps import Address, Recorder
+from transformer.model.transformer import Transformer, parameter_count
+
+
+def queries_and_keys(n_queries=3, n_keys=4):
+    return torch.randn(2, 2, n_queries, 5, dtype=torch.float64), torch.randn(2, 2, n_keys, 5, dtype=torch.float64)
+
+
+def by_loops(score, q, k):
+    """The published formula, number by number."""
+    expected = torch.zeros(q.shape[:3] + k.shape[2:3], dtype=torch.float64)
+    for index in torch.cartesian_prod(*(torch.arange(n) for n in expected.shape)).tolist():
+        batch, head, query, key = index
+        ours, theirs = q[batch, head, query].tolist(), k[batch, head, key].tolist()
+        if isinstance(score, Additive):
+            v = score.v[head].tolist()
+            found = math.fsum(v[i] * math.tanh(ours[i] + theirs[i]) for i in range(5))
+        else:
+            found = math.fsum(a * b for a, b in zip(ours, theirs, strict=True)) / (5**0.5 if score.scaled else 1)
+        expected[batch, head, query, key] = found
+    return expected
+
+
+@pytest.mark.parametrize("make", [DotProduct, lambda: DotProduct(scaled=False), lambda: Additive(2, 5).double()])
+def test_a_score_is_what_loops_over_numbers_say(make, within):
+    score, (q, k) = make(), queries_and_keys()
+    found = score(q, k)
+    within(found.detach(), by_loops(score, q, k), 1e-12)
+    for head in range(2):
+        terms = score.terms(q[0, head, 1], k[0, head, 2], head)
+        within((terms.sum() / score.divisor(5)).detach(), found[0, head, 1, 2].detach(), 1e-12)
+
+
+def test_gradients_of_additive_attention_are_those_of_differences():
+    score, (q, k) = Additive(2, 5).double(), queries_and_keys()
+    v, mask = torch.randn_like(k), causal_mask(3, 4)[None, None]
+
+    def attend(q, k, v, weights):
+        found = torch.func.functional_call(score, {"v": weights}, (q, k))
+        return explicit_attention(q, k, v, mask, score=lambda q, k: found)  # type: ignore[arg-type]
+
+    given = [x.detach().requires_grad_() for x in (q, k, v, score.v)]
+    assert gradcheck(attend, given)
+
+
+def test_an_additive_model_hides_what_its_masks_hide():
+    score, (q, k) = Additive(2, 5).double(), queries_and_keys(4, 4)
+    v, recorder = torch.randn_like(k), Recorder()
+    mask = causal_mask(4, 4)[None, None].clone()
+    mask[..., 2, :] = False
+    out = explicit_attention(q, k, v, mask, score=score, address=Address("decoder", 0, "self"), tap=recorder)
+    weights = recorder.recording["decoder.0.self.weights"]
+    assert (weights[~mask.expand_as(weights)] == 0).all() and (out[:, :, 2] == 0).all()
+    assert torch.allclose(weights.sum(-1)[..., [0, 1, 3]], torch.ones((), dtype=torch.float64), atol=1e-12)
+
+
+def test_with_and_without_a_tap_and_a_cache_an_additive_model_says_the_same(within):
+    model = random_model(torch.float64, score="additive")
+    source = torch.tensor([[5, 6, 7, 8, 2], [9, 4, 2, 0, 0]])
+    with torch.no_grad():
+        tapped, plain = model(source, source, tap=Recorder()), model(source, source)
+    within(tapped, plain, 1e-12)
+    cached, whole = (list(greedy(model, source, max_length=8, cache=cache)) for cache in (True, False))
+    within(torch.stack([s.log_probs for s in cached]), torch.stack([s.log_probs for s in whole]), 1e-12)
+
+
+def test_an_additive_model_has_one_vector_a_head_more():
+    dot, additive = (ModelConfig(score=score, **SMALL) for score in ("dot", "additive"))
+    model = Transformer(additive)
+    assert model.n_parameters() == parameter_count(additive) == parameter_count(dot) + 5 * 16
+    vectors = [p for name, p in model.named_parameters() if name.endswith("attention.score.v")]
+    assert [tuple(v.shape) for v in vectors] == [(2, 8)] * 5 and all(v.std() > 0 for v in vectors)
+
+
+SMALL = dict(vocab_size=12, d_model=16, n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=2, max_length=16)
+
+
+def test_models_of_dot_products_have_the_weights_that_they_always_had():
+    assert not [name for name in Transformer(ModelConfig(**SMALL)).state_dict() if "score" in name]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (dict(scale_scores=False), "would do nothing: the score is additive"),
+        (dict(positions="rotary"), "the score is additive"),
+    ],
+)
+def test_settings_that_contradict_an_additive_score_are_refused(changes, said):
+    with pytest.raises(ValueError, match=said):
+        ModelConfig(score="additive", **changes)
+
+
+@pytest.mark.parametrize("changes", [{}, {"scale_scores": False}, {"score": "additive"}])
+def test_the_equation_is_that_of_the_score_that_is_built(changes):
+    config = ModelConfig(**SMALL, **changes)
+    assert build_score(config).equation == score_equation(config)
+
+
+def test_masks_of_training_serve_an_additive_model():
+    model = random_model(score="additive").train()
+    ids = torch.tensor([[5, 6, 2, 0]])
+    loss = model(ids, ids).logsumexp(-1).sum()
+    loss.backward()
+    grads = [p.grad for name, p in model.named_parameters() if name.endswith("score.v")]
+    assert grads and all(g is not None and torch.isfinite(g).all() and g.any() for g in grads)

@@ -1,0 +1,47 @@
+"""Scores in float64 and by loops over numbers, sharing nothing with `model.scores`: what checks hold scores against."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.transformer import Transformer
+
+
+def reference_terms(
+    model: Transformer, attention: MultiHeadAttention, head: int, q: Sequence[float], k: Sequence[float]
+) -> list[float]:
+    """The numbers that add up to one score times its divisor."""
+    if model.config.score == "additive":
+        v = attention.score.get_parameter("v")[head].tolist()
+        return [a * math.tanh(b + c) for a, b, c in zip(v, q, k, strict=True)]
+    return [b * c for b, c in zip(q, k, strict=True)]
+
+
+def reference_divisor(model: Transformer) -> float:
+    """What the sum of the terms is divided by."""
+    is_scaled = model.config.score == "dot" and model.config.scale_scores
+    return math.sqrt(model.config.d_model // model.config.n_heads) if is_scaled else 1.0
+
+
+def reference_scores(
+    model: Transformer,
+    attention: MultiHeadAttention,
+    q: Float[ndarray, "head query d_head"],
+    k: Float[ndarray, "head key d_head"],
+) -> Float[ndarray, "head query key"]:
+    """The scores of recorded queries and keys, before what positions add."""
+    if model.config.score == "additive":
+        v = attention.score.get_parameter("v").detach().double().numpy()
+        return np.stack([[np.tanh(row + k[head]) @ v[head] for row in q[head]] for head in range(len(q))])
+    return np.einsum("hqd,hkd->hqk", q, k) / reference_divisor(model)
+
+
+def score_formula(model: Transformer) -> str:
+    """The score in plain text."""
+    if model.config.score == "additive":
+        return "v·tanh(q + k)"
+    return "q·k / √d" if model.config.scale_scores else "q·k"
