@@ -4,16 +4,20 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.shared import loading, wording
-from pages.shared.checks import check_compared, check_difference, check_road
+from pages.shared.checks import check_road
 from pages.shared.components.aligned_tokens import aligned_tokens
 from pages.shared.components.token_chips import token_chips
 from pages.shared.context import PageContext, is_dark
-from pages.shared.export_before_after import SHIFT_SAID, take_compared_away, take_output_away, take_shift_away
+from pages.shared.exhibit import exhibit
+from pages.shared.export_before_after import take_output_away
 from pages.shared.interventions.panel import switch_chips
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose
-from transformer.figures.attention.comparison import WIDTH, difference_figure, probabilities_figure
-from transformer.inspection.inspection import AttentionShift, Comparison
+from transformer.figures.attention.comparison import WIDTH
+from transformer.model.kinds import AttentionKind
+from transformer.views import AttentionDifference, BothOutputs, TokenProbabilities
+from transformer.views.before_after import SHIFT_SAID, DifferenceData
+from transformer.views.subjects import Compared
 
 _MANY, _ROOM = 80, 240
 """Chips that stand as they are, and pixels for more."""
@@ -55,18 +59,13 @@ def show_output(context: PageContext, *, invitation: str = "Switch a head off to
     st.caption(" ".join((measures, *wording.pronoun_effect(comparison))), help=wording.KL_EXPLAINED)
     for note in wording.switch_notes(comparison):
         st.caption(note)
+    subject = Compared(context.lab, comparison)
     with st.container(horizontal=True, gap="medium"):
         with st.container(width=WIDTH):
-            _show_probabilities(comparison)
-            with st.container(horizontal=True, gap="small"):
-                check_compared(context, comparison)
-                take_compared_away(context, comparison)
+            st.caption("Each token of the original output, after the same words (teacher-forced)")
+            exhibit(subject, TokenProbabilities(), also={"Both outputs": BothOutputs()}, width=560)
         with st.container(width=WIDTH):
-            shift = loading.get_attention_shift(context.lab, context.view.text, context.view.switches)
-            _show_difference(context, shift)
-            with st.container(horizontal=True, gap="small"):
-                check_difference(context)
-                take_shift_away(context, shift)
+            _render_difference(context, subject)
 
 
 def room_for(n_tokens: int) -> DeltaGenerator:
@@ -75,48 +74,34 @@ def room_for(n_tokens: int) -> DeltaGenerator:
     return st.container(height=_ROOM if many else "content", border=many)
 
 
-def _show_probabilities(comparison: Comparison) -> None:
-    """Each token of the original output before and after, given the original words before it."""
-    st.caption("Each token of the original output, after the same words (teacher-forced)")
-    figure = probabilities_figure(
-        comparison.before.target_tokens,
-        comparison.forced_before,
-        comparison.forced_after,
-        comparison.kl_divergence,
-        dark=is_dark(),
-    )
-    scrolling_figure(figure, key="probabilities")
-
-
-def _show_difference(context: PageContext, shift: AttentionShift) -> None:
-    """What the switches did to the weights of the chosen head, and the way to the head that moved most."""
+def _render_difference(context: PageContext, subject: Compared) -> None:
+    """What the switches did to the weights of the selected head, and the way to the head that moved most."""
     kind, layer, head = context.view.kind, context.layer, context.head
-    st.caption(f"{kind.label} · layer {layer} · head {head} · {SHIFT_SAID}")
-    before, after = shift.before[kind], shift.after[kind]
-    old, new = before.weights[layer, head], after.weights[layer, head]
-    most, *_ = shift.largest()
-    moved = float(abs(new - old).max())
-    if moved < wording.NEGLIGIBLE:
-        said = (
-            f", but for rounding: by at most {wording.number(moved)}."
-            if moved
-            else ": the largest change is exactly 0."
-        )
-        st.markdown(f"No weight of this head moved{said}")
-    else:
-        mask = before.mask[layer] | after.mask[layer]
-        figure = difference_figure(old, new, before.queries, before.keys, kind=kind, mask=mask, dark=is_dark())
-        scrolling_figure(figure, key="difference")
-    if most[1:] != (kind, layer, head):
-        _offer_most_moved(*most)
+    said = f"{kind.label} · layer {layer} · head {head} · {SHIFT_SAID}"
+    st.caption(said)
+    view = AttentionDifference(kind=kind, layer=layer, head=head)
+
+    def draw(data: DifferenceData) -> None:
+        moved = float(abs(data.after - data.before).max())
+        if moved >= wording.NEGLIGIBLE:
+            scrolling_figure(view.figure(data, dark=is_dark()), key="difference")
+        elif moved:
+            st.markdown(f"No weight of this head moved, but for rounding: by at most {wording.number(moved)}.")
+        else:
+            st.markdown("No weight of this head moved: the largest change is exactly 0.")
+        most, *place = data.most
+        if (most, *place) != (kind, layer, head):
+            _offer_most_moved(data.moved, AttentionKind(most), *place)
+
+    exhibit(subject, view, draw=draw, said=said, width=560)
 
 
-def _offer_most_moved(moved: float, kind: str, layer: int, head: int) -> None:
+def _offer_most_moved(moved: float, kind: AttentionKind, layer: int, head: int) -> None:
     if moved < wording.NEGLIGIBLE:
-        st.caption(f"Nor did a weight of any other head{f': at most by {wording.number(moved)}' if moved else ''}.")
+        st.caption(f"No other head's weights changed either{f': at most by {wording.number(moved)}' if moved else ''}.")
         return
     st.button(
-        f"Moved most, by {wording.number(moved)}: {kind.label.lower()}, layer {layer}, head {head}",  # type: ignore[index]
+        f"Moved most, by {wording.number(moved)}: {kind.label.lower()}, layer {layer}, head {head}",
         key="most-moved",
         type="tertiary",
         icon=":material/arrow_forward:",

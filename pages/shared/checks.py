@@ -6,13 +6,11 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from pages.shared import loading, wording
-from pages.shared.context import PageContext
+from pages.shared import wording
 from transformer.analysis.attention.weight_checks import check_weights
-from transformer.analysis.checks import Check, agree
-from transformer.analysis.comparison.checks import check_most_moved, check_outputs
-from transformer.analysis.figure_checks import check_comparison, check_output
-from transformer.inspection.inspection import AttentionKind, Comparison, Inspection
+from transformer.analysis.checks import Check
+from transformer.analysis.figure_checks import check_output
+from transformer.inspection.inspection import AttentionKind, Inspection
 from transformer.lab import Lab
 
 Run = Callable[[], Iterable[Check]]
@@ -56,60 +54,6 @@ def weight_checks(lab: Lab, seen: Inspection, kind: AttentionKind) -> tuple[Chec
         weights=attention.weights,
         mask=attention.mask,
     )
-
-
-def check_compared(context: PageContext, comparison: Comparison) -> None:
-    """Of probabilities before and after, of their divergence, and of both outputs."""
-
-    def run() -> Iterable[Check]:
-        yield from check_comparison(
-            context.lab.model,
-            comparison.before.source_ids,
-            comparison.before.target_ids,
-            comparison.after.interventions,
-            before=comparison.forced_before,
-            after=comparison.forced_after,
-            kl_divergence=comparison.kl_divergence,
-        )
-        yield from check_outputs(context.lab.model, comparison)
-
-    badge(run, key="proof-compared")
-
-
-def check_difference(context: PageContext) -> None:
-    """Of the difference of a head's attention: each side is read again, without recording anything else; and of the
-    head that moved most."""
-
-    def run() -> Iterable[Check]:
-        lab, kind = context.lab, context.view.kind
-        shift = loading.get_attention_shift(lab, context.view.text, context.view.switches)
-        comparison = loading.get_comparison(lab, context.view.text, context.view.switches)
-        forced = dict(enumerate(comparison.before.target_ids))
-        for name, switches, found in (
-            ("before", (), shift.before[kind]),
-            ("after", comparison.after.interventions, shift.after[kind]),
-        ):
-            stack, sublayer = kind.where
-            claim, *_ = check_weights(
-                lab.model,
-                comparison.before.source_ids,
-                switches,
-                forced,
-                stack=stack,
-                sublayer=sublayer,
-                weights=found.weights,
-                mask=found.mask,
-            )
-            yield replace(claim, claim=f"{name.capitalize()}: {claim.claim}")
-            again = lab.attention_on(comparison.before, switches)[kind].weights
-            how = "the original output read again"
-            yield agree(f"What is called {name} is that pass's attention", found.weights, again, 0, how)
-        moved, most, layer, head = shift.largest()[0]
-        claim = f"{most.label}, layer {layer}, head {head} moved most"
-        claim = claim if moved >= wording.NEGLIGIBLE else "No weight of any head moved, but for rounding"
-        yield check_most_moved(lab.model, comparison, shift, claim)
-
-    badge(run, key="proof-difference")
 
 
 def check_road(lab: Lab, *roads: Inspection, key: str) -> None:

@@ -1,7 +1,6 @@
 """What the Train page remembers of a visitor, kept equal to the URL. All its session keys live here."""
 
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,6 +11,7 @@ from pages.training import corpora, plans
 from pages.training.plan_fields import PARTS, WHOLE
 from pages.training.plan_text import parsed
 from pages.training.plans import FIRST_CORPUS, Plan, recommended
+from pages.training.url_memory import UrlMemory
 from transformer.checkpoints.settings import is_name
 from transformer.runs.run_folder import Run
 
@@ -22,8 +22,6 @@ _OWN = ("run", "look")
 PARAMETERS = (*_OWN, *plans.PARAMETERS)
 """The query parameters of the Train page."""
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+")
-_ON_ITS_WAY_S = 3.0
-"""For so long after a change of the URL the one before may still arrive. Later it is the back button."""
 
 
 @dataclass
@@ -39,12 +37,7 @@ class Memory:
     """What stands in number fields and is no number; the plan then has the number before it."""
     problems: dict[str, str] = field(default_factory=dict)
     """Sentences about a link, by field; gone with the next change."""
-    written: dict[str, list[str]] | None = None
-    """The query parameters as this session last wrote them."""
-    replaced: list[tuple[float, dict[str, list[str]]]] = field(default_factory=list)
-    """What stood in the URL before that, and when it was replaced: a rerun sent just before still carries it."""
-    touched: bool = False
-    """Whether a field was changed since the last run: its word then goes before that of a URL on its way."""
+    url: UrlMemory = field(default_factory=lambda: UrlMemory(PARAMETERS))
     asked: dict[str, str] = field(default_factory=dict)
     """What each run was asked to do and has not done yet: "pause" or "stop"."""
     measure: object = None
@@ -117,11 +110,11 @@ def take_corpus(corpus: str) -> None:
 def show(look: str) -> None:
     """Chooses what the right side shows; for callbacks too."""
     now = memory()
-    now.look, now.touched = look, True
+    now.look, now.url.touched = look, True
 
 
 def _changed(now: Memory) -> None:
-    now.problems, now.touched, now.refusal = {}, True, ""
+    now.problems, now.url.touched, now.refusal = {}, True, ""
 
 
 def reset() -> None:
@@ -134,7 +127,7 @@ def reset() -> None:
 def show_run(run_id: str) -> None:
     """Puts a run on show; for callbacks too."""
     now = memory()
-    now.run, now.look, now.touched, now.refusal = run_id, LOOKS[0], True, ""
+    now.run, now.look, now.url.touched, now.refusal = run_id, LOOKS[0], True, ""
 
 
 def settle_run(found: Sequence[Run]) -> None:
@@ -151,30 +144,18 @@ def settle_run(found: Sequence[Run]) -> None:
 def follow_url() -> None:
     """Takes over plan and run from the URL where someone else wrote it: a link, a reload, the back button."""
     now = memory()
-    in_url = {name: st.query_params.get_all(name) for name in PARAMETERS if name in st.query_params}
-    now.replaced = [(when, url) for when, url in now.replaced if time.monotonic() - when < _ON_ITS_WAY_S]
-    late = any(url == in_url for _, url in now.replaced)
-    if in_url and in_url != now.written and not now.touched and not late:
+    if (in_url := now.url.read()) is not None:
         now.plan, wrong = plans.read(in_url)
-        now.written, now.drafts = in_url, {}
-        now.problems, now.named = dict(wrong), "corpus" in in_url
+        now.drafts, now.problems, now.named = {}, dict(wrong), "corpus" in in_url
         now.run = in_url["run"][-1] if "run" in in_url else ""
         if now.run and not is_name(now.run):
             now.problems["run"] = f"The link asks for the run “{now.run[:40]}”, which cannot be a run's name."
             now.run = ""
         now.look = in_url["look"][-1] if in_url.get("look", [""])[-1] in LOOKS else LOOKS[0]
-    now.touched = False
 
 
 def write_url() -> None:
     """Puts plan and run into the URL."""
     now = memory()
     own = {"run": now.run, "look": now.look if now.look != LOOKS[0] else ""}
-    parameters = {name: value for name, value in own.items() if value} | now.plan.parameters()
-    before = now.written
-    now.written = {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}
-    if before is not None and before != now.written:
-        now.replaced.append((time.monotonic(), before))
-    if {name: st.query_params.get_all(name) for name in st.query_params if name in PARAMETERS} != now.written:
-        others = {name: st.query_params.get_all(name) for name in st.query_params if name not in PARAMETERS}
-        st.query_params.from_dict(others | parameters)
+    now.url.write({name: value for name, value in own.items() if value} | now.plan.parameters())

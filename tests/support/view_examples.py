@@ -24,11 +24,13 @@ from transformer.lab import Lab, load
 from transformer.runs.position_moments import learned_table
 from transformer.views import (
     AllHeads,
+    AttentionDifference,
     AttentionEntropy,
     AttentionRollout,
     BatchTokens,
     BeamTree,
     Bertviz,
+    BothOutputs,
     BranchLines,
     BranchPair,
     BranchTree,
@@ -76,6 +78,7 @@ from transformer.views import (
     TeacherForcedReference,
     TeacherForcing,
     TokenLines,
+    TokenProbabilities,
     TraceMap,
     TrainingMemory,
     ValidationImportanceMap,
@@ -84,7 +87,18 @@ from transformer.views import (
 )
 from transformer.views.heads.subjects import Hidden, Removal, Removed, RemovedOverPairs, Searched, Surveyed, means_of
 from transformer.views.steps_subjects import Branches, LensAtStep, MeasuredExposure, Search
-from transformer.views.subjects import Batch, Decoding, LearnedPositions, Model, PairedStudy, Plan, Runs, Text, Traced
+from transformer.views.subjects import (
+    Batch,
+    Compared,
+    Decoding,
+    LearnedPositions,
+    Model,
+    PairedStudy,
+    Plan,
+    Runs,
+    Text,
+    Traced,
+)
 from transformer.views.timeline import AtStep, decode_snapshot
 from transformer.views.view import Subject, View
 
@@ -141,6 +155,7 @@ def batch(*off: str) -> Callable[[], Batch]:
 SWITCHED = ("off:decoder.0.cross:1", "forbid:decoder.0.cross:2,1", "mean:decoder.1.cross:0")
 AT = {"layer": 0, "head": 2, "query": 2, "key": 1}
 
+CHANGE = {"after minus before": "the two subtracted"}
 OF_SHARES = {"share": "shares of several entries together", "row": "the softmax before it is divided"}
 
 
@@ -238,6 +253,11 @@ SMALL: dict[str, Any] = {"d_model": 10, "length": 14, "base": 100}
 """The size of a sinusoidal table."""
 
 
+def compared(*names: str) -> Callable[[], Compared]:
+    """A sentence decoded without and with the switches of these names."""
+    return cache(lambda: Compared(lab(), lab().compare(TEXT, switches(names))))
+
+
 @cache
 def surveyed() -> Surveyed:
     """Where heads look over a few pairs of the model's own corpus, which has gold links."""
@@ -294,6 +314,11 @@ def searched(goal: Goal, *, exact: int, most: int, off: int = 0) -> Callable[[],
 
 
 EXAMPLES = [
+    Example(TokenProbabilities(), compared("off:decoder.0.cross:0,1,2,3")),
+    Example(BothOutputs(), compared("off:decoder.0.cross:0,1,2,3")),
+    Example(
+        AttentionDifference(kind="decoder_self", layer=1, head=0), compared("off:decoder.0.cross:1"), derived=CHANGE
+    ),
     Example(HeadMatrix(kind="cross", layer=0, heads=(1,)), decoding(TEXT, *SWITCHED)),
     Example(HeadMatrix(kind="cross", layer=0, heads=(0, 2), how="max", framed=(2, 1)), decoding(TEXT, *SWITCHED)),
     Example(HeadMatrix(kind="encoder_self", layer=1, heads=(0, 3), marks="renormalised", words=True), decoding()),

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.parametrize(
     ("page", "key", "which", "parameters"),
     [
-        ("attention", "take-compared", "Both outputs", {"switch": "off:decoder.1.cross:0,3"}),
         ("compare", "take-two-outputs", "", {"two": "sentences", "other_text": "The cat slept."}),
     ],
 )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from transformer.views.attention.entry import EntryProducts, EntryShares
     from transformer.views.attention.heads import AllHeads, Bertviz
     from transformer.views.attention.matrices import AttentionEntropy, AttentionRollout, HeadMatrix, TokenLines
+    from transformer.views.before_after import AttentionDifference, BothOutputs, TokenProbabilities
     from transformer.views.heads.importance import (
         OutputImportance,
         OutputRanking,
@@ -42,11 +43,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllHeads",
+    "AttentionDifference",
     "AttentionEntropy",
     "AttentionRollout",
     "BatchTokens",
     "BeamTree",
     "Bertviz",
+    "BothOutputs",
     "BranchLines",
     "BranchPair",
     "BranchTree",
@@ -94,6 +97,7 @@ __all__ = [
     "TeacherForcedReference",
     "TeacherForcing",
     "TokenLines",
+    "TokenProbabilities",
     "TraceMap",
     "TrainingMemory",
     "ValidationImportanceMap",
@@ -105,6 +109,7 @@ _MODULES = {
     "attention.entry": ("EntryProducts", "EntryShares"),
     "attention.heads": ("AllHeads", "Bertviz"),
     "attention.matrices": ("AttentionEntropy", "AttentionRollout", "HeadMatrix", "TokenLines"),
+    "before_after": ("AttentionDifference", "BothOutputs", "TokenProbabilities"),
     "heads.importance": ("OutputImportance", "OutputRanking", "ValidationImportanceMap", "ValidationRanking"),
     "heads.leave_one_out": ("FaithfulnessTable", "LeaveOneOut", "WeightAgainstEffect"),
     "heads.minimal_set": ("MinimalSetOutputs",),

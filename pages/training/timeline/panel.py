@@ -204,7 +204,7 @@ def _show_text(run: Run, text: str) -> None:
         now.draft, now.held = None, False
         choose(text=text)
         return
-    now.draft, now.touched = text, True
+    now.draft, now.url.touched = text, True
     said = (
         "Type a sentence to see it translated by every snapshot."
         if length == 1

@@ -128,7 +128,7 @@ def test_the_file_says_what_the_page_says_of_the_picture(monkeypatch, picture):
     ("key", "said"),
     [
         ("entry-products-export", "Cross-attention · layer 1 · head 0 · query 1 "),
-        ("take-shift", "Cross-attention · layer 1 · head 0 · after minus before, on the same words"),
+        ("attention-difference-export", "Cross-attention · layer 1 · head 0 · after minus before, on the same words"),
     ],
 )
 def test_the_file_of_a_cell_and_of_a_difference_says_whose_it_is(monkeypatch, key, said):

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 from page_exports import figures, opened, run_lines, same_figure
-from page_models import CLASSIC, checked, open_page, texts
+from page_models import CLASSIC, open_page, texts
 from streamlit.testing.v1 import AppTest
 
 from pages.shared.url.packed_link import pack
@@ -14,38 +14,6 @@ from transformer.figures import theme
 from transformer.figures.steps.outputs import outputs_figure
 
 pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
-
-
-SWITCHES = ["off:decoder.0.self:0,1,2,3", "forbid:decoder.1.cross:1,2"]
-
-
-@pytest.mark.parametrize(
-    ("key", "which", "parameters"),
-    [
-        ("take-compared", "Both outputs", {}),
-        ("take-shift", "", {"kind": "decoder_self", "layer": "1", "head": "3"}),
-    ],
-)
-def test_the_lines_of_python_make_what_a_switch_did_and_a_cells_products(key, which, parameters):
-    at = opened("attention", key, switch=SWITCHES, **parameters)
-    if which:
-        at = checked(at.segmented_control(key=f"{key}-which").set_value(which).run())
-    made = same_figure(at)
-    assert all(np.asarray(numbers).size for numbers in made["numbers"])
-
-
-@pytest.mark.parametrize(("key", "which"), [("take-compared", "Probabilities")])
-def test_the_lines_of_python_make_the_bars_of_a_switch_and_of_a_cell(key, which):
-    at = opened("attention", key, switch=SWITCHES, cell="1,2")
-    at = checked(at.segmented_control(key=f"{key}-which").set_value(which).run())
-    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
-    own = json.loads(run_lines(at)["figure"].to_json())
-    assert numbers_of(own, "bar") == numbers_of(shown, "bar") and numbers_of(own, "bar")
-    assert numbers_of(own, "scatter") == numbers_of(shown, "scatter")
-
-
-def numbers_of(figure, kind):
-    return [(trace["x"], trace["y"]) for trace in figure["data"] if trace["type"] == kind]
 
 
 @pytest.mark.parametrize(
