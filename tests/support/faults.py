@@ -745,4 +745,11 @@ FAULTS = (
             "_equal_factors_are_joined"
         ),
     ),
+    Fault(
+        "written and read alignments swapped",
+        "transformer/analysis/heads/survey.py",
+        "written=self._alignment(0, head),\n                read=self._alignment(1, head),",
+        "written=self._alignment(1, head),\n                read=self._alignment(0, head),",
+        "tests/analysis/heads/test_head_checks.py::test_every_column_of_a_survey_is_counted_again",
+    ),
 )
