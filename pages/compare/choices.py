@@ -1,4 +1,4 @@
-"""What is chosen on Two at once alone: what stands beside the page's model and sentence; in the URL too."""
+"""What is chosen on Two at once alone: what is compared with the page's model and sentence; in the URL too."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -8,7 +8,7 @@ from pages.shared.url.url_state import Form, Refused, UrlState, param, text, wor
 
 Two = Literal["models", "sentences"]
 Pairing = Literal["", "matched", "same"]
-_LONGEST = 1_000
+_MAX_TEXT = 1_000
 
 
 def _step(text: str) -> str:
@@ -22,20 +22,20 @@ _STEP = "The link says {name} “{text}”, which {expected}; these are the weig
 
 @dataclass(frozen=True, kw_only=True)
 class Choices(UrlState):
-    """Empty values mean "what suits best"."""
+    """The visitor's choices; an empty one takes what the page suggests."""
 
     two: Two = param("models", words(*get_args(Two)))
     """Two models on one sentence, or two sentences through one model."""
-    other: str = param("", text(_LONGEST))
+    other: str = param("", text(_MAX_TEXT))
     """The model on the right."""
     at: str = param("", Form(_step), nonsense=_STEP)
-    """The step at which the left model is taken out of its run; empty: the weights that it ended with."""
+    """The step of its run from which the left model's weights are; empty: the weights at the end."""
     other_at: str = param("", Form(_step), resets=("other",), nonsense=_STEP)
     """The same for the right one."""
-    other_text: str = param("", text(_LONGEST))
+    other_text: str = param("", text(_MAX_TEXT))
     """The sentence on the right."""
     pairing: Pairing = param("", words(*get_args(Pairing)[1:]))
-    """Which head stands on the right: the one that was matched, or the one in the same place."""
+    """The head on the right: the match, or the one in the same place."""
 
 
 PAGE = PageState(Choices, key="two-page")

@@ -4,23 +4,22 @@ import streamlit as st
 
 from pages.compare.choices import PAGE, Choices, Two
 from pages.compare.loading import Side, get_lab_at, side, steps_of
-from pages.compare.matching import Pair
 from pages.shared import loading, wording
 from pages.shared.context import PageContext, say, sentence
 from pages.shared.fields import box, line, segments
 from pages.shared.interventions.panel import switch_popover
 from pages.shared.url.session import session
-from transformer.checkpoints.settings import CheckpointError
-from transformer.inspection.token_alignment import align
+from transformer.checkpoints.settings import CheckpointError, Found, read_settings
 
 _TWO: dict[Two, str] = {"models": "Two models", "sentences": "Two sentences"}
-ENDED = "as it ended"
+LAST = "at the end"
 _CHANGES = (("tired", "wide"), ("wide", "tired"), ("did not follow", "followed"), ("heavy", "weak"), ("fast", "slow"))
 
 
-def choose_sides(context: PageContext, chosen: Choices) -> Pair | None:
-    """The controls for what stands beside the page's model and sentence; None where one side cannot be had."""
+def choose_sides(context: PageContext, chosen: Choices) -> tuple[Side, Side] | None:
+    """The controls for what is compared with the page's model and sentence; both sides, or None where one fails."""
     say(*PAGE.said())
+    other = chosen.other or _suggested_model(context)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         segments(
             "Compare",
@@ -32,7 +31,6 @@ def choose_sides(context: PageContext, chosen: Choices) -> Pair | None:
             hide_label=False,
         )
         if chosen.two == "models":
-            other = chosen.other or _partner(context)
             _choose_step("two-at", f"Weights of {context.lab.name}", context.lab.name, chosen.at, "at")
             _choose_other(context, other)
             _choose_step("two-other-at", f"Weights of {other}", other, chosen.other_at, "other_at")
@@ -40,9 +38,9 @@ def choose_sides(context: PageContext, chosen: Choices) -> Pair | None:
             _choose_sentence(context, chosen)
         switch_popover(context)
     text = context.view.text if chosen.two == "models" else chosen.other_text or _other_sentence(context)
-    other = (chosen.other or _partner(context)) if chosen.two == "models" else context.lab.name
+    other = other if chosen.two == "models" else context.lab.name
     at, other_at = (chosen.at, chosen.other_at) if chosen.two == "models" else ("", "")
-    # What suits best depends on what models there are; a link to take away names it.
+    # The suggestion depends on the models that there are; an exported link names it.
     session().own |= {"other": other} if chosen.two == "models" else {"other_text": text}
     first = _side(context.lab.name, at, context.view.text, context)
     second = _side(other, other_at, text, context)
@@ -52,7 +50,7 @@ def choose_sides(context: PageContext, chosen: Choices) -> Pair | None:
     strange = second.lab.unknown(text)
     if strange and strange != context.lab.unknown(context.view.text):
         st.markdown(f"{wording.plain(second.name)}: {wording.unseen(second.lab.tokenizer, text)}")
-    return Pair(first, second, chosen.two, align(first.seen.target_tokens, second.seen.target_tokens))
+    return first, second
 
 
 def _choose_other(context: PageContext, other: str) -> None:
@@ -66,11 +64,11 @@ def _choose_step(key: str, label: str, name: str, step: str, field: str) -> None
         return
     box(
         label,
-        [ENDED, *steps],
-        step if step in steps else ENDED,
-        lambda taken: PAGE.change(**{field: "" if taken == ENDED else taken}),
+        [LAST, *steps],
+        step if step in steps else LAST,
+        lambda taken: PAGE.change(**{field: "" if taken == LAST else taken}),
         key=key,
-        names=lambda s: s if s == ENDED else f"step {int(s):,}",
+        names=lambda s: s if s == LAST else f"step {int(s):,}",
         width=170,
     )
 
@@ -90,18 +88,19 @@ def _side(name: str, step: str, text: str, context: PageContext) -> Side | None:
         return None
 
 
-def _partner(context: PageContext) -> str:
-    """A model worth standing beside this one: another of the same corpus, else any other, else itself."""
-    names = [model.name for model in loading.models() if model.name != context.lab.name]
+def _suggested_model(context: PageContext) -> str:
+    """A model to compare this one with: another of the same corpus, else any other, else itself."""
+    others = [model for model in loading.models() if model.name != context.lab.name]
     corpus = context.lab.checkpoint.settings.corpus.name
-    alike = [name for name in names if _corpus_of(name) == corpus]
-    near = [name for name in alike if context.lab.name.removesuffix("-learned") in name]
-    return next(iter([*near, *alike, *names]), context.lab.name)
+    related = [model.name for model in others if _corpus_of(model) == corpus]
+    near = [name for name in related if context.lab.name.removesuffix("-learned") in name]
+    return next(iter([*near, *related, *(model.name for model in others)]), context.lab.name)
 
 
-def _corpus_of(name: str) -> str:
+def _corpus_of(model: Found) -> str:
+    """The corpus in a model's settings, read without its weights; empty where they cannot be read."""
     try:
-        return loading.get_lab(name).checkpoint.settings.corpus.name
+        return read_settings(model.folder).corpus.name
     except CheckpointError:
         return ""
 

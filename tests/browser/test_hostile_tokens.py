@@ -29,7 +29,7 @@ DRAWN = {
     "lines": ".st-key-head-lines path",
     "two-at-once": ".st-key-two-left .heatmaplayer image",
     "masks": ".st-key-sentence-masks .heatmaplayer image",
-    "walkthrough": "[data-station]",
+    "walkthrough": "[data-step]",
     "heads": ".st-key-leave-one-out .heatmaplayer image",
 }
 

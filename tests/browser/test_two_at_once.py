@@ -60,15 +60,15 @@ def test_two_steps_of_a_run_are_chosen_and_proved(page: Page, server: Server):
     expect(page.get_by_text(f"{OTHER_SEED}, step 10 · layer 1 · head 0")).to_be_visible()
     expect(drawn(page, "two-difference")).to_be_attached()
     expect(page).to_have_url(re.compile("other_at=10"))
-    page.locator(".st-key-proof-two-difference").get_by_role("button").click()
-    expect(page.get_by_text("3 checks, run just now: all hold.")).to_be_visible()
+    page.locator(".st-key-head-pair-proof").get_by_role("button").click()
+    expect(page.get_by_text("8 checks, run just now: all hold.")).to_be_visible()
 
 
 @pytest.mark.slow
 def test_the_difference_is_taken_away(page: Page, server: Server):
     page.goto(server.link("two-at-once", model=PRONOUNS, text=CLASSIC, other=OTHER_SEED, kind="encoder_self"))
-    page.locator(".st-key-take-two-difference").get_by_role("button").click()
-    expect(page.locator(".st-key-take-two-difference-chart .js-plotly-plot")).to_be_visible()
+    page.locator(".st-key-head-pair-export").get_by_role("button").click()
+    expect(page.locator(".st-key-head-pair-export-chart .js-plotly-plot")).to_be_visible()
     for name in ("PNG", "SVG", "CSV"):
         with page.expect_download() as download:
             page.get_by_role("button", name=name, exact=True).click()

@@ -40,7 +40,9 @@ from transformer.views import (
     EntryShares,
     ExposureBias,
     FaithfulnessTable,
+    HeadMatching,
     HeadMatrix,
+    HeadPair,
     HeadProfile,
     HeadSimilarity,
     HypothesisAttention,
@@ -52,6 +54,7 @@ from transformer.views import (
     MinimalSetOutputs,
     ModelLengths,
     OutputImportance,
+    OutputPair,
     OutputRanking,
     PatternMap,
     PatternTable,
@@ -96,6 +99,7 @@ from transformer.views.subjects import (
     PairedStudy,
     Plan,
     Runs,
+    SideBySide,
     Text,
     Traced,
 )
@@ -140,6 +144,17 @@ def traced(*names: str, step: int | None = None) -> Callable[[], Traced]:
     def make() -> Traced:
         seen = lab().inspect(SHORT, switches(names))
         return Traced(lab(), seen, lab().trace(seen, step))
+
+    return cache(make)
+
+
+def side_by_side(other: str = "reverse", text: str = TEXT, *names: str) -> Callable[[], SideBySide]:
+    """A sentence through the shipped model, and a text through another (or the same), under switches."""
+
+    def make() -> SideBySide:
+        second = lab() if other == "reverse" else load(other)
+        specs = switches(names)
+        return SideBySide(lab(), lab().inspect(TEXT, specs), second, second.inspect(text, specs))
 
     return cache(make)
 
@@ -416,6 +431,18 @@ EXAMPLES = [
     Example(StepNumbers(step="decoder.cross.context", head=1, row=1), traced("off:decoder.0.cross:1")),
     Example(StepNumbers(step="decoder.ffn.add", row=1), traced("mask:causal", step=1)),
     Example(StepNumbers(step="decoder.probabilities", row=2, side="in"), traced()),
+    Example(OutputPair(labels=("one", "<two>")), side_by_side("reverse-learned")),
+    Example(OutputPair(), side_by_side("reverse", SHORT)),
+    Example(HeadPair(kind="cross", left=(0, 1), right=(0, 0)), side_by_side("reverse-learned")),
+    Example(
+        HeadPair(kind="decoder_self", left=(0, 1), right=(0, 1), shows="left"),
+        side_by_side("reverse-learned", TEXT, "off:decoder.0.self:1", "mask:causal"),
+    ),
+    Example(HeadPair(kind="encoder_self", left=(0, 0), right=(0, 1)), side_by_side("reverse", "a b d")),
+    Example(
+        HeadMatching(kind="encoder_self", texts=(TEXT, SHORT), chosen=(0, 1)),
+        side_by_side("reverse-learned", TEXT, "off:encoder.0.self:1"),
+    ),
     Example(PatternMap(column="diagonal", chosen="decoder.0.cross.1"), surveyed),
     Example(PatternMap(column="alignment", measure="peak"), surveyed),
     Example(PatternMap(column="entropy"), surveyed),

@@ -80,13 +80,6 @@ DRAWN = [
     ("steps", "logit-contributions-export", "", {"look": "inside", "step": "1", "switch": SWITCH}),
     ("positions", "take-parts", "", {"section": "scores"}),
 ]
-WALKED = [
-    ({"station": "encoder.ids"}, ["Comes out"]),
-    ({"station": "encoder.self.qkv", "layer": "1"}, ["All tokens", "Comes out", "Comes in"]),
-    ({"station": "decoder.cross.context", "head": "1", "switch": SWITCH}, ["All tokens", "Comes out", "Comes in"]),
-    ({"station": "decoder.self.masked", "switch": "mask:causal", "step": "2"}, ["All tokens", "Comes out", "Comes in"]),
-    ({"station": "decoder.probabilities", "step": "2"}, ["Comes out", "Comes in"]),
-]
 
 
 @pytest.mark.parametrize(("page", "key", "which", "parameters"), DRAWN, ids=str)
@@ -102,17 +95,3 @@ def test_a_word_that_was_never_seen_is_saved_as_it_was_typed(which, monkeypatch)
     figure, made = json.dumps(of(offered.figure)), json.dumps(of(run_lines(at)["figure"]))
     assert "zebra" in figure and "unk" not in figure and "zebra" in made
     assert "1 zebra" in offered.tables[0].columns
-
-
-@pytest.mark.parametrize(("parameters", "names"), WALKED, ids=str)
-def test_every_picture_of_a_station_is_offered_as_drawn_and_its_lines_make_it(parameters, names, monkeypatch):
-    taken = offers(monkeypatch)
-    at = opened("walkthrough", "take-station", **parameters)
-    for name in names:
-        if len(names) > 1:
-            which = at.segmented_control(key="take-station-which")
-            assert list(which.options) == names
-            at = checked(which.set_value(name).run())
-        made, saved = run_lines(at), looks(of(taken[-1].figure))
-        assert saved in [looks(plain(figure)) for figure in figures(at)]
-        assert looks(of(made["figure"])) == saved and len(made["numbers"]) == len(made["strips"])

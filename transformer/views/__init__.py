@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from transformer.views.attention.heads import AllHeads, Bertviz
     from transformer.views.attention.matrices import AttentionEntropy, AttentionRollout, HeadMatrix, TokenLines
     from transformer.views.before_after import AttentionDifference, BothOutputs, TokenProbabilities
+    from transformer.views.comparison import HeadMatching, HeadPair, OutputPair
     from transformer.views.heads.importance import (
         OutputImportance,
         OutputRanking,
@@ -59,7 +60,9 @@ __all__ = [
     "EntryShares",
     "ExposureBias",
     "FaithfulnessTable",
+    "HeadMatching",
     "HeadMatrix",
+    "HeadPair",
     "HeadProfile",
     "HeadSimilarity",
     "HypothesisAttention",
@@ -71,6 +74,7 @@ __all__ = [
     "MinimalSetOutputs",
     "ModelLengths",
     "OutputImportance",
+    "OutputPair",
     "OutputRanking",
     "PatternMap",
     "PatternTable",
@@ -108,6 +112,7 @@ __all__ = [
 _MODULES = {
     "attention.entry": ("EntryProducts", "EntryShares"),
     "attention.heads": ("AllHeads", "Bertviz"),
+    "comparison": ("HeadMatching", "HeadPair", "OutputPair"),
     "attention.matrices": ("AttentionEntropy", "AttentionRollout", "HeadMatrix", "TokenLines"),
     "before_after": ("AttentionDifference", "BothOutputs", "TokenProbabilities"),
     "heads.importance": ("OutputImportance", "OutputRanking", "ValidationImportanceMap", "ValidationRanking"),

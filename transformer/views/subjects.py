@@ -15,6 +15,7 @@ from transformer.inspection.inspection import Comparison, Inspection
 from transformer.interventions import Intervention
 from transformer.lab import Lab
 from transformer.runs.position_moments import LearnedTable
+from transformer.runs.status import SNAPSHOTS
 from transformer.views.view import Opening
 
 _LOAD = "from transformer import load"
@@ -35,7 +36,7 @@ class Model:
     @property
     def opening(self) -> Opening:
         """See `Subject`."""
-        return Opening((_LOAD,), (f"lab = load({self.lab.name!r})",))
+        return _then(self.lab)
 
     @property
     def stem(self) -> str:
@@ -200,6 +201,47 @@ class Compared:
 
 
 @dataclass(frozen=True)
+class SideBySide:
+    """Two models on one sentence, or two sentences through one model; `data` takes `first, left, second, right`."""
+
+    first: Lab
+    left: Inspection
+    second: Lab
+    right: Inspection
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """See `Subject`."""
+        return {"first": self.first, "left": self.left, "second": self.second, "right": self.right}
+
+    @property
+    def opening(self) -> Opening:
+        """See `Subject`."""
+        same = self.first.checkpoint.weights_file == self.second.checkpoint.weights_file
+        imports, loaded = _loaded(self.first)
+        also, again = ((), "first") if same else _loaded(self.second)
+        specs = (*self.left.interventions, *self.right.interventions)
+        lines = (
+            f"first = {loaded}",
+            f"second = {again}",
+            decoding_line("left", "first", self.left),
+            decoding_line("right", "second", self.right),
+        )
+        return Opening((*imports, *also, *((_PARSE,) if specs else ())), lines)
+
+    @property
+    def stem(self) -> str:
+        """The names of both models, with the step of a snapshot."""
+        return "-and-".join(dict.fromkeys(map(_stem, (self.first, self.second))))
+
+    @property
+    def caption(self) -> str:
+        """The models, the sentences and the switches of both."""
+        sides = ((self.first, self.left), (self.second, self.right))
+        return " — ".join(_caption(_stem(lab), seen.text, seen.interventions) for lab, seen in sides)
+
+
+@dataclass(frozen=True)
 class Batch:
     """Sentences read as one batch, with all masks and without some; `data` takes `lab, leak`."""
 
@@ -333,16 +375,43 @@ def decoding_line(name: str, lab: str, seen: Inspection) -> str:
     return f"{name} = {lab}.inspect({', '.join(arguments)})"
 
 
+def snapshot_step(lab: Lab) -> int | None:
+    """Returns the step of the run at which a model's weights were kept; None for the weights at the end."""
+    file = lab.checkpoint.weights_file
+    return int(file.stem) if file.parent.name == SNAPSHOTS and file.stem.isdecimal() else None
+
+
+def _stem(lab: Lab) -> str:
+    step = snapshot_step(lab)
+    return lab.name if step is None else f"{lab.name}-step{step}"
+
+
+def _loaded(lab: Lab) -> tuple[tuple[str, ...], str]:
+    """The imports and the expression that load a model, or a snapshot of its run."""
+    step = snapshot_step(lab)
+    if step is None:
+        return (_LOAD,), f"load({lab.name!r})"
+    imports = (
+        "from transformer.checkpoints.settings import find_checkpoint",
+        "from transformer.checkpoints.store import load_checkpoint",
+        "from transformer.lab import Lab",
+        "from transformer.runs.run_folder import snapshots",
+    )
+    return imports, f"Lab(load_checkpoint(find_checkpoint({lab.name!r}), weights=snapshots({lab.name!r})[{step}]))"
+
+
 def _changes(config: ModelConfig | TrainConfig | CorpusConfig) -> str:
     """The config in Python, without what it has by default."""
     changed = (field for field in fields(config) if getattr(config, field.name) != field.default)
     return f"{type(config).__name__}({', '.join(f'{f.name}={getattr(config, f.name)!r}' for f in changed)})"
 
 
-def _then(lab: Lab, line: str, switches: Iterable[Intervention]) -> Opening:
+def _then(lab: Lab, line: str = "", switches: Iterable[Intervention] = ()) -> Opening:
     """Loads the model, then runs the line; switches are parsed where there are any."""
-    imports = (_LOAD, _PARSE) if tuple(switches) else (_LOAD,)
-    return Opening(imports, (f"lab = load({lab.name!r})", line))
+    imports, loaded = _loaded(lab)
+    if tuple(switches):
+        imports = (*imports, _PARSE)
+    return Opening(imports, (f"lab = {loaded}", line) if line else (f"lab = {loaded}",))
 
 
 def _switches(specs: Iterable[Intervention]) -> str:

@@ -75,11 +75,17 @@ def test_exchanges_along_rings_end_at_the_least_sum_of_all_pairings(shape):
 def test_a_matching_holds_and_a_wrong_distance_or_pairing_fails():
     first, second = reads(0), reads(1, layers=3)
     honest = match_heads(first, second)
-    assert all(check.holds for check in check_matching(first, second, honest))
+
+    def failing(**changes):
+        checks = check_matching(first, second, dataclasses.replace(honest, **changes))
+        return [check.claim for check in checks if not check.holds]
+
+    assert not failing()
     moved = honest.distances.copy()
     moved[1, 2] += 0.01
-    distance, _ = check_matching(first, second, dataclasses.replace(honest, distances=moved))
-    assert not distance.holds
+    assert "Each distance is the mean Jensen-Shannon distance of two heads' rows" in failing(distances=moved)
     worst = tuple(map(int, honest.distances.argmax(axis=1)))
-    _, pairing = check_matching(first, second, dataclasses.replace(honest, partners=worst))
-    assert not pairing.holds
+    assert "No pairing of all heads has a smaller sum of distances" in failing(partners=worst)
+    assert failing(partners=(0,) * len(honest.heads))[0] == "Every head is in one pair at most"
+    assert failing(n_rows=honest.n_rows + 1) == ["Each is compared on as many rows as it says"]
+    assert failing(heads=honest.heads[::-1]) == ["Each row and column is the head that it says"]

@@ -66,11 +66,11 @@ def recorded(model, switches, forced):
     )
     c, source, out = model.config, ("",) * len(SOURCE), ("",) * len(steps)
     recordings = [step.recording for step in steps]
-    last, rows = recordings[-1], (recordings, "decoder_self", c.n_decoder_layers, out, out)
+    last, rows = recordings[-1], (recordings, AttentionKind.DECODER_SELF, c, out, out)
     return {
-        "encoder_self": _of_pass(recordings[0], "encoder_self", c.n_encoder_layers, source, source),
+        "encoder_self": _of_pass(recordings[0], AttentionKind.ENCODER_SELF, c, source, source),
         "decoder_self": _of_pass(last, *rows[1:]) if model.needs_recomputation(tap) else _newest_rows(*rows),
-        "cross": _newest_rows(recordings, "cross", c.n_decoder_layers, out, source),
+        "cross": _newest_rows(recordings, AttentionKind.CROSS, c, out, source),
     }, [int(step.tokens[0]) for step in steps]
 
 

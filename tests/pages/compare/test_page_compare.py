@@ -4,11 +4,14 @@ import pytest
 from page_models import CLASSIC, OTHER_SEED, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
 
 from pages.compare.choices import Choices
-from pages.compare.loading import Side, read_texts, texts_of
+from pages.compare.loading import Side, matched_texts
+from pages.shared import loading
 from pages.shared.wording import number
-from transformer.analysis.comparison.head_matching import match_heads
 from transformer.checkpoints.store import load_checkpoint
 from transformer.lab import Lab, load
+from transformer.views import HeadMatching
+from transformer.views.subjects import SideBySide
+from transformer.views.view import data_of
 
 pytestmark = pytest.mark.usefixtures("two_seeds")
 
@@ -23,7 +26,7 @@ def said(at):
 
 def test_heads_of_two_seeds_are_matched_before_they_are_compared():
     at = two(kind="encoder_self", layer="1", head="2")
-    assert "How far apart every two heads are" in said(at)
+    assert "The distance of every two heads" in said(at)
     assert "These two heads: distance **" in said(at)
     assert "other-seed** · layer" in said(at)
     at = checked(at.segmented_control(key="two-pairing").set_value("same").run())
@@ -41,8 +44,8 @@ def test_different_outputs_are_compared_on_the_same_words_and_labelled():
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
 def test_models_with_other_tokens_are_shown_side_by_side_and_the_page_says_why_there_is_no_difference(kind):
     at = two(other=REVERSE, kind=kind, layer="0")
-    assert "No difference is drawn" in said(at) and "into different tokens" in said(at)
-    assert "Heads are matched by what they look at in the same tokens" in said(at)
+    assert "No difference is shown" in said(at) and "into different tokens" in said(at)
+    assert "Heads are matched by what they attend to in the same tokens" in said(at)
     assert len(at.get("plotly_chart")) == 2
 
 
@@ -52,17 +55,14 @@ def test_a_head_with_none_across_from_it_stands_beside_the_nearest(monkeypatch):
     assert "**untrained-reverse** · layer 0 · head 0" in found
     monkeypatch.setattr("transformer.analysis.comparison.head_matching.Matching.partner", lambda matching, head: None)
     found = said(two(kind="encoder_self", layer="1", head="2"))
-    reads = read_texts(load(PRONOUNS), load(OTHER_SEED), _texts(), [], [], "encoder_self")
-    distances = match_heads(*reads).distances[1 * 4 + 2]
+    first, second = load(PRONOUNS), load(OTHER_SEED)
+    sides = SideBySide(first, first.inspect(CLASSIC), second, second.inspect(CLASSIC))
+    texts_read = matched_texts(Side(first, "", sides.left, ()))
+    distances = data_of(HeadMatching(kind="encoder_self", texts=texts_read), sides).distances[1 * 4 + 2]
     layer, head = divmod(int(distances.argmin()), 4)
-    assert "layer 1, head 2 is left over by the matching" in found
+    assert "layer 1, head 2 has no match" in found
     assert f"**other-seed** · layer {layer} · head {head}" in found
     assert f"These two heads: distance **{number(float(distances.min()))}**" in found
-
-
-def _texts():
-    lab = load(PRONOUNS)
-    return texts_of(Side(lab, "", lab.inspect(CLASSIC), ()))
 
 
 def test_two_sentences_go_through_one_model_and_are_aligned():
@@ -143,3 +143,12 @@ def test_tokens_and_names_are_never_markup():
     at = two(two="sentences", other_text="<b>x</b> </script> it")
     specs = "".join(chart.proto.spec for chart in at.get("plotly_chart"))
     assert "<b>x</b>" not in specs and "</script>" not in specs
+
+
+def test_a_rerun_opens_no_other_model_and_matches_nothing_again(monkeypatch):
+    at = two(other="")
+    opened, honest = [], loading.get_lab
+    monkeypatch.setattr(loading, "get_lab", lambda name: opened.append(name) or honest(name))
+    monkeypatch.setattr(HeadMatching, "data", lambda *_: pytest.fail("heads are matched again"))
+    checked(at.run())
+    assert set(opened) == {PRONOUNS, at.selectbox(key="two-other").value}

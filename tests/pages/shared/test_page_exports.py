@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
-from page_exports import figures, opened, run_lines, same_figure
+from page_exports import figures, opened, same_figure
 from page_models import CLASSIC, open_page, texts
 from streamlit.testing.v1 import AppTest
 
@@ -14,43 +14,6 @@ from transformer.figures import theme
 from transformer.figures.steps.outputs import outputs_figure
 
 pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"station": "encoder.ids"},
-        {"station": "encoder.embedding"},
-        {"station": "decoder.cross.weights", "kind": "cross", "layer": "1", "head": "3"},
-        {"station": "decoder.self.masked", "switch": "off:decoder.0.self:1"},
-        {"station": "decoder.probabilities", "step": "2"},
-        {"station": "decoder.self.weights", "kind": "decoder_self", "switch": "mask:causal", "step": "2"},
-    ],
-    ids=str,
-)
-def test_the_lines_of_python_make_a_stations_numbers(parameters):
-    made = same_figure(opened("walkthrough", "take-station", **parameters))
-    assert all(np.asarray(numbers).size > 0 for numbers in made["numbers"])
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"station": "encoder.self.qkv", "layer": "1"},
-        {"station": "decoder.cross.context", "kind": "cross", "layer": "0", "switch": "off:decoder.0.cross:1"},
-        {"station": "decoder.probabilities"},
-    ],
-    ids=str,
-)
-def test_the_lines_of_python_make_the_map(parameters):
-    at = opened("walkthrough", "take-map", **parameters)
-    (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
-    made = run_lines(at)
-    own = json.loads(made["figure"].to_json())
-    assert own["data"][0]["text"] == shown["data"][0]["text"] and own["data"][0]["customdata"]
-    assert own["data"][0]["customdata"] == shown["data"][0]["customdata"]
-    assert [s.get("path") for s in own["layout"]["shapes"]] == [s.get("path") for s in shown["layout"]["shapes"]]
-    assert parameters["station"] in made["numbers"]
 
 
 def test_the_lines_of_python_make_the_output_with_its_probabilities():

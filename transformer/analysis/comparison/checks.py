@@ -80,12 +80,22 @@ def n_edits(a: Sequence[object], b: Sequence[object]) -> int:
 
 
 def check_matching(first: Sequence[Read], second: Sequence[Read], matching: Matching) -> tuple[Check, ...]:
-    """That heads are this far apart on these sentences, and that no other pairing is closer all together."""
+    """Checks that heads are this far apart on these sentences, and that no other pairing has a smaller sum."""
     distances, n_rows = slow_distances(first, second)
     paired = sum(matching.distances[row, column] for row, column in enumerate(matching.partners) if column is not None)
     again, rings = assignment_by_rings(distances)
     best = sum(distances[row, column] for row, column in enumerate(again) if column is not None)
+    places = [list(np.ndindex(reads[0].weights.shape[:2])) for reads in (first, second)]
     return (
+        agree(
+            "Each row and column is the head that it says",
+            [*matching.heads, *matching.others],
+            [*places[0], *places[1]],
+            0,
+            "layers and heads counted",
+        ),
+        agree("Each is compared on as many rows as it says", matching.n_rows, n_rows, 0, "rows counted again"),
+        _one_to_one(matching),
         agree(
             "Each distance is the mean Jensen-Shannon distance of two heads' rows",
             matching.distances,
@@ -103,6 +113,14 @@ def check_matching(first: Sequence[Read], second: Sequence[Read], matching: Matc
             "(Klein 1967)",
         ),
     )
+
+
+def _one_to_one(matching: Matching) -> Check:
+    """Checks that no head is in two pairs, and that as many are paired as can be."""
+    paired = [column for column in matching.partners if column is not None]
+    wanted = min(len(matching.heads), len(matching.others))
+    off = abs(len(set(paired)) - wanted) + abs(len(paired) - wanted)
+    return Check("Every head is in one pair at most", float(off), 0.0, f"{wanted} pairs counted; how many are off")
 
 
 def slow_distances(first: Sequence[Read], second: Sequence[Read]) -> tuple[Float[ndarray, "head other"], int]:

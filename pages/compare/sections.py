@@ -1,0 +1,209 @@
+"""Two at once: both outputs aligned, a head of each side with their difference, and how heads were matched."""
+
+from dataclasses import replace
+from textwrap import shorten
+
+import numpy as np
+import streamlit as st
+
+from pages.compare.choices import PAGE, Choices
+from pages.compare.loading import Side, matched_texts
+from pages.shared import controls, wording
+from pages.shared.before_after import room_for
+from pages.shared.components.aligned_tokens import aligned_tokens
+from pages.shared.context import PageContext, is_dark, say, sentence
+from pages.shared.exhibit import exhibit, get_data
+from pages.shared.explain import what_am_i_looking_at
+from pages.shared.fields import box, segments
+from pages.shared.scrolling_figure import scrolling_figure
+from transformer.analysis.comparison.head_matching import Matching, Place
+from transformer.figures.attention.comparison import WIDTH
+from transformer.interventions.names import plural
+from transformer.model.kinds import AttentionKind
+from transformer.views import HeadMatching, HeadPair, OutputPair
+from transformer.views.comparison import CommonData, HeadPairData, OutputsData
+from transformer.views.subjects import SideBySide
+
+_PAIRINGS = {"matched": "Its match", "same": "The same place"}
+_MAX_TITLE = 70
+"""Characters of a sentence above its matrix."""
+_EXPLAINED = """
+Queries are rows and keys are columns on both sides. Which head does what depends on the random seed, so head 3 of one
+model need not be head 3 of another: heads are compared by what they attend to in the same tokens. The distance of two
+heads is the Jensen-Shannon distance of their rows *p* and *q* (0: the same weights, 1: never a key in common), and the
+Hungarian method pairs heads so that the sum of all distances is smallest.
+"""
+_DISTANCE = (
+    r"d = \sqrt{\tfrac{1}{2} \textstyle\sum_j \left( p_j \log_2 \frac{p_j}{m_j} + q_j \log_2 \frac{q_j}{m_j} \right)}, "
+    r"\qquad m = \tfrac{1}{2}(p + q)"
+)
+
+
+def render_outputs(first: Side, second: Side, chosen: Choices) -> None:
+    """Shows both outputs, with what differs marked."""
+    labels = (first.name, second.name) if chosen.two == "models" else ("first", "second")
+
+    def draw(data: OutputsData) -> None:
+        with room_for(2 * len(data.aligned)):
+            left, right = ((tokens, p.tolist()) for tokens, p in zip(data.tokens, data.probabilities, strict=True))
+            aligned_tokens(left, right, data.aligned, labels=labels, key="two-outputs")
+        n = len(data.differing)
+        st.markdown(
+            f"{n} of {len(data.aligned)} places differ: {_differences_text(data)}"
+            if n
+            else "Both write the same tokens."
+        )
+
+    exhibit(_subject(first, second), OutputPair(labels=labels), draw=draw)
+
+
+def render_heads(context: PageContext, first: Side, second: Side, chosen: Choices) -> None:
+    """Shows a head of each side next to each other, their difference, and the distances between all heads."""
+    subject, kind = _subject(first, second), context.view.kind
+    matching, problem = _matching(context, first, second, chosen)
+    wanted = "same" if matching is None else chosen.pairing or _suggested_pairing(first, second)
+    _choose_heads(context, wanted if matching is not None else None)
+    here = (context.layer, context.head)
+    there = _partner(second, kind, here, matching if wanted == "matched" else None)
+    pair = HeadPair(kind=kind, left=here, right=there)
+    with st.container(horizontal=True, gap="medium", key="two-pictures"):
+        _render_pair(subject, pair, first, second, chosen)
+        with st.container(width=WIDTH):
+            if matching is None:
+                st.caption(problem)
+            else:
+                _render_matching(subject, HeadMatching(kind=kind, texts=matched_texts(first), chosen=here), there)
+    what_am_i_looking_at(_EXPLAINED, context.lab.model.config, equation=_DISTANCE)
+
+
+def _subject(first: Side, second: Side) -> SideBySide:
+    return SideBySide(first.lab, first.seen, second.lab, second.seen)
+
+
+def _matching(context: PageContext, first: Side, second: Side, chosen: Choices) -> tuple[Matching | None, str]:
+    """The heads of both models matched, or None and why that says nothing here."""
+    if chosen.two == "sentences":
+        return None, "Both sentences went through the same heads: there is nothing to match."
+    view = HeadMatching(kind=context.view.kind, texts=matched_texts(first))
+    try:
+        with st.spinner("Matching the heads of both models"):
+            return get_data(_subject(first, second), view), ""
+    except ValueError as error:
+        return None, wording.plain(sentence(str(error)))
+
+
+def _suggested_pairing(first: Side, second: Side) -> str:
+    return "same" if first.lab.name == second.lab.name else "matched"
+
+
+def _choose_heads(context: PageContext, pairing: str | None) -> None:
+    """The controls for the heads that are compared; `pairing` is None where heads are not matched."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        controls.choose_kind(context)
+        controls.choose_layer(context, width=80)
+        heads = list(range(context.lab.model.config.n_heads))
+        box("Head", heads, context.head, lambda head: controls.choose(head=head), key="choose-head", width=80)
+        if pairing is not None:
+            segments(
+                "Head on the right",
+                list(_PAIRINGS),
+                pairing,
+                PAGE.take("pairing"),
+                key="two-pairing",
+                names=_PAIRINGS.__getitem__,
+                hide_label=False,
+            )
+    say(*controls.problems("kind", "layer", "head"))
+
+
+def _partner(second: Side, kind: AttentionKind, here: Place, matching: Matching | None) -> Place:
+    """The head on the right: the match, else the one in the same place; where there is none, the nearest, which the
+    page says."""
+    n_layers, n_heads = second.seen.attention(kind).weights.shape[:2]
+    missing = ""
+    if matching is None:
+        there = min(here[0], n_layers - 1), min(here[1], n_heads - 1)
+        missing = "does not exist there" if there != here else ""
+    elif (there := matching.partner(here)) is None:
+        there, missing = matching.nearest(here), "has no match"
+    if missing:
+        n = n_layers * n_heads
+        st.markdown(
+            f"{wording.plain(second.name)} has {n} such {plural(n, 'head')}: layer {here[0]}, head {here[1]} "
+            f"{missing}. The nearest one is shown on the right: layer {there[0]}, head {there[1]}."
+        )
+    return there
+
+
+def _render_pair(subject: SideBySide, pair: HeadPair, first: Side, second: Side, chosen: Choices) -> None:
+    """Shows the heads of both sides and their difference, with one badge and one export for the three."""
+    views = {"left": replace(pair, shows="left"), "right": replace(pair, shows="right"), "difference": pair}
+
+    def draw(data: HeadPairData) -> None:
+        with st.container(horizontal=True, gap="medium"):
+            for name, side, (layer, head) in (("left", first, pair.left), ("right", second, pair.right)):
+                with st.container(width=WIDTH):
+                    text = shorten(side.seen.text, _MAX_TITLE, placeholder=" …")
+                    title = side.name if chosen.two == "models" else text
+                    st.caption(f"**{wording.plain(title)}** · layer {layer} · head {head}")
+                    scrolling_figure(views[name].figure(data, dark=is_dark()), key=f"two-{name}")
+            with st.container(width=WIDTH):
+                if data.common is None:
+                    st.caption(f"No difference is shown. {wording.plain(sentence(data.problem))}")
+                else:
+                    _render_difference(pair, data, data.common, first)
+
+    data = get_data(subject, pair)
+    main, *others = ("difference", "left", "right") if data.common is not None else ("left", "right")
+    with st.container():
+        exhibit(subject, views[main], draw=draw, also={name.capitalize(): views[name] for name in others})
+
+
+def _render_difference(pair: HeadPair, data: HeadPairData, common: CommonData, first: Side) -> None:
+    n_left_out = len(data.left.queries) + len(data.right.queries) + len(data.left.keys) + len(data.right.keys)
+    n_left_out -= 2 * (len(common.rows) + len(common.columns))
+    left_out = f", {n_left_out} left out" if n_left_out else ""
+    note = {
+        "own": "both have the same tokens",
+        "forced": f"both read the output of {wording.plain(first.name)} (teacher-forced)",
+        "aligned": f"rows and columns aligned by the fewest edits{left_out}",
+    }[common.how]
+    st.caption(f"{AttentionKind(pair.kind).label} · right minus left · {note}")
+    if np.array_equal(common.left, common.right):
+        st.markdown("Both are equal: the largest difference is exactly 0.")
+    else:
+        scrolling_figure(pair.figure(data, dark=is_dark()), key="two-difference")
+
+
+def _render_matching(subject: SideBySide, view: HeadMatching, there: Place) -> None:
+    """Shows the distances between all heads of both models."""
+    here = view.chosen
+    assert here is not None, "a head is chosen"
+
+    def draw(matching: Matching) -> None:
+        st.caption("The distance of every two heads · framed: the pairs whose distances sum to the least")
+        scrolling_figure(view.figure(matching, dark=is_dark()), key="two-matching")
+        said = f"These two heads: distance **{wording.number(matching.distance(here, there))}**."
+        best = matching.partner(here)
+        if best is not None and best != there:
+            nearest = wording.number(matching.distance(here, best))
+            said += f" The match is layer {best[0]}, head {best[1]}: {nearest}."
+        st.markdown(said)
+        st.caption(
+            f"Mean Jensen-Shannon distance of {matching.n_rows} rows of the page's sentence and its model's examples, "
+            "each with the left model's output."
+        )
+
+    exhibit(subject, view, draw=draw)
+
+
+def _differences_text(data: OutputsData) -> str:
+    """The first places that differ, in words."""
+    a, b = data.tokens
+    found = []
+    for i, j in data.differing:
+        left = "nothing" if i is None else wording.token(a[i])
+        right = "nothing" if j is None else wording.token(b[j])
+        found.append(f"{left} / {right}")
+    more = " …" if len(found) > wording.MOST_NAMED else ""
+    return f"{', '.join(found[: wording.MOST_NAMED])}{more}"

@@ -1,0 +1,755 @@
+"""Faults that could have been written: each a small replacement in a file, and the test that notices it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A replacement in the library that makes a number wrong."""
+
+    name: str
+    file: str
+    old: str
+    """Stands exactly once in the file."""
+    new: str
+    test: str
+    """Fails with the fault and passes without it."""
+
+
+FAULTS = (
+    Fault(
+        "the lens applies the final norm at the last depth only",
+        "transformer/analysis/steps/logit_lens.py",
+        (
+            "                stream, norm.normalized_shape, _double(norm.weight), _double(norm.bias), norm.e"
+            "ps\n            )"
+        ),
+        (
+            "                stream, norm.normalized_shape, _double(norm.weight), _double(norm.bias), norm.e"
+            "ps\n            ) * torch.eye(len(stream), dtype=stream.dtype)[-1][:, None] + stream * (1 - torc"
+            "h.eye(len(stream))[-1][:, None])"
+        ),
+        (
+            "tests/analysis/steps/test_step_checks.py::test_inner_depths_are_those_of_shortened_decoders_and"
+            "_wrong_ones_are_noticed"
+        ),
+    ),
+    Fault(
+        "the lens reads inner depths one layer late",
+        "transformer/analysis/steps/logit_lens.py",
+        ("stream = torch.stack([embedded, *map(self._output_of, range(len(self._model.decoder.layers)))])"),
+        (
+            "stream = torch.stack([*map(self._output_of, range(len(self._model.decoder.layers))), self._outp"
+            "ut_of(len(self._model.decoder.layers) - 1)])"
+        ),
+        (
+            "tests/analysis/steps/test_step_checks.py::test_inner_depths_are_those_of_shortened_decoders_and"
+            "_wrong_ones_are_noticed"
+        ),
+    ),
+    Fault(
+        "the lens shows the embedding at every inner depth",
+        "transformer/analysis/steps/logit_lens.py",
+        ("stream = torch.stack([embedded, *map(self._output_of, range(len(self._model.decoder.layers)))])"),
+        (
+            "stream = torch.stack([embedded] * len(self._model.decoder.layers) + [self._output_of(len(self._"
+            "model.decoder.layers) - 1)])"
+        ),
+        (
+            "tests/analysis/steps/test_step_checks.py::test_inner_depths_are_those_of_shortened_decoders_and"
+            "_wrong_ones_are_noticed"
+        ),
+    ),
+    Fault(
+        "the lens forgets the positions at the first depth",
+        "transformer/analysis/steps/logit_lens.py",
+        'embedded = embedded + self._seen("positions") if self._is_there("positions") else embedded',
+        "embedded = embedded",
+        (
+            "tests/analysis/steps/test_step_checks.py::test_inner_depths_are_those_of_shortened_decoders_and"
+            "_wrong_ones_are_noticed"
+        ),
+    ),
+    Fault(
+        "contributions with the two tokens swapped",
+        "transformer/analysis/steps/logit_lens.py",
+        "direction = (weight[token].double() - weight[other].double()).numpy()",
+        "direction = (weight[other].double() - weight[token].double()).numpy()",
+        "tests/analysis/steps/test_logit_lens.py::test_contributions_sum_to_the_difference",
+    ),
+    Fault(
+        "the difference of logits with its sign turned",
+        "transformer/analysis/steps/logit_lens.py",
+        "return float(self.logits[token] - self.logits[other])",
+        "return float(self.logits[other] - self.logits[token])",
+        "tests/analysis/steps/test_logit_lens.py::test_contributions_sum_to_the_difference",
+    ),
+    Fault(
+        "a norm that does not centre the parts",
+        "transformer/analysis/steps/logit_lens.py",
+        "return (row - row.mean()) * gain",
+        "return row * gain",
+        "tests/analysis/steps/test_logit_lens.py::test_contributions_sum_to_the_difference",
+    ),
+    Fault(
+        "a norm with the sample variance",
+        "transformer/analysis/steps/logit_lens.py",
+        "x.var(correction=0)",
+        "x.var(correction=1)",
+        "tests/analysis/steps/test_logit_lens.py::test_contributions_sum_to_the_difference",
+    ),
+    Fault(
+        "a norm whose bias is lost",
+        "transformer/analysis/steps/logit_lens.py",
+        "through(self._biases) + _double(norm.bias)",
+        "through(self._biases)",
+        "tests/analysis/steps/test_logit_lens.py::test_contributions_sum_to_the_difference",
+    ),
+    Fault(
+        "the bias of W_O is lost",
+        "transformer/analysis/steps/logit_lens.py",
+        'torch.einsum("mhd,hd->m", output, shared) + _double(attention.output.bias)',
+        'torch.einsum("mhd,hd->m", output, shared)',
+        "tests/analysis/steps/test_logit_lens.py::test_contributions_sum_to_the_difference",
+    ),
+    Fault(
+        "heads keep the bias of their values",
+        "transformer/analysis/steps/logit_lens.py",
+        'added = torch.einsum("mhd,hd->hm", output, context - shared)',
+        'added = torch.einsum("mhd,hd->hm", output, context)',
+        "tests/analysis/steps/test_logit_lens.py::test_contributions_sum_to_the_difference",
+    ),
+    Fault(
+        "the parts of heads in reverse",
+        "transformer/analysis/steps/logit_lens.py",
+        "for head, row in enumerate(added)]",
+        "for head, row in enumerate(added.flip(0))]",
+        ("tests/analysis/steps/test_logit_lens.py::test_a_head_s_contribution_is_what_the_logits_lose_without_it"),
+    ),
+    Fault(
+        "the residual is left out of a sum",
+        "transformer/analysis/steps/logit_lens.py",
+        'return self._seen(f"{layer}.{sublayer}.residual") + output',
+        "return output",
+        "tests/analysis/steps/test_logit_lens.py::test_contributions_sum_to_the_difference",
+    ),
+    Fault(
+        "before and after of a head's effect swapped",
+        "transformer/analysis/heads/importance.py",
+        "before=p[step].item(),\n        after=q[step].item(),",
+        "before=q[step].item(),\n        after=p[step].item(),",
+        (
+            "tests/analysis/heads/test_effects_on_small_tables.py::test_the_first_step_that_changes_is_told_"
+            "with_its_token_before_and_after"
+        ),
+    ),
+    Fault(
+        "KL of the effect the wrong way round",
+        "transformer/analysis/heads/importance.py",
+        "(base.exp() * (base - without))",
+        "(without.exp() * (without - base))",
+        (
+            "tests/analysis/heads/test_effects_on_small_tables.py::test_the_divergence_is_that_of_the_output"
+            "_with_the_head_from_the_one_without_on_average"
+        ),
+    ),
+    Fault(
+        "KL summed over the steps instead of averaged",
+        "transformer/analysis/heads/importance.py",
+        ".sum(dim=-1).mean().clamp(min=0)",
+        ".sum(dim=-1).sum().clamp(min=0)",
+        (
+            "tests/analysis/heads/test_effects_on_small_tables.py::test_the_divergence_is_that_of_the_output"
+            "_with_the_head_from_the_one_without_on_average"
+        ),
+    ),
+    Fault(
+        "the change of the log-probability with its sign turned",
+        "transformer/analysis/heads/importance.py",
+        "log_prob=float((b - a).sum()),",
+        "log_prob=float((a - b).sum()),",
+        (
+            "tests/analysis/heads/test_effects_on_small_tables.py::test_the_log_probability_changes_by_the_s"
+            "um_over_the_tokens"
+        ),
+    ),
+    Fault(
+        "the last step that changes in place of the first",
+        "transformer/analysis/heads/importance.py",
+        "step = other[0] if other",
+        "step = other[-1] if other",
+        (
+            "tests/analysis/heads/test_effects_on_small_tables.py::test_the_first_step_that_changes_is_told_"
+            "with_its_token_before_and_after"
+        ),
+    ),
+    Fault(
+        "padding may be written instead",
+        "transformer/analysis/heads/importance.py",
+        "writable[:, pad_id] = -torch.inf  # is never written",
+        "pass",
+        (
+            "tests/analysis/heads/test_effects_on_small_tables.py::test_the_first_step_that_changes_is_told_"
+            "with_its_token_before_and_after"
+        ),
+    ),
+    Fault(
+        "the average of the wrong layer",
+        "transformer/analysis/heads/importance.py",
+        "return weights[layer].mean(axis=0",
+        "return weights[layer - 1].mean(axis=0",
+        (
+            "tests/analysis/heads/test_effects_on_small_tables.py::test_the_average_is_over_the_heads_of_the"
+            "_layer_that_is_asked_for"
+        ),
+    ),
+    Fault(
+        "a set leaves out the next head",
+        "transformer/analysis/heads/ablations.py",
+        "[row, at.head] = False",
+        "[row, at.head - 1] = False",
+        "tests/analysis/heads/test_head_ablations.py::test_a_row_without_some_heads_is_a_pass_without_them",
+    ),
+    Fault(
+        "means are added to the kept heads",
+        "transformer/analysis/heads/ablations.py",
+        "(mean * ~kept[..., None])",
+        "(mean * kept[..., None])",
+        ("tests/interventions/test_head_means.py::test_the_effect_of_a_head_at_its_mean_is_that_of_the_switch"),
+    ),
+    Fault(
+        "heads of the encoder stay in",
+        "transformer/analysis/heads/ablations.py",
+        'off = rows_off(model, distinct, "encoder", means)',
+        'off = rows_off(model, [()] * len(distinct), "encoder", means)',
+        "tests/analysis/heads/test_head_ablations.py::test_a_row_without_some_heads_is_a_pass_without_them",
+    ),
+    Fault(
+        "the encoder's memory of another set",
+        "transformer/analysis/heads/ablations.py",
+        "return found[[distinct.index(part) for part in parts]]",
+        "return found[[len(distinct) - 1 - distinct.index(part) for part in parts]]",
+        "tests/analysis/heads/test_head_ablations.py::test_a_row_without_some_heads_is_a_pass_without_them",
+    ),
+    Fault(
+        "a set of heads off in the neighbouring row",
+        "transformer/analysis/heads/ablations.py",
+        "[row, at.head] = False",
+        "[row - 1, at.head] = False",
+        "tests/analysis/heads/test_head_ablations.py::test_a_row_without_some_heads_is_a_pass_without_them",
+    ),
+    Fault(
+        "the smallest set's margin from the first step only",
+        "transformer/analysis/heads/minimal_set.py",
+        "return slack.amin(dim=-1), ~stays.all(dim=-1)",
+        "return slack[:, 0], ~stays.all(dim=-1)",
+        (
+            "tests/analysis/heads/test_effects_on_small_tables.py::test_the_margin_of_any_change_is_that_of_"
+            "the_step_nearest_to_it"
+        ),
+    ),
+    Fault(
+        "a set counts where any step stays",
+        "transformer/analysis/heads/minimal_set.py",
+        "return slack.amin(dim=-1), ~stays.all(dim=-1)",
+        "return slack.amin(dim=-1), ~stays.any(dim=-1)",
+        (
+            "tests/analysis/heads/test_effects_on_small_tables.py::test_the_margin_of_any_change_is_that_of_"
+            "the_step_nearest_to_it"
+        ),
+    ),
+    Fault(
+        "what stands before the goal may change",
+        "transformer/analysis/heads/minimal_set.py",
+        "return miss, before & there",
+        "return miss, there",
+        (
+            "tests/analysis/heads/test_effects_on_small_tables.py::test_a_token_at_a_step_is_reached_only_wh"
+            "ere_all_before_it_stays"
+        ),
+    ),
+    Fault(
+        "the goal one step late",
+        "transformer/analysis/heads/minimal_set.py",
+        "at_step = writable[:, goal.step]",
+        "at_step = writable[:, goal.step - 1]",
+        (
+            "tests/analysis/heads/test_effects_on_small_tables.py::test_a_token_at_a_step_is_reached_only_wh"
+            "ere_all_before_it_stays"
+        ),
+    ),
+    Fault(
+        "the number of sets of a search off by one size",
+        "transformer/analysis/heads/minimal_set.py",
+        "range(1, min(exact, most) + 1))",
+        "range(1, min(exact, most)))",
+        "tests/analysis/heads/test_head_ablations.py::test_the_number_of_trials_is_known_before",
+    ),
+    Fault(
+        "the wrong token is erased",
+        "transformer/analysis/heads/leave_one_out.py",
+        "mask[rows, :, :, rows] = False",
+        "mask[rows, :, :, rows - 1] = False",
+        ("tests/analysis/heads/test_head_ablations.py::test_a_token_that_is_hidden_is_a_token_that_is_padding"),
+    ),
+    Fault(
+        "erased from cross-attention alone though hidden",
+        "transformer/analysis/heads/leave_one_out.py",
+        '(self.how == "hidden" and site.stack == "encoder")',
+        '(self.how == "cross" and site.stack == "encoder")',
+        ("tests/analysis/heads/test_head_ablations.py::test_a_token_that_is_hidden_is_a_token_that_is_padding"),
+    ),
+    Fault(
+        "the loss of erasing with its sign turned",
+        "transformer/analysis/heads/leave_one_out.py",
+        "return (whole - without).T.numpy()",
+        "return (without - whole).T.numpy()",
+        ("tests/analysis/heads/test_head_ablations.py::test_a_token_that_is_hidden_is_a_token_that_is_padding"),
+    ),
+    Fault(
+        "ties at their last rank",
+        "transformer/analysis/heads/leave_one_out.py",
+        "return (last - (counts - 1) / 2)[places]",
+        "return last[places]",
+        "tests/analysis/heads/test_head_ablations.py::test_rank_correlations_are_pandas_with_ties",
+    ),
+    Fault(
+        "rank correlation without the square root",
+        "transformer/analysis/heads/leave_one_out.py",
+        "size = np.sqrt((x * x).sum() * (y * y).sum())",
+        "size = (x * x).sum() * (y * y).sum()",
+        "tests/analysis/heads/test_head_ablations.py::test_rank_correlations_are_pandas_with_ties",
+    ),
+    Fault(
+        "distances in nats",
+        "transformer/analysis/heads/similarity.py",
+        "/ log(2)",
+        "",
+        "tests/analysis/heads/test_head_survey.py::test_distances_are_jensen_shannons_by_its_definition",
+    ),
+    Fault(
+        "distances without the square root",
+        "transformer/analysis/heads/similarity.py",
+        "divergence.clamp(min=0).sqrt()",
+        "divergence.clamp(min=0)",
+        "tests/analysis/heads/test_head_survey.py::test_distances_are_jensen_shannons_by_its_definition",
+    ),
+    Fault(
+        "single linkage in place of average",
+        "transformer/analysis/heads/similarity.py",
+        "joined = (sizes[0] * between[a] + sizes[1] * between[b]) / sum(sizes)",
+        "joined = np.minimum(between[a], between[b])",
+        (
+            "tests/analysis/heads/test_head_survey.py::test_groups_are_those_of_average_linkage_computed_ane"
+            "w_at_each_step"
+        ),
+    ),
+    Fault(
+        "alignment error without its factor 2",
+        "transformer/analysis/heads/survey.py",
+        "error_rate=1 - 2 * right",
+        "error_rate=1 - right",
+        ("tests/analysis/heads/test_head_survey.py::test_alignment_errors_are_those_of_the_metric_over_all_pairs"),
+    ),
+    Fault(
+        "rows without a choice counted",
+        "transformer/analysis/heads/survey.py",
+        "rows = real & (allowed.sum(dim=-1) > 1)",
+        "rows = real & (allowed.sum(dim=-1) > 0)",
+        (
+            "tests/analysis/heads/test_head_survey.py::test_entropy_evenness_and_the_largest_weight_leave_ou"
+            "t_rows_without_a_choice"
+        ),
+    ),
+    Fault(
+        "padding counted among the queries",
+        "transformer/analysis/heads/survey.py",
+        'real = batch.source_mask if stack == "encoder" else batch.target_mask',
+        'real = torch.ones_like(batch.source_mask if stack == "encoder" else batch.target_mask)',
+        (
+            "tests/analysis/heads/test_head_survey.py::test_entropy_evenness_and_the_largest_weight_leave_ou"
+            "t_rows_without_a_choice"
+        ),
+    ),
+    Fault(
+        "exposure bias with its sign turned",
+        "transformer/analysis/steps/exposure_bias.py",
+        "bias = going[:, 1] - going[:, 0]",
+        "bias = going[:, 0] - going[:, 1]",
+        ("tests/analysis/steps/test_exposure.py::test_the_numbers_of_a_position_are_those_of_its_sentences"),
+    ),
+    Fault(
+        "the interval with the variance of a population",
+        "transformer/analysis/steps/exposure_bias.py",
+        "bias.std(ddof=1)",
+        "bias.std(ddof=0)",
+        ("tests/analysis/steps/test_exposure.py::test_the_numbers_of_a_position_are_those_of_its_sentences"),
+    ),
+    Fault(
+        "forced and free losses swapped",
+        "transformer/analysis/steps/exposure_bias.py",
+        "both = np.array([(row[0][position], row[2][position]) for row in here]",
+        "both = np.array([(row[2][position], row[0][position]) for row in here]",
+        ("tests/analysis/steps/test_exposure.py::test_the_numbers_of_a_position_are_those_of_its_sentences"),
+    ),
+    Fault(
+        "free and forced hits swapped",
+        "transformer/analysis/steps/exposure_bias.py",
+        "free_right=sum(bool(row[3][position]) for row in here)",
+        "free_right=sum(bool(row[1][position]) for row in here)",
+        ("tests/analysis/steps/test_exposure.py::test_the_numbers_of_a_position_are_those_of_its_sentences"),
+    ),
+    Fault(
+        "the divergence one position late",
+        "transformer/analysis/steps/exposure_bias.py",
+        "found = next((i for i, (right, own) in pairs if right != own), None)",
+        "found = next((i + 1 for i, (right, own) in pairs if right != own), None)",
+        (
+            "tests/analysis/steps/test_exposure.py::test_both_losses_agree_up_to_the_divergence_and_there_"
+            "the_writing_differs"
+        ),
+    ),
+    Fault(
+        "losses of the model's own words",
+        "transformer/analysis/steps/exposure_bias.py",
+        "right = target[:, step.index]",
+        "right = step.tokens",
+        ("tests/analysis/steps/test_exposure.py::test_the_numbers_of_a_position_are_those_of_its_sentences"),
+    ),
+    Fault(
+        "entropy in bits",
+        "transformer/analysis/steps/candidates.py",
+        "np.where(shares > 0, precise, 0.0)",
+        "np.where(shares > 0, precise, 0.0) / np.log(2)",
+        ("tests/analysis/steps/test_candidates.py::test_candidates_are_the_most_probable_and_the_wanted_ones"),
+    ),
+    Fault(
+        "ranks from 0",
+        "transformer/analysis/steps/candidates.py",
+        "return int((log_probs > log_probs[token]).sum()) + 1",
+        "return int((log_probs > log_probs[token]).sum())",
+        "tests/analysis/steps/test_candidates.py::test_ranks_count_the_more_probable_tokens",
+    ),
+    Fault(
+        "the rest with the candidates in it",
+        "transformer/analysis/steps/candidates.py",
+        "others = np.delete(shares, list(ids))",
+        "others = shares",
+        ("tests/analysis/steps/test_candidates.py::test_candidates_are_the_most_probable_and_the_wanted_ones"),
+    ),
+    Fault(
+        "the least probable as candidates",
+        "transformer/analysis/steps/candidates.py",
+        'np.argsort(-precise, kind="stable")',
+        'np.argsort(precise, kind="stable")',
+        ("tests/analysis/steps/test_candidates.py::test_candidates_are_the_most_probable_and_the_wanted_ones"),
+    ),
+    Fault(
+        "a branch hangs from itself",
+        "transformer/analysis/steps/branches.py",
+        "parent=places.get(prefix[:-1])",
+        "parent=places.get(prefix)",
+        "tests/analysis/steps/test_branches.py::test_every_output_is_a_path_and_every_prefix_one_node",
+    ),
+    Fault(
+        "a branch weighs only its first output",
+        "transformer/analysis/steps/branches.py",
+        "weight=sum(shares[index] for index in found)",
+        "weight=shares[found[0]]",
+        "tests/analysis/steps/test_branches.py::test_weights_add_up_where_outputs_meet",
+    ),
+    Fault(
+        "attention of the next place of the beam",
+        "transformer/analysis/steps/search_tree.py",
+        "self.cross[node.step][:, node.place]",
+        "self.cross[node.step][:, node.place - 1]",
+        (
+            "tests/analysis/steps/test_search_tree.py::test_attention_of_every_candidate_is_that_of_reading_"
+            "its_words_again"
+        ),
+    ),
+    Fault(
+        "scores without the length norm",
+        "transformer/analysis/steps/search_tree.py",
+        "rank, total, score, name, on_best))",
+        "rank, total, total, name, on_best))",
+        "tests/analysis/steps/test_search_tree.py::test_every_result_is_a_path_with_its_score",
+    ),
+    Fault(
+        "the place among results from 0",
+        "transformer/analysis/steps/search_tree.py",
+        "enumerate(self.results, start=1)",
+        "enumerate(self.results, start=0)",
+        "tests/analysis/steps/test_search_tree.py::test_places_among_the_results_are_known",
+    ),
+    Fault(
+        "rollout multiplied from the wrong side",
+        "transformer/analysis/attention/rollout.py",
+        "heard = _rows_to_one((mean + np.eye(len(mean)) if has_residual else mean) @ heard)",
+        "heard = _rows_to_one(heard @ (mean + np.eye(len(mean)) if has_residual else mean))",
+        "tests/analysis/attention/test_rollout.py::test_rollout_is_the_sum_over_all_paths",
+    ),
+    Fault(
+        "rollout without the residual",
+        "transformer/analysis/attention/rollout.py",
+        "(mean + np.eye(len(mean)) if has_residual else mean)",
+        "mean",
+        "tests/analysis/attention/test_rollout.py::test_rollout_is_the_sum_over_all_paths",
+    ),
+    Fault(
+        "rollout of the largest head",
+        "transformer/analysis/attention/rollout.py",
+        "mean = layer.mean(axis=0, dtype=np.float64)",
+        "mean = layer.max(axis=0).astype(np.float64)",
+        "tests/analysis/attention/test_rollout.py::test_rollout_is_the_sum_over_all_paths",
+    ),
+    Fault(
+        "source and target of the cross rollout swapped",
+        "transformer/analysis/attention/rollout.py",
+        "CrossRollout(both[..., : len(encoder)], both[..., len(encoder) :])",
+        "CrossRollout(both[..., len(encoder) :], both[..., : len(encoder)])",
+        ("tests/analysis/attention/test_rollout.py::test_rollout_through_both_stacks_is_the_recursion_over_positions"),
+    ),
+    Fault(
+        "cross rollout past the encoder",
+        "transformer/analysis/attention/rollout.py",
+        "cross_weights.mean(axis=0, dtype=np.float64) @ encoder",
+        "cross_weights.mean(axis=0, dtype=np.float64)",
+        ("tests/analysis/attention/test_rollout.py::test_rollout_through_both_stacks_is_the_recursion_over_positions"),
+    ),
+    Fault(
+        "heads summed where their mean is asked for",
+        "transformer/analysis/attention/aggregation.py",
+        "return chosen.mean(axis=0, dtype=np.float64).astype(values.dtype)",
+        "return chosen.sum(axis=0, dtype=np.float64).astype(values.dtype)",
+        "tests/analysis/attention/test_combine.py::test_heads_are_combined_cell_by_cell",
+    ),
+    Fault(
+        "the strongest head by its place among the chosen",
+        "transformer/analysis/attention/aggregation.py",
+        "return np.asarray(heads)[values[list(heads)].argmax(axis=0)]",
+        "return values[list(heads)].argmax(axis=0)",
+        "tests/analysis/attention/test_combine.py::test_heads_are_combined_cell_by_cell",
+    ),
+    Fault(
+        "columns scaled in place of rows",
+        "transformer/analysis/attention/aggregation.py",
+        "sums = values.sum(axis=-1, keepdims=True, dtype=np.float64)\n    return (values",
+        "sums = values.sum(axis=-2, keepdims=True, dtype=np.float64)\n    return (values",
+        "tests/analysis/attention/test_combine.py::test_renormalised_rows_sum_to_one_but_for_empty_ones",
+    ),
+    Fault(
+        "the share of the kept columns",
+        "transformer/analysis/attention/aggregation.py",
+        "float(kept[:, gone].sum(dtype=np.float64))",
+        "float(kept[:, ~gone].sum(dtype=np.float64))",
+        ("tests/analysis/attention/test_combine.py::test_what_is_left_out_is_counted_and_nothing_is_renormalised"),
+    ),
+    Fault(
+        "start and end marks merged",
+        "transformer/analysis/attention/aggregation.py",
+        "index > 0 and word >= 0 and word",
+        "index > 0 and word",
+        ("tests/analysis/attention/test_combine.py::test_pieces_of_a_word_are_one_group_and_marks_stand_alone"),
+    ),
+    Fault(
+        "entropy in bits by the logarithm of 10",
+        "transformer/analysis/attention/entropy.py",
+        "np.log(2.0)",
+        "np.log(10.0)",
+        (
+            "tests/analysis/attention/test_combine.py::test_entropy_is_the_sum_over_keys_and_at_most_the_log"
+            "_of_those_allowed"
+        ),
+    ),
+    Fault(
+        "the largest entropy of one key more",
+        "transformer/analysis/attention/entropy.py",
+        "np.log(np.maximum(allowed, 1))",
+        "np.log(np.maximum(allowed, 1) + 1)",
+        (
+            "tests/analysis/attention/test_combine.py::test_entropy_is_the_sum_over_keys_and_at_most_the_log"
+            "_of_those_allowed"
+        ),
+    ),
+    Fault(
+        "a head's values with another head's W_O",
+        "transformer/analysis/attention/vectors.py",
+        'norms.append(torch.einsum("mhd,hkd->hkm", projection, values)',
+        'norms.append(torch.einsum("mhd,hkd->hkm", projection.flip(1), values)',
+        ("tests/analysis/attention/test_vectors.py::test_norms_are_what_loops_over_the_weights_of_the_model_say"),
+    ),
+    Fault(
+        "a scaled head's contributions at full length",
+        "transformer/analysis/attention/vectors.py",
+        '_stacked(recording, addresses, "v")) * factors[..., None]',
+        '_stacked(recording, addresses, "v"))',
+        "tests/analysis/attention/test_picture_proofs.py::test_contributions_are_multiplied_out",
+    ),
+    Fault(
+        "distances of heads over another number of rows",
+        "transformer/analysis/comparison/head_matching.py",
+        "distances = sums / n_rows",
+        "distances = sums / (n_rows + 1)",
+        "tests/analysis/attention/test_matching.py::test_distances_are_those_of_the_definition",
+    ),
+    Fault(
+        "heads and their partners transposed",
+        "transformer/analysis/comparison/head_matching.py",
+        "found = summed_distances(joined).numpy()[: len(heads), len(heads) :]",
+        "found = summed_distances(joined).numpy()[: len(heads), len(heads) :].T",
+        "tests/analysis/attention/test_matching.py::test_shuffled_heads_find_themselves_again",
+    ),
+    Fault(
+        "weights on later tokens summed over the queries",
+        "transformer/analysis/attention/mask_leakage.py",
+        "float(future.mean()) if len(future)",
+        "float(future.sum()) if len(future)",
+        ("tests/analysis/attention/test_leaks.py::test_loss_and_attention_are_what_loops_over_the_recorded_pass_count"),
+    ),
+    Fault(
+        "padding weighed over all queries",
+        "transformer/analysis/attention/mask_leakage.py",
+        "float(mass[queries].mean())",
+        "float(mass.mean())",
+        ("tests/analysis/attention/test_leaks.py::test_loss_and_attention_are_what_loops_over_the_recorded_pass_count"),
+    ),
+    Fault(
+        "the rotation turned back",
+        "transformer/analysis/positions/tables.py",
+        "= np.sin(angle), -np.sin(angle)",
+        "= -np.sin(angle), np.sin(angle)",
+        "tests/analysis/positions/test_analysis_positions.py::test_the_rotation_is_the_shift_exactly",
+    ),
+    Fault(
+        "wavelengths of half the period",
+        "transformer/analysis/positions/tables.py",
+        "return 2 * np.pi * base",
+        "return np.pi * base",
+        ("tests/analysis/positions/test_analysis_positions.py::test_wavelengths_run_from_2_pi_towards_base_times_2_pi"),
+    ),
+    Fault(
+        "a dot product called a cosine",
+        "transformer/analysis/positions/tables.py",
+        'if kind == "cosine":',
+        'if kind == "dot":',
+        (
+            "tests/analysis/positions/test_analysis_positions.py::test_the_cosine_of_any_row_with_itself_is_"
+            "1_and_a_zero_row_is_like_none"
+        ),
+    ),
+    Fault(
+        "diagonals that run the other way",
+        "transformer/analysis/positions/tables.py",
+        "[np.diagonal(matrix, offset) for offset in range(len(matrix))]",
+        "[np.diagonal(matrix[::-1], offset) for offset in range(len(matrix))]",
+        ("tests/analysis/positions/test_analysis_positions.py::test_likeness_of_sinusoids_depends_on_the_offset_alone"),
+    ),
+    Fault(
+        "the fitted map transposed",
+        "transformer/analysis/positions/tables.py",
+        "matrix=transposed.T,",
+        "matrix=transposed,",
+        (
+            "tests/analysis/positions/test_analysis_positions.py::test_least_squares_finds_a_linear_map_that"
+            "_is_there_and_says_where_there_is_none"
+        ),
+    ),
+    Fault(
+        "content and position swapped in the key",
+        "transformer/analysis/positions/score_decomposition.py",
+        "for k in (k_content, k_position)",
+        "for k in (k_position, k_content)",
+        ("tests/analysis/positions/test_analysis_positions.py::test_each_part_moves_with_what_it_is_named_after"),
+    ),
+    Fault(
+        "the bias counted as position",
+        "transformer/analysis/positions/score_decomposition.py",
+        "(content @ weight.T + bias, position @ weight.T)",
+        "(content @ weight.T, position @ weight.T + bias)",
+        "tests/analysis/positions/test_analysis_positions.py::test_biases_count_as_content",
+    ),
+    Fault(
+        "parts of scores without the divisor",
+        "transformer/analysis/positions/score_decomposition.py",
+        " / attention.divisor",
+        " / 1",
+        ("tests/analysis/positions/test_analysis_positions.py::test_the_four_parts_sum_to_the_recorded_score"),
+    ),
+    Fault(
+        "a factor for the neighbouring head",
+        "transformer/interventions/heads.py",
+        "factors[list(self.heads)] = self.factor",
+        "factors[[head - 1 for head in self.heads]] = self.factor",
+        ("tests/interventions/test_scaled_heads.py::test_other_heads_and_all_weights_of_the_sublayer_stay_as_they_are"),
+    ),
+    Fault(
+        "the other heads are scaled",
+        "transformer/interventions/heads.py",
+        "factors = heads.new_ones(heads.size(1))\n        factors[list(self.heads)] = self.factor",
+        "factors = heads.new_ones(heads.size(1)) * self.factor\n        factors[list(self.heads)] = 1",
+        ("tests/interventions/test_scaled_heads.py::test_other_heads_and_all_weights_of_the_sublayer_stay_as_they_are"),
+    ),
+    Fault(
+        "the other heads are off",
+        "transformer/interventions/heads.py",
+        "return heads * kept[:, None, None]",
+        "return heads * ~kept[:, None, None]",
+        "tests/interventions/test_interventions.py::test_a_head_off_equals_zeroing_its_columns_of_w_o",
+    ),
+    Fault(
+        "a lifted causal mask lifts padding too",
+        "transformer/interventions/masks.py",
+        "return mask.any(dim=-2, keepdim=True).expand_as(mask)",
+        "return torch.ones_like(mask)",
+        ("tests/interventions/test_interventions.py::test_a_lifted_mask_lifts_that_restriction_alone_in_every_layer"),
+    ),
+    Fault(
+        "a row of all heads overwritten",
+        "transformer/interventions/attention_rows.py",
+        "tensor[:, self.head, row] = 0.0",
+        "tensor[:, :, row] = 0.0",
+        "tests/interventions/test_attention_edits.py::test_an_overwritten_row_is_what_was_asked",
+    ),
+    Fault(
+        "own numbers that are not divided",
+        "transformer/interventions/attention_rows.py",
+        "return tuple(number / total for number in numbers)",
+        "return tuple(numbers)",
+        (
+            "tests/interventions/test_attention_edits.py::test_own_numbers_are_divided_by_their_sum_and_noth"
+            "ing_else_changes"
+        ),
+    ),
+    Fault(
+        "a shift by one position less",
+        "transformer/interventions/positions.py",
+        "sinusoidal_table(k + length, rows.size(-1), dtype=rows.dtype)[k:]",
+        "sinusoidal_table(k + length, rows.size(-1), dtype=rows.dtype)[k - 1 : -1]",
+        ("tests/interventions/test_position_interventions.py::test_each_edit_changes_the_rows_of_its_stack_as_it_says"),
+    ),
+    Fault(
+        "the first token stands where the second does",
+        "transformer/interventions/positions.py",
+        "rows[:, second] = rows[:, first]",
+        "rows[:, first] = rows[:, second]",
+        ("tests/interventions/test_position_interventions.py::test_each_edit_changes_the_rows_of_its_stack_as_it_says"),
+    ),
+    Fault(
+        "of two switches for one head the first counts",
+        "transformer/interventions/compiling.py",
+        "kept = [*(earlier for earlier in kept if not part.replaces(earlier)), part]",
+        "kept = kept if any(part.replaces(earlier) for earlier in kept) else [*kept, part]",
+        (
+            "tests/interventions/test_scaled_heads.py::test_of_two_switches_for_one_head_the_last_counts_and"
+            "_equal_factors_are_joined"
+        ),
+    ),
+    Fault(
+        "written and read alignments swapped",
+        "transformer/analysis/heads/survey.py",
+        "written=self._alignment(0, head),\n                read=self._alignment(1, head),",
+        "written=self._alignment(1, head),\n                read=self._alignment(0, head),",
+        "tests/analysis/heads/test_head_checks.py::test_every_column_of_a_survey_is_counted_again",
+    ),
+)

@@ -1,0 +1,332 @@
+"""The figures of Two at once: two outputs aligned, a head of each side with their difference, and heads matched."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_weights
+from transformer.analysis.checks import Check, agree
+from transformer.analysis.comparison.checks import check_alignment, check_matching
+from transformer.analysis.comparison.common_tokens import Along, common_positions, cut, whole_alignment
+from transformer.analysis.comparison.head_matching import Matching, Place, Read, match_heads
+from transformer.analysis.figure_checks import check_output
+from transformer.analysis.trace.trace import sees_later
+from transformer.figures.attention.comparison import aligned_figure, difference_figure, for_column
+from transformer.figures.attention.head_matching import matching_figure
+from transformer.figures.attention.matrix import head_heatmap
+from transformer.figures.tables import Table, numbered
+from transformer.inspection.inspection import Attention, Inspection
+from transformer.inspection.token_alignment import Aligned, align
+from transformer.lab import Lab
+from transformer.model.kinds import AttentionKind, KindName
+from transformer.views.view import OF_FIGURE
+
+Side = Literal["left", "right"]
+How = Literal["own", "forced", "aligned"]
+"""Both sides' own decodings, both reading the left output, or own decodings of which some positions align."""
+_RECOMPUTED = "decoded again, and computed from queries, keys and mask in double precision"
+NAMES: tuple[Side, Side] = ("left", "right")
+
+
+@dataclass(frozen=True)
+class OutputsData:
+    """Two outputs."""
+
+    tokens: tuple[tuple[str, ...], tuple[str, ...]]
+    probabilities: tuple[Float[ndarray, "_"], Float[ndarray, "_"]]
+    """The probability of each token when it was written."""
+    aligned: Aligned
+
+    @property
+    def differing(self) -> Aligned:
+        """The places at which the two have not the same token."""
+        a, b = self.tokens
+        return tuple((i, j) for i, j in self.aligned if i is None or j is None or a[i] != b[j])
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputPair:
+    """Two outputs side by side, aligned by the fewest edits."""
+
+    labels: tuple[str, str] = field(default=NAMES, metadata=OF_FIGURE)
+    name = "outputs"
+
+    def data(self, first: Lab, left: Inspection, second: Lab, right: Inspection) -> OutputsData:
+        """Tokens, probabilities and the alignment."""
+        tokens = left.target_tokens, right.target_tokens
+        return OutputsData(tokens, (left.probabilities, right.probabilities), align(*tokens))
+
+    def figure(self, data: OutputsData, *, dark: bool = False) -> go.Figure:
+        """Both outputs down the page; what differs is framed."""
+        return aligned_figure(data.tokens, data.probabilities, data.aligned, names=self.labels, dark=dark)
+
+    def tables(self, data: OutputsData) -> tuple[Table, ...]:
+        """The probabilities of both."""
+        sides = zip(NAMES, data.tokens, data.probabilities, strict=True)
+        return tuple(Table(name, p[:, None], numbered(tokens), ["probability"]) for name, tokens, p in sides)
+
+    def checks(
+        self, first: Lab, left: Inspection, second: Lab, right: Inspection, data: OutputsData
+    ) -> Iterator[Check]:
+        """Reads both outputs again in double precision, and counts their edits again."""
+        for name, lab, seen, shown in zip(NAMES, (first, second), (left, right), data.probabilities, strict=True):
+            with np.errstate(divide="ignore"):
+                own = np.log(shown)
+            for check in check_output(lab.model, seen.source_ids, seen.target_ids, seen.interventions, own):
+                yield _of_side(name, check)
+        yield check_alignment("Nothing aligns the two with fewer edits", *data.tokens, data.aligned)
+
+
+@dataclass(frozen=True)
+class HeadData:
+    """One head of one side."""
+
+    weights: Float[ndarray, "query key"]
+    mask: Bool[ndarray, "query key"]
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CommonData:
+    """Both heads with the same tokens at rows and columns."""
+
+    left: Float[ndarray, "query key"]
+    right: Float[ndarray, "query key"]
+    difference: Float[ndarray, "query key"]
+    """Right minus left."""
+    mask: Bool[ndarray, "query key"]
+    """The entries that either pass allowed."""
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    how: How
+    rows: Along = ()
+    """Of aligned ones, the positions that are kept."""
+    columns: Along = ()
+
+
+@dataclass(frozen=True)
+class HeadPairData:
+    """A head of each side, and both on common tokens."""
+
+    left: HeadData
+    right: HeadData
+    common: CommonData | None
+    problem: str = ""
+    """Why there is no difference; empty where there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadPair:
+    """A head of each side, and their difference on the tokens that both have."""
+
+    kind: KindName
+    left: Place
+    """(layer, head)."""
+    right: Place
+    shows: Literal["left", "right", "difference"] = field(default="difference", metadata=OF_FIGURE)
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        places = "-".join(f"layer{layer}-head{head}" for layer, head in (self.left, self.right))
+        return f"{self.shows}-{self.kind}-{places}"
+
+    def data(self, first: Lab, left: Inspection, second: Lab, right: Inspection) -> HeadPairData:
+        """Both heads, and where their decodings have common tokens, these tokens' weights subtracted."""
+        mine, theirs = left.attention(self.kind), right.attention(self.kind)
+        heads = _head(mine, self.left), _head(theirs, self.right)
+        try:
+            how, rows, columns = _how(first, left, second, right, self.kind)
+            a, b = _on_common_tokens(first, left, second, right, self.kind, how, rows, columns)
+        except ValueError as error:
+            return HeadPairData(*heads, None, str(error))
+        before, after = a.weights[self.left], b.weights[self.right]
+        mask = a.mask[self.left[0]] | b.mask[self.right[0]]
+        common = CommonData(before, after, after - before, mask, a.queries, a.keys, how, rows, columns)
+        return HeadPairData(*heads, common)
+
+    def figure(self, data: HeadPairData, *, dark: bool = False) -> go.Figure:
+        """One of the heads, or right minus left."""
+        if self.shows == "difference":
+            common = data.common
+            if common is None:
+                raise ValueError(data.problem)
+            arrays = common.left, common.right, common.queries, common.keys
+            return difference_figure(*arrays, kind=self.kind, mask=common.mask, names=NAMES, dark=dark)
+        head = data.left if self.shows == "left" else data.right
+        figure = head_heatmap(head.weights, head.queries, head.keys, kind=self.kind, mask=head.mask, dark=dark)
+        return for_column(figure, len(head.queries), len(head.keys))
+
+    def tables(self, data: HeadPairData) -> tuple[Table, ...]:
+        """The weights of a head, or those of both on common tokens and their difference."""
+        if self.shows != "difference":
+            head = data.left if self.shows == "left" else data.right
+            return (Table("weight", head.weights, numbered(head.queries), numbered(head.keys)),)
+        common = data.common
+        if common is None:
+            raise ValueError(data.problem)
+        named = {"left": common.left, "right": common.right, "right minus left": common.difference}
+        labels = numbered(common.queries), numbered(common.keys)
+        return tuple(Table(name, values, *labels) for name, values in named.items())
+
+    def checks(
+        self, first: Lab, left: Inspection, second: Lab, right: Inspection, data: HeadPairData
+    ) -> Iterator[Check]:
+        """Decodes both again and computes their weights from queries, keys and masks; then aligns and subtracts."""
+        sides = (("Left", first, left, self.left, data.left), ("Right", second, right, self.right, data.right))
+        for name, lab, seen, place, shown in sides:
+            again, mask = _weights_again(lab, seen, None, self.kind)
+            yield agree(f"{name}: these are the weights", shown.weights, again[place], TOLERANCE, _RECOMPUTED)
+            yield agree(f"{name}: this is the mask", shown.mask, mask[place[0]], 0, "decoded again")
+        if data.common is not None:
+            yield from self._common_checks(first, left, second, right, data, data.common)
+
+    def _common_checks(
+        self, first: Lab, left: Inspection, second: Lab, right: Inspection, data: HeadPairData, common: CommonData
+    ) -> Iterator[Check]:
+        """Aligns the tokens again, and computes both sides' weights on the common ones again."""
+        if common.how == "aligned":
+            for what, along, a, b in (
+                ("Rows", common.rows, data.left.queries, data.right.queries),
+                ("Columns", common.columns, data.left.keys, data.right.keys),
+            ):
+                whole = whole_alignment(along, len(a), len(b))
+                yield check_alignment(f"{what} are aligned by the fewest edits", a, b, whole)
+        on = left if common.how == "forced" else None
+        sides = ((first, left, self.left, common.left), (second, right, self.right, common.right))
+        weights, masks = [], []
+        for side, (lab, seen, place, shown) in enumerate(sides):
+            again, mask = _weights_again(lab, seen, on, self.kind)
+            weights.append(_cells(again[place], side, common))
+            masks.append(_cells(mask[place[0]], side, common))
+            claim = f"{NAMES[side].capitalize()}: these are the weights on common tokens"
+            yield agree(claim, shown, weights[side], TOLERANCE, _RECOMPUTED)
+        claim = "The figure shows right minus left"
+        yield agree(claim, common.difference, weights[1] - weights[0], 2 * TOLERANCE, "subtracted again")
+        yield agree("An entry is hidden where both passes hid it", common.mask, masks[0] | masks[1], 0, "decoded again")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadMatching:
+    """The distance of every head of one model to every head of the other, and the pairs that are closest in all."""
+
+    kind: KindName
+    texts: tuple[str, ...]
+    """The sentences on which heads are compared, each with the left model's output."""
+    chosen: Place | None = field(default=None, metadata=OF_FIGURE)
+    """The head of the left model whose pair is framed boldly."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the names of its files."""
+        return f"matching-{self.kind}"
+
+    def data(self, first: Lab, left: Inspection, second: Lab, right: Inspection) -> Matching:
+        """All distances, and the best pairing."""
+        return match_heads(*self._reads(first, left, second, right))
+
+    def figure(self, data: Matching, *, dark: bool = False) -> go.Figure:
+        """The distances as a matrix; pairs are framed."""
+        chosen = None if self.chosen is None else data.heads.index(self.chosen)
+        given = data.distances, data.heads, data.others, data.partners
+        return matching_figure(*given, chosen=chosen, kind=self.kind, names=NAMES, dark=dark)
+
+    def tables(self, data: Matching) -> tuple[Table, ...]:
+        """The distances."""
+        rows, columns = (
+            [f"{name} layer {layer} head {head}" for layer, head in heads]
+            for name, heads in zip(NAMES, (data.heads, data.others), strict=True)
+        )
+        return (Table("distance", data.distances, rows, columns),)
+
+    def checks(self, first: Lab, left: Inspection, second: Lab, right: Inspection, data: Matching) -> Iterator[Check]:
+        """Reads all sentences again, compares heads one pair at a time, and pairs them by another method."""
+        yield from check_matching(*self._reads(first, left, second, right), data)
+
+    def _reads(self, first: Lab, left: Inspection, second: Lab, right: Inspection) -> tuple[list[Read], list[Read]]:
+        """What the heads of both attend to while they read each text and the left model's output of it."""
+        if first.tokenizer.vocabulary() != second.tokenizer.vocabulary():
+            raise ValueError(
+                "heads are matched by what they attend to in the same tokens; these two models cut sentences into "
+                "different ones"
+            )
+        reads: tuple[list[Read], list[Read]] = [], []
+        for text in self.texts:
+            seen = first.inspect(text, left.interventions)
+            for found, lab, side in ((reads[0], first, left), (reads[1], second, right)):
+                attention = lab.attention_on(seen, side.interventions)[AttentionKind(self.kind)]
+                found.append(Read(attention.weights, attention.mask))
+        return reads
+
+
+def _head(attention: Attention, place: Place) -> HeadData:
+    layer, head = place
+    n_layers, n_heads = attention.weights.shape[:2]
+    if not (0 <= layer < n_layers and 0 <= head < n_heads):
+        raise ValueError(f"layer {layer}, head {head} does not exist: there are {n_layers} layers of {n_heads} heads")
+    return HeadData(attention.weights[place], attention.mask[layer], attention.queries, attention.keys)
+
+
+def _how(first: Lab, left: Inspection, second: Lab, right: Inspection, kind: KindName) -> tuple[How, Along, Along]:
+    """How two decodings come to have the same tokens at rows and columns; ValueError where they cannot."""
+    mine, theirs = left.attention(kind), right.attention(kind)
+    if (mine.queries, mine.keys) == (theirs.queries, theirs.keys):
+        return "own", (), ()
+    if left.text != right.text:
+        rows = common_positions(mine.queries, theirs.queries, "rows")
+        return "aligned", rows, common_positions(mine.keys, theirs.keys, "columns")
+    if first.tokenizer.vocabulary() != second.tokenizer.vocabulary():
+        raise ValueError(
+            "these two models cut sentences into different tokens, so a row or a column of one does not stand for one "
+            "of the other"
+        )
+    return "forced", (), ()
+
+
+def _on_common_tokens(
+    first: Lab, left: Inspection, second: Lab, right: Inspection, kind: KindName, how: How, *along: Along
+) -> tuple[Attention, Attention]:
+    """Attention of both sides with the same tokens at rows and columns."""
+    if how == "forced":  # both read what the left one wrote
+        read = (lab.attention_on(left, seen.interventions) for lab, seen in ((first, left), (second, right)))
+        return tuple(found[AttentionKind(kind)] for found in read)  # type: ignore[return-value]
+    mine, theirs = left.attention(kind), right.attention(kind)
+    return cut(mine, theirs, *along) if how == "aligned" else (mine, theirs)
+
+
+def _weights_again(
+    lab: Lab, seen: Inspection, on: Inspection | None, kind: KindName
+) -> tuple[Float[ndarray, "layer head query key"], Bool[ndarray, "layer query key"]]:
+    """All weights of one kind, in double precision, and the masks; with the output of `on` forced where one is given.
+
+    Where positions see later ones, decoding with a forced output ends in another pass than reading it does: then the
+    output is read again.
+    """
+    stack, sublayer = AttentionKind(kind).where
+    if on is None:
+        mask = lab.inspect(seen.text, seen.interventions, dict(seen.forced)).attention(kind).mask
+        forced, source = dict(seen.forced), seen.source_ids
+    else:
+        read = lab.attention_on(on, seen.interventions)[AttentionKind(kind)]
+        forced, source, mask = dict(enumerate(on.target_ids)), on.source_ids, read.mask
+        if sees_later(lab.model, seen.interventions):
+            return read.weights, mask
+    again = recomputed_weights(lab.model, source, seen.interventions, forced, stack=stack, sublayer=sublayer)
+    return again, mask
+
+
+def _cells(array: ndarray, side: int, common: CommonData) -> ndarray:
+    """The entries of a side's array that are compared."""
+    if common.how != "aligned":
+        return array
+    return array[np.ix_([pair[side] for pair in common.rows], [pair[side] for pair in common.columns])]
+
+
+def _of_side(name: Side, check: Check) -> Check:
+    return replace(check, claim=f"{name.capitalize()}: {check.claim[0].lower()}{check.claim[1:]}")
