@@ -21,7 +21,7 @@ from transformer.figures.heads.labels import COLUMN_NAMES, SHORT_NAMES, Sublayer
 from transformer.figures.heads.tables import column_table, head_map, similarity_map
 from transformer.figures.tables import Table
 from transformer.lab import Lab
-from transformer.model.kinds import AttentionKind
+from transformer.model.kinds import AttentionKind, KindName
 
 Measure = Literal["weight", "peak"]
 MEASURES: dict[Measure, str] = {"weight": "mean weight", "peak": "share of rows with their largest weight there"}
@@ -278,7 +278,7 @@ class SimilarityData:
 class HeadSimilarity:
     """How far apart the weights of every two heads of a kind are, and groups of heads that are close."""
 
-    kind: AttentionKind
+    kind: KindName
     closest: float
     """The mean distance up to which groups become one."""
 
@@ -289,7 +289,7 @@ class HeadSimilarity:
 
     def data(self, lab: Lab, sample: PairSample, found: Survey) -> SimilarityData:
         """The mean Jensen-Shannon distances, and the groups of average linkage."""
-        distances, profiles = found.distances[self.kind], found.of_kind(self.kind)
+        distances, profiles = found.distances[AttentionKind(self.kind)], found.of_kind(AttentionKind(self.kind))
         groups = group_similar(distances, self.closest)
         order = [head for group in groups for head in group]
         heads = tuple(str(profiles[head].at) for head in order)
