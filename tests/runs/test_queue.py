@@ -13,8 +13,8 @@ from tiny_runs import MODEL, settings
 
 from transformer.config import CorpusConfig
 from transformer.data import corpora
-from transformer.files import read_rows, write_json
-from transformer.runs import queue, quota, run_folder, run_log
+from transformer.files import append_rows, read_rows, write_json
+from transformer.runs import queue, quota, run_folder, status
 from transformer.runs.queue import Waiting, in_order
 from transformer.runs.quota import Ticket, check_quota, over_quota, spent_s, used_bytes
 from transformer.runs.run_folder import RunError
@@ -249,13 +249,13 @@ def test_a_quota_of_time_counts_a_day_and_also_what_was_deleted(room, monkeypatc
     book = room / ".spent.jsonl"
     rows = read_rows(book)
     book.unlink()
-    run_log.append_rows(book, [row | {"time": row["time"] - quota.DAY_S} for row in rows])
+    append_rows(book, [row | {"time": row["time"] - quota.DAY_S} for row in rows])
     assert spent_s("ada") == 0.0
 
 
 def test_a_run_pauses_when_its_owners_time_is_used_up_and_says_so(room, monkeypatch):
     monkeypatch.setenv(quota.MINUTES, "0.0001")
-    monkeypatch.setattr(run_log, "QUOTA_CHECK_S", 0.0)
+    monkeypatch.setattr(status, "QUOTA_CHECK_S", 0.0)
     run_id = create("a", max_steps=10_000)
     write_json(room / run_id / quota.TICKET_FILE, {"owner": "ada", "asked": time.time(), "elapsed_s": 0.0})
     ended = train_run(run_id)

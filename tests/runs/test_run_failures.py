@@ -13,7 +13,7 @@ from tiny_runs import MODEL, create, losses, settings
 
 from transformer.checkpoints.settings import read_settings, write_settings
 from transformer.config import CorpusConfig
-from transformer.runs import run_folder, run_log, trainer
+from transformer.runs import run_folder, status, trainer
 from transformer.runs.run_folder import Status, write_status
 from transformer.runs.worker import train_run
 from transformer.training.loop import Evaluated, StepDone, train_steps
@@ -49,7 +49,7 @@ def test_what_the_machine_refuses_is_said_with_the_way_out(monkeypatch, error, s
         raise error
 
     run_id = create()
-    monkeypatch.setattr(run_log, "append_rows", refuse)
+    monkeypatch.setattr(status, "append_rows", refuse)
     ended = train_run(run_id)
     assert ended.state == "failed"
     assert sentence in ended.error

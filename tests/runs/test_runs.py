@@ -13,8 +13,8 @@ from transformer.checkpoints.settings import read_settings, write_settings
 from transformer.checkpoints.store import find_checkpoint, load_checkpoint
 from transformer.config import CorpusConfig
 from transformer.data.corpora import CorpusError
-from transformer.files import read_rows
-from transformer.runs import run_folder, run_log
+from transformer.files import append_rows, read_rows
+from transformer.runs import run_folder
 from transformer.runs.run_folder import RunError
 from transformer.runs.worker import train_run
 from transformer.text.tokenizer import TokenizerError
@@ -208,7 +208,7 @@ def test_a_half_written_row_is_left_out_and_a_repeated_step_counts_once(room):
 def test_a_row_appended_after_a_crash_does_not_join_the_broken_line(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"step": 1}\n{"ste')
-    run_log.append_rows(path, [{"step": 2}])
+    append_rows(path, [{"step": 2}])
     assert [row["step"] for row in read_rows(path)] == [1, 2]
 
 

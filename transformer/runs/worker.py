@@ -1,7 +1,7 @@
 """The trainer of one run: works on its folder until the run ends, pauses, is stopped or fails.
 
 `python -m transformer.runs.worker FOLDER LOCK` is the detached process, and warm_worker.py another way to it;
-`train_run` is the same in the foreground. Everything that watchers see is written by run_log.py and trainer.py.
+`train_run` is the same in the foreground. Everything that watchers see is written by status.py and trainer.py.
 """
 
 import contextlib
