@@ -1,5 +1,5 @@
 # make app   set up and open the app        make test       set up, lint, and run the tests that are quick
-# make check format, lint and types         make test-slow  the other tests, and those of the library with shapes checked
+# make check format, lint and types         make test-slow  the other tests, and shapes checked
 # make checkpoints  train the shipped models again, into build/
 # make bench speed, as ratios to peers on the same work; on a quiet machine, about ten minutes
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -7,6 +7,8 @@ BIN := .venv/bin
 PORT ?= 8501
 # A worker that runs dry takes from the tail of the other one, so most files, with what they set up, stay in one process.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# The tests of the parts whose shapes matter most run again with types and shapes checked at each call.
+SHAPED := tests/model tests/decoding tests/interventions tests/inspection tests/training tests/text
 
 .PHONY: app test test-slow check bench checkpoints browser clean
 
@@ -19,7 +21,8 @@ test: .venv/test-ready browser
 	$(PYTEST) -m "not slow"
 
 test-slow: .venv/test-ready browser
-	$(PYTEST) -m "slow or library" --check-shapes
+	$(PYTEST) -m slow
+	$(PYTEST) --check-shapes $(SHAPED)
 
 check: .venv/test-ready
 	$(BIN)/python -m ruff check .

@@ -1,11 +1,9 @@
 """Set-up of all tests: nothing asks the network, every test starts from the same seed, shapes are checked if asked."""
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,25 +38,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by these marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests of the library alone, and as slow all cases but the first of a test whose variants are."""
+    """Marks as slow all cases but the first of a test whose variants are."""
     met = set()
     for item in items:
         if not isinstance(item, pytest.Function):
             continue
-        if not _OF_THE_APP.search(_source(item.path)):
-            item.add_marker("library")
         test = (item.path, item.cls, item.originalname)
         if test in met and item.get_closest_marker("slow_variants"):
             item.add_marker("slow")
         met.add(test)
-
-
-_OF_THE_APP = re.compile(r"^(?:from|import) (?:pages|page_|films|playwright|streamlit)", re.MULTILINE)
-
-
-@cache
-def _source(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

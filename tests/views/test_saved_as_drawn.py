@@ -78,7 +78,6 @@ DRAWN = [
     ("steps", "step-candidates-export", "", {"step": "2", "switch": SWITCH, "scale": "log"}),
     ("steps", "step-attention-cross-export", "", {"step": "2", "switch": SWITCH}),
     ("steps", "logit-contributions-export", "", {"look": "inside", "step": "1", "switch": SWITCH}),
-    ("positions", "take-parts", "", {"section": "scores"}),
 ]
 
 

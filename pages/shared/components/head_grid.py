@@ -11,7 +11,7 @@ from streamlit.components.v2 import component
 from pages.shared.components.frontend import colours_of, packed, text_of
 from pages.shared.components.packed_arrays import pooled
 from transformer.figures import theme
-from transformer.model.kinds import KindName
+from transformer.model.kinds import AttentionKind, KindName
 
 SIDE = 64
 """Most pixels of a side."""
@@ -62,7 +62,7 @@ def head_grid(
                 "dark": [colour for _, colour in theme.sequential(dark=True)],
             },
             "masked": {"light": theme.LIGHT.masked, "dark": theme.DARK.masked},
-            "label": kind.label,
+            "label": AttentionKind(kind).label,
         },
     )
     return picked

@@ -21,6 +21,7 @@ from transformer.interventions import (
     parse_intervention,
 )
 from transformer.lab import load
+from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Site
 
 OTHER = "The cat slept."
@@ -101,7 +102,7 @@ def test_masks_are_lifted():
 
 def test_a_cell_is_forbidden_in_any_sublayer():
     at = panel("Cell")
-    at = checked(field(at.selectbox, "Attention").set_value(("encoder_self", 0)).run())
+    at = checked(field(at.selectbox, "Attention").set_value((AttentionKind.ENCODER_SELF, 0)).run())
     at = checked(at.selectbox(key="cell-query-encoder_self").set_value(4).run())
     at = checked(at.selectbox(key="cell-key-encoder_self").set_value(2).run())
     at = checked(offer(at).click().run())
@@ -307,7 +308,7 @@ def test_what_a_click_does_is_chosen_is_in_the_url_and_is_said():
     assert not matrix(at)["forbids"]
     at = checked(at.segmented_control(key="choose-click").set_value("forbid").run())
     assert at.query_params["click"] == "forbid" and matrix(at)["forbids"]
-    assert "forbids it in all heads of layer 0" in texts(at)
+    assert "to forbid it in all heads of layer 0" in texts(at)
     for show in ("entropy", "rollout"):
         assert not matrix(attention(click="forbid", show=show))["forbids"]
     assert "so a click explains it" in texts(attention(click="forbid", words="merged"))

@@ -117,7 +117,7 @@ def test_a_number_may_be_typed_as_people_write_it(typed, steps):
 
 def test_what_is_no_number_stays_in_its_field_and_is_refused_there():
     at = checked(field(open_page("train", seconds="9"), "seconds").set_value("soon").run())
-    assert plain("“soon” is not a number") in texts(at) and "“End after, seconds”" in texts(at)
+    assert plain("“soon” is not a number") in texts(at) and "Fix first: End after, seconds" in texts(at)
     assert field(at, "seconds").value == "soon" and train_button(at).disabled
     at = checked(field(at, "corpus").set_value("copy").run())
     assert shows(at, "seconds") is None and not train_button(at).disabled
