@@ -22,7 +22,7 @@ test: .venv/test-ready browser
 
 test-slow: .venv/test-ready browser
 	$(PYTEST) -m slow
-	$(PYTEST) --check-shapes $(SHAPED)
+	$(PYTEST) -m "not slow" --check-shapes $(SHAPED)
 
 check: .venv/test-ready
 	$(BIN)/python -m ruff check .

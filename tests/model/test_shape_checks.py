@@ -7,7 +7,6 @@ from jaxtyping import TypeCheckError
 from transformer.model.masks import padding_mask
 
 
-@pytest.mark.slow
 def test_a_wrong_shape_and_a_wrong_type_are_refused(request):
     if not request.config.getoption("--check-shapes"):
         pytest.skip("shapes are not checked in this run")
