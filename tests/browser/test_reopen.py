@@ -44,10 +44,10 @@ def test_a_view_opened_on_its_own_page_stands_in_the_address_and_survives_a_relo
 def test_what_the_page_alone_adds_is_reopened_too_and_a_change_goes_on_from_there(page: Page, server: Server):
     page.goto(server.link("heads", model=REVERSE, pairs=50))
     reopen(page, as_file("heads", {"model": REVERSE, "text": "a b c", "pairs": "50", "section": "alike"}))
-    expect(page.get_by_text("Alike up to a mean distance of")).to_be_visible()
+    expect(page.get_by_text("Group heads up to a mean distance of")).to_be_visible()
     expect(page).to_have_url(re.compile(r"section=alike"))
     page.reload()
-    expect(page.get_by_text("Alike up to a mean distance of")).to_be_visible()
+    expect(page.get_by_text("Group heads up to a mean distance of")).to_be_visible()
 
 
 def test_home_is_reopened_as_home(page: Page, server: Server):

@@ -76,7 +76,7 @@ def test_one_click_on_a_cell_forbids_it_and_another_allows_it_by_mouse_and_keybo
     canvas = page.locator(".st-key-head canvas")
     expect(canvas).to_be_visible()
     page.get_by_text("Forbid it", exact=True).click()
-    expect(page.get_by_text("forbids it in all heads of layer 0")).to_be_visible()
+    expect(page.get_by_text("to forbid it in all heads of layer 0")).to_be_visible()
     size, n = canvas.bounding_box(), load(MODEL).n_source_tokens(CLASSIC)
     assert size
     where = {"x": size["width"] * 2.5 / n, "y": size["height"] * 1.5 / n}
@@ -124,4 +124,4 @@ def test_a_badge_runs_its_checks_when_it_is_opened(page: Page, server: Server):
     page.goto(server.link("attention", model=MODEL, text=CLASSIC))
     expect(page.locator(".st-key-head canvas")).to_be_visible()
     page.locator(".st-key-head-matrix-proof").get_by_role("button").click()
-    expect(page.get_by_text("4 checks, run just now: all hold.")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"\d+ checks, run just now: all hold\."))).to_be_visible()

@@ -84,7 +84,7 @@ def _trained_a_little(page: Page, server: Server, file: Path) -> str:
     expect(page.get_by_text("216 of the 219 rows are used")).to_be_visible()
     expect(page.get_by_text("repeated, kept once")).to_be_visible()
     expect(page.get_by_text("a line with one side")).to_be_visible()
-    expect(page.locator(".st-key-lengths .js-plotly-plot")).to_be_visible()
+    expect(page.locator(".st-key-sentence-lengths .js-plotly-plot")).to_be_visible()
     page.keyboard.press("Escape")
 
     named = re.compile(r"[?&]corpus=([0-9a-f]{24})(&|$)")

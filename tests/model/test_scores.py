@@ -51,7 +51,9 @@ def test_gradients_of_additive_attention_are_those_of_differences():
 
     def attend(q, k, v, weights):
         found = torch.func.functional_call(score, {"v": weights}, (q, k))
-        return explicit_attention(q, k, v, mask, score=lambda q, k: found)  # type: ignore[arg-type]
+        given_score = Additive(2, 5)
+        given_score.forward = lambda q, k: found
+        return explicit_attention(q, k, v, mask, score=given_score)
 
     given = [x.detach().requires_grad_() for x in (q, k, v, score.v)]
     assert gradcheck(attend, given)
