@@ -80,7 +80,7 @@ def choose_entry(context: PageContext) -> None:
 
 
 def _clicked(context: PageContext) -> bool:
-    """Whether the picture is a matrix whose entries can be clicked."""
+    """Tells whether the picture is a matrix whose entries can be clicked."""
     return context.view.picture == "matrix" and context.view.show != "rollout"
 
 
@@ -98,7 +98,9 @@ def _choose_click(context: PageContext) -> None:
 
 
 def _say_click(context: PageContext) -> None:
-    """What a click means where it forbids, or cannot."""
+    """Says what a click means where it forbids, cannot forbid, or does nothing."""
+    if context.view.picture == "matrix" and context.view.show == "rollout":
+        st.caption("A click does nothing here: a rollout's entry is a sum over many paths, not one weight.")
     if not _clicked(context):
         return
     if context.view.forbids:

@@ -109,7 +109,6 @@ def test_a_click_on_combined_heads_opens_the_strongest_one(page: Page, server: S
     assert (f"head={head}" in page.url or head == 0) and "cell=4%2C5" in page.url and "combine=max" in page.url
 
 
-@pytest.mark.xfail(reason="the page no longer says why a click does nothing in a rollout", strict=False)
 def test_a_click_in_a_rollout_does_nothing_and_the_page_says_why(page: Page, server: Server):
     open_picture(page, server, show="rollout")
     expect(page.get_by_text("A click does nothing here")).to_be_visible()

@@ -75,7 +75,7 @@ def test_everything_is_shown_of_every_kind(kind, show, picture):
     if picture == "lines" and show == "entropy":
         assert "there are no lines to draw" in texts(at)
     if show == "rollout" and picture == "matrix":
-        assert drawn["unclickable"]
+        assert drawn["unclickable"] and "A click does nothing here" in texts(at)
 
 
 def test_marks_are_left_out_of_entropy_in_one_way_alone():
