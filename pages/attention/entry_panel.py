@@ -17,8 +17,7 @@ from transformer.figures.attention.entry import products_figure, shares_figure
 from transformer.figures.labels import exact
 from transformer.interventions import Intervention, MaskEntry, SetAttentionRow
 from transformer.interventions.names import plural
-from transformer.views import EntryProducts, EntryShares
-from transformer.views.attention.entry import EntryData
+from transformer.views.attention.entry import EntryData, EntryProducts, EntryShares
 from transformer.views.subjects import Decoding
 
 _QUERY, _KEY = "choose-query", "choose-key"

@@ -8,9 +8,8 @@ from transformer.analysis.attention.silenced_heads import heads_replaced, residu
 from transformer.interventions import Intervention
 from transformer.interventions.names import plural
 from transformer.lab import AttentionKind, Inspection
-from transformer.views import AttentionEntropy, AttentionRollout, Bertviz, HeadMatrix
-from transformer.views.attention.heads import BertvizData
-from transformer.views.attention.matrices import Matrix, hidden_share
+from transformer.views.attention.heads import Bertviz, BertvizData
+from transformer.views.attention.matrices import AttentionEntropy, AttentionRollout, HeadMatrix, Matrix, hidden_share
 from transformer.views.attention.matrix_data import MatrixData
 
 MERGED = "Values to a word are summed over its pieces, those from a word averaged over its pieces."

@@ -19,9 +19,15 @@ from pages.shared.exhibit import exhibit, get_data
 from pages.shared.url.session import GRID, MATRIX
 from pages.shared.url.view_state import Picture
 from transformer.lab import Inspection
-from transformer.views import AllHeads, AttentionEntropy, AttentionRollout, Bertviz, HeadMatrix, TokenLines
-from transformer.views.attention.heads import AllHeadsData
-from transformer.views.attention.matrices import Matrix, hidden_share
+from transformer.views.attention.heads import AllHeads, AllHeadsData, Bertviz
+from transformer.views.attention.matrices import (
+    AttentionEntropy,
+    AttentionRollout,
+    HeadMatrix,
+    Matrix,
+    TokenLines,
+    hidden_share,
+)
 from transformer.views.attention.matrix_data import MatrixData, Side
 from transformer.views.subjects import Decoding
 

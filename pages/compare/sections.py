@@ -20,8 +20,7 @@ from transformer.analysis.comparison.head_matching import Matching, Place
 from transformer.figures.attention.comparison import WIDTH
 from transformer.interventions.names import plural
 from transformer.model.kinds import AttentionKind
-from transformer.views import HeadMatching, HeadPair, OutputPair
-from transformer.views.comparison import CommonData, HeadPairData, OutputsData
+from transformer.views.comparison import CommonData, HeadMatching, HeadPair, HeadPairData, OutputPair, OutputsData
 from transformer.views.subjects import SideBySide
 
 _PAIRINGS = {"matched": "Its match", "same": "The same place"}

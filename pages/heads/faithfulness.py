@@ -19,8 +19,7 @@ from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.leave_one_out import FEWEST, Hiding, leave_one_out
 from transformer.figures.heads.labels import head_name
 from transformer.lab import Inspection, Lab
-from transformer.views import FaithfulnessTable, LeaveOneOut, WeightAgainstEffect
-from transformer.views.heads.leave_one_out import FaithfulnessData
+from transformer.views.heads.leave_one_out import FaithfulnessData, FaithfulnessTable, LeaveOneOut, WeightAgainstEffect
 from transformer.views.heads.subjects import Hidden
 
 _HIDING: dict[Hiding, str] = {"hidden": "Hidden from everything", "cross": "Hidden from cross-attention alone"}

@@ -40,17 +40,17 @@ from transformer.analysis.heads.validation_importance import (
 from transformer.figures.heads.labels import head_name
 from transformer.interventions import AblateHeads
 from transformer.lab import Inspection, Lab
-from transformer.views import (
-    HeadProfile,
+from transformer.views.heads.importance import (
     OutputImportance,
+    OutputImportanceData,
     OutputRanking,
-    PatternTable,
+    RankingData,
+    ValidationData,
     ValidationImportanceMap,
     ValidationRanking,
 )
-from transformer.views.heads.importance import OutputImportanceData, RankingData, ValidationData
 from transformer.views.heads.subjects import Removal, Removed, RemovedOverPairs, Surveyed, means_of
-from transformer.views.heads.survey import PatternTableData
+from transformer.views.heads.survey import HeadProfile, PatternTable, PatternTableData
 
 _MEASURES = {
     "sentence": "This translation",

@@ -20,7 +20,7 @@ from transformer.analysis.heads.minimal_set import WIDTH, Ablation, Goal, Minima
 from transformer.figures.heads.labels import Sublayer, head_name
 from transformer.interventions import heads_set_to
 from transformer.interventions.names import plural
-from transformer.views import MinimalSetOutputs
+from transformer.views.heads.minimal_set import MinimalSetOutputs
 from transformer.views.heads.subjects import Searched
 
 N_OFFERED = 50

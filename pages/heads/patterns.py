@@ -25,9 +25,15 @@ from transformer.analysis.heads.pair_sample import PairSample
 from transformer.analysis.heads.survey import Pattern, Survey, survey
 from transformer.analysis.heads.survey_checks import value_of
 from transformer.figures.heads.labels import COLUMN_NAMES, SHORT_NAMES, head_name
-from transformer.views import HeadProfile, PatternMap, PatternTable
 from transformer.views.heads.subjects import Surveyed
-from transformer.views.heads.survey import MEASURES, OTHER_COLUMNS, PatternTableData
+from transformer.views.heads.survey import (
+    MEASURES,
+    OTHER_COLUMNS,
+    HeadProfile,
+    PatternMap,
+    PatternTable,
+    PatternTableData,
+)
 from transformer.views.view import View
 
 OPENS = ":material/arrow_forward:"

@@ -13,8 +13,7 @@ from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.survey import Survey
 from transformer.figures.heads.labels import head_name
 from transformer.model.kinds import AttentionKind
-from transformer.views import HeadSimilarity
-from transformer.views.heads.survey import SimilarityData, main_patterns_text
+from transformer.views.heads.survey import HeadSimilarity, SimilarityData, main_patterns_text
 
 
 def render_similarity(context: PageContext, chosen: Choices) -> None:

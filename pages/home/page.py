@@ -10,7 +10,7 @@ from pages.shared.components.token_lines import token_lines
 from pages.shared.exhibit import exhibit
 from pages.shared.explain import LINES_EXPLAINED, what_am_i_looking_at
 from transformer.lab import AttentionKind
-from transformer.views import HeadMatrix, TokenLines
+from transformer.views.attention.matrices import HeadMatrix, TokenLines
 from transformer.views.attention.matrix_data import MatrixData
 from transformer.views.subjects import Decoding
 

@@ -14,8 +14,17 @@ from pages.shared.url.session import choose, session
 from transformer.analysis.attention.mask_leakage import Forcing
 from transformer.interventions import DisableMask, Intervention, MaskKind, merged
 from transformer.model.kinds import AttentionKind
-from transformer.views import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
-from transformer.views.masks import SHARES, EmptyRowData, LeakData, MasksData
+from transformer.views.masks import (
+    SHARES,
+    BatchTokens,
+    EmptyAttentionRow,
+    EmptyRowData,
+    LeakData,
+    MaskLeak,
+    MasksData,
+    SentenceMasks,
+    TeacherForcing,
+)
 from transformer.views.subjects import Batch, Decoding
 
 MAX_SENTENCES = 6

@@ -17,8 +17,7 @@ from transformer.experiments.plan import LENGTH_TASKS, Study
 from transformer.experiments.verdict import Share, length_curves
 from transformer.lab import Lab
 from transformer.model.position_extension import Extension, extended
-from transformer.views import ModelLengths, StudyLengths
-from transformer.views.study import LengthsData
+from transformer.views.study import LengthsData, ModelLengths, StudyLengths
 from transformer.views.subjects import Model, PairedStudy
 
 PAST: dict[Extension, str] = {

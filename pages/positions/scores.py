@@ -9,7 +9,7 @@ from pages.shared.controls import PageContext, switch_chips
 from pages.shared.exhibit import exhibit
 from pages.shared.url.session import choose
 from transformer.analysis.positions.score_decomposition import PARTS
-from transformer.views import ScoreParts
+from transformer.views.positions_scores import ScoreParts
 from transformer.views.subjects import Decoding
 
 _SPLIT = r"""

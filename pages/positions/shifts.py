@@ -9,8 +9,15 @@ from pages.shared.components.value_curves import ValueCurve, value_curves
 from pages.shared.components.value_tables import Panel, value_tables
 from pages.shared.context import PageContext
 from pages.shared.exhibit import exhibit
-from transformer.views import ShiftErrors, ShiftMaps
-from transformer.views.positions_shifts import ERROR_AXES, FIT_PAIRS, MAP_AXES, MapsData, ShiftErrorsData
+from transformer.views.positions_shifts import (
+    ERROR_AXES,
+    FIT_PAIRS,
+    MAP_AXES,
+    MapsData,
+    ShiftErrors,
+    ShiftErrorsData,
+    ShiftMaps,
+)
 
 _SHIFT = r"""
 \begin{pmatrix} \sin(\omega(pos+k)) \\ \cos(\omega(pos+k)) \end{pmatrix} =

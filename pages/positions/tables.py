@@ -10,8 +10,17 @@ from pages.shared.components.value_curves import ValueCurve, value_curves
 from pages.shared.components.value_tables import Panel, value_tables
 from pages.shared.context import PageContext
 from pages.shared.exhibit import exhibit
-from transformer.views import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
-from transformer.views.positions import QUANTITIES, DimensionsData, OffsetData, SimilarityData, TablesData
+from transformer.views.positions import (
+    QUANTITIES,
+    DimensionsData,
+    OffsetData,
+    PositionDimensions,
+    PositionSimilarity,
+    PositionTables,
+    SimilarityByOffset,
+    SimilarityData,
+    TablesData,
+)
 
 _LAYOUTS = {"interleaved": "Interleaved", "concatenated": "Concatenated"}
 _MEASURES = {"cosine": "Cosine", "dot": "Dot product"}

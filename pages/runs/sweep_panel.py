@@ -34,7 +34,7 @@ from transformer.runs.sweeps import (
     values_of,
 )
 from transformer.runs.warm_start import same_start
-from transformer.views import SweepChart
+from transformer.views.runs import SweepChart
 from transformer.views.subjects import Runs
 
 FIRST_SETTING, FIRST_VALUES = "model.n_heads", "1 2 4"

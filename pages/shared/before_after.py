@@ -15,8 +15,13 @@ from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose
 from transformer.figures.attention.comparison import WIDTH
 from transformer.model.kinds import AttentionKind
-from transformer.views import AttentionDifference, BothOutputs, TokenProbabilities
-from transformer.views.before_after import SHIFT_SAID, DifferenceData
+from transformer.views.before_after import (
+    SHIFT_SAID,
+    AttentionDifference,
+    BothOutputs,
+    DifferenceData,
+    TokenProbabilities,
+)
 from transformer.views.subjects import Compared
 
 _MANY, _ROOM = 80, 240

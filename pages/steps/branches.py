@@ -14,8 +14,7 @@ from pages.shared.exhibit import exhibit
 from pages.steps.choices import PAGE, BranchesAs, Choices, Forced, change, complain, complaint, drop, take_branch
 from pages.steps.loading import get_branch
 from transformer.lab import Inspection
-from transformer.views import BranchLines, BranchPair, BranchTree
-from transformer.views.steps import BranchesData
+from transformer.views.steps import BranchesData, BranchLines, BranchPair, BranchTree
 from transformer.views.steps_subjects import Branches
 
 

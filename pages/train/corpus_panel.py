@@ -16,8 +16,7 @@ from transformer.data.corpora import Corpus, CorpusError
 from transformer.data.statistics import CorpusStats
 from transformer.data.uploads import save_upload
 from transformer.text.tokenizer import Tokenizer, TokenizerError
-from transformer.views import SentenceLengths
-from transformer.views.plan import LengthsData
+from transformer.views.plan import LengthsData, SentenceLengths
 from transformer.views.subjects import Text
 
 N_ODD = 4

@@ -16,8 +16,8 @@ from pages.training.train_state import memory
 from transformer.config import TrainConfig
 from transformer.interventions.names import plural
 from transformer.runs.benchmark import Benchmark, forecast
-from transformer.views import LearningRate, TrainingMemory, subjects
-from transformer.views.plan import MemoryData
+from transformer.views import subjects
+from transformer.views.plan import LearningRate, MemoryData, TrainingMemory
 
 LOOK_EVERY_S = 0.7
 

@@ -8,8 +8,7 @@ from pages.shared.fields import pills
 from transformer.analysis.training.progress import Progress
 from transformer.figures.training.curves import X_TITLES
 from transformer.runs.run_folder import Run
-from transformer.views import RunCurves
-from transformer.views.runs import PANELS, QUANTITIES, SCORES
+from transformer.views.runs import PANELS, QUANTITIES, SCORES, RunCurves
 from transformer.views.subjects import Runs
 
 PARAMETER = "curve"

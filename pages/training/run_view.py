@@ -21,7 +21,7 @@ from transformer.checkpoints.store import CheckpointError
 from transformer.runs import run_folder
 from transformer.runs.kept_weights import newest_step
 from transformer.runs.run_folder import Run, RunError, Status
-from transformer.views import RunCurves
+from transformer.views.runs import RunCurves
 from transformer.views.subjects import Runs
 
 EVERY_S = 1.0

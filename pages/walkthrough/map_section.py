@@ -9,9 +9,8 @@ from pages.shared.exhibit import exhibit
 from pages.walkthrough.choices import MAP, Place
 from transformer.analysis.trace.diagram import unfolded
 from transformer.model.taps import Stack
-from transformer.views import TraceMap
 from transformer.views.subjects import Traced
-from transformer.views.trace import MapData
+from transformer.views.trace import MapData, TraceMap
 
 
 def render_reading(context: PageContext) -> None:

@@ -19,9 +19,8 @@ from transformer.analysis.trace.trace import Trace, sees_later
 from transformer.inspection.inspection import Inspection
 from transformer.interventions.names import plural
 from transformer.lab import Lab
-from transformer.views import StepNumbers
 from transformer.views.subjects import Traced
-from transformer.views.trace import Side, StepData
+from transformer.views.trace import Side, StepData, StepNumbers
 
 SIDES: dict[Side, str] = {"out": "Comes out", "all": "All tokens", "in": "Comes in"}
 _ARROW = ":material/arrow_forward:"

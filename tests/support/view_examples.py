@@ -22,74 +22,34 @@ from transformer.experiments.study import SHIPPED_STUDY, load_study
 from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import Lab, load
 from transformer.runs.position_moments import learned_table
-from transformer.views import (
-    AllHeads,
-    AttentionDifference,
-    AttentionEntropy,
-    AttentionRollout,
-    BatchTokens,
-    BeamTree,
-    Bertviz,
-    BothOutputs,
-    BranchLines,
-    BranchPair,
-    BranchTree,
-    ComparedRuns,
-    EmptyAttentionRow,
-    EntryProducts,
-    EntryShares,
-    ExposureBias,
-    FaithfulnessTable,
-    HeadMatching,
-    HeadMatrix,
-    HeadPair,
-    HeadProfile,
-    HeadSimilarity,
-    HypothesisAttention,
-    LearningRate,
-    LeaveOneOut,
-    LogitContributions,
-    LogitLensDepths,
-    MaskLeak,
-    MinimalSetOutputs,
-    ModelLengths,
+from transformer.views.attention.entry import EntryProducts, EntryShares
+from transformer.views.attention.heads import AllHeads, Bertviz
+from transformer.views.attention.matrices import AttentionEntropy, AttentionRollout, HeadMatrix, TokenLines
+from transformer.views.before_after import AttentionDifference, BothOutputs, TokenProbabilities
+from transformer.views.comparison import HeadMatching, HeadPair, OutputPair
+from transformer.views.heads.importance import (
     OutputImportance,
-    OutputPair,
     OutputRanking,
-    PatternMap,
-    PatternTable,
-    PositionDimensions,
-    PositionSimilarity,
-    PositionTables,
-    RunCurves,
-    SampleTree,
-    SamplingDistribution,
-    ScoreParts,
-    SentenceLengths,
-    SentenceMasks,
-    ShiftErrors,
-    ShiftMaps,
-    SimilarityByOffset,
-    SnapshotAttention,
-    StepAttention,
-    StepCandidates,
-    StepNumbers,
-    StudyLearning,
-    StudyLengths,
-    StudyVerdict,
-    SweepChart,
-    TeacherForcedReference,
-    TeacherForcing,
-    TokenLines,
-    TokenProbabilities,
-    TraceMap,
-    TrainingMemory,
     ValidationImportanceMap,
     ValidationRanking,
-    WeightAgainstEffect,
 )
+from transformer.views.heads.leave_one_out import FaithfulnessTable, LeaveOneOut, WeightAgainstEffect
+from transformer.views.heads.minimal_set import MinimalSetOutputs
 from transformer.views.heads.subjects import Hidden, Removal, Removed, RemovedOverPairs, Searched, Surveyed, means_of
+from transformer.views.heads.survey import HeadProfile, HeadSimilarity, PatternMap, PatternTable
+from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
+from transformer.views.plan import LearningRate, SentenceLengths, TrainingMemory
+from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
+from transformer.views.positions_scores import ScoreParts
+from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
+from transformer.views.runs import ComparedRuns, RunCurves, SweepChart
+from transformer.views.steps import BranchLines, BranchPair, BranchTree, StepAttention, StepCandidates
+from transformer.views.steps_logit_lens import LogitContributions, LogitLensDepths
+from transformer.views.steps_outputs import BeamTree, HypothesisAttention, SampleTree, SamplingDistribution
 from transformer.views.steps_subjects import Branches, LensAtStep, MeasuredExposure, Search
+from transformer.views.steps_teacher_forcing import ExposureBias, TeacherForcedReference
+from transformer.views.study import ModelLengths, StudyLearning, StudyLengths
+from transformer.views.study_verdict import StudyVerdict
 from transformer.views.subjects import (
     Batch,
     Compared,
@@ -103,7 +63,8 @@ from transformer.views.subjects import (
     Text,
     Traced,
 )
-from transformer.views.timeline import AtStep, decode_snapshot
+from transformer.views.timeline import AtStep, SnapshotAttention, decode_snapshot
+from transformer.views.trace import StepNumbers, TraceMap
 from transformer.views.view import Subject, View
 
 TEXT, SHORT = "a b c", "d e"

@@ -122,7 +122,7 @@ def file_name(view: View[Any], subject: Subject) -> str:
 def program(view: View[Any], subject: Subject) -> str:
     """A Python program that makes the view's data and shows its figure, with `transformer` alone."""
     opening = subject.opening
-    imports = {*opening.imports, *(_import(kind) for kind in _classes(view))}
+    imports = {*opening.imports, *(f"from {kind.__module__} import {kind.__name__}" for kind in _classes(view))}
     lines = [
         _HEADER,
         *sorted(imports, key=lambda line: (line.startswith("from transformer"), line)),
@@ -153,8 +153,3 @@ def _classes(value: Any) -> Iterator[type]:
     elif isinstance(value, tuple):
         for part in value:
             yield from _classes(part)
-
-
-def _import(kind: type) -> str:
-    package = "transformer.views" if kind.__module__.startswith("transformer.views.") else kind.__module__
-    return f"from {package} import {kind.__name__}"

@@ -20,7 +20,7 @@ from transformer.analysis.positions.lengths import wilson
 from transformer.analysis.positions.score_decomposition import decompose_scores
 from transformer.analysis.positions.tables import fit_shift, rotation, similarity, sinusoids
 from transformer.interventions import EditPositions, compile_interventions
-from transformer.views import ScoreParts
+from transformer.views.positions_scores import ScoreParts
 from transformer.views.view import checks_of, data_of
 
 

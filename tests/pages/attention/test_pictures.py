@@ -22,7 +22,7 @@ from transformer.lab import AttentionKind, Lab, load
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import train_tokenizer
 from transformer.training.state import weights_of
-from transformer.views import Bertviz
+from transformer.views.attention.heads import Bertviz
 from transformer.views.attention.matrices import hidden_share
 from transformer.views.attention.matrix_data import sides
 

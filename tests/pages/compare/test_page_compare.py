@@ -9,7 +9,7 @@ from pages.shared import loading
 from pages.shared.wording import number
 from transformer.checkpoints.store import load_checkpoint
 from transformer.lab import Lab, load
-from transformer.views import HeadMatching
+from transformer.views.comparison import HeadMatching
 from transformer.views.subjects import SideBySide
 from transformer.views.view import data_of
 

@@ -13,7 +13,7 @@ from transformer.analysis.attention.mask_leakage import is_forcing_honest, measu
 from transformer.analysis.attention.mask_leakage_checks import check_forcing, check_reading
 from transformer.interventions import DisableMask
 from transformer.lab import Lab
-from transformer.views import TeacherForcing
+from transformer.views.masks import TeacherForcing
 
 pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 
