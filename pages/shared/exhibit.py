@@ -17,7 +17,18 @@ from transformer.analysis.checks import Check
 from transformer.checkpoints.settings import CheckpointError
 from transformer.data.cleaning import CorpusError
 from transformer.runs.status import RunError
-from transformer.views.view import Document, Subject, View, checks_of, data_of, data_options, file_name, program, source
+from transformer.views.view import (
+    Document,
+    Subject,
+    View,
+    checks_of,
+    data_of,
+    data_options,
+    file_name,
+    given,
+    program,
+    source,
+)
 
 D = TypeVar("D")
 
@@ -57,7 +68,7 @@ def exhibit(
     with st.container(horizontal=True, gap="small"):
         shown = (view, subject) if live else data
         badge(_held(f"{own}-proof", shown, partial(checks_of, view, subject, data)), key=f"{own}-proof")
-        export(_page(), figures, key=f"{own}-export", said=" · ".join(filter(None, (subject.caption, said))))
+        export(_page(), figures, key=f"{own}-export", said=" · ".join(filter(None, (subject.origin.caption, said))))
     return data
 
 
@@ -65,7 +76,7 @@ def get_data(subject: Subject, view: View[D]) -> D:
     """The view's data of a subject, remembered and shared by all visitors; CANNOT_SHOW as `view.data`."""
     kind = type(view)
     return _data(
-        f"{kind.__module__}.{kind.__qualname__}", data_options(view), tuple(subject.given.values()), view, subject
+        f"{kind.__module__}.{kind.__qualname__}", data_options(view), tuple(given(subject).values()), view, subject
     )
 
 

@@ -133,7 +133,7 @@ def test_an_uploaded_file_is_counted_again():
     assert dict(zip(REPORTED, data.rows.tolist(), strict=True))["duplicate"] == 2
     data.rows[-1] += 1
     assert len(verdicts(view, subject, data)[1]) == 1
-    assert str(path.parent) not in "".join(subject.opening.lines), "its place on this machine is nobody's business"
+    assert str(path.parent) not in "".join(subject.origin.lines), "its place on this machine is nobody's business"
 
 
 @pytest.mark.parametrize("end", ["tsv", "tsv.gz", "csv", "jsonl"])

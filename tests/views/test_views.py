@@ -23,7 +23,7 @@ from transformer.checkpoints.settings import find_checkpoint
 from transformer.figures.tables import as_csv, as_npz
 from transformer.views.masks import SentenceMasks
 from transformer.views.subjects import Compared, Model, Runs
-from transformer.views.view import Document, View, checks_of, data_of, file_name, program, source
+from transformer.views.view import Document, View, checks_of, data_of, file_name, given, program, source
 
 each = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: repr(example.view))
 
@@ -161,10 +161,9 @@ def test_the_harness_finds_what_no_check_covers():
     ],
     ids=["model", "decoding", "forced", "compared", "batch", "runs"],
 )
-def test_the_opening_lines_make_the_subject(make):
+def test_the_lines_of_the_origin_make_the_subject(make):
     subject = make()
     names: dict = {}
-    exec("\n".join([*subject.opening.imports, *subject.opening.lines]), names)
-    again = type(subject)(*(names[name] for name in subject.given))
-    assert again.caption == subject.caption and again.stem == subject.stem
-    assert again.opening == subject.opening
+    exec("\n".join([*subject.origin.imports, *subject.origin.lines]), names)
+    again = type(subject)(*(names[name] for name in given(subject)))
+    assert again.origin == subject.origin

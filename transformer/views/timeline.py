@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -24,7 +23,7 @@ from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Attention, Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
-from transformer.views.view import Opening
+from transformer.views.view import Origin
 
 MAX_ROWS = 40
 """Rows of a decoder's attention that are kept of a pass: what an untrained model writes has no end."""
@@ -82,36 +81,27 @@ def decode_snapshot(
 
 @dataclass(frozen=True)
 class AtStep:
-    """A sentence at one step of a training; `data` takes `snapshot`."""
+    """A sentence at one step of a training."""
 
     snapshot: DecodedSnapshot
 
     @property
-    def given(self) -> Mapping[str, Any]:
-        """See `Subject`."""
-        return {"snapshot": self.snapshot}
-
-    @property
-    def opening(self) -> Opening:
-        """See `Subject`."""
+    def origin(self) -> Origin:
+        """Decodes the sentence with the weights of the step."""
         one = self.snapshot
         forced = f", {one.forced!r}" if one.forced else ""
-        lines = (
-            f"run = find_checkpoint({one.run.name!r})",
-            f"snapshot = decode_snapshot(run, {one.weights!r}, {one.text!r}{forced})",
+        return Origin(
+            stem=f"{one.run.name}-step{one.step}",
+            caption=f"{one.run.name} · step {one.step:,} · {one.text}",
+            imports=(
+                "from transformer.checkpoints.store import find_checkpoint",
+                "from transformer.views.timeline import decode_snapshot",
+            ),
+            lines=(
+                f"run = find_checkpoint({one.run.name!r})",
+                f"snapshot = decode_snapshot(run, {one.weights!r}, {one.text!r}{forced})",
+            ),
         )
-        find = "from transformer.checkpoints.store import find_checkpoint"
-        return Opening((find, "from transformer.views.timeline import decode_snapshot"), lines)
-
-    @property
-    def stem(self) -> str:
-        """The run and the step."""
-        return f"{self.snapshot.run.name}-step{self.snapshot.step}"
-
-    @property
-    def caption(self) -> str:
-        """The run, the step and the sentence."""
-        return f"{self.snapshot.run.name} · step {self.snapshot.step:,} · {self.snapshot.text}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ its checks compute again by other means.
 
 import inspect
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -23,35 +23,36 @@ _HEADER = "# Save this file in the folder of Attention Lab, or put that folder o
 
 
 @dataclass(frozen=True)
-class Opening:
-    """The first lines of a program: they make what a view's `data` takes."""
+class Origin:
+    """The names of a subject's files, and the Python lines that make it."""
 
+    stem: str
+    """The first part of the names of files."""
+    caption: str
+    """The model, the sentence and the switches, for the saved file."""
     imports: tuple[str, ...]
     lines: tuple[str, ...]
+    """They leave what `data` takes in variables with the names of the subject's fields."""
+
+    def then(
+        self, *lines: str, imports: Iterable[str] = (), stem: str | None = None, caption: str | None = None
+    ) -> "Origin":
+        """Returns a copy that runs more lines, with other names where they are given."""
+        return Origin(
+            self.stem if stem is None else stem,
+            self.caption if caption is None else caption,
+            (*self.imports, *imports),
+            (*self.lines, *lines),
+        )
 
 
 @runtime_checkable
 class Subject(Protocol):
-    """What views are of: a decoded sentence, a batch, a comparison, runs."""
+    """A dataclass that views show, such as a decoded sentence: `data` and `checks` take its fields, in their order."""
 
     @property
-    def given(self) -> Mapping[str, Any]:
-        """What `data` and `checks` take, in their order, by the names that these have in the program."""
-        ...
-
-    @property
-    def opening(self) -> Opening:
-        """The lines that make what is `given`, under those names."""
-        ...
-
-    @property
-    def stem(self) -> str:
-        """The first part of the names of files."""
-        ...
-
-    @property
-    def caption(self) -> str:
-        """The model, the sentence and the switches, for the saved file."""
+    def origin(self) -> Origin:
+        """The way to make it again."""
         ...
 
 
@@ -99,37 +100,42 @@ class Document(Protocol):
 
 
 def data_options(view: View[Any]) -> str:
-    """The options on which the view's data depend, as text."""
+    """Returns the options on which the view's data depend, as text."""
     drawn = {own.name: own.default for own in fields(view) if own.metadata == OF_FIGURE}  # type: ignore[arg-type]
     return repr(replace(view, **drawn))  # type: ignore[type-var]
 
 
+def given(subject: Subject) -> dict[str, Any]:
+    """Returns what `data` and `checks` take of a subject, by the names that the program gives it."""
+    return {field.name: getattr(subject, field.name) for field in fields(subject)}  # type: ignore[arg-type]
+
+
 def data_of(view: View[D], subject: Subject) -> D:
-    """The view's data of a subject."""
-    return view.data(*subject.given.values())
+    """Returns the view's data of a subject."""
+    return view.data(*given(subject).values())
 
 
 def checks_of(view: View[D], subject: Subject, data: D) -> Iterable[Check]:
-    """The view's checks of its data."""
-    return view.checks(*subject.given.values(), data)
+    """Returns the view's checks of its data."""
+    return view.checks(*given(subject).values(), data)
 
 
 def file_name(view: View[Any], subject: Subject) -> str:
-    """The name of the view's files, without an ending."""
-    return f"{subject.stem}-{view.name}"
+    """Returns the name of the view's files, without an ending."""
+    return f"{subject.origin.stem}-{view.name}"
 
 
 def program(view: View[Any], subject: Subject) -> str:
-    """A Python program that makes the view's data and shows its figure, with `transformer` alone."""
-    opening = subject.opening
-    imports = {*opening.imports, *(f"from {kind.__module__} import {kind.__name__}" for kind in _classes(view))}
+    """Returns a Python program that makes the view's data and shows its figure, with `transformer` alone."""
+    origin = subject.origin
+    imports = {*origin.imports, *(f"from {kind.__module__} import {kind.__name__}" for kind in _classes(view))}
     lines = [
         _HEADER,
         *sorted(imports, key=lambda line: (line.startswith("from transformer"), line)),
         "",
-        *opening.lines,
+        *origin.lines,
         f"view = {view!r}",
-        f"data = view.data({', '.join(subject.given)})",
+        f"data = view.data({', '.join(given(subject))})",
     ]
     if isinstance(view, Document):
         path = f"{file_name(view, subject)}.html"
@@ -139,12 +145,12 @@ def program(view: View[Any], subject: Subject) -> str:
 
 
 def source(view: View[Any]) -> str:
-    """The source of the view's `data`: how its numbers come about."""
+    """Returns the source of the view's `data`, which shows how its numbers come about."""
     return textwrap.dedent(inspect.getsource(type(view).data)).rstrip()
 
 
 def _classes(value: Any) -> Iterator[type]:
-    """The classes that a `repr` names: those of the value and of the dataclasses inside it."""
+    """Yields the classes that a `repr` names: those of the value and of the dataclasses inside it."""
     if is_dataclass(value) and not isinstance(value, type):
         yield type(value)
         for field in fields(value):
