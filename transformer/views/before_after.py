@@ -138,11 +138,7 @@ class AttentionDifference:
     kind: KindName
     layer: int
     head: int
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"difference-{self.kind}-layer{self.layer}-head{self.head}"
+    name = "difference-{kind}-layer{layer}-head{head}"
 
     def data(self, lab: Lab, comparison: Comparison) -> DifferenceData:
         """All attention before and after; of it this head, and the head that moved most."""

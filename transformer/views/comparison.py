@@ -221,11 +221,7 @@ class HeadMatching:
     """The sentences on which heads are compared, each with the left model's output."""
     chosen: Place | None = field(default=None, metadata=OF_FIGURE)
     """The head of the left model whose pair is framed boldly."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"matching-{self.kind}"
+    name = "matching-{kind}"
 
     def data(self, first: Lab, left: Inspection, second: Lab, right: Inspection) -> Matching:
         """All distances, and the best pairing."""

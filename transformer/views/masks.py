@@ -113,11 +113,7 @@ class SentenceMasks:
     kind: KindName
     row: int
     """The sentence, counted from 0."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"masks-{self.kind}-sentence{self.row}"
+    name = "masks-{kind}-sentence{row}"
 
     def data(self, lab: Lab, leak: Leak) -> MasksData:
         """The masks of the sentence, each by itself, and the one that was applied."""

@@ -199,11 +199,7 @@ class PositionSimilarity(TablePair):
     """The cosine or dot product of any two positions."""
 
     measure: Similarity
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"positions-{self.measure}"
+    name = "positions-{measure}"
 
     def data(self, lab: Lab, learned: LearnedTable | None) -> SimilarityData:
         """The similarity of each pair of rows."""
@@ -237,11 +233,7 @@ class SimilarityByOffset(TablePair):
     """The similarity of two positions against the offset between them."""
 
     measure: Similarity
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"positions-{self.measure}-by-offset"
+    name = "positions-{measure}-by-offset"
 
     def data(self, lab: Lab, learned: LearnedTable | None) -> OffsetData:
         """The mean, the lowest and the highest similarity at each offset."""

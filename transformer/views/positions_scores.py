@@ -43,11 +43,7 @@ class ScoreParts:
 
     stack: Stack
     head: int
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"scores-{self.stack}-head{self.head}"
+    name = "scores-{stack}-head{head}"
 
     def data(self, lab: Lab, seen: Inspection) -> ScorePartsData:
         """The parts and the scores; ValueError for a model that adds no positions to its embeddings."""

@@ -36,11 +36,7 @@ class ShiftMaps(TablePair):
     """The matrix that turns PE(pos) into PE(pos + k), beside the best linear map of a learned table."""
 
     k: int
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"positions-shift-{self.k}"
+    name = "positions-shift-{k}"
 
     def data(self, lab: Lab, learned: LearnedTable | None) -> MapsData:
         """The rotation and the fitted map; ValueError where too few pairs of positions are k apart."""
@@ -91,11 +87,7 @@ class ShiftErrors(TablePair):
     """The errors of the rotation and of the best linear maps, position by position."""
 
     k: int
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"positions-shift-{self.k}-errors"
+    name = "positions-shift-{k}-errors"
 
     def data(self, lab: Lab, learned: LearnedTable | None) -> ShiftErrorsData:
         """Each map's errors; ValueError where too few pairs of positions are k apart."""

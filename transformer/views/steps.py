@@ -65,11 +65,7 @@ class StepCandidates:
     """A token that is shown as well: the next one of a reference."""
     logarithmic: bool = False
     n: int = 10
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"step{self.step}-candidates"
+    name = "step{step}-candidates"
 
     def data(self, lab: Lab, seen: Inspection) -> CandidatesData:
         """Ranks what the step of this very decoding could have written."""
@@ -326,11 +322,7 @@ class BranchPair:
 
     first: int
     second: int
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"branches-{self.first}-{self.second}"
+    name = "branches-{first}-{second}"
 
     def data(self, lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
         """Takes the two outputs; ValueError where there is no such branch."""

@@ -125,11 +125,7 @@ class LogitContributions:
     """The id of the other token."""
     n: int = 14
     """Parts with a bar of their own; all others share one."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"contributions-against{self.against}"
+    name = "contributions-against{against}"
 
     def data(
         self, lab: Lab, seen: Inspection, step: int, lens: LogitLens, baseline: LogitLens | None

@@ -245,11 +245,7 @@ class SamplingDistribution:
     top_p: float = 1.0
     min_p: float = 0.0
     n: int = 10
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"step{self.step}-distribution"
+    name = "step{step}-distribution"
 
     def data(self, lab: Lab, seen: Inspection) -> DistributionData:
         """Reshapes the distribution of this very step."""
@@ -317,11 +313,7 @@ class SampleTree:
     seed: int = 0
     most: int = 12
     """Different outputs that are drawn."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"samples-seed{self.seed}"
+    name = "samples-seed{seed}"
 
     def data(self, lab: Lab, seen: Inspection) -> SamplesData:
         """Draws the samples, also without switches where there are any."""

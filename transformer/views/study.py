@@ -48,11 +48,7 @@ class StudyLearning:
     """Validation exact match over the steps of each run of a study on one corpus."""
 
     corpus: str
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"{self.corpus}-learning"
+    name = "{corpus}-learning"
 
     def data(self, study: Study) -> LearningData:
         """The runs' evaluations; a run in progress has those it has made so far."""
@@ -143,11 +139,7 @@ class StudyLengths:
     corpus: str
     past: Extension
     """The extension of a learned table past its last trained row."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"{self.corpus}-lengths-{self.past}"
+    name = "{corpus}-lengths-{past}"
 
     def data(self, study: Study) -> LengthsData:
         """Counts and Wilson's intervals; ValueError where no run has tested lengths."""
@@ -187,11 +179,7 @@ class ModelLengths:
     """Symbols in the longest strings."""
     pairs: int
     """Strings of each length, where there are so many."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"lengths-{self.past}"
+    name = "lengths-{past}"
 
     def data(self, lab: Lab) -> LengthsData:
         """Counts and Wilson's intervals; ValueError for a model whose sentences have no given lengths."""

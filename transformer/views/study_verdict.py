@@ -50,11 +50,7 @@ class StudyVerdict:
     corpus: str
     past: Extension
     """The extension of a learned table past its last trained row."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"{self.corpus}-verdict-{self.past}"
+    name = "{corpus}-verdict-{past}"
 
     def data(self, study: Study) -> VerdictData:
         """The numbers of every kind with a result; ValueError where there is none yet."""

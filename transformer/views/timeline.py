@@ -129,11 +129,7 @@ class SnapshotAttention:
     kind: KindName = "cross"
     layer: int = 0
     head: int = 0
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"{self.kind}-layer{self.layer}-head{self.head}"
+    name = "{kind}-layer{layer}-head{head}"
 
     def data(self, snapshot: DecodedSnapshot) -> SnapshotData:
         """The head's weights, every head's entropy, and the output with its probabilities."""

@@ -66,7 +66,7 @@ class View(Protocol[D]):
 
     @property
     def name(self) -> str:
-        """The last part of the names of its files."""
+        """The last part of the names of its files, in which "{head}" stands for the option of that name."""
         ...
 
     def data(self, *subject: Any, **_: Any) -> D:
@@ -122,7 +122,12 @@ def checks_of(view: View[D], subject: Subject, data: D) -> Iterable[Check]:
 
 def file_name(view: View[Any], subject: Subject) -> str:
     """Returns the name of the view's files, without an ending."""
-    return f"{subject.origin.stem}-{view.name}"
+    return f"{subject.origin.stem}-{name_of(view)}"
+
+
+def name_of(view: View[Any]) -> str:
+    """Returns the last part of the names of a view's files."""
+    return view.name.format_map(vars(view))
 
 
 def program(view: View[Any], subject: Subject) -> str:

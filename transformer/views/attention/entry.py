@@ -34,11 +34,7 @@ class EntryProducts:
     head: int
     query: int
     key: int
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"{self.kind}-layer{self.layer}-head{self.head}-entry{self.query}-{self.key}-products"
+    name = "{kind}-layer{layer}-head{head}-entry{query}-{key}-products"
 
     def data(self, lab: Lab, seen: Inspection) -> EntryData:
         """The entry, recorded while the sentence is decoded again; ValueError for a key that did not exist yet."""
@@ -71,11 +67,7 @@ class EntryShares:
     head: int
     query: int
     key: int
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"{self.kind}-layer{self.layer}-head{self.head}-entry{self.query}-{self.key}-shares"
+    name = "{kind}-layer{layer}-head{head}-entry{query}-{key}-shares"
 
     def data(self, lab: Lab, seen: Inspection) -> EntryData:
         """The entry, recorded while the sentence is decoded again; ValueError for a key that did not exist yet."""

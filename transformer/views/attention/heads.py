@@ -49,11 +49,7 @@ class AllHeads:
     """Every head of every layer as a small matrix."""
 
     kind: KindName
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"{self.kind}-all-heads"
+    name = "{kind}-all-heads"
 
     def data(self, lab: Lab, seen: Inspection) -> AllHeadsData:
         """The recorded weights, and which heads are switched off."""
@@ -129,11 +125,7 @@ class Bertviz:
     threshold: float = 0.0
 
     note = "figure.html is the document; numbers there have four decimals, here all"
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"{self.kind}-bertviz-{self.picture}"
+    name = "{kind}-bertviz-{picture}"
 
     def data(self, lab: Lab, seen: Inspection) -> BertvizData:
         """The weights of every head merged, cut and thresholded; the neuron view takes them as they are."""

@@ -35,6 +35,7 @@ from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
 from transformer.views.attention import matrix_checks
 from transformer.views.attention.matrix_data import MatrixData, Side, groups, sides
+from transformer.views.view import name_of
 
 ROLLOUT_TITLES: dict[AttentionKind, tuple[str, str]] = {
     "encoder_self": ("position: source token", "input: source token"),
@@ -153,11 +154,7 @@ class AttentionRollout:
     quantity = "rollout"
     axes = ROLLOUT_TITLES
     ends = "inputs", "positions"
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"{self.kind}-rollout-through-layer{self.layer}"
+    name = "{kind}-rollout-through-layer{layer}"
 
     @property
     def note(self) -> str:
@@ -223,11 +220,7 @@ class AttentionEntropy:
     """The query, layer and head with a frame around them."""
 
     threshold = 0.0
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"{self.kind}-entropy"
+    name = "{kind}-entropy"
 
     @property
     def quantity(self) -> str:
@@ -299,7 +292,7 @@ class TokenLines:
     @property
     def name(self) -> str:
         """The last part of the names of its files."""
-        return f"{self.of.name}-lines"
+        return f"{name_of(self.of)}-lines"
 
     @property
     def note(self) -> str:

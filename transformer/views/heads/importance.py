@@ -198,11 +198,7 @@ class ValidationImportanceMap:
     measure: ImportanceMeasure
     chosen: str = ""
     """The address of the head that is framed; it is checked first."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"importance-{self.measure}"
+    name = "importance-{measure}"
 
     def data(self, lab: Lab, sample: PairSample, removal: Removal, found: ValidationImportance) -> ValidationData:
         """The changes of all heads, with their intervals."""
@@ -270,11 +266,7 @@ class ValidationRanking:
     measure: ImportanceMeasure
     most: int = 24
     """Heads that are shown."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"importance-{self.measure}-ranking"
+    name = "importance-{measure}-ranking"
 
     def data(self, lab: Lab, sample: PairSample, removal: Removal, found: ValidationImportance) -> RankingData:
         """The heads whose removal costs most."""

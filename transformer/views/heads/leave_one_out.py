@@ -75,11 +75,7 @@ class WeightAgainstEffect:
 
     head: str
     """Its address, as in "decoder.1.cross.2"."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"{self.head}-faithfulness"
+    name = "{head}-faithfulness"
 
     def data(
         self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Float[ndarray, "target source"]

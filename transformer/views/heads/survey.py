@@ -74,11 +74,7 @@ class PatternMap:
     measure: Measure = "weight"
     chosen: str = ""
     """The address of the head that is framed."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"heads-{self.column}"
+    name = "heads-{column}"
 
     def data(self, lab: Lab, sample: PairSample, found: Survey) -> MapData:
         """The column of every head."""
@@ -221,11 +217,7 @@ class HeadProfile:
 
     head: str
     """Its address, as in "decoder.1.cross.2"."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return self.head
+    name = "{head}"
 
     def data(self, lab: Lab, sample: PairSample, found: Survey) -> ProfileData:
         """The mean weights and all that is said of the head."""
@@ -281,11 +273,7 @@ class HeadSimilarity:
     kind: KindName
     closest: float
     """The mean distance up to which groups become one."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the names of its files."""
-        return f"{self.kind}-similarity"
+    name = "{kind}-similarity"
 
     def data(self, lab: Lab, sample: PairSample, found: Survey) -> SimilarityData:
         """The mean Jensen-Shannon distances, and the groups of average linkage."""
