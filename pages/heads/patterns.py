@@ -25,6 +25,7 @@ from transformer.analysis.heads.pair_sample import PairSample
 from transformer.analysis.heads.survey import Pattern, Survey, survey
 from transformer.analysis.heads.survey_checks import value_of
 from transformer.figures.heads.labels import COLUMN_NAMES, SHORT_NAMES, head_name
+from transformer.views.heads.distance import AttentionDistance
 from transformer.views.heads.subjects import Surveyed
 from transformer.views.heads.survey import (
     MEASURES,
@@ -65,6 +66,13 @@ def render_patterns(context: PageContext, chosen: Choices) -> None:
     shown = [name for name in shown if name != "error_rate_read" or chosen.heads == "cross"]
     table = PatternTable(columns=tuple(shown), measure=chosen.measure, heads=chosen.heads)
     exhibit(surveyed, table, draw=partial(_render_table, context, chosen))
+    st.markdown("##### How far each head looks")
+    exhibit(surveyed, AttentionDistance(chosen=str(chosen_head(context))))
+    st.caption(
+        "Dots: the mean distance between query and key in tokens, weighted by attention. Bars: one standard deviation "
+        "to both sides, cut off at 0. Dotted: a uniform head. Ringed: the selected head. Cross-attention is left out: "
+        "its queries and keys stand in two different sentences."
+    )
     _explain(found, columns)
 
 

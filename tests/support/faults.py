@@ -752,4 +752,40 @@ FAULTS = (
         "written=self._alignment(1, head),\n                read=self._alignment(0, head),",
         "tests/analysis/heads/test_head_checks.py::test_every_column_of_a_survey_is_counted_again",
     ),
+    Fault(
+        "attention distance to the neighbour of each key",
+        "transformer/analysis/heads/survey.py",
+        "apart = (query[:, None] - torch.arange(n_keys)).abs()",
+        "apart = (query[:, None] - torch.arange(n_keys)).abs().roll(1, dims=1)",
+        "tests/views/test_attention_distance.py::test_mean_and_spread_are_those_of_all_distances_in_sentences_read_alone",
+    ),
+    Fault(
+        "a uniform head that looks at padding and the future",
+        "transformer/analysis/heads/survey.py",
+        "uniform = allowed[rows] / possible[:, None]",
+        "uniform = torch.ones_like(allowed[rows]) / allowed.size(2)",
+        "tests/views/test_attention_distance.py::test_mean_and_spread_are_those_of_all_distances_in_sentences_read_alone",
+    ),
+    Fault(
+        "distances of the last batch alone",
+        "transformer/analysis/heads/survey.py",
+        "reach[:, : self.reach.size(1)] += self.reach",
+        "reach[:, : self.reach.size(1)] += 0 * self.reach",
+        "tests/views/test_attention_distance.py::test_mean_and_spread_are_those_of_all_distances_in_sentences_read_alone",
+    ),
+    Fault(
+        "the spread of distances is their variance",
+        "transformer/views/heads/distance.py",
+        "spread = np.sqrt((share * (apart - mean[:, None]) ** 2).sum(axis=1))",
+        "spread = (share * (apart - mean[:, None]) ** 2).sum(axis=1)",
+        "tests/views/test_attention_distance.py::test_mean_and_spread_are_those_of_all_distances_in_sentences_read_alone",
+    ),
+    Fault(
+        "the spread of distances is taken around 0",
+        "transformer/views/heads/distance.py",
+        "spread = np.sqrt((share * (apart - mean[:, None]) ** 2).sum(axis=1))",
+        "spread = np.sqrt((share * apart**2).sum(axis=1))",
+        "tests/views/test_attention_distance.py::test_a_head_that_always_looks_at_the_previous_token_is_one_token_away_"
+        "without_spread",
+    ),
 )

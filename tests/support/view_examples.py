@@ -27,6 +27,7 @@ from transformer.views.attention.heads import AllHeads, Bertviz
 from transformer.views.attention.matrices import AttentionEntropy, AttentionRollout, HeadMatrix, TokenLines
 from transformer.views.before_after import AttentionDifference, BothOutputs, TokenProbabilities
 from transformer.views.comparison import HeadMatching, HeadPair, OutputPair
+from transformer.views.heads.distance import AttentionDistance
 from transformer.views.heads.importance import (
     OutputImportance,
     OutputRanking,
@@ -411,6 +412,7 @@ EXAMPLES = [
     Example(PatternTable(columns=("diagonal", "entropy"), measure="peak", heads="cross"), surveyed),
     Example(HeadProfile(head="decoder.0.cross.1"), surveyed),
     Example(HeadProfile(head="encoder.1.self.0"), surveyed),
+    Example(AttentionDistance(chosen="encoder.1.self.0"), surveyed),
     Example(HeadSimilarity(kind="cross", closest=0.45), surveyed),
     Example(HeadSimilarity(kind="decoder_self", closest=0.2), surveyed),
     Example(OutputImportance(chosen="decoder.0.cross.1"), removed("zero", "off:decoder.0.cross:1")),

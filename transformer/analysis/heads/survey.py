@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
@@ -90,6 +90,8 @@ class Survey:
     """Rows that could choose among keys."""
     distances: Mapping[AttentionKind, Float[ndarray, "head head"]]
     """Mean Jensen-Shannon distance of every two heads of a kind, in the order of `of_kind`."""
+    reach: Mapping[AttentionKind, Float[ndarray, "head tokens"]]
+    """Self-attention's weight by |query - key|, added up over rows. The last line is a uniform head's."""
     n_pairs: int
     n_source: int
     """Source tokens, end marks included."""
@@ -166,6 +168,7 @@ def survey(
         rows={kind: {name: int(n) for name, n in total.count.items()} for kind, total in sums.items()},
         n_rows={kind: total.rows for kind, total in sums.items()},
         distances={kind: (total.distances / max(total.rows, 1)).numpy() for kind, total in sums.items()},
+        reach={kind: total.reach.numpy() for kind, total in sums.items() if kind != "cross"},
         n_pairs=len(pairs),
         n_source=counts["source"],
         n_target=counts["target"],
@@ -201,6 +204,8 @@ class _Sums:
     """Of rows that write and that read: right links, found links, aligned words."""
     n_links: int = 0
     distances: Tensor = field(default_factory=lambda: torch.zeros(1, 1, dtype=torch.float64))
+    reach: Tensor = field(default_factory=lambda: torch.zeros(1, 0, dtype=torch.float64))
+    """Weight by |query - key|; the last line is a uniform head's."""
 
     def add(
         self,
@@ -226,7 +231,10 @@ class _Sums:
         spread = torch.stack((entropy, entropy / possible.log(), chosen.amax(dim=-1)))
         self.spread = self.spread + spread.sum(dim=2)
         self.distances = self.distances + summed_distances(chosen)
-        if kind == "cross":
+        if kind != "cross":
+            uniform = allowed[rows] / possible[:, None]
+            self._add_reach(torch.cat((chosen, uniform[None])), rows.nonzero()[:, 1])
+        else:
             found = [_links(weights, words, gold) for words in (gold.written, gold.read)]
             self.links = self.links + torch.stack(found)
             self.n_links += int(gold.links.sum())
@@ -250,6 +258,13 @@ class _Sums:
             sums = getattr(self, total)
             for name, value in zip(places, values, strict=True):
                 sums[name] = sums.get(name, 0) + value
+
+    def _add_reach(self, weights: Float[Tensor, "head row key"], query: Int[Tensor, "row"]) -> None:
+        n_keys = weights.size(2)
+        apart = (query[:, None] - torch.arange(n_keys)).abs()
+        reach = weights.new_zeros(len(weights), max(n_keys, self.reach.size(1)))
+        reach[:, : self.reach.size(1)] += self.reach
+        self.reach = reach.index_add(1, apart.flatten(), weights.flatten(1))
 
     def mean(self, sums: Mapping[Pattern, Tensor], head: int | None = None) -> dict[Pattern, float]:
         """Sums over the number of rows that have such a key; patterns that no row has are left out."""
