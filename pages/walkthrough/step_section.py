@@ -12,8 +12,7 @@ from pages.shared.exhibit import exhibit
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose
 from pages.walkthrough.choices import PAGE, Place, go_to
-from transformer.analysis.trace.opened import Shown
-from transformer.analysis.trace.step import Step, StepRecord, n_layers
+from transformer.analysis.trace.step import Step, StepRecord, Value, n_layers
 from transformer.analysis.trace.steps import sublayer_name
 from transformer.analysis.trace.trace import Trace, sees_later
 from transformer.inspection.inspection import Inspection
@@ -68,10 +67,9 @@ def render_walk(context: PageContext, place: Place, *, where: str) -> None:
     """Shows the buttons to the step before and after."""
     before = place.order[place.index - 1] if place.index else None
     after = place.order[place.index + 1] if place.index + 1 < len(place.order) else None
-    model = context.lab.model
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.button(
-            "Back" if before is None else f"Back: {before.label(model)}",
+            "Back" if before is None else f"Back: {before.label}",
             key=f"walk-back-{where}",
             type="tertiary",
             icon=":material/arrow_back:",
@@ -80,7 +78,7 @@ def render_walk(context: PageContext, place: Place, *, where: str) -> None:
         )
         st.caption(f"{place.index + 1} of {len(place.order)}", width="content")
         st.button(
-            "Back to the start" if after is None else f"Next: {after.label(model)}",
+            "Back to the start" if after is None else f"Next: {after.label}",
             key=f"walk-next-{where}",
             type="primary" if where == "below" else "secondary",
             icon=_ARROW,
@@ -97,7 +95,7 @@ def render_step(context: PageContext, traced: Traced, place: Place) -> None:
     view = StepNumbers(step=str(step), layer=place.layer, head=place.head, row=place.row)
     others = {name: replace(view, side=side) for side, name in SIDES.items() if side in _other_sides(step)}
     exhibit(traced, view, draw=lambda data: _render_numbers(context, traced, place, view, data), also=others)
-    _render_source(step, context)
+    _render_source(step)
     if step.kind is not None:
         link = context.view.at_head(step.kind, place.layer, place.head)
         label = f"This head among all others: Attention, layer {place.layer}, head {place.head}"
@@ -107,7 +105,7 @@ def render_step(context: PageContext, traced: Traced, place: Place) -> None:
 def _render_numbers(context: PageContext, traced: Traced, place: Place, view: StepNumbers, data: StepData) -> None:
     """Shows the words, what comes in, the equation, and what comes out for the followed token and for all."""
     step, opened, seen = place.step, data.opened, context.inspection
-    words = step.text(context.lab.model, StepRecord(context.lab.model, traced.trace, step, place.layer))
+    words = step.words(StepRecord(step, traced.trace, place.layer))
     st.markdown(f"##### {words.title}")
     st.markdown(words.says)
     sides = view.sides(data)
@@ -145,7 +143,7 @@ def _render_side(view: StepNumbers, data: StepData) -> None:
     scrolling_figure(view.figure(data, dark=is_dark()), key=f"walk-{view.side}")
 
 
-def _shapes_text(values: Sequence[Shown]) -> str:
+def _shapes_text(values: Sequence[Value]) -> str:
     """The arrays with their shapes: scores 4 heads × 14 × 14."""
     named: dict[str, str] = {}
     for shown in values:
@@ -182,8 +180,8 @@ def _where_text(place: Place, *, masked: bool) -> str:
     return " · ".join(parts)
 
 
-def _render_source(step: Step, context: PageContext) -> None:
+def _render_source(step: Step) -> None:
     st.caption("The lines of this project that computed it")
-    for snippet in step.source(context.lab.model):
+    for snippet in step.source:
         lines = f"line {snippet.first}" if snippet.first == snippet.last else f"lines {snippet.first}–{snippet.last}"
         st.code(f"# {snippet.file}, {snippet.function}, {lines}\n{snippet.text}", language="python", wrap_lines=True)

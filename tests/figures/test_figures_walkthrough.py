@@ -115,7 +115,7 @@ def test_a_map_refuses_a_step_that_is_not_on_it(passed):
     with pytest.raises(ValueError, match=r"the map has no step decoder\.cross\.scaled"):
         map_figure(drawing, {"decoder.cross.scaled": {"scores": (2, 2, 3)}})
     with pytest.raises(ValueError, match=r"this model has no step encoder\.self\.penalty"):
-        draw_map(passed[0], Penalty("encoder", "self"))
+        draw_map(passed[0], Penalty(passed[0], "encoder", "self"))
 
 
 def test_forty_tokens_fit_beside_the_map_with_labels_that_stay_apart() -> None:

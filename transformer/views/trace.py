@@ -18,8 +18,8 @@ from transformer.analysis.trace.checks import (
     check_weights_written,
 )
 from transformer.analysis.trace.diagram import draw_map, map_arrays
-from transformer.analysis.trace.opened import OpenedStep, Shown, open_step
-from transformer.analysis.trace.step import Axis
+from transformer.analysis.trace.opened import OpenedStep, open_step
+from transformer.analysis.trace.step import Axis, Value
 from transformer.analysis.trace.steps import find_step
 from transformer.analysis.trace.trace import Trace
 from transformer.figures.labels import hover_label
@@ -140,7 +140,7 @@ class StepNumbers:
     def data(self, lab: Lab, seen: Inspection, trace: Trace) -> StepData:
         """What goes in and out of the step, read from the recorded pass."""
         step = find_step(lab.model, self.step)
-        opened = open_step(lab.model, trace, step, self.layer)
+        opened = open_step(trace, step, self.layer)
         target = seen.decoder_inputs[: len(trace.inputs)]
         pieces = range(lab.tokenizer.vocab_size) if opened.comes_out[0].columns == "vocab" else ()
         return StepData(opened, step.kind, seen.source_tokens, target, tuple(map(lab.tokenizer.piece, pieces)))
@@ -157,7 +157,7 @@ class StepNumbers:
     def checks(self, lab: Lab, seen: Inspection, trace: Trace, data: StepData) -> Iterator[Check]:
         """Evaluates the equation again in double precision, and runs the whole pass so; compares with the decoding."""
         model, step = lab.model, find_step(lab.model, self.step)
-        yield from check_opened(model, trace, step, self.layer, data.opened)
+        yield from check_opened(trace, step, self.layer, data.opened)
         if step.kind is not None and step.name == "weights":
             yield check_weights_written(model, trace, seen, [step.kind], self.layer)
         if step.name == "probabilities":
@@ -174,7 +174,7 @@ class StepNumbers:
         """The arrays as strips of the followed token, or as matrices of all of them."""
         return [strip for shown in self._shown(data) for strip in self._strips(data, shown)]
 
-    def _shown(self, data: StepData) -> tuple[Shown, ...]:
+    def _shown(self, data: StepData) -> tuple[Value, ...]:
         out = data.opened.comes_out
         if self.side == "in":
             return tuple(shown for shown in data.opened.comes_in if shown.columns != "id")
@@ -184,7 +184,7 @@ class StepNumbers:
             return out[-1:]
         return tuple(shown for shown in out if not shown.every_row)
 
-    def _strips(self, data: StepData, shown: Shown) -> Iterator[Strip]:
+    def _strips(self, data: StepData, shown: Value) -> Iterator[Strip]:
         columns, rows = _tokens(data, shown.columns), _tokens(data, shown.rows)
         if shown.columns == "id":
             name = "id of each token in the vocabulary"
@@ -207,7 +207,7 @@ class StepNumbers:
                 row = self._of_head(values)[self.row]
                 yield Strip(name, row, columns, allowed=allowed, scale=_scale(shown))
 
-    def _best(self, data: StepData, shown: Shown) -> Strip:
+    def _best(self, data: StepData, shown: Value) -> Strip:
         """A row over the vocabulary, cut down to its most probable tokens."""
         row = shown.values[self.row]
         best = np.argsort(-row, kind="stable")[:N_BEST]
@@ -215,7 +215,7 @@ class StepNumbers:
         name = f"{shown.name} of the {len(best)} best of {row.size:,} tokens"
         return Strip(name, row[best], tokens, scale=_scale(shown))
 
-    def _tables(self, data: StepData, shown: Shown) -> Iterator[Table]:
+    def _tables(self, data: StepData, shown: Value) -> Iterator[Table]:
         n_rows, n_columns = shown.values.shape[-2:]
         rows = numbered(_tokens(data, shown.rows) or [""] * n_rows)
         tokens = _tokens(data, shown.columns)
@@ -254,5 +254,5 @@ def _tokens(data: StepData, axis: Axis) -> tuple[str, ...] | None:
     return {"source": data.source, "target": data.target, "vocab": data.vocabulary}.get(axis)
 
 
-def _scale(shown: Shown) -> Scale:
+def _scale(shown: Value) -> Scale:
     return "weights" if shown.name in ("weights", "probabilities") else "around 0"

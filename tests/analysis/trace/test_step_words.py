@@ -22,11 +22,11 @@ def test_every_step_has_its_words_and_its_place_on_the_map(kind):
     model = random_model(**KINDS[kind])
     order = steps(model)
     for chosen in order:
-        words = chosen.text(model)
+        words = chosen.words()
         assert words.title and words.says and words.equation.count("{") == words.equation.count("}") and words.paper
         drawing = draw_map(model, chosen).data()
         (box,) = (box for box in drawing["boxes"] if box["chosen"])
-        assert box["step"] == str(chosen) and box["label"] == chosen.label(model).replace("All layers", box["label"])
+        assert box["step"] == str(chosen) and box["label"] == chosen.label.replace("All layers", box["label"])
         for box in drawing["boxes"]:
             assert box["x"] >= 0 and box["x"] + box["w"] <= WIDTH
             assert box["y"] >= 0 and box["y"] + box["h"] <= drawing["height"]
@@ -36,7 +36,7 @@ def test_every_step_has_its_words_and_its_place_on_the_map(kind):
 def test_the_words_name_no_part_that_the_model_has_not():
     def of(name, **parts):
         model = random_model(**parts)
-        return find_step(model, name).text(model)
+        return find_step(model, name).words()
 
     embedding, context = "encoder.embedding", "encoder.self.context"
     assert "positions do not drown" in of(embedding).says

@@ -80,7 +80,7 @@ def test_every_steps_equation_gives_what_the_pass_computed(kind):
     model = random_model(**KINDS[kind])
     trace = traced(model)
     for step, layer in places(model):
-        found, check = open_step(model, trace, step, layer), check_equation(model, trace, step, layer)
+        found, check = open_step(trace, step, layer), check_equation(trace, step, layer)
         assert check.holds, (str(step), layer, check)
         assert check.tolerance == 0 or not step.exact
         assert found.comes_out and not found.moved
@@ -93,7 +93,7 @@ def test_what_a_step_shows_is_what_the_same_pass_has_in_double_precision(kind):
     model = random_model(**KINDS[kind])
     trace = traced(model)
     for step, layer in places(model):
-        checks = list(check_opened(model, trace, step, layer, open_step(model, trace, step, layer)))
+        checks = list(check_opened(trace, step, layer, open_step(trace, step, layer)))
         assert [check for check in checks if not check.holds] == [], str(step)
 
 
@@ -112,15 +112,15 @@ def test_a_number_that_was_changed_is_noticed_at_the_step_that_computes_it(kind)
             continue  # what a sublayer hands on is compared where it was computed
         spoilt = ~tensor if tensor.dtype == torch.bool else tensor + 0.01
         other = replace(trace, offered={**trace.offered, site: spoilt})
-        (own,) = (s for s in steps(model) if site in s.sites(model, site.layer or 0))
-        assert not check_equation(model, other, own, site.layer or 0).holds, f"nobody noticed {site}"
+        (own,) = (s for s in steps(model) if site in s.sites(site.layer or 0))
+        assert not check_equation(other, own, site.layer or 0).holds, f"nobody noticed {site}"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_step_shows_a_few_lines_of_the_source(kind):
     model = random_model(**KINDS[kind])
     for step in steps(model):
-        found = step.source(model)
+        found = step.source
         assert found, step
         for snippet in found:
             assert 1 <= snippet.text.count("\n") + 1 <= MAX_LINES, (step, snippet)
@@ -170,8 +170,8 @@ def test_a_switch_is_marked_where_it_acts_and_the_equations_still_hold(spec):
     trace = traced(model, (spec,))
     marked = []
     for step, layer in places(model):
-        found = open_step(model, trace, step, layer)
-        assert all(check.holds for check in check_opened(model, trace, step, layer, found))
+        found = open_step(trace, step, layer)
+        assert all(check.holds for check in check_opened(trace, step, layer, found))
         marked += [(layer, moved) for moved in found.moved]
     sites = spec.sites(model)
     assert len(marked) == len(sites)
@@ -208,12 +208,12 @@ def test_where_later_tokens_are_seen_each_steps_own_pass_has_the_numbers_of_the_
             mine = trace.taken[site][-1] if site.tensor == "logits" else trace.taken[site]
             np.testing.assert_allclose(mine, decoded[0], atol=1e-6, err_msg=str(site))
         np.testing.assert_array_equal(trace.taken[Site.parse("decoder.logits")][-1], step.row_logits[0])
-        assert all(check_equation(model, trace, *place).holds for place in places(model))
-        (shown,) = open_step(model, trace, softmax).comes_out
+        assert all(check_equation(trace, *place).holds for place in places(model))
+        (shown,) = open_step(trace, softmax).comes_out
         assert abs(float(shown.values[index, target[index]]) - np.exp(log_probs[index, target[index]])) < 1e-6
     whole = record_trace(model, source, target, switches, log_probs=log_probs, source_again=source)
     assert len(whole.inputs) == len(target)  # nothing said: the last step's
-    earlier = open_step(model, whole, softmax).comes_out[0].values[0, target[0]]
+    earlier = open_step(whole, softmax).comes_out[0].values[0, target[0]]
     assert abs(float(earlier) - np.exp(log_probs[0, target[0]])) > 1e-4  # why each step needs its own
 
 
@@ -243,14 +243,14 @@ def test_every_other_switch_leaves_one_pass_for_all_steps(spec):
         spec = spec.filled(model, [9, 4, 12, 2])
     trace = traced(model, (spec,))
     assert not trace.sees_later
-    check = check_equation(model, trace, find_step(model, "decoder.probabilities"))
+    check = check_equation(trace, find_step(model, "decoder.probabilities"))
     assert "of all" in check.how and check.holds and check.tolerance <= 1e-5
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_site_belongs_to_exactly_one_step(kind):
     model = random_model(**KINDS[kind])
-    owned = [site for step, layer in places(model) for site in step.sites(model, layer)]
+    owned = [site for step, layer in places(model) for site in step.sites(layer)]
     assert len(owned) == len(set(owned))
     assert set(model.sites()) <= set(owned)
 
@@ -259,8 +259,8 @@ def test_what_does_not_exist_is_refused_in_a_sentence():
     model = random_model()
     trace = traced(model)
     with pytest.raises(ValueError, match=r"this model has no step encoder\.final"):
-        open_step(model, trace, FinalNorm("encoder", None))
+        open_step(trace, FinalNorm(model, "encoder"))
     with pytest.raises(ValueError, match="this model has no step nowhere"):
         find_step(model, "nowhere")
     with pytest.raises(ValueError, match="layer 9 does not exist: the decoder has layers 0 to 2"):
-        open_step(model, trace, find_step(model, "decoder.cross.weights"), 9)
+        open_step(trace, find_step(model, "decoder.cross.weights"), 9)

@@ -3,14 +3,15 @@ the output."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 import torch
 
 from transformer.analysis.checks import Check, agree
-from transformer.analysis.trace.opened import ROUNDING, Moved, OpenedStep, Shown, check_equation, open_step
-from transformer.analysis.trace.step import Step, n_layers
+from transformer.analysis.trace.opened import ROUNDING, Moved, OpenedStep, check_equation, open_step
+from transformer.analysis.trace.step import Step, Value, n_layers
 from transformer.analysis.trace.steps import find_step, steps
 from transformer.analysis.trace.trace import Trace, record_trace
 from transformer.decoding.greedy import Constraints, greedy
@@ -20,9 +21,9 @@ from transformer.model.taps import Recording, Site
 from transformer.model.transformer import Transformer
 
 STEP_TOLERANCE = 1e-6
-"""Of a probability in a step's own pass and in the decoding; where decoding used a cache, it rounds as elsewhere."""
+"""The largest difference of a probability in a step's own pass and in the decoding; with a cache ROUNDING holds."""
 WHOLE_PASS = 10
-"""How many times as much a whole pass in float32 may be off as one step of it."""
+"""The deviation of a whole pass in float32, in units of that of one step."""
 
 
 def check_steps(model: Transformer, trace: Trace) -> Check:
@@ -30,7 +31,7 @@ def check_steps(model: Transformer, trace: Trace) -> Check:
     places = [
         (step, layer) for step in steps(model) for layer in range(n_layers(model, step.stack) if step.in_layer else 1)
     ]
-    failing = [place for place in places if not check_equation(model, trace, *place).holds]
+    failing = [place for place in places if not check_equation(trace, *place).holds]
     where = f", the first at {failing[0][0]} of layer {failing[0][1]}" if failing else ""
     how = f"{len(places)} steps of all layers computed again in double precision; how many differ{where}"
     return Check("Every step's equation gives what the pass computed", float(len(failing)), 0.0, how)
@@ -47,10 +48,10 @@ def check_unrecorded(model: Transformer, trace: Trace) -> Check:
     return agree("Recording does not change the pass", logits, again, ROUNDING * WHOLE_PASS * size, how)
 
 
-def check_opened(model: Transformer, trace: Trace, step: Step, layer: int, shown: OpenedStep) -> Iterator[Check]:
+def check_opened(trace: Trace, step: Step, layer: int, shown: OpenedStep) -> Iterator[Check]:
     """Checks every array of an opened step against the same pass run in double precision, and its equation."""
-    yield check_equation(model, trace, step, layer)
-    precise = deepcopy(model).double()
+    yield check_equation(trace, step, layer)
+    precise = deepcopy(step.model).double()
     again = record_trace(
         precise,
         trace.source,
@@ -60,7 +61,7 @@ def check_opened(model: Transformer, trace: Trace, step: Step, layer: int, shown
         source_again=trace.source_again,
         step=trace.last,
     )
-    expected = open_step(precise, again, step, layer)
+    expected = open_step(again, replace(step, model=precise), layer)
     for side, mine, theirs in (
         ("in", shown.comes_in, expected.comes_in),
         ("out", shown.comes_out, expected.comes_out),
@@ -105,14 +106,14 @@ def check_probabilities_written(model: Transformer, trace: Trace, seen: Inspecti
     """Checks that this pass gives the written tokens the probabilities with which the decoding wrote them."""
     first = trace.last if trace.sees_later else 0
     rows = np.arange(first, trace.last + 1)
-    (shown,) = open_step(model, trace, find_step(model, "decoder.probabilities")).comes_out
+    (shown,) = open_step(trace, find_step(model, "decoder.probabilities")).comes_out
     written = shown.values[rows, np.array(seen.target_ids)[rows]]
     how = f"those of the tokens written, {len(rows):,} in all, against those of {_decoding(trace)}"
     tolerance = STEP_TOLERANCE if trace.sees_later else ROUNDING
     return agree("They are the probabilities that wrote the output", written, seen.probabilities[rows], tolerance, how)
 
 
-def _same_arrays(claim: str, mine: Sequence[Shown], theirs: Sequence[Shown]) -> Check:
+def _same_arrays(claim: str, mine: Sequence[Value], theirs: Sequence[Value]) -> Check:
     """Compares arrays with those of the pass in double precision: the worst deviation for its size."""
     how = f"{len(theirs)} arrays of the pass run again in double precision; largest deviation for numbers of size 1"
     if [_layout(shown) for shown in mine] != [_layout(shown) for shown in theirs]:
@@ -129,11 +130,11 @@ def _same_arrays(claim: str, mine: Sequence[Shown], theirs: Sequence[Shown]) -> 
     return Check(claim, worst, ROUNDING * WHOLE_PASS, how)
 
 
-def _layout(shown: Shown) -> tuple[object, ...]:
+def _layout(shown: Value) -> tuple[object, ...]:
     return shown.name, shown.rows, shown.columns, shown.recorded, shown.every_row, shown.before is None
 
 
-def _mask(shown: Shown) -> object:
+def _mask(shown: Value) -> object:
     return shown.values.shape if shown.allowed is None else shown.allowed
 
 

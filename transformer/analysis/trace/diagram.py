@@ -7,8 +7,8 @@ Plain numbers and words; nothing is drawn here. Data flow from bottom to top, as
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from transformer.analysis.trace.opened import Shown, open_step
-from transformer.analysis.trace.step import SUBLAYERS, Step, Sublayer, n_layers
+from transformer.analysis.trace.opened import open_step
+from transformer.analysis.trace.step import SUBLAYERS, Step, Sublayer, Value, n_layers
 from transformer.analysis.trace.steps import missing_steps, steps
 from transformer.analysis.trace.trace import Trace, sees_later
 from transformer.figures.trace.diagram import WIDTH, Box, Drawing, Frame, Line
@@ -18,22 +18,15 @@ from transformer.model.taps import Stack
 from transformer.model.transformer import Transformer
 
 _COLUMN = {"encoder": 112.0, "decoder": 338.0}
-"""The middle of each stack."""
+"""The middle of each stack, in pixels."""
 _BOX, _OPEN, _PILL = 150.0, 166.0, 122.0
-"""Widths: a box, an unfolded sublayer, a step inside it."""
+"""The widths of a box, an unfolded sublayer, and a step inside it."""
 _CROSSING = WIDTH / 2
-"""Where the encoder's memory crosses to the decoder."""
-_TITLES: dict[tuple[Stack, Sublayer], str] = {
-    ("encoder", "self"): "Multi-head attention",
-    ("decoder", "self"): "Masked multi-head attention",
-    ("decoder", "cross"): "Multi-head attention",
-    ("encoder", "ffn"): "Feed forward",
-    ("decoder", "ffn"): "Feed forward",
-}
+"""The place at which the encoder's memory crosses to the decoder."""
 
 
 def unfolded(model: Transformer, layer: int) -> dict[Stack, int]:
-    """The layer of each stack that is on the map: this one, the last one where a stack has fewer."""
+    """Returns the layer of each stack that is on the map: this one, the last one where a stack has fewer."""
     return {stack: min(layer, n_layers(model, stack) - 1) for stack in SUBLAYERS}
 
 
@@ -43,13 +36,11 @@ def draw_map(
     layer: int = 0,
     specs: Sequence[Intervention] = (),
 ) -> Drawing:
-    """The map of a model at a step of a layer, with the interventions that act there."""
+    """Draws the map of a model at a step of a layer, with the interventions that act there."""
     order, layers = steps(model), unfolded(model, layer)
     if chosen not in order:
         raise ValueError(f"this model has no step {chosen}")
-    switched = {
-        step: tuple(spec.label() for spec in step.interventions(model, layers[step.stack], specs)) for step in order
-    }
+    switched = {step: tuple(spec.label() for spec in step.interventions(layers[step.stack], specs)) for step in order}
     drawing = Drawing()
     tops: dict[Stack, float] = {}
     ports: dict[Stack, tuple[float, float]] = {}
@@ -66,16 +57,16 @@ def draw_map(
     return drawing
 
 
-def map_arrays(model: Transformer, trace: Trace, drawing: Drawing, layer: int = 0) -> dict[str, dict[str, Shown]]:
-    """Every array that comes out of each step on the map, by their names; of a folded sublayer, what it gives."""
+def map_arrays(model: Transformer, trace: Trace, drawing: Drawing, layer: int = 0) -> dict[str, dict[str, Value]]:
+    """Returns every array that comes out of each step on the map, by name; of a folded sublayer, its output."""
     own = {str(step): step for step in steps(model)}
     layers = unfolded(model, layer)
-    found: dict[str, dict[str, Shown]] = {}
+    found: dict[str, dict[str, Value]] = {}
     for box in drawing.boxes:
         if not box.ghost:
             step = own[box.step]
             last = own[f"{step.stack}.{step.sublayer}.output"] if box.folded else step
-            opened = open_step(model, trace, last, layers[step.stack])
+            opened = open_step(trace, last, layers[step.stack])
             found[box.step] = {shown.name: shown for shown in opened.comes_out}
     return found
 
@@ -95,15 +86,15 @@ class _Column:
     ) -> None:
         self.stack: Stack = stack
         self.masked = masked
-        self.drawing, self.model, self.config = drawing, model, model.config
+        self.drawing, self.model = drawing, model
         self.chosen, self.layer, self.switched = chosen, layer, switched
         self.own = {str(step): step for step in steps(model) if step.stack == stack}
         self.x, self.y = _COLUMN[stack], 4.0
         self.port = (0.0, 0.0)
-        """Where the encoder's memory comes in."""
+        """The point at which the encoder's memory comes in."""
 
     def build(self) -> tuple[float, tuple[float, float]]:
-        """The height that the stack has reached, and the port of its cross-attention."""
+        """Draws the stack; returns the height that it has reached, and the port of its cross-attention."""
         self._single("ids", 24, shape="text")
         self._rise(12)
         self._single("embedding", 30)
@@ -121,7 +112,7 @@ class _Column:
         return self.y, self.port
 
     def _find(self, name: str, sublayer: Sublayer | None = None) -> Step | None:
-        """The step of this stack; None where the model lacks it."""
+        """Returns the step of this stack; None where the model lacks it."""
         return self.own.get(".".join(part for part in (self.stack, sublayer, name) if part is not None))
 
     def _single(self, name: str, height: float, *, shape: Literal["box", "text"] = "box") -> None:
@@ -142,7 +133,7 @@ class _Column:
         kind: KindName | None = None,
         folded: bool = False,
     ) -> None:
-        own = step.label(self.model) if label is None else label
+        own = label or step.label
         inside = [s for s in self.own.values() if s.sublayer == step.sublayer] if folded else [step]
         switched = tuple(dict.fromkeys(text for s in inside for text in self.switched.get(s, ())))
         where = f"{self.stack}, layer {self.layer}" if step.in_layer else self.stack
@@ -169,7 +160,7 @@ class _Column:
         self.y += height
 
     def _rise(self, height: float, *, arrow: bool = True) -> None:
-        """A piece of the way up."""
+        """Draws a piece of the way up."""
         if height:
             self.drawing.lines.append(Line(((self.x, self.y), (self.x, self.y + height)), arrow=arrow))
         self.y += height
@@ -183,11 +174,11 @@ class _Column:
         said = {
             "rotary": "positions: rotated in Q, K",
             "alibi": "positions: ALiBi, in scores",
-        }.get(self.config.positions, "no positions")
+        }.get(self.model.config.positions, "no positions")
         self._ghost(said, 150, 22, "pill", f"{said}; the paper adds positions here")
 
     def _sublayer(self, sublayer: Sublayer) -> None:
-        """A sublayer with its norms and the residual around it."""
+        """Draws a sublayer with its norms and the residual around it."""
         norm, add = self._find("norm", sublayer), self._find("add", sublayer)
         below = self.y - 8
         if norm is not None:
@@ -195,7 +186,7 @@ class _Column:
             self.y += 22
             self._rise(10)
         if self.chosen.stack == self.stack and self.chosen.sublayer == sublayer and self.chosen not in (norm, add):
-            (self._open_ffn if sublayer == "ffn" else self._open_attention)(sublayer)
+            self._open(sublayer)
         else:
             first = next(s for s in self.own.values() if s.sublayer == sublayer and s != norm)
             if sublayer == "cross":
@@ -204,39 +195,28 @@ class _Column:
             self.y += 38
         if add is not None:
             self._rise(10)
-            if self.config.residual:
+            if self.model.config.residual:
                 self._around(below, self.y + 11)
             self._place(add, _BOX, 22)
             self.y += 22
         self._rise(18)
 
     def _around(self, below: float, above: float) -> None:
-        """The residual: from below the sublayer to the sum, on the outer side."""
+        """Draws the residual: from below the sublayer to the sum, on the outer side."""
         side = -1 if self.stack == "encoder" else 1
         outer = self.x + side * (_OPEN / 2 + 9)
         self.drawing.lines.append(
             Line(((self.x, below), (outer, below), (outer, above), (self.x + side * _BOX / 2, above)))
         )
 
-    def _open_ffn(self, sublayer: Sublayer) -> None:
-        bottom = self.y
-        self.y += 8
-        inside = self._inside(sublayer)
-        for step in inside:
-            self._place(step, _PILL, 22, shape="pill")
-            self.y += 22
-            if step != inside[-1]:
-                self._rise(8)
-        self._close(bottom, inside[0])
-
-    def _open_attention(self, sublayer: Sublayer) -> None:
-        """Figure 2 of the paper, from the three linear maps to the last one."""
+    def _open(self, sublayer: Sublayer) -> None:
+        """Unfolds a sublayer; attention as in figure 2 of the paper, from the three linear maps to the last one."""
         bottom = self.y
         if sublayer == "cross":
             self.port = (self.x - _OPEN / 2, self.y + 19)
         self.y += 8
         start = self.y + 11  # where the values leave for their weights
-        inside = self._inside(sublayer)
+        inside = [s for s in self.own.values() if s.sublayer == sublayer and s.name not in ("norm", "add")]
         unscaled = any(str(step) == f"{self.stack}.{sublayer}.scaled" for step in missing_steps(self.model))
         for step in inside:
             if step.name == "masked" and unscaled:
@@ -249,28 +229,23 @@ class _Column:
                 self.drawing.lines.append(Line(way, step.kind))
             self.y += 22
             if step != inside[-1]:
-                self._rise(6, arrow=False)
-        self._close(bottom, inside[0])
-
-    def _inside(self, sublayer: Sublayer) -> list[Step]:
-        """The steps of a sublayer without what stands around it."""
-        return [s for s in self.own.values() if s.sublayer == sublayer and s.name not in ("norm", "add")]
-
-    def _close(self, bottom: float, step: Step) -> None:
-        """The outline of an unfolded sublayer, its name on top."""
-        assert step.sublayer is not None, "it is inside a sublayer"
+                is_ffn = sublayer == "ffn"
+                self._rise(8 if is_ffn else 6, arrow=is_ffn)
         self.y += 22
-        title = self._title(step.sublayer)
-        frame = Frame(self.x - _OPEN / 2, bottom, _OPEN, self.y - bottom, title, "top", kind=step.kind)
+        frame = Frame(
+            self.x - _OPEN / 2, bottom, _OPEN, self.y - bottom, self._title(sublayer), "top", kind=inside[0].kind
+        )
         self.drawing.frames.append(frame)
 
     def _title(self, sublayer: Sublayer) -> str:
-        """The sublayer's name; masked only where the pass hid later tokens."""
-        at = self.stack, sublayer
-        return _TITLES["encoder", "self"] if at == ("decoder", "self") and not self.masked else _TITLES[at]
+        """Returns the sublayer's name; masked only where the pass hid later tokens."""
+        if sublayer == "ffn":
+            return "Feed forward"
+        is_masked = self.masked and (self.stack, sublayer) == ("decoder", "self")
+        return "Masked multi-head attention" if is_masked else "Multi-head attention"
 
     def _layer_frame(self, bottom: float) -> None:
-        """The outline of the layer, with N × on top: the step of all layers, where there are several."""
+        """Draws the outline of the layer, with N × on top: the step of all layers, where there are several."""
         n = n_layers(self.model, self.stack)
         step, height = self._find("layers"), 20
         top = self.y + height / 2 if step is not None else self.y - 6

@@ -13,13 +13,13 @@ _BASE = 10_000.0
 
 
 def linear(layer: nn.Linear, x: Tensor) -> Tensor:
-    """x Wᵀ + b."""
+    """Computes x Wᵀ + b."""
     product = x.double() @ layer.weight.detach().double().T
     return product if layer.bias is None else product + layer.bias.detach().double()
 
 
 def layer_norm(norm: nn.Module | None, x: Tensor) -> Tensor:
-    """Mean 0 and variance 1 in each row, then the learned gain and shift."""
+    """Brings mean 0 and variance 1 into each row, then the learned gain and shift."""
     assert isinstance(norm, nn.LayerNorm)
     centred = x.double() - x.double().mean(dim=-1, keepdim=True)
     spread = (centred.square().mean(dim=-1, keepdim=True) + norm.eps).sqrt()
@@ -27,7 +27,7 @@ def layer_norm(norm: nn.Module | None, x: Tensor) -> Tensor:
 
 
 def activation(name: str, x: Tensor) -> Tensor:
-    """The named non-linearity of the feed-forward network."""
+    """Applies the named non-linearity of the feed-forward network."""
     match name:
         case "relu":
             return x.clamp(min=0)
@@ -39,7 +39,7 @@ def activation(name: str, x: Tensor) -> Tensor:
 
 
 def softmax(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """Shares of each row over its allowed entries; a row without any is 0."""
+    """Returns the shares of each row over its allowed entries; a row without any is 0."""
     scores = scores.double()
     allowed = torch.ones_like(scores, dtype=torch.bool) if allowed is None else allowed.expand_as(scores)
     hidden = scores.where(allowed, -torch.inf)
@@ -49,15 +49,15 @@ def softmax(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
 
 
 def sinusoids(length: int, width: int) -> Tensor:
-    """sin and cos of pos / 10000^(2i/width), interleaved (section 3.5)."""
+    """Returns sin and cos of pos / 10000^(2i/width), interleaved (section 3.5)."""
     table = [[pos / _BASE ** (2 * (j // 2) / width) for j in range(width)] for pos in range(length)]
     angles = torch.tensor(table, dtype=torch.float64)
     return torch.where(torch.arange(width) % 2 == 0, angles.sin(), angles.cos())
 
 
 def rotated(x: Tensor) -> Tensor:
-    """Queries or keys [head row d_head] as complex numbers, each turned by an angle that grows with its row (Su et al.
-    2021, eq. 34)."""
+    """Turns queries or keys [head row d_head], as complex numbers, by an angle that grows with the row (Su et al. 2021,
+    eq. 34)."""
     _, length, width = x.shape
     frequencies = _BASE ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     angles = torch.outer(torch.arange(length, dtype=torch.float64), frequencies)
@@ -66,24 +66,26 @@ def rotated(x: Tensor) -> Tensor:
 
 
 def distance_penalty(n_heads: int, n_queries: int, n_keys: int) -> Tensor:
-    """−m |t − j| for each head [head query key], with the published slopes m (Press et al. 2022)."""
+    """Returns −m |t − j| for each head [head query key], with the published slopes m (Press et al. 2022)."""
     distance = torch.tensor([[abs(t - j) for j in range(n_keys)] for t in range(n_queries)], dtype=torch.float64)
     return -torch.tensor(_slopes(n_heads), dtype=torch.float64)[:, None, None] * distance
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:
-    """[row d_model] -> [head row d_head]."""
+    """Splits [row d_model] -> [head row d_head]."""
     return torch.stack(x.chunk(n_heads, dim=-1))
 
 
 def join_heads(heads: Tensor) -> Tensor:
-    """[head row d_head] -> [row d_model]."""
+    """Joins [head row d_head] -> [row d_model]."""
     return torch.cat(tuple(heads), dim=-1)
 
 
 def _slopes(n_heads: int) -> list[Any]:
-    """A geometric sequence from 2^(-8/n) where n is a power of two; else that of the power below, filled up with every
-    second slope of the power above, as in the authors' code."""
+    """Returns a geometric sequence from 2^(-8/n) where n is a power of two.
+
+    Else it is that of the power below, filled up with every second slope of the power above, as in the authors' code.
+    """
     if math.log2(n_heads).is_integer():
         start = 2 ** (-(2 ** -(math.log2(n_heads) - 3)))
         return [start ** (i + 1) for i in range(n_heads)]

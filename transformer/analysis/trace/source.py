@@ -10,7 +10,7 @@ from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[3]
 MAX_LINES = 9
-"""Lines of a snippet at most."""
+"""The most lines of a snippet."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Snippet:
     """Some lines of a function."""
 
     file: str
-    """As seen from the project's root."""
+    """Its path from the project's root."""
     function: str
     first: int
     """The number of its first line in the file."""
@@ -32,7 +32,7 @@ class Snippet:
 
 @cache
 def lines_of(function: Callable[..., Any], begins: str, ends: str = "") -> Snippet:
-    """From the first line of a function that holds `begins` to the next one that holds `ends` (none: one line).
+    """Returns a function's lines from the first that holds `begins` to the next that holds `ends` (none: one line).
 
     ValueError where there is no such line, so that a test notices when the source moved on.
     """

@@ -1,17 +1,20 @@
-"""One step of a forward pass: what is said of it, the numbers that go in and out, its equation and its source.
+"""One step of a forward pass: its words, its equation, the numbers that go in and out, and its source.
 
-A step is one equation of the paper's figures 1 and 2. Each is a subclass of `Step` and holds all that there is to know
-about it; to add one, write its class and put it into the tuple at the end of its module.
+A step is one equation of the paper's figures 1 and 2. Each is a subclass of `Step` and holds everything there is to
+know about it; to add one, write its class and put it into the tuple at the end of its module.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
+import torch
+from jaxtyping import Bool, Shaped
+from numpy import ndarray
 from torch import Tensor, nn
 
-from transformer.analysis.trace.source import Snippet
+from transformer.analysis.trace.source import Snippet, lines_of
 from transformer.analysis.trace.trace import Trace
 from transformer.interventions import Intervention
 from transformer.model.attention import MultiHeadAttention
@@ -22,17 +25,19 @@ from transformer.model.transformer import Embedding, Transformer
 
 Sublayer = Literal["self", "cross", "ffn"]
 Axis = Literal["source", "target", "d_model", "d_head", "d_ff", "vocab", "id"]
+Lines = tuple[Callable[..., Any], str] | tuple[Callable[..., Any], str, str]
+"""A function, and a part of the first and of the last of its lines to show; see `lines_of`."""
 
 SUBLAYERS: dict[Stack, tuple[Sublayer, ...]] = {"encoder": ("self", "ffn"), "decoder": ("self", "cross", "ffn")}
 """The sublayers of a layer of each stack, in the order of computation."""
 
 
-@dataclass(frozen=True)
-class StepText:
-    """What is said of a step of one model."""
+class Words(NamedTuple):
+    """The words for a step of a model."""
 
     title: str
     says: str
+    """What happens here, in Markdown."""
     equation: str
     """LaTeX."""
     paper: str
@@ -41,23 +46,25 @@ class StepText:
 
 @dataclass(frozen=True)
 class Value:
-    """A named tensor [row column] or [head row column], and what its rows and columns are."""
+    """A named array [row column] or [head row column], and what its rows and columns are. Read-only."""
 
     name: str
-    tensor: Tensor
+    values: Shaped[ndarray, "*head row column"]
     rows: Axis
     columns: Axis
     recorded: bool = True
-    """False where it was computed from recorded tensors, because the pass keeps no such tensor."""
-    allowed: Tensor | None = None
-    """[row column]: False where a mask hides the entry."""
+    """False where it was computed from recorded arrays, because the pass keeps no such array."""
+    allowed: Bool[ndarray, "row column"] | None = None
+    """False where a mask hides the entry."""
     every_row: bool = False
-    """Whether all rows take part in one row of the result, as keys and values do."""
+    """True if all rows take part in one row of the result, as keys and values do."""
+    before: Shaped[ndarray, "*head row column"] | None = None
+    """The values that the model computed, where an intervention put others in their place."""
 
 
 @dataclass(frozen=True)
 class Computed:
-    """What goes in and out of a step, and the pairs of tensors that its equation makes equal."""
+    """The arrays that go in and out of a step, and the pairs of tensors that its equation makes equal."""
 
     comes_in: tuple[Value, ...]
     comes_out: tuple[Value, ...]
@@ -69,82 +76,79 @@ class Computed:
 
 @dataclass(frozen=True)
 class Step(ABC):
-    """One step of the computation, the same in every layer; prints `encoder.self.weights` or `decoder.ids`."""
+    """One step of a model's computation, the same in every layer; prints `encoder.self.weights` or `decoder.ids`.
 
+    What depends on the model is a property of the subclass, everything else a class attribute.
+    """
+
+    model: Transformer
     stack: Stack
-    sublayer: Sublayer | None
+    sublayer: Sublayer | None = None
 
     name: ClassVar[str]
+    label: ClassVar[str]
+    """Its name on the map and on links, in the words of the paper's figures."""
+    title: ClassVar[str]
+    says: ClassVar[str]
+    equation: ClassVar[str]
+    paper: ClassVar[str]
+    lines: ClassVar[tuple[Lines, ...]]
+    """The lines of this project that compute it."""
+    tensors: ClassVar[tuple[str, ...]] = ()
+    """The names of the tensors that it computes or lets in, as interventions address them."""
+    stacks: ClassVar[tuple[Stack, ...]] = ("encoder", "decoder")
+    """The stacks that have it in the paper."""
+    exists: ClassVar[bool] = True
+    """True if this model computes it."""
+    in_paper: ClassVar[bool] = True
+    """True if the paper's figures show it as a box of its own."""
     per_head: ClassVar[bool] = False
-    """Whether each head computes its own numbers here."""
+    """True if each head computes its own numbers here."""
     exact: ClassVar[bool] = False
-    """Whether its numbers are looked up or carried over, hence not rounded."""
+    """True if its numbers are looked up or carried over, hence not rounded."""
 
     def __str__(self) -> str:
         return ".".join(part for part in (self.stack, self.sublayer, self.name) if part is not None)
 
+    @abstractmethod
+    def compute(self, at: "StepRecord") -> Computed:
+        """Evaluates the equation in float64 on what the pass let into it."""
+
+    def words(self, at: "StepRecord | None" = None) -> Words:
+        """Returns the words for the step in this model; `at`: in this pass, where that makes a difference."""
+        return Words(self.title, self.says, self.equation, self.paper)
+
     @property
     def in_layer(self) -> bool:
-        """Whether each layer has this step of its own."""
+        """True if each layer has this step of its own."""
         return self.sublayer is not None
 
     @property
     def kind(self) -> AttentionKind | None:
         """The attention to which it belongs; None outside attention."""
-        if self.sublayer in (None, "ffn"):
-            return None
-        return AttentionKind.at(self.stack, self.sublayer)
-
-    def exists(self, model: Transformer) -> bool:
-        """Whether this model computes it."""
-        return True
+        return None if self.sublayer in (None, "ffn") else AttentionKind.at(self.stack, self.sublayer)
 
     @property
-    def in_paper(self) -> bool:
-        """Whether the paper's figures show it as a box of its own."""
-        return True
+    def source(self) -> tuple[Snippet, ...]:
+        """The lines of this project that compute it, as they are now."""
+        return tuple(lines_of(*lines) for lines in self.lines)
 
-    @abstractmethod
-    def label(self, model: Transformer) -> str:
-        """Its name on the map and on links, in the words of the paper's figures."""
+    def sites(self, layer: int) -> tuple[Site, ...]:
+        """Returns the addresses of all its tensors in a layer."""
+        return tuple(Site(self.stack, layer if self.in_layer else None, self.sublayer, name) for name in self.tensors)
 
-    @abstractmethod
-    def text(self, model: Transformer, at: "StepRecord | None" = None) -> StepText:
-        """The words for it in this model; `at`: the pass of which they are said, where that makes a difference."""
-
-    @abstractmethod
-    def compute(self, at: "StepRecord") -> Computed:
-        """Its equation, evaluated in float64 on what the pass let into it."""
-
-    def tensors(self, model: Transformer) -> tuple[str, ...]:
-        """The names of the tensors that it computes or lets in, as interventions address them."""
-        return ()
-
-    @abstractmethod
-    def source(self, model: Transformer) -> tuple[Snippet, ...]:
-        """The lines of this project that compute it."""
-
-    def site(self, tensor: str, layer: int) -> Site:
-        """The address of one of its tensors."""
-        return Site(self.stack, layer if self.in_layer else None, self.sublayer, tensor)
-
-    def sites(self, model: Transformer, layer: int) -> tuple[Site, ...]:
-        """The addresses of all its tensors."""
-        return tuple(self.site(tensor, layer) for tensor in self.tensors(model))
-
-    def interventions(self, model: Transformer, layer: int, specs: Sequence[Intervention]) -> tuple[Intervention, ...]:
-        """The interventions that change what this step of this layer hands on."""
-        here = set(self.sites(model, layer))
-        return tuple(spec for spec in specs if here & set(spec.sites(model)))
+    def interventions(self, layer: int, specs: Sequence[Intervention]) -> tuple[Intervention, ...]:
+        """Returns the interventions that change what this step of a layer hands on."""
+        here = set(self.sites(layer))
+        return tuple(spec for spec in specs if here & set(spec.sites(self.model)))
 
 
 @dataclass(frozen=True)
 class StepRecord:
     """A step of a layer in a recorded pass, with the modules that computed it."""
 
-    model: Transformer
-    trace: Trace
     step: Step
+    trace: Trace
     layer: int
 
     @property
@@ -164,21 +168,17 @@ class StepRecord:
         return self.step.sublayer
 
     def offered(self, tensor: str) -> Tensor:
-        """What the model computed in this sublayer, or at this end of the stack."""
-        return self.trace.offered[Site(self.step.stack, self._layer, self.step.sublayer, tensor)]
+        """Returns what the model computed in this sublayer, or at this end of the stack."""
+        return self.trace.offered[self._site(tensor)]
 
     def taken(self, tensor: str) -> Tensor:
-        """What the pass went on with."""
-        return self.trace.taken[Site(self.step.stack, self._layer, self.step.sublayer, tensor)]
-
-    @property
-    def _layer(self) -> int | None:
-        return self.layer if self.step.in_layer else None
+        """Returns what the pass went on with."""
+        return self.trace.taken[self._site(tensor)]
 
     @property
     def embedding(self) -> Embedding:
         """The embedding of this stack."""
-        return self.model.get_submodule(f"{self.step.stack}.embedding")  # type: ignore[return-value]
+        return self.step.model.get_submodule(f"{self.step.stack}.embedding")  # type: ignore[return-value]
 
     @property
     def attention(self) -> MultiHeadAttention:
@@ -195,39 +195,74 @@ class StepRecord:
         """The layer norm of this sublayer."""
         return self._module(f"add_norm_{self.sublayer}").norm  # type: ignore[return-value,union-attr]
 
-    def _module(self, name: str) -> nn.Module:
-        return self.model.get_submodule(f"{self.step.stack}.layers.{self.layer}.{name}")
+    def value(
+        self,
+        name: str,
+        tensor: Tensor,
+        columns: Axis = "d_model",
+        *,
+        rows: Axis | None = None,
+        recorded: bool = True,
+        allowed: Tensor | None = None,
+        every_row: bool = False,
+        before: Tensor | None = None,
+    ) -> Value:
+        """Returns a tensor as a value; its rows are the tokens of this stack unless others are named."""
+        return Value(
+            name,
+            _read_only(tensor),
+            rows or self.rows,
+            columns,
+            recorded,
+            None if allowed is None else _read_only(allowed),
+            every_row,
+            None if before is None else _read_only(before),
+        )
 
-    def hidden(self, name: str, tensor: Tensor, *, recorded: bool = True) -> Value:
-        """States of this stack's tokens."""
-        return Value(name, tensor, self.rows, "d_model", recorded)
+    def result(self, name: str, tensor: Tensor, columns: Axis = "d_model", **options: Any) -> Value:
+        """Returns a recorded tensor as a value, with what the model had computed if an intervention replaced it."""
+        offered = next((self.trace.offered[site] for site, taken in self.trace.taken.items() if taken is tensor), None)
+        before = None if offered is None or torch.equal(offered, tensor) else offered
+        return self.value(name, tensor, columns, before=before, **options)
+
+    def _site(self, tensor: str) -> Site:
+        return Site(self.step.stack, self.layer if self.step.in_layer else None, self.step.sublayer, tensor)
+
+    def _module(self, name: str) -> nn.Module:
+        return self.step.model.get_submodule(f"{self.step.stack}.layers.{self.layer}.{name}")
 
 
 def n_layers(model: Transformer, stack: Stack) -> int:
-    """The number of layers of a stack."""
+    """Returns the number of layers of a stack."""
     return model.config.n_encoder_layers if stack == "encoder" else model.config.n_decoder_layers
 
 
 def sublayer_input(at: StepRecord) -> Tensor:
-    """What the sublayer itself reads: its input, in pre-norm after the norm."""
-    return at.taken("normed") if at.model.config.norm == "pre" else at.taken("input")
+    """Returns what the sublayer itself reads: its input, in pre-norm after the norm."""
+    return at.taken("normed") if at.step.model.config.norm == "pre" else at.taken("input")
 
 
 def sublayer_sum(model: Transformer, trace: Trace, stack: Stack, layer: int, sublayer: Sublayer) -> Tensor:
-    """Residual and output added, in the precision of the pass, which keeps no such tensor."""
+    """Adds residual and output in the precision of the pass, which keeps no such tensor."""
     output = trace.taken[Site(stack, layer, sublayer, "output")]
     return trace.taken[Site(stack, layer, sublayer, "residual")] + output if model.config.residual else output
 
 
 def layer_output(model: Transformer, trace: Trace, stack: Stack, layer: int) -> Tensor:
-    """What a layer hands on to the next one."""
+    """Returns what a layer hands on to the next one."""
     if model.config.norm == "post":
         return trace.taken[Site(stack, layer, "ffn", "normed")]
     return sublayer_sum(model, trace, stack, layer, "ffn")
 
 
 def stack_output(model: Transformer, trace: Trace, stack: Stack) -> Tensor:
-    """What a stack hands on; the encoder's is the memory of every decoder layer."""
+    """Returns what a stack hands on; the encoder's is the memory of every decoder layer."""
     if model.config.norm == "pre":
         return trace.taken[Site(stack, None, "final", "normed")]
     return layer_output(model, trace, stack, n_layers(model, stack) - 1)
+
+
+def _read_only(tensor: Tensor) -> ndarray:
+    array = tensor.detach().numpy()
+    array.setflags(write=False)
+    return array

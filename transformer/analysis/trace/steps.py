@@ -3,6 +3,8 @@
 Which ones there are depends on the model: a part that a model never had is no step.
 """
 
+from collections.abc import Iterator
+
 from transformer.analysis.trace.attention_steps import ATTENTION_STEPS
 from transformer.analysis.trace.stack_steps import FIRST_STEPS, LAST_STEPS
 from transformer.analysis.trace.step import SUBLAYERS, Step, Sublayer
@@ -11,39 +13,35 @@ from transformer.model.transformer import Transformer
 
 
 def steps(model: Transformer) -> tuple[Step, ...]:
-    """Every step of this model from the source's ids to the probabilities, with one layer of each stack."""
-    return tuple(step for step in _all_steps() if step.exists(model))
+    """Returns every step of this model from the source's ids to the probabilities, with one layer of each stack."""
+    return tuple(step for step in _all_steps(model) if step.exists)
 
 
 def missing_steps(model: Transformer) -> tuple[Step, ...]:
-    """The steps of the paper's figures that this model lacks."""
-    return tuple(step for step in _all_steps() if step.in_paper and not step.exists(model))
+    """Returns the steps of the paper's figures that this model lacks."""
+    return tuple(step for step in _all_steps(model) if step.in_paper and not step.exists)
 
 
 def find_step(model: Transformer, name: str) -> Step:
-    """The step that prints as `name`; ValueError if the model has none."""
+    """Returns the step that prints as `name`; ValueError if the model has none."""
     for step in steps(model):
         if str(step) == name:
             return step
     raise ValueError(f"this model has no step {name}")
 
 
-def _all_steps() -> tuple[Step, ...]:
-    found: list[Step] = []
-    for stack in SUBLAYERS:
-        found += [kind(stack, None) for kind in FIRST_STEPS]
-        for sublayer in SUBLAYERS[stack]:
-            found += [kind(stack, sublayer) for kind in _of_sublayer(sublayer)]
-        found += [kind(stack, None) for kind in LAST_STEPS]
-    return tuple(found)
-
-
-def _of_sublayer(sublayer: Sublayer) -> tuple[type[Step], ...]:
-    return (PreNorm, *(FEED_FORWARD_STEPS if sublayer == "ffn" else ATTENTION_STEPS), Add)
+def _all_steps(model: Transformer) -> Iterator[Step]:
+    for stack, sublayers in SUBLAYERS.items():
+        places: list[tuple[type[Step], Sublayer | None]] = [(kind, None) for kind in FIRST_STEPS]
+        for sublayer in sublayers:
+            inside = FEED_FORWARD_STEPS if sublayer == "ffn" else ATTENTION_STEPS
+            places += [(kind, sublayer) for kind in (PreNorm, *inside, Add)]
+        places += [(kind, None) for kind in LAST_STEPS]
+        yield from (kind(model, stack, sublayer) for kind, sublayer in places if stack in kind.stacks)
 
 
 def sublayer_name(step: Step, *, masked: bool = True) -> str:
-    """The box of figure 1 that holds a step; `masked`: later tokens are hidden from the decoder."""
+    """Names the box of figure 1 that holds a step; `masked`: later tokens are hidden from the decoder."""
     match step.stack, step.sublayer:
         case _, None:
             return ""

@@ -1,25 +1,21 @@
 """The steps around a sublayer, its norm and its residual sum, and the feed-forward network (sections 3.1 and 3.3)."""
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from transformer.analysis.trace.reference import activation, layer_norm, linear, split_heads
-from transformer.analysis.trace.source import Snippet, lines_of
 from transformer.analysis.trace.step import (
     SUBLAYERS,
     Computed,
+    Lines,
     Step,
     StepRecord,
-    StepText,
-    Value,
+    Words,
     n_layers,
     sublayer_input,
     sublayer_sum,
 )
 from transformer.model.layers import AddNorm, FeedForward
 from transformer.model.taps import Site
-from transformer.model.transformer import Transformer
 
 LAYER_NORM = r"\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta"
 _ACTIVATION_NAMES = {"relu": "ReLU", "gelu": "GELU", "swish": "swish"}
@@ -30,210 +26,192 @@ _INNER = {
 }
 
 
-@dataclass(frozen=True)
 class PreNorm(Step):
     """The layer norm before a sublayer."""
 
     name = "norm"
-
-    def exists(self, model: Transformer) -> bool:
-        return model.config.norm == "pre"
+    label = "Norm"
+    title = "Norm, before the sublayer"
+    equation = LAYER_NORM
+    paper = "Layer norm: Ba et al. 2016. The paper has it after the sublayer (section 3.1); pre-norm came later"
+    lines = ((AddNorm.forward, 'if self.placement == "pre"'), (AddNorm._normed, "return"))
+    tensors = ("input", "normed")
+    in_paper = False
 
     @property
-    def in_paper(self) -> bool:
-        return False
+    def exists(self) -> bool:
+        return self.model.config.norm == "pre"
 
-    def label(self, model: Transformer) -> str:
-        return "Norm"
-
-    def text(self, model: Transformer, at: StepRecord | None = None) -> StepText:
+    @property
+    def says(self) -> str:
         around = (
             "the residual around it stays as it is"
-            if model.config.residual
+            if self.model.config.residual
             else "nothing goes around it (this model was trained **without residual connections**)"
         )
-        return StepText(
-            "Norm, before the sublayer",
+        return (
             f"This model normalises what goes **into** a sublayer (pre-norm), and {around}: each token's numbers get "
-            "mean 0 and variance 1, then a learned gain and shift.",
-            LAYER_NORM,
-            "Layer norm: Ba et al. 2016. The paper has it after the sublayer (section 3.1); pre-norm came later",
+            "mean 0 and variance 1, then a learned gain and shift."
         )
 
     def compute(self, at: StepRecord) -> Computed:
         x = at.taken("input")
         return Computed(
-            (at.hidden("x", x),),
-            (at.hidden("normed", at.taken("normed")),),
+            (at.value("x", x),),
+            (at.result("normed", at.taken("normed")),),
             ((layer_norm(at.norm, x), at.offered("normed")),),
             "the layer norm of what came in, against the recorded one",
         )
 
-    def tensors(self, model: Transformer) -> tuple[str, ...]:
-        return ("input", "normed")
 
-    def source(self, model: Transformer) -> tuple[Snippet, ...]:
-        return (lines_of(AddNorm.forward, 'if self.placement == "pre"'), lines_of(AddNorm._normed, "return"))
-
-
-@dataclass(frozen=True)
-class Hidden(Step):
+class FeedForwardHidden(Step):
     """The wide half of the feed-forward network."""
 
     name = "hidden"
+    title = "Feed-forward: the wide part"
+    lines = ((FeedForward.forward, "return self.outer"),)
 
-    def label(self, model: Transformer) -> str:
-        return f"× W₁, {_ACTIVATION_NAMES[model.config.activation]}"
+    @property
+    def label(self) -> str:
+        return f"× W₁, {_ACTIVATION_NAMES[self.model.config.activation]}"
 
-    def text(self, model: Transformer, at: StepRecord | None = None) -> StepText:
-        config = model.config
-        return StepText(
-            "Feed-forward: the wide part",
+    def words(self, at: StepRecord | None = None) -> Words:
+        config = self.model.config
+        says = (
             f"Now each token works alone. Its {config.d_model} numbers become {config.d_ff}, each a question to the "
-            f"vector; {_ACTIVATION_NAMES[config.activation]} keeps the answers that are yes.",
-            _INNER[config.activation],
-            _ffn_section(model, "inner part of eq. 2"),
+            f"vector; {_ACTIVATION_NAMES[config.activation]} keeps the answers that are yes."
         )
+        return Words(self.title, says, _INNER[config.activation], _feed_forward_section(self, "inner part of eq. 2"))
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        return () if self.model.config.norm == "pre" else ("input",)
 
     def compute(self, at: StepRecord) -> Computed:
         hidden = _hidden(at)
         return Computed(
-            (at.hidden("x", sublayer_input(at)),),
-            (Value("hidden", hidden, at.rows, "d_ff", recorded=False),),
+            (at.value("x", sublayer_input(at)),),
+            (at.value("hidden", hidden, "d_ff", recorded=False),),
             ((linear(at.feed_forward.outer, hidden), at.offered("output")),),
             "these numbers times W_2 plus its bias, against the recorded output",
         )
 
-    def tensors(self, model: Transformer) -> tuple[str, ...]:
-        return () if model.config.norm == "pre" else ("input",)
 
-    def source(self, model: Transformer) -> tuple[Snippet, ...]:
-        return (lines_of(FeedForward.forward, "return self.outer"),)
-
-
-@dataclass(frozen=True)
 class FeedForwardOutput(Step):
     """The second half of the feed-forward network, back to d_model numbers."""
 
     name = "output"
+    label = "× W₂"
+    title = "Feed-forward: back again"
+    lines = ((FeedForward.forward, "return self.outer"),)
+    tensors = ("output",)
 
-    def label(self, model: Transformer) -> str:
-        return "× W₂"
-
-    def text(self, model: Transformer, at: StepRecord | None = None) -> StepText:
-        config = model.config
+    def words(self, at: StepRecord | None = None) -> Words:
+        config = self.model.config
         becomes = "say what to add to the token's vector" if config.residual else "take the place of the token's vector"
-        return StepText(
-            "Feed-forward: back again",
-            f"The {config.d_ff} answers are mixed back into {config.d_model} numbers, which {becomes}.",
-            rf"\mathrm{{FFN}}(x) = {_INNER[config.activation]}\, W_2 + b_2",
-            _ffn_section(model, "eq. 2"),
-        )
+        says = f"The {config.d_ff} answers are mixed back into {config.d_model} numbers, which {becomes}."
+        equation = rf"\mathrm{{FFN}}(x) = {_INNER[config.activation]}\, W_2 + b_2"
+        return Words(self.title, says, equation, _feed_forward_section(self, "eq. 2"))
 
     def compute(self, at: StepRecord) -> Computed:
         hidden = _hidden(at)
         return Computed(
-            (Value("hidden", hidden, at.rows, "d_ff", recorded=False),),
-            (at.hidden("output", at.taken("output")),),
+            (at.value("hidden", hidden, "d_ff", recorded=False),),
+            (at.result("output", at.taken("output")),),
             ((linear(at.feed_forward.outer, hidden), at.offered("output")),),
             "the hidden numbers times W_2 plus its bias, against the recorded output",
         )
 
-    def tensors(self, model: Transformer) -> tuple[str, ...]:
-        return ("output",)
 
-    def source(self, model: Transformer) -> tuple[Snippet, ...]:
-        return (lines_of(FeedForward.forward, "return self.outer"),)
-
-
-@dataclass(frozen=True)
 class Add(Step):
     """The residual sum after a sublayer, the layer norm after it, or both."""
 
     name = "add"
 
-    def exists(self, model: Transformer) -> bool:
-        return model.config.residual or model.config.norm == "post"
+    @property
+    def exists(self) -> bool:
+        return self.model.config.residual or self._is_normed
 
-    def label(self, model: Transformer) -> str:
-        if not model.config.residual:
+    @property
+    def label(self) -> str:
+        if not self.model.config.residual:
             return "Norm"
-        return "Add & norm" if model.config.norm == "post" else "Add"
+        return "Add & norm" if self._is_normed else "Add"
 
-    def text(self, model: Transformer, at: StepRecord | None = None) -> StepText:
+    def words(self, at: StepRecord | None = None) -> Words:
         added = (
             "What went into the sublayer is added to what came out of it (the residual): a sublayer only has to say "
             "what is *new*."
         )
         normed = "Then each token's numbers are brought to mean 0 and variance 1, with a learned gain and shift."
-        norm = model.config.norm
-        if not model.config.residual:
-            return StepText(
+        if not self.model.config.residual:
+            return Words(
                 "Norm",
                 "This model was trained **without residual connections**: nothing goes around the sublayer. " + normed,
                 rf"\mathrm{{LayerNorm}}(\mathrm{{Sublayer}}(x)), \qquad {LAYER_NORM}",
                 "Section 3.1 adds x before the norm; this model does not",
             )
-        if norm == "post":
+        if self._is_normed:
             summed = r"y &= \mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))"
             equation = rf"\begin{{aligned}} {summed} \\ &{LAYER_NORM} \end{{aligned}}"
-            return StepText("Add and norm", f"{added} {normed}", equation, "Section 3.1")
-        why = (
-            "This model has no layer norm at all."
-            if norm == "none"
-            else "The norm came before the sublayer (pre-norm), so there is none here."
-        )
-        inside = r"\mathrm{LayerNorm}(x)" if norm == "pre" else "x"
+            return Words("Add and norm", f"{added} {normed}", equation, "Section 3.1")
+        why, inside = "This model has no layer norm at all.", "x"
+        if self.model.config.norm == "pre":
+            why = "The norm came before the sublayer (pre-norm), so there is none here."
+            inside = r"\mathrm{LayerNorm}(x)"
         equation = rf"y = x + \mathrm{{Sublayer}}({inside})"
-        return StepText("Add", f"{added} {why}", equation, "Section 3.1, where a norm follows the sum")
+        return Words("Add", f"{added} {why}", equation, "Section 3.1, where a norm follows the sum")
+
+    @property
+    def lines(self) -> tuple[Lines, ...]:
+        if not self._is_normed:
+            return ((AddNorm.forward, "x = self.dropout", "x = x if residual"),)
+        return ((AddNorm.forward, "x = self.dropout", "return"), (AddNorm._normed, "return"))
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        return ("residual", "normed") if self._is_normed else ("residual",)
 
     def compute(self, at: StepRecord) -> Computed:
-        config, output = at.model.config, at.taken("output")
-        total = sublayer_sum(at.model, at.trace, self.stack, at.layer, at.sublayer)
-        comes_in = (at.hidden("sublayer", output),)
-        if config.residual:
-            comes_in = (at.hidden("x", at.taken("residual")), *comes_in)
-        if config.norm != "post":
+        total = sublayer_sum(self.model, at.trace, self.stack, at.layer, at.sublayer)
+        comes_in = (at.value("sublayer", at.taken("output")),)
+        if self.model.config.residual:
+            comes_in = (at.value("x", at.taken("residual")), *comes_in)
+        summed = at.result("sum", total, recorded=False)
+        if not self._is_normed:
             expected, recorded, how = _met_next(at, total)
-            return Computed(comes_in, (at.hidden("sum", total, recorded=False),), ((expected, recorded),), how)
-        middle = (at.hidden("sum", total, recorded=False),) if config.residual else ()
+            return Computed(comes_in, (summed,), ((expected, recorded),), how)
+        normed = at.result("normed", at.taken("normed"))
         return Computed(
             comes_in,
-            (*middle, at.hidden("normed", at.taken("normed"))),
+            (summed, normed) if self.model.config.residual else (normed,),
             ((layer_norm(at.norm, total), at.offered("normed")),),
             "sum and layer norm of what came in, against the recorded one",
         )
 
-    def tensors(self, model: Transformer) -> tuple[str, ...]:
-        return ("residual", "normed") if model.config.norm == "post" else ("residual",)
-
-    def source(self, model: Transformer) -> tuple[Snippet, ...]:
-        if model.config.norm != "post":
-            return (lines_of(AddNorm.forward, "x = self.dropout", "x = x if residual"),)
-        return (lines_of(AddNorm.forward, "x = self.dropout", "return"), lines_of(AddNorm._normed, "return"))
+    @property
+    def _is_normed(self) -> bool:
+        return self.model.config.norm == "post"
 
 
-def _ffn_section(model: Transformer, equation: str) -> str:
+def _feed_forward_section(step: Step, equation: str) -> str:
     section = f"Section 3.3, {equation}"
-    return section if model.config.activation == "relu" else f"{section}; the paper's non-linearity is ReLU"
+    return section if step.model.config.activation == "relu" else f"{section}; the paper's non-linearity is ReLU"
 
 
 def _hidden(at: StepRecord) -> Tensor:
-    """The numbers between the two maps of a feed-forward network, which the pass does not keep."""
-    return activation(at.model.config.activation, linear(at.feed_forward.inner, sublayer_input(at)))
+    """Returns the numbers between the two maps of a feed-forward network, which the pass does not keep."""
+    return activation(at.step.model.config.activation, linear(at.feed_forward.inner, sublayer_input(at)))
 
 
 def _met_next(at: StepRecord, x: Tensor) -> tuple[Tensor, Tensor, str]:
-    """Where the pass next meets what a sublayer gave, which has no site of its own: expected, recorded, and how."""
-    stack, offered, model = at.step.stack, at.trace.offered, at.model
+    """Finds where the pass next meets what a sublayer gave, which has no site of its own: expected, recorded, how."""
+    stack, offered, model = at.step.stack, at.trace.offered, at.step.model
     order = SUBLAYERS[stack]
     following = order.index(at.sublayer) + 1
     if following < len(order):
-        return (
-            x,
-            offered[Site(stack, at.layer, order[following], "input")],
-            "the sum, against what the next sublayer read",
-        )
+        recorded = offered[Site(stack, at.layer, order[following], "input")]
+        return x, recorded, "the sum, against what the next sublayer read"
     if at.layer + 1 < n_layers(model, stack):
         return x, offered[Site(stack, at.layer + 1, "self", "input")], "the sum, against what the next layer read"
     if model.config.norm == "pre":
@@ -249,5 +227,5 @@ def _met_next(at: StepRecord, x: Tensor) -> tuple[Tensor, Tensor, str]:
     return computed, recorded, "the decoder's values of this sum, against the recorded ones"
 
 
-FEED_FORWARD_STEPS: tuple[type[Step], ...] = (Hidden, FeedForwardOutput)
-"""In the order of computation."""
+FEED_FORWARD_STEPS: tuple[type[Step], ...] = (FeedForwardHidden, FeedForwardOutput)
+"""The steps in the order of computation."""

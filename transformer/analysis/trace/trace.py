@@ -23,24 +23,24 @@ _LOGITS = Site("decoder", None, None, "logits")
 
 @dataclass(frozen=True)
 class Trace:
-    """What one pass computed. Read-only; safe to share."""
+    """The tensors of one pass. Read-only; safe to share."""
 
     source: tuple[int, ...]
     inputs: tuple[int, ...]
-    """What the decoder read: the start mark, then the target but for its last token."""
+    """The ids that the decoder read: the start mark, then the target but for its last token."""
     target: tuple[int, ...]
-    """What the decoder wrote, up to the step whose pass it is."""
+    """The ids that the decoder wrote, up to the step whose pass it is."""
     interventions: tuple[Intervention, ...]
     offered: Mapping[Site, Tensor]
     """Each tensor as the model computed it, without the batch axis."""
     taken: Mapping[Site, Tensor]
-    """What the pass went on with; another tensor where an intervention acts."""
+    """Each tensor as the pass went on with it; another tensor where an intervention acts."""
     log_probs: Float[ndarray, "step vocab"]
-    """Of the decoding that wrote the target, recorded at its steps."""
+    """The log-probabilities of the decoding that wrote the target, recorded at its steps."""
     source_again: tuple[int, ...]
     """The sentence's ids, looked up once more."""
     sees_later: bool
-    """Whether decoder positions saw later ones. Then it is the last step's own pass, and only the decoder's last row is
+    """True if decoder positions saw later ones. Then it is the last step's own pass, and only the decoder's last row is
     what the decoding computed."""
 
     @property
