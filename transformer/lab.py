@@ -153,6 +153,8 @@ class Lab:
         inputs = (self.tokenizer.piece(config.bos_id), *names[:-1])
         cached = not self.model.needs_recomputation(compile_interventions(specs, self.model))
         written = target[:-1] if target[-1] == EOS else target
+        log_probs = torch.cat([step.log_probs for step in steps]).numpy()
+        log_probs.setflags(write=False)
         return Inspection(
             model_name=self.name,
             text=text,
@@ -168,7 +170,7 @@ class Lab:
                 else _of_pass(recordings[-1], AttentionKind.DECODER_SELF, config, inputs, inputs)
             ),
             cross=_newest_rows(recordings, AttentionKind.CROSS, config, tuple(names), source_tokens),
-            log_probs=torch.cat([step.log_probs for step in steps]).numpy(),
+            log_probs=log_probs,
             interventions=specs,
             cached=cached,
             ended=target[-1] == EOS,

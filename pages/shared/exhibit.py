@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from pages.shared.cache import KEYS
+from pages.shared.cache import cached
 from pages.shared.checks import badge
 from pages.shared.context import is_dark, say, sentence
 from pages.shared.exports import Export, InFrame, export, papered
@@ -91,7 +91,7 @@ def _page() -> str:
     return urlsplit(st.context.url or "").path.rsplit("/", 1)[-1] or "home"
 
 
-@st.cache_resource(max_entries=64, show_spinner=False, hash_funcs=KEYS)
+@cached(max_entries=64, shared=True)
 def _data(kind: str, options: str, given: tuple[Any, ...], _view: View[Any], _subject: Subject) -> Any:
     return data_of(_view, _subject)
 

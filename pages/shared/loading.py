@@ -54,7 +54,7 @@ def get_resolved(lab: Lab, switches: Sequence[object]) -> tuple[Intervention, ..
         return lab.resolved(specs)
 
 
-@cached(max_entries=128)
+@cached(max_entries=128, shared=True)
 def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Inspection:
     """`lab.inspect`, remembered; ValueError for a text that the model cannot read."""
     specs, longest = get_resolved(lab, switches), lab.model.config.max_length
@@ -71,13 +71,13 @@ def _decoding(lab: Lab, text: str, switches: Sequence[object]) -> Hashable:
     return lab_key(lab), text, tuple(map(str, switches))
 
 
-@cached(max_entries=128)
+@cached(max_entries=128, shared=True)
 def get_comparison(lab: Lab, text: str, switches: Sequence[object]) -> Comparison:
     """`lab.compare`, remembered."""
     return lab.effect(get_inspection(lab, text), get_inspection(lab, text, switches))
 
 
-@cached(max_entries=8)
+@cached(max_entries=8, shared=True)
 def get_attention_shift(lab: Lab, text: str, switches: Sequence[object]) -> AttentionShift:
     """`lab.attention_shift` of the comparison, remembered for a while: it is large."""
     return lab.attention_shift(get_comparison(lab, text, switches))

@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
@@ -17,6 +18,7 @@ LONGEST_LABEL = 18
 _INVISIBLE = {0x7F: "␡", 0x200B: "⟨ZWSP⟩", 0x200E: "⟨LRM⟩", 0x200F: "⟨RLM⟩", 0xFEFF: "⟨BOM⟩"}
 
 
+@lru_cache(maxsize=4096)
 def readable(token: str) -> str:
     """The token with control and direction characters drawn as signs, so that it cannot disturb its neighbours.
 

@@ -6,6 +6,7 @@ Not here: how they are recorded (lab.py).
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,6 +73,11 @@ class Inspection:
         if kind not in tuple(AttentionKind):
             raise ValueError(f"{kind!r} is not a kind of attention; choose one of: {', '.join(AttentionKind)}")
         return getattr(self, kind)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The hash of every probability that came out."""
+        return blake2b(self.log_probs.tobytes()).digest()
 
     @cached_property
     def probabilities(self) -> Float[ndarray, "step"]:
