@@ -59,15 +59,15 @@ def steps_explained(config: ModelConfig) -> str:
 
 def what_am_i_looking_at(text: str, config: ModelConfig, equation: str = "") -> None:
     """The explanation and this model's equation, or another one, closed until asked for."""
-    score = score_equation(config)
     with st.expander("What am I looking at?"):
         st.markdown(_one_line_a_paragraph(text))
         if equation:
             st.latex(equation)
             return
+        # One statement a line, for the narrow column beside a matrix.
+        scores = rf"S &= {score_equation(config)} \\"
         st.latex(
-            rf"\begin{{aligned}} A &= \mathrm{{softmax}}\!\left({score} + M\right) \\ "
-            r"\mathrm{head} &= A\,V \end{aligned}"
+            rf"\begin{{aligned}} {scores} A &= \mathrm{{softmax}}(S + M) \\ \mathrm{{head}} &= A\,V \end{{aligned}}"
         )
 
 

@@ -132,7 +132,6 @@ def site(kind: str) -> str:
     return {"encoder_self": "encoder.1.self", "decoder_self": "decoder.1.self", "cross": "decoder.1.cross"}[kind]
 
 
-@pytest.mark.xfail(reason="the equation of the scores is 21 px too wide at 1360 px", strict=False)
 @pytest.mark.parametrize("shown", ["weights", "norms", "rollout", "entropy"])
 def test_the_equations_of_an_explanation_fit_beside_the_matrix(page: Page, server: Server, shown: str):
     page.set_viewport_size({"width": 1360, "height": 900})
