@@ -17,8 +17,9 @@ from transformer.experiments.plan import LENGTH_TASKS, Study
 from transformer.experiments.verdict import Share, length_curves
 from transformer.lab import Lab
 from transformer.model.position_extension import Extension, extended
-from transformer.views.study import LengthsData, ModelLengths, StudyLengths
+from transformer.views.study.lengths import ModelLengths, StudyLengths
 from transformer.views.subjects import Model, PairedStudy
+from transformer.views.training.plan import LengthsData
 
 PAST: dict[Extension, str] = {
     "noise": "As it is",

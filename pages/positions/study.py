@@ -10,7 +10,7 @@ from transformer.experiments import study
 from transformer.experiments.plan import KINDS, Study, StudyPlan, StudyRun
 from transformer.experiments.study import StudyError
 from transformer.runs import run_folder
-from transformer.views.study import StudyLearning
+from transformer.views.study.learning import StudyLearning
 from transformer.views.subjects import PairedStudy
 
 EVERY_S = 3.0

@@ -11,7 +11,7 @@ from pages.shared.exhibit import exhibit
 from transformer.experiments.plan import LENGTH_TASKS, TARGET, Study, StudyPlan
 from transformer.experiments.verdict import JUST_BEYOND
 from transformer.interventions.names import plural
-from transformer.views.study_verdict import StudyVerdict, VerdictData
+from transformer.views.study.verdict import StudyVerdict, VerdictData
 from transformer.views.subjects import PairedStudy
 
 THE_PAPER = (

@@ -23,7 +23,7 @@ from pages.training.doctor import doctor_panel
 from pages.training.run_view import run_note
 from pages.training.timeline.panel import timeline_panel
 from pages.training.train_state import memory
-from transformer.views.runs import QUANTITIES
+from transformer.views.training.runs import QUANTITIES
 
 EVERY_S = 2.0
 

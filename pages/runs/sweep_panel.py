@@ -34,8 +34,8 @@ from transformer.runs.sweeps import (
     values_of,
 )
 from transformer.runs.warm_start import same_start
-from transformer.views.runs import SweepChart
 from transformer.views.subjects import Runs
+from transformer.views.training.runs import SweepChart
 
 FIRST_SETTING, FIRST_VALUES = "model.n_heads", "1 2 4"
 _COLUMNS: tuple[Column, ...] = (

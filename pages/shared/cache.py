@@ -37,7 +37,7 @@ from transformer.interventions import INTERVENTIONS
 from transformer.lab import Lab
 from transformer.runs.position_moments import LearnedTable
 from transformer.runs.status import STATUS_FILE
-from transformer.views.timeline import DecodedSnapshot
+from transformer.views.training.timeline import DecodedSnapshot
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

@@ -16,8 +16,8 @@ from pages.steps.loading import get_branch, get_search
 from transformer.analysis.steps.search_tree import SearchTree
 from transformer.decoding.beam import Hypothesis, length_norm
 from transformer.interventions import Intervention
-from transformer.views.steps_outputs import BeamData, BeamResult, BeamTree, HypothesisAttention
-from transformer.views.steps_subjects import Search
+from transformer.views.steps.beam_search import BeamData, BeamResult, BeamTree, HypothesisAttention
+from transformer.views.steps.subjects import Search
 
 _NORMS = {"paper": "((5 + length) / 6)^α, the paper", "length": "length^α"}
 

@@ -14,8 +14,8 @@ from pages.shared.exhibit import exhibit
 from pages.steps.choices import PAGE, BranchesAs, Choices, Forced, change, complain, complaint, drop, take_branch
 from pages.steps.loading import get_branch
 from transformer.lab import Inspection
-from transformer.views.steps import BranchesData, BranchLines, BranchPair, BranchTree
-from transformer.views.steps_subjects import Branches
+from transformer.views.steps.branches import BranchesData, BranchLines, BranchPair, BranchTree
+from transformer.views.steps.subjects import Branches
 
 
 @dataclass(frozen=True)

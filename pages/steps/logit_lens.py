@@ -12,8 +12,8 @@ from pages.steps.branches import Walk
 from pages.steps.choices import PAGE, Choices
 from pages.steps.loading import get_logit_lens
 from transformer.analysis.steps.candidates import candidates
-from transformer.views.steps_logit_lens import LogitContributions, LogitLensDepths
-from transformer.views.steps_subjects import LensAtStep
+from transformer.views.steps.logit_lens import LogitContributions, LogitLensDepths
+from transformer.views.steps.subjects import LensAtStep
 
 N_OTHERS = 50
 """Tokens in the box of those that could have been written instead."""

@@ -14,7 +14,7 @@ from pages.steps.loading import get_baseline
 from pages.steps.stepper import render_stepper
 from transformer.analysis.steps.candidates import candidates
 from transformer.interventions.names import plural
-from transformer.views.steps_outputs import SamplesData, SampleTree, SamplingDistribution
+from transformer.views.steps.sampling import SamplesData, SampleTree, SamplingDistribution
 from transformer.views.subjects import Decoding
 
 N_SAMPLES = 100

@@ -16,7 +16,7 @@ from pages.steps.choices import PAGE, Choices, change
 from transformer.analysis.steps.candidates import candidates, rank
 from transformer.interventions.names import plural
 from transformer.lab import Inspection
-from transformer.views.steps import CandidatesData, StepAttention, StepCandidates
+from transformer.views.steps.candidates import CandidatesData, StepAttention, StepCandidates
 from transformer.views.subjects import Decoding
 
 N_OFFERED = 500

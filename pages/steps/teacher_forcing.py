@@ -15,8 +15,8 @@ from pages.steps.loading import cancel_exposure, measure_exposure, measured_expo
 from pages.steps.step import reference_ids, render_reference_field
 from transformer.analysis.steps.exposure_bias import Exposure, ReferenceLosses
 from transformer.interventions.names import plural
-from transformer.views.steps_subjects import MeasuredExposure
-from transformer.views.steps_teacher_forcing import ExposureBias, TeacherForcedReference
+from transformer.views.steps.subjects import MeasuredExposure
+from transformer.views.steps.teacher_forcing import ExposureBias, TeacherForcedReference
 from transformer.views.subjects import Decoding
 
 FIRST_WAIT_S, EVERY_S = 0.5, 0.5

@@ -16,8 +16,8 @@ from transformer.data.corpora import Corpus, CorpusError
 from transformer.data.statistics import CorpusStats
 from transformer.data.uploads import save_upload
 from transformer.text.tokenizer import Tokenizer, TokenizerError
-from transformer.views.plan import LengthsData, SentenceLengths
 from transformer.views.subjects import Text
+from transformer.views.training.plan import LengthsData, SentenceLengths
 
 N_ODD = 4
 REASONS: dict[Reason, str] = {

@@ -17,7 +17,7 @@ from transformer.config import TrainConfig
 from transformer.interventions.names import plural
 from transformer.runs.benchmark import Benchmark, forecast
 from transformer.views import subjects
-from transformer.views.plan import LearningRate, MemoryData, TrainingMemory
+from transformer.views.training.plan import LearningRate, MemoryData, TrainingMemory
 
 LOOK_EVERY_S = 0.7
 

@@ -17,8 +17,8 @@ from transformer.figures.training.curves import X_TITLES, Against
 from transformer.model.transformer import parameter_count
 from transformer.runs.labels import about
 from transformer.runs.run_folder import Run
-from transformer.views.runs import QUANTITIES, SCORES, ComparedRuns, CurvesData
 from transformer.views.subjects import Runs
+from transformer.views.training.runs import QUANTITIES, SCORES, ComparedRuns, CurvesData
 
 COMPARED = ("validation loss", "training loss", "exact match", "BLEU", "chrF")
 """Of QUANTITIES, those that runs are compared by."""

@@ -8,8 +8,8 @@ from pages.shared.fields import pills
 from transformer.analysis.training.progress import Progress
 from transformer.figures.training.curves import X_TITLES
 from transformer.runs.run_folder import Run
-from transformer.views.runs import PANELS, QUANTITIES, SCORES, RunCurves
 from transformer.views.subjects import Runs
+from transformer.views.training.runs import PANELS, QUANTITIES, SCORES, RunCurves
 
 PARAMETER = "curve"
 FIRST = RunCurves.panels

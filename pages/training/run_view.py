@@ -21,8 +21,8 @@ from transformer.checkpoints.store import CheckpointError
 from transformer.runs import run_folder
 from transformer.runs.kept_weights import newest_step
 from transformer.runs.run_folder import Run, RunError, Status
-from transformer.views.runs import RunCurves
 from transformer.views.subjects import Runs
+from transformer.views.training.runs import RunCurves
 
 EVERY_S = 1.0
 WHILE_STARTING_S = 0.4

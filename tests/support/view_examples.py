@@ -39,18 +39,19 @@ from transformer.views.heads.minimal_set import MinimalSetOutputs
 from transformer.views.heads.subjects import Hidden, Removal, Removed, RemovedOverPairs, Searched, Surveyed, means_of
 from transformer.views.heads.survey import HeadProfile, HeadSimilarity, PatternMap, PatternTable
 from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, SentenceMasks, TeacherForcing
-from transformer.views.plan import LearningRate, SentenceLengths, TrainingMemory
 from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
 from transformer.views.positions_scores import ScoreParts
 from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
-from transformer.views.runs import ComparedRuns, RunCurves, SweepChart
-from transformer.views.steps import BranchLines, BranchPair, BranchTree, StepAttention, StepCandidates
-from transformer.views.steps_logit_lens import LogitContributions, LogitLensDepths
-from transformer.views.steps_outputs import BeamTree, HypothesisAttention, SampleTree, SamplingDistribution
-from transformer.views.steps_subjects import Branches, LensAtStep, MeasuredExposure, Search
-from transformer.views.steps_teacher_forcing import ExposureBias, TeacherForcedReference
-from transformer.views.study import ModelLengths, StudyLearning, StudyLengths
-from transformer.views.study_verdict import StudyVerdict
+from transformer.views.steps.beam_search import BeamTree, HypothesisAttention
+from transformer.views.steps.branches import BranchLines, BranchPair, BranchTree
+from transformer.views.steps.candidates import StepAttention, StepCandidates
+from transformer.views.steps.logit_lens import LogitContributions, LogitLensDepths
+from transformer.views.steps.sampling import SampleTree, SamplingDistribution
+from transformer.views.steps.subjects import Branches, LensAtStep, MeasuredExposure, Search
+from transformer.views.steps.teacher_forcing import ExposureBias, TeacherForcedReference
+from transformer.views.study.learning import StudyLearning
+from transformer.views.study.lengths import ModelLengths, StudyLengths
+from transformer.views.study.verdict import StudyVerdict
 from transformer.views.subjects import (
     Batch,
     Compared,
@@ -64,8 +65,10 @@ from transformer.views.subjects import (
     Text,
     Traced,
 )
-from transformer.views.timeline import AtStep, SnapshotAttention, decode_snapshot
 from transformer.views.trace import StepNumbers, TraceMap
+from transformer.views.training.plan import LearningRate, SentenceLengths, TrainingMemory
+from transformer.views.training.runs import ComparedRuns, RunCurves, SweepChart
+from transformer.views.training.timeline import AtStep, SnapshotAttention, decode_snapshot
 from transformer.views.view import Subject, View
 
 TEXT, SHORT = "a b c", "d e"

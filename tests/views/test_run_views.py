@@ -21,10 +21,10 @@ from transformer.data.uploads import save_upload
 from transformer.runs import run_folder, sweeps
 from transformer.runs.worker import train_run
 from transformer.training.schedule import learning_rate
-from transformer.views.plan import REPORTED, SentenceLengths
-from transformer.views.runs import ComparedRuns, RunCurves, SweepChart
 from transformer.views.subjects import Runs, Text
-from transformer.views.timeline import AtStep, SnapshotAttention, decode_snapshot
+from transformer.views.training.plan import REPORTED, SentenceLengths
+from transformer.views.training.runs import ComparedRuns, RunCurves, SweepChart
+from transformer.views.training.timeline import AtStep, SnapshotAttention, decode_snapshot
 from transformer.views.view import checks_of, data_of
 
 pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("room", "no_shipped")]

@@ -15,7 +15,7 @@ from transformer.lab import AttentionKind
 from transformer.runs.run_folder import Run
 from transformer.text.pairs import join_words
 from transformer.text.tokenizer import load_tokenizer
-from transformer.views.timeline import DecodedSnapshot
+from transformer.views.training.timeline import DecodedSnapshot
 
 MAX_TOKENS = 24
 """Tokens of an output that are spelt out where the newest has no more: what an untrained model writes has no end."""

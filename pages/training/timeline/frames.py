@@ -11,7 +11,7 @@ from transformer.lab import Lab
 from transformer.runs.kept_weights import Snapshot, Stamp
 from transformer.runs.run_folder import Run
 from transformer.text.tokenizer import BOS, PAD
-from transformer.views.timeline import DecodedSnapshot, decode_snapshot
+from transformer.views.training.timeline import DecodedSnapshot, decode_snapshot
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from transformer.runs.kept_weights import Snapshot, snapshots_of
 from transformer.runs.run_folder import Run, RunError
 from transformer.runs.trainer import SNAPSHOT_LIMIT
 from transformer.text.tokenizer import TokenizerError, load_tokenizer
-from transformer.views.timeline import AtStep, SnapshotAttention
+from transformer.views.training.timeline import AtStep, SnapshotAttention
 
 COMPUTING_S, BESIDE_TRAINING_S = 0.25, 1.5
 """Seconds between two redraws while frames are missing, and beside a run at work, whose weights are always new."""

@@ -8,7 +8,7 @@ from page_models import texts
 from streamlit.testing.v1 import AppTest
 
 from transformer.runs import run_folder
-from transformer.views.runs import QUANTITIES
+from transformer.views.training.runs import QUANTITIES
 
 
 def draw_chosen_curves(run_id: str) -> None:

@@ -95,7 +95,7 @@ class AtStep:
             caption=f"{one.run.name} · step {one.step:,} · {one.text}",
             imports=(
                 "from transformer.checkpoints.store import find_checkpoint",
-                "from transformer.views.timeline import decode_snapshot",
+                "from transformer.views.training.timeline import decode_snapshot",
             ),
             lines=(
                 f"run = find_checkpoint({one.run.name!r})",

@@ -1,22 +1,19 @@
-"""The views of one decoding step: its candidates and a row of its attention; and of branches that leave the output."""
+"""The figures of one decoding step: its most probable tokens, and a row of its attention."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.analysis.attention.weight_checks import check_weights
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.importance import head_average
-from transformer.analysis.steps.branches import branch_changes, prefix_tree
 from transformer.analysis.steps.candidates import candidates, rank
-from transformer.analysis.steps.output_checks import SlowReader, check_changes, check_labels, check_written
-from transformer.figures.steps.branches import TreeToken, branches_figure, two_branches_figure
+from transformer.analysis.steps.output_checks import SlowReader, check_labels
 from transformer.figures.steps.candidates import candidate_bars, row_bars
-from transformer.figures.steps.outputs import outputs_figure
 from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.interventions import Intervention
@@ -217,191 +214,3 @@ class StepAttention:
         heads = range(len(rows)) if self.head is None else [self.head]
         row = np.sum([rows[head] for head in heads], axis=0) / len(heads)
         return row[: self._n_keys(row)]
-
-
-@dataclass(frozen=True)
-class BranchData:
-    """One decoding of the sentence."""
-
-    name: str
-    ids: tuple[int, ...]
-    tokens: tuple[str, ...]
-    probabilities: Float[ndarray, "step"]
-    changed: Bool[ndarray, "step"]
-    """Tokens that the fewest edits change from the model's own output; of that, from the one without switches."""
-    forced: tuple[tuple[int, int], ...]
-    """Steps at which a token was forced, each with its id."""
-    log_prob: float
-    """Natural log of the output's probability."""
-    ended: bool
-    """False where it was cut off before an end mark."""
-
-    @property
-    def unreached(self) -> int | None:
-        """The first step at which a token was to be forced that the output did not reach."""
-        return next((step for step, _ in self.forced if step >= len(self.ids)), None)
-
-
-BranchesData = tuple[BranchData, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class BranchLines:
-    """The outputs one below the other; tokens that differ from the model's own output are coloured."""
-
-    name = "branches"
-
-    def data(self, lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
-        """Names the outputs and marks where they differ."""
-        return _branches(lab, branches)
-
-    def figure(self, data: BranchesData, *, dark: bool = False) -> go.Figure:
-        """A row for each output."""
-        changed = np.zeros((len(data), max(len(branch.ids) for branch in data)), dtype=bool)
-        for row, branch in zip(changed, data, strict=True):
-            row[: len(branch.ids)] = branch.changed
-        names, tokens = [branch.name for branch in data], [branch.tokens for branch in data]
-        return outputs_figure(
-            tokens, names, changed, probabilities=[branch.probabilities for branch in data], dark=dark
-        )
-
-    def tables(self, data: BranchesData) -> tuple[Table, ...]:
-        """The probabilities of each output."""
-        return _branch_tables(data)
-
-    def checks(self, lab: Lab, branches: Sequence[Inspection], data: BranchesData) -> Iterator[Check]:
-        """Reads every output again, in double precision."""
-        yield from _branch_checks(lab, branches, data)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BranchTree:
-    """The outputs as one tree that grows to the right; what they share is drawn once."""
-
-    walked: int = 0
-    """The branch that is drawn in the accent colour."""
-    name = "branch-tree"
-
-    def data(self, lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
-        """Names the outputs and marks where they differ."""
-        return _branches(lab, branches)
-
-    def figure(self, data: BranchesData, *, dark: bool = False) -> go.Figure:
-        """A column a step, a row an output."""
-        nodes = []
-        for node in prefix_tree([branch.ids for branch in data]):
-            first, share = data[node.outputs[0]], float(data[node.outputs[0]].probabilities[node.step])
-            forced = any(node.step in dict(data[index].forced) for index in node.outputs)
-            names = ", ".join(data[index].name for index in node.outputs)
-            nodes.append(
-                TreeToken(
-                    node.step,
-                    first.tokens[node.step],
-                    node.row,
-                    node.parent,
-                    f"{share:.2f} !" if forced else f"{share:.2f}",
-                    share,
-                    self.walked in node.outputs,
-                    f"probability {share:.6g}{', forced' if forced else ''}. {names}",
-                )
-            )
-        return branches_figure(nodes, dark=dark)
-
-    def tables(self, data: BranchesData) -> tuple[Table, ...]:
-        """The probabilities of each output."""
-        return _branch_tables(data)
-
-    def checks(self, lab: Lab, branches: Sequence[Inspection], data: BranchesData) -> Iterator[Check]:
-        """Reads every output again, in double precision."""
-        yield from _branch_checks(lab, branches, data)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BranchPair:
-    """Two of the outputs step by step: how probable each token was where it was written."""
-
-    first: int
-    second: int
-    name = "branches-{first}-{second}"
-
-    def data(self, lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
-        """Takes the two outputs; ValueError where there is no such branch."""
-        found = _branches(lab, branches)
-        if not all(0 <= index < len(found) for index in (self.first, self.second)):
-            raise ValueError(f"there are branches 0 to {len(found) - 1}, not {self.first} and {self.second}")
-        return found[self.first], found[self.second]
-
-    def figure(self, data: BranchesData, *, dark: bool = False) -> go.Figure:
-        """Bars side by side."""
-        names, tokens = [branch.name for branch in data], [branch.tokens for branch in data]
-        return two_branches_figure(names, tokens, [branch.probabilities for branch in data], dark=dark)
-
-    def tables(self, data: BranchesData) -> tuple[Table, ...]:
-        """The probabilities of both outputs."""
-        return _branch_tables(data)
-
-    def checks(self, lab: Lab, branches: Sequence[Inspection], data: BranchesData) -> Iterator[Check]:
-        """Reads both outputs again, in double precision."""
-        yield from _branch_checks(lab, branches, data, (self.first, self.second))
-
-
-def _own(branches: Sequence[Inspection]) -> int:
-    """The index of the model's own output: the second one where the first was decoded without the others' switches."""
-    return int(branches[0].interventions != branches[-1].interventions)
-
-
-def _branches(lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
-    own, changed = _own(branches), branch_changes(branches, _own(branches))
-    found = []
-    for index, (branch, marks) in enumerate(zip(branches, changed, strict=True)):
-        name = WITHOUT if index < own else "output"
-        if index > own:
-            step, token = branch.forced[-1]
-            name = f"branch {index - own}: {lab.tokenizer.piece(token).strip('▁')} at step {step}"
-        ids = list(branch.target_ids)
-        log_probs = branch.log_probs[np.arange(len(ids)), ids].astype(np.float64)
-        found.append(
-            BranchData(
-                name,
-                branch.target_ids,
-                branch.target_tokens,
-                np.exp(log_probs),
-                marks[: len(ids)],
-                branch.forced,
-                float(log_probs.sum()),
-                branch.ended,
-            )
-        )
-    return tuple(found)
-
-
-def _branch_tables(data: BranchesData) -> tuple[Table, ...]:
-    named = zip(numbered([branch.name for branch in data]), data, strict=True)
-    return tuple(
-        Table(name, branch.probabilities[:, None], numbered(branch.tokens), ["probability"]) for name, branch in named
-    )
-
-
-def _branch_checks(
-    lab: Lab, branches: Sequence[Inspection], data: BranchesData, indices: Sequence[int] | None = None
-) -> Iterator[Check]:
-    own = _own(branches)
-    for index, shown in zip(indices or range(len(branches)), data, strict=True):
-        branch = branches[index]
-        yield from check_written(
-            lab.model,
-            branch.source_ids,
-            shown.ids,
-            branch.interventions,
-            shown.forced,
-            shown.probabilities,
-            shown.log_prob,
-        )
-        forced = [number for pair in branch.forced for number in pair]
-        claim = f"{shown.name}: these tokens were forced".capitalize()
-        yield agree(claim, [number for pair in shown.forced for number in pair], forced, 0, "steps and ids compared")
-        yield check_labels(lab.tokenizer, shown.ids, shown.tokens)
-        before = branches[0 if index <= own else own]
-        yield check_changes(before.target_tokens, shown.tokens, shown.changed)
-        ended = shown.ids[-1] == lab.model.config.eos_id
-        yield agree("It ended where it wrote an end mark", shown.ended, ended, 0, "its last token looked at")

@@ -1,4 +1,4 @@
-"""The figures of the paired study of positions: learning curves and exact match by length; and one model's lengths."""
+"""Exact match by the length of the sentence: of the paired study's kinds of positions, and of one model."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -14,76 +14,21 @@ from numpy import ndarray
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.positions.checks import check_interval
 from transformer.analysis.positions.lengths import LengthScore, scores_by_length, wilson
-from transformer.checkpoints.settings import CONFIG_FILE, METRICS_FILE
+from transformer.checkpoints.settings import CONFIG_FILE
 from transformer.data.batches import encode_sources
 from transformer.data.tasks import MAX_SYMBOLS, pairs_of_length
 from transformer.decoding.greedy import greedy, outputs
-from transformer.experiments.plan import LENGTH_TASKS, TARGET, Study, StudyRun
+from transformer.experiments.plan import LENGTH_TASKS, Study
 from transformer.experiments.study import STUDY_FILE, study_folder
 from transformer.experiments.verdict import JUST_BEYOND, Share, length_curves, share_of
-from transformer.figures.positions.study import ByLength, Learning, learning_figure, lengths_figure
+from transformer.figures.positions.study import ByLength, lengths_figure
 from transformer.figures.tables import Table
 from transformer.lab import Lab
 from transformer.model.position_extension import Extension, extended
-from transformer.runs.run_folder import RunError, metrics, run_folder
 from transformer.text.pairs import words
 
 Edges = Sequence[tuple[int, int]]
 """The first and the last length of some ranges; one that ends before it begins is left out."""
-
-
-@dataclass(frozen=True)
-class LearningData:
-    """The learning curves of a study's runs."""
-
-    kinds: tuple[str, ...]
-    """All kinds of positions of the study, in the order of their colours."""
-    curves: tuple[Learning, ...]
-    budget: int
-    """Steps of each run."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudyLearning:
-    """Validation exact match over the steps of each run of a study on one corpus."""
-
-    corpus: str
-    name = "{corpus}-learning"
-
-    def data(self, study: Study) -> LearningData:
-        """The runs' evaluations; a run in progress has those it has made so far."""
-        found = (_learning(run) for run in study.runs if run.corpus == self.corpus)
-        return LearningData(study.plan.positions, tuple(curve for curve in found if len(curve.step)), study.plan.steps)
-
-    def figure(self, data: LearningData, *, dark: bool = False) -> go.Figure:
-        """A line for each run, a colour for each kind of positions."""
-        return learning_figure(data.curves, data.kinds, budget=data.budget, target=TARGET, dark=dark)
-
-    def tables(self, data: LearningData) -> tuple[Table, ...]:
-        """Exact match of each run at each evaluation."""
-        return tuple(
-            Table(
-                f"{curve.name}, seed {curve.seed}",
-                curve.exact_match[:, None],
-                [f"step {step}" for step in curve.step],
-                ["exact match"],
-            )
-            for curve in data.curves
-        )
-
-    def checks(self, study: Study, data: LearningData) -> Iterator[Check]:
-        """Reads the runs' evaluations again, from their files as they are now."""
-        content = study_content(study)
-        wanted = [(run, _points(run)) for run in content["runs"] if run["corpus"] == self.corpus]
-        wanted = [(run, points) for run, points in wanted if points]
-        how = "files read again"
-        again = [(data.kinds.index(run["positions"]), run["seed"], len(points)) for run, points in wanted]
-        shown = [(data.kinds.index(curve.name), curve.seed, len(curve.step)) for curve in data.curves]
-        yield agree("Each line is the run of its kind and seed", shown, again, 0, how)
-        again = [point for _, points in wanted for point in points]
-        points = [point for curve in data.curves for point in zip(curve.step, curve.exact_match, strict=True)]
-        yield agree("Each point is the run's own", points, again, 0, how)
-        yield agree("Runs have as many steps as was planned", data.budget, content["plan"]["steps"], 0, how)
 
 
 @dataclass(frozen=True)
@@ -228,18 +173,6 @@ class ModelLengths:
         return sum(answer == words(pair.target) for answer, pair in zip(answers, pairs, strict=True)), len(pairs)
 
 
-def _learning(run: StudyRun) -> Learning:
-    points = [(step, match) for step, _, match in run.curve]
-    if not points and run.id:
-        try:
-            rows = [row for row in metrics(run.id) if row["split"] == "validation"]
-        except RunError:
-            rows = []
-        points = [(row["step"], row["exact_match"]) for row in rows]
-    steps, matches = np.array([p[0] for p in points], int), np.array([p[1] for p in points], float)
-    return Learning(run.positions, run.seed, steps, matches)
-
-
 def _lengths(
     kinds: Sequence[str], found: dict[Any, tuple[LengthScore, ...]], trained_to: int, edges: Edges
 ) -> LengthsData:
@@ -303,16 +236,3 @@ def counts_in_file(content: dict[str, Any], corpus: str, positions: str, past: E
             before = found.get(length, (0, 0))
             found[length] = before[0] + right, before[1] + count
     return found
-
-
-def _points(run: dict[str, Any]) -> list[tuple[int, float]]:
-    """Returns (step, exact match) of each evaluation of a run, from its row in the study's file or its own file."""
-    if run["curve"] or not run["id"]:
-        return [(step, match) for step, _, match in run["curve"]]
-    try:
-        lines = (run_folder(run["id"]) / METRICS_FILE).read_text(encoding="utf-8").splitlines()
-    except (RunError, OSError):
-        return []
-    rows = [json.loads(line) for line in lines if line.endswith("}")]
-    points = {row["step"]: row["exact_match"] for row in rows if row["split"] == "validation"}
-    return sorted(points.items())

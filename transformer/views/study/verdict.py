@@ -17,7 +17,7 @@ from transformer.experiments.verdict import JUST_BEYOND, Share, Spread, verdicts
 from transformer.figures.positions.study import verdict_figure
 from transformer.figures.tables import Table
 from transformer.model.position_extension import Extension
-from transformer.views.study import counts_in_file, study_content
+from transformer.views.study.lengths import counts_in_file, study_content
 
 SPREAD = ("middle", "lowest", "highest")
 SHARE = ("right", "of", "low 95 %", "high 95 %")

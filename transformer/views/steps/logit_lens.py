@@ -19,7 +19,7 @@ from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind
-from transformer.views.steps import WITHOUT
+from transformer.views.steps.candidates import WITHOUT
 
 _KINDS = {"self": AttentionKind.DECODER_SELF, "cross": AttentionKind.CROSS}
 """The attention whose colour a part has, by its sublayer."""
