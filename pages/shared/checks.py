@@ -7,10 +7,9 @@ import numpy as np
 import streamlit as st
 
 from pages.shared import wording
-from transformer.analysis.attention.weight_checks import check_weights
 from transformer.analysis.checks import Check
 from transformer.analysis.figure_checks import check_output
-from transformer.inspection.inspection import AttentionKind, Inspection
+from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 
 Run = Callable[[], Iterable[Check]]
@@ -38,22 +37,6 @@ def _show(checks: Sequence[Check]) -> None:
         how = wording.plain(f"{check.how[:1].upper()}{check.how[1:]}")
         measured, allowed = wording.number(check.measured), wording.number(check.tolerance)
         st.markdown(f"{icon} {claim} {how}: **{measured}** (allowed: {allowed}).")
-
-
-def weight_checks(lab: Lab, seen: Inspection, kind: AttentionKind) -> tuple[Check, ...]:
-    """That the weights of one kind of attention are what q, k and the mask of this very decoding give."""
-    stack, sublayer = kind.where
-    attention = seen.attention(kind)
-    return check_weights(
-        lab.model,
-        seen.source_ids,
-        seen.interventions,
-        dict(seen.forced),
-        stack=stack,
-        sublayer=sublayer,
-        weights=attention.weights,
-        mask=attention.mask,
-    )
 
 
 def check_road(lab: Lab, *roads: Inspection, key: str) -> None:

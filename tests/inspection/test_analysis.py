@@ -10,7 +10,6 @@ from transformer.analysis.heads.importance import head_average, head_effects, ou
 from transformer.decoding.greedy import greedy, teacher_forced_log_probs
 from transformer.interventions import AblateHeads, DisableMask, compile_interventions
 from transformer.model import attention
-from transformer.model.taps import Recorder
 
 
 def decoded(model, switches=()):
@@ -19,17 +18,10 @@ def decoded(model, switches=()):
     tap = compile_interventions(switches, model)
     steps = list(greedy(model, source, max_length=10, tap=tap))
     target = [int(step.tokens[0]) for step in steps]
-    recorder = Recorder(lambda site: site.tensor in ("weights", "mask"))
-    model.encode(source, tap=recorder)
-    layers = range(model.config.n_encoder_layers)
-    weights = torch.stack([recorder.recording[f"encoder.{layer}.self.weights"][0] for layer in layers]).numpy()
-    mask = torch.stack([recorder.recording[f"encoder.{layer}.self.mask"][0, 0] for layer in layers])
     return dict(
         source=source[0].tolist(),
         target=target,
         log_probs=torch.cat([step.log_probs for step in steps]).numpy(),
-        weights={"encoder_self": weights},
-        masks={"encoder_self": mask.expand(-1, 6, 6).numpy()},
         switches=tuple(switches),
     )
 
@@ -42,26 +34,14 @@ def model():
 @pytest.mark.parametrize("switches", [(), (AblateHeads("decoder", 1, "cross", (0, 2)),), (DisableMask("causal"),)])
 def test_an_honest_decoding_passes_every_check(model, switches):
     checks = check_decoding(model, **decoded(model, switches))
-    assert len(checks) == 5
+    assert len(checks) == 3
     assert all(check.holds for check in checks), checks
 
 
-def test_a_row_that_does_not_sum_to_one_is_found(model):
+def test_what_rounding_does_not_explain_is_found(model):
     result = decoded(model)
-    result["weights"] = {"encoder_self": result["weights"]["encoder_self"] * np.float32(1.01)}
-    check = check_decoding(model, **result)[0]
-    assert not check.holds and check.measured == pytest.approx(0.01, abs=1e-5)
-
-
-@pytest.mark.parametrize(("index", "change"), [(0, {"weights": 2e-6}), (3, {"log_probs": 5e-4})])
-def test_what_rounding_does_not_explain_is_found(model, index, change):
-    result, ((name, by),) = decoded(model), change.items()
-    if name == "weights":
-        result["weights"] = {"encoder_self": result["weights"]["encoder_self"].copy()}
-        result["weights"]["encoder_self"][0, 1, 2, 3] += np.float32(by)
-    else:
-        result["log_probs"] = result["log_probs"] + np.float32(by)
-    check = check_decoding(model, **result)[index]
+    result["log_probs"] = result["log_probs"] + np.float32(5e-4)
+    check = check_decoding(model, **result)[1]
     assert not check.holds and check.measured < 1e-4
 
 
@@ -72,25 +52,17 @@ def test_a_fused_path_that_is_off_by_little_is_found(model, monkeypatch):
     assert "fused" in check.claim and not check.holds and check.measured < 1e-3
 
 
-def test_weight_in_a_masked_cell_is_found(model):
-    result = decoded(model)
-    mask = result["masks"]["encoder_self"].copy()
-    mask[0, 2, 3] = False
-    result["masks"] = {"encoder_self": mask}
-    assert not check_decoding(model, **result)[1].holds
-
-
 def test_an_output_that_the_model_does_not_write_is_found(model):
     result = decoded(model)
     result["target"][0] = 4 if result["target"][0] != 4 else 5
-    check = check_decoding(model, **result)[2]
+    check = check_decoding(model, **result)[0]
     assert not check.holds and check.measured == 1
 
 
 def test_probabilities_of_another_pass_are_found(model):
     result = decoded(model)
     result["log_probs"] = result["log_probs"] + np.float32(0.1)
-    assert not check_decoding(model, **result)[3].holds
+    assert not check_decoding(model, **result)[1].holds
 
 
 def test_a_heads_effect_is_the_shift_that_switching_it_off_makes(model):

@@ -1,12 +1,12 @@
-"""Checks that a reader can ask for on the spot: that what a page shows is what the model computed."""
+"""Checks that a reader can ask for on the spot: they hold what a page shows against what the model computes."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
@@ -25,7 +25,7 @@ class Check:
     tolerance: float
     """Largest deviation that rounding explains."""
     how: str
-    """What was run to measure it."""
+    """The computation that measured it."""
 
     @property
     def holds(self) -> bool:
@@ -33,8 +33,10 @@ class Check:
 
 
 def agree(claim: str, shown: object, again: object, tolerance: float, how: str) -> Check:
-    """The proof that two arrays are the same numbers: its measure is the largest difference, infinite where the shapes
-    differ or one of them is no number where the other is."""
+    """Returns the check that two arrays hold the same numbers.
+
+    Its measure is the largest difference, infinite where the shapes differ or only one of two numbers is NaN.
+    """
     a, b = np.asarray(shown, dtype=np.float64), np.asarray(again, dtype=np.float64)
     if a.shape != b.shape or (np.isnan(a) != np.isnan(b)).any():
         return Check(claim, math.inf, tolerance, f"{how}; their shapes are {a.shape} and {b.shape}")
@@ -48,43 +50,12 @@ def check_decoding(
     source: Sequence[int],
     target: Sequence[int],
     log_probs: Float[ndarray, "step vocab"],
-    weights: Mapping[str, Float[ndarray, "layer head query key"]],
-    masks: Mapping[str, Bool[ndarray, "layer query key"]],
     switches: Sequence[Intervention],
 ) -> tuple[Check, ...]:
-    """The proofs for one recorded decoding, given its ids, its log-probabilities and its attention by kind."""
+    """Checks the ids and log-probabilities of a recorded decoding, and fused attention on its output."""
     return (
-        rows_sum_to_one(weights, masks),
-        masked_weights_are_zero(weights, masks),
         *_same_output_unrecorded(model, source, target, log_probs, switches),
         _fused_equals_explicit(model, source, target),
-    )
-
-
-def rows_sum_to_one(weights: Mapping[str, ndarray], masks: Mapping[str, ndarray]) -> Check:
-    """Of weights [layer head query key] and masks [layer query key] by kind; a fully masked row must sum to 0."""
-    deviations = []
-    for kind, array in weights.items():
-        seen = np.any(masks[kind], axis=-1, keepdims=True)[:, None, :, 0]  # -> [layer 1 query]
-        deviations.append(float(np.abs(array.sum(axis=-1, dtype=np.float64) - seen).max()))
-    n_rows = sum(int(np.prod(array.shape[:-1])) for array in weights.values())
-    return Check(
-        "Each row of attention weights sums to 1",
-        max(deviations),
-        1e-6,
-        f"all {n_rows:,} rows summed; largest distance from 1",
-    )
-
-
-def masked_weights_are_zero(weights: Mapping[str, ndarray], masks: Mapping[str, ndarray]) -> Check:
-    """Of weights [layer head query key] and masks [layer query key] by kind."""
-    forbidden = [np.abs(weights[kind] * ~masks[kind][:, None]) for kind in weights]
-    count = sum(int((~masks[kind]).sum()) * weights[kind].shape[1] for kind in weights)
-    return Check(
-        "Masked cells carry exactly no weight",
-        max(float(array.max()) for array in forbidden),
-        0.0,
-        f"{count:,} masked cells; largest weight",
     )
 
 
@@ -139,7 +110,7 @@ def _fused_equals_explicit(model: Transformer, source: Sequence[int], target: Se
 
 
 def _apart(a: Float[ndarray, "*any"], b: Float[ndarray, "*any"]) -> float:
-    """The largest difference in units of the largest number, 1 at least: the rounding of a sum grows with its terms."""
+    """Returns the largest difference over the largest number, or 1: the rounding of a sum grows with its terms."""
     return float(np.abs(a - b).max() / max(1.0, np.abs(b).max()))
 
 

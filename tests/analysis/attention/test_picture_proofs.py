@@ -7,7 +7,7 @@ import pytest
 import torch
 from random_models import randomise
 
-from transformer.analysis.attention import matrix_checks
+from transformer.analysis.attention import entry_reference
 from transformer.analysis.attention.aggregation import combine_heads, leave_out, merge_words, renormalise
 from transformer.analysis.attention.matrix_checks import (
     check_combination,
@@ -106,7 +106,7 @@ def test_a_head_that_passes_on_something_else_than_its_cells_is_noticed_unless_a
         return tensor * torch.tensor([1, 1, 1.5, 1])[:, None, None] if site == address.site("heads") else tensor
 
     compiled = compile_interventions(switches, model)
-    monkeypatch.setattr(matrix_checks, "compile_interventions", lambda *_: chain(compiled, faulty))
+    monkeypatch.setattr(entry_reference, "compile_interventions", lambda *_: chain(compiled, faulty))
     norms[2] = 0.0  # as a picture has it that takes the fault for a switch's work
     assert not all(check.holds for check in check_contributions(model, SOURCE, switches, address, norms))
 

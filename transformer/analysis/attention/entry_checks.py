@@ -1,4 +1,4 @@
-"""Checks an entry: every term against the same one computed again from `record_row`."""
+"""Checks of an entry: every term against the same one computed again from `record_rows`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.analysis.attention.entry import Entry
-from transformer.analysis.attention.entry_reference import Row, record_row
+from transformer.analysis.attention.entry_reference import Row, record_rows
 from transformer.analysis.attention.score_reference import score_formula
 from transformer.analysis.checks import Check, agree
 from transformer.interventions import Intervention
@@ -31,7 +31,7 @@ def check_entry(
     shown: Float[ndarray, "key"],
 ) -> tuple[Check, ...]:
     """Checks an entry of the block at `address`, term by term; `shown` is its row of weights as the picture has it."""
-    row = record_row(model, source, switches, forced, address, query)
+    row = record_rows(model, source, switches, forced, [address])[0][query]
     drawn = np.pad(entry.weights, (0, max(0, len(shown) - len(entry.weights))))  # later keys did not exist yet
     same = agree("The row of weights is the picture's", drawn, shown, 0, f"all {len(shown)} keys, bit by bit")
     return (same, *_scores_and_weights(row, entry), *_contributions(row, entry))
@@ -39,18 +39,22 @@ def check_entry(
 
 def _scores_and_weights(row: Row, entry: Entry) -> tuple[Check, ...]:
     head, n = entry.head, len(row.allowed)
-    inputs, copied = row.projected(head, entry.key), f"; {', '.join(row.copied)} as a switch has it" * bool(row.copied)
+    inputs = row.projected(head, entry.key)
+    multiplied = "multiplied out again and turned" if row.is_turned else "multiplied out again"
+    if row.copied:
+        multiplied += f"; {', '.join(row.copied)} as a switch has it"
     products = np.array([row.terms(head, k) for k in row.k[head]])
     dot = math.fsum(products[entry.key])
-    added, even = " − slope · distance" * row.has_slopes, "; 0 throughout, as a switch asks" * row.is_even(head)
-    asked = "; overwritten, as a switch asks" * (row.asked(head) is not None)
+    added = " − slope · distance" if row.has_slopes else ""
+    even = "; 0 throughout, as a switch asks" if row.is_even(head) else ""
+    asked = "; overwritten, as a switch asks" if row.asked(head) is not None else ""
     return (
         agree(
-            "q, k and v are what W_Q, W_K and W_V make of what the block read",
+            "q, k and v are W_Q, W_K and W_V times the block's inputs",
             np.concatenate([entry.q, entry.k, entry.v]),
             inputs,
             _within(inputs),
-            f"multiplied out again{' and turned' * row.is_turned}{copied}",
+            multiplied,
         ),
         agree(
             "The terms sum to q · k, or to the additive score, and the divisor is the model's",
@@ -62,7 +66,7 @@ def _scores_and_weights(row: Row, entry: Entry) -> tuple[Check, ...]:
         agree(
             f"Each score of the row is {score_formula(row.model)}{added}",
             entry.scores,
-            row.scores(head),
+            row.scores[head],
             _within(np.abs(products).sum(axis=-1) / row.divisor),
             f"all {n} keys computed again{even}",
         ),
@@ -70,7 +74,7 @@ def _scores_and_weights(row: Row, entry: Entry) -> tuple[Check, ...]:
         agree(
             "The weights are the softmax over allowed keys",
             entry.weights,
-            row.softmax(head),
+            row.softmax[head],
             _ROUNDING,
             f"all {n} keys computed again{asked}",
         ),
@@ -84,17 +88,18 @@ def _contributions(row: Row, entry: Entry) -> tuple[Check, ...]:
     scale = 1 / length if length else 0.0
     shares = np.append((vectors @ output).ravel(), row.bias @ output) * scale
     rounding = _within(np.abs(vectors).sum(axis=(0, 1)))
-    expected = whole + row.put_in_place if row.new_output is None else row.new_output
-    rest, by_switch = float((expected - whole) @ output) * scale, bool((expected != whole).any())
+    rest = float((row.expected_output - whole) @ output) * scale
+    by_switch = row.new_output is not None or bool(row.put_in_place.any())
     heads, keys = vectors.shape[:2]
+    unreached = "" if row.reached[entry.head] else "; nothing of it goes on, as a switch asks"
+    put = ", with what a switch put there" if by_switch else ""
     return (
         agree(
             "The contribution is α · v W_O",
             [*entry.contribution, entry.reached],
             [*vectors[entry.head, entry.key], row.reached[entry.head]],
             1e-6,
-            "this head's columns of W_O times its value"
-            + "; nothing of it goes on, as a switch asks" * (not row.reached[entry.head]),
+            f"this head's columns of W_O times its value{unreached}",
         ),
         agree(
             "The shares are the projections on the output",
@@ -106,16 +111,16 @@ def _contributions(row: Row, entry: Entry) -> tuple[Check, ...]:
         agree(
             "All vectors and the bias sum to the block's output",
             entry.output,
-            expected,
+            row.expected_output,
             rounding,
-            f"{heads * keys} vectors summed" + ", with what a switch put there" * by_switch,
+            f"{heads * keys} vectors summed{put}",
         ),
         agree(
-            "What else is in the output is what a switch put there" if by_switch else "Nothing else is in the output",
+            "The rest of the output was put there by a switch" if by_switch else "Nothing else is in the output",
             entry.rest_share,
             rest,
             1e-9 + rounding * math.fsum(np.abs(output)) * scale,
-            "what the vectors and the bias leave over, projected on the output",
+            "the output without the vectors and the bias, projected on the output",
         ),
     )
 

@@ -1,7 +1,7 @@
-"""One query's row of a block, recorded in a decoding of its own and computed again in double precision: inputs through
-W_Q, W_K and W_V, scores, mask by its rule, softmax, and what each head and key adds to the output.
+"""The rows of a block's attention, recorded in a decoding of their own and computed again in double precision.
 
-Nothing here is shared with `entry.py`, which it is held against.
+Inputs go through W_Q, W_K and W_V; then scores, the mask by its rule, softmax, and what each head and key adds to the
+output. Nothing here is shared with `entry.py` and `vectors.py`, which are checked against it.
 """
 
 import math
@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.analysis.attention.score_reference import reference_divisor, reference_terms
-from transformer.decoding.greedy import Constraints, Step, greedy
+from transformer.analysis.attention.score_reference import reference_divisor, reference_scores, reference_terms
+from transformer.decoding.greedy import Constraints, greedy
 from transformer.interventions import Intervention, OverwrittenRow, compile_interventions
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.positions import alibi_slopes
@@ -26,20 +26,20 @@ from transformer.model.transformer import Transformer
 
 @dataclass(frozen=True)
 class Row:
-    """One query of a block in a decoding, in float64, with what its switches ask."""
+    """One query of a block in a decoding, in float64, and the switches that act on it."""
 
     model: Transformer
     address: Address
     query: int
     switches: Sequence[Intervention]
-    """Those that act in this block."""
+    """The switches that act in this block."""
     masks_off: frozenset[str]
     keys: Sequence[int]
     """The token at each key."""
     asked_by: Float[ndarray, "d_model"]
-    """What q is made of."""
+    """The input of W_Q."""
     read: Float[ndarray, "key d_model"]
-    """What k and v are made of."""
+    """The inputs of W_K and W_V."""
     q: Float[ndarray, "head d_head"]
     k: Float[ndarray, "head key d_head"]
     v: Float[ndarray, "head key d_head"]
@@ -61,12 +61,12 @@ class Row:
 
     @property
     def copied(self) -> tuple[str, ...]:
-        """Which of q, k and v a switch puts something else in place of."""
+        """The ones of q, k and v that a switch replaces."""
         replaced = (spec.replaced for spec in self.switches)
         return tuple(found.tensor for found in replaced if found is not None and found.tensor in ("q", "k", "v"))
 
     def projected(self, head: int, key: int) -> Float[ndarray, "three_d_head"]:
-        """q, k and v out of the block's inputs; those that are copied as they were recorded."""
+        """Returns q, k and v made of the block's inputs; copied ones are taken as they were recorded."""
         sublayer, size = _sublayer(self.model, self.address), self.q.shape[-1]
         own = slice(head * size, (head + 1) * size)
         made_of = (
@@ -82,24 +82,25 @@ class Row:
         return np.concatenate(found)
 
     def is_even(self, head: int) -> bool:
-        """Whether a switch makes all scores of this head's row equal."""
+        """Tells whether a switch makes all scores of this head's row equal."""
         return any(row.is_even for row in self._rows_set(head))
 
     def terms(self, head: int, k: Float[ndarray, "d_head"]) -> list[float]:
-        """What adds up to the score of this key, times the divisor."""
+        """Returns the numbers that add up to the score of this key, times the divisor."""
         return reference_terms(self.model, _sublayer(self.model, self.address), head, self.q[head].tolist(), k.tolist())
 
-    def scores(self, head: int) -> Float[ndarray, "key"]:
-        if self.is_even(head):
-            return np.zeros(len(self.keys))
-        scores = np.array([math.fsum(self.terms(head, k)) / self.divisor for k in self.k[head]])
-        if not self.has_slopes:
-            return scores
-        return scores - alibi_slopes(len(self.q))[head] * np.abs(self.query - np.arange(len(scores)))
+    @cached_property
+    def scores(self) -> Float[ndarray, "head key"]:
+        scores = reference_scores(self.model, _sublayer(self.model, self.address), self.q[:, None], self.k)[:, 0]
+        if self.has_slopes:
+            slopes = np.array(alibi_slopes(len(self.q)))[:, None]
+            scores = scores - slopes * np.abs(self.query - np.arange(scores.shape[1]))
+        scores[[self.is_even(head) for head in range(len(scores))]] = 0
+        return scores
 
     @cached_property
     def allowed(self) -> Bool[ndarray, "key"]:
-        """Key by key: no padding, in the decoder's self-attention none that comes later, none that is forbidden."""
+        """False at padding, at later keys of the decoder's self-attention, and at forbidden keys."""
         ours = (self.address.stack, self.address.sublayer)
         padding = ("cross" if ours == ("decoder", "cross") else "padding") not in self.masks_off
         causal = ours == ("decoder", "self") and self.model.config.causal_mask and "causal" not in self.masks_off
@@ -113,22 +114,25 @@ class Row:
         )
 
     def asked(self, head: int) -> Float[ndarray, "key"] | None:
-        """The row that a switch overwrites this head's weights with."""
+        """Returns the row that a switch overwrites this head's weights with; None where none does."""
         rows = [r.weights for r in self._rows_set(head) if not r.is_even and len(r.weights) <= len(self.keys)]
         return np.pad(rows[-1], (0, len(self.keys) - len(rows[-1]))) if rows else None
 
-    def softmax(self, head: int) -> Float[ndarray, "key"]:
-        """The row of weights; 0 where nothing is allowed."""
-        if (asked := self.asked(head)) is not None:
-            return asked
-        scores = self.scores(head)
-        top = max((s for s, allowed in zip(scores, self.allowed, strict=True) if allowed), default=0.0)
-        powers = [math.exp(s - top) if allowed else 0.0 for s, allowed in zip(scores, self.allowed, strict=True)]
-        return np.array(powers) / (math.fsum(powers) or 1.0)
+    @cached_property
+    def softmax(self) -> Float[ndarray, "head key"]:
+        """The weights, 0 where nothing is allowed; overwritten rows as a switch asks for them."""
+        found = np.zeros(self.scores.shape)
+        if self.allowed.any():
+            powers = np.exp(self.scores[:, self.allowed] - self.scores[:, self.allowed].max(axis=1, keepdims=True))
+            found[:, self.allowed] = powers / powers.sum(axis=1, keepdims=True)
+        for head in range(len(found)):
+            if (asked := self.asked(head)) is not None:
+                found[head] = asked
+        return found
 
     @cached_property
     def reached(self) -> Bool[ndarray, "head"]:
-        """False for heads whose context a switch put something else in place of."""
+        """False for heads whose context a switch replaced, and for all where it replaced the block's output."""
         context = np.array([weights @ values for weights, values in zip(self.weights, self.v, strict=True)])
         context = context * self._factors[:, None]
         moved = np.abs(context - self.heads).max(axis=-1) > 1e-5 * (1 + np.abs(context).max())
@@ -148,13 +152,13 @@ class Row:
 
     @cached_property
     def put_in_place(self) -> Float[ndarray, "d_model"]:
-        """What switches put in place of heads, through W_O."""
+        """The contexts that switches put in place of heads, through W_O."""
         contexts = zip(self.heads, self._parts, self.reached, strict=True)
         return np.sum([part @ context * (not reached) for context, part, reached in contexts], axis=0)
 
     @property
     def new_output(self) -> Float[ndarray, "d_model"] | None:
-        """What a switch put in place of the whole output."""
+        """The output that a switch put in place of the block's own; None where none did."""
         outputs = [r for spec in self.switches if (r := spec.replaced) is not None and r.tensor == "output"]
         if any(replaced.by == "zero" for replaced in outputs):
             return np.zeros_like(self.output)
@@ -170,6 +174,12 @@ class Row:
     def bias(self) -> Float[ndarray, "d_model"]:
         """W_O's bias, nothing of which is there where the whole output is a switch's."""
         return self._bias * (self.new_output is None)
+
+    @property
+    def expected_output(self) -> Float[ndarray, "d_model"]:
+        """The sum of all vectors, the bias and the contexts put in place, or the output that a switch put there."""
+        whole = self.vectors.sum(axis=(0, 1)) + self.bias + self.put_in_place
+        return whole if self.new_output is None else self.new_output
 
     @property
     def _bias(self) -> Float[ndarray, "d_model"]:
@@ -191,56 +201,67 @@ class Row:
         return [row for row in rows if (row.head, row.query) == (head, self.query)]
 
 
-def record_row(
+def record_rows(
     model: Transformer,
     source: Sequence[int],
     switches: Sequence[Intervention],
     forced: Mapping[int, int],
-    address: Address,
-    query: int,
-) -> Row:
-    """The row of this query out of a decoding of its own."""
-    tap = compile_interventions(switches, model)
+    addresses: Sequence[Address],
+) -> list[list[Row]]:
+    """Returns the rows of each of these blocks of one kind of attention, recorded in one decoding."""
+    tap, (stack, sublayer) = compile_interventions(switches, model), (addresses[0].stack, addresses[0].sublayer)
     read = "normed" if model.config.norm == "pre" else "input"
-    wanted = {address.site(name) for name in (read, "q", "k", "v", "weights", "heads", "output")}
+    names = (read, "q", "k", "v", "weights", "heads", "output")
+    wanted = {address.site(name) for address in addresses for name in names}
     ids, limit = torch.tensor([list(source)]), model.config.max_length
     rules = Constraints(forced=forced)
     decoding = greedy(model, ids, max_length=limit, constraints=rules, tap=tap, record=wanted.__contains__)
-    last_holds_all = address.stack == "decoder" and address.sublayer == "self" and model.needs_recomputation(tap)
-    whole = address.stack == "encoder" or last_holds_all
-    steps = list(islice(decoding, None if last_holds_all else 1 if whole else query + 1))
-
-    def at(name: str, step: Step = steps[-1]) -> ndarray:
-        assert step.recording is not None, "these steps record"
-        return _numbers(step.recording[address.site(name)][0])
-
-    row = query if whole else -1
-    inputs, keys = at(read), source
-    if address.stack == "decoder" and address.sublayer == "self":
-        inputs = inputs if whole else np.stack([at(read, step)[-1] for step in steps])
+    # Without a cache the decoder's self-attention is that of the last pass, which holds all rows.
+    last_holds_all = (stack, sublayer) == ("decoder", "self") and model.needs_recomputation(tap)
+    steps = list(islice(decoding, 1 if stack == "encoder" else None))
+    keys: Sequence[int] = source
+    if (stack, sublayer) == ("decoder", "self"):
         keys = [model.config.bos_id, *(int(step.tokens[0]) for step in steps[:-1])]
     with torch.no_grad():
-        memory = _numbers(model.encode(ids, tap=tap)[0]) if address.sublayer == "cross" else inputs
-    return Row(
-        model=model,
-        address=address,
-        query=query,
-        switches=[spec for spec in switches if spec.address == address],
-        masks_off=frozenset(mask for spec in switches for mask in spec.lifts),
-        keys=keys,
-        asked_by=at(read)[row],
-        read=memory,
-        q=at("q")[:, row],
-        k=at("k"),
-        v=at("v"),
-        weights=at("weights")[:, row],
-        heads=at("heads")[:, row],
-        output=at("output")[row],
-    )
+        memory = _numbers(model.encode(ids, tap=tap)[0]) if sublayer == "cross" else None
+    passes, in_one_pass = steps[-1:] if last_holds_all else steps, stack == "encoder" or last_holds_all
+    found: list[list[Row]] = []
+    for address in addresses:
+        recorded = [
+            {name: _numbers(step.recording[address.site(name)][0]) for name in names}  # type: ignore[index]
+            for step in passes
+        ]
+        queries = range(len(keys)) if in_one_pass else range(len(passes))
+        rows = []
+        for query in queries:
+            at, row = (recorded[0], query) if in_one_pass else (recorded[query], -1)
+            inputs = memory
+            if inputs is None:
+                inputs = at[read] if in_one_pass else np.stack([one[read][-1] for one in recorded[: query + 1]])
+            rows.append(
+                Row(
+                    model=model,
+                    address=address,
+                    query=query,
+                    switches=[spec for spec in switches if spec.address == address],
+                    masks_off=frozenset(mask for spec in switches for mask in spec.lifts),
+                    keys=keys[: len(inputs)],
+                    asked_by=at[read][row],
+                    read=inputs,
+                    q=at["q"][:, row],
+                    k=at["k"],
+                    v=at["v"],
+                    weights=at["weights"][:, row],
+                    heads=at["heads"][:, row],
+                    output=at["output"][row],
+                )
+            )
+        found.append(rows)
+    return found
 
 
 def _replaces(spec: Intervention, head: int, query: int) -> bool:
-    """Whether a switch in this block puts something else in place of this head's context."""
+    """Tells whether a switch in this block replaces this head's context."""
     found = spec.replaced
     if found is None or found.tensor != "heads" or not (found.heads is None or head in found.heads):
         return False
@@ -254,7 +275,7 @@ def _sublayer(model: Transformer, address: Address) -> MultiHeadAttention:
 
 
 def _turned(row: Float[ndarray, "d_head"], position: int) -> Float[ndarray, "d_head"]:
-    """Su et al. (2021), eq. 34: dimensions 2i and 2i + 1 turned together by position / 10000^(2i / d)."""
+    """Turns dimensions 2i and 2i + 1 together by position / 10000^(2i / d): Su et al. (2021), eq. 34."""
     angles = position / 10_000.0 ** (np.arange(0, len(row), 2) / len(row))
     turned = (row[0::2] + 1j * row[1::2]) * np.exp(1j * angles)
     return np.stack((turned.real, turned.imag), axis=-1).ravel()

@@ -1,25 +1,22 @@
-"""The proof of a picture of attention: the weights on it, computed again from the queries, keys and masks of the very
-decoding, in double precision and by another way than the model's.
-"""
+"""Checks of attention weights: each computed again in double precision, by another way than the model's."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.analysis.attention.score_reference import reference_scores, score_formula
-from transformer.analysis.checks import Check, agree, masked_weights_are_zero, rows_sum_to_one
-from transformer.decoding.greedy import Constraints, Step, greedy
-from transformer.interventions import Intervention, OverwrittenRow, compile_interventions
-from transformer.model.attention import MultiHeadAttention
-from transformer.model.positions import AlibiPositions
-from transformer.model.taps import Site, Stack, Sublayer
+from transformer.analysis.attention.entry_reference import Row, record_rows
+from transformer.analysis.attention.score_reference import score_formula
+from transformer.analysis.checks import Check, agree
+from transformer.inspection.inspection import Inspection
+from transformer.interventions import Intervention
+from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.taps import Address, Stack, Sublayer
 from transformer.model.transformer import Transformer
 
 TOLERANCE = 1e-5
-"""Of a weight: float32 sums and exponentials against float64 ones."""
+"""The tolerance of a weight: float32 sums and exponentials against float64 ones."""
 
 
 def check_weights(
@@ -33,22 +30,35 @@ def check_weights(
     weights: Float[ndarray, "layer head query key"],
     mask: Bool[ndarray, "layer query key"],
 ) -> tuple[Check, ...]:
-    """That these are the weights of every layer and head of one kind of attention in the decoding of this source."""
-    again = recomputed_weights(model, source, switches, forced, stack=stack, sublayer=sublayer)
-    formula = f"softmax({score_formula(model)})"
-    overwritten = sum(len(spec.overwritten) for spec in switches if spec.acts_in(stack, sublayer))
-    rows = f"; rows that a switch overwrote ({overwritten}) against what was asked" * (overwritten > 0)
+    """Checks the weights and masks of every layer of one kind of attention in the decoding of this source."""
+    layers = _rows(model, source, switches, forced, stack, sublayer)
+    how = "decoded again, and computed from recorded queries and keys in double precision"
+    if overwritten := sum(len(spec.overwritten) for spec in switches if spec.acts_in(stack, sublayer)):
+        how += f"; {overwritten} rows that a switch overwrote against what it asked for"
     return (
         agree(
-            f"The weights are {formula} over the keys that the mask allows",
+            f"The weights are softmax({score_formula(model)}) over the keys that the mask allows",
             weights,
-            again,
+            _together([[row.softmax for row in rows] for rows in layers]),
             TOLERANCE,
-            f"decoded again with q, k and mask recorded, and computed from these in double precision{rows}",
+            how,
         ),
-        rows_sum_to_one({sublayer: weights}, {sublayer: mask}),
-        masked_weights_are_zero({sublayer: weights}, {sublayer: mask}),
+        agree(
+            "The mask is what its rule says",
+            mask,
+            _together([[row.allowed for row in rows] for rows in layers]),
+            0,
+            f"{mask.size:,} cells looked at one by one",
+        ),
     )
+
+
+def check_recorded(model: Transformer, seen: Inspection, kind: KindName) -> tuple[Check, ...]:
+    """Checks the weights and masks of one kind of attention in a decoding."""
+    (stack, sublayer), attention = AttentionKind(kind).where, seen.attention(kind)
+    shown = {"weights": attention.weights, "mask": attention.mask}
+    given = seen.source_ids, seen.interventions, dict(seen.forced)
+    return check_weights(model, *given, stack=stack, sublayer=sublayer, **shown)
 
 
 def recomputed_weights(
@@ -60,72 +70,28 @@ def recomputed_weights(
     stack: Stack,
     sublayer: Sublayer,
 ) -> Float[ndarray, "layer head query key"]:
-    """Weights in double precision from the recorded q, k and masks; overwritten rows as they were asked for."""
-    tap = compile_interventions(switches, model)
-    wanted = {s for s in model.sites() if (s.stack, s.sublayer) == (stack, sublayer) and s.tensor in ("q", "k", "mask")}
-    steps = list(
-        greedy(
-            model,
-            torch.tensor([source]),
-            max_length=model.config.max_length,
-            constraints=Constraints(forced=forced),
-            tap=tap,
-            record=wanted.__contains__,
-        )
-    )
-    if stack == "encoder":
-        steps = steps[:1]
-    elif sublayer == "self" and model.needs_recomputation(tap):
-        steps = steps[-1:]
-    whole = stack == "encoder" or (sublayer == "self" and len(steps) == 1 and model.needs_recomputation(tap))
+    """Returns the weights of every layer in double precision; overwritten rows as they were asked for."""
+    layers = _rows(model, source, switches, forced, stack, sublayer)
+    return _together([[row.softmax for row in rows] for rows in layers])
+
+
+def _rows(
+    model: Transformer,
+    source: Sequence[int],
+    switches: Sequence[Intervention],
+    forced: Mapping[int, int],
+    stack: Stack,
+    sublayer: Sublayer,
+) -> list[list[Row]]:
     n_layers = model.config.n_encoder_layers if stack == "encoder" else model.config.n_decoder_layers
-    found = [_of_layer(model, steps, Site(stack, layer, sublayer, ""), whole=whole) for layer in range(n_layers)]
-    weights, allowed = (np.stack(arrays) for arrays in zip(*found, strict=True))
-    for spec in switches:
-        for row in spec.overwritten if spec.acts_in(stack, sublayer) else ():
-            assert spec.address is not None and spec.address.layer is not None, "it acts in a block"
-            if row.query < weights.shape[2]:
-                at = spec.address.layer
-                _overwrite(weights[at, row.head, row.query], allowed[at, row.query], row)
-    return weights
+    addresses = [Address(stack, layer, sublayer) for layer in range(n_layers)]
+    return record_rows(model, source, switches, forced, addresses)
 
 
-def _of_layer(model: Transformer, steps: Sequence[Step], site: Site, *, whole: bool) -> tuple[ndarray, ndarray]:
-    """The weights [head query key] and masks [query key] of one layer, its rows gathered from the steps' passes."""
-    attention = model.get_submodule(f"{site.stack}.layers.{site.layer}.{site.sublayer}_attention")
-    assert isinstance(attention, MultiHeadAttention)
-    rows, masks = [], []
-    for step in steps:
-        assert step.recording is not None, "these steps record"
-        q, k, mask = (
-            step.recording[Site(site.stack, site.layer, site.sublayer, name)][0].double().numpy()
-            for name in ("q", "k", "mask")
-        )
-        scores = reference_scores(model, attention, q, k)
-        if isinstance(attention.relative, AlibiPositions):
-            scores = scores + attention.relative(q.shape[1], k.shape[1])[0].double().numpy()
-        allowed = mask[0].astype(bool)
-        found = _softmax(scores, np.broadcast_to(allowed, scores.shape))
-        rows.append(found if whole else found[:, -1:])
-        masks.append(allowed if whole else allowed[-1:])
-    n_keys = max(row.shape[-1] for row in rows)
-    pad = [n_keys - row.shape[-1] for row in rows]  # keys that did not exist yet
-    weights = np.concatenate([np.pad(r, ((0, 0), (0, 0), (0, n))) for r, n in zip(rows, pad, strict=True)], axis=1)
-    return weights, np.concatenate([np.pad(m, ((0, 0), (0, n))) for m, n in zip(masks, pad, strict=True)])
-
-
-def _softmax(scores: ndarray, allowed: ndarray) -> ndarray:
-    """Over the allowed keys alone; a row without any is 0."""
-    top = np.where(allowed, scores, -np.inf).max(axis=-1, keepdims=True)
-    powers = np.where(allowed, np.exp(np.where(allowed, scores - np.where(np.isfinite(top), top, 0.0), -np.inf)), 0.0)
-    total = powers.sum(axis=-1, keepdims=True)
-    return np.divide(powers, total, out=np.zeros_like(powers), where=total > 0)
-
-
-def _overwrite(row: ndarray, allowed: ndarray, asked: OverwrittenRow) -> None:
-    """Puts into a row what the switch asked for."""
-    if asked.is_even:
-        row[:] = allowed / max(int(allowed.sum()), 1)
-    elif len(asked.weights) <= len(row):
-        row[:] = 0.0
-        row[: len(asked.weights)] = asked.weights
+def _together(layers: Sequence[Sequence[Float[ndarray, "*head key"]]]) -> Float[ndarray, "layer *head query key"]:
+    """Returns the rows as one array, 0 at keys that did not exist yet."""
+    n_keys = max(row.shape[-1] for rows in layers for row in rows)
+    padded = [
+        [np.pad(row, [(0, 0)] * (row.ndim - 1) + [(0, n_keys - row.shape[-1])]) for row in rows] for rows in layers
+    ]
+    return np.stack([np.stack(rows, axis=-2) for rows in padded])

@@ -13,6 +13,7 @@ from transformer.analysis.attention.aggregation import Marks, below, leave_out, 
 from transformer.analysis.attention.matrix_checks import put_together
 from transformer.analysis.attention.silenced_heads import heads_replaced
 from transformer.analysis.attention.vectors import Vectors, record_vectors
+from transformer.analysis.attention.weight_checks import check_recorded
 from transformer.analysis.checks import Check, agree, check_decoding
 from transformer.figures import bertviz
 from transformer.figures.export import overview_figure
@@ -22,7 +23,6 @@ from transformer.interventions import heads_set_to
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
 from transformer.views.attention.matrices import NOTHING_LEFT
-from transformer.views.attention.matrix_checks import check_recorded
 from transformer.views.attention.matrix_data import groups, sides
 
 _ROUNDING = 1e-4
@@ -69,18 +69,15 @@ class AllHeads:
 
     def checks(self, lab: Lab, seen: Inspection, data: AllHeadsData) -> Iterator[Check]:
         """Decodes again, with nothing recorded and with q, k and masks recorded."""
-        kinds = (seen.encoder_self, seen.decoder_self, seen.cross)
         yield from check_decoding(
             lab.model,
             source=seen.source_ids,
             target=seen.target_ids,
             log_probs=seen.log_probs,
-            weights={attention.kind: attention.weights for attention in kinds} | {self.kind: data.weights},
-            masks={attention.kind: attention.mask for attention in kinds} | {self.kind: data.mask},
             switches=seen.interventions,
         )
         for kind in AttentionKind:
-            yield check_recorded(lab, seen, kind)[0]
+            yield from check_recorded(lab.model, seen, kind)
         own = seen.attention(self.kind)
         yield agree("Drawn are the recorded weights", data.weights, own.weights, 0, f"{own.weights.size:,} weights")
         yield agree("Masked is what the pass masked", data.mask, own.mask, 0, f"{own.mask.size:,} places")
@@ -203,7 +200,7 @@ class Bertviz:
 
     def checks(self, lab: Lab, seen: Inspection, data: BertvizData) -> Iterator[Check]:
         """Computes the weights again, puts them together again, and reads the drawing's numbers back."""
-        yield from check_recorded(lab, seen, self.kind)
+        yield from check_recorded(lab.model, seen, self.kind)
         yield from self._check_weights(lab, seen, data)
         drawing = self._drawing(data, False)
         found = drawing.attention()

@@ -20,7 +20,7 @@ from transformer.analysis.attention.matrix_checks import (
 )
 from transformer.analysis.attention.silenced_heads import effective_weights, residuals
 from transformer.analysis.attention.vectors import record_vectors
-from transformer.analysis.attention.weight_checks import check_weights
+from transformer.analysis.attention.weight_checks import check_recorded
 from transformer.analysis.checks import Check, agree
 from transformer.inspection.inspection import Inspection
 from transformer.interventions import heads_set_to
@@ -73,25 +73,9 @@ class Entropies(Reduced, Protocol):
     def unit(self) -> Unit: ...
 
 
-def check_recorded(lab: Lab, seen: Inspection, kind: KindName) -> tuple[Check, ...]:
-    """Checks that the weights of one kind of attention are what q, k and the mask of this very decoding give."""
-    stack, sublayer = AttentionKind(kind).where
-    attention = seen.attention(kind)
-    return check_weights(
-        lab.model,
-        seen.source_ids,
-        seen.interventions,
-        dict(seen.forced),
-        stack=stack,
-        sublayer=sublayer,
-        weights=attention.weights,
-        mask=attention.mask,
-    )
-
-
 def check_head_matrix(view: Heads, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
     """Checks a matrix of one head or several."""
-    yield from check_recorded(lab, seen, view.kind)
+    yield from check_recorded(lab.model, seen, view.kind)
     values = view.values_of_layer(lab, seen)
     if view.shows == "norms":
         stack, sublayer = AttentionKind(view.kind).where
@@ -112,7 +96,7 @@ def check_head_matrix(view: Heads, lab: Lab, seen: Inspection, data: MatrixData)
 
 def check_rollout_matrix(view: Layered, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
     """Checks a rollout by walking back through the layers."""
-    yield from check_recorded(lab, seen, view.kind)
+    yield from check_recorded(lab.model, seen, view.kind)
     walked, alive, layers = _walked(view, lab, seen)
     rescaled = view.marks == "renormalised"
     again = put_together(walked[None], data.rows.positions, data.columns.positions, largest=False, rescaled=rescaled)
@@ -133,7 +117,7 @@ def check_rollout_matrix(view: Layered, lab: Lab, seen: Inspection, data: Matrix
 
 def check_entropy_matrix(view: Entropies, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
     """Checks the entropy of every row of every head."""
-    yield from check_recorded(lab, seen, view.kind)
+    yield from check_recorded(lab.model, seen, view.kind)
     attention, log = seen.attention(view.kind), np.log if view.unit == "nats" else np.log2
     weights, rows = attention.weights, [at[0] for at in data.rows.positions]
     heads = list(np.ndindex(weights.shape[:2]))

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from numpy import ndarray
 
-from transformer.analysis.attention.weight_checks import check_weights
+from transformer.analysis.attention.weight_checks import check_recorded
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.importance import head_average
 from transformer.analysis.steps.candidates import candidates, rank
@@ -179,17 +179,7 @@ class StepAttention:
 
     def checks(self, lab: Lab, seen: Inspection, data: AttentionRowData) -> Iterator[Check]:
         """Computes all weights of the decoding from q, k and masks, and reads the step again in double precision."""
-        attention, (stack, sublayer) = seen.attention(self.kind), AttentionKind(self.kind).where
-        yield from check_weights(
-            lab.model,
-            seen.source_ids,
-            seen.interventions,
-            dict(seen.forced),
-            stack=stack,
-            sublayer=sublayer,
-            weights=attention.weights,
-            mask=attention.mask,
-        )
+        yield from check_recorded(lab.model, seen, self.kind)
         whose = "the average of the layer's heads" if self.head is None else f"head {self.head}"
         for claim, shown, switches in (
             (f"The bars are {whose}", data.weights, seen.interventions),
