@@ -1,6 +1,7 @@
 """Who may import whom, read from the source with `ast`: nothing is imported here, so lazy imports count as well."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -75,6 +76,8 @@ def imports(source: str, known: frozenset[str] = frozenset(SOURCES)) -> Iterator
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 yield full if full in known else str(node.module)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            yield from (str(part.value) for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant))
 
 
 IMPORTS = {name: list(imports(source)) for name, source in SOURCES.items()}
@@ -130,6 +133,11 @@ def test_no_import_goes_in_a_circle():
         tuple(TopologicalSorter(graph).static_order())
     except CycleError as cycle:
         pytest.fail(" -> ".join(cycle.args[1]))
+
+
+def test_what_is_imported_by_name_can_be_read_here():
+    calls = re.compile(r"import_module\((?![\"f)])")
+    assert [name for name, source in SOURCES.items() if calls.search(source)] == ["serve"]  # which nothing imports
 
 
 def test_only_the_app_and_its_pages_import_streamlit():

@@ -3,7 +3,6 @@
 import mimetypes
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import streamlit
@@ -56,4 +55,6 @@ def _whole_file(path: Path) -> Response:
 
 
 def _decode_ahead(query: str) -> None:
-    import_module("pages.shared.prefetch").decode_ahead(query)  # which loads torch: not before the server listens
+    from pages.shared.prefetch import decode_ahead  # which loads torch: not before the server listens
+
+    decode_ahead(query)

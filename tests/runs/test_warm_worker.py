@@ -11,9 +11,8 @@ from tiny_runs import PATIENCE_S, create, losses, wait_until
 
 from transformer import locks
 from transformer.runs import launch, run_folder
-from transformer.runs.launch import SWITCH, WarmWorker
+from transformer.runs.launch import NICENESS, SWITCH, WarmWorker
 from transformer.runs.status import LOCK_FILE
-from transformer.runs.warm_worker import NICENESS
 from transformer.runs.worker import train_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("room")]  # most cases start a process that imports torch

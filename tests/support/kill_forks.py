@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 from tiny_runs import MODEL, settings
@@ -23,7 +22,7 @@ from transformer.config import CorpusConfig
 from transformer.data import corpora
 from transformer.data.corpus_cache import prepared
 from transformer.runs import queue, run_folder, worker
-from transformer.runs.warm_worker import MODULES
+from transformer.runs.warm_worker import import_trainer
 
 CORPUS = CorpusConfig(name="reverse")
 STEPS = 60
@@ -31,8 +30,7 @@ STEPS = 60
 
 def main(folder: Path) -> None:
     corpora.TOKENIZER_PAIRS_OF_TASK = 50  # the task names its whole vocabulary anyhow
-    for module in MODULES:  # each fork would import them otherwise
-        import_module(module)
+    import_trainer()  # each fork would import it otherwise
     prepared(CORPUS)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system reaps whoever is killed
     gc.collect()

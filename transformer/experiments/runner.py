@@ -19,8 +19,8 @@ from transformer.experiments import study
 from transformer.experiments.plan import LENGTH_TASKS, TARGET, StudyPlan, StudyRun
 from transformer.model.position_extension import Extension
 from transformer.runs import run_folder
+from transformer.runs.launch import NICENESS
 from transformer.runs.run_folder import RunError, Status
-from transformer.runs.warm_worker import NICENESS
 from transformer.runs.worker import train_run
 from transformer.training.loop import Event
 

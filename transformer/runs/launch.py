@@ -15,12 +15,15 @@ from pathlib import Path
 from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.files import runs_folder
 from transformer.runs.status import LOG_FILE
-from transformer.runs.warm_worker import READY
 
 SWITCH = "ATTENTION_LAB_WARM_WORKER"
 """Set to "off", no process is kept warm: that saves its memory, about 300 MB, and costs each start a second or two."""
 REPLY_LIMIT_S = 3.0
 """A warm worker that does not fork within this time is given up."""
+READY = b"ready"
+"""The word of a warm worker that has imported everything."""
+NICENESS = 10
+"""The niceness of trainers: pages stay quick beside them."""
 COMMAND = (sys.executable, "-m", "transformer.runs.warm_worker")
 RESTART_S = 60.0
 """A warm worker that died is replaced at most this often."""

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-from importlib import import_module
 
 from transformer.files import remove_leftovers, runs_folder
 from transformer.runs.launch import WARM
@@ -23,7 +22,9 @@ def begin() -> None:
     max_runs()
     check_limits()
     remove_leftovers(runs_folder(), older_than_s=_AN_HOUR_S)
-    import_module("transformer.runs.benchmark").remove_abandoned_folders()  # with torch, which only servers have loaded
+    from transformer.runs.benchmark import remove_abandoned_folders  # with torch, which only servers have loaded
+
+    remove_abandoned_folders()
     WARM.keep()
 
 

@@ -14,15 +14,12 @@ import signal
 import socket
 import sys
 import traceback
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-READY = b"ready"
-NICENESS = 10
+from transformer.runs.launch import NICENESS, READY
+
 ORPHAN_CHECK_S = 30.0
-MODULES = ("torch._dynamo", "transformer.runs.trainer", "transformer.runs.worker")
-"""torch._dynamo because the first torch optimiser imports it: three quarters of a second."""
 _LARGEST_REQUEST = 65_536
 
 
@@ -31,16 +28,24 @@ def main() -> int:
     with contextlib.suppress(AttributeError, OSError):
         os.nice(NICENESS)
     line = socket.socket(fileno=0)
-    for module in MODULES:
-        import_module(module)
-    corpora = import_module("transformer.data.corpora")
-    corpora.load_corpus(corpora.PRONOUNS)  # the one shipped corpus that takes a moment to make
+    import_trainer()
     gc.collect()
     gc.freeze()  # a collection in a fork would otherwise copy every page that it shares with this process
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies: the system reaps the trainers
     line.send(READY)
     _serve(line)
     return 0
+
+
+def import_trainer() -> None:
+    """Imports what a trainer needs, and makes the one shipped corpus that takes a moment to make."""
+    import torch._dynamo  # noqa: F401 - the first torch optimiser imports it: three quarters of a second
+
+    import transformer.runs.trainer
+    import transformer.runs.worker  # noqa: F401
+    from transformer.data.corpora import PRONOUNS, load_corpus
+
+    load_corpus(PRONOUNS)
 
 
 def _serve(line: socket.socket) -> None:
@@ -77,8 +82,9 @@ def _become_trainer(line: socket.socket, request: dict[str, Any], lock: int) -> 
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
         os.environ.update(request["environment"])
-        worker = import_module("transformer.runs.worker")
-        status = worker.train_claimed(Path(request["folder"]), int(request["threads"]), lock)
+        from transformer.runs.worker import train_claimed
+
+        status = train_claimed(Path(request["folder"]), int(request["threads"]), lock)
     except BaseException:
         traceback.print_exc()
     finally:

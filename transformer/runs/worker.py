@@ -20,11 +20,11 @@ import psutil
 
 from transformer.files import read_json
 from transformer.runs import run_folder
+from transformer.runs.launch import NICENESS
 from transformer.runs.quota import over_quota, read_ticket
 from transformer.runs.run_folder import Status
 from transformer.runs.run_lock import usable_cpus
 from transformer.runs.status import RunLog
-from transformer.runs.warm_worker import NICENESS
 
 if TYPE_CHECKING:
     from transformer.training.distributed import Team
