@@ -1,10 +1,10 @@
-"""What a page offers to take away, for the tests: its figures, their numbers, and what its lines of Python make."""
+"""What a page offers under a figure, for the tests: the files and numbers of its export, and what its badge says."""
 
 import base64
 import json
 
 import numpy as np
-from page_models import CLASSIC, PRONOUNS, open_page
+from page_models import CLASSIC, PRONOUNS, checked, open_page, texts
 from streamlit.testing.v1 import AppTest
 
 
@@ -54,3 +54,17 @@ def same_figure(at) -> dict:
     for mine, theirs in zip(own, drawn(shown), strict=True):
         assert np.array_equal(mine.astype(np.float32), theirs.astype(np.float32), equal_nan=True)
     return made
+
+
+def proved(page, *badges, **parameters):
+    """Opens a page with these badges open."""
+    at = open_page(page, **parameters)
+    for badge in badges:
+        at.session_state[badge] = True
+    return checked(at.run())
+
+
+def verdicts(at):
+    """Counts the checks that hold and those that fail, over all open badges."""
+    said = texts(at)
+    return said.count(":green[:material/check:]"), said.count(":red[:material/close:]")

@@ -124,3 +124,8 @@ def follow(at: AppTest, label: str, page: str) -> AppTest:
     return open_page(
         page, **{name: value if len(value) > 1 else value[0] for name, value in parse_qs(link.query_string).items()}
     )
+
+
+def heads(model: str = REVERSE, **parameters: str | list[str]) -> AppTest:
+    """The page on a model, with few pairs."""
+    return open_page("heads", model=model, pairs="50", **parameters)

@@ -7,8 +7,7 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 from page_exports import opened
-from page_heads import heads
-from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, follow, open_page, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, follow, heads, open_page, texts
 from random_models import random_model
 from streamlit.testing.v1 import AppTest
 

@@ -4,8 +4,7 @@ import threading
 import time
 
 import pytest
-from page_heads import heads
-from page_models import CLASSIC, REVERSE, checked, texts
+from page_models import CLASSIC, REVERSE, checked, heads, texts
 
 from pages.heads import work
 from pages.shared.wording import bare

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from page_checks import proved, verdicts
+from page_exports import proved, verdicts
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 from random_models import random_model
 

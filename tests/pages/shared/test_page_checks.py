@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from page_checks import proved, verdicts
+from page_exports import proved, verdicts
 from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, open_page, texts
 
 from pages.shared.wording import plain

@@ -2,8 +2,7 @@
 
 import pytest
 from films import opened
-from page_heads import heads
-from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, heads, open_page, texts
 
 from pages.shared.wording import plain, unseen_plainly
 from transformer.lab import load
