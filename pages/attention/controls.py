@@ -8,7 +8,7 @@ import streamlit as st
 from pages.shared.controls import PageContext, say
 from pages.shared.fields import box, number, segments, several, toggle
 from pages.shared.url.session import choose, problems
-from pages.shared.url.view_state import Combine, Picture, Place, Shown, Specials
+from pages.shared.url.view_state import Combine, Picture, Shown, Specials
 from transformer.analysis.attention.entropy import Unit
 
 _PICTURES: dict[Picture, str] = {"matrix": "Matrix", "lines": "Lines", "bertviz": "bertviz"}
@@ -108,7 +108,7 @@ def _choose_threshold(value: float, *, of_largest: bool) -> None:
     )
 
 
-def _box(name: Place, label: str, names: Mapping[Any, str], value: object, width: int) -> None:
+def _box(name: str, label: str, names: Mapping[Any, str], value: object, width: int) -> None:
     box(
         label,
         tuple(names),

@@ -11,11 +11,11 @@ from pages.shared.fields import box, segments
 from pages.shared.interventions.fields import numbered
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose, problems, session
-from pages.shared.url.view_state import Click, merged
+from pages.shared.url.view_state import Click
 from transformer.analysis.attention.entry import Entry
 from transformer.figures.attention.entry import products_figure, shares_figure
 from transformer.figures.labels import exact
-from transformer.interventions import Intervention, MaskEntry, SetAttentionRow
+from transformer.interventions import Intervention, MaskEntry, SetAttentionRow, merged
 from transformer.interventions.names import plural
 from transformer.views.attention.entry import EntryData, EntryProducts, EntryShares
 from transformer.views.subjects import Decoding

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pages.shared import loading
 from pages.shared.cache import cached
-from pages.shared.interventions import intervention_names
+from pages.shared.context import left_out_text
 from transformer.checkpoints.settings import CheckpointError, find_checkpoint
 from transformer.checkpoints.store import load_checkpoint
 from transformer.interventions import Intervention
@@ -60,7 +60,7 @@ def side(name: str, step: str, text: str, switches: Sequence[Intervention]) -> S
             lab.resolved([spec], n_source=lab.n_source_tokens(text))
             usable.append(spec)
         except ValueError as error:
-            left_out.append(intervention_names.left_out(spec, error, f" for {name}"))
+            left_out.append(left_out_text(spec, error, f" for {name}"))
     return Side(lab, step, loading.get_inspection(lab, text, usable), tuple(left_out))
 
 

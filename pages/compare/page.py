@@ -5,10 +5,8 @@ from pages.compare.sections import render_heads, render_outputs
 from pages.compare.sides import choose_sides
 from pages.shared import controls
 
-chosen = PAGE.follow_url()
-context = controls.frame(
-    "What does another model see in this sentence, or this model in another?", own=chosen.parameters()
-)
+context = controls.frame("What does another model see in this sentence, or this model in another?", PAGE)
+chosen = PAGE.now
 controls.switch_chips(context)
 sides = choose_sides(context, chosen)
 if sides is not None:

@@ -102,16 +102,14 @@ class Choices(UrlState):
 PAGE = PageState(Choices, key="heads-page")
 
 
-def follow_url() -> Choices:
-    """The choices as the URL and the last click in the table have them."""
-    PAGE.follow_url()
-    picks = picks_of(TABLE)  # reports in the run itself, not through a callback
+def follow_picks() -> None:
+    """Takes over the last click in the table, which reports in the run itself, not through a callback."""
+    picks = picks_of(TABLE)
     if picks.sort is not None:
         PAGE.change(sort="" if picks.sort == "head" else picks.sort)
     if picks.row:
         at = HeadAt.parse(picks.row)
         choose(kind=at.kind, layer=at.layer, head=at.head)
-    return PAGE.now
 
 
 def segments(name: str, label: str, options: Mapping[Any, str], value: object, *, bare: bool = False) -> None:

@@ -24,7 +24,6 @@ from pages.shared.cache import cached, lab_key
 from pages.shared.components.head_table import Cell, Column
 from pages.shared.controls import PageContext
 from pages.shared.exhibit import exhibit
-from pages.shared.url.view_state import merged
 from pages.shared.wording import NEGLIGIBLE, moved, number, token
 from transformer.analysis.heads.addresses import HeadAt, Tell
 from transformer.analysis.heads.importance import OutputEffect, output_effects
@@ -38,7 +37,7 @@ from transformer.analysis.heads.validation_importance import (
     validation_importance,
 )
 from transformer.figures.heads.labels import head_name
-from transformer.interventions import AblateHeads
+from transformer.interventions import AblateHeads, merged
 from transformer.lab import Inspection, Lab
 from transformer.views.heads.importance import (
     OutputImportance,

@@ -1,6 +1,6 @@
 """Heads: the patterns of each over many sentences, their similarity and importance, and minimal sets of them."""
 
-from pages.heads.choices import PAGE, SECTIONS, follow_url, segments
+from pages.heads.choices import PAGE, SECTIONS, follow_picks, segments
 from pages.heads.faithfulness import render_faithfulness
 from pages.heads.importance import render_importance
 from pages.heads.minimal_set import render_minimal_set
@@ -8,8 +8,8 @@ from pages.heads.patterns import render_patterns
 from pages.heads.similarity import render_similarity
 from pages.shared import controls
 
-chosen = follow_url()
-context = controls.frame("What does each head do, over many sentences, and does it matter?", own=chosen.parameters())
+follow_picks()
+context = controls.frame("What does each head do, over many sentences, and does it matter?", PAGE)
 chosen = PAGE.settle(context.view)
 controls.say(*PAGE.said(), *controls.problems("kind", "layer", "head"))
 if chosen.section in ("roles", "alike"):

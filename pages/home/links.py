@@ -6,9 +6,8 @@ import streamlit as st
 
 from pages.shared import loading, wording
 from pages.shared.controls import PageContext, change_text
-from pages.shared.url.view_state import merged
 from transformer.data.corpora import CORPORA
-from transformer.interventions import AblateHeads, DisableMask, heads_set_to
+from transformer.interventions import AblateHeads, DisableMask, heads_set_to, merged
 from transformer.lab import AttentionKind
 
 _CHANGES = (

@@ -7,7 +7,7 @@ import streamlit as st
 from pages.shared.url.page_state import PageState
 from pages.shared.url.session import session
 from pages.shared.url.url_state import Form, UrlState, param, whole, words
-from pages.shared.url.view_state import PARAMETERS, View
+from pages.shared.url.view_state import View
 from transformer.model.kinds import AttentionKind
 
 MAX_TEXT = 1000
@@ -43,5 +43,5 @@ def is_first_visit_without_link() -> bool:
     """Returns True once: when the page opens for the first time and no link says what to show."""
     opened = st.session_state.get(_OPENED, False)
     st.session_state[_OPENED] = True
-    named = any(name in st.query_params for name in (*PARAMETERS, *Choices.names()))
+    named = any(name in st.query_params for name in (*View.names(), *Choices.names()))
     return not (opened or named) and session().view.kind == View.kind

@@ -17,8 +17,8 @@ from transformer.model.kinds import AttentionKind
 from transformer.views.subjects import Decoding
 
 unlinked = is_first_visit_without_link()
-chosen = PAGE.follow_url()
-context = controls.frame("What must stay hidden, and what leaks if it doesn't?", own=chosen.parameters())
+context = controls.frame("What must stay hidden, and what leaks if it doesn't?", PAGE)
+chosen = PAGE.now
 if unlinked:  # the causal triangle is what masks are known for
     chosen = replace(chosen, attention=AttentionKind.DECODER_SELF)
     PAGE.put(chosen)

@@ -10,8 +10,7 @@ from pages.shared import fields
 from pages.shared.before_after import show_output
 from pages.shared.controls import PageContext
 from pages.shared.url.session import choose, session
-from pages.shared.url.view_state import merged
-from transformer.interventions import EditPositions, PositionEdit
+from transformer.interventions import EditPositions, PositionEdit, merged
 from transformer.model.taps import Stack
 
 _EDITS = {

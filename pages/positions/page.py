@@ -19,10 +19,8 @@ _RENDER = {
     "study": render_study,
 }
 
-chosen = PAGE.follow_url()
-context = controls.frame(
-    "How does it know the order of the words? Sinusoids, and what a learned table becomes.", own=chosen.parameters()
-)
+context = controls.frame("How does it know the order of the words? Sinusoids, and what a learned table becomes.", PAGE)
+chosen = PAGE.now
 segments("section", "Look at", SECTIONS, chosen.section)
 controls.say(*PAGE.said())
 _RENDER[chosen.section](context, chosen)

@@ -6,13 +6,13 @@ from io import BytesIO
 
 import streamlit as st
 
-from pages.runs.run_table_state import Doing, sweep_over, table_state
+from pages.runs.run_table_state import CHOICES, Doing, select_run, sweep_over, table_state
 from pages.shared import wording
 from pages.shared.controls import say
 from pages.shared.visitor import visitor
 from pages.training.compare import Entry
 from pages.training.plans import plan_of
-from pages.training.train_state import memory, show_run
+from pages.training.train_state import CHOSEN, show_run
 from transformer.checkpoints.settings import Settings, is_name
 from transformer.data.cleaning import CorpusError
 from transformer.data.corpus_snapshot import located
@@ -154,9 +154,9 @@ def _renamed(name: str, wanted: str) -> None:
     except REFUSALS as error:
         now.refusals = (_sentence(error),)
     else:
-        now.shown = [wanted if shown == name else shown for shown in now.shown or []]
-        now.chosen, now.doing, now.refusals = wanted, "", ()
-        if memory().run == name:
+        CHOICES.change(shown=tuple(wanted if shown == name else shown for shown in CHOICES.now.shown or ()))
+        select_run(wanted)
+        if CHOSEN.now.run == name:
             show_run(wanted)
     st.rerun()
 
@@ -213,7 +213,7 @@ def _repeat(entry: Entry, runs_here: list[Run]) -> None:
                 credit=settings.credit,
                 start_from=same_start(entry.folder, settings),
             )
-            now.shown, now.chosen, now.refusals = [*(now.shown or []), made], made, ()
+            select_run(made, made)
             run_folder.start(made, owner=visitor())
     except REFUSALS as error:
         now.refusals = (f"The run was not started: {error}.",)

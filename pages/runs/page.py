@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.runs.run_table import panel
-from pages.runs.run_table_state import RUNS, SWEEPS, TAB, follow_url, write_url
+from pages.runs.run_table_state import CHOICES, RUNS, SWEEPS, TAB, follow_url
 from pages.runs.sweep_panel import sweep_panel
 from pages.runs.upload import load_a_model, take_arrived
 from pages.training.compare import entries
@@ -37,4 +37,4 @@ if tab == SWEEPS:
     sweep_panel(found)
 else:
     panel(found)
-write_url()
+CHOICES.write_url()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pages.runs.actions import render_actions
-from pages.runs.run_table_state import select_run, table_state
+from pages.runs.run_table_state import CHOICES, select_run, table_state
 from pages.shared import wording
 from pages.shared.components.run_table import run_table
 from pages.shared.controls import say
@@ -32,30 +32,30 @@ def panel(found: Sequence[Entry]) -> None:
     """Table, curves and buttons; below them what the Doctor says of the selected run, and its timeline."""
     active = any(entry.active for entry in found)
     st.fragment(_panel, run_every=EVERY_S if active else None)(active)
-    chosen = next((entry for entry in found if entry.name == table_state().chosen), None)
+    chosen = next((entry for entry in found if entry.name == CHOICES.now.run), None)
     if chosen is not None and chosen.run is not None:
         doctor_panel(chosen.name)
         timeline_panel(chosen.name)
 
 
 def _panel(was_active: bool) -> None:
-    found, now = entries(), table_state()
+    found, now = entries(), CHOICES.now
     names = {entry.name: entry for entry in found}
-    if any(entry.active for entry in found) != was_active or now.chosen not in names:
+    if any(entry.active for entry in found) != was_active or now.run not in names:
         st.rerun()
-    say(*now.problems)
-    shown = [name for name in now.shown or [] if name in names]
+    say(*CHOICES.said())
+    shown = [name for name in now.shown or () if name in names]
     columns, rows = table_of(found)
-    picks = run_table(rows, columns, shown=shown, chosen=now.chosen, key="runs-table")
+    picks = run_table(rows, columns, shown=shown, chosen=now.run, key="runs-table")
     if picks.ticked is not None:
         name, wanted = picks.ticked
-        now.shown, now.problems = [*(other for other in shown if other != name), *([name] if wanted else [])], ()
+        CHOICES.change(shown=(*(other for other in shown if other != name), *([name] if wanted else [])))
     if picks.chosen is not None:
         select_run(picks.chosen)
         memory().refusal = ""
     if picks.ticked is not None or picks.chosen is not None:
         st.rerun()
-    _render_selected(names[now.chosen], found)
+    _render_selected(names[now.run], found)
     _overlay([names[name] for name in shown])
 
 

@@ -1,11 +1,13 @@
-"""What the Runs page remembers of a visitor, kept equal to the URL. Its session keys live here."""
+"""The state of the Runs page, kept equal to the URL. Its session keys live here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import streamlit as st
 
+from pages.shared.url.page_state import UrlPart
+from pages.shared.url.url_state import Form, Problem, UrlState, param
 from pages.training.compare import SHOWN_AT_FIRST, Entry
 from transformer.checkpoints.settings import renamed
 
@@ -17,29 +19,35 @@ so neither may be `packed_link.PARAMETER`, which is deleted from the URL."""
 _KEY = "attention-lab-runs"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Choices(UrlState):
+    """The runs and the sweep on show."""
+
+    shown: tuple[str, ...] | None = param(None, Form(str), name="show", many=tuple)
+    """The runs whose curves are laid over each other; None before anything was chosen."""
+    run: str = param("", Form(str))
+    """The selected run, on which the buttons act."""
+    sweep: str = param("", Form(str))
+    """The sweep on show."""
+
+
+CHOICES = UrlPart(Choices, key=f"{_KEY}-choices")
+
+
 @dataclass
 class RunTable:
-    """One visitor's table of runs."""
+    """The rest of one visitor's table of runs."""
 
-    shown: list[str] | None = None
-    """Whose curves are laid over each other; None before anything was chosen."""
-    chosen: str = ""
-    """Which one the buttons act on."""
     doing: Doing = ""
-    """What the selected run is about to get: another name, a note, its end."""
+    """The pending action on the selected run."""
     refusals: tuple[str, ...] = ()
-    """Why the last press of a button came to nothing."""
-    problems: tuple[str, ...] = ()
-    """Sentences about a link."""
-    sweep: str = ""
-    """The sweep on show."""
+    """The reasons why the last press of a button came to nothing."""
     hidden: frozenset[str] = frozenset()
-    """Runs of that sweep whose curves are not drawn."""
+    """Runs of the sweep on show whose curves are not drawn."""
     arrived: str = ""
     """The model that was loaded from an archive in the rerun before."""
     uploads: int = 0
     """Counts the archives that were loaded: the field is then empty again."""
-    written: dict[str, list[str]] | None = None
 
 
 def table_state() -> RunTable:
@@ -49,10 +57,11 @@ def table_state() -> RunTable:
     return st.session_state[_KEY]
 
 
-def select_run(name: str) -> None:
-    """Makes a run the one that the buttons act on."""
+def select_run(name: str, *also_shown: str) -> None:
+    """Makes a run the one that the buttons act on, and shows the curves of others too."""
     now = table_state()
-    now.chosen, now.doing, now.refusals, now.problems = name, "", (), ()
+    CHOICES.change(run=name, shown=(*(CHOICES.now.shown or ()), *also_shown))
+    now.doing, now.refusals = "", ()
 
 
 def sweep_over(name: str) -> None:
@@ -70,30 +79,20 @@ def show_run(name: str) -> None:
 
 def follow_url(found: Sequence[Entry]) -> None:
     """Takes over what a link asks for, under the names of today, and drops what is not there any more."""
-    now, names = table_state(), [entry.name for entry in found]
-    in_url = {name: st.query_params.get_all(name) for name in ("show", "run", "sweep")}
-    if any(in_url.values()) and in_url != now.written:
-        asked = [*in_url["show"], *in_url["run"]]
+    names, before = [entry.name for entry in found], CHOICES.now
+    now = CHOICES.follow_url()
+    shown, run = now.shown, now.run
+    if now is not before:
+        asked = [*(shown or ()), *([run] if run else [])]
         today = {name: name if name in names else renamed(name) or name for name in asked}
-        now.shown = [today[name] for name in in_url["show"]] or None
-        now.chosen = today[in_url["run"][-1]] if in_url["run"] else ""
-        now.sweep = in_url["sweep"][-1] if in_url["sweep"] else ""
-        gone = [name for name in dict.fromkeys(asked) if today[name] not in names]
-        now.problems = (f"The link asks for {_listed(gone)}, which is not here.",) if gone else ()
-    if now.shown is None:
-        now.shown = [entry.name for entry in found if entry.run is not None][:SHOWN_AT_FIRST] or names[:SHOWN_AT_FIRST]
-    now.shown = [name for name in dict.fromkeys(now.shown) if name in names]
-    if now.chosen not in names:
-        now.chosen, now.doing = names[0], ""
-
-
-def write_url() -> None:
-    """Puts what was chosen into the URL, beside the parameters of the widgets."""
-    now = table_state()
-    now.written = {"show": list(now.shown or []), "run": [now.chosen], "sweep": [now.sweep] if now.sweep else []}
-    for name, values in now.written.items():
-        if st.query_params.get_all(name) != values:
-            st.query_params[name] = values
+        shown, run = shown and tuple(today[name] for name in shown), today.get(run, "")
+        if gone := [name for name in dict.fromkeys(asked) if today[name] not in names]:
+            CHOICES.tell(Problem("show", f"The link asks for {_listed(gone)}, which is not here."))
+    if shown is None:
+        shown = [entry.name for entry in found if entry.run is not None][:SHOWN_AT_FIRST] or names[:SHOWN_AT_FIRST]
+    if run not in names:
+        run, table_state().doing = names[0], ""
+    CHOICES.put(replace(now, shown=tuple(name for name in dict.fromkeys(shown) if name in names), run=run))
 
 
 def _listed(names: Sequence[str]) -> str:

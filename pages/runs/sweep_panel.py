@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.runs.actions import REFUSALS
 from pages.runs.run_table import EVERY_S, segments
-from pages.runs.run_table_state import BASE, table_state
+from pages.runs.run_table_state import BASE, CHOICES, table_state
 from pages.shared import wording
 from pages.shared.components.run_table import Column, run_table
 from pages.shared.controls import say
@@ -78,15 +78,15 @@ def _sweeps(was_active: bool) -> None:
 
 
 def _chosen(made: Sequence[Sweep]) -> Sweep:
-    now = table_state()
-    sweep = next((sweep for sweep in made if sweep.id == now.sweep), made[0])
-    now.sweep = sweep.id
+    sweep = next((sweep for sweep in made if sweep.id == CHOICES.now.sweep), made[0])
+    CHOICES.put(replace(CHOICES.now, sweep=sweep.id))
     return sweep
 
 
 def _choose(sweep: str) -> None:
     now = table_state()
-    now.sweep, now.hidden, now.refusals = sweep, frozenset(), ()
+    CHOICES.change(sweep=sweep)
+    now.hidden, now.refusals = frozenset(), ()
 
 
 def _head(sweep: Sweep, made: Sequence[Sweep]) -> None:
@@ -173,7 +173,7 @@ def _form(found: Sequence[Entry]) -> None:
     st.markdown("##### A new sweep")
     left, middle, right = st.columns([2, 2, 3], gap="small")
     with left:
-        first = table_state().chosen if table_state().chosen in names else names[0]
+        first = CHOICES.now.run if CHOICES.now.run in names else names[0]
         if st.session_state.get(BASE) not in names:
             st.session_state[BASE] = first
         chosen = st.selectbox("Everything else as in", names, index=names.index(first), key=BASE, bind="query-params")
@@ -225,7 +225,8 @@ def _start(base: Base, entry: Entry, setting: str, texts: Sequence[str]) -> None
         with st.spinner("Preparing the corpus and the runs"):
             start = same_start(entry.folder, entry.settings)
             sweep = create_sweep(replace(base, start_from=start), setting, texts)
-            now.sweep, now.hidden, now.refusals = sweep.id, frozenset(), ()
+            CHOICES.change(sweep=sweep.id)
+            now.hidden, now.refusals = frozenset(), ()
             start_sweep(sweep, owner=visitor())
     except REFUSALS as error:
         say(f"The sweep was not started: {error}.")

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.runs.run_table_state import show_run, table_state
+from pages.runs.run_table_state import CHOICES, show_run, table_state
 from pages.shared.controls import say
 from pages.shared.visitor import visitor
 from transformer.runs.archive import load_archive
@@ -30,7 +30,8 @@ def load_a_model() -> None:
             text = str(error)
             say(f"{text[:1].upper()}{text[1:].rstrip('.')}.")
             return
-    now.uploads, now.shown, now.arrived = now.uploads + 1, [*(now.shown or []), name], name
+    now.uploads, now.arrived = now.uploads + 1, name
+    CHOICES.change(shown=(*(CHOICES.now.shown or ()), name))
     st.rerun()
 
 

@@ -1,16 +1,18 @@
 """The context of a page: a view that fits its model, the model, and the decoding under the view's switches."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import streamlit as st
 
 from pages.shared import loading, wording
 from pages.shared.url.session import session
+from pages.shared.url.url_state import Problem
 from pages.shared.url.view_state import View
 from transformer.inspection.token_alignment import edit_marks
+from transformer.interventions import Intervention, compile_interventions, merged
 from transformer.lab import Inspection, Lab
 
 _DECODING = ThreadPoolExecutor(thread_name_prefix="decoding")
@@ -97,3 +99,30 @@ def change(context: PageContext) -> Change:
         return Change()
     _, written = edit_marks(before.target_tokens, now.target_tokens)
     return Change(new, written, wording.change_of(before.target_tokens, now.target_tokens))
+
+
+def with_usable_switches(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:
+    """Returns the view with the switches that fit its model, sentence and one another, and a problem for each other."""
+    kept: list[Intervention] = []
+    misfits: list[Problem] = []
+    for spec in view.switches:
+        try:
+            kept.append(usable(spec, lab, view.text, kept))
+        except ValueError as error:
+            misfits.append(Problem("switch", left_out_text(spec, error)))
+    return replace(view, switches=merged(kept)), tuple(misfits)
+
+
+def usable(spec: Intervention, lab: Lab, text: str, others: Sequence[Intervention] = ()) -> Intervention:
+    """Returns the switch with all that it needs; ValueError if model, sentence or other switches rule it out."""
+    compile_interventions([*others, spec], lab.model)
+    n_tokens = lab.n_source_tokens(text)
+    spec.check_source(n_tokens)
+    (complete,) = loading.get_resolved(lab, [spec])
+    complete.check_source(n_tokens)
+    return complete
+
+
+def left_out_text(spec: Intervention, error: Exception, where: str = "") -> str:
+    """Says that a switch cannot be used, and why, as plain text."""
+    return f"The switch “{spec.label()}” is left out{where}: {str(error).rstrip('.')}."

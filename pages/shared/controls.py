@@ -13,7 +13,6 @@ from pages.shared.fields import Width, box, segments, toggle
 from pages.shared.header import change_text, frame
 from pages.shared.interventions.panel import switch_chips, switch_popover
 from pages.shared.url.session import choose, problems, session, write_url
-from pages.shared.url.view_state import with_heads
 from transformer.lab import AttentionKind
 
 __all__ = [
@@ -93,7 +92,7 @@ def _head_switches(context: PageContext) -> None:
     everything = frozenset(range(n_heads))
 
     def set_heads(heads: frozenset[int]) -> None:
-        choose(switches=with_heads(session().view, stack, layer, sublayer, heads).switches)
+        choose(switches=session().view.with_heads_off(stack, layer, sublayer, heads).switches)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", width="content"):
         toggle(f"Head {head} off", head in off, lambda on: set_heads(_flipped(off, head, on)), key="switch-head")

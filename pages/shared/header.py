@@ -1,30 +1,30 @@
 """The head of every page that looks at one sentence: what can be found out here, model, sentence, examples.
 
-`frame` draws it and returns the scene. What was chosen lives in state.py.
+`frame` draws it and returns the context of the page.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import streamlit as st
 
 from pages.shared import loading, wording
-from pages.shared.context import PageContext, say, sentence
+from pages.shared.context import PageContext, say, sentence, with_usable_switches
 from pages.shared.fields import box, line
-from pages.shared.interventions.check import with_usable_switches
+from pages.shared.url.page_state import PageState
 from pages.shared.url.session import choose, follow_url, problems, session, write_url
-from pages.shared.url.view_state import Problem, fit
+from pages.shared.url.url_state import Problem
 from transformer.checkpoints.settings import CheckpointError
 from transformer.lab import Lab
 from transformer.views.attention.matrix_data import unseen_words
 
 
-def frame(question: str, own: Mapping[str, str | list[str]] | None = None) -> PageContext:
-    """Draws the head of a page (what can be found out here, model, sentence, examples) and returns the scene.
+def frame(question: str, page: PageState | None = None) -> PageContext:
+    """Draws the head of a page (what can be found out here, model, sentence, examples) and returns its context.
 
-    `own` are query parameters of this page alone. Ends the page where there is nothing to look at yet.
+    `page` is the state of this page alone, which follows the URL here. Ends the page where there is nothing to look at
+    yet.
     """
-    session().own = dict(own or {})
+    session().own = page.follow_url().parameters() if page else {}
     follow_url()
     st.markdown(f"#### {question}")
     found = loading.models()
@@ -33,7 +33,7 @@ def frame(question: str, own: Mapping[str, str | list[str]] | None = None) -> Pa
     names = [model.name for model in found]
     lab = _lab(names, {model.name: model.shipped for model in found})
     memory = session()
-    memory.view, misfits = fit(memory.view, lab)
+    memory.view, misfits = memory.view.fit(lab)
     memory.problems += misfits
     _settle_text(lab)
     memory.view, misfits = with_usable_switches(memory.view, lab)

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs
 
 from pages.shared import loading
 from pages.shared.url.packed_link import PARAMETER, unpack
-from pages.shared.url.view_state import read
+from pages.shared.url.view_state import View
 from transformer.checkpoints.settings import CheckpointError
 
 
@@ -18,7 +18,7 @@ def decode_ahead(query: str) -> None:
         asked = parse_qs(query)
         packed = unpack(asked[PARAMETER][0]) if PARAMETER in asked else {}
         asked |= {name: value if isinstance(value, list) else [value] for name, value in packed.items()}
-        view, _ = read(asked)
+        view, _ = View.read(asked)
         if found := loading.models():
             lab = loading.get_lab(view.model or loading.first_choice(found))
             loading.get_inspection(lab, view.text or next(iter(loading.examples(lab)), "a"))

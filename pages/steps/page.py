@@ -15,9 +15,7 @@ from pages.steps.step import offered, render_reference_rank, render_scale, rende
 from pages.steps.stepper import render_stepped
 from pages.steps.teacher_forcing import render_reference
 
-context = controls.frame(
-    "What did it consider at each token, and what if it had written another?", own=PAGE.follow_url().parameters()
-)
+context = controls.frame("What did it consider at each token, and what if it had written another?", PAGE)
 chosen = PAGE.settle(context.view)
 context = replace(context, view=replace(context.view, kind="cross"))
 

@@ -5,12 +5,13 @@ import streamlit as st
 from pages.shared import wording
 from pages.shared.controls import say
 from pages.shared.exhibit import exhibit, get_data
+from pages.shared.url.url_state import Problem
 from pages.shared.visitor import visitor
 from pages.train.form import field
 from pages.train.previews import config_of, stats_of, text_of
 from pages.training import corpora
 from pages.training.plans import Plan
-from pages.training.train_state import key_of, memory, show, take_corpus
+from pages.training.train_state import CHOSEN, key_of, take_corpus
 from transformer.data.cleaning import MAX_CHARACTERS, CleaningReport, Reason, kinds_of_files
 from transformer.data.corpora import Corpus, CorpusError
 from transformer.data.statistics import CorpusStats
@@ -45,8 +46,7 @@ def choose_corpus() -> None:
                 key=_uploader(),
                 on_change=_bring,
             )
-    if "upload" in memory().problems:
-        say(memory().problems["upload"])
+    say(*CHOSEN.said("upload"))
 
 
 def corpus_panel(plan: Plan) -> None:
@@ -148,14 +148,14 @@ def _uploader() -> str:
 
 def _bring() -> None:
     """Takes over the file in the field, or says why it cannot be used; for callbacks."""
-    now, file = memory(), st.session_state[_uploader()]
+    file = st.session_state[_uploader()]
     if file is None:
         return
     try:
         path = save_upload(file.name, file.getvalue(), owner=visitor())
     except CorpusError as error:
-        now.problems = {"upload": f"{str(error).rstrip('.')}."}
+        CHOSEN.tell(Problem("upload", f"{str(error).rstrip('.')}."))
     else:
         take_corpus(corpora.of_path(path))
-        show("corpus")
+        CHOSEN.change(look="corpus")
     st.session_state[key_of(_UPLOAD)] = st.session_state.get(key_of(_UPLOAD), 0) + 1

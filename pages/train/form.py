@@ -11,7 +11,7 @@ from pages.shared.visitor import visitor
 from pages.training import corpora
 from pages.training.plan_fields import CHOICES, FIELDS, LABELS, MAY_BE_EMPTY, Part
 from pages.training.plan_text import written
-from pages.training.train_state import change, change_part, key_of, memory, type_number
+from pages.training.train_state import CHOSEN, change, change_part, key_of, memory, type_number
 from transformer.training.devices import devices_present
 
 NAMES = {
@@ -91,12 +91,11 @@ def field(name: str) -> None:
     To the browser no number has to be whole: it would read 1e3 and 1.5 as 1. A number that may be left out is typed
     as text: a field for numbers that has a default cannot be emptied, and one without may lose its number (fields.py).
     """
-    now = memory()
-    value, label, key, help = getattr(now.plan, name), LABELS[name], key_of(name), FIELDS[name].help or None
+    value, label, key, help = getattr(CHOSEN.now.plan, name), LABELS[name], key_of(name), FIELDS[name].help or None
     if name in CHOICES or name in ("corpus", "device"):
         _choice(name, value)
     elif name in MAY_BE_EMPTY:
-        typed = now.drafts.get(name, written(value))
+        typed = memory().drafts.get(name, written(value))
         line(label, typed, partial(type_number, name), key=key, placeholder=PLACEHOLDERS[name], help=help)
     else:
         shown, step = None if value is None else float(value), float(FIELDS[name].step)

@@ -23,6 +23,7 @@ from pages.training import corpora, run_status
 from pages.training.plan_fields import LABELS
 from pages.training.run_view import invite, run_panel
 from pages.training.train_state import (
+    CHOSEN,
     LOOKS,
     follow_url,
     key_of,
@@ -30,9 +31,7 @@ from pages.training.train_state import (
     put,
     reset,
     settle_run,
-    show,
     show_run,
-    write_url,
 )
 
 MORE_ROWS = (
@@ -46,17 +45,17 @@ TOKENS, SCHEDULE = ("tokenizer", "vocab_size"), ("schedule", "warmup_steps")
 MORE = frozenset(name for row in (*MORE_ROWS, TOKENS, SCHEDULE, ("longest", "others")) for name in row)
 LOOK_NAMES = {"run": "Run", "corpus": "Corpus", "costs": "Estimate"}
 
-follow_url()
-now, plan = memory(), memory().plan
+plan = follow_url().plan
 found = run_status.runs_here()
 settle_run(found)
+chosen, problems = CHOSEN.now, CHOSEN.problems
 
 st.markdown("#### How does it learn? Train one, and follow your own sentences from gibberish to correct.")
 recipe, result = st.columns([2, 3], gap="medium")
 
 with recipe:
-    wrong, costs = faults_of(plan) | plan_errors.misread(now.drafts), None
-    shown, notes = now.problems | wrong, notes_of(plan)
+    wrong, costs = faults_of(plan) | plan_errors.misread(memory().drafts), None
+    shown, notes = problems | wrong, notes_of(plan)
     choose_corpus()
     sentences(("corpus",), shown, notes)
     st.caption(described(plan))
@@ -113,18 +112,17 @@ with result:
             say(f"The run was not started: {error}.")
         else:
             st.rerun()
-    segments("Show", LOOKS, now.look, show, key=key_of("look"), names=LOOK_NAMES.__getitem__)
-    if "run" in now.problems:
-        say(now.problems["run"])
-    if now.look == "corpus":
+    segments("Show", LOOKS, chosen.look, CHOSEN.take("look"), key=key_of("look"), names=LOOK_NAMES.__getitem__)
+    say(*CHOSEN.said("run", "look"))
+    if chosen.look == "corpus":
         corpus_panel(plan)
-    elif now.look == "costs" and costs is not None:
+    elif chosen.look == "costs" and costs is not None:
         costs_panel(plan, costs)
-    elif now.look == "costs":
+    elif chosen.look == "costs":
         st.markdown("What this plan takes shows up here once its fields are right.")
-    elif now.run:
-        run_panel(now.run)
+    elif chosen.run:
+        run_panel(chosen.run)
     else:
         invite(corpora.title(plan.corpus), others=bool(found))
 
-write_url()
+CHOSEN.write_url()

@@ -49,5 +49,5 @@ def expected(name: str) -> str:
 
 
 def short(text: str) -> str:
-    """The beginning of a text that may be long."""
+    """Returns the beginning of a text that may be long."""
     return text if len(text) <= 40 else f"{text[:40]}…"

@@ -1,13 +1,16 @@
-"""What the Train page has in its fields, as one frozen value that a URL can carry. No Streamlit here.
+"""The plan in the fields of the Train page, as one frozen value that a URL carries. No Streamlit here.
 
-A plan may be wrong: it holds what was typed, and `faults.py` says, field by field, what cannot work and the way out.
+A plan may be wrong: it holds what was typed, and `plan_errors.py` says, field by field, what cannot work and the way
+out. What the recipe of its corpus says anyway stays out of the URL.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
+from pages.shared.url.url_state import Form, Parameters, Problem, Refused, UrlState, param
 from pages.training.corpora import config_name, of_run
 from pages.training.plan_fields import (
     CORPUS_FIELDS,
@@ -21,7 +24,7 @@ from pages.training.plan_fields import (
     WHOLE,
     Part,
 )
-from pages.training.plan_text import expected, parsed, short, written
+from pages.training.plan_text import expected, parsed, written
 from transformer.checkpoints.settings import Settings
 from transformer.config import CONFIGS, PRESETS, CorpusConfig, ModelConfig, TrainConfig
 from transformer.data.corpora import CorpusError
@@ -29,55 +32,101 @@ from transformer.data.recipes import recipe_for
 
 Number = float | int | None
 FIRST_CORPUS = "reverse"
+Other = tuple[str, Any]
+"""A setting without a field of its own: its name, as on the command line, and its value."""
+
+
+def _read_field(name: str, text: str) -> Any:
+    try:
+        return parsed(name, text)
+    except ValueError:
+        raise Refused(expected(name)) from None
+
+
+def _form(name: str) -> Form:
+    return Form(partial(_read_field, name), written)
+
+
+def _read_corpus(text: str) -> str:
+    try:
+        config_name(text)
+    except CorpusError as error:
+        raise Refused(str(error)) from error
+    return text
+
+
+def _read_other(text: str) -> Other:
+    """The setting in a text like "train.accumulate=2"."""
+    name, _, after = text.partition("=")
+    if name not in _FURTHER:
+        raise Refused("its name is not known")
+    try:
+        value = json.loads(after)
+    except (ValueError, RecursionError):
+        value = after
+    if isinstance(value, list | dict):
+        raise Refused("it has no single value")
+    return name, value
+
+
+_NONSENSE = "The link asks for “{text}” here, which is not {expected}."
+_NO_SETTING = "The link asks for “{text}”, which is no setting: {expected}."
+_OTHER = Form(_read_other, lambda other: f"{other[0]}={json.dumps(other[1])}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(UrlState):
     """Everything in the fields. None is an empty field."""
 
-    corpus: str
+    corpus: str = param(
+        FIRST_CORPUS, Form(_read_corpus), nonsense="The link asks for a corpus that is not here: {expected}."
+    )
     """The name of a corpus that comes with the lab, or what names a file (`corpora.py`)."""
-    longest: Number
+    longest: Number = param(None, _form("longest"), nonsense=_NONSENSE)
     """Most symbols of a string of copy, reverse and sort; None for their own length."""
-    tokenizer: str
-    vocab_size: Number
+    tokenizer: str = param(None, _form("tokenizer"), nonsense=_NONSENSE)
+    vocab_size: Number = param(None, _form("vocab_size"), nonsense=_NONSENSE)
     """None: as many as suit the text."""
-    n_encoder_layers: Number
-    n_decoder_layers: Number
-    d_model: Number
-    n_heads: Number
-    d_ff: Number
-    max_length: Number
-    positions: str
-    norm: str
-    causal_mask: bool
-    scale_scores: bool
-    residual: bool
-    learning_rate: Number
-    steps: Number
+    n_encoder_layers: Number = param(None, _form("n_encoder_layers"), nonsense=_NONSENSE)
+    n_decoder_layers: Number = param(None, _form("n_decoder_layers"), nonsense=_NONSENSE)
+    d_model: Number = param(None, _form("d_model"), nonsense=_NONSENSE)
+    n_heads: Number = param(None, _form("n_heads"), nonsense=_NONSENSE)
+    d_ff: Number = param(None, _form("d_ff"), nonsense=_NONSENSE)
+    max_length: Number = param(None, _form("max_length"), nonsense=_NONSENSE)
+    positions: str = param(None, _form("positions"), nonsense=_NONSENSE)
+    norm: str = param(None, _form("norm"), nonsense=_NONSENSE)
+    causal_mask: bool = param(None, _form("causal_mask"), nonsense=_NONSENSE)
+    scale_scores: bool = param(None, _form("scale_scores"), nonsense=_NONSENSE)
+    residual: bool = param(None, _form("residual"), nonsense=_NONSENSE)
+    learning_rate: Number = param(None, _form("learning_rate"), nonsense=_NONSENSE)
+    steps: Number = param(None, _form("steps"), nonsense=_NONSENSE)
     """None: the clock alone ends the run."""
-    seconds: Number
+    seconds: Number = param(None, _form("seconds"), nonsense=_NONSENSE)
     """None: the steps alone end it. Where both are set, what comes first."""
-    target_percent: Number
+    target_percent: Number = param(None, _form("target_percent"), nonsense=_NONSENSE)
     """Exact match in per cent at which the run ends early; None never."""
-    patience: Number
+    patience: Number = param(None, _form("patience"), nonsense=_NONSENSE)
     """Evaluations without a lower validation loss after which it ends early; None never."""
-    seed: Number
-    dropout: Number
+    seed: Number = param(None, _form("seed"), nonsense=_NONSENSE)
+    dropout: Number = param(None, _form("dropout"), nonsense=_NONSENSE)
     """After sublayers and on the embeddings alike."""
-    label_smoothing: Number
-    schedule: str
-    warmup_steps: Number
-    batch_tokens: Number
-    evaluate_every: Number
-    precision: str
-    device: str
-    threads: Number
-    sentences: tuple[str, ...] | None = None
+    label_smoothing: Number = param(None, _form("label_smoothing"), nonsense=_NONSENSE)
+    schedule: str = param(None, _form("schedule"), nonsense=_NONSENSE)
+    warmup_steps: Number = param(None, _form("warmup_steps"), nonsense=_NONSENSE)
+    batch_tokens: Number = param(None, _form("batch_tokens"), nonsense=_NONSENSE)
+    evaluate_every: Number = param(None, _form("evaluate_every"), nonsense=_NONSENSE)
+    precision: str = param(None, _form("precision"), nonsense=_NONSENSE)
+    device: str = param(None, _form("device"), nonsense=_NONSENSE)
+    threads: Number = param(None, _form("threads"), nonsense=_NONSENSE)
+    sentences: tuple[str, ...] | None = param(
+        None, Form(str), name="sentence", many=lambda texts: tuple(text for text in texts if text.strip())
+    )
     """None: the corpus's own examples."""
-    start_from: str = ""
+    start_from: str = param("", _form("start_from"), nonsense=_NONSENSE)
     """The run or shipped model whose weights it begins with; empty: random initial weights."""
-    others: tuple[tuple[str, Any], ...] = ()
+    others: tuple[Other, ...] = param(
+        (), _OTHER, name="set", many=lambda found: tuple(dict(found).items()), beside="others", nonsense=_NO_SETTING
+    )
     """Settings without a field of their own that differ from the recipe's, named as on the command line."""
 
     @property
@@ -110,19 +159,19 @@ class Plan:
         """The recipe of another corpus, on the device that was chosen."""
         return replace(recommended(corpus), device=self.device, threads=self.threads, precision=self.precision)
 
-    def parameters(self) -> dict[str, str | list[str]]:
+    @classmethod
+    def read(cls, parameters: Parameters, base: Self | None = None) -> tuple[Self, tuple[Problem, ...]]:
+        """The plan in these query parameters, the recipe of its corpus where they say nothing, and a problem for each
+        value that makes no sense."""
+        named, _ = super().read({name: values for name, values in parameters.items() if name == "corpus"})
+        plan, problems = super().read(parameters, base or recommended(named.corpus))
+        kept, refused = _accepted(plan)
+        return replace(plan, others=kept), problems + refused
+
+    def parameters(self, base: Self | None = None) -> dict[str, str | list[str]]:
         """The query parameters that `read` turns into this plan again; what the recipe says anyway is left out."""
-        recipe = recommended(self.corpus)
-        found: dict[str, str | list[str]] = {} if self.corpus == FIRST_CORPUS else {"corpus": self.corpus}
-        for name in _IN_URL:
-            value = getattr(self, name)
-            if value != getattr(recipe, name):
-                found[name] = written(value)
-        if self.sentences is not None:
-            found["sentence"] = list(self.sentences) or [""]
-        if self.others:
-            found["set"] = [f"{name}={json.dumps(value)}" for name, value in self.others]
-        return found
+        corpus: dict[str, str | list[str]] = {} if self.corpus == FIRST_CORPUS else {"corpus": self.corpus}
+        return corpus | super().parameters(base or recommended(self.corpus))
 
     def configs(self) -> tuple[ModelConfig, TrainConfig, CorpusConfig]:
         """The settings of a run; ValueError where they refuse each other. The vocabulary is not known here."""
@@ -162,9 +211,6 @@ _PRESENT: dict[Part, Any] = {
     **{"positions": "sinusoidal", "norm": "post", "label_smoothing": 0.1, "warmup_steps": 100},
 }
 NUMBERS = tuple(item.name for item in fields(Plan) if item.type == Number)
-_IN_URL = tuple(item.name for item in fields(Plan) if item.name not in ("corpus", "sentences", "others"))
-PARAMETERS = ("corpus", "sentence", "set", *_IN_URL)
-"""The query parameters of a plan."""
 _FURTHER = {
     f"{kind}.{item.name}"
     for kind, config in CONFIGS.items()
@@ -197,34 +243,6 @@ def plan_of(settings: Settings) -> Plan:
     return replace(plan, sentences=settings.pinned, others=others)
 
 
-def read(parameters: Mapping[str, Sequence[str]]) -> tuple[Plan, tuple[tuple[str, str], ...]]:
-    """The plan that these query parameters describe; with the field and a sentence for each that makes no sense."""
-    wrong: list[tuple[str, str]] = []
-    corpus = parameters["corpus"][-1] if parameters.get("corpus") else FIRST_CORPUS
-    try:
-        config_name(corpus)
-    except CorpusError as error:
-        wrong.append(("corpus", f"The link asks for a corpus that is not here: {error}."))
-        corpus = FIRST_CORPUS
-    plan = recommended(corpus)
-    for name in _IN_URL:
-        if not parameters.get(name):
-            continue
-        text = parameters[name][-1]
-        try:
-            plan = replace(plan, **{name: parsed(name, text)})
-        except ValueError:
-            wrong.append((name, f"The link asks for “{short(text)}” here, which is not {expected(name)}."))
-    if "sentence" in parameters:
-        plan = replace(plan, sentences=tuple(text for text in parameters["sentence"] if text.strip()))
-    for text in parameters.get("set", ()):
-        try:
-            plan = _with_other(plan, text)
-        except ValueError as error:
-            wrong.append(("others", f"The link asks for “{short(text)}”, which is no setting: {error}."))
-    return plan, tuple(wrong)
-
-
 def lines_of(text: str) -> tuple[str, ...]:
     """The sentences in a field, one a line, each once."""
     return tuple(dict.fromkeys(" ".join(line.split()) for line in text.splitlines() if line.strip()))
@@ -249,17 +267,17 @@ def _plan(corpus: str, model: ModelConfig, train: TrainConfig, words: CorpusConf
     )
 
 
-def _with_other(plan: Plan, text: str) -> Plan:
-    """The plan with a further setting, "train.accumulate=2"; ValueError saying why there is none."""
-    name, _, written = text.partition("=")
-    kind, _, field = name.partition(".")
-    if name not in _FURTHER:
-        raise ValueError("its name is not known")
-    try:
-        value = json.loads(written)
-    except (ValueError, RecursionError):
-        value = written
-    if isinstance(value, list | dict):
-        raise ValueError("it has no single value")
-    replace(dict(zip(CONFIGS, recommended(plan.corpus).configs(), strict=True))[kind], **{field: value})
-    return replace(plan, others=(*((n, v) for n, v in plan.others if n != name), (name, value)))
+def _accepted(plan: Plan) -> tuple[tuple[Other, ...], tuple[Problem, ...]]:
+    """The further settings of a plan that its configs take, and a problem for each other one."""
+    configs = dict(zip(CONFIGS, recommended(plan.corpus).configs(), strict=True))
+    kept, refused = [], []
+    for name, value in plan.others:
+        kind, _, setting = name.partition(".")
+        try:
+            replace(configs[kind], **{setting: value})
+        except ValueError as error:
+            text = _OTHER.write((name, value))
+            refused.append(Problem("others", _NO_SETTING.format(text=text, expected=error)))
+        else:
+            kept.append((name, value))
+    return tuple(kept), tuple(refused)

@@ -14,7 +14,7 @@ from pages.training.doctor import doctor_panel
 from pages.training.run_curves import render_curves
 from pages.training.timeline.panel import timeline_panel
 from pages.training.timeline.state import timeline
-from pages.training.train_state import memory, show_run
+from pages.training.train_state import CHOSEN, memory, show_run
 from transformer.analysis.training.progress import Progress, progress_of, samples_of
 from transformer.checkpoints.settings import list_checkpoints, read_settings
 from transformer.checkpoints.store import CheckpointError
@@ -70,7 +70,7 @@ def _panel(run_id: str, before: Status) -> None:
         return
     run_status.forget_answered(run)
     now = run.status
-    if (now.active, now.phase) != (before.active, before.phase) or memory().run != run_id:
+    if (now.active, now.phase) != (before.active, before.phase) or CHOSEN.now.run != run_id:
         st.rerun()  # how often this is redrawn is settled by a full run alone
     progress = progress_of(run.folder)
     _head(run, progress)

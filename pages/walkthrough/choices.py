@@ -80,13 +80,12 @@ class Place:
         return self.order.index(self.step)
 
 
-def choices() -> Choices:
-    """Returns what is chosen now: a click on the map, the URL where someone else wrote it, else what was chosen."""
+def follow_picks() -> None:
+    """Takes over a click on the map, which reports in the run itself, not through a callback."""
     state = st.session_state.get(MAP)
     picked = state.get("picked") if isinstance(state, dict) else None
     if isinstance(picked, list) and len(picked) == 2 and isinstance(picked[0], str) and isinstance(picked[1], int):
         _stand_at(picked[0], max(0, picked[1]))
-    return PAGE.follow_url()
 
 
 def place(context: PageContext) -> tuple[Place, tuple[str, ...]]:

@@ -3,14 +3,12 @@
 import streamlit as st
 
 from pages.shared import controls
-from pages.walkthrough.choices import choices, place
+from pages.walkthrough.choices import PAGE, follow_picks, place
 from pages.walkthrough.map_section import render_map, render_reading
 from pages.walkthrough.step_section import choose_place, get_subject, render_step, render_walk
 
-chosen = choices()
-context = controls.frame(
-    "How does a sentence become its translation? One real pass, step by step.", own=chosen.parameters()
-)
+follow_picks()
+context = controls.frame("How does a sentence become its translation? One real pass, step by step.", PAGE)
 render_reading(context)
 controls.switch_chips(context)
 here, said = place(context)

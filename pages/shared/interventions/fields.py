@@ -6,12 +6,10 @@ from typing import Any
 
 import streamlit as st
 
-from pages.shared.context import PageContext, say, sentence
-from pages.shared.interventions.check import usable
+from pages.shared.context import PageContext, say, sentence, usable
 from pages.shared.url.session import choose, session
-from pages.shared.url.view_state import merged
 from transformer.figures.labels import readable
-from transformer.interventions import Intervention, parse_intervention
+from transformer.interventions import Intervention, merged, parse_intervention
 from transformer.interventions.names import SUBLAYER_NAMES
 from transformer.lab import AttentionKind
 from transformer.model.taps import Stack, Sublayer

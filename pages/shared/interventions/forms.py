@@ -11,7 +11,6 @@ from pages.shared.context import PageContext, say, sentence
 from pages.shared.fields import pills
 from pages.shared.interventions.fields import numbered, offer, parsed, pick, pick_attention, sublayers
 from pages.shared.url.session import choose, session
-from pages.shared.url.view_state import merged
 from transformer.figures.labels import readable
 from transformer.interventions import (
     INTERVENTIONS,
@@ -24,6 +23,7 @@ from transformer.interventions import (
     MeanAblateHeads,
     OfHeads,
     SetAttentionRow,
+    merged,
 )
 from transformer.interventions.names import SUBLAYER_NAMES, TENSOR_NAMES
 from transformer.model.taps import Stack, Sublayer

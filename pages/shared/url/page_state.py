@@ -1,25 +1,29 @@
-"""A page's own UrlState between reruns, kept equal to the URL.
+"""The states of a page between reruns, each kept equal to the URL.
 
     PAGE = PageState(Choices, key="steps-page")
 
-    chosen = PAGE.follow_url()          # first thing on the page; then frame(..., own=chosen.parameters())
-    chosen = PAGE.settle(scene.view)    # another model or sentence resets what `resets` says
-    PAGE.change(beam=3)                 # in callbacks
-    say(*PAGE.said("beam"))             # beside the control
+    context = frame(question, PAGE)      # first thing on a page that shows a sentence: follows the URL
+    chosen = PAGE.settle(context.view)   # another model or sentence resets what `resets` says
+    PAGE.change(beam=3)                  # in callbacks
+    say(*PAGE.said("beam"))              # beside the control
 
-The link's word counts where someone else than this session wrote the URL; else what was chosen before.
+The URL counts where someone else than this session wrote it; else what was chosen before. A page that shows no sentence
+has a `UrlPart` for each part of it that reads and writes its own parameters: `follow_url()` first, `write_url()` last.
 """
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 import streamlit as st
 
-from pages.shared.url.session import choose, session, write_url
+from pages.shared.url.session import as_lists, choose, in_url, session, write_url
 from pages.shared.url.url_state import Problem, UrlState
 
 State = TypeVar("State", bound=UrlState)
+LATE_S = 3.0
+"""For so long after a change of the URL the one before may still arrive. Later it is the back button."""
 
 
 class Shown(Protocol):
@@ -37,6 +41,12 @@ class _Kept(Generic[State]):
     problems: tuple[Problem, ...] = ()
     shown: tuple[str, str] | None = None
     """The model and the text that the state belongs to; None where a link has just named it."""
+    written: dict[str, list[str]] | None = None
+    """The parameters of a part as this session last wrote or read them."""
+    replaced: list[tuple[float, dict[str, list[str]]]] = field(default_factory=list)
+    """The parameters before that, and when they were replaced: a rerun sent just before still carries them."""
+    touched: bool = False
+    """True if a control of a part was changed since the last run: it goes before a URL that is on its way."""
 
 
 class PageState(Generic[State]):
@@ -58,15 +68,17 @@ class PageState(Generic[State]):
 
     def follow_url(self) -> State:
         """Returns the current choice: the URL's, if someone else wrote it; else what was chosen before."""
-        kept = self._kept
+        kept, found = self._kept, in_url(self._cls.names())
         if session().touched:
             kept.problems = ()
-            return kept.state
-        in_url = {name: st.query_params.get_all(name) for name in self._cls.names() if name in st.query_params}
-        if in_url and in_url != _as_lists(kept.state.parameters()):
-            kept.state, kept.problems = self._cls.read(in_url)
-            kept.shown = None
+        elif found and found != as_lists(kept.state.parameters()):
+            self._read(found)
         return kept.state
+
+    def _read(self, found: dict[str, list[str]]) -> None:
+        kept = self._kept
+        kept.state, kept.problems = self._cls.read(found)
+        kept.shown, kept.written = None, found
 
     def settle(self, view: Shown) -> State:
         """The state as it fits what the page shows: another model or text resets what its fields say."""
@@ -94,6 +106,11 @@ class PageState(Generic[State]):
         """Returns a callback that takes over one field's value from a control."""
         return lambda value: self.change(**{name: value})
 
+    def tell(self, *problems: Problem) -> None:
+        """Adds problems to those of the link, each in place of an earlier one beside the same control."""
+        kept, places = self._kept, {problem.place for problem in problems}
+        kept.problems = (*(problem for problem in kept.problems if problem.place not in places), *problems)
+
     def said(self, *places: str) -> tuple[str, ...]:
         """The sentences about the link that was followed that belong beside these controls; all, where none is named.
 
@@ -101,6 +118,49 @@ class PageState(Generic[State]):
         """
         return tuple(p.sentence for p in self._kept.problems if not places or p.place in places)
 
+    @property
+    def problems(self) -> dict[str, str]:
+        """The same sentences by the control beside which they belong."""
+        return {problem.place: problem.sentence for problem in self._kept.problems}
 
-def _as_lists(parameters: dict[str, str | list[str]]) -> dict[str, list[str]]:
-    return {name: [value] if isinstance(value, str) else value for name, value in parameters.items()}
+
+class UrlPart(PageState[State]):
+    """The state of one part of a page that shows no sentence: it reads and writes its own parameters and no others.
+
+    Such pages run again by themselves while a run is at work, so a rerun may carry a URL from before the last change.
+    """
+
+    def follow_url(self) -> State:
+        """Returns the current choice: the URL's, if someone else wrote it; else what was chosen before."""
+        kept, found = self._kept, in_url(self._cls.names())
+        kept.replaced = [(when, url) for when, url in kept.replaced if time.monotonic() - when < LATE_S]
+        is_late = any(url == found for _, url in kept.replaced)
+        if found and found != kept.written and not kept.touched and not is_late:
+            self._read(found)
+        kept.touched = False
+        return kept.state
+
+    def change(self, **changes: Any) -> None:
+        """Changes something on behalf of the visitor."""
+        kept = self._kept
+        kept.state, kept.problems, kept.touched = kept.state.changed(**changes), (), True
+
+    def put(self, state: State) -> None:
+        """Replaces the state while the page runs; the problems of a link stay."""
+        self._kept.state = state
+
+    def refuse(self, problem: Problem) -> None:
+        """Leaves the state as it is after a change that cannot be taken over, and says why."""
+        self.tell(problem)
+        self._kept.touched = True
+
+    def write_url(self) -> None:
+        """Puts this part's parameters into the URL, and takes its others out of it."""
+        kept, found = self._kept, in_url(self._cls.names())
+        before, kept.written = kept.written, as_lists(kept.state.parameters())
+        if before is not None and before != kept.written:
+            kept.replaced.append((time.monotonic(), before))
+        if changed := {name: values for name, values in kept.written.items() if found.get(name) != values}:
+            st.query_params.update(changed)
+        for name in found.keys() - kept.written.keys():
+            del st.query_params[name]

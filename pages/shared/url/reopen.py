@@ -3,11 +3,10 @@
 import streamlit as st
 
 from pages.shared import loading
-from pages.shared.context import say, sentence
-from pages.shared.interventions.check import with_usable_switches
+from pages.shared.context import say, sentence, with_usable_switches
 from pages.shared.registry import REOPENABLE
 from pages.shared.url.packed_link import CannotOpen, Parameters, from_file
-from pages.shared.url.view_state import PARAMETERS, View, fit, read
+from pages.shared.url.view_state import View
 from transformer.checkpoints.store import CheckpointError
 from transformer.lab import Lab
 
@@ -30,7 +29,7 @@ def reopen(key: str) -> None:
 
 
 def _of_model(view: View, lab: Lab) -> list[str]:
-    view, problems = fit(view, lab)
+    view, problems = view.fit(lab)
     said = [problem.sentence for problem in problems]
     try:
         lab.n_source_tokens(view.text)
@@ -41,8 +40,7 @@ def _of_model(view: View, lab: Lab) -> list[str]:
 
 def misfits(parameters: Parameters) -> tuple[str, ...]:
     """Returns a sentence for each thing that the view's model lacks; its page says the rest once it is open."""
-    lists = {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}
-    view, problems = read({name: value for name, value in lists.items() if name in PARAMETERS})
+    view, problems = View.read(parameters)
     said = [problem.sentence for problem in problems]
     try:
         if view.model:

@@ -4,13 +4,14 @@ A URL with any of our parameters describes a view completely. A URL with none of
 the visitor's view as it is.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
 
-from pages.shared.url.view_state import PARAMETERS, Place, Problem, View, read, with_cell
+from pages.shared.url.url_state import Problem
+from pages.shared.url.view_state import View
 
 _KEY = "attention-lab"
 GRID = "head-grid"
@@ -56,11 +57,7 @@ def session() -> Session:
 def choose(**changes: Any) -> None:
     """Changes the view on behalf of the visitor; for callbacks."""
     memory = session()
-    if {"model", "text", "kind"} & changes.keys():
-        changes = {"cell": None, **changes}  # it would be a cell between other tokens
-    if "head" in changes:
-        changes = {"combine": "one", **changes}  # whoever chooses a head wants to see that one
-    memory.view = replace(memory.view, **changes)
+    memory.view = memory.view.changed(**changes)
     memory.problems = ()
     memory.touched = True
     memory.changes += 1
@@ -70,9 +67,9 @@ def follow_url() -> None:
     """Takes over the URL's view where someone else than this session wrote it: a link, a reload, the back button."""
     memory = session()
     _take_pick()
-    in_url = {name: st.query_params.get_all(name) for name in PARAMETERS if name in st.query_params}
-    if in_url and in_url != memory.written and not memory.touched:
-        memory.view, memory.problems = read(in_url)
+    found = in_url(View.names())
+    if found and found != memory.written and not memory.touched:
+        memory.view, memory.problems = View.read(found)
         memory.draft = None
     memory.touched = False
 
@@ -85,7 +82,7 @@ def _take_pick() -> None:
     if (cell := _picked(MATRIX, 4)) is not None:
         choose(layer=cell[0], head=cell[1], cell=(cell[2], cell[3]), combine=session().view.combine)
     if (cell := _picked(MATRIX, 4, "forbidden")) is not None:
-        choose(switches=with_cell(session().view, cell[0], cell[2], cell[3]).switches)
+        choose(switches=session().view.with_entry_flipped(cell[0], cell[2], cell[3]).switches)
 
 
 def _picked(key: str, length: int, name: str = "picked") -> list[int] | None:
@@ -104,18 +101,24 @@ def write_url() -> None:
     """
     memory = session()
     parameters = memory.view.parameters()
-    memory.written, wanted = _as_lists(parameters), _as_lists(parameters | memory.own)
-    in_url = {name: st.query_params.get_all(name) for name in st.query_params}
-    memory.arrived = in_url == wanted and memory.shown not in (None, wanted)
-    if in_url != wanted or memory.arrived:
+    memory.written, wanted = as_lists(parameters), as_lists(parameters | memory.own)
+    found = in_url(st.query_params)
+    memory.arrived = found == wanted and memory.shown not in (None, wanted)
+    if found != wanted or memory.arrived:
         st.query_params.from_dict(parameters | memory.own)
     memory.shown = wanted
 
 
-def problems(*places: Place) -> tuple[str, ...]:
+def problems(*places: str) -> tuple[str, ...]:
     """The sentences that belong beside these controls."""
     return tuple(problem.sentence for problem in session().problems if problem.place in places)
 
 
-def _as_lists(parameters: Mapping[str, str | list[str]]) -> dict[str, list[str]]:
+def in_url(names: Iterable[str]) -> dict[str, list[str]]:
+    """Returns the query parameters of these names that the URL holds."""
+    return {name: st.query_params.get_all(name) for name in names if name in st.query_params}
+
+
+def as_lists(parameters: Mapping[str, str | list[str]]) -> dict[str, list[str]]:
+    """Returns query parameters as `in_url` does: each as the list of its values."""
     return {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}

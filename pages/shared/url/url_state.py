@@ -62,6 +62,7 @@ class Param:
     among: Callable[[Any], Collection[Any]] | None
     offered: Callable[[Any, Any], Collection[Any]] | None
     usual: Callable[[Any, Any], Any] | None
+    nearest: bool
     resets: tuple[str, ...]
     beside: str
     nonsense: str
@@ -78,6 +79,7 @@ def param(
     among: Callable[[Any], Collection[Any]] | None = None,
     offered: Callable[[Any, Any], Collection[Any]] | None = None,
     usual: Callable[[Any, Any], Any] | None = None,
+    nearest: bool = False,
     resets: Sequence[str] = (),
     beside: str = "",
     nonsense: str = NONSENSE,
@@ -89,12 +91,15 @@ def param(
     many: the parameter may occur several times; makes the field's value of the values read, as `tuple` does.
     always: is written although it is the default.
     among: the values that exist, given the rest of the state; else the default is taken.
-    offered: the values that exist in a context (a model, a sentence), checked by `fit(context)`.
+    offered: the values that exist in a context (a model, a sentence), checked by `fit(context)`; a tuple keeps those
+        of its values that exist.
     usual: what None stands for in a context, and what `fit` takes in place of a value that is not offered.
+    nearest: `fit` takes the last value offered in place of a larger one.
     resets: changes of these (fields of this state, or what the page shows: "model", "text") put the default back.
     beside: the control beside which a problem is told, where that is not the one of the parameter's name.
     nonsense: the sentence for a text that cannot be read, with {name}, {text}, {expected} and {used}.
-    absent: the sentence for a value that does not exist, with {name}, {value}, {first}, {last}, {used} and {context}.
+    absent: the sentence for a value that does not exist, with {name}, {value}, {first}, {last}, {used}, {context} and
+        {state}.
     """
     said = Param(
         form=form,
@@ -104,6 +109,7 @@ def param(
         among=among,
         offered=offered,
         usual=usual,
+        nearest=nearest,
         resets=tuple(resets),
         beside=beside,
         nonsense=nonsense,
@@ -122,12 +128,16 @@ class UrlState:
         return tuple(_name(each, said) for each, said in _params(cls))
 
     @classmethod
-    def read(cls, parameters: Parameters) -> tuple[Self, tuple[Problem, ...]]:
-        """The state in these query parameters, and a problem for each value that could not be taken as it stands."""
+    def read(cls, parameters: Parameters, base: Self | None = None) -> tuple[Self, tuple[Problem, ...]]:
+        """The state in these query parameters, and a problem for each value that could not be taken as it stands.
+
+        A parameter that is missing has its field's default, or the value that it has in `base`.
+        """
         found: dict[str, Any] = {}
         problems: list[Problem] = []
         for each, said in _params(cls):
-            given = parameters.get(_name(each, said), ())
+            if not (given := parameters.get(_name(each, said), ())):
+                continue
             texts = (given,) if isinstance(given, str) else given
             values = [_read(text, each, said, problems) for text in (texts if said.many else texts[-1:])]
             values = [value for value in values if value is not _NOTHING]
@@ -135,23 +145,25 @@ class UrlState:
                 found[each.name] = said.many(values)
             elif values:
                 found[each.name] = values[0]
-        state = cls(**found)
+        state = replace(base, **found) if base else cls(**found)
         for each, said in _params(cls):
             value = getattr(state, each.name)
             if said.among and value != each.default and value not in (options := said.among(state)):
-                problems.append(_absent(each, said, value, options, each.default, None))
+                problems.append(_absent(each, said, state, options, each.default, None))
                 state = replace(state, **{each.name: each.default})
         return state, tuple(problems)
 
-    def parameters(self) -> dict[str, str | list[str]]:
-        """The query parameters that `read` turns into this state again; defaults are left out."""
+    def parameters(self, base: Self | None = None) -> dict[str, str | list[str]]:
+        """The query parameters that `read` turns into this state again; defaults, or the values of `base`, are left
+        out."""
         found: dict[str, str | list[str]] = {}
         for each, said in _params(type(self)):
             value = getattr(self, each.name)
-            if value == each.default and not said.always:
+            default = getattr(base, each.name) if base else each.default
+            if value == default and not said.always:
                 continue
             if said.many:
-                found[_name(each, said)] = [str(said.form.write(one)) for one in value]
+                found[_name(each, said)] = [str(said.form.write(one)) for one in value] or [""]
             elif (text := said.form.write(value)) is not None:
                 found[_name(each, said)] = text
         return found
@@ -163,10 +175,12 @@ class UrlState:
             value = getattr(state, each.name)
             if value == each.default and said.usual:
                 state = replace(state, **{each.name: said.usual(state, context)})
-            elif value != each.default and said.offered and value not in (options := said.offered(state, context)):
-                used = said.usual(state, context) if said.usual else each.default
-                problems.append(_absent(each, said, value, options, used, context))
-                state = replace(state, **{each.name: used})
+            elif value != each.default and said.offered:
+                options = said.offered(state, context)
+                used = _fitting(each, said, state, options, context)
+                if used != value:
+                    problems.append(_absent(each, said, state, options, used, context))
+                    state = replace(state, **{each.name: used})
         return state, tuple(problems)
 
     def changed(self, **changes: Any) -> Self:
@@ -224,6 +238,26 @@ def decimal(least: float, most: float, *, clamp: bool = False) -> Form[float]:
     return Form(read, "{:g}".format)
 
 
+def flag(word: str) -> Form[bool]:
+    """A switch that is on where the URL holds this word."""
+
+    def read(text: str) -> bool:
+        if text != word:
+            raise Refused(f"must be {word}")
+        return True
+
+    return Form(read, lambda on: word if on else None)
+
+
+def several(form: Form) -> Form[tuple]:
+    """Values with commas between them, each once and in order."""
+
+    def read(text: str) -> tuple:
+        return tuple(sorted({form.read(part) for part in text.split(",")}))
+
+    return Form(read, lambda values: ",".join(str(form.write(value)) for value in values))
+
+
 def text(longest: int) -> Form[str]:
     """Any text; of a longer one the beginning is taken, and a longer one is not written."""
 
@@ -256,9 +290,21 @@ def _read(text: str, each: Any, said: Param, problems: list[Problem]) -> Any:
         return refused.instead
 
 
-def _absent(each: Any, said: Param, value: Any, options: Collection[Any], used: Any, context: Any) -> Problem:
+def _fitting(each: Any, said: Param, state: Any, options: Collection[Any], context: Any) -> Any:
+    """Returns the field's value if it is offered, else what is taken instead."""
+    value = getattr(state, each.name)
+    if isinstance(value, tuple):
+        return tuple(one for one in value if one in options)
+    if value in options:
+        return value
+    if said.usual:
+        return said.usual(state, context)
+    return max(options) if said.nearest else each.default
+
+
+def _absent(each: Any, said: Param, state: Any, options: Collection[Any], used: Any, context: Any) -> Problem:
     name, all_ = _name(each, said), list(options)
-    shown = str(said.form.write(value))
+    shown = str(said.form.write(getattr(state, each.name)))
     sentence = said.absent.format(
         name=name,
         value=shown if len(shown) <= _QUOTED else f"{shown[:_QUOTED]}…",
@@ -266,6 +312,7 @@ def _absent(each: Any, said: Param, value: Any, options: Collection[Any], used: 
         last=all_[-1] if all_ else "none",
         used=_used(said, used),
         context=context,
+        state=state,
     )
     return Problem(said.beside or name, sentence)
 

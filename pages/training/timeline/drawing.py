@@ -6,7 +6,7 @@ import numpy as np
 
 from pages.shared.components.run_timeline import TimelineFrame, TimelineScores, run_timeline
 from pages.training.timeline.frames import Frame
-from pages.training.timeline.state import Rows, timeline
+from pages.training.timeline.state import CHOICES, Rows, timeline
 from transformer.analysis.training.progress import progress_of
 from transformer.analysis.training.timeline import Jump, largest_jump, row_entropy
 from transformer.figures.labels import WORD_START
@@ -24,7 +24,7 @@ MAX_TOKENS = 24
 def render_timeline(run: Run, text: str, frames: Sequence[Frame], *, key: str) -> tuple[list[int], Jump | None]:
     """Draws the frames; returns their steps, and the head that formed most suddenly where all could be compared."""
     now = timeline()
-    chosen, newest = now.chosen, frames[-1].own
+    chosen, newest = CHOICES.now, frames[-1].own
     shown = [frame for frame in frames if chosen.rows == "own" or frame.forced is not None] or [frames[-1]]
     words = load_tokenizer(run.folder).kind == "words"
     scores, jump = _scores(shown, chosen.kind)

@@ -14,7 +14,7 @@ from pages.shared.fields import box, line, segments
 from pages.training import durations
 from pages.training.timeline.drawing import nearest, pass_of, render_timeline
 from pages.training.timeline.frames import Timeline, advance
-from pages.training.timeline.state import Rows, choose, follow_url, frames_of, timeline, write_url
+from pages.training.timeline.state import CHOICES, Rows, follow_url, frames_of, refuse_text, timeline
 from transformer.analysis.training.timeline import Jump
 from transformer.checkpoints.store import CheckpointError
 from transformer.data.corpora import CORPORA
@@ -65,7 +65,6 @@ def _every(run: Run, found: Sequence[Snapshot]) -> float | None:
 
 
 def _panel(run_id: str, every: float | None) -> None:
-    now = timeline()
     try:
         run = run_folder.get_run(run_id)
     except (RunError, CheckpointError):  # deleted meanwhile: the page says so
@@ -74,8 +73,9 @@ def _panel(run_id: str, every: float | None) -> None:
     if not found:
         _nothing_yet(run)
     else:
-        now.chosen, misfits = now.chosen.fit(run)
-        now.problems += tuple(problem.sentence for problem in misfits)
+        chosen, misfits = CHOICES.now.fit(run)
+        CHOICES.put(chosen)
+        CHOICES.tell(*misfits)
         _follow_picks(run)
         try:
             load_tokenizer(run.folder)
@@ -83,7 +83,7 @@ def _panel(run_id: str, every: float | None) -> None:
             say(_sentence(error))
             return
         _show(run, found)
-        write_url()
+        CHOICES.write_url()
     if _every(run, found) != every:
         st.rerun()  # how often this is redrawn is settled by a full run alone
 
@@ -98,12 +98,12 @@ def _nothing_yet(run: Run) -> None:
 def _follow_picks(run: Run) -> None:
     """Takes over what was done in the timeline: it reports in the run itself, not through a callback."""
     now = timeline()
-    picks = timeline_picks(_FRAMES, now.chosen.n_layers(run), run.settings.model.n_heads)
+    picks = timeline_picks(_FRAMES, CHOICES.now.n_layers(run), run.settings.model.n_heads)
     if picks.head is not None:
-        choose(layer=picks.head[0], head=picks.head[1])
+        CHOICES.change(layer=picks.head[0], head=picks.head[1])
     if picks.moved not in (None, now.reported):
         now.reported = picks.moved
-        choose(step=picks.step)
+        CHOICES.change(step=picks.step)
 
 
 def _show(run: Run, found: Sequence[Snapshot]) -> None:
@@ -118,11 +118,11 @@ def _show(run: Run, found: Sequence[Snapshot]) -> None:
         try:
             advance(computed, run, found, budget_s=budget_s)
         except ValueError as error:  # a sentence in a link: one that is typed is read before it is taken
-            choose(text="")
-            now.draft, now.problems = computed.text, (f"{_sentence(error)} Below is a sentence of the run.",)
+            CHOICES.change(text="")
+            refuse_text(computed.text, f"{_sentence(error)} Below is a sentence of the run.")
             computed = frames_of(run.id, _text(run))
             advance(computed, run, found, budget_s=budget_s)
-    say(*now.problems)
+    say(*CHOICES.said())
     if said := wording.unseen(load_tokenizer(run.folder), computed.text):
         st.markdown(said)
     frames = computed.shown(found)
@@ -130,9 +130,9 @@ def _show(run: Run, found: Sequence[Snapshot]) -> None:
         say(*dict.fromkeys(f"{_sentence(text)}" for text in computed.broken.values()))
         return
     steps, jump = render_timeline(run, computed.text, frames, key=_FRAMES)
-    layer, head = now.chosen.place(run)
-    shown = pass_of(nearest(frames, now.chosen.step), now.chosen.rows)
-    exhibit(AtStep(shown), SnapshotAttention(kind=now.chosen.kind, layer=layer, head=head), draw=lambda _: None)
+    layer, head = CHOICES.now.place(run)
+    shown = pass_of(nearest(frames, CHOICES.now.step), CHOICES.now.rows)
+    exhibit(AtStep(shown), SnapshotAttention(kind=CHOICES.now.kind, layer=layer, head=head), draw=lambda _: None)
     if jump is not None:
         _render_jump(jump, steps)
     elif len(steps) > 2 and not computed.missing(found):
@@ -144,14 +144,15 @@ def _show(run: Run, found: Sequence[Snapshot]) -> None:
 def _leave_run(run: Run) -> None:
     """Another run opens at its newest weights, with the same sentence where it knows its words."""
     now = timeline()
-    known = not load_tokenizer(run.folder).unknown(now.chosen.text)
-    now.chosen, now.draft = replace(now.chosen, step=None, text=now.chosen.text if known else ""), None
+    text = CHOICES.now.text
+    known = not load_tokenizer(run.folder).unknown(text)
+    CHOICES.put(replace(CHOICES.now, step=None, text=text if known else ""))
+    now.draft = None
 
 
 def _text(run: Run) -> str:
     """The sentence on show: the visitor's, else the run's first pinned one, else an example of its corpus."""
-    now = timeline()
-    return now.chosen.text or next(iter(_offered(run)), "a")
+    return CHOICES.now.text or next(iter(_offered(run)), "a")
 
 
 def _offered(run: Run) -> tuple[str, ...]:
@@ -172,24 +173,24 @@ def _controls(run: Run) -> None:
             for text in _offered(run):
                 label, key = wording.plain(text), f"timeline-example-{text}"
                 st.button(label, key=key, type="tertiary", on_click=_show_text, args=(run, text))
-    layer, head = now.chosen.place(run)
+    layer, head = CHOICES.now.place(run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         segments(
             "Attention",
             tuple(AttentionKind),
-            now.chosen.kind,
-            lambda kind: choose(kind=kind),
+            CHOICES.now.kind,
+            CHOICES.take("kind"),
             key="timeline-kind",
             names=wording.kind_label,
         )
-        layers, heads = range(now.chosen.n_layers(run)), range(config.n_heads)
-        box("Layer", layers, layer, lambda layer: choose(layer=layer), key="timeline-layer", width=80)
-        box("Head", heads, head, lambda head: choose(head=head), key="timeline-head", width=80)
+        layers, heads = range(CHOICES.now.n_layers(run)), range(config.n_heads)
+        box("Layer", layers, layer, CHOICES.take("layer"), key="timeline-layer", width=80)
+        box("Head", heads, head, CHOICES.take("head"), key="timeline-head", width=80)
     segments(
         "What the decoder reads",
         tuple(_ROWS),
-        now.chosen.rows,
-        lambda rows: choose(rows=rows),
+        CHOICES.now.rows,
+        CHOICES.take("rows"),
         key="timeline-rows",
         names=_ROWS.__getitem__,
     )
@@ -201,19 +202,18 @@ def _show_text(run: Run, text: str) -> None:
     length = len(load_tokenizer(run.folder).encode(text)) + 1
     if 1 < length <= longest:
         now.draft, now.held = None, False
-        choose(text=text)
+        CHOICES.change(text=text)
         return
-    now.draft, now.url.touched = text, True
     said = (
         "Type a sentence to see it translated by every snapshot."
         if length == 1
         else f"“{text[:40]}…” has {length:,} tokens with its end mark, and the model takes {longest}: shorten it."
     )
-    now.problems = (f"{said} The timeline below is for the previous sentence.",)
+    refuse_text(text, f"{said} The timeline below is for the previous sentence.")
 
 
 def _render_jump(jump: Jump, steps: Sequence[int]) -> None:
-    name = _SUBLAYERS[timeline().chosen.kind].format(jump.layer, jump.head)
+    name = _SUBLAYERS[CHOICES.now.kind].format(jump.layer, jump.head)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(
             f"The most sudden change: **{name}** sharpened between step {steps[jump.first]:,} and "
@@ -231,7 +231,7 @@ def _render_jump(jump: Jump, steps: Sequence[int]) -> None:
 
 
 def _go_to(layer: int, head: int, step: int) -> None:
-    choose(layer=layer, head=head, step=step)
+    CHOICES.change(layer=layer, head=head, step=step)
     timeline().order += 1
 
 
@@ -259,7 +259,7 @@ def _hold(held: bool) -> None:
 def _notes(run: Run, found: Sequence[Snapshot], computed: Timeline) -> None:
     """Says what has to be known to read the timeline."""
     notes = []
-    if timeline().chosen.rows == "own":
+    if CHOICES.now.rows == "own":
         notes.append("What is written and the attention shown come from the same pass of that snapshot.")
     else:
         notes.append("Every snapshot is made to write the newest output (teacher-forced), so that rows stay the same.")

@@ -1,13 +1,13 @@
 """The choices on the timeline and a visitor's session of it, kept equal to the URL."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import streamlit as st
 
-from pages.shared.url.url_state import UrlState, param, text, whole, words
+from pages.shared.url.page_state import UrlPart
+from pages.shared.url.url_state import Problem, UrlState, param, text, whole, words
 from pages.training.timeline.frames import Timeline
-from pages.training.url_memory import UrlMemory
 from transformer.lab import AttentionKind
 from transformer.runs.run_folder import Run
 
@@ -54,14 +54,14 @@ class Choices(UrlState):
         return (self.n_layers(run) - 1 if self.layer is None else self.layer), self.head or 0
 
 
+CHOICES = UrlPart(Choices, key=f"{_KEY}-choices")
+
+
 @dataclass
 class TimelineState:
-    """One visitor's timeline."""
+    """The rest of one visitor's timeline."""
 
-    chosen: Choices = field(default_factory=Choices)
     frames: Timeline = field(default_factory=Timeline)
-    problems: tuple[str, ...] = ()
-    """Sentences about a link or the last sentence typed; gone with the next change."""
     draft: str | None = None
     """The text in the sentence field where it is no sentence that can be shown."""
     order: int = 0
@@ -69,8 +69,7 @@ class TimelineState:
     reported: int | None = None
     """The last of the slider's reports that was taken over."""
     held: bool = False
-    """Whether the visitor stopped the computing of these frames."""
-    url: UrlMemory = field(default_factory=lambda: UrlMemory(Choices.names()))
+    """True if the visitor stopped the computing of these frames."""
 
 
 def timeline() -> TimelineState:
@@ -80,10 +79,10 @@ def timeline() -> TimelineState:
     return st.session_state[_KEY]
 
 
-def choose(**changes: Any) -> None:
-    """Changes something on behalf of the visitor; for callbacks too."""
-    now = timeline()
-    now.chosen, now.problems, now.url.touched = now.chosen.changed(**changes), (), True
+def refuse_text(text: str, sentence: str) -> None:
+    """Leaves a text in the field that cannot be shown, with a sentence saying why."""
+    timeline().draft = text
+    CHOICES.refuse(Problem("film", sentence))
 
 
 def frames_of(run_id: str, text: str) -> Timeline:
@@ -96,14 +95,7 @@ def frames_of(run_id: str, text: str) -> Timeline:
 
 def follow_url() -> None:
     """Takes over the timeline from the URL where someone else wrote it: a link, a reload, the back button."""
-    now = timeline()
-    if (in_url := now.url.read()) is not None:
-        now.chosen, problems = Choices.read(in_url)
-        now.problems, now.draft = tuple(problem.sentence for problem in problems), None
+    now, before = timeline(), CHOICES.now
+    if CHOICES.follow_url() is not before:
+        now.draft = None
         now.order += 1
-
-
-def write_url() -> None:
-    """Puts the timeline into the URL, beside what the page has there."""
-    now = timeline()
-    now.url.write(now.chosen.parameters())

@@ -6,11 +6,11 @@ import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, matrix, open_page, texts
 
 from pages.attention.entry_panel import equation
-from pages.shared.url.view_state import Picture, View, fit, merged, read
+from pages.shared.url.view_state import Picture, View
 from pages.shared.wording import change, effect, moved, number, plain, pronoun_effect, smoothed, token
 from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.figures.theme import greys, sequential
-from transformer.interventions import AblateHeads, DisableMask, MaskEntry
+from transformer.interventions import AblateHeads, DisableMask, MaskEntry, merged
 from transformer.lab import load
 
 pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
@@ -48,7 +48,7 @@ def test_each_kind_layer_and_head_can_be_chosen_and_is_in_the_url(kind, name):
     at = checked(at.selectbox(key="choose-layer").set_value(0).run())
     at = checked(at.selectbox(key="choose-head").set_value(3).run())
     assert f"{name} · layer 0 · head 3" in texts(at)
-    assert read({key: [value] for key, value in at.query_params.items()})[0].layer == 0
+    assert View.read({key: [value] for key, value in at.query_params.items()})[0].layer == 0
     assert at.query_params.get("kind", "cross") == kind
     assert at.query_params["head"] == "3"
 
@@ -169,11 +169,11 @@ def test_the_numbers_are_checked_on_the_spot():
     ("parameters", "said"),
     [
         ({"layer": "99"}, "Layer 99 does not exist: the decoder of untrained-pronouns has layers 0 to 1."),
-        ({"layer": "-1"}, "The link asks for layer “-1”"),
+        ({"layer": "-1"}, "The link says layer “-1”, which must be a whole number"),
         ({"head": "12"}, "Head 12 does not exist: untrained-pronouns has heads 0 to 3 in every layer."),
-        ({"head": "٣"}, "The link asks for head “٣”"),
-        ({"kind": "<script>"}, "the kinds are encoder_self, decoder_self and cross"),
-        ({"picture": "oil"}, "the pictures are matrix, lines, bertviz, bertviz-model and bertviz-neuron"),
+        ({"head": "٣"}, "The link says head “٣”"),
+        ({"kind": "<script>"}, "which must be one of: encoder_self, decoder_self, cross; cross is taken"),
+        ({"picture": "oil"}, "which must be one of: matrix, lines, bertviz, bertviz-model, bertviz-neuron"),
         ({"switch": "nonsense"}, "The link has a switch “nonsense” that cannot be read"),
         ({"switch": "off:decoder.9.cross:0"}, "this model has no attention block decoder.9.cross"),
         ({"switch": "off:decoder.0.cross:7"}, "head 7 does not exist"),
@@ -236,8 +236,7 @@ def test_a_view_survives_its_url():
         cell=(3, 0),
         switches=(AblateHeads("decoder", 0, "cross", (0, 2)), DisableMask("causal")),
     )
-    parameters = {key: value if isinstance(value, list) else [value] for key, value in view.parameters().items()}
-    assert read(parameters) == (view, ())
+    assert View.read(view.parameters()) == (view, ())
 
 
 def test_heads_of_one_sublayer_become_one_switch():
@@ -247,7 +246,7 @@ def test_heads_of_one_sublayer_become_one_switch():
 
 def test_a_view_that_fits_is_left_alone():
     view = View(model=PRONOUNS, text=CLASSIC, layer=1, head=3, switches=(DisableMask("padding"),))
-    assert fit(view, load(PRONOUNS)) == (view, ())
+    assert view.fit(load(PRONOUNS)) == (view, ())
 
 
 @pytest.mark.parametrize(
@@ -306,7 +305,7 @@ def test_a_key_that_did_not_exist_yet_is_said_to():
 
 @pytest.mark.parametrize(
     ("cell", "said"),
-    [("99,0", "There is no entry 99,0: this picture has rows 0 to"), ("a,b", "a cell is its row and its column")],
+    [("99,0", "There is no entry 99,0: this picture has rows 0 to"), ("a,b", "must be a row and a column, like 2,5")],
 )
 def test_a_link_to_a_cell_that_does_not_exist_is_answered_in_a_sentence(cell, said):
     assert plain(said) in texts(attention(cell=cell))

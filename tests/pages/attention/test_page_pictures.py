@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, component, matrix, open_page, texts
 
-from pages.shared.url.view_state import View, read
+from pages.shared.url.view_state import View
 from pages.shared.wording import plain
 from transformer.lab import load
 
@@ -27,7 +27,7 @@ def recorded(kind="cross"):
 
 
 def view_of(at):
-    return read({key: value if isinstance(value, list) else [value] for key, value in at.query_params.items()})[0]
+    return View.read(at.query_params)[0]
 
 
 def test_heads_are_combined_by_the_boxes():
@@ -208,15 +208,15 @@ def test_rollout_that_means_nothing_is_answered_in_a_sentence():
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"show": "everything"}, "what can be shown is weights, norms, rollout and entropy"),
-        ({"unit": "hartleys"}, "the units are nats and bits"),
-        ({"combine": "sum"}, "the ways are one, mean and max"),
+        ({"show": "everything"}, "must be one of: weights, norms, rollout, entropy; weights is taken"),
+        ({"unit": "hartleys"}, "must be one of: nats, bits"),
+        ({"combine": "sum"}, "must be one of: one, mean, max"),
         ({"over": "0,9", "combine": "mean"}, "heads 0 to 3 in every layer"),
-        ({"over": "a"}, "heads are numbers with commas"),
-        ({"threshold": "2"}, "a threshold lies between 0 and 1"),
-        ({"threshold": "nan"}, "a threshold lies between 0 and 1"),
-        ({"specials": "<b>"}, "the choices are shown, hidden and renormalised"),
-        ({"words": "yes"}, "words are merged or not named at all"),
+        ({"over": "a"}, "over “a”, which must be a whole number"),
+        ({"threshold": "2"}, "must lie between 0 and 1"),
+        ({"threshold": "nan"}, "must lie between 0 and 1"),
+        ({"specials": "<b>"}, "must be one of: shown, hidden, renormalised"),
+        ({"words": "yes"}, "words “yes”, which must be merged"),
     ],
 )
 def test_nonsense_in_a_link_is_answered_beside_the_picture(parameters, said):

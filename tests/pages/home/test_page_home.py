@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, save_untrained, texts
 
-from pages.shared.url.view_state import read
+from pages.shared.url.view_state import View
 from pages.shared.wording import change_of, plain
 from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.lab import load
@@ -76,7 +76,7 @@ def test_no_change_is_announced_where_none_is_on_offer():
 def test_the_first_link_switches_off_a_head_that_is_seen_to_matter():
     at = open_page(model="pronouns-en-fr", text=CLASSIC)
     label, query = next((link.proto.label, link.proto.query_string) for link in at.get("page_link"))
-    (switch,) = read(parse_qs(query))[0].switches
+    (switch,) = View.read(parse_qs(query))[0].switches
     comparison = load("pronouns-en-fr").compare(CLASSIC, [switch])
     assert comparison.output_changed and len(switch.heads) == 1
     assert switch.noun in label

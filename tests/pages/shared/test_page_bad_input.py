@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from page_models import CLASSIC, PRONOUNS, checked, open_page, texts
 
-from pages.shared.interventions.check import with_usable_switches
-from pages.shared.url.view_state import PARAMETERS, View, fit, read
+from pages.shared.context import with_usable_switches
+from pages.shared.url.view_state import View
 from pages.shared.wording import plain
 from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.interventions import compile_interventions, parse_intervention
@@ -63,7 +63,7 @@ hostile_values = st.text(max_size=12) | st.integers(-3, 10**7).map(str) | st.sam
 parameters = st.fixed_dictionaries(
     {},
     optional={
-        **{name: st.lists(hostile_values, min_size=1, max_size=2) for name in PARAMETERS if name != "switch"},
+        **{name: st.lists(hostile_values, min_size=1, max_size=2) for name in View.names() if name != "switch"},
         "switch": st.lists(forms, max_size=5),
     },
 )
@@ -72,15 +72,15 @@ parameters = st.fixed_dictionaries(
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(found=parameters)
 def test_any_link_is_read_into_a_view_that_can_be_shown_and_sentences_for_the_rest(lab, found):
-    view, unread = read(found)
-    view, misfits = fit(View(**{**vars(view), "model": lab.name, "text": CLASSIC}), lab)
+    view, unread = View.read(found)
+    view, misfits = View(**{**vars(view), "model": lab.name, "text": CLASSIC}).fit(lab)
     view, unusable = with_usable_switches(view, lab)
     for problem in (*unread, *misfits, *unusable):
         assert problem.sentence and "Traceback" not in problem.sentence and "\u202e" not in plain(problem.sentence)
     assert view.layer is None or view.layer < 2
     assert view.head is None or view.head < 4
     compile_interventions(view.switches, lab.model)
-    again, complaints = read({k: v if isinstance(v, list) else [v] for k, v in view.parameters().items()})
+    again, complaints = View.read(view.parameters())
     assert again.switches == view.switches and not complaints
     assert all(spec.label() for spec in view.switches)
 
@@ -88,7 +88,7 @@ def test_any_link_is_read_into_a_view_that_can_be_shown_and_sentences_for_the_re
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(forms, min_size=1, max_size=4))
 def test_switches_that_are_accepted_decode(lab, switches):
-    view, _ = fit(read({"switch": switches})[0], lab)
+    view, _ = View.read({"switch": switches})[0].fit(lab)
     view, _ = with_usable_switches(View(model=lab.name, text=CLASSIC, switches=view.switches), lab)
     seen = lab.inspect(CLASSIC, view.switches)
     assert len(seen.target_ids) >= 1 and seen.interventions == view.switches

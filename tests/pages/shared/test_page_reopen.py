@@ -29,7 +29,7 @@ def test_a_saved_view_says_what_will_be_left_out_before_it_is_opened():
     for wrong in ("Layer 99 does not exist", "kind “sideways”", "boil:the.kettle"):
         assert plain(wrong) in said, wrong
     assert said.count("left out") == 2  # the second of them a block that does not exist
-    assert "The link asks for" not in said and "The view asks for" in said
+    assert "The link says" not in said and "The view says" in said
     assert any(link.proto.label == "Open it on Attention" for link in at.get("page_link"))
     brought(at, as_file("heads", {"model": "gone", "text": "a", "pairs": "7"}))
     assert "Another model will be shown" in texts(at)

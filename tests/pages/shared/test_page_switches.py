@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, matrix, open_page, texts
 
-from pages.shared.url.view_state import View, fit, merged, with_cell
+from pages.shared.url.view_state import View
 from pages.shared.wording import plain
 from transformer.interventions import (
     AblateHeads,
@@ -18,6 +18,7 @@ from transformer.interventions import (
     PatchActivation,
     ScaleHeads,
     SetAttentionRow,
+    merged,
     parse_intervention,
 )
 from transformer.lab import load
@@ -284,7 +285,7 @@ def test_every_kind_of_switch_fits_a_model_that_has_it():
         PatchActivation(Site("encoder", 0, "ffn", "output"), None, ((1, 2),), OTHER),
     )
     view = View(model=PRONOUNS, text=CLASSIC, switches=switches)
-    assert fit(view, load(PRONOUNS)) == (view, ())
+    assert view.fit(load(PRONOUNS)) == (view, ())
 
 
 def test_the_panel_is_on_the_decoder_steps_page_too():
@@ -327,7 +328,7 @@ def test_a_cell_that_a_switch_forbids_is_drawn_as_such_where_it_stands(specials)
 
 def test_a_click_on_a_cell_forbids_it_and_the_next_allows_it_again():
     view = View(model="m", text="t", kind="cross", switches=(parse_intervention("off:decoder.0.cross:1"),))
-    once = with_cell(view, 0, 3, 2)
+    once = view.with_entry_flipped(0, 3, 2)
     assert list(map(str, once.switches)) == ["off:decoder.0.cross:1", "forbid:decoder.0.cross:3,2"]
-    assert with_cell(once, 0, 3, 2) == view
-    assert [str(s) for s in with_cell(once, 1, 3, 2).switches][-1] == "forbid:decoder.1.cross:3,2"
+    assert once.with_entry_flipped(0, 3, 2) == view
+    assert [str(s) for s in once.with_entry_flipped(1, 3, 2).switches][-1] == "forbid:decoder.1.cross:3,2"

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from page_models import CLASSIC, PRONOUNS, open_page, texts
 
-from pages.shared.interventions.intervention_names import left_out
+from pages.shared.context import left_out_text
 from pages.shared.wording import NEGLIGIBLE, change, effect, isolated, plain, smoothed, unseen, unseen_plainly
 from transformer.inspection.inspection import idle_notes
 from transformer.interventions import parse_intervention
@@ -84,7 +84,7 @@ def test_the_text_of_another_sentence_is_no_markup_where_a_label_is_escaped(posi
     spec = parse_intervention(f"copy:encoder.0.ffn.output:{positions}:*a* <b>\u202e")
     assert "of “*a* <b>" in spec.label() and "\u202e" not in spec.label()
     assert ("all tokens of" in spec.label()) == (positions == "all")
-    assert left_out(spec, ValueError("no.")).endswith("is left out: no.")
+    assert left_out_text(spec, ValueError("no.")).endswith("is left out: no.")
     assert r"\*a\* \<b\>" in plain(spec.label())
 
 

@@ -70,6 +70,6 @@ def test_a_rerun_that_left_before_the_url_changed_takes_nothing_back(started):
 def test_the_back_button_brings_the_plan_before_back(monkeypatch):
     at = open_page("train", seed="3")
     at = fill(at, "seed", 4)
-    monkeypatch.setattr("pages.training.url_memory._LATE_S", 0.0)
+    monkeypatch.setattr("pages.shared.url.page_state.LATE_S", 0.0)
     at.query_params["seed"] = "3"
     assert field(checked(at.run()), "seed").value == 3

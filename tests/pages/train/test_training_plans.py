@@ -8,7 +8,7 @@ from page_runs import made_run
 from pages.train.plan_errors import faults, notes
 from pages.training import corpora, durations
 from pages.training.plan_fields import CHOICES, NO_STEP_LIMIT, OWN, PARTS, RECIPE
-from pages.training.plans import Plan, lines_of, plan_of, read, recommended
+from pages.training.plans import Plan, lines_of, plan_of, recommended
 from transformer.config import PRESETS, missing_parts
 from transformer.data.corpora import CORPORA
 from transformer.data.recipes import recipe_for
@@ -48,7 +48,7 @@ def test_what_is_recommended_has_no_fault_and_is_the_recipe(corpus):
 @pytest.mark.parametrize("corpus", ["reverse", "pronouns-en-fr"])
 def test_a_plan_survives_the_url(corpus, changes):
     plan = replace(recommended(corpus), **changes)
-    assert read(as_url(plan)) == (plan, ())
+    assert Plan.read(as_url(plan)) == (plan, ())
 
 
 def test_what_the_recipe_says_anyway_stays_out_of_the_url():
@@ -64,9 +64,9 @@ def test_what_the_recipe_says_anyway_stays_out_of_the_url():
     ],
 )
 def test_a_link_that_makes_no_sense_leaves_the_recipe_and_says_so(name, text):
-    plan, wrong = read({name: [text]})
+    plan, wrong = Plan.read({name: [text]})
     assert plan == recommended("reverse")
-    assert wrong[0][0] == name and text in wrong[0][1]
+    assert wrong[0].place == name and text in wrong[0].sentence
 
 
 FAULTS = [
@@ -180,7 +180,7 @@ def test_a_run_becomes_the_plan_that_trains_it_again(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
     run = run_folder.get_run(made_run(accumulate=2, beta2=0.95, max_seconds=7.5, patience=2))
     plan = plan_of(run.settings)
-    assert read(as_url(plan)) == (plan, ()) and not faults(plan)
+    assert Plan.read(as_url(plan)) == (plan, ()) and not faults(plan)
     model, train, corpus = plan.configs()
     assert train == run.settings.train and corpus == run.settings.corpus
     assert asdict(model) == asdict(run.settings.model) | {"vocab_size": model.vocab_size}
@@ -191,7 +191,7 @@ def test_an_uploaded_corpus_is_carried_by_the_url_and_found_again_from_its_run(t
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
     path = save_upload("mine.tsv", "".join(f"word{i} here\tmot{i} ici\n" for i in range(300)).encode())
     plan = replace(recommended(path.parent.name), seed=3, vocab_size=300, max_length=40)
-    assert read(as_url(plan)) == (plan, ()) and plan.corpus in as_url(plan)["corpus"][0]
+    assert Plan.read(as_url(plan)) == (plan, ()) and plan.corpus in as_url(plan)["corpus"][0]
     model, train, corpus = plan.configs()
     assert corpus.name == str(path)
     run = run_folder.create_run(model, train, corpus)
@@ -200,8 +200,8 @@ def test_an_uploaded_corpus_is_carried_by_the_url_and_found_again_from_its_run(t
     again = plan_of(run_folder.get_run(run).settings)
     assert again.corpus == f"run:{run}" and not faults(again)
     assert again.configs()[2].name == str(tmp_path / run / "corpus" / "mine.tsv")
-    gone = read({"corpus": ["0" * 24]})[1]
-    assert gone[0][0] == "corpus" and "bring it again" in gone[0][1]
+    gone = Plan.read({"corpus": ["0" * 24]})[1]
+    assert gone[0].place == "corpus" and "bring it again" in gone[0].sentence
 
 
 def test_each_line_is_a_sentence_once():
