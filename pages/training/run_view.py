@@ -13,7 +13,7 @@ from pages.training import run_status
 from pages.training.doctor import doctor_panel
 from pages.training.run_curves import render_curves
 from pages.training.timeline.panel import timeline_panel
-from pages.training.timeline.state import timeline
+from pages.training.timeline.state import CHOICES
 from pages.training.train_state import CHOSEN, memory, show_run
 from transformer.analysis.training.progress import Progress, progress_of, samples_of
 from transformer.checkpoints.settings import list_checkpoints, read_settings
@@ -87,7 +87,7 @@ def _head(run: Run, progress: Progress) -> None:
             st.markdown(f"##### {run.id}", width="content")
         with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
             run_status.actions(run, key="run")
-            chosen, text = timeline().chosen, pinned[0] if pinned else ""
+            chosen, text = CHOICES.now, pinned[0] if pinned else ""
             layer, head = chosen.place(run)
             step = newest_step(run) if run.loadable else None
             run_status.look_inside(
