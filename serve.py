@@ -34,7 +34,7 @@ _PRELOADED = (
     "transformer.lab",
     "transformer.figures.attention.matrix",
     "transformer.runs.run_folder",
-    "pages.shared.prefetch",
+    "pages.shared.context",
     "pages.attention.pictures",
 )
 _EVERY_S = 2.0

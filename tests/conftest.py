@@ -185,7 +185,8 @@ def measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     from pages.train import measuring
 
     monkeypatch.setenv(measuring.MEASURE, "ask")
-    monkeypatch.setattr(measuring, "measurements", Measurements)
+    monkeypatch.setattr(measuring, "find", Measurements.find)
+    monkeypatch.setattr(measuring, "begin", Measurements.begin)
     Measurements.found, Measurements.begun = None, []
 
 

@@ -9,8 +9,7 @@ from typing import TypeVar
 
 import streamlit as st
 
-from pages.shared.background import Background, Work
-from pages.shared.background import Watcher as AnyWatcher
+from pages.shared.background import Background, Watcher, Work
 from pages.shared.context import say, sentence
 from pages.shared.wording import duration
 from transformer.analysis.heads.addresses import Tell
@@ -23,12 +22,11 @@ _SESSION = "heads-work"
 Found = TypeVar("Found")
 
 
-class Watcher(AnyWatcher):
-    """One visitor's session: what it waits for, and what it has stopped."""
+class Reader(Watcher):
+    """One visitor's session, and the computations that it has stopped."""
 
     def __init__(self) -> None:
-        self.wanted: dict[str, Hashable] = {}
-        """By purpose, what the session last asked for."""
+        super().__init__()
         self.stopped: set[Hashable] = set()
 
 
@@ -47,13 +45,10 @@ def result_of(
     before.
     """
     watcher = _watcher()
-    if (earlier := watcher.wanted.get(purpose)) not in (None, key):
-        works().leave(earlier, watcher)
-    watcher.wanted[purpose] = key
     if key in watcher.stopped:
         _render_stopped(watcher, key, doing)
         return None
-    work = works().submit(key, compute, watcher)
+    work = works().submit_instead(purpose, key, compute, watcher)
     if not work.over.is_set():
         with st.spinner(doing):
             work.over.wait(FIRST_WAIT_S if wait_s is None else wait_s)
@@ -69,13 +64,13 @@ def result_of(
         return None
 
 
-def _watcher() -> Watcher:
+def _watcher() -> Reader:
     if _SESSION not in st.session_state:
-        st.session_state[_SESSION] = Watcher()
+        st.session_state[_SESSION] = Reader()
     return st.session_state[_SESSION]
 
 
-def _render_progress(work: Work, watcher: Watcher, key: Hashable, doing: str) -> None:
+def _render_progress(work: Work, watcher: Reader, key: Hashable, doing: str) -> None:
     if work.over.is_set() or key in watcher.stopped:
         st.rerun()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -87,12 +82,12 @@ def _render_progress(work: Work, watcher: Watcher, key: Hashable, doing: str) ->
         st.button("Cancel", key="heads-cancel", on_click=_stop, args=(watcher, key))
 
 
-def _stop(watcher: Watcher, key: Hashable) -> None:
+def _stop(watcher: Reader, key: Hashable) -> None:
     watcher.stopped.add(key)
     works().leave(key, watcher)
 
 
-def _render_stopped(watcher: Watcher, key: Hashable, doing: str) -> None:
+def _render_stopped(watcher: Reader, key: Hashable, doing: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"{doing}: cancelled.", width="content")
         st.button("Compute it anyway", key="heads-go-on", on_click=watcher.stopped.discard, args=(key,))

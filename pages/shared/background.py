@@ -8,9 +8,11 @@
     SEARCHES.leave(key, watcher)                                                # this visitor waits no longer
 
 The key says all that the work depends on. Work goes on while one of its watchers is there: a watcher belongs to a
-visitor's session and is gone with it. Work without a watcher goes on to its end. No Streamlit here.
+visitor's session and is gone with it. Work without a watcher goes on to its end. When the server ends, all work is
+stopped and its threads are joined. No Streamlit here.
 """
 
+import atexit
 import threading
 import time
 from collections import OrderedDict, deque
@@ -19,10 +21,13 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 Found = TypeVar("Found")
-Tell = Callable[[float], object]
-"""Is told the share of the work that is done; raises Stopped where nobody waits for the rest."""
+Tell = Callable[..., object]
+"""Takes the share of the work that is done, and where there is something to look at already a function that makes it;
+raises Stopped if nobody waits for the rest."""
 _SOONEST = 0.02
 """The share of the work from which on the time left can be said."""
+_PATIENCE_S = 5.0
+"""How long the end of the server waits for work that does not tell how far it is."""
 
 
 class Stopped(Exception):
@@ -30,7 +35,11 @@ class Stopped(Exception):
 
 
 class Watcher:
-    """One visitor who waits for work."""
+    """One visitor's session, which waits for work."""
+
+    def __init__(self) -> None:
+        self.wanted: dict[str, Hashable] = {}
+        """The key of the work that the session last asked for, by purpose."""
 
 
 class Work(Generic[Found]):
@@ -38,23 +47,30 @@ class Work(Generic[Found]):
 
     def __init__(self, compute: Callable[[Tell], Found]) -> None:
         self.share = 0.0
-        """Of the work, done."""
+        """The share of the work that is done."""
+        self.so_far: Callable[[], Found] | None = None
+        """Makes the result as far as it is found; None where the work does not offer that."""
         self.begun: float | None = None
-        """When, by `time.monotonic`; None while it waits for its turn."""
+        """The time of its start by `time.monotonic`; None while it waits for its turn."""
         self.over = threading.Event()
         self.error: Exception | None = None
         self.watchers: WeakSet[Watcher] = WeakSet()
         self.to_the_end = False
-        """Whether it goes on without a watcher."""
+        """True if it goes on without a watcher."""
         self._compute: Callable[[Tell], Found] | None = compute
         self._found: Any = None
+
+    @property
+    def since_s(self) -> float:
+        """Seconds since it was begun; 0 while it waits."""
+        return 0.0 if self.begun is None else time.monotonic() - self.begun
 
     @property
     def left_s(self) -> float | None:
         """Seconds left by what was done so far; None where that cannot be said yet."""
         if self.begun is None or self.share < _SOONEST:
             return None
-        return (time.monotonic() - self.begun) * (1 - self.share) / self.share
+        return self.since_s * (1 - self.share) / self.share
 
     @property
     def stopped(self) -> bool:
@@ -74,14 +90,16 @@ class Work(Generic[Found]):
         compute, self._compute = self._compute, None  # what it holds is free again afterwards
         assert compute is not None
         try:
-            self._tell(0.0)
-            self._found = compute(self._tell)
+            self.tell(0.0)
+            self._found = compute(self.tell)
         except Exception as error:
             self.error = error
+        self.so_far = None
         self.over.set()
 
-    def _tell(self, share: float) -> None:
-        self.share = share
+    def tell(self, share: float, so_far: Callable[[], Found] | None = None) -> None:
+        """Takes over how far the work is; raises Stopped if nobody waits for the rest."""
+        self.share, self.so_far = share, so_far
         if not self.watchers and not self.to_the_end:
             raise Stopped
 
@@ -95,7 +113,8 @@ class Background:
         self._lock = threading.Lock()
         self._known: OrderedDict[Hashable, Work] = OrderedDict()
         self._waiting: deque[tuple[Hashable, Work]] = deque()
-        self._threads = 0
+        self._threads: set[threading.Thread] = set()
+        _ALL.add(self)
 
     def submit(self, key: Hashable, compute: Callable[[Tell], Found], watcher: Watcher | None = None) -> Work[Found]:
         """The work of this key, begun where it is new or was stopped; without a watcher it goes on to its end."""
@@ -110,11 +129,20 @@ class Background:
                 work.watchers.add(watcher)
             self._known.move_to_end(key)
             self._forget_oldest()
-            if self._threads < min(self._at_once, len(self._waiting) + self._threads):
-                self._threads += 1
-                # A daemon: a server that is stopped does not wait for it.
-                threading.Thread(target=self._serve, name=self._name, daemon=True).start()
+            if self._waiting and len(self._threads) < self._at_once:
+                thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+                self._threads.add(thread)
+                thread.start()
             return work
+
+    def submit_instead(
+        self, purpose: str, key: Hashable, compute: Callable[[Tell], Found], watcher: Watcher
+    ) -> Work[Found]:
+        """`submit` for a watcher who leaves the work that it wanted before for the same purpose."""
+        if (earlier := watcher.wanted.get(purpose)) not in (None, key):
+            self.leave(earlier, watcher)
+        watcher.wanted[purpose] = key
+        return self.submit(key, compute, watcher)
 
     def find(self, key: Hashable) -> Work | None:
         """The work of this key, where there is one."""
@@ -134,11 +162,24 @@ class Background:
                 work.watchers.clear()
                 work.to_the_end = False
 
+    def cancel_all(self) -> None:
+        """Ends all work for everyone."""
+        with self._lock:
+            keys = list(self._known)
+        for key in keys:
+            self.cancel(key)
+
+    def join(self) -> None:
+        """Stops all work and waits for its threads, but not for long."""
+        self.cancel_all()
+        for thread in list(self._threads):
+            thread.join(_PATIENCE_S)
+
     def _serve(self) -> None:
         while True:
             with self._lock:
                 if not self._waiting:
-                    self._threads -= 1
+                    self._threads.discard(threading.current_thread())
                     return
                 key, work = self._waiting.popleft()
             work.run()
@@ -151,3 +192,12 @@ class Background:
         over = [key for key, work in self._known.items() if work.over.is_set()]
         for key in over[: max(0, len(over) - self._kept)]:
             del self._known[key]
+
+
+_ALL: WeakSet[Background] = WeakSet()
+
+
+@atexit.register
+def _join_all() -> None:
+    for background in list(_ALL):
+        background.join()

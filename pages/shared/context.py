@@ -1,23 +1,25 @@
 """The context of a page: a view that fits its model, the model, and the decoding under the view's switches."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import cached_property
+from urllib.parse import parse_qs
 
 import streamlit as st
 
 from pages.shared import loading, wording
+from pages.shared.url.packed_link import PARAMETER, unpack
 from pages.shared.url.session import session
 from pages.shared.url.url_state import Problem
 from pages.shared.url.view_state import View
+from transformer.checkpoints.settings import CheckpointError
 from transformer.inspection.token_alignment import edit_marks
 from transformer.interventions import Intervention, compile_interventions, merged
 from transformer.lab import Inspection, Lab
 
-_DECODING = ThreadPoolExecutor(thread_name_prefix="decoding")
 _FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
-"""How long a decoding goes on before it is drawn, how often that is, and how long the rest must take to be worth it."""
+"""The seconds before a decoding is first drawn and between two drawings, and those that the rest must take at least."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,13 @@ class PageContext:
         with st.spinner("Decoding"):  # seen after half a second
             if self.meanwhile is None:
                 return loading.get_inspection(*asked)
-            made, patience = _DECODING.submit(loading.get_inspection, *asked), 0.0
-            while not wait([made], timeout=patience).done:
-                found, patience = loading.decoding_under_way(*asked), _FIRST_S
-                if found and found.since_s > _FIRST_S and found.left_s > _WORTH_S:
-                    self.meanwhile(found.so_far())
+            work, patience = loading.decoding(*asked), 0.0
+            while not work.over.wait(patience):
+                so_far, left_s, patience = work.so_far, work.left_s, _FIRST_S
+                if so_far and left_s and work.since_s > _FIRST_S and left_s > _WORTH_S:
+                    self.meanwhile(so_far())
                     patience = _EVERY_S
-            return made.result()
+            return work.result()
 
     @property
     def layer(self) -> int:
@@ -65,6 +67,19 @@ class Change:
     source: frozenset[int] = frozenset()
     target: frozenset[int] = frozenset()
     sentence: str = ""
+
+
+def decode_ahead(query: str) -> None:
+    """Decodes the sentence that a link's query names, or the first that is shown, for the page to find it done.
+
+    Without the link's switches: under these the page decodes itself.
+    """
+    with contextlib.suppress(ValueError, CheckpointError):  # the page will find the same, and say it
+        asked = parse_qs(query)
+        view, _ = View.read(unpack(asked[PARAMETER][0]) if PARAMETER in asked else asked)
+        if found := loading.models():
+            lab = loading.get_lab(view.model or loading.first_choice(found))
+            loading.decoding(lab, view.text or next(iter(loading.examples(lab)), "a")).result()
 
 
 def is_dark() -> bool:

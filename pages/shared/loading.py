@@ -1,11 +1,11 @@
 """Models and results, loaded once and shared. What a training run writes later under the same name is seen."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 
 import streamlit as st
 
-from pages.shared import in_progress
+from pages.shared.background import Background, Work
 from pages.shared.cache import cached, lab_key
 from transformer.analysis.attention.mask_leakage import Leak
 from transformer.analysis.heads.importance import HeadEffect, OutputEffect, head_effects, output_effects
@@ -18,6 +18,7 @@ from transformer.text.pairs import Pair
 
 FIRST_CHOICE = "pronouns-en-fr"
 CLASSIC = "The animal did not cross the street because it was too tired."
+_DECODINGS = Background("decoding", at_once=8, kept=0)
 
 
 def models() -> tuple[Found, ...]:
@@ -57,17 +58,22 @@ def get_resolved(lab: Lab, switches: Sequence[object]) -> tuple[Intervention, ..
 @cached(max_entries=128, shared=True)
 def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Inspection:
     """`lab.inspect`, remembered; ValueError for a text that the model cannot read."""
-    specs, longest = get_resolved(lab, switches), lab.model.config.max_length
-    with in_progress.announced(_decoding(lab, text, switches), most=longest) as watch:
-        return lab.inspect(text, specs, watch=watch)
+    work, longest = _DECODINGS.find(_decoding_key(lab, text, switches)), lab.model.config.max_length
+
+    def watch(n_steps: int, so_far: Callable[[], Inspection]) -> None:
+        if work is not None:
+            work.tell(n_steps / longest, so_far)
+
+    return lab.inspect(text, get_resolved(lab, switches), watch=watch)
 
 
-def decoding_under_way(lab: Lab, text: str, switches: Sequence[object] = ()) -> in_progress.InProgress | None:
-    """Returns another thread's decoding of this that is in progress; None if there is none."""
-    return in_progress.look(_decoding(lab, text, switches))
+def decoding(lab: Lab, text: str, switches: Sequence[object] = ()) -> Work[Inspection]:
+    """Begins `get_inspection` in the background, or joins it: what is written so far can be looked at."""
+    key = _decoding_key(lab, text, switches)
+    return _DECODINGS.submit(key, lambda _: get_inspection(lab, text, switches))
 
 
-def _decoding(lab: Lab, text: str, switches: Sequence[object]) -> Hashable:
+def _decoding_key(lab: Lab, text: str, switches: Sequence[object]) -> Hashable:
     return lab_key(lab), text, tuple(map(str, switches))
 
 

@@ -1,13 +1,14 @@
 """Middleware between the browser and Streamlit: serves Streamlit's scripts from memory, and decodes ahead."""
 
 import mimetypes
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
 import streamlit
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pages.shared.background import Background, Work
 
 _STATIC = Path(streamlit.__file__).parent / "static"
 _LOOKING = frozenset({"/", "/home", "/attention", "/masks", "/decoder-steps", "/walkthrough", "/two-at-once"})
@@ -38,13 +39,14 @@ class DecodeAhead:
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app, self._thread = app, ThreadPoolExecutor(max_workers=1, thread_name_prefix="ahead")
-        self.latest: Future[None] | None = None
+        self._app, self._works = app, Background("ahead", kept=0)
+        self.latest: Work[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        idle = self.latest is None or self.latest.done()
+        idle = self.latest is None or self.latest.over.is_set()
         if idle and scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in _LOOKING:
-            self.latest = self._thread.submit(_decode_ahead, scope["query_string"].decode("latin-1"))
+            query = scope["query_string"].decode("latin-1")
+            self.latest = self._works.submit(query, lambda _: _decode_ahead(query))
         await self._app(scope, receive, send)
 
 
@@ -55,6 +57,6 @@ def _whole_file(path: Path) -> Response:
 
 
 def _decode_ahead(query: str) -> None:
-    from pages.shared.prefetch import decode_ahead  # which loads torch: not before the server listens
+    from pages.shared.context import decode_ahead  # which loads torch: not before the server listens
 
     decode_ahead(query)

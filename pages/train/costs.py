@@ -74,7 +74,7 @@ def at_work(found: Sequence[Run]) -> tuple[str, ...]:
 
 def measured(costs: Costs) -> Benchmark | str | None:
     """What was measured for these costs, or why nothing could be; None where nothing was yet."""
-    return measuring.measurements().find(costs.work)
+    return measuring.find(costs.work)
 
 
 def estimate(costs: Costs, train: TrainConfig) -> durations.Estimate | None:

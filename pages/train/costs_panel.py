@@ -88,7 +88,7 @@ def _lines(plan: Plan, found: Costs, waits: bool) -> None:
         case str():
             say(f"The time could not be measured: {known}.")
         case None if waits:
-            measuring.measurements().begin(found.work, text_of(plan).tokenizer, owner=memory())
+            measuring.begin(found.work, text_of(plan).tokenizer, memory().watcher)
             st.caption(_waiting(plan))
         case None:
             shipped = elsewhere(plan)

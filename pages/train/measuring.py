@@ -1,20 +1,16 @@
 """The short measurement behind the estimate of a plan: one at a time on this server, in a process of its own, cached.
 
-What is measured is transformer/runs/benchmark.py's. Nothing here waits: the page looks again while one is at work.
+What is measured is transformer/runs/benchmark.py's. The page looks again while one is at work. No Streamlit here.
 """
 
 import os
 import subprocess
 import sys
-import tempfile
-import threading
 import time
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import streamlit as st
-
+from pages.shared.background import Background, Tell, Watcher
 from transformer.checkpoints.settings import SHIPPED_FOLDER, Settings, write_settings
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.runs.benchmark import Benchmark, new_benchmark_folder, read_benchmark
@@ -24,8 +20,9 @@ from transformer.text.tokenizer import Tokenizer
 LONGEST_S = 90.0
 """A measurement that takes longer is ended: so large a plan is for another machine."""
 MEASURE = "ATTENTION_LAB_MEASURE"
-"""In the environment, "ask" lets nothing be measured before a visitor asks for it: for a server that many share."""
-_KEPT = 200
+"""An environment variable: "ask" lets nothing be measured before a visitor asks for it, on a server that many share."""
+_LOOK_S = 0.05
+"""Seconds between two looks at a measurement that is at work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,95 +55,54 @@ def work_of(
 
 
 def is_unasked() -> bool:
-    """Whether a plan may be measured as soon as it is seen."""
+    """Tells whether a plan may be measured as soon as it is seen."""
     return os.environ.get(MEASURE) != "ask"
 
 
-@dataclass
-class Measurements:
-    """What was measured on this server, and what is being measured. Shared by all visitors."""
-
-    done: OrderedDict[Work, Benchmark | str] = field(default_factory=OrderedDict)
-    at_work: "_AtWork | None" = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def find(self, work: Work) -> Benchmark | str | None:
-        """What was measured, or in a sentence why it could not be; None where nothing was yet."""
-        with self.lock:
-            self._settle()
-            return self.done.get(work)
-
-    def is_measuring(self, work: Work) -> bool:
-        """Whether this very work is being measured."""
-        return self.at_work is not None and self.at_work.work == work
-
-    def begin(self, work: Work, tokenizer: Tokenizer, *, owner: object) -> None:
-        """Begins to measure, unless another visitor's measurement is at work; an older one of the same visitor ends."""
-        with self.lock:
-            self._settle()
-            if work in self.done or self.is_measuring(work):
-                return
-            if self.at_work is not None:
-                if self.at_work.owner is not owner:
-                    return
-                self._end()
-            self.at_work = _launch(work, tokenizer, owner)
-
-    def cancel(self) -> None:
-        """Ends what is being measured: a run is about to start."""
-        with self.lock:
-            if self.at_work is not None:
-                self._end()
-
-    def _settle(self) -> None:
-        now = self.at_work
-        if now is None:
-            return
-        if now.process.poll() is not None:
-            self._keep(now.work, read_benchmark(Path(now.folder.name)))
-        elif time.monotonic() - now.since > LONGEST_S:
-            self._keep(now.work, f"a few steps took longer than {LONGEST_S:g} s")
-        else:
-            return
-        self._end()
-
-    def _keep(self, work: Work, found: Benchmark | str) -> None:
-        self.done[work] = found
-        while len(self.done) > _KEPT:
-            self.done.popitem(last=False)
-
-    def _end(self) -> None:
-        now, self.at_work = self.at_work, None
-        if now is not None:
-            now.process.kill()
-            now.process.communicate()
-            now.folder.cleanup()
+_MEASUREMENTS = Background("measuring", kept=200)
 
 
-@dataclass(frozen=True)
-class _AtWork:
-    work: Work
-    owner: object
-    process: subprocess.Popen
-    folder: tempfile.TemporaryDirectory
-    since: float
+def find(work: Work) -> Benchmark | str | None:
+    """Returns what was measured, or in a sentence why it could not be; None if nothing was yet."""
+    measurement = _MEASUREMENTS.find(work)
+    return measurement.result() if measurement and measurement.over.is_set() and not measurement.stopped else None
 
 
-@st.cache_resource
-def measurements() -> Measurements:
-    """Those of this server."""
-    return Measurements()
+def begin(work: Work, tokenizer: Tokenizer, watcher: Watcher) -> None:
+    """Begins to measure, after other visitors' measurements; an earlier one of the same visitor ends."""
+    _MEASUREMENTS.submit_instead("plan", work, lambda tell: _measure(work, tokenizer, tell), watcher)
 
 
-def _launch(work: Work, tokenizer: Tokenizer, owner: object) -> _AtWork:
-    folder = new_benchmark_folder()
-    path = Path(folder.name)
+def cancel() -> None:
+    """Ends what is being measured: a run is about to start."""
+    _MEASUREMENTS.cancel_all()
+
+
+def _measure(work: Work, tokenizer: Tokenizer, tell: Tell) -> Benchmark | str:
+    """Runs a few steps in a process of its own; the folder and the process are gone afterwards."""
+    begun = time.monotonic()
+    with new_benchmark_folder() as name:
+        process = _launch(work, tokenizer, Path(name))
+        try:
+            while process.poll() is None:
+                elapsed_s = time.monotonic() - begun
+                if elapsed_s > LONGEST_S:
+                    return f"a few steps took longer than {LONGEST_S:g} s"
+                tell(elapsed_s / LONGEST_S)
+                time.sleep(_LOOK_S)
+            return read_benchmark(Path(name))
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def _launch(work: Work, tokenizer: Tokenizer, folder: Path) -> subprocess.Popen:
     settings = Settings(name="rehearsal", model=work.model, train=work.train, corpus=work.corpus, pinned=work.pinned)
-    write_settings(path, settings)
-    tokenizer.save(path)
+    write_settings(folder, settings)
+    tokenizer.save(folder)
     source = str(SHIPPED_FOLDER.parent)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "transformer.runs.benchmark", folder.name, "attached"],
+    return subprocess.Popen(
+        [sys.executable, "-m", "transformer.runs.benchmark", str(folder), "attached"],
         stdin=subprocess.PIPE,  # closes when this server dies, and ends the benchmark
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -157,4 +113,3 @@ def _launch(work: Work, tokenizer: Tokenizer, owner: object) -> _AtWork:
             "PYTHONPATH": os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH")))),
         },
     )
-    return _AtWork(work, owner, process, folder, time.monotonic())

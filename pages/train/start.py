@@ -100,7 +100,7 @@ def start(plan: Plan) -> str:
     pinned = sentences_of(plan)
     check_quota(visitor())
     estimate = costs.estimate(costs.costs_of(plan, pinned, costs.at_work(run_status.runs_here())), train)
-    measuring.measurements().cancel()
+    measuring.cancel()
     run_id = run_folder.create_run(model, train, corpus, pinned=pinned, start_from=plan.start_from or None)
     if estimate is not None:
         durations.write_estimate(run_folder.run_folder(run_id), estimate)

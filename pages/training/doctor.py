@@ -1,13 +1,11 @@
 """The Doctor's panel beside a run: what is wrong, with the number seen and what to try, or what was checked in vain."""
 
-import threading
 import time
-from collections import OrderedDict
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import streamlit as st
 
+from pages.shared.background import Background
 from pages.shared.wording import plain
 from transformer.analysis.heads.health import HeadHealth, head_health
 from transformer.analysis.proportions import Proportions, proportions
@@ -23,7 +21,6 @@ EVERY_S = 5.0
 WHILE_EXAMINING_S = 1.0
 AGAIN_S = 30.0
 """Seconds between two examinations of a run at work, which writes new weights all the time."""
-_KEPT = 50
 _SIGNS: dict[Severity, str] = {
     "serious": ":red[:material/error:]",
     "warning": ":orange[:material/warning:]",
@@ -33,46 +30,47 @@ _SIGNS: dict[Severity, str] = {
 
 @dataclass(frozen=True)
 class Examination:
-    """What costs a forward pass and a look at the corpus; None where it could not be measured."""
+    """Measurements that cost a forward pass and a look at the corpus; None where they could not be made."""
 
     corpus: Proportions | None = None
     heads: tuple[HeadHealth, ...] | None = None
 
 
-@dataclass
-class Examinations:
-    """Examinations of this server, one at a time and apart from the pages, each once for the weights of a run."""
+@dataclass(frozen=True)
+class _Asked:
+    """The newest examination of a run that was asked for."""
 
-    pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    found: OrderedDict[tuple[str, int], Future[Examination]] = field(default_factory=OrderedDict)
-    asked: dict[str, float] = field(default_factory=dict)
-    """By run folder: when its last examination was asked for."""
-
-    def of(self, run: Run) -> tuple[Examination | None, bool]:
-        """The examination of the run's weights, or of earlier ones while that goes on; and whether it goes on.
-
-        A run at work is examined every AGAIN_S seconds; until then it has the examination it had.
-        """
-        key, now = (str(run.folder), _stamp(run, WEIGHTS_FILE)), time.monotonic()
-        with self.lock:
-            if run.status.active and now < self.asked.get(key[0], -AGAIN_S) + AGAIN_S:
-                key = next((known for known in reversed(self.found) if known[0] == key[0]), key)
-            if key not in self.found:
-                self.asked[key[0]] = now
-                self.found[key] = self.pool.submit(_examine, run)
-                while len(self.found) > _KEPT:
-                    self.found.popitem(last=False)
-            if self.found[key].done():
-                return self.found[key].result(), False
-            earlier = (f for (name, _), f in reversed(self.found.items()) if name == key[0] and f.done())
-            return next((future.result() for future in earlier), None), True
+    when: float
+    stamp: int
+    """The time of the weights that it is of."""
+    before: int | None
+    """The time of the weights of the last examination that was over by then."""
 
 
-@st.cache_resource
-def examinations() -> Examinations:
-    """Those of this server; shared by all visitors."""
-    return Examinations()
+_EXAMINATIONS = Background("doctor", kept=50)
+_ASKED: dict[str, _Asked] = {}
+"""The newest examination of each run, by its folder."""
+
+
+def examination_of(run: Run) -> tuple[Examination | None, bool]:
+    """Returns the examination of the run's weights, or of earlier ones while that goes on; and whether it goes on.
+
+    A run at work is examined every AGAIN_S seconds; until then it has the examination it had.
+    """
+    folder, stamp, now = str(run.folder), _stamp(run, WEIGHTS_FILE), time.monotonic()
+    asked = _ASKED.get(folder)
+    if asked is None or (stamp != asked.stamp and not (run.status.active and now < asked.when + AGAIN_S)):
+        before = asked and (asked.stamp if _found(folder, asked.stamp) else asked.before)
+        _ASKED[folder] = asked = _Asked(now, stamp, before)
+    work = _EXAMINATIONS.submit((folder, asked.stamp), lambda _: _examine(run))
+    if work.over.is_set():
+        return work.result(), False
+    return _found(folder, asked.before), True
+
+
+def _found(folder: str, stamp: int | None) -> Examination | None:
+    work = _EXAMINATIONS.find((folder, stamp))
+    return work.result() if work is not None and work.over.is_set() else None
 
 
 def doctor_panel(run_id: str) -> None:
@@ -83,7 +81,7 @@ def doctor_panel(run_id: str) -> None:
         return  # the run's own panel says why
     if run.status.state == "queued" and run.status.step == 0:
         return
-    busy = examinations().of(run)[1]
+    busy = examination_of(run)[1]
     every = WHILE_EXAMINING_S if busy else EVERY_S if run.status.active else None
     st.fragment(_panel, run_every=every)(run_id, busy)
 
@@ -93,7 +91,7 @@ def _panel(run_id: str, was_busy: bool) -> None:
         run = run_folder.get_run(run_id)
     except (RunError, CheckpointError):
         return
-    examination, busy = examinations().of(run)
+    examination, busy = examination_of(run)
     if was_busy and not busy and not run.status.active:
         st.rerun()  # how often this is redrawn is settled by a full run alone
     over, error = not run.status.active, run.status.error

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import streamlit as st
 
+from pages.shared.background import Watcher
 from pages.shared.url.page_state import UrlPart
 from pages.shared.url.url_state import Form, Parameters, Problem, Refused, UrlState, param, words
 from pages.training import corpora, plans
@@ -68,6 +69,8 @@ class Memory:
     """What each run was asked to do and has not done yet: "pause" or "stop"."""
     measure: object = None
     """The work whose speed the visitor asked to be measured."""
+    watcher: Watcher = field(default_factory=Watcher)
+    """The session as measurements know it."""
     refusal: str = ""
     """The reason why the last press of a button came to nothing."""
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from pages.train.measuring import Measurements, work_of
+from pages.shared.background import Watcher
+from pages.train import measuring
 from pages.training.durations import Estimate, estimate_of
 from transformer.config import CorpusConfig
 from transformer.data.corpora import corpus_tokenizer, load_corpus
@@ -30,10 +31,10 @@ def estimated(corpus: str) -> Estimate:
     text = load_corpus(config)
     tokenizer = corpus_tokenizer(text, config)
     model = replace(recipe.model, vocab_size=tokenizer.vocab_size)
-    work = work_of(model, recipe.train, config, text.examples[:3], alone=True)
-    measurements = Measurements()
-    measurements.begin(work, tokenizer, owner=None)
-    while (found := measurements.find(work)) is None:
+    work = measuring.work_of(model, recipe.train, config, text.examples[:3], alone=True)
+    watcher = Watcher()
+    measuring.begin(work, tokenizer, watcher)
+    while (found := measuring.find(work)) is None:
         time.sleep(0.2)
     if not isinstance(found, Benchmark):
         raise RuntimeError(found)

@@ -19,7 +19,9 @@ def asked_for(path, query=""):
     ahead = DecodeAhead(app)
     called(ahead, path, query=query)
     assert len(passed_on) == 1
-    return ahead.latest and (ahead.latest.exception(timeout=60),)
+    if ahead.latest is not None:
+        assert ahead.latest.over.wait(60)
+    return ahead.latest and (ahead.latest.error,)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from page_models import CLASSIC, PRONOUNS, open_page, texts
 
 from pages.attention import pictures
-from pages.shared import context, in_progress, loading
+from pages.shared import background, context, loading
 from pages.shared.url.session import GRID
 from transformer import lab as lab_module
 from transformer.interventions import parse_intervention
@@ -77,12 +77,12 @@ def test_all_heads_are_drawn_as_far_as_the_output_is_written(halted, kind, switc
 
 def test_nothing_is_under_way_before_and_after():
     lab = loading.get_lab(PRONOUNS)
-    assert loading.decoding_under_way(lab, CLASSIC) is None
-    loading.get_inspection(lab, CLASSIC)
-    assert loading.decoding_under_way(lab, CLASSIC) is None
+    work = loading.decoding(lab, CLASSIC)
+    assert work.result().text == CLASSIC and work.so_far is None
+    broken = loading.decoding(lab, "  ")
     with pytest.raises(ValueError, match="empty"):
-        loading.get_inspection(lab, "  ")
-    assert loading.decoding_under_way(lab, "  ") is None
+        broken.result()
+    assert broken.so_far is None
 
 
 def test_two_sentences_at_once_keep_apart(monkeypatch):
@@ -97,22 +97,20 @@ def test_two_sentences_at_once_keep_apart(monkeypatch):
                 both.wait()  # both were looked at
 
     monkeypatch.setattr(lab_module, "greedy", slow)
-    threads = [threading.Thread(target=loading.get_inspection, args=(lab, text)) for text in texts_]
-    for thread in threads:
-        thread.start()
+    works = [loading.decoding(lab, text) for text in texts_]
     both.wait()
-    found = [loading.decoding_under_way(lab, text) for text in texts_]
-    seen = [each.so_far() for each in found if each]
+    seen = [work.so_far() for work in works if work.so_far]
     both.wait()
-    for thread in threads:
-        thread.join()
+    for work in works:
+        work.result()
     assert [part.text for part in seen] == list(texts_) and [len(part.target_ids) for part in seen] == [1, 1]
 
 
 def test_the_rest_is_foretold_at_the_pace_so_far(monkeypatch):
-    found = in_progress.InProgress(begun=10.0, n_steps=20, most=128, so_far=list)  # type: ignore[arg-type]
-    monkeypatch.setattr(in_progress.time, "monotonic", lambda: 10.5)
-    assert found.left_s == pytest.approx(108 * 0.5 / 20)
+    work: background.Work[list] = background.Work(lambda tell: [])
+    work.begun, work.share = 10.0, 20 / 128
+    monkeypatch.setattr(background.time, "monotonic", lambda: 10.5)
+    assert work.left_s == pytest.approx(108 * 0.5 / 20)
 
 
 @pytest.mark.parametrize(("left", "is_drawn"), [(0.5, False), (0.7, True)])
@@ -126,7 +124,7 @@ def test_what_is_nearly_done_is_not_drawn_before(monkeypatch, left, is_drawn):
 
     monkeypatch.setattr(lab_module, "greedy", slow)
     monkeypatch.setattr(pictures, "head_grid", lambda weights, *, key, **options: drawn.append(key))
-    monkeypatch.setattr(in_progress.InProgress, "left_s", left)
+    monkeypatch.setattr(background.Work, "left_s", left)
     open_page("attention", model=PRONOUNS, text=f"The dog is {left} tall.", kind="cross")
     assert drawn[-1] == GRID and any(key.startswith(f"{GRID}-so-far") for key in drawn) == is_drawn
 

@@ -1,6 +1,7 @@
 """The Doctor's panel on Train and Runs: findings with their numbers, what was checked, and how often it looks again."""
 
 import os
+import time
 from dataclasses import replace
 
 import pytest
@@ -23,8 +24,9 @@ def own_runs(tmp_path, monkeypatch):
 
 def examined() -> None:
     """Waits until nothing is being examined."""
-    for future in list(doctor.examinations().found.values()):
-        future.result()
+    for run in run_folder.list_runs():
+        while doctor.examination_of(run)[1]:
+            time.sleep(0.01)
 
 
 @pytest.mark.parametrize("page", ["train", "runs"])
@@ -72,13 +74,21 @@ def test_a_run_that_gets_nothing_right_has_no_green_tick():
 def test_a_run_at_work_is_not_examined_anew_with_each_of_its_weights(monkeypatch):
     run_id = trained_run()
     at_work(run_id)
-    run, all_of_them = run_folder.get_run(run_id), doctor.Examinations()
-    first, busy = all_of_them.of(run)
+    run, examine, made = run_folder.get_run(run_id), doctor._examine, []
+
+    def counted(run):
+        made.append(run)
+        return examine(run)
+
+    monkeypatch.setattr(doctor, "_examine", counted)
+    first, busy = doctor.examination_of(run)
     assert busy and first is None
-    next(iter(all_of_them.found.values())).result()
+    examined()
     os.utime(run.folder / WEIGHTS_FILE)
-    later, busy = all_of_them.of(run)
-    assert not busy and later is not None and len(all_of_them.found) == 1
+    later, busy = doctor.examination_of(run)
+    assert not busy and later is not None and len(made) == 1
     monkeypatch.setattr(doctor, "AGAIN_S", 0.0)
-    assert all_of_them.of(run) == (later, True) and len(all_of_them.found) == 2
-    all_of_them.pool.shutdown()
+    assert doctor.examination_of(run) == (later, True)
+    monkeypatch.undo()
+    examined()
+    assert len(made) == 2
