@@ -89,6 +89,5 @@ def test_a_run_at_work_is_not_examined_anew_with_each_of_its_weights(monkeypatch
     assert not busy and later is not None and len(made) == 1
     monkeypatch.setattr(doctor, "AGAIN_S", 0.0)
     assert doctor.examination_of(run) == (later, True)
-    monkeypatch.undo()
     examined()
     assert len(made) == 2
