@@ -171,7 +171,8 @@ class Plan(UrlState):
     def parameters(self, base: Self | None = None) -> dict[str, str | list[str]]:
         """The query parameters that `read` turns into this plan again; what the recipe says anyway is left out."""
         corpus: dict[str, str | list[str]] = {} if self.corpus == FIRST_CORPUS else {"corpus": self.corpus}
-        return corpus | super().parameters(base or recommended(self.corpus))
+        none: dict[str, str | list[str]] = {"sentence": [""]} if self.sentences == () else {}
+        return corpus | super().parameters(base or recommended(self.corpus)) | none
 
     def configs(self) -> tuple[ModelConfig, TrainConfig, CorpusConfig]:
         """The settings of a run; ValueError where they refuse each other. The vocabulary is not known here."""

@@ -163,7 +163,7 @@ class UrlState:
             if value == default and not said.always:
                 continue
             if said.many:
-                found[_name(each, said)] = [str(said.form.write(one)) for one in value] or [""]
+                found[_name(each, said)] = [str(said.form.write(one)) for one in value]
             elif (text := said.form.write(value)) is not None:
                 found[_name(each, said)] = text
         return found
