@@ -1,22 +1,23 @@
-"""What switches did: to each token's probability, to the output, and to the attention of one head."""
+"""The effects of switches on each token's probability, on the output, and on the attention of one head."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.analysis.attention.weight_checks import check_weights
+from transformer.analysis.attention.weight_checks import TOLERANCE
 from transformer.analysis.checks import Check, agree
-from transformer.analysis.comparison.checks import check_most_moved, check_outputs
+from transformer.analysis.comparison.checks import check_most_moved
 from transformer.analysis.figure_checks import check_comparison
 from transformer.figures.attention.comparison import aligned_figure, difference_figure, probabilities_figure
 from transformer.figures.tables import Table, numbered
-from transformer.inspection.inspection import AttentionShift, Comparison
+from transformer.inspection.inspection import Comparison
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
+from transformer.views.comparison import OutputsData, weights_again
 
 NAMES = "before", "after"
 SHIFT_SAID = "after minus before, on the same words"
@@ -42,7 +43,7 @@ class TokenProbabilities:
     name = "probabilities"
 
     def data(self, lab: Lab, comparison: Comparison) -> ProbabilityData:
-        """What was measured on the original output, teacher-forced."""
+        """The measurements on the original output, teacher-forced."""
         measured = comparison.forced_before, comparison.forced_after, comparison.kl_divergence
         return ProbabilityData(comparison.before.target_tokens, *measured)
 
@@ -68,18 +69,6 @@ class TokenProbabilities:
         )
 
 
-@dataclass(frozen=True)
-class OutputsData:
-    """Two outputs side by side."""
-
-    tokens: tuple[tuple[str, ...], tuple[str, ...]]
-    before: Float[ndarray, "step"]
-    """The probability of each token."""
-    after: Float[ndarray, "step"]
-    aligned: tuple[tuple[int | None, int | None], ...]
-    """The tokens that stand for each other, by the fewest edits."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class BothOutputs:
     """The outputs without and with the switches, token beside token."""
@@ -90,29 +79,19 @@ class BothOutputs:
         """The free-running outputs, aligned."""
         before, after = comparison.before, comparison.after
         tokens = before.target_tokens, after.target_tokens
-        return OutputsData(tokens, before.probabilities, after.probabilities, comparison.alignment)
+        return OutputsData(tokens, (before.probabilities, after.probabilities), comparison.alignment)
 
     def figure(self, data: OutputsData, *, dark: bool = False) -> go.Figure:
         """Two columns of tokens."""
-        return aligned_figure(data.tokens, (data.before, data.after), data.aligned, names=NAMES, dark=dark)
+        return aligned_figure(data.tokens, data.probabilities, data.aligned, names=NAMES, dark=dark)
 
     def tables(self, data: OutputsData) -> tuple[Table, ...]:
         """A table for each output."""
-        sides = zip(NAMES, data.tokens, (data.before, data.after), strict=True)
-        return tuple(Table(name, p[:, None], numbered(tokens), ["probability"]) for name, tokens, p in sides)
+        return data.tables(NAMES)
 
     def checks(self, lab: Lab, comparison: Comparison, data: OutputsData) -> Iterator[Check]:
         """Reads both outputs again, and counts the edits between them again."""
-        yield from check_outputs(lab.model, comparison)
-        for name, shown, seen in zip(
-            NAMES, (data.before, data.after), (comparison.before, comparison.after), strict=True
-        ):
-            how = "tokens looked up one by one"
-            own = [np.exp(row[token]) for row, token in zip(seen.log_probs, seen.target_ids, strict=True)]
-            yield agree(f"Drawn {name} are the probabilities of the output", shown, own, 1e-6, how)
-        pairs = [[-1 if i is None else i, -1 if j is None else j] for i, j in data.aligned]
-        own = [[-1 if i is None else i, -1 if j is None else j] for i, j in comparison.alignment]
-        yield agree("Tokens stand beside each other as aligned", pairs, own, 0, "every pair compared")
+        yield from data.checks(NAMES, (lab, lab), (comparison.before, comparison.after))
 
 
 @dataclass(frozen=True)
@@ -133,7 +112,7 @@ class DifferenceData:
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionDifference:
-    """What switches changed in one head's weights, on the words of the original output."""
+    """The change of one head's weights by switches, on the words of the original output."""
 
     kind: KindName
     layer: int
@@ -168,49 +147,15 @@ class AttentionDifference:
 
     def checks(self, lab: Lab, comparison: Comparison, data: DifferenceData) -> Iterator[Check]:
         """Reads each side again, without recording anything else, and every head for the one that moved most."""
-        kind, seen = AttentionKind(self.kind), comparison.before
-        shift, forced = lab.attention_shift(comparison), dict(enumerate(seen.target_ids))
-        sides = ((), shift.before[kind], data.before), (comparison.after.interventions, shift.after[kind], data.after)
-        masks = []
-        for name, (switches, found, shown) in zip(NAMES, sides, strict=True):
-            claim, *_ = check_weights(
-                lab.model,
-                seen.source_ids,
-                switches,
-                forced,
-                stack=kind.stack,
-                sublayer=kind.sublayer,
-                weights=_with(found.weights, (self.layer, self.head), shown),
-                mask=found.mask,
-            )
-            yield replace(claim, claim=f"{name.capitalize()}: {claim.claim}")
-            again = lab.attention_on(seen, switches)[kind]
-            masks.append(again.mask[self.layer])
-            own = again.weights[self.layer, self.head]
-            yield agree(
-                f"What is called {name} is that pass's attention", shown, own, 0, "the original output read again"
-            )
-        either = [[bool(a) or bool(b) for a, b in zip(*rows, strict=True)] for rows in zip(*masks, strict=True)]
-        yield agree("Masked is what neither pass allowed", data.mask, either, 0, "places looked at one by one")
+        shown, at, masks = {"Before": data.before, "After": data.after}, (self.layer, self.head), []
+        for (name, own), seen in zip(shown.items(), (comparison.before, comparison.after), strict=True):
+            again, mask = weights_again(lab, seen, comparison.before, self.kind)
+            masks.append(mask[self.layer])
+            how = "the original output read again, and computed from queries and keys in double precision"
+            yield agree(f"{name}: the weights of this head", own, again[at], TOLERANCE, how)
+        yield agree("Hidden are the cells that neither pass allowed", data.mask, masks[0] | masks[1], 0, "read again")
         named, layer, head = data.most
         claim = f"{AttentionKind(named).label}, layer {layer}, head {head} moved most"
         if data.moved < NEGLIGIBLE:
             claim = "No weight of any head moved, but for rounding"
-        yield check_most_moved(lab.model, comparison, _Named(shift, (data.moved, named, layer, head)), claim)
-
-
-@dataclass(frozen=True)
-class _Named:
-    """A shift whose largest move is the one that is shown."""
-
-    shift: AttentionShift
-    shown: tuple[float, str, int, int]
-
-    def largest(self) -> tuple[tuple[float, str, int, int], ...]:
-        return (self.shown,)
-
-
-def _with(weights: ndarray, at: tuple[int, int], shown: ndarray) -> ndarray:
-    found = weights.copy()
-    found[at] = shown
-    return found
+        yield check_most_moved(lab.model, comparison, data.moved, data.most, claim)

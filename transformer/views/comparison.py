@@ -1,7 +1,7 @@
 """The figures of Two at once: two outputs aligned, a head of each side with their difference, and heads matched."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -11,10 +11,9 @@ from numpy import ndarray
 
 from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_weights
 from transformer.analysis.checks import Check, agree
-from transformer.analysis.comparison.checks import check_alignment, check_matching
+from transformer.analysis.comparison.checks import check_alignment, check_matching, check_written
 from transformer.analysis.comparison.common_tokens import Along, common_positions, cut, whole_alignment
 from transformer.analysis.comparison.head_matching import Matching, Place, Read, match_heads
-from transformer.analysis.figure_checks import check_output
 from transformer.analysis.trace.trace import sees_later
 from transformer.figures.attention.comparison import aligned_figure, difference_figure, for_column
 from transformer.figures.attention.head_matching import matching_figure
@@ -44,9 +43,20 @@ class OutputsData:
 
     @property
     def differing(self) -> Aligned:
-        """The places at which the two have not the same token."""
+        """The places at which their tokens differ."""
         a, b = self.tokens
         return tuple((i, j) for i, j in self.aligned if i is None or j is None or a[i] != b[j])
+
+    def tables(self, names: Sequence[str]) -> tuple[Table, ...]:
+        """Returns the probabilities of both."""
+        sides = zip(names, self.tokens, self.probabilities, strict=True)
+        return tuple(Table(name, p[:, None], numbered(tokens), ["probability"]) for name, tokens, p in sides)
+
+    def checks(self, names: Sequence[str], labs: Sequence[Lab], decoded: Sequence[Inspection]) -> Iterator[Check]:
+        """Reads both outputs again in double precision, and counts their edits again."""
+        for name, lab, seen, shown in zip(names, labs, decoded, self.probabilities, strict=True):
+            yield from check_written(name.capitalize(), lab.model, seen, shown)
+        yield check_alignment("No alignment of the two has fewer edits", *self.tokens, self.aligned)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,19 +77,13 @@ class OutputPair:
 
     def tables(self, data: OutputsData) -> tuple[Table, ...]:
         """The probabilities of both."""
-        sides = zip(NAMES, data.tokens, data.probabilities, strict=True)
-        return tuple(Table(name, p[:, None], numbered(tokens), ["probability"]) for name, tokens, p in sides)
+        return data.tables(NAMES)
 
     def checks(
         self, first: Lab, left: Inspection, second: Lab, right: Inspection, data: OutputsData
     ) -> Iterator[Check]:
         """Reads both outputs again in double precision, and counts their edits again."""
-        for name, lab, seen, shown in zip(NAMES, (first, second), (left, right), data.probabilities, strict=True):
-            with np.errstate(divide="ignore"):
-                own = np.log(shown)
-            for check in check_output(lab.model, seen.source_ids, seen.target_ids, seen.interventions, own):
-                yield _of_side(name, check)
-        yield check_alignment("Nothing aligns the two with fewer edits", *data.tokens, data.aligned)
+        yield from data.checks(NAMES, (first, second), (left, right))
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ class CommonData:
     keys: tuple[str, ...]
     how: How
     rows: Along = ()
-    """Of aligned ones, the positions that are kept."""
+    """The positions that are kept of aligned ones."""
     columns: Along = ()
 
 
@@ -181,9 +185,9 @@ class HeadPair:
         """Decodes both again and computes their weights from queries, keys and masks; then aligns and subtracts."""
         sides = (("Left", first, left, self.left, data.left), ("Right", second, right, self.right, data.right))
         for name, lab, seen, place, shown in sides:
-            again, mask = _weights_again(lab, seen, None, self.kind)
-            yield agree(f"{name}: these are the weights", shown.weights, again[place], TOLERANCE, _RECOMPUTED)
-            yield agree(f"{name}: this is the mask", shown.mask, mask[place[0]], 0, "decoded again")
+            again, mask = weights_again(lab, seen, None, self.kind)
+            yield agree(f"{name}: the weights of this head", shown.weights, again[place], TOLERANCE, _RECOMPUTED)
+            yield agree(f"{name}: the mask of the pass", shown.mask, mask[place[0]], 0, "decoded again")
         if data.common is not None:
             yield from self._common_checks(first, left, second, right, data, data.common)
 
@@ -202,10 +206,10 @@ class HeadPair:
         sides = ((first, left, self.left, common.left), (second, right, self.right, common.right))
         weights, masks = [], []
         for side, (lab, seen, place, shown) in enumerate(sides):
-            again, mask = _weights_again(lab, seen, on, self.kind)
+            again, mask = weights_again(lab, seen, on, self.kind)
             weights.append(_cells(again[place], side, common))
             masks.append(_cells(mask[place[0]], side, common))
-            claim = f"{NAMES[side].capitalize()}: these are the weights on common tokens"
+            claim = f"{NAMES[side].capitalize()}: the weights on common tokens"
             yield agree(claim, shown, weights[side], TOLERANCE, _RECOMPUTED)
         claim = "The figure shows right minus left"
         yield agree(claim, common.difference, weights[1] - weights[0], 2 * TOLERANCE, "subtracted again")
@@ -246,7 +250,7 @@ class HeadMatching:
         yield from check_matching(*self._reads(first, left, second, right), data)
 
     def _reads(self, first: Lab, left: Inspection, second: Lab, right: Inspection) -> tuple[list[Read], list[Read]]:
-        """What the heads of both attend to while they read each text and the left model's output of it."""
+        """Returns the attention of both while they read each text and the left model's output of it."""
         if first.tokenizer.vocabulary() != second.tokenizer.vocabulary():
             raise ValueError(
                 "heads are matched by what they attend to in the same tokens; these two models cut sentences into "
@@ -270,7 +274,7 @@ def _head(attention: Attention, place: Place) -> HeadData:
 
 
 def _how(first: Lab, left: Inspection, second: Lab, right: Inspection, kind: KindName) -> tuple[How, Along, Along]:
-    """How two decodings come to have the same tokens at rows and columns; ValueError where they cannot."""
+    """Returns the way in which two decodings have the same tokens at rows and columns; ValueError for none."""
     mine, theirs = left.attention(kind), right.attention(kind)
     if (mine.queries, mine.keys) == (theirs.queries, theirs.keys):
         return "own", (), ()
@@ -288,7 +292,7 @@ def _how(first: Lab, left: Inspection, second: Lab, right: Inspection, kind: Kin
 def _on_common_tokens(
     first: Lab, left: Inspection, second: Lab, right: Inspection, kind: KindName, how: How, *along: Along
 ) -> tuple[Attention, Attention]:
-    """Attention of both sides with the same tokens at rows and columns."""
+    """Returns the attention of both sides with the same tokens at rows and columns."""
     if how == "forced":  # both read what the left one wrote
         read = (lab.attention_on(left, seen.interventions) for lab, seen in ((first, left), (second, right)))
         return tuple(found[AttentionKind(kind)] for found in read)  # type: ignore[return-value]
@@ -296,10 +300,10 @@ def _on_common_tokens(
     return cut(mine, theirs, *along) if how == "aligned" else (mine, theirs)
 
 
-def _weights_again(
+def weights_again(
     lab: Lab, seen: Inspection, on: Inspection | None, kind: KindName
 ) -> tuple[Float[ndarray, "layer head query key"], Bool[ndarray, "layer query key"]]:
-    """All weights of one kind, in double precision, and the masks; with the output of `on` forced where one is given.
+    """Returns all weights of one kind, in double precision, and the masks; with the output of `on` forced if given.
 
     Where positions see later ones, decoding with a forced output ends in another pass than reading it does: then the
     output is read again.
@@ -318,11 +322,7 @@ def _weights_again(
 
 
 def _cells(array: ndarray, side: int, common: CommonData) -> ndarray:
-    """The entries of a side's array that are compared."""
+    """Returns the entries of a side's array that are compared."""
     if common.how != "aligned":
         return array
     return array[np.ix_([pair[side] for pair in common.rows], [pair[side] for pair in common.columns])]
-
-
-def _of_side(name: Side, check: Check) -> Check:
-    return replace(check, claim=f"{name.capitalize()}: {check.claim[0].lower()}{check.claim[1:]}")

@@ -8,13 +8,13 @@ import pytest
 from page_models import REVERSE
 
 from transformer.analysis.comparison.checks import (
-    assignment_by_rings,
     check_alignment,
     check_matching,
-    check_outputs,
+    check_written,
+    has_lowering_ring,
     n_edits,
 )
-from transformer.analysis.comparison.head_matching import Read, match_heads
+from transformer.analysis.comparison.head_matching import Read, assignment, match_heads
 from transformer.inspection.token_alignment import align
 from transformer.interventions import parse_intervention
 from transformer.lab import load
@@ -45,31 +45,28 @@ def test_an_alignment_with_more_edits_or_a_missing_element_fails():
 
 
 @pytest.mark.parametrize("switch", ["off:decoder.0.cross:0,1", "mask:causal"])
-def test_both_outputs_hold_and_a_wrong_token_probability_or_alignment_fails(untrained_models, switch):
+def test_an_output_holds_and_a_wrong_token_or_probability_fails(untrained_models, switch):
     lab = load(REVERSE)
-    shown = lab.compare("a b c", [parse_intervention(switch)])
 
-    def failing(**changes):
-        claims = [p.claim for p in check_outputs(lab.model, dataclasses.replace(shown, **changes)) if not p.holds]
-        return claims
+    def failing(seen, shown):
+        return [check.claim for check in check_written("Before", lab.model, seen, shown) if not check.holds]
 
-    assert not failing()
-    for name, seen in (("before", shown.before), ("after", shown.after)):
+    for seen in (lab.inspect("a b c"), lab.inspect("a b c", [parse_intervention(switch)])):
+        assert not failing(seen, seen.probabilities)
         other = dataclasses.replace(seen, target_ids=(9, *seen.target_ids[1:]))
-        assert f"{name.capitalize()}: each token is the most probable one" in failing(**{name: other})
-        other = dataclasses.replace(seen, log_probs=seen.log_probs - 0.1)
-        assert failing(**{name: other}) == [f"{name.capitalize()}: each token has the probability under it"]
+        assert "Before: each token is the most probable one" in failing(other, seen.probabilities)
+        assert failing(seen, seen.probabilities * 0.9) == [
+            "Before: each token has this probability, given those before it"
+        ]
 
 
 @pytest.mark.parametrize("shape", [(5, 5), (3, 6), (6, 3), (1, 1)])
-def test_exchanges_along_rings_end_at_the_least_sum_of_all_pairings(shape):
+def test_every_pairing_but_the_best_has_a_ring_that_lowers_its_sum(shape):
     costs = np.random.default_rng(sum(shape)).random(shape)
-    found, _ = assignment_by_rings(costs)
-    kept = [(row, column) for row, column in enumerate(found) if column is not None]
-    assert len({column for _, column in kept}) == len(kept) == min(shape)
-    tall = costs if shape[0] <= shape[1] else costs.T
-    every = (sum(tall[i, j] for i, j in enumerate(p)) for p in permutations(range(tall.shape[1]), tall.shape[0]))
-    assert sum(costs[row, column] for row, column in kept) == pytest.approx(min(every), abs=1e-12)
+    places = [*range(shape[1]), *[None] * max(0, shape[0] - shape[1])]
+    every = set(permutations(places, shape[0]))
+    best = min(every, key=lambda way: sum(costs[row, column] for row, column in enumerate(way) if column is not None))
+    assert [way for way in every if not has_lowering_ring(costs, way)] == [best] == [assignment(costs)]
 
 
 def test_a_matching_holds_and_a_wrong_distance_or_pairing_fails():
@@ -84,8 +81,8 @@ def test_a_matching_holds_and_a_wrong_distance_or_pairing_fails():
     moved = honest.distances.copy()
     moved[1, 2] += 0.01
     assert "Each distance is the mean Jensen-Shannon distance of two heads' rows" in failing(distances=moved)
-    worst = tuple(map(int, honest.distances.argmax(axis=1)))
-    assert "No pairing of all heads has a smaller sum of distances" in failing(partners=worst)
-    assert failing(partners=(0,) * len(honest.heads))[0] == "Every head is in one pair at most"
-    assert failing(n_rows=honest.n_rows + 1) == ["Each is compared on as many rows as it says"]
-    assert failing(heads=honest.heads[::-1]) == ["Each row and column is the head that it says"]
+    other = (*honest.partners[1:], honest.partners[0])
+    assert "No pairing of all heads has a smaller sum of distances" in failing(partners=other)
+    assert failing(partners=(0,) * len(honest.heads))[0] == "No head is in two pairs"
+    assert failing(n_rows=honest.n_rows + 1) == ["The number of compared rows"]
+    assert failing(heads=honest.heads[::-1]) == ["Rows and columns are the heads in the order of the layers"]

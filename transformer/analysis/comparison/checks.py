@@ -1,4 +1,4 @@
-"""Proofs of what stands side by side: two outputs, their attention, and the heads of two models brought together.
+"""Checks of what stands side by side: two outputs, their attention, and the heads of two models matched.
 
 Each is computed again by another algorithm than the one that drew it.
 """
@@ -7,14 +7,14 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_weights
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.head_matching import Matching, Read
 from transformer.analysis.figure_checks import slow_log_probs
-from transformer.inspection.inspection import AttentionKind, AttentionShift, Comparison
+from transformer.inspection.inspection import AttentionKind, Comparison, Inspection
 from transformer.inspection.token_alignment import Aligned
 from transformer.model.transformer import Transformer
 
@@ -22,28 +22,26 @@ _LESS = 1e-12
 """A ring that lowers the sum by no more lowers it by rounding."""
 
 
-def check_outputs(model: Transformer, shown: Comparison) -> Iterator[Check]:
-    """That both outputs are what the model writes without and with the switches, aligned by the fewest edits."""
-    for name, seen in (("Before", shown.before), ("After", shown.after)):
-        rows = np.exp(slow_log_probs(model, seen.source_ids, seen.target_ids, seen.interventions))
-        own = rows[np.arange(len(seen.target_ids)), list(seen.target_ids)]
-        how = "the output read again in double precision"
-        yield agree(f"{name}: each token has the probability under it", seen.probabilities, own, 1e-4, how)
+def check_written(name: str, model: Transformer, seen: Inspection, shown: Float[ndarray, "step"]) -> Iterator[Check]:
+    """Checks that an output is what the model writes, and the probabilities of its tokens."""
+    rows = np.exp(slow_log_probs(model, seen.source_ids, seen.target_ids, seen.interventions))
+    own = rows[np.arange(len(seen.target_ids)), list(seen.target_ids)]
+    how = "the output read again in double precision"
+    yield agree(f"{name}: each token has this probability, given those before it", shown, own, 1e-4, how)
+    if not seen.forced:
         yield Check(f"{name}: each token is the most probable one", most_missed(rows, own, model), 1e-4, MISSED)
-    ids = shown.before.target_ids, shown.after.target_ids
-    yield check_alignment("Nothing aligns the two outputs with fewer edits", *ids, shown.alignment)
 
 
 MISSED = "how much more probable another token is, at most"
 
 
 def most_missed(rows: Float[ndarray, "step vocab"], own: Float[ndarray, "step"], model: Transformer) -> float:
-    """By how much the most probable token that may be written exceeds the one that was, at the worst step."""
+    """Returns by how much the most probable token that may be written exceeds the one that was, at the worst step."""
     return float((np.delete(rows, model.config.pad_id, axis=1).max(axis=1) - own).max())
 
 
 def check_alignment(claim: str, a: Sequence[object], b: Sequence[object], aligned: Aligned) -> Check:
-    """That every element stands once and in order, with as few places that differ as there can be."""
+    """Checks that every element stands once and in order, with as few places that differ as possible."""
     order = [i for i, _ in aligned if i is not None], [j for _, j in aligned if j is not None]
     if order != (list(range(len(a))), list(range(len(b)))):
         return Check(claim, math.inf, 0.0, "an element is missing, stands twice or out of order")
@@ -52,9 +50,10 @@ def check_alignment(claim: str, a: Sequence[object], b: Sequence[object], aligne
     return agree(claim, differ, n_edits(a, b), 0.0, how)
 
 
-def check_most_moved(model: Transformer, shown: Comparison, shift: AttentionShift, claim: str) -> Check:
-    """That no weight of another head moved more than one of the head that `shift` names first, and by how much."""
-    (said, *named), *_ = shift.largest()
+def check_most_moved(
+    model: Transformer, shown: Comparison, largest: float, head: tuple[str, int, int], claim: str
+) -> Check:
+    """Checks the largest move of a weight, and that no weight of another head moved more than one of this head."""
     forced, moved = dict(enumerate(shown.before.target_ids)), {}
     for kind in AttentionKind:
         stack, sublayer = kind.where
@@ -63,14 +62,13 @@ def check_most_moved(model: Transformer, shown: Comparison, shift: AttentionShif
             for seen in (shown.before, shown.after)
         )
         moved |= {(kind, *at): float(np.abs(new[at] - old[at]).max()) for at in np.ndindex(old.shape[:2])}
-    own = moved[tuple(named)]
+    own = moved[head]
     how = f"the weights of all {len(moved)} heads computed again, before and after; how far the largest move is off"
-    return Check(claim, max(abs(own - said), max(moved.values()) - own), 2 * TOLERANCE, how)
+    return Check(claim, max(abs(own - largest), max(moved.values()) - own), 2 * TOLERANCE, how)
 
 
 def n_edits(a: Sequence[object], b: Sequence[object]) -> int:
-    """The fewest substitutions, insertions and deletions that turn one sequence into the other."""
-
+    """Returns the fewest substitutions, insertions and deletions that turn one sequence into the other."""
     counted = list(range(len(b) + 1))  # of no element of a
     for i, mine in enumerate(a):
         above, counted = counted, [i + 1]
@@ -82,20 +80,19 @@ def n_edits(a: Sequence[object], b: Sequence[object]) -> int:
 def check_matching(first: Sequence[Read], second: Sequence[Read], matching: Matching) -> tuple[Check, ...]:
     """Checks that heads are this far apart on these sentences, and that no other pairing has a smaller sum."""
     distances, n_rows = slow_distances(first, second)
-    paired = sum(matching.distances[row, column] for row, column in enumerate(matching.partners) if column is not None)
-    again, rings = assignment_by_rings(distances)
-    best = sum(distances[row, column] for row, column in enumerate(again) if column is not None)
+    one_to_one = _one_to_one(matching)
+    lower = one_to_one.holds and has_lowering_ring(matching.distances, matching.partners)
     places = [list(np.ndindex(reads[0].weights.shape[:2])) for reads in (first, second)]
     return (
         agree(
-            "Each row and column is the head that it says",
+            "Rows and columns are the heads in the order of the layers",
             [*matching.heads, *matching.others],
             [*places[0], *places[1]],
             0,
             "layers and heads counted",
         ),
-        agree("Each is compared on as many rows as it says", matching.n_rows, n_rows, 0, "rows counted again"),
-        _one_to_one(matching),
+        agree("The number of compared rows", matching.n_rows, n_rows, 0, "rows counted again"),
+        one_to_one,
         agree(
             "Each distance is the mean Jensen-Shannon distance of two heads' rows",
             matching.distances,
@@ -104,13 +101,11 @@ def check_matching(first: Sequence[Read], second: Sequence[Read], matching: Matc
             f"all sentences read again, {n_rows:,} rows of {distances.size:,} pairs compared one pair at a time by "
             "their Kullback-Leibler divergences from the mean of both",
         ),
-        agree(
+        Check(
             "No pairing of all heads has a smaller sum of distances",
-            paired,
-            best,
-            1e-5,
-            f"paired again from nothing by {rings} exchanges along rings, until none is left that lowers the sum "
-            "(Klein 1967)",
+            float(lower),
+            0.0,
+            "searched for a ring of heads whose exchange lowers the sum (Klein 1967); 1 where there is one",
         ),
     )
 
@@ -120,11 +115,11 @@ def _one_to_one(matching: Matching) -> Check:
     paired = [column for column in matching.partners if column is not None]
     wanted = min(len(matching.heads), len(matching.others))
     off = abs(len(set(paired)) - wanted) + abs(len(paired) - wanted)
-    return Check("Every head is in one pair at most", float(off), 0.0, f"{wanted} pairs counted; how many are off")
+    return Check("No head is in two pairs", float(off), 0.0, f"{wanted} pairs counted; how many are off")
 
 
 def slow_distances(first: Sequence[Read], second: Sequence[Read]) -> tuple[Float[ndarray, "head other"], int]:
-    """Mean Jensen-Shannon distances of every two heads, sqrt((KL(p||m) + KL(q||m)) / 2) in bits, and how many rows."""
+    """Returns mean Jensen-Shannon distances, sqrt((KL(p||m) + KL(q||m)) / 2) in bits, and the number of rows."""
     pairs = [(_rows(a, a, b), _rows(b, a, b)) for a, b in zip(first, second, strict=True)]
     n_rows = sum(mine.shape[1] for mine, _ in pairs)
     total = np.zeros((len(pairs[0][0]), len(pairs[0][1])))
@@ -137,50 +132,31 @@ def slow_distances(first: Sequence[Read], second: Sequence[Read]) -> tuple[Float
     return total / n_rows, n_rows
 
 
-def assignment_by_rings(costs: Float[ndarray, "row column"]) -> tuple[tuple[int | None, ...], int]:
-    """The column of each row with the least sum of costs, and the exchanges that it took.
+def has_lowering_ring(costs: Float[ndarray, "row column"], partners: Sequence[int | None]) -> bool:
+    """Tells whether rows in a ring could take over one another's column at a smaller sum, by Bellman and Ford.
 
-    From any pairing on, rows in a ring take over one another's column as long as that lowers the sum; where no such
-    ring is left the sum is the least there is (Klein 1967, "A primal method for minimal cost flows").
+    A pairing without such a ring has the least sum there is (Klein 1967, "A primal method for minimal cost flows").
     """
     size = max(costs.shape)
     square = np.zeros((size, size))  # a row or column too many costs nothing
     square[: costs.shape[0], : costs.shape[1]] = costs
-    column, rings = np.arange(size), 0
-    while (ring := _lowering_ring(square[:, column] - square[np.arange(size), column][:, None])) is not None:
-        column[ring] = column[np.roll(ring, -1)]
-        rings += 1
-    return tuple(int(c) if c < costs.shape[1] else None for c in column[: costs.shape[0]]), rings
-
-
-def _lowering_ring(gain: Float[ndarray, "row other"]) -> Int[ndarray, "_"] | None:
-    """Rows each of which takes the next one's column, at a smaller sum; by Bellman and Ford. None: there are none."""
-    n_rows = len(gain)
-    least, before = np.zeros(n_rows), np.full(n_rows, -1)
-    changed = np.zeros(n_rows, dtype=bool)
-    for _ in range(n_rows):
-        through = least[:, None] + gain
-        changed = through.min(axis=0) < least - _LESS
-        if not changed.any():
-            return None
-        before[changed] = through.argmin(axis=0)[changed]
-        least[changed] = through.min(axis=0)[changed]
-    row = int(np.flatnonzero(changed)[0])
-    for _ in range(n_rows):
-        row = int(before[row])  # now it stands in a ring
-    ring = [row]
-    while (row := int(before[row])) != ring[0]:
-        ring.append(row)
-    return np.array(ring[::-1])
+    column = [column for column in partners if column is not None]
+    free = iter(sorted(set(range(size)) - set(column)))
+    column = [next(free) if column is None else column for column in (*partners, *[None] * (size - len(partners)))]
+    gain = square[:, column] - np.diagonal(square[:, column])[:, None]
+    least = np.zeros(size)
+    for _ in range(size):
+        least = np.minimum(least, (least[:, None] + gain).min(axis=0))
+    return bool(((least[:, None] + gain).min(axis=0) < least - _LESS).any())
 
 
 def _rows(read: Read, *both: Read) -> Float[ndarray, "head row key"]:
-    """A model's rows with at least two keys to choose from, in every layer of both models."""
+    """Returns a model's rows with at least two keys to choose from in every layer of both models."""
     free = np.all([(other.mask.sum(axis=-1) > 1).all(axis=0) for other in both], axis=0)
     return read.weights.reshape(-1, *read.weights.shape[2:])[:, free].astype(np.float64)
 
 
 def _divergence(p: Float[ndarray, "row key"], mean: Float[ndarray, "row key"]) -> Float[ndarray, "row"]:
-    """KL(p || mean) in bits; a key of weight 0 adds nothing."""
+    """Returns KL(p || mean) in bits; a key of weight 0 adds nothing."""
     there = p > 0
     return np.where(there, p * np.log2(np.where(there, p, 1.0) / np.where(there, mean, 1.0)), 0.0).sum(axis=-1)

@@ -19,27 +19,47 @@ from transformer.model.taps import Address
 
 @dataclass(frozen=True)
 class EntryData:
-    """An entry, and what stands at its row's keys."""
+    """An entry, and the tokens at its row's keys."""
 
     entry: Entry
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EntryProducts:
-    """q and k of one entry and their product, dimension by dimension."""
+class _OneEntry:
+    """The place of an entry, its data and its checks."""
 
     kind: KindName
     layer: int
     head: int
     query: int
     key: int
-    name = "{kind}-layer{layer}-head{head}-entry{query}-{key}-products"
 
     def data(self, lab: Lab, seen: Inspection) -> EntryData:
         """The entry, recorded while the sentence is decoded again; ValueError for a key that did not exist yet."""
         entry = lab.explain_entry(seen, self.kind, self.layer, self.head, self.query, self.key)
         return EntryData(entry, seen.attention(self.kind).keys[: len(entry.weights)])
+
+    def checks(self, lab: Lab, seen: Inspection, data: EntryData) -> Iterator[Check]:
+        """Computes every term again from the inputs of the block."""
+        stack, sublayer = AttentionKind(self.kind).where
+        yield from check_entry(
+            lab.model,
+            seen.source_ids,
+            seen.interventions,
+            dict(seen.forced),
+            address=Address(stack, self.layer, sublayer),
+            query=self.query,
+            entry=data.entry,
+            shown=seen.attention(self.kind).weights[self.layer, self.head, self.query],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryProducts(_OneEntry):
+    """q and k of one entry and their product, dimension by dimension."""
+
+    name = "{kind}-layer{layer}-head{head}-entry{query}-{key}-products"
 
     def figure(self, data: EntryData, *, dark: bool = False) -> go.Figure:
         """Three rows of numbers."""
@@ -53,26 +73,12 @@ class EntryProducts:
         values = np.stack([q, k, data.entry.products], axis=-1)
         return (Table("products", values, [f"dimension {i}" for i in range(len(q))], ["q", "k", "q times k"]),)
 
-    def checks(self, lab: Lab, seen: Inspection, data: EntryData) -> Iterator[Check]:
-        """Computes every term again from what the block read."""
-        yield from _checks(self, lab, seen, data)
-
 
 @dataclass(frozen=True, kw_only=True)
-class EntryShares:
-    """What the block's output is made of, seen from one entry."""
+class EntryShares(_OneEntry):
+    """The parts of the block's output, seen from one entry."""
 
-    kind: KindName
-    layer: int
-    head: int
-    query: int
-    key: int
     name = "{kind}-layer{layer}-head{head}-entry{query}-{key}-shares"
-
-    def data(self, lab: Lab, seen: Inspection) -> EntryData:
-        """The entry, recorded while the sentence is decoded again; ValueError for a key that did not exist yet."""
-        entry = lab.explain_entry(seen, self.kind, self.layer, self.head, self.query, self.key)
-        return EntryData(entry, seen.attention(self.kind).keys[: len(entry.weights)])
 
     def figure(self, data: EntryData, *, dark: bool = False) -> go.Figure:
         """A bar for each part."""
@@ -88,21 +94,3 @@ class EntryShares:
             Table("share", np.array(list(parts.values()))[:, None], list(parts), ["of the output"]),
             Table("row", np.stack(row, axis=-1), numbered(data.keys), columns),
         )
-
-    def checks(self, lab: Lab, seen: Inspection, data: EntryData) -> Iterator[Check]:
-        """Computes every term again from what the block read."""
-        yield from _checks(self, lab, seen, data)
-
-
-def _checks(view: EntryProducts | EntryShares, lab: Lab, seen: Inspection, data: EntryData) -> Iterator[Check]:
-    stack, sublayer = AttentionKind(view.kind).where
-    yield from check_entry(
-        lab.model,
-        seen.source_ids,
-        seen.interventions,
-        dict(seen.forced),
-        address=Address(stack, view.layer, sublayer),
-        query=view.query,
-        entry=data.entry,
-        shown=seen.attention(view.kind).weights[view.layer, view.head, view.query],
-    )
