@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 
 from transformer.figures import theme
-from transformer.figures.training.curves import (
-    RUN_COLOURS,
-    RUN_COLOURS_DARK,
-    Curve,
-    Panel,
-    overlay_figure,
-    panels_figure,
-    run_colour,
-    thinned,
-)
+from transformer.figures.theme import RUN_COLOURS, RUN_COLOURS_DARK, run_colour
+from transformer.figures.training.curves import Curve, Panel, overlay_figure, panels_figure, thinned
 from transformer.model.kinds import AttentionKind
 
 

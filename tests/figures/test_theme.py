@@ -128,9 +128,8 @@ def test_numbers_can_be_read_on_every_cell(dark: bool, scale: Any) -> None:
         assert contrast(theme.ink_on(scale(dark), position), colour) >= 4.0
 
 
-def test_apply_changes_the_frame_and_never_the_data() -> None:
-    fig = go.Figure(go.Bar(x=["a"], y=[1.5]))
-    assert theme.apply(fig, dark=True) is fig
+def test_a_figure_has_the_themes_frame_and_the_data_it_was_given() -> None:
+    fig = theme.figure([go.Bar(x=["a"], y=[1.5])], dark=True)
     assert fig.layout.template.layout.font.color == theme.DARK.text
     assert fig.data[0].y == (1.5,)
 

@@ -1,10 +1,8 @@
-"""Figures to take away: a page's picture as a Plotly figure on paper of its own, and as one file that needs no network.
-
-What a page draws on a canvas has a figure here too, so that it can be saved with sharp lines.
-"""
+"""Figures for files: Plotly twins of what pages draw on canvases, with a background, and one offline HTML file."""
 
 import html
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,16 +10,18 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.attention.matrix import frame, strokes
-from transformer.figures.labels import axis_labels, exact, hover_label, label_width
+from transformer.figures.axes import framed, note, panel
+from transformer.figures.heatmap import Side, cells, numbers_on, plain, square_axes, strokes, struck
+from transformer.figures.labels import exact, hover_label
+from transformer.figures.theme import on_paper
 from transformer.model.kinds import AttentionKind, KindName
+
+__all__ = ["html_document", "matrix_figure", "on_paper", "overview_figure"]
 
 _CELL, _LARGEST, _CHARACTER, _SIZE = 34, 620, 7.6, 12
 """Pixels: a cell, all cells of a side together, a character of a label; and the size of a label."""
-_NUMBERED = 28
-"""Pixels of a cell that has room for its number."""
-_STRUCK = 7
-"""Pixels of a cell through which a stroke still shows."""
+_NUMBERED, _STRUCK = 28, 7
+"""Pixels of a cell that has room for its number, and through which a stroke still shows."""
 _THUMBNAIL, _GUTTER = 96, 12
 """Pixels of a head in the overview, and between two."""
 
@@ -42,98 +42,71 @@ def matrix_figure(
     chosen: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """A matrix of square cells shaded from 0 to `top`; hovering gives each number exactly, masked cells are grey.
+    """Draws a matrix of square cells shaded from 0 to `top`; hovering gives each number exactly, masked cells are grey.
 
-    Of these, cells `forbidden` by a switch are crossed out. Values below `least` are not drawn. What is `off`, so that
-    nothing of it goes any further, has no colours. `chosen` frames the cell of that row and column.
+    Cells `forbidden` by a switch are crossed out. Values below `least` are not drawn. A head that is `off` has no
+    colours. `chosen` frames the cell of that row and column.
     """
     if values.shape != (len(rows), len(columns)):
         raise ValueError(f"{len(rows)} row and {len(columns)} column labels do not fit values of {values.shape}")
     colours, scale = theme.palette(dark), theme.greys(dark) if off else theme.sequential(dark)
+    colour = theme.kind_colour(kind, dark)
     crossed = np.zeros(values.shape, dtype=bool) if forbidden is None else forbidden
-    allowed = ~crossed if mask is None else mask & ~crossed
-    weak = allowed & (values < least)
-    drawn = allowed & ~weak
-    states = np.select([crossed, ~allowed, weak], [", forbidden by a switch", ", masked", ", not drawn"], "")
+    masked = np.zeros(values.shape, dtype=bool) if mask is None else ~mask & ~crossed
+    weak = ~masked & ~crossed & (values < least)
+    states = np.select([crossed, masked, weak], [", forbidden by a switch", ", masked", ", not drawn"], "")
+    drawn = np.where(crossed | masked | weak, np.nan, values)
     cell = max(6.0, min(_CELL, _LARGEST / max(values.shape)))
-    numbered = cell >= _NUMBERED
-    fig = theme.apply(go.Figure(), dark)
-    fig.add_heatmap(
-        z=np.where(drawn, values, np.nan),
-        zmin=0,
-        zmax=top,
-        colorscale=scale,
-        xgap=1 if cell > 10 else 0,
-        ygap=1 if cell > 10 else 0,
-        text=_numbers(values, drawn, top, scale) if numbered else None,
-        texttemplate="%{text}" if numbered else None,
-        textfont={"size": 11},
-        customdata=[
-            [
-                f"<b>{hover_label(row)}</b>, row {i}<br><b>{hover_label(column)}</b>, column {j}<br>{quantity} "
-                f"{exact(values[i, j])}{states[i, j]}"
-                for j, column in enumerate(columns)
-            ]
-            for i, row in enumerate(rows)
-        ],
-        hovertemplate="%{customdata}<extra></extra>",
-        hoverongaps=True,
-        colorbar={
-            "title": {"text": f"{quantity}{'<br>not used' * off}"},
-            "thickness": 10,
-            "len": 0.6,
-            "outlinewidth": 0,
-            "tickfont": {"size": 11},
-        },
-    )
-    if weak.any():
-        blank = [[0, colours.background], [1, colours.background]]
-        fig.add_heatmap(z=np.where(weak, 1.0, np.nan), colorscale=blank, showscale=False, hoverinfo="skip")
-    masked, thick = ~allowed & ~crossed, 1.75 if cell > 14 else 1
-    if masked.any() and cell > _STRUCK:
-        line = {"color": colours.quiet, "width": 0.6}
-        fig.add_shape(type="path", path=strokes(masked), line=line, opacity=0.7)
+    texts = [
+        [
+            f"<b>{hover_label(row)}</b>, row {i}<br><b>{hover_label(column)}</b>, column {j}<br>{quantity} "
+            f"{exact(values[i, j])}{states[i, j]}"
+            for j, column in enumerate(columns)
+        ]
+        for i, row in enumerate(rows)
+    ]
+    numbers = numbers_on(drawn, scale, (0, top)) if cell >= _NUMBERED else None
+    bar = {
+        "title": {"text": f"{quantity}<br>not used" if off else quantity},
+        **{"thickness": 10, "len": 0.6, "outlinewidth": 0, "tickfont": {"size": 11}},
+    }
+    gap = 1 if cell > 10 else 0
+    traces = [
+        cells(drawn, texts, scale=scale, limits=(0, top), numbers=numbers, size=11, gap=gap, hoverongaps=True)
+        | {"showscale": True, "colorbar": bar}
+    ]
+    legend: list[str] = []
+    shapes: list[dict[str, Any]] = []
+    if masked.any():
+        legend.append("╱ masked")
+        shapes += struck(masked, dark) if cell > _STRUCK else []
     if crossed.any():
-        line = {"color": theme.kind_colour(kind, dark), "width": thick}
-        fig.add_shape(type="path", path=strokes(crossed, crossed=True), line=line)
+        legend.append("✕ forbidden by a switch")
+        line = {"color": colour, "width": 1.75 if cell > 14 else 1}
+        shapes.append({"type": "path", "path": strokes(crossed, crossed=True), "line": line})
+    if weak.any():
+        legend.append(f"blank: below {least:.3g}")
+        traces.append(plain(weak, colours.background, gap=0))
     if chosen is not None:
-        frame(fig, chosen, theme.kind_colour(kind, dark))
-    left, above = label_width(rows) * _CHARACTER + 44, label_width(columns) * _CHARACTER + 48
-    font = {"family": theme.MONOSPACE, "size": min(_SIZE, cell * 0.9)}
-    bare = {"showline": False, "ticks": "", "ticklabelstandoff": 4, "tickfont": font}
-    shades = {"quiet": colours.quiet, "faint": colours.faint}
-    title = {"font": {"color": colours.quiet if off else theme.kind_colour(kind, dark), "size": 13}, "standoff": 8}
-    fig.update_xaxes(
-        **bare,
-        side="top",
-        tickangle=-90,
-        range=[-0.5, len(columns) - 0.5],
-        constrain="domain",
-        constraintoward="left",
-        tickvals=list(range(len(columns))),
-        ticktext=axis_labels(columns, **shades),
-        title={"text": titles[1], **title},
-    )
-    fig.update_yaxes(
-        **bare,
-        range=[len(rows) - 0.5, -0.5],
-        scaleanchor="x",
-        constrain="domain",
-        constraintoward="top",
-        tickvals=list(range(len(rows))),
-        ticktext=axis_labels(rows, **shades),
-        title={"text": titles[0], **title},
-    )
-    below = _say_states(fig, masked, crossed, f"below {least:.3g}" * bool(weak.any()), colours.quiet)
-    return on_paper(
-        fig.update_layout(
-            width=round(left + cell * len(columns) + 96),
-            height=round(above + cell * len(rows) + below),
-            margin={"l": left, "r": 96, "t": above, "b": below},
-            plot_bgcolor=colours.masked,
-        ),
+        shapes.append(framed(*chosen, colour=colour))
+    sides = Side.of_tokens(rows, titles[0], dark), Side.of_tokens(columns, titles[1], dark)
+    left, above = sides[0].width * _CHARACTER + 44, sides[1].width * _CHARACTER + 48
+    below = 24 + 15 * len(legend)
+    states_named = note("<br>".join(legend), 0, 0, "left", "top", size=11, align="left", yshift=-6, borderpad=0)
+    figure = theme.figure(
+        traces,
         dark,
+        **square_axes(
+            *sides, size=min(_SIZE, cell * 0.9), colour=colours.quiet if off else colour, angle=-90, standoff=4
+        ),
+        shapes=shapes,
+        annotations=[states_named] if legend else [],
+        width=round(left + cell * len(columns) + 96),
+        height=round(above + cell * len(rows) + below),
+        margin={"l": left, "r": 96, "t": above, "b": below},
+        plot_bgcolor=colours.masked,
     )
+    return on_paper(figure, dark)
 
 
 def overview_figure(
@@ -145,7 +118,7 @@ def overview_figure(
     at_mean: Collection[tuple[int, int]] = (),
     dark: bool = False,
 ) -> go.Figure:
-    """Every head of every layer, small: layers are rows of pictures, heads columns.
+    """Draws every head of every layer, small: layers are rows of pictures, heads columns.
 
     Heads named in `off` or `at_mean`, each (layer, head), are grey, and struck out with that word.
     """
@@ -154,37 +127,36 @@ def overview_figure(
     tall = max(24.0, _THUMBNAIL * n_queries / max(n_queries, n_keys))
     wide = max(24.0, _THUMBNAIL * n_keys / max(n_queries, n_keys))
     inner = n_heads * (wide + _GUTTER) - _GUTTER, n_layers * (tall + _GUTTER) - _GUTTER
-    fig = theme.apply(go.Figure(), dark)
-    axes: dict[str, object] = {}
     replaced = {**dict.fromkeys(off, "off"), **dict.fromkeys(at_mean, "mean")}
-    bare = {"showticklabels": False, "ticks": "", "linecolor": colours.line, "mirror": True, "showgrid": False}
-    for layer in range(n_layers):
-        for head in range(n_heads):
-            number = layer * n_heads + head + 1
-            name = "" if number == 1 else str(number)
-            x, y = head * (wide + _GUTTER) / inner[0], 1 - layer * (tall + _GUTTER) / inner[1]
-            across, down = [x, min(1.0, x + wide / inner[0])], [max(0.0, y - tall / inner[1]), y]
-            axes[f"xaxis{name}"] = {**bare, "domain": across, "anchor": f"y{name}"}
-            axes[f"yaxis{name}"] = {**bare, "domain": down, "anchor": f"x{name}", "range": [n_queries - 0.5, -0.5]}
-            shown = weights[layer, head] if mask is None else np.where(mask[layer], weights[layer, head], np.nan)
-            fig.add_heatmap(
-                z=shown,
-                zmin=0,
-                zmax=1,
-                colorscale=theme.greys(dark) if (layer, head) in replaced else theme.sequential(dark),
-                showscale=False,
-                xaxis=f"x{name}",
-                yaxis=f"y{name}",
-                hovertemplate=f"layer {layer}, head {head}<br>row %{{y}}, column %{{x}}<br>%{{z:.9g}}<extra></extra>",
-            )
-            if word := replaced.get((layer, head)):
-                _strike_out(fig, word, (across, down), dark)
-    fig.update_layout(axes)
+    outline = {"showticklabels": False, "showline": True, "linecolor": colours.line, "mirror": True}
+    traces, axes, shapes, notes = [], {}, [], []
+    for layer, head in np.ndindex(n_layers, n_heads):
+        end = panel(layer * n_heads + head + 1)
+        x, y = head * (wide + _GUTTER) / inner[0], 1 - layer * (tall + _GUTTER) / inner[1]
+        across, down = (x, min(1.0, x + wide / inner[0])), (max(0.0, y - tall / inner[1]), y)
+        axes[f"xaxis{end}"] = {**outline, "domain": across, "anchor": f"y{end}"}
+        axes[f"yaxis{end}"] = {**outline, "domain": down, "anchor": f"x{end}", "range": [n_queries - 0.5, -0.5]}
+        shown = weights[layer, head] if mask is None else np.where(mask[layer], weights[layer, head], np.nan)
+        scale = theme.greys(dark) if (layer, head) in replaced else theme.sequential(dark)
+        says = f"layer {layer}, head {head}<br>row %{{y}}, column %{{x}}<br>%{{z:.9g}}<extra></extra>"
+        traces.append(cells(shown, scale=scale, gap=0, end=end, hovertemplate=says))
+        if word := replaced.get((layer, head)):
+            ends = {"x0": across[0], "y0": down[0], "x1": across[1], "y1": down[1], "xref": "paper", "yref": "paper"}
+            shapes.append({"type": "line", **ends, "line": {"color": colours.text, "width": 1.5}})
+            struck_out = {"bgcolor": colours.background, "font": {"size": 11, "color": colours.text}}
+            notes.append(note(word, sum(across) / 2, sum(down) / 2, "auto", "auto", **struck_out))
     for head in range(n_heads):
-        _say(fig, f"head {head}", (head * (wide + _GUTTER) + wide / 2) / inner[0], 1.0, "bottom", colours.quiet)
+        middle = (head * (wide + _GUTTER) + wide / 2) / inner[0]
+        notes.append(note(f"head {head}", middle, 1.0, "center", "bottom", size=11))
     for layer in range(n_layers):
-        _say(fig, f"layer {layer}", 0.0, 1 - (layer * (tall + _GUTTER) + tall / 2) / inner[1], "right", colours.quiet)
-    fig.update_layout(
+        middle = 1 - (layer * (tall + _GUTTER) + tall / 2) / inner[1]
+        notes.append(note(f"layer {layer}", 0.0, middle, "right", "middle", size=11, xshift=-6))
+    figure = theme.figure(
+        traces,
+        dark,
+        **axes,
+        shapes=shapes,
+        annotations=notes,
         width=round(left + inner[0] + 12),
         height=round(above + inner[1] + 12),
         margin={"l": left, "r": 12, "t": above, "b": 12, "autoexpand": False},
@@ -195,16 +167,11 @@ def overview_figure(
             **{"x": 0, "y": 1, "yanchor": "top", "pad": {"t": 6, "l": 6}},
         },
     )
-    return on_paper(fig, dark)
-
-
-def on_paper(fig: go.Figure, dark: bool = False) -> go.Figure:
-    """The figure with the theme's background behind it, which on a page is the page's own."""
-    return fig.update_layout(paper_bgcolor=theme.palette(dark).background)
+    return on_paper(figure, dark)
 
 
 def html_document(figure: go.Figure, *, title: str, said: str, dark: bool = False) -> str:
-    """One file that draws the figure with no network: plotly.js is inside. `said` stands below it."""
+    """Returns one file that draws the figure offline: plotly.js is inside. `said` stands below it."""
     colours = theme.palette(dark)
     drawn = figure.to_html(
         full_html=False, include_plotlyjs=True, config={"displaylogo": False, "responsive": False}, default_width="auto"
@@ -216,48 +183,3 @@ def html_document(figure: go.Figure, *, title: str, said: str, dark: bool = Fals
         f"font: 16px/1.5 {theme.FONT.replace(chr(34), chr(39))}; }} p {{ max-width: 48rem; }}</style>\n"
         f"</head>\n<body>\n{drawn}\n<p>{html.escape(said)}</p>\n</body>\n</html>\n"
     )
-
-
-def _numbers(
-    values: Float[ndarray, "row column"], allowed: Bool[ndarray, "row column"], top: float, scale: theme.Scale
-) -> list[list[str]]:
-    def number(value: float, is_allowed: bool) -> str:
-        text = "" if not is_allowed else "0" if abs(value) < 0.005 else f"{value:.2f}"
-        return f'<span style="color:{theme.ink_on(scale, value / top)}">{text}</span>'
-
-    return [
-        [number(float(value), bool(open_)) for value, open_ in zip(row, may, strict=True)]
-        for row, may in zip(values, allowed, strict=True)
-    ]
-
-
-def _say_states(fig: go.Figure, masked: ndarray, crossed: ndarray, weak: str, colour: str) -> int:
-    """Names what is no colour of the scale, below the cells; the pixels that this takes."""
-    said = ["╱ masked"] * bool(masked.any()) + ["✕ forbidden by a switch"] * bool(crossed.any())
-    said += [f"blank: {weak}"] * bool(weak)
-    if said:
-        fig.add_annotation(
-            text="<br>".join(said), x=0, y=0, xref="paper", yref="paper", showarrow=False, xanchor="left", align="left",
-            yanchor="top", yshift=-6, borderpad=0, font={"size": 11, "color": colour},
-        )  # fmt: skip
-    return 24 + 15 * len(said)
-
-
-def _strike_out(fig: go.Figure, word: str, domain: tuple[list[float], list[float]], dark: bool) -> None:
-    (left, right), (low, high) = domain
-    colours, on = theme.palette(dark), {"xref": "paper", "yref": "paper"}
-    fig.add_shape(type="line", x0=left, y0=low, x1=right, y1=high, **on, line={"color": colours.text, "width": 1.5})
-    fig.add_annotation(
-        text=word, x=(left + right) / 2, y=(low + high) / 2, **on, showarrow=False, bgcolor=colours.background,
-        font={"size": 11, "color": colours.text}, borderpad=1,
-    )  # fmt: skip
-
-
-def _say(fig: go.Figure, text: str, x: float, y: float, where: str, colour: str) -> None:
-    anchors = (
-        {"xanchor": "center", "yanchor": "bottom"} if where == "bottom" else {"xanchor": "right", "yanchor": "middle"}
-    )
-    fig.add_annotation(
-        text=text, x=x, y=y, xref="paper", yref="paper", showarrow=False, font={"size": 11, "color": colour},
-        xshift=-6 if where == "right" else 0, **anchors,
-    )  # fmt: skip

@@ -9,18 +9,18 @@ from jaxtyping import Float
 from numpy import ndarray
 
 WORD_START = "▁"
-"""sentencepiece's mark for "a word begins here"."""
+"""The mark of sentencepiece for "a word begins here"."""
 SPECIAL_TOKENS = frozenset({"<pad>", "<s>", "</s>", "<unk>"})
 
 LONGEST_LABEL = 18
-"""Characters on an axis; hovering gives the whole token."""
+"""The most characters on an axis; hovering gives the whole token."""
 
 _INVISIBLE = {0x7F: "␡", 0x200B: "⟨ZWSP⟩", 0x200E: "⟨LRM⟩", 0x200F: "⟨RLM⟩", 0xFEFF: "⟨BOM⟩"}
 
 
 @lru_cache(maxsize=4096)
 def readable(token: str) -> str:
-    """The token with control and direction characters drawn as signs, so that it cannot disturb its neighbours.
+    """Returns the token with control and direction characters drawn as signs, so that it cannot disturb its neighbours.
 
     Joiners stay: emoji and several scripts are written with them.
     """
@@ -28,22 +28,27 @@ def readable(token: str) -> str:
 
 
 def axis_labels(tokens: Iterable[str], *, quiet: str, faint: str) -> list[str]:
-    """One Plotly label a token: markup escaped, long ones cut; special tokens quiet, the word-start mark faint."""
+    """Returns a Plotly label for each token: markup escaped, long ones cut; special tokens quiet, word starts faint."""
     return [_axis_label(_cut(readable(token)), quiet, faint) for token in tokens]
 
 
 def label_width(tokens: Iterable[str]) -> int:
-    """The characters of a monospaced face that the widest label takes; wide ones (emoji, ideographs) count two."""
+    """Returns how many characters the widest label takes in monospace; wide ones (emoji, ideographs) count two."""
     return max((sum(map(_columns, _cut(readable(token)))) for token in tokens), default=0)
 
 
 def hover_label(token: str) -> str:
-    """The token for a Plotly hover box, markup escaped."""
+    """Returns the token for a Plotly hover box, markup escaped."""
     return _escape(readable(token))
 
 
+def typeset(number: str) -> str:
+    """Returns the number with a minus sign in place of its hyphen."""
+    return number.replace("-", "−")
+
+
 def exact(value: Float[ndarray, ""] | np.float32) -> str:
-    """The shortest digits that read back as this very float32."""
+    """Returns the shortest digits that read back as this very float32."""
     return str(np.float32(value))
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from streamlit.components.v2 import component
 
 from pages.shared.components.frontend import text_of
-from transformer.figures.training.curves import Curve, Panel, run_colour, thinned
+from transformer.figures.theme import run_colour
+from transformer.figures.training.curves import Curve, Panel, thinned
 
 _component = component(
     "attention_lab_run_curve",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from streamlit.components.v2 import component
 
 from pages.shared.components.frontend import text_of
-from transformer.figures.training.curves import run_colour
+from transformer.figures.theme import run_colour
 
 Column = tuple[str, bool]
 """A title, and whether the cells beneath it hold numbers."""

@@ -10,7 +10,7 @@ from streamlit.components.v2 import component
 
 from pages.shared.components.frontend import text_of
 from pages.shared.components.packed_arrays import packed_arrays
-from transformer.figures.training.curves import run_colour
+from transformer.figures.theme import run_colour
 
 _component = component(
     "attention_lab_value_curves",

@@ -9,7 +9,7 @@ from page_exports import drawn, figures, opened, run_lines
 from page_models import CLASSIC, PRONOUNS, REVERSE, component, matrix, texts
 
 from transformer.figures import theme
-from transformer.figures.attention.matrix import strokes
+from transformer.figures.heatmap import strokes
 
 pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 OTHER = "The cat slept."

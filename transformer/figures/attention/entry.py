@@ -1,4 +1,4 @@
-"""One cell of attention in pictures: the product of q and k, number by number, and what a block's output is made of."""
+"""One entry of attention: the product of q and k, number by number, and the parts of a sublayer's output."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,14 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.labels import exact
+from transformer.figures.axes import row_axis
+from transformer.figures.bars import bars
+from transformer.figures.heatmap import cells, numbers_on
+from transformer.figures.labels import exact, typeset
 from transformer.model.kinds import KindName
 
 _NUMBERED = 16
-"""Up to this many dimensions the numbers stand in the cells."""
+"""The most dimensions at which numbers stand in the cells."""
 _ROW_HEIGHT = 34
 
 
@@ -24,96 +27,68 @@ def products_figure(
     kind: KindName,
     dark: bool = False,
 ) -> go.Figure:
-    """q, k and their product for each dimension of the head: three rows, coloured around 0. Hovering is exact.
+    """Draws q, k and their product for each dimension of the head: three rows, coloured around 0. Hovering is exact.
 
     `terms` are those of an additive score, v tanh(q + k), which then stand in place of the products.
     """
-    colours, scale = theme.palette(dark), theme.diverging(dark)
-    fig = theme.apply(go.Figure(), dark)
-    vectors = max(float(np.abs(q).max(initial=0)), float(np.abs(k).max(initial=0))) or 1.0
+    scale = theme.diverging(dark)
     products = q.astype(np.float64) * k if terms is None else terms
-    name, typeset = ("q · k", "q<sub>i</sub> k<sub>i</sub>") if terms is None else ("v · tanh(q + k)", "v tanh")
-    for row, (label, values, reach) in enumerate(
-        (("q", q, vectors), ("k", k, vectors), (name, products, float(np.abs(products).max(initial=0)) or 1.0))
+    name, label = ("q · k", "q<sub>i</sub> k<sub>i</sub>") if terms is None else ("v · tanh(q + k)", "v tanh")
+    vectors = _reach(q, k)
+    numbered = len(q) <= _NUMBERED
+    traces = []
+    for row, (what, values, reach) in enumerate(
+        (("q", q, vectors), ("k", k, vectors), (name, products, _reach(products)))
     ):
-        numbered = len(values) <= _NUMBERED
-        positions = (values / reach + 1) / 2
-        texts = [
-            f'<span style="color:{theme.ink_on(scale, float(at))}">{_typeset(f"{value:.2f}")}</span>'
-            for value, at in zip(values.tolist(), positions.tolist(), strict=True)
-        ]
+        limits = -reach, reach
         digits = [exact(value) if row < 2 else f"{value:.9g}" for value in values]
-        fig.add_heatmap(
-            z=[values],
-            x=np.arange(len(values)),
-            y=[row],
-            zmin=-reach,
-            zmax=reach,
-            colorscale=scale,
-            showscale=False,
-            xgap=1,
-            ygap=2,
-            text=[texts] if numbered else None,
-            texttemplate="%{text}" if numbered else None,
-            textfont={"size": 12},
-            customdata=[[f"dimension {i}<br>{label} = {text}" for i, text in enumerate(digits)]],
-            hovertemplate="%{customdata}<extra></extra>",
-        )
-    quiet = {"showline": False, "ticks": ""}
+        texts = [[f"dimension {i}<br>{what} = {text}" for i, text in enumerate(digits)]]
+        numbers = numbers_on(values[None], scale, limits) if numbered else None
+        place = {"x": np.arange(len(values)), "y": [row]}
+        traces.append(cells(values[None], texts, scale=scale, limits=limits, numbers=numbers, gap=(1, 2), **place))
     title = {"text": "dimension of the head", "font": {"color": theme.kind_colour(kind, dark)}}
-    fig.update_xaxes(**quiet, title=title, tickfont={"color": colours.quiet, "size": 12}, nticks=17)
-    fig.update_yaxes(**quiet, tickvals=[0, 1, 2], ticktext=["q", "k", typeset], range=[2.5, -0.5])
-    fig.update_layout(
+    small = {"color": theme.palette(dark).quiet, "size": 12}
+    return theme.figure(
+        traces,
+        dark,
+        xaxis={"title": title, "tickfont": small, "nticks": 17},
+        yaxis=row_axis(["q", "k", label]),
         height=3 * _ROW_HEIGHT + 52,
         margin={"l": 44, "r": 8, "t": 6, "b": 46, "autoexpand": False},
-        meta={"smallest_width": 60 + 34 * min(len(q), _NUMBERED) if len(q) <= _NUMBERED else 360},
+        meta={"smallest_width": 60 + 34 * len(q) if numbered else 360},
     )
-    return fig
 
 
 def shares_figure(names: Sequence[str], shares: Sequence[float], *, kind: KindName, dark: bool = False) -> go.Figure:
-    """What the block's output is made of, the first term being the cell: bars around 0 whose lengths sum to 1."""
+    """Draws the terms of a sublayer's output, the entry first, as bars around 0 whose lengths sum to 1."""
     if len(names) != len(shares):
         raise ValueError(f"{len(shares)} shares need as many names, not {len(names)}")
     colours = theme.palette(dark)
-    fig = theme.apply(go.Figure(), dark)
-    fig.add_bar(
-        x=list(shares),
-        y=list(range(len(names))),
-        orientation="h",
-        width=0.55,
-        marker_color=[theme.kind_colour(kind, dark), *[colours.quiet] * (len(names) - 1)],
-        text=[_typeset(f"{share:+.3f}") for share in shares],
-        textposition="outside",
-        cliponaxis=False,
-        textfont={"color": colours.text, "size": 13},
-        hovertemplate="%{customdata}<extra></extra>",
-        customdata=[f"{name}: {share:.9g}" for name, share in zip(names, shares, strict=True)],
-    )
+    texts = [f"{name}: {share:.9g}" for name, share in zip(names, shares, strict=True)]
+    paints = [theme.kind_colour(kind, dark), *(colours.quiet for _ in names[1:])]
+    numbers = [typeset(f"{share:+.3f}") for share in shares]
+    ink = {"color": colours.text, "size": 13}
+    trace = bars(list(shares), texts, paints, numbers=numbers, width=0.55, textfont=ink)
     low, high = min(0.0, *shares), max(0.0, *shares)
     room = 0.18 * ((high - low) or 1.0)
-    fig.update_xaxes(
-        showline=False,
-        ticks="",
-        showticklabels=False,
-        range=[low - room * (low < 0), high + room],
-        zeroline=True,
-        zerolinecolor=colours.line,
-        title={"text": "share of the block's output; all of them sum to 1", "font": {"color": colours.quiet}},
+    across = {
+        "showticklabels": False,
+        "range": [low - room if low < 0 else low, high + room],
+        "zeroline": True,
+        "zerolinecolor": colours.line,
+        "title": {"text": "share of the sublayer's output; all of them sum to 1"},
+    }
+    return theme.figure(
+        [trace],
+        dark,
+        xaxis=across,
+        yaxis=row_axis(names, automargin=True),
+        height=round(len(names) * 28 + 44),
+        margin={"l": 8, "r": 8, "t": 4, "b": 36},
+        meta={"smallest_width": 380},
     )
-    fig.update_yaxes(
-        showline=False,
-        ticks="",
-        tickvals=list(range(len(names))),
-        ticktext=list(names),
-        range=[len(names) - 0.5, -0.5],
-        automargin=True,
-    )
-    fig.update_layout(
-        height=round(len(names) * 28 + 44), margin={"l": 8, "r": 8, "t": 4, "b": 36}, meta={"smallest_width": 380}
-    )
-    return fig
 
 
-def _typeset(number: str) -> str:
-    return number.replace("-", "−")
+def _reach(*values: Float[ndarray, "d_head"]) -> float:
+    """Returns the largest magnitude; 1 where all are 0."""
+    return max(float(np.abs(array).max(initial=0)) for array in values) or 1.0

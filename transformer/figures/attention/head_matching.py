@@ -8,12 +8,14 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
+from transformer.figures.axes import column_axis, framed, row_axis
+from transformer.figures.heatmap import cells, numbers_on
 from transformer.model.kinds import KindName
 
-_CELL, _LEFT, _TOP = 30, 92, 78
+_CELL, _SMALL_CELL, _LEFT, _TOP = 30, 14, 92, 78
 """Pixels."""
 _NUMBERED = 16
-"""Up to this many heads the numbers stand in the cells."""
+"""The most heads at which numbers stand in the cells."""
 
 
 def matching_figure(
@@ -27,69 +29,37 @@ def matching_figure(
     names: tuple[str, str],
     dark: bool = False,
 ) -> go.Figure:
-    """Rows are heads of the first model, columns of the second. Pairs are framed, that of the row `chosen` boldly."""
+    """Draws the first model's heads as rows, the second's as columns; pairs are framed, the chosen row's boldly."""
     if distances.shape != (len(heads), len(others)) or len(partners) != len(heads):
         raise ValueError(f"{len(heads)} and {len(others)} heads do not fit distances of shape {distances.shape}")
-    colours, scale = theme.palette(dark), theme.distances(dark)
+    scale, colour = theme.distances(dark), theme.kind_colour(kind, dark)
     numbered = max(distances.shape, default=0) <= _NUMBERED
-    fig = theme.apply(go.Figure(), dark)
-    fig.add_heatmap(
-        z=distances,
-        zmin=0,
-        zmax=1,
-        colorscale=scale,
-        showscale=False,
-        xgap=1,
-        ygap=1,
-        text=_numbers(distances, scale) if numbered else None,
-        texttemplate="%{text}" if numbered else None,
-        textfont={"size": 11},
-        customdata=[
-            [
-                f"{names[0]}: layer {a}, head {b}<br>{names[1]}: layer {c}, head {d}<br>distance {distances[i, j]:.6g}"
-                + ("<br>paired" if partners[i] == j else "")
-                for j, (c, d) in enumerate(others)
-            ]
-            for i, (a, b) in enumerate(heads)
+    cell = _CELL if numbered else _SMALL_CELL
+    texts = [
+        [
+            f"{names[0]}: layer {a}, head {b}<br>{names[1]}: layer {c}, head {d}<br>distance {distances[i, j]:.6g}"
+            + ("<br>paired" if partners[i] == j else "")
+            for j, (c, d) in enumerate(others)
+        ]
+        for i, (a, b) in enumerate(heads)
+    ]
+    numbers = numbers_on(np.clip(distances, 0, 1), scale) if numbered else None
+    rows, columns = ([f"{layer}.{head}" for layer, head in side] for side in (heads, others))
+    titles = [{"text": f"{name}: layer.head", "standoff": 6} for name in names]
+    shared = {"fixedrange": True, "tickfont": {"size": 12}}
+    return theme.figure(
+        [cells(distances, texts, scale=scale, numbers=numbers, size=11)],
+        dark,
+        xaxis=column_axis(columns, side="top", tickangle=0 if len(others) <= _NUMBERED else -90, title=titles[1])
+        | shared,
+        yaxis=row_axis(rows, title=titles[0]) | shared,
+        shapes=[
+            framed(row, column, colour=colour, width=3.5 if row == chosen else 1.5)
+            for row, column in enumerate(partners)
+            if column is not None
         ],
-        hovertemplate="%{customdata}<extra></extra>",
-    )
-    for row, column in enumerate(partners):
-        if column is not None:
-            corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
-            line = {"color": theme.kind_colour(kind, dark), "width": 3.5 if row == chosen else 1.5}
-            fig.add_shape(type="rect", **corners, line=line)
-    bare = {"showline": False, "ticks": "", "showgrid": False, "zeroline": False, "fixedrange": True}
-    font = {"size": 12, "color": colours.text}
-    fig.update_xaxes(
-        **bare,
-        side="top",
-        tickvals=list(range(len(others))),
-        ticktext=[f"{layer}.{head}" for layer, head in others],
-        tickangle=0 if len(others) <= _NUMBERED else -90,
-        tickfont=font,
-        range=[-0.5, len(others) - 0.5],
-        title={"text": f"{names[1]}: layer.head", "standoff": 6},
-    )
-    fig.update_yaxes(
-        **bare,
-        tickvals=list(range(len(heads))),
-        ticktext=[f"{layer}.{head}" for layer, head in heads],
-        tickfont=font,
-        range=[len(heads) - 0.5, -0.5],
-        title={"text": f"{names[0]}: layer.head", "standoff": 6},
-    )
-    cell = _CELL if numbered else 14
-    return fig.update_layout(
         height=round(_TOP + len(heads) * cell + 8),
         margin={"l": _LEFT, "r": 8, "t": _TOP, "b": 8, "autoexpand": False},
         dragmode=False,
         meta={"smallest_width": round(_LEFT + len(others) * cell * 1.1 + 8)},
     )
-
-
-def _numbers(distances: Float[ndarray, "head other"], scale: theme.Scale) -> list[list[str]]:
-    return [
-        [f'<span style="color:{theme.ink_on(scale, float(value))}">{value:.2f}</span>' for value in row]
-        for row in np.clip(distances, 0, 1)
-    ]

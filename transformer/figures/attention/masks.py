@@ -11,18 +11,23 @@ from jaxtyping import Bool
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.labels import axis_labels, hover_label, label_width
+from transformer.figures.axes import column_axis, monospace, note, panel, row_axis, token_labels
+from transformer.figures.bars import bars
+from transformer.figures.heatmap import cells, struck
+from transformer.figures.labels import hover_label, label_width
 from transformer.model.kinds import KindName
 
 _CHARACTER = 7.6
 _GAP = 0.07
-"""Between two matrices, as a fraction of the figure's width: room for the sign."""
+"""The room for the sign between two matrices, as a fraction of the figure's width."""
 _LARGEST, _SMALLEST = 28.0, 6.0
 """Pixels of a cell."""
 _WIDTH = 860
 """Pixels that a figure is made for: wide enough for three masks of 40 tokens; a narrower window scrolls."""
 _LABEL = 9.0
 """Pixels between two labels at least."""
+_NAMED_ROW = 34
+"""Pixels of a row with a name beside it."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,8 @@ def masks_figure(
     kind: KindName,
     dark: bool = False,
 ) -> go.Figure:
-    """Masks side by side with their conjunction last: a cell is open where all of them are. Closed cells are struck.
+    """Draws masks side by side with their conjunction last: a cell is open where all of them are. Closed cells are
+    struck.
 
     One mask alone is its own conjunction and is drawn once.
     """
@@ -51,34 +57,106 @@ def masks_figure(
         if part.mask.shape != (len(queries), len(keys)):
             raise ValueError(f"a mask of shape {part.mask.shape} does not fit {len(queries)} queries, {len(keys)} keys")
     combined = Part("combined", np.logical_and.reduce([part.mask for part in parts]), "forbidden by one of the masks")
-    colours = theme.palette(dark)
-    fig = theme.apply(go.Figure(), dark)
+    colours, colour = theme.palette(dark), theme.kind_colour(kind, dark)
     drawn = [*parts, combined] if len(parts) > 1 else [*parts]
     width = (1 - _GAP * (len(drawn) - 1)) / len(drawn)
-    side = 24 + label_width(queries) * _CHARACTER
+    side, top = 24 + label_width(queries) * _CHARACTER, 44 + label_width(keys) * _CHARACTER
     fitting = (_WIDTH - side) * width / max(len(keys), 1)
     cell, smallest = min(_LARGEST, max(_SMALLEST, fitting)), min(14.0, max(_SMALLEST, 0.65 * fitting))
-    top = 44 + label_width(keys) * _CHARACTER
-    for index, part in enumerate(drawn):
-        left = index * (width + _GAP)
-        _draw(fig, part, index + 1, queries, keys, kind, dark)
-        _draw_axes(fig, index, (left, left + width), queries, keys, smallest, alone=len(drawn) == 1, dark=dark)
-        name = {"x": (len(keys) - 1) / 2, "xref": f"x{index + 1}" if index else "x", "yshift": top - 30}
-        _label(fig, part.name, 1, colour=theme.kind_colour(kind, dark), yanchor="bottom", **name)
-        if index:
+    traces, axes, shapes, notes = [], {}, [], []
+    for number, part in enumerate(drawn, start=1):
+        end, left = panel(number), (number - 1) * (width + _GAP)
+        scale = ((0, colours.masked), (1, colour))
+        traces.append(cells(part.mask.astype(float), _texts(part, queries, keys), scale=scale, opacity=0.75, end=end))
+        axes |= _axes(end, (left, left + width), queries, keys, smallest, alone=len(drawn) == 1, dark=dark)
+        shapes += struck(~part.mask, dark, end=end)
+        place = {"xref": f"x{end}", "yshift": top - 30, "font": {"size": 14, "color": colour}}
+        notes.append(note(part.name, (len(keys) - 1) / 2, 1, "center", "bottom") | place)
+        if number > 1:
             sign = "=" if part is combined else "∧"
-            _label(fig, sign, 0.5, colour=colours.quiet, size=24, x=left - _GAP / 2, xref="paper", yanchor="middle")
-    fig.update_layout(
+            notes.append(note(sign, left - _GAP / 2, 0.5, "center", "middle", size=24))
+    return theme.figure(
+        traces,
+        dark,
+        **axes,
+        shapes=shapes,
+        annotations=notes,
         height=round(top + len(queries) * cell + 16),
         margin={"l": side, "r": 8, "t": top, "b": 12, "autoexpand": False},
         meta={"smallest_width": round(side + 8 + max(smallest * len(keys), 90) / width)},
     )
-    return fig
 
 
-def _draw_axes(
-    fig: go.Figure,
-    index: int,
+def batch_figure(
+    rows: Sequence[Sequence[str]], real: Bool[ndarray, "sentence position"], dark: bool = False
+) -> go.Figure:
+    """Draws the sentences of a batch one below the other; the padding that makes them equally long is grey."""
+    colours = theme.palette(dark)
+    labels = [[hover_label(token) for token in row] for row in rows]
+    texts = [[f"position {i}<br><b>{label}</b>" for i, label in enumerate(row)] for row in labels]
+    trace = cells(
+        real.astype(float),
+        texts,
+        scale=((0, colours.masked), (1, colours.surface)),
+        numbers=labels,
+        gap=(2, 3),
+        textfont=monospace(12),
+    )
+    numbers = [str(row) for row in range(len(rows))]
+    longest = max((label_width(row) for row in rows), default=1)
+    return theme.figure(
+        [trace],
+        dark,
+        xaxis={"showticklabels": False},
+        yaxis=row_axis(numbers, ticklabelstandoff=5, tickfont={"color": colours.quiet}),
+        height=len(rows) * 32 + 12,
+        margin={"l": 24, "r": 8, "t": 4, "b": 4, "autoexpand": False},
+        meta={"smallest_width": round(32 + real.shape[1] * max(34, longest * _CHARACTER + 8))},
+    )
+
+
+def leak_figure(
+    names: Sequence[str], before: Sequence[float], after: Sequence[float], *, dark: bool = False
+) -> go.Figure:
+    """Draws shares of attention on what masks hide, with all masks (open) and as switched (filled)."""
+    if not len(names) == len(before) == len(after):
+        raise ValueError(f"{len(names)} names do not fit {len(before)} and {len(after)} shares")
+    colours = theme.palette(dark)
+    hollow = {"color": colours.background, "line": {"color": colours.quiet, "width": 1.5}}
+    dots = [
+        {
+            "type": "scatter", "x": list(shares), "y": list(range(len(names))), "mode": "markers", "name": name,
+            "marker": {"size": 11, **look}, "hovertemplate": f"{name}: %{{x:.4g}}<extra></extra>",
+        }
+        for name, shares, look in (("all masks on", before, hollow), ("as switched", after, {"color": colours.accent}))
+    ]  # fmt: skip
+    across = {"range": [-0.03, 1.03], "title": {"text": "mean share of a real query's attention"}, "nticks": 6}
+    return _named_rows(dots, names, across, above=40, right=12, dark=dark)
+
+
+def forcing_figure(names: Sequence[str], values: Sequence[float], *, dark: bool = False) -> go.Figure:
+    """Draws the largest differences that a teacher-forced pass shows, as bars with their numbers."""
+    if len(names) != len(values):
+        raise ValueError(f"{len(names)} names do not fit {len(values)} values")
+    texts, numbers = [f"{value:.9g}" for value in values], [f"{value:.3g}" for value in values]
+    trace = bars(values, texts, theme.palette(dark).accent, numbers=numbers, width=0.5)
+    title = {"text": "largest difference of probabilities, log-probabilities"}
+    return _named_rows([trace], names, {"rangemode": "tozero", "title": title}, above=12, right=64, dark=dark)
+
+
+def _texts(part: Part, queries: Sequence[str], keys: Sequence[str]) -> list[list[str]]:
+    return [
+        [
+            f"query <b>{hover_label(query)}</b>, row {row}<br>key <b>{hover_label(key)}</b>, column {column}<br>"
+            + ("may attend" if part.mask[row, column] else part.forbids)
+            for column, key in enumerate(keys)
+        ]
+        for row, query in enumerate(queries)
+    ]
+
+
+def _axes(
+    end: str,
     domain: tuple[float, float],
     queries: Sequence[str],
     keys: Sequence[str],
@@ -86,178 +164,34 @@ def _draw_axes(
     *,
     alone: bool,
     dark: bool,
-) -> None:
-    """Tokens at rows and columns, as many as have room where cells are as small as they may become."""
-    colours, number, every = theme.palette(dark), "" if index == 0 else str(index + 1), math.ceil(_LABEL / cell)
-    shared = {
-        "showline": False,
-        "ticks": "",
-        "ticklabelstandoff": 5,
-        "constrain": "domain",
-        "showgrid": False,
-        "zeroline": False,
-        "tickfont": {"family": theme.MONOSPACE, "size": 12 if cell >= 14 else max(9, min(12, cell * every * 0.85))},
-    }
-    rows, columns = (
-        {
-            "tickvals": list(range(0, len(tokens), every)),
-            "ticktext": axis_labels(tokens[::every], quiet=colours.quiet, faint=colours.faint),
-        }
-        for tokens in (queries, keys)
-    )
-    fig.update_layout(
-        {
-            f"xaxis{number}": {
-                **shared,
-                **columns,
-                "domain": domain,
-                "anchor": f"y{number}",
-                "side": "top",
-                "tickangle": -90,
-                "range": [-0.5, len(keys) - 0.5],
-                "constraintoward": "left" if alone else "center",
-            },
-            f"yaxis{number}": {
-                **shared,
-                **rows,
-                "anchor": f"x{number}",
-                "range": [len(queries) - 0.5, -0.5],
-                "scaleanchor": f"x{number}",
-                "constraintoward": "top",
-                "showticklabels": index == 0,
-            },
-        }
-    )
+) -> dict[str, dict[str, Any]]:
+    """Returns the axes of one mask, with as many tokens as have room where cells are as small as they may become."""
+    every = math.ceil(_LABEL / cell)
+    size = 12 if cell >= 14 else max(9, min(12, cell * every * 0.85))
+    shared = {"ticklabelstandoff": 5, "constrain": "domain", "tickfont": monospace(size)}
+    columns = column_axis(token_labels(keys, dark), every=every, domain=domain, anchor=f"y{end}", side="top")
+    rows = row_axis(token_labels(queries, dark), every=every, anchor=f"x{end}", showticklabels=not end)
+    across = {"tickangle": -90, "constraintoward": "left" if alone else "center"}
+    down = {"scaleanchor": f"x{end}", "constraintoward": "top"}
+    return {f"xaxis{end}": columns | shared | across, f"yaxis{end}": rows | shared | down}
 
 
-def batch_figure(
-    rows: Sequence[Sequence[str]], real: Bool[ndarray, "sentence position"], dark: bool = False
+def _named_rows(
+    traces: Sequence[dict[str, Any]],
+    names: Sequence[str],
+    across: dict[str, Any],
+    *,
+    above: int,
+    right: int,
+    dark: bool,
 ) -> go.Figure:
-    """The sentences of a batch one below the other; the empty places that make them equally long are struck."""
-    colours = theme.palette(dark)
-    fig = theme.apply(go.Figure(), dark)
-    texts = [[hover_label(token) for token in row] for row in rows]
-    fig.add_heatmap(
-        z=real.astype(float),
-        colorscale=[[0, colours.masked], [1, colours.surface]],
-        zmin=0,
-        zmax=1,
-        showscale=False,
-        xgap=2,
-        ygap=3,
-        text=texts,
-        texttemplate="%{text}",
-        textfont={"size": 12, "family": theme.MONOSPACE},
-        customdata=[[f"position {i}<br><b>{text}</b>" for i, text in enumerate(row)] for row in texts],
-        hovertemplate="%{customdata}<extra></extra>",
-    )
-    fig.update_xaxes(showline=False, ticks="", showticklabels=False)
-    fig.update_yaxes(
-        showline=False,
-        ticks="",
-        ticklabelstandoff=5,
-        tickvals=list(range(len(rows))),
-        tickfont={"color": colours.quiet},
-        range=[len(rows) - 0.5, -0.5],
-    )
-    longest = max((label_width(row) for row in rows), default=1)
-    fig.update_layout(
-        height=len(rows) * 32 + 12,
-        margin={"l": 24, "r": 8, "t": 4, "b": 4, "autoexpand": False},
-        meta={"smallest_width": round(32 + real.shape[1] * max(34, longest * _CHARACTER + 8))},
-    )
-    return fig
-
-
-def _draw(
-    fig: go.Figure, part: Part, number: int, queries: Sequence[str], keys: Sequence[str], kind: KindName, dark: bool
-) -> None:
-    colours = theme.palette(dark)
-    axis = "" if number == 1 else str(number)
-    fig.add_heatmap(
-        z=part.mask.astype(float),
-        xaxis=f"x{axis}",
-        yaxis=f"y{axis}",
-        colorscale=[[0, colours.masked], [1, theme.kind_colour(kind, dark)]],
-        zmin=0,
-        zmax=1,
-        opacity=0.75,
-        showscale=False,
-        xgap=1,
-        ygap=1,
-        customdata=[
-            [
-                f"query <b>{hover_label(query)}</b>, row {row}<br>key <b>{hover_label(key)}</b>, column {column}<br>"
-                + ("may attend" if part.mask[row, column] else part.forbids)
-                for column, key in enumerate(keys)
-            ]
-            for row, query in enumerate(queries)
-        ],
-        hovertemplate="%{customdata}<extra></extra>",
-    )
-    strokes = " ".join(
-        f"M{column - 0.25},{row + 0.25}L{column + 0.25},{row - 0.25}"
-        for row, column in zip(*(axis.tolist() for axis in np.nonzero(~part.mask)), strict=True)
-    )
-    if strokes:
-        fig.add_shape(
-            type="path",
-            path=strokes,
-            xref=f"x{axis}",
-            yref=f"y{axis}",
-            line={"color": colours.quiet, "width": 0.6},
-            opacity=0.7,
-        )
-
-
-def _label(fig: go.Figure, text: str, y: float, *, colour: str, size: int = 14, **place: Any) -> None:
-    fig.add_annotation(
-        text=text, showarrow=False, y=y, yref="paper", xanchor="center", font={"size": size, "color": colour}, **place
-    )
-
-
-def leak_figure(
-    names: Sequence[str], before: Sequence[float], after: Sequence[float], *, dark: bool = False
-) -> go.Figure:
-    """Shares of attention on what masks hide, with all masks (open) and as switched (filled)."""
-    if not len(names) == len(before) == len(after):
-        raise ValueError(f"{len(names)} names do not fit {len(before)} and {len(after)} shares")
-    colours = theme.palette(dark)
-    fig = theme.apply(go.Figure(), dark)
-    hollow = {"color": colours.background, "line": {"color": colours.quiet, "width": 1.5}}
-    for name, shares, look in (("all masks on", before, hollow), ("as switched", after, {"color": colours.accent})):
-        fig.add_scatter(
-            x=list(shares),
-            y=list(range(len(names))),
-            mode="markers",
-            name=name,
-            marker={"size": 11, **look},
-            hovertemplate=f"{name}: %{{x:.4g}}<extra></extra>",
-        )
-    fig.update_yaxes(tickvals=list(range(len(names))), ticktext=list(names), range=[len(names) - 0.5, -0.5], ticks="")
-    fig.update_xaxes(range=[-0.03, 1.03], title={"text": "mean share of a real query's attention"}, nticks=6)
+    """Draws a row for each name."""
     left = 20 + _CHARACTER * max(map(len, names), default=0)
-    fig.update_layout(height=120 + 34 * len(names), margin={"l": left, "r": 12, "t": 40, "b": 52})
-    return fig.update_layout(legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"})
-
-
-def forcing_figure(names: Sequence[str], values: Sequence[float], *, dark: bool = False) -> go.Figure:
-    """Largest differences that a teacher-forced pass shows, as bars with their numbers."""
-    if len(names) != len(values):
-        raise ValueError(f"{len(names)} names do not fit {len(values)} values")
-    fig = theme.apply(go.Figure(), dark)
-    fig.add_bar(
-        x=list(values),
-        y=list(range(len(names))),
-        orientation="h",
-        width=0.5,
-        marker={"color": theme.palette(dark).accent},
-        text=[f"{value:.3g}" for value in values],
-        textposition="outside",
-        cliponaxis=False,
-        hovertemplate="%{x:.9g}<extra></extra>",
+    return theme.figure(
+        traces,
+        dark,
+        xaxis=across,
+        yaxis=row_axis(names),
+        height=80 + above + _NAMED_ROW * len(names),
+        margin={"l": left, "r": right, "t": above, "b": 52},
     )
-    fig.update_yaxes(tickvals=list(range(len(names))), ticktext=list(names), range=[len(names) - 0.5, -0.5], ticks="")
-    fig.update_xaxes(rangemode="tozero", title={"text": "largest difference of probabilities, log-probabilities"})
-    left = 20 + _CHARACTER * max(map(len, names), default=0)
-    return fig.update_layout(height=90 + 34 * len(names), margin={"l": left, "r": 64, "t": 12, "b": 52})

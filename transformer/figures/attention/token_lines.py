@@ -9,14 +9,14 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.export import on_paper
-from transformer.figures.labels import axis_labels, exact, hover_label, label_width
+from transformer.figures.axes import hover, monospace, note, token_labels
+from transformer.figures.labels import exact, hover_label, label_width
 from transformer.model.kinds import KindName
 
 _CHARACTER, _ROOM, _GAP, _CHIP, _APART = 7.6, 18, 6, 28, 124
-"""Pixels: a character of a token, what stands around it, between two, a token's height, and between both rows."""
+"""Pixels: a character of a token, the room around it, the gap between two, a token's height, the gap between rows."""
 _LEVELS = 64
-"""Opacities of lines: as many as there are, each a path, however many lines."""
+"""How many opacities lines may have: each is one path, however many lines there are."""
 
 
 def lines_figure(
@@ -31,10 +31,10 @@ def lines_figure(
     off: bool = False,
     dark: bool = False,
 ) -> go.Figure:
-    """Source tokens above, target tokens below; a line's opacity is its weight over `top`, in 64 steps.
+    """Draws source tokens above, target tokens below; a line's opacity is its weight over `top`, in 64 steps.
 
-    Weights below `least` have no line; those of what is `off` are grey. Hovering over a token names its three largest
-    weights exactly.
+    Weights below `least` have no line; those of a head that is `off` are grey. Hovering over a token names its three
+    largest weights exactly.
     """
     if weights.shape != (len(target), len(source)):
         raise ValueError(
@@ -44,48 +44,52 @@ def lines_figure(
     drawn = np.nan_to_num(np.where(weights < least, 0, weights))
     rows = [(source, drawn.T, target, 0, "is looked at by"), (target, drawn, source, _CHIP + _APART, "looks at")]
     edges = [_edges(tokens) for tokens, *_ in rows]
-    fig = theme.apply(go.Figure(), dark)
     shapes = _paths(drawn / top, edges, colours.quiet if off else theme.kind_colour(kind, dark))
+    texts = []
     for (tokens, values, others, y, verb), places in zip(rows, edges, strict=True):
         chip = {"type": "rect", "layer": "below", "y0": y, "y1": y + _CHIP, "line": {"color": colours.line, "width": 1}}
         shapes += [chip | {"x0": a, "x1": b, "fillcolor": colours.background} for a, b in places]
-        fig.add_scatter(
-            x=[(a + b) / 2 for a, b in places], y=[y + _CHIP / 2] * len(tokens), mode="text", showlegend=False,
-            text=axis_labels(tokens, quiet=colours.quiet, faint=colours.faint),
-            textfont={"family": theme.MONOSPACE, "size": 13, "color": colours.text},
-            customdata=[
-                f"<b>{hover_label(token)}</b> {verb}{_largest(values[index], others)}"
-                for index, token in enumerate(tokens)
-            ],
-            hovertemplate="%{customdata}<extra></extra>",
+        notes = [
+            f"<b>{hover_label(token)}</b> {verb}{_largest(values[index], others)}" for index, token in enumerate(tokens)
+        ]
+        texts.append(
+            {
+                "type": "scatter", "x": [(a + b) / 2 for a, b in places], "y": [y + _CHIP / 2 for _ in tokens],
+                "mode": "text", "showlegend": False, "text": token_labels(tokens, dark),
+                "textfont": monospace(13, color=colours.text), **hover(notes),
+            }
         )  # fmt: skip
     width = max(end for places in edges for _, end in places)
-    _name_rows(fig, labels, colours.quiet)
     bare = {"visible": False, "fixedrange": True}
     height = 2 * _CHIP + _APART
-    return on_paper(
-        fig.update_layout(
-            shapes=shapes,
-            xaxis={**bare, "range": [-1, width + 1]},
-            yaxis={**bare, "range": [height + 1, -1]},
-            width=round(width + 26),
-            height=height + 70,
-            margin={"l": 12, "r": 12, "t": 34, "b": 34, "autoexpand": False},
-            dragmode=False,
-        ),
+    names = [
+        note(hover_label(label), 0, y, "left", anchor, yshift=shift, borderpad=0)
+        for label, y, anchor, shift in ((labels[0], 1, "bottom", 6), (labels[1], 0, "top", -6))
+    ]
+    figure = theme.figure(
+        texts,
         dark,
+        shapes=shapes,
+        annotations=names,
+        xaxis={**bare, "range": [-1, width + 1]},
+        yaxis={**bare, "range": [height + 1, -1]},
+        width=round(width + 26),
+        height=height + 70,
+        margin={"l": 12, "r": 12, "t": 34, "b": 34, "autoexpand": False},
+        dragmode=False,
     )
+    return theme.on_paper(figure, dark)
 
 
 def _edges(tokens: Sequence[str]) -> list[tuple[float, float]]:
-    """Where each token begins and ends."""
+    """Returns where each token begins and ends."""
     widths = [label_width([token]) * _CHARACTER + _ROOM for token in tokens]
     starts = accumulate((width + _GAP for width in widths), initial=0.0)
     return [(start, after - _GAP) for start, after in pairwise(starts)]
 
 
 def _paths(shares: Float[ndarray, "target source"], edges: Sequence[list[tuple[float, float]]], colour: str) -> list:
-    """A path for each opacity that occurs: all lines of that share, from source tokens down to target tokens."""
+    """Returns a path for each opacity that occurs: all lines of that share, from source down to target tokens."""
     levels = np.ceil(np.clip(shares, 0, 1) * _LEVELS - 0.5).astype(int)
     above, below, bend = _CHIP, _CHIP + _APART, _CHIP + _APART / 2
     middles = [[(a + b) / 2 for a, b in places] for places in edges]
@@ -99,14 +103,6 @@ def _paths(shares: Float[ndarray, "target source"], edges: Sequence[list[tuple[f
 
 
 def _largest(values: Float[ndarray, "_"], tokens: Sequence[str]) -> str:
-    """The three largest, each with its token."""
+    """Returns the three largest values in words, each with its token."""
     order: list[int] = np.argsort(-values, kind="stable")[:3].tolist()
     return "".join(f"<br>{hover_label(tokens[index])} {exact(values[index])}" for index in order)
-
-
-def _name_rows(fig: go.Figure, labels: tuple[str, str], colour: str) -> None:
-    for label, y, anchor, shift in ((labels[0], 1, "bottom", 6), (labels[1], 0, "top", -6)):
-        fig.add_annotation(
-            text=hover_label(label), x=0, y=y, xref="paper", yref="paper", showarrow=False, xanchor="left",
-            yanchor=anchor, yshift=shift, borderpad=0, font={"size": 12, "color": colour},
-        )  # fmt: skip

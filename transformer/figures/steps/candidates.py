@@ -9,13 +9,15 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.labels import axis_labels, exact, hover_label, label_width
+from transformer.figures.axes import monospace, row_axis, token_labels
+from transformer.figures.bars import bars, ticks
+from transformer.figures.labels import exact, hover_label, label_width, typeset
 from transformer.model.kinds import KindName
 
-_ROW, _TOP, _LEAST_ROW, _MANY = 24, 44, 14, 20
-"""Pixels: a bar with its share of the gap; above the bars; the smallest bar, where there are more than so many."""
-_LEAST = 1e-9
-"""Where a logarithmic axis ends at the latest."""
+_ROW, _TOP, _SMALLEST_ROW, _MANY = 24, 44, 14, 20
+"""Pixels of a bar with its gap, above the bars, and of the smallest bar; and the number of bars that shrink none."""
+_FLOOR = 1e-9
+"""The smallest probability on a logarithmic axis."""
 
 
 def candidate_bars(
@@ -38,25 +40,27 @@ def candidate_bars(
     colours = theme.palette(dark)
     rows = list(range(len(tokens)))
     low = _floor([*probabilities, *(before or ())]) if logarithmic else 0.0
-    notes = [_digits(p) + " ref" * (row == reference) for row, p in zip(rows, probabilities, strict=True)]
+    numbers = [
+        f"{_digits(p)} ref" if row == reference else _digits(p) for row, p in zip(rows, probabilities, strict=True)
+    ]
+    texts = [f"<b>{hover_label(t)}</b><br>probability {p!r}" for t, p in zip(tokens, probabilities, strict=True)]
+    paints = [colours.accent if row == written else colours.faint for row in rows]
     inks = [colours.accent if row == written else colours.text for row in rows]
-    hovers = [f"<b>{hover_label(t)}</b><br>probability {p!r}" for t, p in zip(tokens, probabilities, strict=True)]
-    bars = _bars([max(p, low) for p in probabilities], notes, hovers, inks) | {
-        "marker": {"color": [colours.accent if row == written else colours.faint for row in rows]},
-        "selected": {"marker": {"opacity": 1}},
-        "unselected": {"marker": {"opacity": 1}},
-    }
-    marks = [] if before is None else [_marks([max(p, low) for p in before], before, before_name, colours)]
+    ink = {"size": 12, "color": inks}
+    plain = {"marker": {"opacity": 1}}
+    lengths = [max(p, low) for p in probabilities]
+    traces = [bars(lengths, texts, paints, numbers=numbers, textfont=ink, selected=plain, unselected=plain)]
+    if before is not None:
+        traces.append(ticks([max(p, low) for p in before], [f"{before_name}: {p}" for p in before], colours))
     # The space on the right is for the numbers beside the longest bar.
-    span = (float(np.log10(low)), 0.0) if logarithmic else (0.0, 1.0)
+    first, last = (float(np.log10(low)), 0.0) if logarithmic else (0.0, 1.0)
+    axis: dict[str, Any] = {"tickvals": [0, 0.5, 1], "title": {"text": "probability", "standoff": 6}}
     if logarithmic:
-        powers = range(round(span[0]), 1, 1 if span[0] >= -4 else 2)
-        axis: dict[str, Any] = {"type": "log", "exponentformat": "power", "tickvals": [10.0**power for power in powers]}
-    else:
-        axis = {"tickvals": [0, 0.5, 1]}
-    axis["range"] = [span[0], span[1] + 0.45 * (span[1] - span[0])]
-    axis["title"] = {"text": "probability, logarithmic" if logarithmic else "probability", "standoff": 6}
-    return _figure([bars, *marks], tokens, axis, dark)
+        powers = range(round(first), 1, 1 if first >= -4 else 2)
+        axis = {"type": "log", "exponentformat": "power", "tickvals": [10.0**power for power in powers]}
+        axis["title"] = {"text": "probability, logarithmic", "standoff": 6}
+    axis["range"] = [first, last + 0.45 * (last - first)]
+    return _figure(traces, tokens, axis, dark)
 
 
 def row_bars(
@@ -74,66 +78,40 @@ def row_bars(
     if len(weights) != len(keys) or (before is not None and len(before) != len(keys)):
         raise ValueError(f"{len(keys)} keys do not fit {len(weights)} weights")
     colours = theme.palette(dark)
-    notes = [f"{w:.2f}" if w >= 0.005 else "" for w in weights.tolist()]
-    hovers = [f"<b>{hover_label(k)}</b><br>weight {exact(w)}" for k, w in zip(keys, weights, strict=True)]
-    bars = _bars(weights, notes, hovers, colours.text) | {"marker": {"color": theme.kind_colour(kind, dark)}}
-    marks = [] if before is None else [_marks(before, list(map(exact, before)), "without the switches", colours)]
+    numbers = [f"{w:.2f}" if w >= 0.005 else "" for w in weights.tolist()]
+    texts = [f"<b>{hover_label(k)}</b><br>weight {exact(w)}" for k, w in zip(keys, weights, strict=True)]
+    ink = {"size": 12, "color": colours.text}
+    traces = [bars(weights, texts, theme.kind_colour(kind, dark), numbers=numbers, textfont=ink)]
+    if before is not None:
+        traces.append(ticks(before, [f"without the switches: {exact(w)}" for w in before], colours))
     axis = {"range": [0, 1.35], "tickvals": [0, 0.5, 1], "title": {"text": "weight", "standoff": 6}}
-    return _figure([bars, *marks], keys, axis, dark)
-
-
-def _bars(x: Any, notes: Sequence[str], hovers: Sequence[str], inks: Any) -> dict[str, Any]:
-    return {
-        "type": "bar", "orientation": "h", "x": x, "y": np.arange(len(x)), "text": notes, "textposition": "outside",
-        "textfont": {"size": 12, "color": inks}, "cliponaxis": False, "customdata": hovers,
-        "hovertemplate": "%{customdata}<extra></extra>", "showlegend": False,
-    }  # fmt: skip
-
-
-def _marks(x: Any, values: Sequence[object], name: str, colours: theme.Palette) -> dict[str, Any]:
-    return {
-        "type": "scatter", "mode": "markers", "x": x, "y": np.arange(len(x)),
-        "marker": {"symbol": "line-ns-open", "size": 16, "line": {"width": 2}, "color": colours.text},
-        "customdata": [f"{name}: {value}" for value in values],
-        "hovertemplate": "%{customdata}<extra></extra>", "showlegend": False,
-    }  # fmt: skip
+    return _figure(traces, keys, axis, dark)
 
 
 def _figure(traces: Sequence[dict[str, Any]], labels: Sequence[str], axis: dict[str, Any], dark: bool) -> go.Figure:
-    """The figure, made in one go: each change of one that is there already costs milliseconds."""
-    colours = theme.palette(dark)
-    row = _ROW if len(labels) <= _MANY else max(_LEAST_ROW, _ROW * _MANY / len(labels))
+    """Draws the traces with a row for each label, over a quantity from left to right."""
+    row = _ROW if len(labels) <= _MANY else max(_SMALLEST_ROW, _ROW * _MANY / len(labels))
     left = label_width(labels) * 13 * 0.6 + 20
-    grid = {
-        "showgrid": True, "gridcolor": colours.line, "showline": False, "ticks": "", "side": "top",
-        "tickfont": {"size": 12}, "fixedrange": True,
-    }  # fmt: skip
-    rows = {
-        "tickvals": list(range(len(labels))),
-        "ticktext": axis_labels(labels, quiet=colours.quiet, faint=colours.faint),
-        "tickfont": {"size": min(13, round(0.8 * row)), "family": theme.MONOSPACE},
-        "range": [len(labels) - 0.5, -0.5],
-        "showline": False,
-        "ticks": "",
-        "ticklabelstandoff": 5,
-        "fixedrange": True,
-    }
-    layout = {
-        "xaxis": grid | axis,
-        "yaxis": rows,
-        "height": round(_TOP + 24 + max(len(labels), 2) * row),
-        "margin": {"l": left, "r": 8, "t": _TOP + 12, "b": 8, "autoexpand": False},
-        "bargap": 0.3,
-        "dragmode": False,
-        "meta": {"smallest_width": round(left + 120)},
-    }
-    return theme.apply(go.Figure(data=list(traces), layout=layout), dark)
+    named = {"tickfont": monospace(min(13, round(0.8 * row))), "ticklabelstandoff": 5, "fixedrange": True}
+    return theme.figure(
+        traces,
+        dark,
+        xaxis={"showgrid": True, "side": "top", "tickfont": {"size": 12}, "fixedrange": True} | axis,
+        yaxis=row_axis(token_labels(labels, dark)) | named,
+        height=round(_TOP + 24 + max(len(labels), 2) * row),
+        margin={"l": left, "r": 8, "t": _TOP + 12, "b": 8, "autoexpand": False},
+        bargap=0.3,
+        dragmode=False,
+        meta={"smallest_width": round(left + 120)},
+    )
 
 
 def _floor(probabilities: Sequence[float]) -> float:
     smallest = min((p for p in probabilities if p > 0), default=0.1)
-    return 10.0 ** np.floor(np.log10(min(max(smallest, _LEAST), 0.1)))
+    return 10.0 ** np.floor(np.log10(min(max(smallest, _FLOOR), 0.1)))
 
 
 def _digits(p: float) -> str:
-    return f"{p:#.3g}" if p >= 1e-4 else f"{p:.0e}".replace("e-0", "e−").replace("e-", "e−") if p else "0"
+    if p == 0:
+        return "0"
+    return f"{p:#.3g}" if p >= 1e-4 else typeset(f"{p:.0e}".replace("e-0", "e-"))

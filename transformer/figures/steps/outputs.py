@@ -8,6 +8,8 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.figures import theme
+from transformer.figures.axes import monospace, row_axis
+from transformer.figures.heatmap import cells, inked
 from transformer.figures.labels import hover_label, label_width
 
 _CHARACTER = 7.6
@@ -23,9 +25,9 @@ def outputs_figure(
     probabilities: Sequence[Float[ndarray, "_"]] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """A row of tokens for each output, the ones that changed coloured; shorter rows end earlier.
+    """Draws a row of tokens for each output, the ones that changed coloured; shorter rows end earlier.
 
-    Where probabilities are given, each token's stands under it.
+    The probability of each token, if given, stands under it.
     """
     longest = max(map(len, rows), default=0)
     if not len(rows) == len(names) == len(changed) or changed.shape[1] != longest:
@@ -34,43 +36,31 @@ def outputs_figure(
         raise ValueError("each token needs a probability")
     colours = theme.palette(dark)
     scale = (0.0, colours.surface), (1.0, theme.diverging(dark)[-2][1])
-    texts = [[*map(hover_label, row), *[""] * (longest - len(row))] for row in rows]
-    notes = [[f"<b>{text}</b>" for text in row] for row in texts]
-    for row, step in np.argwhere(changed).tolist():
-        texts[row][step] = f'<span style="color:{theme.ink_on(scale, 1.0)}">{texts[row][step]}</span>'
-    for row, values in enumerate(probabilities or ()):
-        for step, value in enumerate(map(float, values)):
-            ink = theme.ink_on(scale, 1.0) if changed[row, step] else colours.quiet
-            number = f"{value:.2f}" if value >= 0.005 else "&lt;0.01"
-            texts[row][step] += f'<br><span style="color:{ink}">{number}</span>'
-            notes[row][step] += f", probability {value:.6g}"
-    shown = np.where([[step < len(row) for step in range(longest)] for row in rows], changed.astype(float), np.nan)
-    fig = theme.apply(go.Figure(), dark)
-    fig.add_heatmap(
-        z=shown,
-        zmin=0,
-        zmax=1,
-        colorscale=scale,
-        showscale=False,
-        xgap=2,
-        ygap=3,
-        text=texts,
-        texttemplate="%{text}",
-        textfont={"size": 12, "family": theme.MONOSPACE},
-        customdata=notes,
-        hovertemplate="step %{x}<br>%{customdata}<extra></extra>",
-        hoverongaps=False,
-    )
-    fig.update_xaxes(showline=False, ticks="", side="top", nticks=longest, title={"text": "step"})
-    fig.update_yaxes(
-        showline=False, ticks="", tickvals=list(range(len(names))), ticktext=list(names), range=[len(names) - 0.5, -0.5]
-    )
+    written, texts = ([["" for _ in range(longest)] for _ in rows] for _ in range(2))
+    shown = np.full((len(rows), longest), np.nan)
+    for row, tokens in enumerate(rows):
+        for step, token in enumerate(tokens):
+            shown[row, step] = new = float(changed[row, step])
+            label = hover_label(token)
+            texts[row][step] = f"<b>{label}</b>"
+            written[row][step] = inked(label, scale, 1.0) if new else label
+            if probabilities is not None:
+                value = float(probabilities[row][step])
+                number = f"{value:.2f}" if value >= 0.005 else "&lt;0.01"
+                ink = theme.ink_on(scale, 1.0) if new else colours.quiet
+                written[row][step] += f'<br><span style="color:{ink}">{number}</span>'
+                texts[row][step] += f", probability {value:.6g}"
+    says = {"textfont": monospace(12), "hovertemplate": "step %{x}<br>%{customdata}<extra></extra>"}
+    trace = cells(shown, texts, scale=scale, numbers=written, gap=(2, 3), hoverongaps=False, **says)
     left = 20 + _CHARACTER * max(map(len, names), default=0)
     cell = max(34, 10 + _CHARACTER * max((label_width(row) for row in rows), default=1))
-    height = _ROW if probabilities is None else _NUMBERED_ROW
-    fig.update_layout(
-        height=72 + height * len(rows),
+    return theme.figure(
+        [trace],
+        dark,
+        xaxis={"side": "top", "nticks": longest, "title": {"text": "step"}},
+        yaxis=row_axis(names),
+        height=72 + (_ROW if probabilities is None else _NUMBERED_ROW) * len(rows),
         margin={"l": left, "r": 8, "t": 60, "b": 8, "autoexpand": False},
         showlegend=False,
+        meta={"smallest_width": round(left + 8 + longest * cell)},
     )
-    return fig.update_layout(meta={"smallest_width": round(left + 8 + longest * cell)})

@@ -1,7 +1,8 @@
-"""Losses of a reference by position, teacher-forced and free-running: of one sentence and over many."""
+"""Losses of a reference by position, teacher-forced and free-running, for one sentence and over many."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,8 +10,9 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.labels import axis_labels, hover_label, label_width
-from transformer.figures.training.curves import RUN_COLOURS, RUN_COLOURS_DARK
+from transformer.figures.axes import column_axis, hover, level, monospace, token_labels, upright
+from transformer.figures.labels import hover_label, label_width
+from transformer.figures.lines import line
 
 _CHARACTER = 7.8
 
@@ -30,47 +32,36 @@ def losses_figure(
     """
     if not len(tokens) == len(forced) == len(free) == len(forced if before is None else before):
         raise ValueError(f"{len(tokens)} tokens need as many losses")
-    colours, paints = theme.palette(dark), RUN_COLOURS_DARK if dark else RUN_COLOURS
-    fig = theme.apply(go.Figure(), dark)
-    baseline = () if before is None else (("without the switches", before, colours.quiet, "x"),)
+    colours = theme.palette(dark)
+    traces = []
     for name, losses, paint, symbol in (
-        ("after the reference's words", forced, paints[0], "circle"),
-        ("after its own words", free, paints[1], "diamond"),
-        *baseline,
+        ("after the reference's words", forced, theme.run_colour(0, dark), "circle"),
+        ("after its own words", free, theme.run_colour(1, dark), "diamond"),
+        ("without the switches", before, colours.quiet, "x"),
     ):
-        fig.add_scatter(
-            x=list(range(len(tokens))), y=losses, mode="lines+markers", name=name,
-            line={"color": paint, "width": 2, "dash": "dot" if symbol == "x" else "solid"},
-            marker={"symbol": symbol, "size": 8},
-            customdata=[
-                f"<b>{hover_label(t)}</b><br>{name}: {v:.6g} nats" for t, v in zip(tokens, losses, strict=True)
-            ],
-            hovertemplate="%{customdata}<extra></extra>",
-        )  # fmt: skip
+        if losses is not None:
+            texts = [f"<b>{hover_label(t)}</b><br>{name}: {v:.6g} nats" for t, v in zip(tokens, losses, strict=True)]
+            look = {"dash": "dot" if losses is before else "solid", "marker": {"symbol": symbol, "size": 8}}
+            traces.append(_marked(list(range(len(tokens))), losses, paint, texts, name=name, **look))
+    marked: dict[str, Any] = {}
     if divergence is not None:
-        fig.add_vline(x=divergence, line={"color": colours.text, "width": 1, "dash": "dot"})
-        fig.add_annotation(
-            x=divergence, y=1, yref="paper", text="first divergence", showarrow=False, xanchor="left", xshift=5,
-            yanchor="top", font={"size": 12, "color": colours.quiet}, bgcolor=colours.background,
-        )  # fmt: skip
-    fig.update_xaxes(
-        tickvals=list(range(len(tokens))), range=[-0.5, len(tokens) - 0.5], fixedrange=True, tickangle=-40,
-        ticktext=axis_labels(tokens, quiet=colours.quiet, faint=colours.faint),
-        tickfont={"family": theme.MONOSPACE, "size": 12},
-    )  # fmt: skip
+        corner = {"yref": "paper", "xanchor": "left", "yanchor": "top", "xshift": 5, "bgcolor": colours.background}
+        marked["shapes"] = [upright(divergence, colours.text, dash="dot")]
+        marked["annotations"] = [{"x": divergence, "y": 1, "text": "first divergence", **corner}]
     highest = float(np.nanmax([forced, free, forced if before is None else before]))
     # Above the highest there is room for the words at the line.
-    fig.update_yaxes(
-        title="loss, nats", fixedrange=True, range=[-0.03 * highest, 1.2 * highest or 1.0], showgrid=True,
-        gridcolor=colours.line, showline=False,
-    )  # fmt: skip
+    up = {"range": [-0.03 * highest, 1.2 * highest or 1.0], "showgrid": True, "fixedrange": True}
     deep = label_width(tokens) * _CHARACTER * 0.66 + 26
-    return fig.update_layout(
+    return theme.figure(
+        traces,
+        dark,
+        xaxis=column_axis(token_labels(tokens, dark), fixedrange=True, tickangle=-40, tickfont=monospace(12)),
+        yaxis={"title": {"text": "loss, nats"}, **up},
         height=round(270 + deep),
         margin={"l": 60, "r": 12, "t": 36, "b": deep},
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 13}},
         dragmode=False,
         meta={"smallest_width": 60 + 34 * len(tokens)},
+        **marked,
     )
 
 
@@ -85,53 +76,50 @@ class Measured:
     low: float
     high: float
     forced_right: float
-    """Share of right tokens after the right words, 0..1."""
+    """The share of right tokens after the right words, 0..1."""
     free_right: float
-    """Share of right tokens among those that the model wrote by itself."""
+    """The share of right tokens among those that the model wrote by itself."""
 
 
 def exposure_figure(measured: Sequence[Measured], *, dark: bool = False) -> go.Figure:
     """Draws exposure bias by position with its 95 % interval; below, the share of right tokens in both ways."""
-    colours, paints = theme.palette(dark), RUN_COLOURS_DARK if dark else RUN_COLOURS
+    colours = theme.palette(dark)
     x = [at.position for at in measured]
-    fig = theme.apply(go.Figure(), dark)
-    fig.add_scatter(
-        x=x, y=[at.bias for at in measured], mode="lines+markers", name="exposure bias",
-        line={"color": colours.accent, "width": 2}, showlegend=False,
-        error_y={
-            "type": "data", "symmetric": False, "thickness": 1,
-            "array": [at.high - at.bias for at in measured], "arrayminus": [at.bias - at.low for at in measured],
-        },
-        customdata=[
-            f"position {at.position}: {at.bias:+.4g} nats, 95 % from {at.low:+.4g} to {at.high:+.4g}"
-            f"<br>{at.going:,} of {at.count:,} outputs go on here" for at in measured
-        ],
-        hovertemplate="%{customdata}<extra></extra>",
-    )  # fmt: skip
-    for name, shares, paint in (
-        ("right after the reference's words", [at.forced_right for at in measured], paints[0]),
-        ("right after its own words", [at.free_right for at in measured], paints[1]),
+    texts = [
+        f"position {at.position}: {at.bias:+.4g} nats, 95 % from {at.low:+.4g} to {at.high:+.4g}"
+        f"<br>{at.going:,} of {at.count:,} outputs go on here"
+        for at in measured
+    ]
+    ends = {"array": [at.high - at.bias for at in measured], "arrayminus": [at.bias - at.low for at in measured]}
+    interval = {"error_y": {"type": "data", "symmetric": False, "thickness": 1, **ends}, "showlegend": False}
+    biases = [at.bias for at in measured]
+    traces = [_marked(x, biases, colours.accent, texts, name="exposure bias", **interval)]
+    for index, (name, shares) in enumerate(
+        (
+            ("right after the reference's words", [at.forced_right for at in measured]),
+            ("right after its own words", [at.free_right for at in measured]),
+        )
     ):
-        fig.add_scatter(
-            x=x, y=shares, mode="lines+markers", name=name, yaxis="y2", line={"color": paint, "width": 2},
-            customdata=[
-                f"position {at.position}: {s:.4g} of {at.count:,}" for at, s in zip(measured, shares, strict=True)
-            ],
-            hovertemplate="%{customdata}<extra></extra>",
-        )  # fmt: skip
-    fig.add_hline(y=0, line={"color": colours.quiet, "width": 1})
+        texts = [f"position {at.position}: {s:.4g} of {at.count:,}" for at, s in zip(measured, shares, strict=True)]
+        traces.append(_marked(x, shares, theme.run_colour(index, dark), texts, name=name, yaxis="y2"))
     lowest = min((min(at.forced_right, at.free_right) for at in measured), default=0.0)
-    grid = {"showgrid": True, "gridcolor": colours.line, "showline": False, "fixedrange": True}
-    fig.update_xaxes(title="position in the reference", fixedrange=True, dtick=max(1, len(x) // 12), anchor="y2")
-    plain = {"zeroline": False, "linecolor": colours.line, "tickfont": {"color": colours.text}}
-    fig.update_layout(
-        yaxis={**plain, **grid, "title": "bias, nats", "domain": [0.56, 1.0]},
-        yaxis2={
-            **plain, **grid, "title": "share right", "domain": [0.0, 0.44],
-            "range": [max(0.0, float(np.floor(lowest * 10) / 10)) - 0.02, 1.02],
-        },
-        height=420, margin={"l": 60, "r": 12, "t": 34, "b": 48}, dragmode=False,
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 13}},
+    grid = {"showgrid": True, "fixedrange": True}
+    shares_range = [max(0.0, float(np.floor(lowest * 10) / 10)) - 0.02, 1.02]
+    position = {"text": "position in the reference"}
+    return theme.figure(
+        traces,
+        dark,
+        shapes=[level(0, colours.quiet)],
+        xaxis={"title": position, "fixedrange": True, "dtick": max(1, len(x) // 12), "anchor": "y2"},
+        yaxis={"title": {"text": "bias, nats"}, "domain": [0.56, 1.0], **grid},
+        yaxis2={"title": {"text": "share right"}, "domain": [0.0, 0.44], "range": shares_range, **grid},
+        height=420,
+        margin={"l": 60, "r": 12, "t": 34, "b": 48},
+        dragmode=False,
         meta={"smallest_width": 420},
-    )  # fmt: skip
-    return fig
+    )
+
+
+def _marked(x: Sequence[int], y: Any, colour: str, texts: Sequence[str], **own: Any) -> dict[str, Any]:
+    """Returns the trace of a line with a mark at each point; `texts` are said on hover."""
+    return line(x, y, colour, mode="lines+markers", **hover(texts), **own)

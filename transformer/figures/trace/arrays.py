@@ -1,4 +1,4 @@
-"""The numbers at a step: strips of one token's numbers, and small matrices of all tokens', below one another."""
+"""The numbers at a step: strips with those of one token, and small matrices with those of all, below one another."""
 
 import math
 from collections.abc import Sequence
@@ -11,30 +11,33 @@ from jaxtyping import Bool, Shaped
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.labels import axis_labels, exact, hover_label, label_width
+from transformer.figures.axes import column_axis, framed, hover, monospace, note, panel, row_axis, token_labels
+from transformer.figures.heatmap import cells, numbers_on, plain, struck
+from transformer.figures.labels import exact, hover_label, label_width
 from transformer.model.kinds import KindName
 
 Scale = Literal["around 0", "weights", "plain"]
 
 _STRIP, _NAME, _GAP = 28, 20, 12
 """Pixels: a strip, the line above it, the space below it."""
-_LEAST_ROW, _MOST_ROW, _MATRIX = 7, 16, 190
-"""Pixels: of a matrix's rows, and what a matrix may take together if its rows can be as low as that."""
+_MIN_ROW, _MAX_ROW, _MATRIX = 7, 16, 190
+"""Pixels of a matrix's lowest and highest rows, and of a matrix unless its rows are as low as possible."""
 _NUMBERED, _NUMBER_WIDTH = 16, 30
+"""The most columns at which numbers stand in the cells, and the pixels of such a cell."""
 _CHARACTER = 6.7
 _DENSE = 30
-"""Columns past which they stand closer, so that 40 tokens fit beside the map."""
+"""The number of columns past which they stand closer, so that 40 tokens fit beside the map."""
 _LABEL = 9.0
-"""Pixels between two row labels at least."""
-_USUAL_WIDTH = 440
+"""Pixels between two row labels, at least."""
+_WIDTH = 440
 """Pixels of a figure's columns in a window that is not narrow."""
 _HOVERED = 6_000
-"""Cells of a matrix that are still described one by one; past it hovering gives places and digits."""
+"""The most cells of a matrix that are described one by one; past it hovering gives places and digits."""
 
 
 @dataclass(frozen=True)
 class Strip:
-    """Some numbers with a name: one row of them, or a matrix with a row for each token."""
+    """Numbers with a name: one row of them, or a matrix with a row for each token."""
 
     name: str
     values: Shaped[ndarray, "*rows column"]
@@ -48,36 +51,40 @@ class Strip:
     chosen: int | None = None
     """The row to frame."""
     unit: str = "dimension"
-    """What a column is where it is no token."""
+    """The name of a column that is no token."""
 
 
 def strips_figure(strips: Sequence[Strip], *, kind: KindName | None = None, dark: bool = False) -> go.Figure:
-    """The strips below one another, each on its own scale; hovering gives a row's numbers exactly."""
+    """Draws the strips below one another, each on its own scale; hovering gives a row's numbers exactly."""
     if not strips:
         raise ValueError("there is no strip to draw")
     for strip in strips:
         _check(strip)
-    colours = theme.palette(dark)
-    fig = theme.apply(go.Figure(), dark)
-    left = max([_room(strip.rows) for strip in strips if strip.rows is not None], default=8)
+    rooms = [label_width(strip.rows) * _CHARACTER + 14 for strip in strips if strip.rows is not None]
+    left = max(rooms, default=8)
     heights = [_height(strip) for strip in strips]
     labels = [_label_height(strip, following) for strip, following in zip(strips, [*strips[1:], None], strict=True)]
     total = sum(heights) + sum(labels) + len(strips) * (_NAME + _GAP)
+    traces, axes, shapes, notes = [], {}, [], []
     top = 0.0
     for number, (strip, height, label) in enumerate(zip(strips, heights, labels, strict=True), start=1):
         top += _NAME
-        axis = "" if number == 1 else str(number)
-        domain = [max(0.0, 1 - (top + height) / total), 1 - top / total]
-        _frame(fig, strip, axis, domain, label > 0, dark)
-        _draw(fig, strip, axis, kind, dark)
-        _say(fig, f"{strip.name}{_reach(strip)}", 1 - top / total, colours.quiet)
+        end = panel(number)
+        axes |= _axes(strip, end, (max(0.0, 1 - (top + height) / total), 1 - top / total), label > 0, dark)
+        traces += _traces(strip, end, dark)
+        shapes += _shapes(strip, end, kind, dark)
+        notes.append(note(f"{strip.name}{_reach(strip)}", 0, 1 - top / total, "left", "bottom"))
         top += height + label + _GAP
-    widest = max((_width(strip) for strip in strips), default=0)
-    return fig.update_layout(
+    return theme.figure(
+        traces,
+        dark,
+        **axes,
+        shapes=shapes,
+        annotations=notes,
         height=round(total),
         margin={"l": left, "r": 8, "t": 0, "b": 0, "autoexpand": False},
         dragmode=False,
-        meta={"smallest_width": round(left + 8 + widest)},
+        meta={"smallest_width": round(left + 8 + max(map(_width, strips)))},
     )
 
 
@@ -96,7 +103,7 @@ def _matrix(strip: Strip) -> ndarray:
 
 
 def _row_height(strip: Strip) -> float:
-    return min(_MOST_ROW, max(_LEAST_ROW, _MATRIX / max(1, len(strip.values))))
+    return min(_MAX_ROW, max(_MIN_ROW, _MATRIX / max(1, len(strip.values))))
 
 
 def _height(strip: Strip) -> float:
@@ -104,7 +111,7 @@ def _height(strip: Strip) -> float:
 
 
 def _numbered(strip: Strip) -> bool:
-    """Whether the numbers stand in the cells: where they are few, or are all that the strip has to say."""
+    """Returns True if the numbers stand in the cells: they are few, or all that the strip has to say."""
     return strip.values.ndim == 1 and (len(strip.values) <= _NUMBERED or strip.scale == "plain")
 
 
@@ -116,20 +123,16 @@ def _width(strip: Strip) -> float:
     return columns * (13 if columns <= _DENSE else 10) if strip.columns is not None else min(320, columns * 2)
 
 
-def _room(rows: Sequence[str]) -> float:
-    return label_width(rows) * _CHARACTER + 14
-
-
 def _label_height(strip: Strip, following: Strip | None) -> float:
-    """Below a strip whose columns are tokens, unless the next one repeats them."""
+    """Returns the room for labels below a strip whose columns are tokens, unless the next one repeats them."""
     if strip.columns is None or (following is not None and following.columns == strip.columns):
         return 0.0
     return 22.0 if _lies(strip.columns) else label_width(strip.columns) * _CHARACTER + 10
 
 
 def _lies(columns: Sequence[str]) -> bool:
-    """Whether each label has room beside the next one."""
-    return label_width(columns) * _CHARACTER * len(columns) < _USUAL_WIDTH
+    """Returns True if each label has room beside the next one."""
+    return label_width(columns) * _CHARACTER * len(columns) < _WIDTH
 
 
 def _limit(strip: Strip) -> float:
@@ -147,80 +150,74 @@ def _reach(strip: Strip) -> str:
     return f" · ±{_limit(strip):.3g}" if strip.values.any() else " · all 0"
 
 
-def _frame(fig: go.Figure, strip: Strip, axis: str, domain: list[float], labelled: bool, dark: bool) -> None:
-    colours = theme.palette(dark)
-    rows, columns = _matrix(strip).shape
-    bare = {"showline": False, "ticks": "", "showgrid": False, "zeroline": False, "fixedrange": True}
-    shown: dict[str, Any] = {"showticklabels": False}
+def _axes(strip: Strip, end: str, domain: tuple[float, float], labelled: bool, dark: bool) -> dict[str, dict[str, Any]]:
+    """Returns the axes of a strip, with its tokens where they have room."""
+    n_rows, n_columns = _matrix(strip).shape
+    hidden = {"showticklabels": False}
+    across: dict[str, Any] = {"range": [-0.5, n_columns - 0.5], **hidden}
     if labelled and strip.columns is not None:
-        shown = {
-            "tickvals": list(range(columns)),
-            "ticktext": axis_labels(strip.columns, quiet=colours.quiet, faint=colours.faint),
-            "tickangle": 0 if _lies(strip.columns) else -90,
-            "tickfont": {"family": theme.MONOSPACE, "size": 11 if columns <= _DENSE or _numbered(strip) else 9},
-        }
-    named: dict[str, Any] = {"showticklabels": False}
+        face = monospace(11 if n_columns <= _DENSE or _numbered(strip) else 9)
+        angle = 0 if _lies(strip.columns) else -90
+        across = column_axis(token_labels(strip.columns, dark), tickangle=angle, tickfont=face)
+    down: dict[str, Any] = {"range": [n_rows - 0.5, -0.5], **hidden}
     if strip.rows is not None:
         every = math.ceil(_LABEL / _row_height(strip))
-        named = {
-            "tickvals": list(range(0, rows, every)),
-            "ticktext": axis_labels(strip.rows[::every], quiet=colours.quiet, faint=colours.faint),
-            "tickfont": {"family": theme.MONOSPACE, "size": 11 if _row_height(strip) >= 11 else 8},
-            "ticklabelstandoff": 4,
-        }
-    fig.update_layout(
-        {
-            f"xaxis{axis}": {**bare, **shown, "anchor": f"y{axis}", "range": [-0.5, columns - 0.5]},
-            f"yaxis{axis}": {**bare, **named, "anchor": f"x{axis}", "domain": domain, "range": [rows - 0.5, -0.5]},
-        }
-    )
+        face = monospace(11 if _row_height(strip) >= 11 else 8)
+        down = row_axis(token_labels(strip.rows, dark), every=every, tickfont=face, ticklabelstandoff=4)
+    across |= {"fixedrange": True, "anchor": f"y{end}"}
+    down |= {"fixedrange": True, "anchor": f"x{end}", "domain": domain}
+    return {f"xaxis{end}": across, f"yaxis{end}": down}
 
 
-def _draw(fig: go.Figure, strip: Strip, axis: str, kind: KindName | None, dark: bool) -> None:
-    colours, matrix = theme.palette(dark), _matrix(strip)
-    scale: Any = theme.sequential(dark) if strip.scale == "weights" else theme.diverging(dark)
-    limit = _limit(strip)
-    low = 0.0 if strip.scale == "weights" else -limit
+def _traces(strip: Strip, end: str, dark: bool) -> list[dict[str, Any]]:
+    """Returns the cells of a strip, and those that cover what a mask forbids."""
+    colours, matrix, allowed = theme.palette(dark), _matrix(strip), _allowed(strip)
+    limits = 0.0 if strip.scale == "weights" else -_limit(strip), _limit(strip)
+    scale: theme.Scale = theme.sequential(dark) if strip.scale == "weights" else theme.diverging(dark)
+    written = None
     if strip.scale == "plain":
-        scale = [[0, colours.surface], [1, colours.surface]]
-    few = matrix.shape[1] <= 64
-    fig.add_heatmap(
-        z=matrix,
-        zmin=low,
-        zmax=limit,
-        colorscale=scale,
-        showscale=False,
-        xaxis=f"x{axis}",
-        yaxis=f"y{axis}",
-        xgap=1 if few else 0,
-        ygap=1 if strip.values.ndim == 2 and _row_height(strip) >= 10 else 0,
-        text=[_numbers(strip, scale, low, limit, dark)] if _numbered(strip) else None,
-        texttemplate="%{text}" if _numbered(strip) else None,
-        textfont={"size": 11},
-        **_hover(strip),
-    )
-    if strip.allowed is not None and not strip.allowed.all():
-        _strike(fig, strip, axis, dark)
+        scale = ((0, colours.surface), (1, colours.surface))
+        written = [[_exact(value) for value in row] for row in matrix]
+    numbers = numbers_on(np.where(allowed, matrix, np.nan), scale, limits, written) if _numbered(strip) else None
+    gap = 1 if matrix.shape[1] <= 64 else 0, 1 if strip.values.ndim == 2 and _row_height(strip) >= 10 else 0
+    shared = {"scale": scale, "limits": limits, "gap": gap, "size": 11, "end": end}
+    found = [cells(matrix, numbers=numbers, **shared) | _hover(strip)]
+    if not allowed.all():
+        infinity = [["" if is_allowed else "−∞" for is_allowed in row] for row in allowed]
+        sign = {"numbers": infinity, "textfont": {"size": 12, "color": colours.quiet}} if _numbered(strip) else {}
+        found.append(plain(~allowed, colours.masked, end=end, gap=(1, 0), **sign))
+    return found
+
+
+def _shapes(strip: Strip, end: str, kind: KindName | None, dark: bool) -> list[dict[str, Any]]:
+    """Returns the strokes through what a mask forbids, and the frame around the chosen row."""
+    found = [] if _numbered(strip) else struck(~_allowed(strip), dark, end=end)
     if strip.chosen is not None:
-        colour = colours.accent if kind is None else theme.kind_colour(kind, dark)
-        corners = {"x0": -0.5, "x1": matrix.shape[1] - 0.5, "y0": strip.chosen - 0.5, "y1": strip.chosen + 0.5}
-        fig.add_shape(type="rect", **corners, xref=f"x{axis}", yref=f"y{axis}", line={"color": colour, "width": 1.5})
+        colour = theme.palette(dark).accent if kind is None else theme.kind_colour(kind, dark)
+        n_columns = _matrix(strip).shape[1]
+        found.append(framed(strip.chosen, 0, columns=n_columns, colour=colour, width=1.5, end=end))
+    return found
+
+
+def _allowed(strip: Strip) -> Bool[ndarray, "row column"]:
+    shape = _matrix(strip).shape
+    return np.ones(shape, dtype=bool) if strip.allowed is None else strip.allowed.reshape(shape)
 
 
 def _hover(strip: Strip) -> dict[str, Any]:
-    matrix = _matrix(strip)
+    matrix, allowed = _matrix(strip), _allowed(strip)
     if matrix.size > _HOVERED:
         return {"hovertemplate": "row %{y}, " + strip.unit + " %{x}<br>%{z:.9g}<extra></extra>"}
-    forbidden = ", forbidden by the mask"
-    allowed = np.ones(matrix.shape, dtype=bool) if strip.allowed is None else strip.allowed.reshape(matrix.shape)
-    texts = [
+    return hover(
         [
-            f"{_place(strip, row, column)}<br>{_exact(value)}{forbidden * (not allowed[row, column])}"
-            for column, value in enumerate(values)
+            [
+                f"{_place(strip, row, column)}<br>{_exact(value)}"
+                f"{'' if allowed[row, column] else ', forbidden by the mask'}"
+                for column, value in enumerate(values)
+            ]
+            for row, values in enumerate(matrix)
         ]
-        for row, values in enumerate(matrix)
-    ]
-    return {"customdata": texts, "hovertemplate": "%{customdata}<extra></extra>"}
+    )
 
 
 def _place(strip: Strip, row: int, column: int) -> str:
@@ -231,61 +228,8 @@ def _place(strip: Strip, row: int, column: int) -> str:
 
 
 def _exact(value: Any) -> str:
-    """A float32's shortest digits; of a number computed in double precision, as many as a float32 has."""
+    """Returns a float32's shortest digits; for a number in double precision, as many as a float32 has."""
     kind = np.asarray(value).dtype
     if kind.kind == "i":
         return str(int(value))
     return exact(value) if kind == np.float32 else f"{value:.9g}"
-
-
-def _numbers(strip: Strip, scale: Any, low: float, limit: float, dark: bool) -> list[str]:
-    found = []
-    for column, value in enumerate(strip.values):
-        if strip.scale == "plain":
-            found.append(f'<span style="color:{theme.palette(dark).text}">{_exact(value)}</span>')
-        elif strip.allowed is not None and not strip.allowed[column]:
-            found.append("")
-        else:
-            ink = theme.ink_on(scale, (float(value) - low) / (limit - low))
-            found.append(f'<span style="color:{ink}">{_short(float(value))}</span>')
-    return found
-
-
-def _short(value: float) -> str:
-    size = abs(value)
-    text = "0" if size < 0.005 else f"{value:.2f}" if size < 10 else f"{value:.1f}" if size < 100 else f"{value:.0f}"
-    return text.replace("-", "−")
-
-
-def _strike(fig: go.Figure, strip: Strip, axis: str, dark: bool) -> None:
-    assert strip.allowed is not None, "only a strip with a mask is struck"
-    colours, allowed = theme.palette(dark), strip.allowed.reshape(_matrix(strip).shape)
-    fig.add_heatmap(
-        z=np.where(allowed, np.nan, 0.0),
-        colorscale=[[0, colours.masked], [1, colours.masked]],
-        showscale=False,
-        hoverinfo="skip",
-        xaxis=f"x{axis}",
-        yaxis=f"y{axis}",
-        xgap=1,
-        text=[["" if open_ else "−∞" for open_ in allowed[0]]] if _numbered(strip) else None,
-        texttemplate="%{text}" if _numbered(strip) else None,
-        textfont={"size": 12, "color": colours.quiet},
-    )
-    if _numbered(strip):
-        return
-    strokes = " ".join(
-        f"M{column - 0.25},{row + 0.25}L{column + 0.25},{row - 0.25}"
-        for row, column in zip(*(places.tolist() for places in np.nonzero(~allowed)), strict=True)
-    )
-    line = {"color": colours.quiet, "width": 0.6}
-    fig.add_shape(type="path", path=strokes, xref=f"x{axis}", yref=f"y{axis}", line=line, opacity=0.7)
-
-
-def _say(fig: go.Figure, text: str, y: float, colour: str) -> None:
-    fig.add_annotation(
-        text=text,
-        showarrow=False,
-        **{"xref": "paper", "yref": "paper", "x": 0, "y": y, "xanchor": "left", "yanchor": "bottom", "borderpad": 1},
-        font={"size": 12, "color": colour},
-    )

@@ -8,16 +8,16 @@ import plotly.graph_objects as go
 from plotly.colors import hex_to_rgb
 
 from transformer.figures import theme
-from transformer.figures.export import on_paper
+from transformer.figures.axes import hover
 from transformer.figures.labels import hover_label
 from transformer.model.kinds import KindName
 
 WIDTH = 450
 """Pixels of a drawing."""
 _STRETCH, _MARGIN = 1.75, 8
-"""A figure is wider than the drawing, so that a shape has room beside each name; pixels around it."""
+"""The factor by which a figure is wider than the drawing, for a shape beside each name; and pixels around it."""
 _HEAD = 6.0
-"""Pixels of an arrow's head."""
+"""The length of an arrow's head in pixels."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Box:
     folded: bool = False
     """A whole sublayer, which unfolds when one of its steps is chosen."""
     switched: tuple[str, ...] = ()
-    """What interventions do there."""
+    """The interventions that act there, in words."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Drawing:
     frames: list[Frame] = field(default_factory=list)
 
     def data(self) -> dict[str, Any]:
-        """The drawing as the component gets it, y counted from the top."""
+        """Returns the drawing as the component gets it, y counted from the top."""
         top = self.height
         return {
             "width": WIDTH,
@@ -89,7 +89,7 @@ class Drawing:
 def map_figure(
     drawing: Drawing, shapes: Mapping[str, Mapping[str, tuple[int, ...]]], *, dark: bool = False
 ) -> go.Figure:
-    """The map with the shape of what comes out of each step beside its name; hovering names each array."""
+    """Draws the map with the shape of each step's result beside its name; hovering names each array."""
     unknown = shapes.keys() - {box.step for box in drawing.boxes}
     if unknown:
         raise ValueError(f"the map has no step {min(unknown)}")
@@ -98,46 +98,47 @@ def map_figure(
         *(shape for line in drawing.lines for shape in _arrow(line, dark)),
         *(shape for box in drawing.boxes for shape in _outline(box, dark)),
     ]
-    colours = theme.palette(dark)
-    fig = theme.apply(go.Figure(), dark)
-    titled = [frame for frame in drawing.frames if frame.label]
-    fig.add_scatter(
-        mode="text",
-        x=[_across(box.x + box.w / 2) for box in drawing.boxes],
-        y=[box.y + box.h / 2 for box in drawing.boxes],
-        text=[_label(box, shapes.get(box.step, {}), dark) for box in drawing.boxes],
-        textfont={
+    quiet = theme.palette(dark).quiet
+    steps = {
+        "type": "scatter",
+        "mode": "text",
+        "x": [_across(box.x + box.w / 2) for box in drawing.boxes],
+        "y": [box.y + box.h / 2 for box in drawing.boxes],
+        "text": [_label(box, shapes.get(box.step, {}), dark) for box in drawing.boxes],
+        "textfont": {
             "size": [12 if box.shape == "pill" or box.folded or box.ghost else 13 for box in drawing.boxes],
             "color": [_ink(box, dark) for box in drawing.boxes],
         },
-        customdata=[_note(box, shapes.get(box.step, {})) for box in drawing.boxes],
-        hovertemplate="%{customdata}<extra></extra>",
-    )
-    fig.add_scatter(
-        mode="text",
-        x=[_across(frame.x + frame.w / 2) for frame in titled],
-        y=[frame.y + frame.h - 12 for frame in titled],
-        text=[f"<b>{frame.label}</b>" for frame in titled],
-        textfont={"size": 12, "color": [_colour(frame.kind, colours.quiet, dark) for frame in titled]},
-        hoverinfo="skip",
-    )
+        **hover([_note(box, shapes.get(box.step, {})) for box in drawing.boxes]),
+    }
+    titled = [frame for frame in drawing.frames if frame.label]
+    titles = {
+        "type": "scatter",
+        "mode": "text",
+        "x": [_across(frame.x + frame.w / 2) for frame in titled],
+        "y": [frame.y + frame.h - 12 for frame in titled],
+        "text": [f"<b>{frame.label}</b>" for frame in titled],
+        "textfont": {"size": 12, "color": [_colour(frame.kind, quiet, dark) for frame in titled]},
+        "hoverinfo": "skip",
+    }
     bare = {"visible": False, "fixedrange": True}
-    width, height = _across(WIDTH) + 2 * _MARGIN, drawing.height + 2 * _MARGIN
-    fig.update_layout(
+    figure = theme.figure(
+        [steps, titles],
+        dark,
         shapes=drawn,
         xaxis={**bare, "range": [0, _across(WIDTH)]},
         yaxis={**bare, "range": [0, drawing.height]},
-        width=round(width),
-        height=round(height),
+        width=round(_across(WIDTH) + 2 * _MARGIN),
+        height=round(drawing.height + 2 * _MARGIN),
         margin={"l": _MARGIN, "r": _MARGIN, "t": _MARGIN, "b": _MARGIN, "autoexpand": False},
         showlegend=False,
         dragmode=False,
     )
-    return on_paper(fig, dark)
+    return theme.on_paper(figure, dark)
 
 
 def shape_text(shape: tuple[int, ...]) -> str:
-    """A shape as it is read: 4 × 14 × 16."""
+    """Returns a shape in print: 4 × 14 × 16."""
     return " × ".join(f"{size:,}" for size in shape)
 
 
@@ -145,9 +146,10 @@ def _label(box: Box, shapes: Mapping[str, tuple[int, ...]], dark: bool) -> str:
     name = f"<b>{box.label}</b>" if box.chosen else box.label
     if not shapes:
         return name
-    said = ", ".join(dict.fromkeys(map(shape_text, shapes.values())))
-    quiet = theme.palette(dark).background if box.chosen else theme.palette(dark).quiet
-    return f'{name}{"<br>" if box.folded else "  "}<span style="color:{quiet}">{said}</span>'
+    listed = ", ".join(dict.fromkeys(map(shape_text, shapes.values())))
+    colours = theme.palette(dark)
+    ink = colours.background if box.chosen else colours.quiet
+    return f'{name}{"<br>" if box.folded else "  "}<span style="color:{ink}">{listed}</span>'
 
 
 def _note(box: Box, shapes: Mapping[str, tuple[int, ...]]) -> str:
@@ -161,7 +163,7 @@ def _ink(box: Box, dark: bool) -> str:
 
 
 def _sheets(frame: Frame, dark: bool) -> list[dict[str, Any]]:
-    """The frame with the sheets behind it, the farthest first."""
+    """Returns the frame with the sheets behind it, the farthest first."""
     colours = theme.palette(dark)
     own = _colour(frame.kind, colours.text, dark)
     fill = _mix(own, colours.background, 0.04)
@@ -188,7 +190,7 @@ def _arrow(line: Line, dark: bool) -> list[dict[str, Any]]:
 
 
 def _outline(box: Box, dark: bool) -> list[dict[str, Any]]:
-    """The box, and a dot at its corner where an intervention acts."""
+    """Returns the box, and a dot at its corner where an intervention acts."""
     if box.shape == "text" and not box.chosen:
         return []
     colours = theme.palette(dark)
@@ -211,7 +213,7 @@ def _outline(box: Box, dark: bool) -> list[dict[str, Any]]:
 
 
 def _rounded(x: float, y: float, w: float, h: float, r: float) -> str:
-    """The path of a box with round corners, in a figure's pixels."""
+    """Returns the path of a box with round corners, in a figure's pixels."""
     left, right, top = _across(x), _across(x + w), y + h
     return (
         f"M{left + r},{y}L{right - r},{y}Q{right},{y} {right},{y + r}L{right},{top - r}Q{right},{top} {right - r},{top}"
@@ -228,6 +230,6 @@ def _colour(kind: KindName | None, otherwise: str, dark: bool) -> str:
 
 
 def _mix(colour: str, background: str, share: float) -> str:
-    """This share of a colour on the background."""
+    """Returns this share of a colour, mixed with the background."""
     parts = zip(hex_to_rgb(colour), hex_to_rgb(background), strict=True)
     return "#" + "".join(f"{round(share * own + (1 - share) * under):02x}" for own, under in parts)

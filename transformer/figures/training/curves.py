@@ -1,4 +1,4 @@
-"""How runs went: the quantities of one over its steps, a panel each, or one quantity of several in one picture."""
+"""Curves of training: the quantities of one run, a panel each, or one quantity of several runs in one picture."""
 
 import math
 from collections.abc import Sequence
@@ -11,27 +11,27 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
+from transformer.figures.axes import panel as axis_end
+from transformer.figures.lines import line
+from transformer.figures.theme import RUN_COLOURS, run_colour
 
 Against = Literal["step", "elapsed_s"]
 X_TITLES: dict[Against, str] = {"step": "step", "elapsed_s": "seconds of training"}
 LOSS_TITLE = "loss, nats per token"
 EXACT_MATCH_TITLE = "exact match, %"
 
-# Attention's colours mean attention and stay out of here. Told apart by lightness too; the dash helps after the sixth.
-RUN_COLOURS = ("#314c7e", "#b0306a", "#5d7c15", "#2f86c1", "#7d5a3c", "#1e1f25")
-RUN_COLOURS_DARK = ("#98b8f2", "#ff86b3", "#b7d65c", "#4fa9e0", "#caa079", "#e8e7e3")
 _FEWEST_TICKS = 3
-"""Labelled, on a logarithmic axis: with fewer its scale cannot be read."""
+"""The fewest labels of a logarithmic axis: with fewer its scale cannot be read."""
 _DASHES = ("solid", "dash", "dot")
 _GAP = 24
-"""Between two panels, on the scale of their heights."""
+"""The gap between two panels, on the scale of their heights."""
 _MARKED = 60
-"""Points of a curve from which on they are not marked one by one."""
+"""The number of points from which on they are not marked one by one."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One line: what it is called, and its points."""
+    """One line: its name and its points."""
 
     name: str
     x: Float[ndarray, "point"]
@@ -43,7 +43,7 @@ class Panel:
     """One set of axes. The main curves are heavy, with a mark at each point; the noisy ones thin and quiet."""
 
     title: str
-    """The y axis with its unit."""
+    """The title of the y axis, with its unit."""
     thin: Sequence[Curve] = ()
     main: Sequence[Curve] = ()
     percent: bool = False
@@ -51,40 +51,34 @@ class Panel:
     range: tuple[float, float] | None = None
     """A fixed axis from one value to another."""
     log: bool = True
-    """Whether the axis is logarithmic; else it begins at 0. Not on a fixed axis."""
+    """A logarithmic axis, else one that begins at 0; ignored on a fixed axis."""
     height: int = 160
     overlay: bool = False
-    """Whether the main curves are several runs, each in its own colour."""
+    """The main curves are several runs, each in its own colour."""
 
 
 def panels_figure(panels: Sequence[Panel], *, against: Against = "step", dark: bool = False) -> go.Figure:
-    """The panels of one run below each other, over one x axis; a panel of several curves names them in the legend."""
+    """Draws the panels of one run below each other, over one x axis; a panel of several curves names them."""
     colours = theme.palette(dark)
-    fig = theme.apply(go.Figure(), dark)
-    heights = [panel.height for panel in panels]
-    total = sum(heights) + _GAP * (len(heights) - 1)
+    total = sum(panel.height for panel in panels) + _GAP * (len(panels) - 1)
+    traces, axes = [], {}
     top = total
-    for index, panel in enumerate(panels):
-        axis = "y" if index == 0 else f"y{index + 1}"
+    for number, panel in enumerate(panels, start=1):
+        end = axis_end(number)
+        own = {"yaxis": f"y{end}", "showlegend": len(panel.thin) + len(panel.main) > 1}  # one curve: its axis names it
         for curve in panel.thin:
-            _line(fig, curve, colours.quiet, hover="%{y:.3g}", width=1.25, axis=axis)
+            traces.append(_line(curve, colours.quiet, width=1.25) | own)
         for curve in panel.main:
-            hover, shown = ("%{y:.3g} %", _percent(curve)) if panel.percent else ("%{y:.3g}", curve)
-            _line(fig, shown, colours.accent, hover=hover, width=2, markers=len(curve.x) < _MARKED, axis=axis)
-        if len(panel.thin) + len(panel.main) == 1:
-            fig.data[-1].showlegend = False  # its axis names it
-        name = f"yaxis{axis[1:]}"
-        fig.update_layout({name: {"domain": [max(0.0, top - panel.height) / total, top / total], "anchor": "x"}})
-        fig.layout[name].update(_panel_axis(panel, colours.line))
+            traces.append(_line(curve, colours.accent, percent=panel.percent, marked=True) | own)
+        place = {"domain": [max(0.0, top - panel.height) / total, top / total], "anchor": "x"}
+        axes[f"yaxis{end}"] = _panel_axis(panel) | place | {"automargin": True}
         top -= panel.height + _GAP
-    last = "y" if len(panels) == 1 else f"y{len(panels)}"
-    fig.update_xaxes(title_text=X_TITLES[against], showgrid=False, showline=True, anchor=last, rangemode="tozero")
-    return _framed(fig, height=max(260, int(1.6 * total) + 90))
+    across = {"anchor": f"y{axis_end(len(panels))}", "rangemode": "tozero"}
+    return theme.figure(traces, dark, **axes, **_framed(against, height=max(260, int(1.6 * total) + 90), **across))
 
 
-def _panel_axis(panel: Panel, line: str) -> dict[str, Any]:
-    grid = {"showgrid": True, "gridcolor": line, "gridwidth": 1, "showline": False, "ticks": "", "zeroline": False}
-    grid["title"] = {"text": panel.title, "font": {"size": 13}}
+def _panel_axis(panel: Panel) -> dict[str, Any]:
+    grid = {"showgrid": True, "title": {"text": panel.title}}
     fixed = (0.0, 100.0) if panel.percent else panel.range
     if fixed is not None:
         low, high = fixed
@@ -97,35 +91,24 @@ def overlay_figure(
     curves: Sequence[Curve], *, title: str, against: Against = "step", log: bool = False, percent: bool = False,
     dark: bool = False,
 ) -> go.Figure:  # fmt: skip
-    """One line and one legend entry a run. `percent` takes 0..1 and shows 0..100; `log` leaves out values of 0."""
-    colours = theme.palette(dark)
-    fig = theme.apply(go.Figure(), dark)
-    for index, curve in enumerate(curves):
-        shown = _percent(curve) if percent else curve
-        hover = f"%{{y:.3g}}{' %' if percent else ''}"
-        _line(fig, shown, run_colour(index, dark), hover=hover, width=2, markers=len(curve.x) < _MARKED)
-        fig.data[-1].line.dash = _DASHES[index // len(RUN_COLOURS) % len(_DASHES)]
-    fig.update_xaxes(title_text=X_TITLES[against], rangemode="tozero", showline=True)
-    fig.update_yaxes(title_text=title, showgrid=True, gridcolor=colours.line, showline=False, ticks="")
-    fig.update_layout(showlegend=True)
+    """Draws one line and one legend entry for each run. `percent` takes 0..1 and shows 0..100; `log` leaves out values
+    of 0."""
+    lines = [
+        _line(curve, run_colour(index, dark), percent=percent, marked=True, dash=_dash(index))
+        for index, curve in enumerate(curves)
+    ]
     if log:
-        fig.update_yaxes(**_logarithmic(*curves))
-    elif percent:
-        fig.update_yaxes(range=[-3, 103])
+        scale = _logarithmic(*curves)
     else:
-        fig.update_yaxes(rangemode="tozero")
-    return _framed(fig, height=420)
-
-
-def run_colour(index: int, dark: bool = False) -> str:
-    """The colour of the run at this place in an overlay."""
-    colours = RUN_COLOURS_DARK if dark else RUN_COLOURS
-    return colours[index % len(colours)]
+        scale = {"range": [-3, 103]} if percent else {"rangemode": "tozero"}
+    up = {"title": {"text": title}, "showgrid": True, "automargin": True, **scale}
+    framed = _framed(against, height=420, rangemode="tozero")
+    return theme.figure(lines, dark, yaxis=up, showlegend=True, **framed)
 
 
 def thinned(curve: Curve, most: int = 400) -> Curve:
-    """The same line through at most about this many points: of each stretch the lowest and the highest, so that no
-    spike is lost, and both ends."""
+    """Returns the line through about `most` points at most: both ends, and of each stretch the lowest and the highest
+    value, so that no spike is lost."""
     n = len(curve.x)
     if n <= most:
         return curve
@@ -137,26 +120,20 @@ def thinned(curve: Curve, most: int = 400) -> Curve:
 
 
 def _line(
-    fig: go.Figure, curve: Curve, colour: str, *, hover: str, width: float, markers: bool = False, axis: str = "y"
-) -> None:
-    fig.add_scatter(
-        x=curve.x,
-        y=curve.y,
-        name=curve.name,
-        mode="lines+markers" if markers else "lines",
-        line={"color": colour, "width": width},
-        marker={"color": colour, "size": 5},
-        hovertemplate=hover,
-        yaxis=axis,
-    )
+    curve: Curve, colour: str, *, width: float = 2, percent: bool = False, marked: bool = False, dash: str = "solid"
+) -> dict[str, Any]:
+    """Returns the trace of a curve; `percent` shows 0..1 as 0..100, and `marked` draws its points if they are few."""
+    y, says = (curve.y * 100, "%{y:.3g} %") if percent else (curve.y, "%{y:.3g}")
+    mode = "lines+markers" if marked and len(curve.x) < _MARKED else "lines"
+    return line(curve.x, y, colour, name=curve.name, width=width, dash=dash, mode=mode, hovertemplate=says)
 
 
-def _percent(curve: Curve) -> Curve:
-    return Curve(curve.name, curve.x, curve.y * 100)
+def _dash(index: int) -> str:
+    return _DASHES[index // len(RUN_COLOURS) % len(_DASHES)]
 
 
 def _logarithmic(*curves: Curve) -> dict[str, Any]:
-    """A logarithmic axis that is labelled at 1, 2 and 5 of each decade that the values touch."""
+    """Returns a logarithmic axis that is labelled at 1, 2 and 5 of each decade that the values touch."""
     values = np.concatenate([curve.y for curve in curves]) if curves else np.ones(1)
     values = values[np.isfinite(values) & (values > 0)]
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.1, 1.0)
@@ -177,7 +154,7 @@ def _logarithmic(*curves: Curve) -> dict[str, Any]:
 
 
 def _even_ticks(low: float, high: float) -> list[float]:
-    """The fewest round numbers at even distances, at least three of them, between the two."""
+    """Returns the fewest round numbers at even distances between the two, but at least three."""
     power = math.floor(math.log10(high - low))
     for step in (digit * 10.0**decade for decade in (power, power - 1) for digit in (5, 2, 1)):
         ticks = [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
@@ -186,12 +163,11 @@ def _even_ticks(low: float, high: float) -> list[float]:
     raise AssertionError("ten steps of a tenth of the distance lie between")
 
 
-def _framed(fig: go.Figure, *, height: int) -> go.Figure:
-    fig.update_xaxes(automargin=True)
-    fig.update_yaxes(automargin=True)
-    return fig.update_layout(
-        height=height,
-        hovermode="x unified",
-        margin={"l": 8, "r": 8, "t": 36, "b": 8, "autoexpand": True},
-        legend={"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom", "title": {"text": ""}},
-    )
+def _framed(against: Against, *, height: int, **across: Any) -> dict[str, Any]:
+    """Returns the layout of curves over the steps or the seconds of a run."""
+    return {
+        "xaxis": {"title": {"text": X_TITLES[against]}, "showline": True, "automargin": True, **across},
+        "height": height,
+        "hovermode": "x unified",
+        "margin": {"l": 8, "r": 8, "t": 36, "b": 8},
+    }

@@ -1,4 +1,4 @@
-"""What a sweep found: a quantity against the setting that was varied, a mark for each run in the run's own colour."""
+"""Results of a sweep: a quantity against the setting that was varied, a mark for each run in the run's own colour."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +7,12 @@ from typing import Any
 import plotly.graph_objects as go
 
 from transformer.figures import theme
-from transformer.figures.training.curves import run_colour
+from transformer.figures.labels import hover_label
+from transformer.figures.lines import line
+from transformer.figures.theme import run_colour
 
 _WIDE = 8.0
-"""Values that span more than this many times the smallest stand on a logarithmic axis."""
+"""The ratio of the largest value to the smallest from which on the axis is logarithmic."""
 
 
 @dataclass(frozen=True)
@@ -18,57 +20,53 @@ class Mark:
     """One run of a sweep."""
 
     value: float | str
-    """Of the setting; a text stands in a place of its own."""
+    """The value of the setting; a string has a place of its own on the axis."""
     y: float | None
-    """What the run reached; None before it was measured."""
+    """The quantity that the run reached; None before it was measured."""
     run: str
     done: bool
-    """Whether the run has ended; else its mark is hollow."""
+    """The run has ended; else its mark is hollow."""
     place: int
-    """Among the curves beside the chart: it has the same colour."""
+    """The index among the curves beside the chart, which gives the colour."""
 
 
 def sweep_figure(
     marks: Sequence[Mark], *, setting: str, title: str, unit: str = "", percent: bool = False, dark: bool = False
 ) -> go.Figure:
-    """The marks over the setting, joined where its values are numbers. `percent` fixes the axis to 0..100."""
+    """Draws the marks over the setting, joined where its values are numbers. `percent` fixes the axis to 0..100."""
     colours = theme.palette(dark)
-    fig = theme.apply(go.Figure(), dark)
     measured = [mark for mark in marks if mark.y is not None]
     numeric = all(isinstance(mark.value, int | float) for mark in marks)
-    ordered = sorted(measured, key=lambda mark: mark.value) if numeric else measured
+    traces = []
     if numeric:
-        line = {"color": colours.quiet, "width": 1.25}
-        fig.add_scatter(
-            x=[mark.value for mark in ordered],
-            y=[mark.y for mark in ordered],
-            mode="lines",
-            line=line,
-            hoverinfo="skip",
-        )
+        ordered = sorted(measured, key=lambda mark: mark.value)
+        x, y = [mark.value for mark in ordered], [mark.y for mark in ordered]
+        traces.append(line(x, y, colours.quiet, width=1.25, hoverinfo="skip"))
     for mark in measured:
         colour = run_colour(mark.place, dark)
-        fig.add_scatter(
-            x=[mark.value],
-            y=[mark.y],
-            mode="markers",
-            name=mark.run,
-            marker={
-                "size": 11,
-                "color": colour if mark.done else colours.background,
-                "line": {"color": colour, "width": 2},
-            },
-            hovertemplate=f"{setting} %{{x}}<br>%{{y:.3g}}{unit}<extra>%{{fullData.name}}</extra>",
-        )
+        fill = colour if mark.done else colours.background
+        says = f"{setting} %{{x}}<br>%{{y:.3g}}{unit}<extra>%{{fullData.name}}</extra>"
+        traces.append(
+            {
+                "type": "scatter", "mode": "markers", "x": [mark.value], "y": [mark.y], "name": hover_label(mark.run),
+                "marker": {"size": 11, "color": fill, "line": {"color": colour, "width": 2}}, "hovertemplate": says,
+            }
+        )  # fmt: skip
     values = sorted({mark.value for mark in marks}) if numeric else [mark.value for mark in marks]
-    fig.update_xaxes(title_text=setting, showline=True, automargin=True, **_axis(values, numeric=numeric))
-    fig.update_yaxes(title_text=title, showgrid=True, gridcolor=colours.line, ticks="", automargin=True)
-    fig.update_yaxes(range=[-3, 103]) if percent else fig.update_yaxes(rangemode="tozero")
-    return fig.update_layout(height=360, showlegend=False, margin={"l": 8, "r": 8, "t": 12, "b": 8})
+    bounds = {"range": [-3, 103]} if percent else {"rangemode": "tozero"}
+    return theme.figure(
+        traces,
+        dark,
+        xaxis={"title": {"text": setting}, "showline": True, "automargin": True, **_axis(values, numeric=numeric)},
+        yaxis={"title": {"text": title}, "showgrid": True, "automargin": True, **bounds},
+        height=360,
+        showlegend=False,
+        margin={"l": 8, "r": 8, "t": 12, "b": 8},
+    )
 
 
 def _axis(values: Sequence[float | str], *, numeric: bool) -> dict[str, Any]:
-    """Labelled at the values themselves."""
+    """Returns an axis that is labelled at the values themselves."""
     if not numeric:
         return {"type": "category", "categoryorder": "array", "categoryarray": list(values)}
     numbers = [float(value) for value in values]

@@ -21,7 +21,8 @@ from transformer.analysis.heads.validation_importance import (
 )
 from transformer.figures.heads.bars import Bar, ranking
 from transformer.figures.heads.labels import Sublayer, head_name
-from transformer.figures.heads.tables import head_map, typeset
+from transformer.figures.heads.tables import head_map
+from transformer.figures.labels import typeset
 from transformer.figures.tables import Table
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
