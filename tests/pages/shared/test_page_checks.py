@@ -86,7 +86,7 @@ def test_a_corrupted_weight_turns_the_checks_red(own_models, monkeypatch):
     badges = "all-heads-proof", "head-matrix-proof"
     at = proved("attention", *badges, model=PRONOUNS, text=WIDE, layer="0", head="1")
     said = texts(at)
-    assert said.count(":red[:material/error: **2 of ") == 2  # rows sum to 1; softmax of q and k
+    assert said.count(":red[:material/error: **1 of ") == 2
     assert said.count(":red[**The weights are softmax") == 2 and "**0.0100**" in said
 
 
