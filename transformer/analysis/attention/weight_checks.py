@@ -61,6 +61,11 @@ def check_recorded(model: Transformer, seen: Inspection, kind: KindName) -> tupl
     return check_weights(model, *given, stack=stack, sublayer=sublayer, **shown)
 
 
+def recorded_rows(model: Transformer, seen: Inspection, kind: KindName) -> list[list[Row]]:
+    """Returns the rows of one kind of attention, layer by layer, in the decoding of a sentence."""
+    return _rows(model, seen.source_ids, seen.interventions, dict(seen.forced), *AttentionKind(kind).where)
+
+
 def recomputed_weights(
     model: Transformer,
     source: Sequence[int],

@@ -13,16 +13,16 @@ from transformer.analysis.attention.aggregation import Marks, below, leave_out, 
 from transformer.analysis.attention.matrix_checks import put_together
 from transformer.analysis.attention.silenced_heads import heads_replaced
 from transformer.analysis.attention.vectors import Vectors, record_vectors
-from transformer.analysis.attention.weight_checks import check_recorded
+from transformer.analysis.attention.weight_checks import check_recorded, recorded_rows
 from transformer.analysis.checks import Check, agree, check_decoding
 from transformer.figures import bertviz
 from transformer.figures.export import overview_figure
 from transformer.figures.tables import Table, head_tables
 from transformer.inspection.inspection import Inspection
-from transformer.interventions import heads_set_to
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
 from transformer.views.attention.matrices import NOTHING_LEFT
+from transformer.views.attention.matrix_checks import check_replaced
 from transformer.views.attention.matrix_data import groups, sides
 
 _ROUNDING = 1e-4
@@ -81,7 +81,7 @@ class AllHeads:
         own = seen.attention(self.kind)
         yield agree("Drawn are the recorded weights", data.weights, own.weights, 0, f"{own.weights.size:,} weights")
         yield agree("Masked is what the pass masked", data.mask, own.mask, 0, f"{own.mask.size:,} places")
-        yield from check_replaced(self.kind, lab, seen, data.off, data.at_mean)
+        yield from check_replaced(lab, seen, self.kind, data.off, data.at_mean)
 
 
 @dataclass(frozen=True)
@@ -210,39 +210,36 @@ class Bertviz:
         how = f"{drawn.size:,} numbers read back out of the drawing, which has four decimals of each"
         weights = np.nan_to_num(data.weights[layers][:, :, :rows, :columns])
         yield agree("bertviz draws these weights", drawn, weights, _DECIMALS, how)
-        yield from check_replaced(self.kind, lab, seen, data.off, data.at_mean)
+        yield from check_replaced(lab, seen, self.kind, data.off, data.at_mean)
         if data.q is not None and data.k is not None:
-            again = record_vectors(lab.model, seen.source_ids, seen.interventions, *AttentionKind(self.kind).where)
-            yield agree("The queries are those of the pass", data.q, again.q, 0, "recorded again")
-            yield agree("The keys are those of the pass", data.k, again.k, 0, "recorded again")
+            layers_again = recorded_rows(lab.model, seen, self.kind)
+            queries = np.array([[row.q for row in rows] for rows in layers_again]).swapaxes(1, 2)
+            yield agree("The queries are those of the pass", data.q, queries, 0, "recorded again")
+            keys = [rows[-1].k for rows in layers_again]
+            yield agree("The keys are those of the pass", data.k, keys, 0, "recorded again")
             q, k = data.q[layers][:, :, :rows], data.k[layers][:, :, :columns]
             yield agree("bertviz draws these queries", found["queries"], q, _DECIMALS, "read back likewise")
             yield agree("bertviz draws these keys", found["keys"], k, _DECIMALS, "read back likewise")
-        sees_later = any(np.flatnonzero(row).max(initial=0) > i for i, row in _rows_of(seen, self.kind))
+        masks = seen.attention(self.kind).mask
+        sees_later = any(np.flatnonzero(row).max(initial=0) > i for layer in masks for i, row in enumerate(layer))
         wanted = self.picture == "neuron" and self.kind == "decoder_self" and not sees_later
         yield agree("Keys after a query are left out where none is seen", data.causal, wanted, 0, "rows looked at")
 
     def _check_weights(self, lab: Lab, seen: Inspection, data: BertvizData) -> Iterator[Check]:
         own = seen.attention(self.kind).weights
         words, marks = (False, "shown") if self.picture == "neuron" else (self.words, self.marks)
+        plain = {"largest": False, "rescaled": False}
         rows, columns = sides(lab, seen, self.kind, words=words)
         kept = [side.without_special() if marks != "shown" else side for side in (rows, columns)]
-        options = {"largest": False, "rescaled": marks == "renormalised"}
-        again, whole = np.zeros(data.weights.shape), 0.0
+        again, whole, shown = np.zeros(data.weights.shape), 0.0, 0.0
         for at in np.ndindex(own.shape[:2]):
-            again[at] = put_together(own[at][None], kept[0].positions, kept[1].positions, **options)
-            total = put_together(own[at][None], kept[0].positions, columns.positions, largest=False, rescaled=False)
-            whole += float(total.sum())
+            whole += float(put_together(own[at][None], kept[0].positions, columns.positions, **plain).sum())
+            again[at] = put_together(own[at][None], kept[0].positions, kept[1].positions, **plain)
+            shown += float(again[at].sum())
+            if marks == "renormalised":
+                again[at] = put_together(own[at][None], *(s.positions for s in kept), largest=False, rescaled=True)
         if data.on_marks is not None:
-            plain = sum(
-                float(
-                    put_together(
-                        own[at][None], kept[0].positions, kept[1].positions, largest=False, rescaled=False
-                    ).sum()
-                )
-                for at in np.ndindex(own.shape[:2])
-            )
-            share = (whole - plain) / whole if whole else 0.0
+            share = (whole - shown) / whole if whole else 0.0
             yield agree("The share of rows that lay on marks", data.on_marks, share, 1e-5, "all columns summed again")
         weak = again < (self.threshold if self.picture != "neuron" else 0.0)
         if data.hidden is not None:
@@ -250,38 +247,6 @@ class Bertviz:
             yield agree("The share that a threshold hides", data.hidden, share, 1e-5, "hidden values summed again")
         how = f"{again.size:,} values put together again, one by one"
         yield agree("These are the weights of every head", data.weights, np.where(weak, 0.0, again), 1e-5, how)
-
-
-def check_replaced(
-    kind: KindName,
-    lab: Lab,
-    seen: Inspection,
-    off: Bool[ndarray, "layer head"],
-    at_mean: Bool[ndarray, "layer head"],
-) -> Iterator[Check]:
-    """Checks which heads are marked as off or at their mean, head by head, and that nothing of these arrived."""
-    stack, sublayer = AttentionKind(kind).where
-    zero = {at for at in heads_set_to(seen.interventions, ("zero",))}
-    mean = {at for at in heads_set_to(seen.interventions, ("mean",))}
-    blocks = {
-        spec.address.layer
-        for spec in seen.interventions
-        if spec.address is not None and (spec.address.stack, spec.address.sublayer) == (stack, sublayer)
-        if spec.replaced is not None and (spec.replaced.tensor, spec.replaced.by) == ("output", "zero")
-    }
-    heads = list(np.ndindex(off.shape))
-    is_off = [layer in blocks or (stack, layer, sublayer, head) in zero for layer, head in heads]
-    is_mean = [(stack, layer, sublayer, head) in mean for layer, head in heads]
-    how = f"{len(heads)} heads looked up in the switches"
-    yield agree("Struck out are the heads that are off", off.ravel(), is_off, 0, how)
-    only = [mean and not zero for mean, zero in zip(is_mean, is_off, strict=True)]
-    yield agree("Struck out are the heads at their mean", at_mean.ravel(), only, 0, how)
-    if off.any() or at_mean.any():
-        vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, stack, sublayer)
-        arrived = float(
-            vectors.reached[np.array(is_off).reshape(off.shape) | np.array(is_mean).reshape(off.shape)].sum()
-        )
-        yield Check("Nothing of these heads arrives", arrived, 0.0, "their context recorded again; rows that do")
 
 
 def softmax_differences(lab: Lab, seen: Inspection, kind: KindName, vectors: Vectors) -> tuple[str, ...]:
@@ -335,11 +300,6 @@ def _is_overwritten(lab: Lab, seen: Inspection, kind: KindName, vectors: Vectors
 
 def _is_causal(kind: KindName, seen: Inspection) -> bool:
     return kind == "decoder_self" and not np.triu(seen.attention(kind).mask, k=1).any()
-
-
-def _rows_of(seen: Inspection, kind: KindName) -> Iterator[tuple[int, ndarray]]:
-    for layer in seen.attention(kind).mask:
-        yield from enumerate(layer)
 
 
 def _places(heads: Bool[ndarray, "layer head"]) -> list[tuple[int, int]]:

@@ -1,5 +1,6 @@
 """Matrices of attention: one head or several, rollout, the entropy of rows; the same as lines between tokens."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -22,10 +23,17 @@ from transformer.analysis.attention.aggregation import (
     strongest_head,
 )
 from transformer.analysis.attention.entropy import Unit, row_entropy
+from transformer.analysis.attention.matrix_checks import (
+    check_combination,
+    check_contributions,
+    check_rollout,
+    put_together,
+)
 from transformer.analysis.attention.rollout import arrives, cross_rollout, rollout, sees_later
 from transformer.analysis.attention.silenced_heads import effective_weights, heads_replaced, residuals
 from transformer.analysis.attention.vectors import record_vectors
-from transformer.analysis.checks import Check
+from transformer.analysis.attention.weight_checks import check_recorded
+from transformer.analysis.checks import Check, agree
 from transformer.figures.attention.matrix import AXIS_TITLES
 from transformer.figures.attention.token_lines import lines_figure
 from transformer.figures.export import matrix_figure
@@ -33,6 +41,7 @@ from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.taps import Address
 from transformer.views.attention import matrix_checks
 from transformer.views.attention.matrix_data import MatrixData, Side, groups, sides
 from transformer.views.view import name_of
@@ -85,7 +94,7 @@ class HeadMatrix:
 
     @property
     def note(self) -> str:
-        """How to read its files."""
+        """The sentence that stands beside its files."""
         return _note(self.threshold)
 
     def data(self, lab: Lab, seen: Inspection) -> MatrixData:
@@ -138,7 +147,23 @@ class HeadMatrix:
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
         """Computes the weights, or the vectors behind norms, again, and combines them again cell by cell."""
-        yield from matrix_checks.check_head_matrix(self, lab, seen, data)
+        yield from check_recorded(lab.model, seen, self.kind)
+        values = self.values_of_layer(lab, seen)
+        if self.shows == "norms":
+            stack, sublayer = AttentionKind(self.kind).where
+            address = Address(stack, self.layer, sublayer)
+            yield from check_contributions(lab.model, seen.source_ids, seen.interventions, address, values)
+        largest, rescaled = self.how == "max", self.marks == "renormalised"
+        chosen, rows, columns = values[list(self.heads)], data.rows.positions, data.columns.positions
+        yield check_combination(data.values, chosen, rows, columns, largest=largest, rescaled=rescaled)
+        yield from matrix_checks.check_sides(lab, seen, self.kind, self.marks, data)
+        yield from matrix_checks.check_masks(seen, self.kind, self.layer, data)
+        yield matrix_checks.check_entries(self.layer, self.heads, values, data)
+        yield matrix_checks.check_off(lab, seen, self.kind, self.layer, self.heads, data)
+        if data.on_marks is not None:
+            whole = sides(lab, seen, self.kind, words=self.words)[1].positions
+            total = put_together(chosen, rows, whole, largest=largest, rescaled=False)
+            yield matrix_checks.check_on_marks(data, total, whole)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +183,7 @@ class AttentionRollout:
 
     @property
     def note(self) -> str:
-        """How to read its files."""
+        """The sentence that stands beside its files."""
         return _note(self.threshold)
 
     def data(self, lab: Lab, seen: Inspection) -> MatrixData:
@@ -206,7 +231,23 @@ class AttentionRollout:
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
         """Follows every position back through the layers, one step at a time."""
-        yield from matrix_checks.check_rollout_matrix(self, lab, seen, data)
+        yield from check_recorded(lab.model, seen, self.kind)
+        n_layers, rows, columns = self.layer + 1, data.rows.positions, data.columns.positions
+        walked, alive, layers = matrix_checks.walked(lab, seen, self.kind, n_layers)
+        again = put_together(walked[None], rows, columns, largest=False, rescaled=self.marks == "renormalised")
+        yield check_rollout(data.values, again, layers)
+        how = "paths of every position counted again"
+        yield agree("The share of a position's paths that end here", data.arrived, walked.sum(axis=-1), 1e-5, how)
+        yield agree("The positions from which any path leads", data.alive, alive, 0, how)
+        yield matrix_checks.nothing_lost(lab, seen, self.kind, n_layers)
+        yield from matrix_checks.check_sides(lab, seen, self.kind, self.marks, data)
+        if data.mask is not None:
+            yield matrix_checks.check_reach(lab, seen, self.kind, n_layers, data)
+        yield agree("A rollout is not drawn as off", data.off, False, 0, "it counts heads that are off as zero")
+        if data.on_marks is not None:
+            whole = sides(lab, seen, self.kind, words=self.words)[1].positions
+            total = put_together(walked[None], rows, whole, largest=False, rescaled=False)
+            yield matrix_checks.check_on_marks(data, total, whole)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +319,28 @@ class AttentionEntropy:
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
         """Computes the weights again and sums each row key by key."""
-        yield from matrix_checks.check_entropy_matrix(self, lab, seen, data)
+        yield from check_recorded(lab.model, seen, self.kind)
+        attention, log = seen.attention(self.kind), math.log if self.unit == "nats" else math.log2
+        weights, rows = attention.weights.astype(np.float64), [at[0] for at in data.rows.positions]
+        heads = list(np.ndindex(weights.shape[:2]))
+
+        def entropy(row: ndarray) -> float:
+            return -math.fsum(w * log(w) for w in row.tolist() if w > 0) if row.any() else math.nan
+
+        again = [[entropy(weights[at][row]) for at in heads] for row in rows]
+        name = "ln" if self.unit == "nats" else "log₂"
+        how = f"{len(rows) * len(heads):,} rows summed again, key by key"
+        yield agree(f"Entropy is −Σ w {name} w of each row", data.values, again, 1e-5, how)
+        bound = [[log(max(sum(attention.mask[layer, row].tolist()), 1)) for layer, _ in heads] for row in rows]
+        how = "keys counted again"
+        yield agree("No row's entropy exceeds the logarithm of its keys", data.largest, bound, 1e-5, how)
+        yield matrix_checks.check_rows(lab, seen, self.kind, self.marks, data)
+        shown = matrix_checks.flat(data.columns.positions, data.columns.special)
+        one_each = matrix_checks.flat([[place] for place in range(len(heads))], [False for _ in heads])
+        yield agree("Each column is a head", shown, one_each, 0, "layers and heads counted")
+        largest = [[(*at, row, int(weights[at][row].argmax())) for at in heads] for row in rows]
+        yield agree("Each entry leads to its row's largest weight", data.entries, largest, 0, "keys compared")
+        yield agree("Entropy is not drawn as off", data.off, False, 0, "weights are computed whatever follows")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,7 +358,7 @@ class TokenLines:
 
     @property
     def note(self) -> str:
-        """How to read its files."""
+        """The sentence that stands beside its files."""
         return self.of.note.replace("entries", "lines")
 
     @property
@@ -327,7 +389,7 @@ class TokenLines:
         return self.of.tables(data)
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
-        """Those of the matrix."""
+        """The checks of the matrix."""
         yield from self.of.checks(lab, seen, data)
 
 
