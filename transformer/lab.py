@@ -6,6 +6,7 @@ Everything here returns labelled NumPy arrays; every array is read from the pass
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Generic
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ from transformer.analysis.attention.mask_leakage import (
 )
 from transformer.analysis.heads.statistics import HeadMeans, head_means
 from transformer.analysis.trace.trace import Trace, record_trace
-from transformer.checkpoints.store import Checkpoint, find_checkpoint, load_checkpoint
+from transformer.checkpoints.store import Checkpoint, Model, find_checkpoint, load_checkpoint
 from transformer.config import DecodeConfig
 from transformer.data.batches import encode_sources
 from transformer.decoding.greedy import Constraints, Step, greedy, log_probs_on_prefixes
@@ -36,7 +37,8 @@ from transformer.inspection.inspection import (
     Inspection,
 )
 from transformer.interventions import Intervention, compile_interventions
-from transformer.model.kinds import AttentionKind, HasLayers, KindName
+from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.seq2seq import attention_layers
 from transformer.model.taps import Address, Recorder, Recording, Site, chain
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import EOS, Tokenizer
@@ -68,13 +70,13 @@ class Translation:
     """False where it was cut off at the length limit before an end mark."""
 
 
-class Lab:
+class Lab(Generic[Model]):
     """A loaded model with its tokenizer. Holds no state between calls, so one may serve many threads."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: Checkpoint[Model]) -> None:
         self.checkpoint = checkpoint
         self.name: str = checkpoint.name
-        self.model: Transformer = checkpoint.model
+        self.model: Model = checkpoint.model
         self.tokenizer: Tokenizer = checkpoint.tokenizer
 
     def translate(self, texts: Sequence[str], settings: DecodeConfig = GREEDY) -> list[str]:
@@ -151,7 +153,21 @@ class Lab:
         names = [self.tokenizer.piece(token) for token in target]
         source_tokens = tuple(self.tokenizer.piece(token) for token in source_ids)
         inputs = (self.tokenizer.piece(config.bos_id), *names[:-1])
-        cached = not self.model.needs_recomputation(compile_interventions(specs, self.model))
+        cached = steps[-1].reused == steps[-1].index
+        cached = cached and not self.model.needs_recomputation(compile_interventions(specs, self.model))
+        labels = {
+            AttentionKind.ENCODER_SELF: (source_tokens, source_tokens),
+            AttentionKind.DECODER_SELF: (inputs, inputs),
+            AttentionKind.CROSS: (tuple(names), source_tokens),
+        }
+
+        def attention(kind: AttentionKind, n_layers: int) -> Attention:
+            if kind is AttentionKind.ENCODER_SELF:
+                return _of_pass(recordings[0], kind, n_layers, *labels[kind])
+            if kind is AttentionKind.DECODER_SELF and not cached:
+                return _of_pass(recordings[-1], kind, n_layers, *labels[kind])
+            return _newest_rows(recordings, kind, n_layers, *labels[kind])
+
         written = target[:-1] if target[-1] == EOS else target
         log_probs = torch.cat([step.log_probs for step in steps]).numpy()
         log_probs.setflags(write=False)
@@ -163,13 +179,8 @@ class Lab:
             target_tokens=tuple(names),
             source_ids=tuple(source_ids),
             target_ids=tuple(target),
-            encoder_self=_of_pass(recordings[0], AttentionKind.ENCODER_SELF, config, source_tokens, source_tokens),
-            decoder_self=(
-                _newest_rows(recordings, AttentionKind.DECODER_SELF, config, inputs, inputs)
-                if cached
-                else _of_pass(recordings[-1], AttentionKind.DECODER_SELF, config, inputs, inputs)
-            ),
-            cross=_newest_rows(recordings, AttentionKind.CROSS, config, tuple(names), source_tokens),
+            attentions={kind: attention(kind, n) for kind, n in attention_layers(self.model).items()},
+            decoder_inputs=inputs,
             log_probs=log_probs,
             interventions=specs,
             cached=cached,
@@ -221,7 +232,7 @@ class Lab:
         """One entry of an attention matrix taken apart; ValueError for one that does not exist."""
         stack, sublayer = AttentionKind(kind).where
         return explain_entry(
-            self.model,
+            self._transformer,
             seen.source_ids,
             seen.interventions,
             forced=dict(seen.forced),
@@ -233,15 +244,15 @@ class Lab:
 
     def leak(self, texts: Sequence[str], off: Sequence[Intervention]) -> Leak:
         """The texts as one batch, with all masks and without the given ones; ValueError as `translate`."""
-        return replace(measure_leak(self.model, self._encode(texts)[0], off), texts=tuple(texts))
+        return replace(measure_leak(self._transformer, self._encode(texts)[0], off), texts=tuple(texts))
 
     def forcing(self, text: str) -> Forcing:
         """Whether teacher forcing on this text's output sees what it predicts; ValueError as `translate`."""
-        return is_forcing_honest(self.model, self._encode([text])[0][0].tolist())
+        return is_forcing_honest(self._transformer, self._encode([text])[0][0].tolist())
 
     def empty_row(self, text: str) -> EmptyRow:
         """What attention makes of this text if all of it is padding; ValueError as `translate`."""
-        return see_empty_row(self.model, self._encode([text])[0][0].tolist())
+        return see_empty_row(self._transformer, self._encode([text])[0][0].tolist())
 
     def compare(self, text: str, interventions: Iterable[Intervention]) -> Comparison:
         """The text decoded without and with the switches, and their effect on the original output's probabilities."""
@@ -277,7 +288,7 @@ class Lab:
         later ones, the pass of a step of the decoding (None: of the last one)."""
         again = (*self.tokenizer.encode(seen.text), self.model.config.eos_id)
         ids = seen.source_ids, seen.target_ids, seen.interventions
-        return record_trace(self.model, *ids, log_probs=seen.log_probs, source_again=again, step=step)
+        return record_trace(self._transformer, *ids, log_probs=seen.log_probs, source_again=again, step=step)
 
     def attention_on(
         self, seen: Inspection, interventions: Iterable[Intervention]
@@ -297,13 +308,20 @@ class Lab:
             self.model(source, target[:, :end], tap=chain(tap, recorder))
             recordings.append(recorder.recording)
         found: dict[AttentionKind, Attention] = {}
-        for kind in AttentionKind:
-            shown = seen.attention(kind)
+        for kind, shown in seen.attentions.items():
+            n_layers = len(shown.weights)
             if kind is AttentionKind.CROSS and one_by_one:
-                found[kind] = _newest_rows(recordings, kind, config, shown.queries, shown.keys)
+                found[kind] = _newest_rows(recordings, kind, n_layers, shown.queries, shown.keys)
             else:
-                found[kind] = _of_pass(recordings[-1], kind, config, shown.queries, shown.keys)
+                found[kind] = _of_pass(recordings[-1], kind, n_layers, shown.queries, shown.keys)
         return found
+
+    @property
+    def _transformer(self) -> Transformer:
+        """The model, for what takes a Transformer apart; ValueError for one of another family."""
+        if not isinstance(self.model, Transformer):
+            raise ValueError(f"{self.name} is no Transformer, and only a Transformer can be taken apart like this")
+        return self.model
 
     def _encode(self, texts: Sequence[str]) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
         config = self.model.config
@@ -325,22 +343,22 @@ def _site(kind: AttentionKind, layer: int, tensor: str) -> Site:
 
 
 def _of_pass(
-    recording: Recording, kind: AttentionKind, config: HasLayers, queries: tuple[str, ...], keys: tuple[str, ...]
+    recording: Recording, kind: AttentionKind, n_layers: int, queries: tuple[str, ...], keys: tuple[str, ...]
 ) -> Attention:
-    weights = [recording[_site(kind, layer, "weights")][0] for layer in range(kind.n_layers(config))]
-    masks = [recording[_site(kind, layer, "mask")][0, 0] for layer in range(kind.n_layers(config))]
+    weights = [recording[_site(kind, layer, "weights")][0] for layer in range(n_layers)]
+    masks = [recording[_site(kind, layer, "mask")][0, 0] for layer in range(n_layers)]
     return _read_only(Attention(kind, torch.stack(weights).numpy(), torch.stack(masks).numpy(), queries, keys))
 
 
 def _newest_rows(
     recordings: Sequence[Recording],
     kind: AttentionKind,
-    config: HasLayers,
+    n_layers: int,
     queries: tuple[str, ...],
     keys: tuple[str, ...],
 ) -> Attention:
     """Row t is the newest query of recording t; keys that did not exist then stay 0 and disallowed."""
-    n_layers, n_heads = kind.n_layers(config), recordings[0][_site(kind, 0, "weights")].size(1)
+    n_heads = recordings[0][_site(kind, 0, "weights")].size(1)
     weights = np.zeros((n_layers, n_heads, len(queries), len(keys)), dtype=np.float32)
     mask = np.zeros((n_layers, len(queries), len(keys)), dtype=bool)
     for layer in range(n_layers):

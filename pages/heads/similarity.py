@@ -13,6 +13,7 @@ from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.survey import Survey
 from transformer.figures.heads.labels import head_name
 from transformer.model.kinds import AttentionKind
+from transformer.model.seq2seq import attention_layers
 from transformer.views.heads.survey import HeadSimilarity, SimilarityData, main_patterns_text
 
 
@@ -24,7 +25,7 @@ def render_similarity(context: PageContext, chosen: Choices) -> None:
     render_sample(surveyed, context)
     kind = AttentionKind(chosen.heads) if chosen.heads != "all" else context.view.kind
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
-        segments("heads", "Heads of", {kind: HEADS[kind.value] for kind in AttentionKind}, kind)
+        segments("heads", "Heads of", {kind: HEADS[kind.value] for kind in attention_layers(context.lab.model)}, kind)
     left, right = two_columns(3, 2)
     with left:
         data = exhibit(surveyed, HeadSimilarity(kind=kind, closest=chosen.closest), width=760)

@@ -17,6 +17,7 @@ from transformer.checkpoints.settings import CheckpointError
 from transformer.inspection.token_alignment import edit_marks
 from transformer.interventions import Intervention, compile_interventions, merged
 from transformer.lab import Inspection, Lab
+from transformer.model.seq2seq import attention_layers
 
 _FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
 """The seconds before a decoding is first drawn and between two drawings, and those that the rest must take at least."""
@@ -52,7 +53,7 @@ class PageContext:
     @property
     def layer(self) -> int:
         """The chosen layer, the last one where none was chosen."""
-        return self.view.kind.n_layers(self.lab.model.config) - 1 if self.view.layer is None else self.view.layer
+        return attention_layers(self.lab.model)[self.view.kind] - 1 if self.view.layer is None else self.view.layer
 
     @property
     def head(self) -> int:

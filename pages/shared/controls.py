@@ -14,6 +14,7 @@ from pages.shared.header import change_text, frame
 from pages.shared.interventions.panel import switch_chips, switch_popover
 from pages.shared.url.session import choose, problems, session, write_url
 from transformer.lab import AttentionKind
+from transformer.model.seq2seq import attention_layers
 
 __all__ = [
     "AVERAGE",
@@ -48,10 +49,10 @@ def choose_head(context: PageContext) -> None:
 
 
 def choose_kind(context: PageContext, take: Callable[[AttentionKind], None] = lambda kind: choose(kind=kind)) -> None:
-    """Which of the three attentions; `take` takes over the choice."""
+    """Draws the kinds of attention that the model has; `take` takes over the choice."""
     segments(
         "Attention",
-        tuple(AttentionKind),
+        tuple(attention_layers(context.lab.model)),
         context.view.kind,
         take,
         key="choose-kind",
@@ -80,7 +81,7 @@ def choose_layer_or_average(context: PageContext) -> None:
 
 def choose_layer(context: PageContext, *, width: Width = "stretch") -> None:
     """A box with the layers of the stack."""
-    layers = list(range(context.view.kind.n_layers(context.lab.model.config)))
+    layers = list(range(attention_layers(context.lab.model)[context.view.kind]))
     box("Layer", layers, context.layer, lambda layer: choose(layer=layer), key="choose-layer", width=width)
 
 

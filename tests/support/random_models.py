@@ -4,6 +4,7 @@ With layer-norm gains of 1 and biases of 0 a wrong mapping of weights passes eve
 """
 
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from transformer.config import ModelConfig, NormPlacement
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.masks import AttentionMask, key_mask
+from transformer.model.taps import ATTENTION_TENSORS, Address, Site, Tap
 from transformer.model.transformer import Transformer
 
 TINY: dict[str, Any] = dict(
@@ -89,3 +93,74 @@ def reversals(batch: int, longest: int = 7) -> tuple[Tensor, Tensor]:
         source[row, : len(symbols) + 1] = torch.cat((symbols, torch.tensor([2])))
         target[row, : len(symbols) + 2] = torch.cat((torch.tensor([1]), symbols.flip(0), torch.tensor([2])))
     return source, target
+
+
+CROSS = Address("decoder", 0, "cross")
+
+
+@dataclass(frozen=True)
+class AveragingConfig:
+    """The settings that every model has, and no others."""
+
+    vocab_size: int = 12
+    max_length: int = 16
+    n_heads: int = 2
+    pad_id: int = 0
+    bos_id: int = 1
+    eos_id: int = 2
+
+
+class AveragingModel(nn.Module):
+    """A second family: one block of cross-attention, asked by the mean of the target so far; no layers or positions."""
+
+    def __init__(self, config: AveragingConfig, d_model: int = 16) -> None:
+        super().__init__()
+        self.config = config
+        self.source = nn.Embedding(config.vocab_size, d_model)
+        self.target = nn.Embedding(config.vocab_size, d_model)
+        self.attention = MultiHeadAttention(d_model, config.n_heads, dropout=0.0, address=CROSS)
+        self.projection = nn.Linear(d_model, config.vocab_size)
+
+    def forward(
+        self,
+        source: Tensor,
+        target: Tensor,
+        source_mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+        *,
+        tap: Tap | None = None,
+    ) -> Tensor:
+        source_mask = source != self.config.pad_id if source_mask is None else source_mask
+        memory = self.encode(source, source_mask, tap=tap)
+        return self.project(self.decode(target, memory, source_mask, target_mask, tap=tap), tap=tap)
+
+    def encode(self, source: Tensor, source_mask: Tensor | None = None, *, tap: Tap | None = None) -> Tensor:
+        return Address("encoder").offer(tap, "embedding", self.source(source))
+
+    def decode(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        source_mask: Tensor,
+        target_mask: Tensor | None = None,
+        *,
+        tap: Tap | None = None,
+    ) -> Tensor:
+        vectors = self.target(target)
+        counts = torch.arange(1, target.size(1) + 1, device=target.device)
+        x = CROSS.offer(tap, "input", vectors.cumsum(dim=1) / counts[:, None])
+        mask = AttentionMask.of(key_mask(source_mask), x.dtype)
+        return x + CROSS.offer(tap, "output", self.attention(x, memory, mask, tap=tap))
+
+    def project(self, states: Tensor, *, tap: Tap | None = None) -> Tensor:
+        return Address("decoder").offer(tap, "logits", self.projection(states))
+
+    def needs_recomputation(self, tap: Tap | None = None) -> bool:
+        return bool(getattr(tap, "needs_recomputation", False))
+
+    def sites(self) -> tuple[Site, ...]:
+        block = [CROSS.site(name) for name in ("input", *ATTENTION_TENSORS, "output")]
+        return (Address("encoder").site("embedding"), *block, Address("decoder").site("logits"))
+
+    def n_parameters(self) -> int:
+        return sum(p.numel() for p in self.parameters())

@@ -7,13 +7,14 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from typing_extensions import TypeVar
 
 from transformer.checkpoints.metric_rows import metric_rows
 from transformer.checkpoints.settings import (
@@ -33,6 +34,7 @@ from transformer.checkpoints.settings import (
 )
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.files import last_of, new_folder, replacing
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import Tokenizer, TokenizerError, load_tokenizer
 from transformer.training.state import Weights, check_weights, load_weights
@@ -55,14 +57,18 @@ __all__ = [
 ]
 
 
+Model = TypeVar("Model", bound=Seq2Seq, default=Transformer)
+"""The family of a model: a Transformer where nothing else is said."""
+
+
 @dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(Generic[Model]):
     """A model with everything that belongs to it. Shared by readers: change nothing in it."""
 
     name: str
     folder: Path
     settings: Settings
-    model: Transformer
+    model: Model
     """In eval mode, float32, on the CPU."""
     tokenizer: Tokenizer
     step: int

@@ -104,8 +104,7 @@ def inspect(
     """
     lab, switches = load(model), [parse_intervention(item) for item in switch]
     seen = lab.inspect(text, merged(switches))
-    idle = idle_notes(seen, causal_mask=lab.model.config.causal_mask)
-    kinds = (seen.encoder_self, seen.decoder_self, seen.cross)
+    idle = idle_notes(seen, causal_mask=not lab.model.needs_recomputation())
     _print_json(
         {
             "model": seen.model_name,
@@ -125,7 +124,7 @@ def inspect(
                     "weights": attention.weights.tolist(),
                     "mask": attention.mask.tolist(),
                 }
-                for attention in kinds
+                for attention in seen.attentions.values()
             },
         }
     )

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from transformer.config import LengthNorm, check_beam
 from transformer.decoding.greedy import FREE, Constraints, NextToken
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Recording, Site, Tap
-from transformer.model.transformer import Transformer
 
 GOES_ON, ENDED, PRUNED = 0, 1, 2
 """What becomes of a candidate: it is extended at the next step, is complete, or is dropped for better ones."""
@@ -80,7 +80,7 @@ def length_norm(length: int, alpha: float, norm: LengthNorm) -> float:
 
 
 def beam_search(
-    model: Transformer,
+    model: Seq2Seq,
     source: Int[Tensor, "batch source"],
     source_mask: Bool[Tensor, "batch source"] | None = None,
     *,

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from transformer.decoding.cached_steps import StepDecoder
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Recorder, Recording, Site, Tap, chain
 from transformer.model.transformer import Transformer
 
@@ -29,7 +30,7 @@ class Constraints:
     no_repeat_ngram: int = 0
     """No n tokens in a row are written twice; 0 allows it."""
 
-    def check(self, model: Transformer, max_length: int) -> None:
+    def check(self, model: Seq2Seq, max_length: int) -> None:
         """Refuses what this model cannot write within `max_length` tokens."""
         longest, config = model.config.max_length, model.config
         if not 1 <= max_length <= longest:
@@ -125,7 +126,7 @@ class Step:
 
 
 def greedy(
-    model: Transformer,
+    model: Seq2Seq,
     source: Int[Tensor, "batch source"],
     source_mask: Bool[Tensor, "batch source"] | None = None,
     *,
@@ -159,7 +160,7 @@ def greedy(
 
 
 def token_by_token(
-    model: Transformer,
+    model: Seq2Seq,
     source: Int[Tensor, "batch source"],
     source_mask: Bool[Tensor, "batch source"] | None,
     choose: Callable[[Tensor], Tensor],
@@ -208,7 +209,7 @@ class NextToken:
 
     def __init__(
         self,
-        model: Transformer,
+        model: Seq2Seq,
         source: Int[Tensor, "batch source"],
         source_mask: Bool[Tensor, "batch source"] | None,
         *,
@@ -227,13 +228,14 @@ class NextToken:
         with torch.no_grad():
             self._memory = model.encode(source, self._source_mask, tap=chain(tap, self._recorder))
             reusable = cache and not model.training and not model.needs_recomputation(tap)
-            if watched or not reusable:  # each row is seen with keys and values of its own
+            cached = model if reusable and isinstance(model, Transformer) else None  # others have no step decoder yet
+            if watched or cached is None:  # each row is seen with keys and values of its own
                 self._memory = self._memory.repeat_interleave(per_source, dim=0)
                 self._source_mask = self._source_mask.repeat_interleave(per_source, dim=0)
                 per_source = 1
-            if reusable:
+            if cached is not None:
                 self._steps = StepDecoder(
-                    model, self._memory, self._source_mask, capacity=max_length, per_source=per_source
+                    cached, self._memory, self._source_mask, capacity=max_length, per_source=per_source
                 )
 
     @property
@@ -264,7 +266,7 @@ class NextToken:
 
 
 def translate_ids(
-    model: Transformer,
+    model: Seq2Seq,
     source: Int[Tensor, "batch source"],
     source_mask: Bool[Tensor, "batch source"] | None = None,
     *,
@@ -274,7 +276,7 @@ def translate_ids(
     return outputs(model, greedy(model, source, source_mask, max_length=max_length))
 
 
-def outputs(model: Transformer, steps: Iterator[Step]) -> list[list[int]]:
+def outputs(model: Seq2Seq, steps: Iterator[Step]) -> list[list[int]]:
     """What each row wrote, without eos and padding."""
     ends = (model.config.eos_id, model.config.pad_id)
     return [_until(row, ends) for row in torch.stack([step.tokens for step in steps], dim=1).tolist()]
@@ -282,7 +284,7 @@ def outputs(model: Transformer, steps: Iterator[Step]) -> list[list[int]]:
 
 @torch.no_grad()
 def teacher_forced_log_probs(
-    model: Transformer,
+    model: Seq2Seq,
     source: Int[Tensor, "batch source"],
     target: Int[Tensor, "batch target"],
     source_mask: Bool[Tensor, "batch source"] | None = None,
@@ -300,7 +302,7 @@ def teacher_forced_log_probs(
 
 
 def log_probs_on_prefixes(
-    model: Transformer,
+    model: Seq2Seq,
     source: Int[Tensor, "batch source"],
     target: Int[Tensor, "batch target"],
     source_mask: Bool[Tensor, "batch source"] | None = None,

@@ -10,11 +10,11 @@ from transformer.config import DecodeConfig
 from transformer.decoding.beam import Hypothesis, beam_search
 from transformer.decoding.greedy import Constraints, Step, greedy
 from transformer.decoding.sampling import sample
-from transformer.model.transformer import Transformer
+from transformer.model.seq2seq import Seq2Seq
 
 
 def decode(
-    model: Transformer,
+    model: Seq2Seq,
     source: Int[Tensor, "batch source"],
     source_mask: Bool[Tensor, "batch source"] | None,
     settings: DecodeConfig,
@@ -62,7 +62,7 @@ def decode(
             return [tuple(next(drawn) for _ in range(settings.n_best)) for _ in range(source.size(0))]
 
 
-def _followed(model: Transformer, steps: Iterator[Step]) -> list[Hypothesis]:
+def _followed(model: Seq2Seq, steps: Iterator[Step]) -> list[Hypothesis]:
     """The output of each row, scored by the model's own log-probabilities."""
     tokens, scores = [], []
     for step in steps:
@@ -72,7 +72,7 @@ def _followed(model: Transformer, steps: Iterator[Step]) -> list[Hypothesis]:
     return [_output(model, row, ids, log_probs) for row, (ids, log_probs) in enumerate(rows)]
 
 
-def _output(model: Transformer, row: int, ids: list[int], log_probs: Tensor) -> Hypothesis:
+def _output(model: Seq2Seq, row: int, ids: list[int], log_probs: Tensor) -> Hypothesis:
     length = ids.index(model.config.pad_id) if model.config.pad_id in ids else len(ids)
     total = log_probs[:length].sum().item()
     ended = ids[length - 1] == model.config.eos_id

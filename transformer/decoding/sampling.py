@@ -8,12 +8,12 @@ from torch import Tensor
 
 from transformer.config import check_sampling
 from transformer.decoding.greedy import FREE, Constraints, Step, token_by_token
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Site, Tap
-from transformer.model.transformer import Transformer
 
 
 def sample(
-    model: Transformer,
+    model: Seq2Seq,
     source: Int[Tensor, "batch source"],
     source_mask: Bool[Tensor, "batch source"] | None = None,
     *,

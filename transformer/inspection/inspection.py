@@ -50,9 +50,10 @@ class Inspection:
     """What the decoder wrote, its end mark included where it wrote one."""
     source_ids: tuple[int, ...]
     target_ids: tuple[int, ...]
-    encoder_self: Attention
-    decoder_self: Attention
-    cross: Attention
+    attentions: Mapping[AttentionKind, Attention]
+    """Every kind of attention that the model has."""
+    decoder_inputs: tuple[str, ...]
+    """The token that the decoder read at each step: the start mark, then what it had just written."""
     log_probs: Float[ndarray, "step vocab"]
     """Natural log-probabilities of every token at each step."""
     interventions: tuple[Intervention, ...]
@@ -69,10 +70,24 @@ class Inspection:
     """Target positions whose keys and values each step took from the cache."""
 
     def attention(self, kind: KindName) -> Attention:
-        """The attention of this kind; ValueError for another word."""
+        """Returns the attention of this kind; ValueError for one that the model lacks."""
         if kind not in tuple(AttentionKind):
             raise ValueError(f"{kind!r} is not a kind of attention; choose one of: {', '.join(AttentionKind)}")
-        return getattr(self, kind)
+        if kind not in self.attentions:
+            raise ValueError(f"this model has no {AttentionKind(kind).label.lower()}")
+        return self.attentions[AttentionKind(kind)]
+
+    @property
+    def encoder_self(self) -> Attention:
+        return self.attention(AttentionKind.ENCODER_SELF)
+
+    @property
+    def decoder_self(self) -> Attention:
+        return self.attention(AttentionKind.DECODER_SELF)
+
+    @property
+    def cross(self) -> Attention:
+        return self.attention(AttentionKind.CROSS)
 
     @cached_property
     def digest(self) -> bytes:
@@ -83,11 +98,6 @@ class Inspection:
     def probabilities(self) -> Float[ndarray, "step"]:
         """The probability that each written token had."""
         return np.exp(self.log_probs[np.arange(len(self.target_ids)), list(self.target_ids)])
-
-    @property
-    def decoder_inputs(self) -> tuple[str, ...]:
-        """The token that the decoder read at each step: the start mark, then what it had just written."""
-        return self.decoder_self.queries
 
     def figure(self, kind: KindName = "cross", layer: int = 0, head: int = 0) -> "Figure":
         """One head as a heatmap; ValueError for a layer or head that the model lacks."""

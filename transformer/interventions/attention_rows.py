@@ -14,8 +14,8 @@ from torch import Tensor
 
 from transformer.interventions.names import plural
 from transformer.interventions.protocol import AtBlock, Intervention, OverwrittenRow, is_number, parse_sublayer
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Site, Stack, Sublayer
-from transformer.model.transformer import Transformer
 
 _NUMBER = re.compile(r"-?[0-9]{0,20}\.?[0-9]{1,20}(?:e[-+]?[0-9]{1,3})?", re.IGNORECASE)
 """A number of a row as it is typed or printed."""
@@ -56,7 +56,7 @@ class MaskEntry(AtBlock):
         """True in cross-attention, where a cached step does not show at which position its query stands."""
         return self.sublayer == "cross"
 
-    def sites(self, model: Transformer) -> tuple[Site, ...]:
+    def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
         """Where the spec acts; ValueError where the model has no such block or takes no such position."""
         _check_positions(model, self.query, self.key)
         return (self.existing(model, "mask"),)
@@ -144,7 +144,7 @@ class SetAttentionRow(AtBlock):
                 total = math.fsum(numbers)
                 return tuple(number / total for number in numbers)
 
-    def sites(self, model: Transformer) -> tuple[Site, ...]:
+    def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
         """Where the spec acts; ValueError where the model lacks the head, the key comes after the query, or own numbers
         cannot be weights."""
         tensor = "scores" if self.to == "uniform" else "weights"
@@ -153,7 +153,7 @@ class SetAttentionRow(AtBlock):
             raise ValueError(f"head {self.head} does not exist: this model has heads 0 to {model.config.n_heads - 1}")
         last = len(self.to) - 1 if isinstance(self.to, tuple) else self.to if isinstance(self.to, int) else 0
         _check_positions(model, self.query, last)
-        looks_back = self.is_own_output and model.config.causal_mask
+        looks_back = self.is_own_output and not model.needs_recomputation()
         if isinstance(self.to, int) and looks_back and self.to > self.query:
             raise ValueError(f"key {self.to} comes after row {self.query}: it does not exist yet")
         if isinstance(self.to, tuple):
@@ -269,7 +269,7 @@ def _check_source(stack: Stack, sublayer: Sublayer, query: int, key: int, n_toke
             raise ValueError(f"{name} {position} does not exist: the sentence has tokens 0 to {n_tokens - 1}")
 
 
-def _check_positions(model: Transformer, query: int, key: int) -> None:
+def _check_positions(model: Seq2Seq, query: int, key: int) -> None:
     if max(query, key) >= model.config.max_length:
         raise ValueError(
             f"position {max(query, key)} does not exist: this model has positions 0 to {model.config.max_length - 1}"

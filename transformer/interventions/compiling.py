@@ -7,8 +7,8 @@ from itertools import chain
 from torch import Tensor
 
 from transformer.interventions.protocol import Applied, Intervention
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Site, Tap
-from transformer.model.transformer import Transformer
 
 
 def merged(specs: Iterable[Intervention]) -> tuple[Intervention, ...]:
@@ -42,7 +42,7 @@ def superseded_notes(specs: Iterable[Intervention]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def compile_interventions(specs: Iterable[Intervention], model: Transformer) -> Tap | None:
+def compile_interventions(specs: Iterable[Intervention], model: Seq2Seq) -> Tap | None:
     """One tap that applies all specs, each checked against the model and the others; None for no spec."""
     # Lifting the padding mask rebuilds the causal one, so it comes before lifting that, which needs recomputation.
     ordered = sorted(dict.fromkeys(specs), key=lambda spec: (spec.order, spec.needs_recomputation))

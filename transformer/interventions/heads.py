@@ -18,8 +18,8 @@ from transformer.interventions.protocol import (
     are_whole_numbers,
     parse_sublayer,
 )
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Site
-from transformer.model.transformer import Transformer
 
 MAX_FACTOR = 2.0
 """The largest factor by which heads can be scaled."""
@@ -47,7 +47,7 @@ class OfHeads(AtBlock):
     def __str__(self) -> str:
         return f"{self.prefix}:{self.where}:{','.join(map(str, self.heads))}"
 
-    def sites(self, model: Transformer) -> tuple[Site, ...]:
+    def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
         site = self.address.site("heads")
         if site not in model.sites():
             raise ValueError(f"this model has no attention block {self.where}")
@@ -180,7 +180,7 @@ class ScaleHeads(OfHeads):
     def __str__(self) -> str:
         return f"{super().__str__()}:{repr(self.factor).removesuffix('.0')}"
 
-    def sites(self, model: Transformer) -> tuple[Site, ...]:
+    def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
         if not 0 <= self.factor <= MAX_FACTOR:
             raise ValueError(f"the factor of {self} must be a number from 0 to {MAX_FACTOR:g}")
         return super().sites(model)

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from transformer.interventions.protocol import Applied, Intervention, MaskKind
 from transformer.model.masks import causal_mask
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Site
-from transformer.model.transformer import Transformer
 
 _NAMES = {"causal": "causal mask", "padding": "padding mask", "cross": "cross-attention's padding mask"}
 _NOTES = {
@@ -49,7 +49,7 @@ class DisableMask(Intervention):
         """True for the causal mask: without it earlier states depend on later tokens."""
         return self.mask == "causal"
 
-    def sites(self, model: Transformer) -> tuple[Site, ...]:
+    def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
         """Where the spec acts; ValueError for an unknown mask, or a causal one that the model does not have."""
         sublayers: dict[str, tuple[tuple[str, str], ...]] = {
             "padding": (("encoder", "self"), ("decoder", "self")),
@@ -58,13 +58,16 @@ class DisableMask(Intervention):
         }
         if self.mask not in sublayers:
             raise ValueError(f"{self.mask!r} is not a mask; choose one of: {', '.join(sublayers)}")
-        if self.mask == "causal" and not model.config.causal_mask:
+        if self.mask == "causal" and model.needs_recomputation():
             raise ValueError("this model was trained without a causal mask, so there is none to lift")
-        return tuple(s for s in model.sites() if s.tensor == "mask" and (s.stack, s.sublayer) in sublayers[self.mask])
+        found = [s for s in model.sites() if s.tensor == "mask" and (s.stack, s.sublayer) in sublayers[self.mask]]
+        if not found:
+            raise ValueError(f"this model has no attention with a {_NAMES[self.mask]}, so there is none to lift")
+        return tuple(found)
 
-    def bound(self, model: Transformer) -> Applied:
+    def bound(self, model: Seq2Seq) -> Applied:
         """The spec for this model, in which the mask that stays may be none at all."""
-        return self if model.config.causal_mask else _EverythingSeen()
+        return _EverythingSeen() if model.needs_recomputation() else self
 
     def apply(self, site: Site, mask: Tensor, /) -> Tensor:
         """The mask [batch 1 query key] of a model with a causal mask, this restriction lifted, the others kept."""

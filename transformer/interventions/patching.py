@@ -14,8 +14,8 @@ from transformer.decoding.greedy import greedy
 from transformer.figures.labels import readable
 from transformer.interventions.names import plural, site_name
 from transformer.interventions.protocol import Intervention, Replaced, Resources, is_number
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Address, Recorder, Recording, Site
-from transformer.model.transformer import Transformer
 
 PER_HEAD = ("q", "k", "v", "heads")
 """Tensors [batch head position d_head]; one head of them can be copied alone."""
@@ -80,7 +80,7 @@ class PatchActivation(Intervention):
         """True in the decoder but for keys and values: a cached step does not show at which position it stands."""
         return self.site.stack == "decoder" and self.site.tensor not in ("k", "v")
 
-    def sites(self, model: Transformer) -> tuple[Site, ...]:
+    def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
         """Where the spec acts; ValueError where the model lacks the site or nothing can be copied there."""
         if self.site not in model.sites():
             raise ValueError(f"this model has no activation {self.site}")
@@ -117,7 +117,7 @@ class PatchActivation(Intervention):
     def resolve(self, resources: Resources) -> "Copied":
         return self.filled(resources.model, resources.source_ids(self.text))
 
-    def filled(self, model: Transformer, source: Sequence[int]) -> "Copied":
+    def filled(self, model: Seq2Seq, source: Sequence[int]) -> "Copied":
         """The spec with what these ids of the other sentence had at the site; ValueError where it is too short."""
         rows = activations(model, source, self.site)
         furthest = max((there for there, _ in self.positions), default=0)
@@ -183,7 +183,7 @@ class PatchActivation(Intervention):
 
 
 @torch.no_grad()
-def activations(model: Transformer, source: Sequence[int], site: Site) -> Float[Tensor, "position ..."]:
+def activations(model: Seq2Seq, source: Sequence[int], site: Site) -> Float[Tensor, "position ..."]:
     """What these source ids had at a site, one row a position: of the decoder, as each was computed in decoding."""
     ids = torch.tensor([source])
     if site.stack == "encoder":

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from transformer.interventions.protocol import Applied, Intervention, are_whole_numbers
-from transformer.model.positions import LearnedPositions, sinusoidal_table
+from transformer.model.positions import LearnedPositions, SinusoidalPositions, sinusoidal_table
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Site, Stack
 from transformer.model.transformer import Transformer
 
@@ -67,13 +68,12 @@ class EditPositions(Intervention):
         """True where a row depends on its place: a cached decoder sees its newest position alone."""
         return self.stack == "decoder" and self.edit in ("shift", "same")
 
-    def sites(self, model: Transformer) -> tuple[Site, ...]:
+    def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
         """Where the spec acts; ValueError where the model adds no positions or the spec would do nothing."""
         site = Site(self.stack, None, None, "positions")
         if site not in model.sites():
-            raise ValueError(
-                f"this model adds no positions to its embeddings: it has {model.config.positions} positions"
-            )
+            kind = f": it has {model.config.positions} positions" if isinstance(model, Transformer) else ""
+            raise ValueError(f"this model adds no positions to its embeddings{kind}")
         rows = model.config.max_length
         match self.edit:
             case "shuffle" if self.stack == "decoder":
@@ -86,9 +86,11 @@ class EditPositions(Intervention):
                 raise ValueError(f"{self} must name two different tokens from 0 to {rows - 1}")
         return (site,)
 
-    def bound(self, model: Transformer) -> Applied:
+    def bound(self, model: Seq2Seq) -> Applied:
         """The spec with what it needs of the model: the table, whose rows a shift looks up."""
-        positions = getattr(model, self.stack).embedding.positions
+        assert isinstance(model, Transformer), "only Transformers add positions"
+        positions = (model.encoder if self.stack == "encoder" else model.decoder).embedding.positions
+        assert isinstance(positions, LearnedPositions | SinusoidalPositions)
         return _PositionsOf(self, positions.table.detach(), isinstance(positions, LearnedPositions))
 
     def check_source(self, n_tokens: int) -> None:

@@ -14,8 +14,8 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 from torch import Tensor
 
 from transformer.interventions.names import plural, sublayer_name
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Address, Site, Stack, Sublayer
-from transformer.model.transformer import Transformer
 
 MaskKind = Literal["padding", "causal", "cross"]
 ReplacedBy = Literal["zero", "mean", "copy"]
@@ -35,7 +35,7 @@ class Resources(Protocol):
     """What an intervention may need from elsewhere to be complete; a Lab has it."""
 
     @property
-    def model(self) -> Transformer: ...
+    def model(self) -> Seq2Seq: ...
 
     def means_by_sublayer(self) -> Mapping[str, Tensor]: ...
 
@@ -99,7 +99,7 @@ class Intervention(ABC):
         """The URL form."""
 
     @abstractmethod
-    def sites(self, model: Transformer) -> tuple[Site, ...]:
+    def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
         """Where it acts; ValueError where the model has no such place or nothing would be done."""
 
     @abstractmethod
@@ -112,7 +112,7 @@ class Intervention(ABC):
 
     # Before a pass
 
-    def bound(self, model: Transformer) -> Applied:
+    def bound(self, model: Seq2Seq) -> Applied:
         """What is applied in passes of this model."""
         return self
 
@@ -237,7 +237,7 @@ class AtBlock(Intervention):
         """Whether its positions are steps of the output, queries and keys alike."""
         return (self.stack, self.sublayer) == ("decoder", "self")
 
-    def existing(self, model: Transformer, tensor: str) -> Site:
+    def existing(self, model: Seq2Seq, tensor: str) -> Site:
         """Its site with this tensor; ValueError where the model lacks it."""
         site = self.address.site(tensor)
         if site not in model.sites():

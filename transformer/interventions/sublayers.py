@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from transformer.interventions.protocol import AtBlock, Replaced, parse_sublayer
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Site
-from transformer.model.transformer import Transformer
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class AblateSublayer(AtBlock):
     def __str__(self) -> str:
         return f"block:{self.where}"
 
-    def sites(self, model: Transformer) -> tuple[Site, ...]:
+    def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
         """Where the spec acts; ValueError where the model has no such block."""
         return (self.existing(model, "output"),)
 
@@ -68,9 +68,9 @@ class AblateResidual(AtBlock):
     def __str__(self) -> str:
         return f"residual:off:{self.where}"
 
-    def sites(self, model: Transformer) -> tuple[Site, ...]:
+    def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
         """Where the spec acts; ValueError where the model has no such block or no residual around it."""
-        if not model.config.residual:
+        if not any(site.tensor == "residual" for site in model.sites()):
             raise ValueError("this model was trained without residual connections, so there is none to switch off")
         site = self.address.site("residual")
         if site not in model.sites():

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transformer.data.batches import Batch, fits, pair_batches
 from transformer.decoding.greedy import translate_ids
-from transformer.model.transformer import Transformer
+from transformer.model.seq2seq import Seq2Seq
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
 from transformer.training import metrics
@@ -37,7 +37,7 @@ class Evaluation:
 
 @torch.no_grad()
 def evaluate(
-    model: Transformer,
+    model: Seq2Seq,
     pairs: Sequence[Pair],
     tokenizer: Tokenizer,
     *,
@@ -94,7 +94,7 @@ def fitting(pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, count:
     return found
 
 
-def decoder_states(model: Transformer) -> States:
+def decoder_states(model: Seq2Seq) -> States:
     """The forward pass up to the decoder's states at the wanted positions: padding would be projected in vain."""
 
     def states(
@@ -111,7 +111,7 @@ def decoder_states(model: Transformer) -> States:
 
 
 def summed_loss(
-    model: Transformer, batch: Batch, device: torch.device, smoothing: float = 0.0, *, states: States | None = None
+    model: Seq2Seq, batch: Batch, device: torch.device, smoothing: float = 0.0, *, states: States | None = None
 ) -> Float[Tensor, ""]:
     """The cross-entropy of a batch in nats, summed over its real target tokens.
 

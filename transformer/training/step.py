@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from transformer.config import Precision, TrainConfig
 from transformer.data.batches import Batch, Position
-from transformer.model.transformer import Transformer
+from transformer.model.seq2seq import Seq2Seq
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.devices import autocast
@@ -149,7 +149,7 @@ class _Pending:
     norm: Tensor
 
 
-def _clip(model: Transformer, limit: float) -> Float[Tensor, ""]:
+def _clip(model: Seq2Seq, limit: float) -> Float[Tensor, ""]:
     """The norm of all gradients, which are then scaled down to the limit where they are above it (0: never)."""
     parameters = [p for p in model.parameters() if p.grad is not None]
     norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])

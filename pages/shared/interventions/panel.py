@@ -44,7 +44,7 @@ def switch_chips(context: PageContext) -> None:
             )
         if len(context.view.switches) > 1:
             st.button("Take all back", key="remove-all", type="tertiary", on_click=lambda: choose(switches=()))
-    for note in idle_notes(context.inspection, causal_mask=context.lab.model.config.causal_mask):
+    for note in idle_notes(context.inspection, causal_mask=not context.lab.model.needs_recomputation()):
         st.caption(wording.plain(note))
 
 

@@ -27,6 +27,7 @@ from transformer.interventions import (
     superseded_notes,
 )
 from transformer.lab import AttentionKind
+from transformer.model.seq2seq import attention_layers
 
 Picture = Literal["matrix", "lines", "bertviz", "bertviz-model", "bertviz-neuron"]
 Shown = Literal["weights", "norms", "rollout", "entropy"]
@@ -60,11 +61,16 @@ class View(UrlState):
 
     model: str = param("", Form(str), always=True)
     text: str = param("", Form(str, lambda text: text if len(text) <= LONGEST_IN_URL else None), always=True)
-    kind: AttentionKind = param(AttentionKind.CROSS, one_of(*AttentionKind))
+    kind: AttentionKind = param(
+        AttentionKind.CROSS,
+        one_of(*AttentionKind),
+        offered=lambda _, lab: tuple(attention_layers(lab.model)),
+        absent="{context.name} has no {state.kind.label}.",
+    )
     layer: int | None = param(
         None,
         _INDEX,
-        offered=lambda view, lab: range(view.kind.n_layers(lab.model.config)),
+        offered=lambda view, lab: range(attention_layers(lab.model)[view.kind]),
         nearest=True,
         absent="Layer {value} does not exist: the {state.kind.stack} of {context.name} has layers {first} to {last}. "
         "Layer {last} is shown.",

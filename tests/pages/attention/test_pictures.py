@@ -156,7 +156,8 @@ def test_heads_are_combined_word_by_word_so_that_no_weight_exceeds_1(lab, kind, 
     for head, at in enumerate([word[0], word[1], word[0], word[1]]):  # two heads look at one piece, two at another
         spread[1, head, :, at] = 1.0
     attention = replace(given.attention, weights=spread)
-    given = given.with_inspection(replace(given.inspection, **{kind: attention}))
+    attentions = {**given.inspection.attentions, kind: attention}
+    given = given.with_inspection(replace(given.inspection, attentions=attentions))
     made = drawing(given)
     assert made.values.max() == pytest.approx(1, abs=1e-6)
     each = [drawing(given.changed(head=h, combine="one")).values for h in range(4)]
@@ -374,4 +375,4 @@ def test_where_nothing_is_left_a_sentence_says_so(lab, show):
     weights, mask = emptied.cross.weights[:, :, :1], emptied.cross.mask[:, :1]
     cross = replace(emptied.cross, weights=weights, mask=mask, queries=("</s>",))
     with pytest.raises(ValueError, match="nothing is left"):
-        drawing(given.with_inspection(replace(emptied, cross=cross)))
+        drawing(given.with_inspection(replace(emptied, attentions={**emptied.attentions, "cross": cross})))

@@ -76,7 +76,9 @@ def corrupt_weights(monkeypatch):
         seen = honest(self, *args, **kwargs)
         weights = seen.cross.weights.copy()
         weights[0, 1, 2, 3] += np.float32(0.01)
-        return dataclasses.replace(seen, cross=dataclasses.replace(seen.cross, weights=weights))
+        return dataclasses.replace(
+            seen, attentions={**seen.attentions, "cross": dataclasses.replace(seen.cross, weights=weights)}
+        )
 
     monkeypatch.setattr(Lab, "inspect", inspect)
 

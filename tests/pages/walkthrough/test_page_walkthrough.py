@@ -249,7 +249,9 @@ def test_an_inspection_that_is_not_of_this_pass_turns_the_badges_red(monkeypatch
     def get_inspection(*arguments):
         seen = honest(*arguments)
         cross = replace(seen.cross, weights=seen.cross.weights + np.float32(0.001))
-        return replace(seen, cross=cross, log_probs=seen.log_probs + np.float32(0.001))
+        return replace(
+            seen, attentions={**seen.attentions, "cross": cross}, log_probs=seen.log_probs + np.float32(0.001)
+        )
 
     monkeypatch.setattr(loading, "get_inspection", get_inspection)
     at = proved(

@@ -76,7 +76,7 @@ class AllHeads:
             log_probs=seen.log_probs,
             switches=seen.interventions,
         )
-        for kind in AttentionKind:
+        for kind in seen.attentions:
             yield from check_recorded(lab.model, seen, kind)
         own = seen.attention(self.kind)
         yield agree("Drawn are the recorded weights", data.weights, own.weights, 0, f"{own.weights.size:,} weights")

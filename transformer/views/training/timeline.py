@@ -75,7 +75,7 @@ def decode_snapshot(
         translation=seen.translation,
         probabilities=seen.probabilities,
         ended=seen.ended,
-        attention={kind: _cropped(seen, kind) for kind in AttentionKind},
+        attention={kind: _cropped(seen, kind) for kind in seen.attentions},
     )
 
 
