@@ -14,7 +14,7 @@ from pages.shared.scrolling_figure import scrolling_figure
 from pages.steps.choices import MAX_ALPHA, MAX_BEAM, PAGE, Choices, Forced, change, take_branch
 from pages.steps.loading import get_branch, get_search
 from transformer.analysis.steps.search_tree import SearchTree
-from transformer.decoding.beam import Hypothesis, length_norm
+from transformer.decoding.beam import length_norm
 from transformer.interventions import Intervention
 from transformer.views.steps.beam_search import BeamData, BeamResult, BeamTree, HypothesisAttention
 from transformer.views.steps.subjects import Search
@@ -26,7 +26,8 @@ def render_beam(context: PageContext, chosen: Choices) -> None:
     """Renders the settings, the results, the tree of the real search, and the attention of one hypothesis."""
     _render_settings(chosen)
     tree = _search(context, chosen, context.view.switches)
-    subject, nodes = Search(context.lab, context.inspection, tree), len(tree.nodes)
+    baseline = _search(context, chosen, ()) if context.view.switches else None
+    subject, nodes = Search(context.lab, context.inspection, tree, baseline), len(tree.nodes)
     index = chosen.node if 0 <= chosen.node < nodes else tree.index_of(tree.results[0])
     view = BeamTree(chosen=index)
     _render_results(context, chosen, get_data(subject, view))
@@ -93,8 +94,7 @@ def _render_hypothesis(context: PageContext, subject: Search, found: BeamData, i
     view = HypothesisAttention(candidate=index, layer=context.layer, head=context.view.head)
     data = get_data(subject, view)
     token_chips(data.tokens, label="the hypothesis", probabilities=data.probabilities.tolist(), key="hypothesis")
-    fate = found.fates[index]
-    st.markdown(f"Step {found.nodes[index].step}: {wording.plain(fate)}.")
+    st.markdown(f"Step {found.step[index]}: {wording.plain(found.reasons[index])}.")
     left, right = st.columns([3, 2], gap="medium")
     with left:
         st.caption("Its cross-attention")
@@ -105,7 +105,6 @@ def _render_hypothesis(context: PageContext, subject: Search, found: BeamData, i
 
 
 def _render_results(context: PageContext, chosen: Choices, data: BeamData) -> None:
-    baseline = _search(context, chosen, ()).results if context.view.switches else None
     greedy = loading.get_inspection(context.lab, context.view.text, context.view.switches).target_ids
     for place, result in enumerate(data.results, start=1):
         divisor, notes = length_norm(len(result.ids), chosen.alpha, chosen.norm), []
@@ -113,8 +112,8 @@ def _render_results(context: PageContext, chosen: Choices, data: BeamData) -> No
             notes.append("greedy's")
         if not result.ended:
             notes.append("cut off")
-        if baseline is not None:
-            notes.append(_baseline_text(result, baseline))
+        if data.baseline is not None:
+            notes.append(_baseline_text(result, data.baseline))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.button(
                 "Step through",
@@ -130,7 +129,7 @@ def _render_results(context: PageContext, chosen: Choices, data: BeamData) -> No
             st.markdown(f"**{place}.** {text}  \n:gray[{' · '.join([score, *notes])}]")
 
 
-def _baseline_text(result: BeamResult, baseline: Sequence[Hypothesis]) -> str:
+def _baseline_text(result: BeamResult, baseline: Sequence[BeamResult]) -> str:
     """Says where a result stood in the search without the switches."""
     found = next((place for place, other in enumerate(baseline, start=1) if other.ids == result.ids), None)
     if found is None:

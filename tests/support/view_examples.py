@@ -163,7 +163,9 @@ def search(*names: str, text: str = SHORT, **settings: Any) -> Callable[[], Sear
     def found() -> Search:
         seen = lab().inspect(text, switches(names))
         chosen = {"size": 2, "alpha": 0.6, "norm": "paper"} | settings
-        return Search(lab(), seen, search_tree(lab().model, seen.source_ids, seen.interventions, **chosen))
+        tree = search_tree(lab().model, seen.source_ids, seen.interventions, **chosen)
+        baseline = search_tree(lab().model, seen.source_ids, (), **chosen) if names else None
+        return Search(lab(), seen, tree, baseline)
 
     return cache(found)
 

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,12 @@ class Table:
 def numbered(labels: Sequence[str]) -> list[str]:
     """Labels that stay apart where two are the same: each with its place before it."""
     return [f"{i} {label}" for i, label in enumerate(labels)]
+
+
+def column_table(name: str, rows: Sequence[str], columns: Mapping[str, Shaped[ndarray, "row"] | None]) -> Table:
+    """Returns a table of columns by their titles, without those that are None."""
+    kept = {title: values for title, values in columns.items() if values is not None}
+    return Table(name, np.column_stack(tuple(kept.values())), rows, list(kept))
 
 
 def head_tables(

@@ -31,9 +31,9 @@ from transformer.lab import Lab
 from transformer.views.view import OF_FIGURE
 
 Side = Literal["in", "out", "all"]
-"""What comes in and what comes out for one token, and what comes out for all of them."""
+"""The input and the output for one token, and the output for all of them."""
 N_BEST = 12
-"""Tokens of the vocabulary that are shown."""
+"""The number of tokens of the vocabulary that are shown."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class TraceMap:
     """The architecture with one sublayer unfolded, and the shape of what comes out of each step."""
 
     step: str
-    """As a step prints: encoder.self.weights."""
+    """The step as it prints: encoder.self.weights."""
     layer: int = 0
     note = "a size of 0 stands for an axis that an array does not have"
 
@@ -70,7 +70,7 @@ class TraceMap:
         return f"map-{self.step.replace('.', '-')}-layer{self.layer}"
 
     def data(self, lab: Lab, seen: Inspection, trace: Trace) -> MapData:
-        """The map of the model at this step, and the shapes of the arrays that the pass computed."""
+        """Draws the map of the model at this step, and takes the shapes of the arrays that the pass computed."""
         drawing = draw_map(lab.model, find_step(lab.model, self.step), self.layer, seen.interventions)
         arrays = map_arrays(lab.model, trace, drawing, self.layer)
         named = {(step, name): shown for step, own in arrays.items() for name, shown in own.items()}
@@ -122,7 +122,7 @@ class StepNumbers:
     """The numbers of one step of a forward pass, followed for one token."""
 
     step: str
-    """As a step prints: encoder.self.weights."""
+    """The step as it prints: encoder.self.weights."""
     layer: int = 0
     head: int = field(default=0, metadata=OF_FIGURE)
     row: int = field(default=0, metadata=OF_FIGURE)
@@ -138,7 +138,7 @@ class StepNumbers:
         return "-".join([stack, *sublayer, step, *place, self.side])
 
     def data(self, lab: Lab, seen: Inspection, trace: Trace) -> StepData:
-        """What goes in and out of the step, read from the recorded pass."""
+        """Reads the arrays that go in and out of the step from the recorded pass."""
         step = find_step(lab.model, self.step)
         opened = open_step(trace, step, self.layer)
         target = seen.decoder_inputs[: len(trace.inputs)]
@@ -164,14 +164,14 @@ class StepNumbers:
             yield check_probabilities_written(model, trace, seen)
 
     def sides(self, data: StepData) -> tuple[Side, ...]:
-        """The sides that have something to show."""
+        """Returns the sides that have something to show."""
         one_token = data.opened.comes_out[0].columns in ("id", "vocab")
         has_input = any(shown.columns != "id" for shown in data.opened.comes_in)
         found: list[Side] = ["in"] if has_input else []
         return (*found, "out") if one_token else (*found, "out", "all")
 
     def strips(self, data: StepData) -> list[Strip]:
-        """The arrays as strips of the followed token, or as matrices of all of them."""
+        """Returns the arrays as strips of the followed token, or as matrices of all of them."""
         return [strip for shown in self._shown(data) for strip in self._strips(data, shown)]
 
     def _shown(self, data: StepData) -> tuple[Value, ...]:
@@ -208,7 +208,7 @@ class StepNumbers:
                 yield Strip(name, row, columns, allowed=allowed, scale=_scale(shown))
 
     def _best(self, data: StepData, shown: Value) -> Strip:
-        """A row over the vocabulary, cut down to its most probable tokens."""
+        """Returns a row over the vocabulary, cut down to its most probable tokens."""
         row = shown.values[self.row]
         best = np.argsort(-row, kind="stable")[:N_BEST]
         tokens = [data.vocabulary[i] for i in best]
@@ -229,13 +229,13 @@ class StepNumbers:
 
 
 def _sizes(shape: Sequence[int], columns: Axis) -> tuple[int, int, int]:
-    """Heads, rows and columns of an array; 0 where it has no such axis."""
+    """Returns heads, rows and columns of an array; 0 where it has no such axis."""
     heads = shape[0] if len(shape) == 3 else 0
     return heads, shape[-2], 0 if columns == "id" else shape[-1]
 
 
 def _axes(lab: Lab, seen: Inspection, trace: Trace) -> dict[Axis, int]:
-    """The length of each axis, from the tokens and the model's settings."""
+    """Returns the length of each axis, from the tokens and the model's settings."""
     config = lab.model.config
     n_target = trace.last + 1 if trace.sees_later else len(seen.target_ids)
     return {
@@ -250,7 +250,7 @@ def _axes(lab: Lab, seen: Inspection, trace: Trace) -> dict[Axis, int]:
 
 
 def _tokens(data: StepData, axis: Axis) -> tuple[str, ...] | None:
-    """The tokens at rows or columns; None where they are dimensions or ids."""
+    """Returns the tokens at rows or columns; None where they are dimensions or ids."""
     return {"source": data.source, "target": data.target, "vocab": data.vocabulary}.get(axis)
 
 

@@ -1,1 +1,1 @@
-"""What happens at decoding steps: candidates, branches, samples, search trees, the logit lens, exposure bias."""
+"""The analysis of decoding steps: candidates, branches, samples, search trees, the logit lens, exposure bias."""

@@ -1,4 +1,4 @@
-"""Several outputs of one sentence as a tree, in which what they share stands once, and where they differ."""
+"""Several outputs of one sentence as a tree in which their common beginning stands once, and the tokens that differ."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ class PrefixNode:
     step: int
     token: int
     row: int
-    """Where it is drawn: an output keeps the row of the first output with which it begins, as long as it does."""
+    """The row at which it is drawn: an output shares the row of the first output with the same beginning."""
     parent: int | None
-    """Index of the node before it."""
+    """The index of the node before it."""
     weight: float
-    """The weights of all outputs that begin with this prefix, added up."""
+    """The sum of the weights of all outputs that begin with this prefix."""
     outputs: tuple[int, ...]
     """The indices of these outputs."""
 

@@ -1,4 +1,4 @@
-"""What a decoding step considered: the likeliest tokens, how uncertain the choice was, where one token ranks."""
+"""The candidates of a decoding step: the most probable tokens, the entropy of the choice, the rank of a token."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,21 +10,21 @@ from numpy import ndarray
 
 @dataclass(frozen=True)
 class Candidates:
-    """The most probable tokens of one step, and what is left for all others."""
+    """The most probable tokens of one step, and the rest of the probability."""
 
     ids: tuple[int, ...]
-    """The most probable first; wanted ones that are less probable at the end."""
+    """The most probable first."""
     probabilities: tuple[float, ...]
     rest: float
     """The probability of all other tokens together."""
     n_rest: int
-    """How many those are."""
+    """The number of other tokens."""
     entropy: float
-    """Of the whole distribution, in nats."""
+    """The entropy of the whole distribution, in nats."""
 
 
 def candidates(log_probs: Float[ndarray, "vocab"], n: int, also: Collection[int] = ()) -> Candidates:
-    """The `n` most probable tokens of one step, and those in `also`, by probability."""
+    """Returns the `n` most probable tokens of one step, and those in `also`, by probability."""
     precise = log_probs.astype(np.float64)
     order = np.argsort(-precise, kind="stable")
     wanted = set(order[:n].tolist()) | set(also)
@@ -37,5 +37,5 @@ def candidates(log_probs: Float[ndarray, "vocab"], n: int, also: Collection[int]
 
 
 def rank(log_probs: Float[ndarray, "vocab"], token: int) -> int:
-    """The place of a token by probability; 1 for the most probable."""
+    """Returns the rank of a token by probability; 1 for the most probable."""
     return int((log_probs > log_probs[token]).sum()) + 1

@@ -1,6 +1,6 @@
 """Losses of a reference in two ways: teacher-forced on its own words, and free-running on what the model wrote.
 
-In training a decoder only ever sees right prefixes; in use it sees its own. What that costs is its exposure bias
+In training a decoder only ever sees right prefixes; in use it sees its own. The cost of that is its exposure bias
 (Ranzato et al. 2016): the loss of a reference token after the model's own words minus its loss after the right ones.
 """
 
@@ -24,9 +24,9 @@ from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
 
 MIN_COUNT = 5
-"""Positions that fewer pairs have are left out."""
+"""The number of pairs that a position needs; others are left out."""
 N_PAIRS = 300
-"""Validation pairs over which exposure bias is measured, the first ones that fit."""
+"""The number of validation pairs over which exposure bias is measured: the first that fit."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class ReferenceLosses:
     """One reference, position by position."""
 
     reference: tuple[int, ...]
-    """Its eos included."""
+    """The reference's ids, its eos included."""
     written: tuple[int, ...]
-    """What the model wrote by itself, its eos included where it has one."""
+    """The model's own output, its eos included where it has one."""
     likeliest: tuple[int, ...]
     """The most probable token at each position, teacher-forced."""
     forced_loss: Float[ndarray, "position"]
@@ -61,19 +61,19 @@ class AtPosition:
     position: int
     """0 for the first token after bos."""
     count: int
-    """Sentences whose reference has this position."""
+    """The number of sentences whose reference has this position."""
     forced_right: int
-    """Sentences in which the most probable token after the right words is the right one."""
+    """The number of sentences in which the most probable token after the right words is the right one."""
     free_right: int
-    """Sentences in which the token that the model wrote here by itself is the right one."""
+    """The number of sentences in which the token that the model wrote here by itself is the right one."""
     forced_loss: float
-    """Mean over the `going` sentences, as is `bias`."""
+    """The mean over the `going` sentences, as is `bias`."""
     bias: float
     """Mean of the loss after the model's own words minus that after the right ones, in nats."""
     bias_error: float
     """Half the 95 % interval of that mean (normal, over sentences); NaN for fewer than two."""
     going: int
-    """Sentences in which the model's own output had not ended before this position."""
+    """The number of sentences in which the model's own output had not ended before this position."""
 
 
 def reference_losses(
@@ -109,7 +109,7 @@ class Exposure:
     n_pairs: int
     switches: tuple[Intervention, ...]
     positions: tuple[AtPosition, ...]
-    """Those with at least MIN_COUNT pairs."""
+    """The positions that at least MIN_COUNT pairs have."""
 
 
 def readable_pairs(

@@ -1,7 +1,8 @@
-"""Inside one decoding step: what each layer would predict if it were the last, and what chose one token over another.
+"""One decoding step from inside: each layer's prediction if it were the last, and the parts that chose one token over
+another.
 
-Both are read from the recording of the very pass that wrote the token, in float64. Logit lens: nostalgebraist 2020;
-contributions to a logit difference: Elhage et al. 2021, here through post-norm's layer norms as well.
+Everything is read in float64 from the recording of the very pass that wrote the token. Logit lens: nostalgebraist
+2020; contributions to a logit difference: Elhage et al. 2021, here through post-norm's layer norms as well.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ PartKind = Literal["embedding", "positions", "head", "ffn", "biases", "switches"
 @dataclass(frozen=True)
 class Part:
     """Something that wrote to the decoder's stream. `biases` are all biases together, those of the norms and of values
-    included; `switches` is what a switch added or put in the place of a block's output."""
+    included; `switches` is what a switch added or put in the place of a sublayer's output."""
 
     kind: PartKind
     layer: int | None = None
@@ -36,7 +37,7 @@ class Part:
 
     @property
     def title(self) -> str:
-        """What it is called beside its bar."""
+        """The label of its bar."""
         match self.kind:
             case "head":
                 return f"layer {self.layer} · {self.sublayer} · head {self.head}"
@@ -50,27 +51,27 @@ class Part:
 
 @dataclass(frozen=True)
 class LogitLens:
-    """One decoding step as its pass left it."""
+    """One decoding step, read from its pass."""
 
     log_probs: Float[ndarray, "depth vocab"]
     """Read off the stream before the first decoder layer, then after each layer; the last are the
     model's own."""
     parts: tuple[Part, ...]
-    """In the order of the pass, biases and switches at the end."""
+    """The parts in the order of the pass, biases and switches at the end."""
     written: Float[ndarray, "part d_model"]
-    """What is left of each part at the projection, every layer norm held at the scale measured in this pass. Their sum
+    """The remainder of each part at the projection, every layer norm held at the scale measured in this pass. Their sum
     is the projected state."""
     on_logits: Float[ndarray, "part vocab"] | None
-    """What biases and switches add to the logits themselves; None where that is nothing."""
+    """The amount that biases and switches add to the logits themselves; None where that is nothing."""
     logits: Float[ndarray, "vocab"]
-    """As the pass computed them."""
+    """The logits as the pass computed them."""
 
     def difference(self, token: int, other: int) -> float:
-        """The logit of `token` minus that of `other`, as the pass computed them."""
+        """Returns the logit of `token` minus that of `other`, as the pass computed them."""
         return float(self.logits[token] - self.logits[other])
 
     def contributions(self, model: Transformer, token: int, other: int) -> tuple[tuple[Part, float], ...]:
-        """How much each part raised the logit of `token` above that of `other`; together that is the difference."""
+        """Returns how much each part raised the logit of `token` above that of `other`; their sum is the difference."""
         weight = model.projection.weight.detach()
         direction = (weight[token].double() - weight[other].double()).numpy()
         values = self.written @ direction
@@ -113,7 +114,7 @@ class _Pass:
         self._switches = torch.zeros_like(self._biases)
 
     def lens(self) -> LogitLens:
-        """Walks the pass and returns what it left."""
+        """Walks the pass and returns the result."""
         self._add([(Part("embedding"), self._seen("embedding"))])
         if self._is_there("positions"):
             self._add([(Part("positions"), self._seen("positions"))])
@@ -135,7 +136,7 @@ class _Pass:
         )
 
     def _go_through(self, layer: int, sublayer: Sublayer) -> None:
-        """One sublayer with its residual sum and, in post-norm, the norm after it."""
+        """Goes through one sublayer with its residual sum and, in post-norm, the norm after it."""
         name, around = f"{layer}.{sublayer}", _add_norm(self._layer(layer), sublayer)
         if not around.residual:
             self._written = [torch.zeros_like(row) for row in self._written]
@@ -154,7 +155,7 @@ class _Pass:
             self._norm(around.norm, self._sum(layer, sublayer), f"{name}.normed")
 
     def _heads(self, layer: int, sublayer: Sublayer) -> tuple[list[tuple[Part, Tensor]], Tensor]:
-        """What each head added to the stream, without biases; and the biases of values and output."""
+        """Returns what each head added to the stream without biases, and the biases of values and output."""
         attention = getattr(self._layer(layer), f"{sublayer}_attention")
         assert isinstance(attention, MultiHeadAttention)
         output = _double(attention.output.weight).unflatten(1, (attention.n_heads, -1))  # -> [d_model head d_head]
@@ -168,7 +169,8 @@ class _Pass:
         return parts, torch.einsum("mhd,hd->m", output, shared) + _double(attention.output.bias)
 
     def _feed_forward(self, layer: int) -> tuple[list[tuple[Part, Tensor]], Tensor]:
-        """What the feed-forward added, without its outer bias, and that. The inner bias acts before a non-linearity."""
+        """Returns what the feed-forward added without its outer bias, and that bias; the inner one acts before a
+        non-linearity."""
         bias = _double(self._layer(layer).feed_forward.outer.bias)
         return [(Part("ffn", layer, "ffn"), self._seen(f"{layer}.ffn.output") - bias)], bias
 
@@ -184,7 +186,7 @@ class _Pass:
         self._note_edit(name)
 
     def _log_probs(self) -> Float[Tensor, "depth vocab"]:
-        """The log-probabilities of the projection, after pre-norm's final norm, at each depth."""
+        """Returns the log-probabilities of the projection, after pre-norm's final norm, at each depth."""
         embedded = self._seen("embedding")
         embedded = embedded + self._seen("positions") if self._is_there("positions") else embedded
         stream = torch.stack([embedded, *map(self._output_of, range(len(self._model.decoder.layers)))])
@@ -213,7 +215,7 @@ class _Pass:
         return self._seen(f"{layer}.ffn.normed") if around.placement == "post" else self._sum(layer, "ffn")
 
     def _sum(self, layer: int, sublayer: Sublayer) -> Tensor:
-        """The residual sum around a block."""
+        """Adds up the residual sum around a sublayer."""
         output = self._seen(f"{layer}.{sublayer}.output")
         if not _add_norm(self._layer(layer), sublayer).residual:
             return output
@@ -229,13 +231,13 @@ class _Pass:
             self._switches = self._switches + edit
 
     def _edit(self, name: str) -> Tensor | None:
-        """What a switch added at a site; None where it left it alone."""
+        """Returns what a switch added at a site; None where it left it alone."""
         if not self._is_there(name) or torch.equal(self._before[f"decoder.{name}"], self._after[f"decoder.{name}"]):
             return None
         return self._seen(name) - _newest(self._before, name)
 
     def _seen(self, name: str) -> Tensor:
-        """What the pass went on with at the newest position, in float64."""
+        """Returns what the pass went on with at the newest position, in float64."""
         return _newest(self._after, name)
 
     def _is_there(self, name: str) -> bool:

@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from itertools import groupby, pairwise
 
 import numpy as np
 import torch
@@ -20,20 +19,18 @@ from transformer.analysis.positions.lengths import Z95
 from transformer.analysis.steps.checks import sampling_reference
 from transformer.analysis.steps.exposure_bias import MIN_COUNT, AtPosition, ReferenceLosses
 from transformer.analysis.steps.samples import Sample, Sampling
-from transformer.analysis.steps.search_tree import Fate, Node
-from transformer.config import LengthNorm
-from transformer.decoding.beam import length_norm
+from transformer.inspection.inspection import Inspection
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model.taps import Recorder, Recording, chain
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
 
-_CLOSE = 2e-3
-"""Largest deviation of a log-probability in float32 from one in double precision."""
-_TIE = 1e-4
-"""Log-probabilities closer than that may be ranked either way."""
-_AGAIN = "read again in double precision, on the explicit path, without a cache"
+CLOSE = 2e-3
+"""The largest deviation of a log-probability in float32 from one in double precision."""
+TIE = 1e-4
+"""The difference of log-probabilities below which either may be ranked first."""
+AGAIN = "read again in double precision, on the explicit path, without a cache"
 
 
 class SlowReader:
@@ -88,23 +85,22 @@ def check_labels(tokenizer: Tokenizer, ids: Sequence[int], tokens: Sequence[str]
 
 def check_written(
     model: Transformer,
-    source: Sequence[int],
+    branch: Inspection,
     target: Sequence[int],
-    switches: Sequence[Intervention],
     forced: Sequence[tuple[int, int]],
     probabilities: Float[ndarray, "step"],
     log_prob: float,
 ) -> Iterator[Check]:
     """Checks an output's probabilities and their sum, and that every token is the most probable or was forced."""
-    rows = SlowReader(model, switches).log_probs(source, target)
+    rows = SlowReader(model, branch.interventions).log_probs(branch.source_ids, target)
     own = rows[np.arange(len(target)), list(target)]
     claim = "Each token's probability is the model's, given the tokens before it"
-    yield agree(claim, probabilities, np.exp(own), 1e-4, f"the output {_AGAIN}")
+    yield agree(claim, probabilities, np.exp(own), 1e-4, f"the output {AGAIN}")
     yield agree("The output's log-probability is their sum", log_prob, math.fsum(own), 1e-2, "logarithms summed")
     rows[:, model.config.pad_id] = -math.inf
     gaps = rows.max(axis=1) - own
     wrong = sum(
-        (step, token) not in forced if gap > _TIE else False
+        (step, token) not in forced if gap > TIE else False
         for step, (token, gap) in enumerate(zip(target, gaps.tolist(), strict=True))
     )
     how = f"{len(target)} tokens compared with all others, {len(forced)} forced; neither forced nor most probable"
@@ -127,87 +123,6 @@ def check_changes(before: Sequence[str], after: Sequence[str], changed: Bool[nda
     return Check("As few tokens as possible are marked as changed", float(apart), 0.0, how)
 
 
-def check_search(
-    model: Transformer,
-    source: Sequence[int],
-    switches: Sequence[Intervention],
-    nodes: Sequence[Node],
-    results: Sequence[tuple[tuple[int, ...], float, float, bool]],
-    *,
-    size: int,
-    alpha: float,
-    norm: LengthNorm,
-    early_stopping: bool,
-) -> Iterator[Check]:
-    """Checks a beam search's candidates, and its results as (ids, log-probability, score, ended), step by step."""
-    config, reader = model.config, SlowReader(model, switches)
-    beam: list[tuple[tuple[int, ...], float, int | None]] = [((), 0.0, None)]
-    pool: list[tuple[tuple[int, ...], float, float]] = []
-    totals, scores, missed, wrong, place = [], [], 0.0, 0, 0
-    best = results[0][0] if results else ()
-    for step in range(config.max_length):
-        rows = reader.next_log_probs(source, [prefix for prefix, _, _ in beam])
-        rows[:, config.pad_id] = -math.inf
-        sums = rows + np.array([[total] for _, total, _ in beam])
-        divisor, last = length_norm(step + 1, alpha, norm), step + 1 == config.max_length
-        found = list(nodes[place : place + min(2 * size, int(np.isfinite(sums).sum()))])
-        going: list[tuple[tuple[int, ...], float, int | None]] = []
-        fates: list[Fate] = []
-        for rank, node in enumerate(found, start=1):
-            if not 0 <= node.place < len(beam):
-                yield Check("Every candidate continues a hypothesis of the beam", math.inf, 0.0, f"step {step}")
-                return
-            prefix, _, parent = beam[node.place]
-            ids, total = (*prefix, node.token), float(sums[node.place, node.token])
-            totals.append(total)
-            scores.append(total / divisor)
-            sums[node.place, node.token] = -math.inf
-            wrong += (node.step, node.parent, node.rank) != (step, parent, rank)
-            wrong += node.on_best != (ids == best[: len(ids)])
-            if node.token == config.eos_id:
-                fates.append("ended" if rank <= size else "pruned")
-            else:
-                fates.append("goes on" if len(going) < size else "pruned")
-            if fates[-1] == "goes on":
-                going.append((ids, total, place + rank - 1))
-            if fates[-1] == "ended" or (last and fates[-1] == "goes on"):
-                pool.append((ids, total, total / divisor))
-        missed = max(missed, float(sums.max()) - min((total for total in totals[place:]), default=math.inf))
-        pool = sorted(pool, key=lambda each: -each[2])[:size]
-        bound = max((total for _, total, _ in going), default=-math.inf)
-        reach = bound / length_norm(config.max_length, alpha, norm)
-        over = last or not going or (len(pool) >= size and (early_stopping or reach <= pool[-1][2]))
-        named = ["left over" if over and fate == "goes on" else fate for fate in fates]
-        wrong += sum(node.fate != fate for node, fate in zip(found, named, strict=True))
-        place, beam = place + len(found), going
-        if over:
-            break
-    shown = nodes[: len(totals)]
-    how = f"{len(nodes)} candidates {_AGAIN}"
-    claim = "A candidate's log-probability is the sum over its tokens, each given those before it"
-    yield agree(claim, [node.log_prob for node in nodes], totals, _CLOSE, how)
-    claim = "A score is the log-probability divided by the length norm"
-    yield agree(claim, [node.score for node in shown], scores, _CLOSE, how)
-    yield Check("No better continuation was left out", max(0.0, missed), _TIE, "all of each step; nats above the last")
-    unordered = max(
-        (b.log_prob - a.log_prob for _, each in groupby(shown, key=lambda node: node.step) for a, b in pairwise(each)),
-        default=0.0,
-    )
-    yield Check("The candidates of a step are in order", max(0.0, unordered), 0.0, "neighbours compared, in nats")
-    claim = "What goes on, ends or is pruned follows the rules of the search"
-    yield Check(claim, float(wrong), 0.0, f"{len(nodes)} candidates followed in a plain loop; wrong ones")
-    if len(results) != len(pool):
-        yield Check("The results are the best hypotheses", math.inf, 0.0, f"{len(pool)} found, {len(results)} shown")
-        return
-    known = {ids: (total, score) for ids, total, score in pool}
-    again = [known.get(ids, (math.nan, math.nan)) for ids, *_ in results]
-    yield agree(
-        "The results are the best hypotheses", [each[1:3] for each in results], again, _CLOSE, "collected again"
-    )
-    ends = [ids[-1] == config.eos_id for ids, *_ in results]
-    yield agree("They are complete where an end mark was written", [each[3] for each in results], ends, 0, "looked at")
-
-
 def check_samples(
     model: Transformer,
     source: Sequence[int],
@@ -226,14 +141,14 @@ def check_samples(
         rows = reader.log_probs(source, sample.ids)
         totals.append(math.fsum(rows[np.arange(len(sample.ids)), list(sample.ids)]))
     claim = f"{whose}An output's log-probability is the sum over its tokens, each given those before it"
-    how = f"{len(samples)} outputs {_AGAIN}"
+    how = f"{len(samples)} outputs {AGAIN}"
     yield agree(claim, [sample.log_prob for sample in samples], totals, 1e-2, how)
     counted = sum(sample.count for sample in samples)
     yield agree(f"{whose}All samples are counted", counted, n, 0, "counts summed")
     again = Counter(_drawn_again(reader, model, source, sampling, n=n, seed=seed))
     shown = {sample.ids: sample.count for sample in samples}
     differ = sum(abs(again[ids] - shown.get(ids, 0)) for ids in again.keys() | shown.keys()) / 2
-    how = f"{n} samples drawn again from the same seed, {_AGAIN}; those that differ, of which rounding explains one"
+    how = f"{n} samples drawn again from the same seed, {AGAIN}; those that differ, of which rounding explains one"
     yield Check(f"{whose}Each output was drawn so often", differ, 1.0, how)
 
 
@@ -268,7 +183,7 @@ def check_greedy(
     rows = SlowReader(model, switches).log_probs(source, written)
     rows[:, model.config.pad_id] = -math.inf
     gap = float((rows.max(axis=1) - rows[np.arange(len(written)), list(written)]).max())
-    yield Check(f"{whose}The model's own words are its most probable", gap, _TIE, "nats below the best, at most")
+    yield Check(f"{whose}The model's own words are its most probable", gap, TIE, "nats below the best, at most")
     ends = written[-1] == model.config.eos_id or len(written) == model.config.max_length
     yield Check(f"{whose}They go on to the end", float(not ends), 0.0, "the last one looked at; 1 where they do not")
 
@@ -284,19 +199,19 @@ def check_reference_losses(
     reader, ids, written = SlowReader(model, switches), list(shown.reference), list(shown.written)
     rows = reader.log_probs(source, ids)
     claim = f"{whose}Teacher-forced, a token's loss is −ln p after the reference's words"
-    yield agree(claim, shown.forced_loss, -rows[np.arange(len(ids)), ids], _CLOSE, f"the reference {_AGAIN}")
+    yield agree(claim, shown.forced_loss, -rows[np.arange(len(ids)), ids], CLOSE, f"the reference {AGAIN}")
     rows[:, model.config.pad_id] = -math.inf
     if len(shown.likeliest) != len(ids):
         yield Check("Every position has a most probable token", math.inf, 0.0, f"{len(shown.likeliest)} of {len(ids)}")
         return
     gap = float((rows.max(axis=1) - rows[np.arange(len(ids)), list(shown.likeliest)]).max())
-    yield Check(f"{whose}The most probable tokens are so", gap, _TIE, "compared with all others; nats below the best")
+    yield Check(f"{whose}The most probable tokens are so", gap, TIE, "compared with all others; nats below the best")
     free = reader.log_probs(source, written)
     again = np.full(len(ids), np.nan)
     length = min(len(ids), len(free))
     again[:length] = -free[np.arange(length), ids[:length]]
     claim = f"{whose}Free-running, it is −ln p after the model's own words"
-    yield agree(claim, shown.free_loss, again, _CLOSE, f"the model's own output {_AGAIN}")
+    yield agree(claim, shown.free_loss, again, CLOSE, f"the model's own output {AGAIN}")
     yield from check_greedy(model, source, switches, written, whose)
 
 
@@ -328,7 +243,7 @@ def check_exposure(
                 pair_of = -float(forced[position, token]), -float(free[position, token])
                 losses.setdefault(position, []).append(pair_of)
     kept = [position for position in sorted(losses) if len(forced_hits[position]) >= MIN_COUNT]
-    how = f"{len(pairs)} pairs {_AGAIN}, one by one"
+    how = f"{len(pairs)} pairs {AGAIN}, one by one"
     yield agree("Every position that enough pairs have is shown", [at.position for at in shown], kept, 0, how)
     if [at.position for at in shown] != kept:
         return
@@ -342,9 +257,9 @@ _EXPOSURE = (
     ("going", "So many outputs go on at it", 0.0),
     ("forced_right", "So many tokens are right after the reference's words", 0.0),
     ("free_right", "So many tokens are right after the model's own words", 0.0),
-    ("forced_loss", "The mean loss after the reference's words", _CLOSE),
-    ("bias", "Exposure bias at each position", _CLOSE),
-    ("bias_error", "Half its 95 % interval", _CLOSE),
+    ("forced_loss", "The mean loss after the reference's words", CLOSE),
+    ("bias", "Exposure bias at each position", CLOSE),
+    ("bias_error", "Half its 95 % interval", CLOSE),
 )
 
 

@@ -1,4 +1,4 @@
-"""Many samples of one sentence: which outputs were drawn, and how often."""
+"""Many samples of one sentence: the outputs that were drawn, and their counts."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -40,10 +40,10 @@ class Sample:
     """An output that was drawn at least once."""
 
     ids: tuple[int, ...]
-    """Its eos included where it has one."""
+    """The ids, its eos included where it has one."""
     count: int
     log_prob: float
-    """What the model itself gives it, in nats."""
+    """The log-probability that the model itself gives it, in nats."""
 
 
 def draw_samples(

@@ -1,4 +1,4 @@
-"""A beam search of one sentence as a tree: every candidate with its scores, and what became of it and why."""
+"""A beam search of one sentence as a tree: every candidate with its scores and its fate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,18 +26,18 @@ class Node:
     step: int
     token: int
     parent: int | None
-    """Index of the node that it continues; None at step 0."""
+    """The index of the node that it continues; None at step 0."""
     place: int
-    """Row of the hypothesis that it continues in the beam and in this step's pass."""
+    """The row, in the beam and in this step's pass, of the hypothesis that it continues."""
     rank: int
-    """Place among this step's candidates by log-probability, 1 for the best."""
+    """The rank among this step's candidates by log-probability, 1 for the best."""
     log_prob: float
-    """Summed over all tokens up to here, in nats."""
+    """The sum over all tokens up to here, in nats."""
     score: float
-    """The same divided by the length norm."""
+    """The log-probability divided by the length norm."""
     fate: Fate
     on_best: bool
-    """Whether the best result begins with this hypothesis."""
+    """True if the best result begins with this hypothesis."""
 
 
 @dataclass(frozen=True)
@@ -55,27 +55,27 @@ class SearchTree:
     """Cross-attention of every hypothesis in the beam at each step, as the search's own pass recorded it."""
 
     def path(self, index: int) -> tuple[Node, ...]:
-        """The candidates from the first step to this one."""
+        """Returns the candidates from the first step to this one."""
         node = self.nodes[index]
         return (node,) if node.parent is None else (*self.path(node.parent), node)
 
     def attention(self, index: int) -> Float[ndarray, "layer head step key"]:
-        """Cross-attention of the hypothesis that ends with this candidate: a row for each of its tokens."""
+        """Returns the cross-attention of the hypothesis that ends with this candidate: a row for each of its tokens."""
         return np.stack([self.cross[node.step][:, node.place] for node in self.path(index)], axis=2)
 
     def index_of(self, result: Hypothesis) -> int:
-        """The last candidate of a result."""
+        """Returns the index of a result's last candidate."""
         wanted = result.ids
         last = (i for i, node in enumerate(self.nodes) if node.step == len(wanted) - 1 and node.token == wanted[-1])
         return next(i for i in last if tuple(node.token for node in self.path(i)) == wanted)
 
     def kept_last(self, step: int) -> Node | None:
-        """The least probable candidate of a step that went on."""
+        """Returns the least probable candidate of a step that went on."""
         kept = [node for node in self.nodes if node.step == step and node.fate in ("goes on", "left over")]
         return kept[-1] if kept else None
 
     def place_of(self, index: int) -> int | None:
-        """The place of a complete hypothesis among the results, 1 for the best; None where it is none of them."""
+        """Returns the place of a complete hypothesis among the results, 1 for the best; None if it is none of them."""
         ids = tuple(node.token for node in self.path(index))
         return next((place for place, result in enumerate(self.results, start=1) if result.ids == ids), None)
 
@@ -119,7 +119,7 @@ def search_tree(
 
 
 def _attention(step: BeamStep, n_layers: int) -> Float[ndarray, "layer beam head key"]:
-    """The newest query of every hypothesis of the pass."""
+    """Returns the weights of the newest query of every hypothesis in the pass."""
     assert step.recording is not None, "recording was asked for"
     weights = [step.recording[Site("decoder", layer, "cross", "weights")][:, :, -1] for layer in range(n_layers)]
     return torch.stack(weights)[:, step.alive[0]].numpy()

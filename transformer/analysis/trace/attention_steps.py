@@ -227,7 +227,7 @@ class Penalty(Step):
 
 
 class Mask(Step):
-    """Which keys each query may see."""
+    """The keys that each query may see."""
 
     name = "masked"
     label = "Mask"

@@ -169,7 +169,7 @@ class AddedPositions(Step):
 
 
 class Layers(Step):
-    """What each layer of a stack made of the tokens."""
+    """The states of the tokens after each layer of a stack."""
 
     name = "layers"
     label = "All layers"

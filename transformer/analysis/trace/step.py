@@ -37,7 +37,7 @@ class Words(NamedTuple):
 
     title: str
     says: str
-    """What happens here, in Markdown."""
+    """An explanation in Markdown."""
     equation: str
     """LaTeX."""
     paper: str
@@ -71,7 +71,7 @@ class Computed:
     equal: tuple[tuple[Tensor, Tensor], ...]
     """(reference, recorded): what the equation gives, and what the model computed."""
     how: str
-    """What is compared with what."""
+    """The comparison in words."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the Doctor of training runs says: findings, and how it writes numbers and counts."""
+"""The findings of the Doctor of training runs, and how their numbers are written."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -29,27 +29,27 @@ class Finding:
     kind: Kind
     severity: Severity
     sentence: str
-    """What was seen, with its number."""
+    """The sign that was seen, with its number."""
     advice: str
-    """What to try."""
+    """The advice on what to try."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All findings, the gravest first, and what was looked at to come to them."""
+    """All findings, the gravest first, and the checks that led to them."""
 
     findings: tuple[Finding, ...]
     checked: tuple[str, ...]
-    """Each check with what it had before it, as a phrase."""
+    """The checks that were made, each with what it looked at, as a phrase."""
     unchecked: tuple[str, ...] = ()
-    """What could not be checked, and why, as a phrase."""
+    """The checks that could not be made, each with its reason, as a phrase."""
 
 
 def counted(count: int, what: str) -> str:
-    """This many of them, in words: "1 head", "1,200 steps"."""
+    """Returns a count in words: "1 head", "1,200 steps"."""
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def number(value: float) -> str:
-    """Three digits of a number."""
+    """Returns a number with three digits."""
     return f"{value:.3g}".replace("e-0", "e-") if value else "0"

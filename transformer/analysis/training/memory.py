@@ -8,12 +8,14 @@ from transformer.config import ModelConfig
 from transformer.model.transformer import Transformer, parameter_count
 
 BYTES = 4
-"""Of a float32 number: weights, gradients and Adam's two means are kept in float32, whatever the precision."""
+"""The size of a float32 number: weights, gradients and Adam's two means are kept in float32, whatever the precision."""
 SMALL = 4_000_000
-"""Most parameters of a model that is built to count what a pass keeps. The meta device takes no room, and a second when
-it is first used, as it imports hundreds of modules."""
+"""The most parameters of a model that is built to count what a pass keeps.
+
+The meta device takes no room, but a second when it is first used, as it imports hundreds of modules.
+"""
 MAX_LOGITS = 2**21
-"""Logits held at a time at most (loss.py makes those of a large batch piece by piece)."""
+"""The most logits held at a time (loss.py makes those of a large batch piece by piece)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,16 +27,16 @@ class Memory:
     optimizer: int
     """Adam's running means of the gradient and of its square."""
     activations: int
-    """What the forward pass keeps for the backward pass, for a full batch in float32, and the logits."""
+    """The tensors that the forward pass keeps for the backward pass of a full batch in float32, and the logits."""
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The sum of all parts."""
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
 def memory_of(model: ModelConfig, batch_tokens: int, width: int) -> Memory:
-    """The memory for a batch of so many tokens, whose pairs' longer sides usually have `width`."""
+    """Returns the memory for batches of `batch_tokens` tokens, of pairs whose longer side usually has `width`."""
     n, rows = parameter_count(model), max(1, batch_tokens // width)
     few, more = kept_bytes(model, 1, width), kept_bytes(model, 2, width)  # each further row adds as much
     logits = min(rows * width * model.vocab_size, MAX_LOGITS)
@@ -47,9 +49,9 @@ def memory_of(model: ModelConfig, batch_tokens: int, width: int) -> Memory:
 
 
 def kept_bytes(config: ModelConfig, rows: int, width: int) -> int:
-    """Bytes of all tensors that autograd keeps of a forward pass, each storage once, without parameters.
+    """Counts the bytes of all tensors that autograd keeps of a forward pass, each storage once, without parameters.
 
-    Counted on a pass; for a large model on one without numbers.
+    A pass is made for it; for a large model one without numbers.
     """
     with torch.device("cpu" if parameter_count(config) <= SMALL else "meta"):
         model = Transformer(config).train()

@@ -1,4 +1,4 @@
-"""A run's metrics as arrays for drawing, and its followed sentences: what the files in its folder say now."""
+"""A run's metrics as arrays for drawing, and its followed sentences: as the files in its folder stand now."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _VALIDATION = ("step", "elapsed_s", "loss", "perplexity", "exact_match", "bleu",
 
 @dataclass(frozen=True)
 class Progress:
-    """The rows of metrics.jsonl as columns, by split. Read-only: shared by all who ask."""
+    """The rows of metrics.jsonl as columns, by split. Read-only: shared by all callers."""
 
     train: dict[str, Column]
     """The smoothed loss, and the rest of _TRAIN."""
@@ -32,12 +32,12 @@ class Progress:
     """The last row of each held-out split, scored at the end."""
 
     def curve(self, split: str, column: str, name: str, against: Against = "step") -> Curve:
-        """One column over steps or seconds."""
+        """Returns one column over steps or seconds."""
         columns = self.train if split == "train" else self.validation
         return Curve(name, columns[against], columns[column])
 
     def last(self, split: str, column: str) -> float | None:
-        """The newest value of a column; None before the first."""
+        """Returns the newest value of a column; None before the first."""
         values = (self.train if split == "train" else self.validation)[column]
         return float(values[-1]) if len(values) else None
 
@@ -50,12 +50,12 @@ class Sample(NamedTuple):
 
 
 def progress_of(folder: Path) -> Progress:
-    """The metrics of the run or checkpoint in a folder as they stand now."""
+    """Returns the metrics of the run or checkpoint in a folder as they stand now."""
     return _progress(folder, _stamp(folder / METRICS_FILE))
 
 
 def samples_of(folder: Path) -> dict[str, tuple[Sample, ...]]:
-    """The translations of each pinned sentence, the oldest first; after a resume the later one of a step holds."""
+    """Returns the translations of each pinned sentence, the oldest first; after a resume the later one holds."""
     found: dict[str, list[Sample]] = {}
     for row in sample_rows(folder):
         samples = found.setdefault(row["source"], [])
@@ -66,7 +66,7 @@ def samples_of(folder: Path) -> dict[str, tuple[Sample, ...]]:
 
 
 def current_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that still hold: a training step that is done again takes back all that was written from it on."""
+    """Returns the rows that still hold: a training step that is done again undoes all that was written from it on."""
     kept: list[dict[str, Any]] = []
     last = -1
     for row in rows:
@@ -98,7 +98,7 @@ def _columns(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, 
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Time of change and size; changes whenever the file does."""
+    """Returns the time of change and the size, which change whenever the file does."""
     try:
         found = path.stat()
     except FileNotFoundError:

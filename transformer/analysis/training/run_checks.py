@@ -24,11 +24,11 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.training.evaluation import fitting
 
 BUDGET_S = 2.0
-"""Seconds after which a measurement stops at the pairs that it has reached."""
+"""The seconds after which a measurement stops at the pairs that it has reached."""
 CHUNK = 32
-"""Pairs that are measured at a time."""
+"""The number of pairs that are measured at a time."""
 _ROUNDING = 1e-12
-"""Relative: the very numbers of the file are drawn."""
+"""The largest relative difference: the very numbers of the file are drawn."""
 _UNLIKELY = 1e-6
 _BATCH_TOKENS = 1_024
 
@@ -50,8 +50,11 @@ class Drawn:
 
 
 def run_log_rows(folder: Path) -> Rows:
-    """The rows of metrics.jsonl that still hold, by split and step, read from its end: a row falls where a later
-    training row stands at its step or before it, as after a resume."""
+    """Returns the rows of metrics.jsonl that still hold, by split and step.
+
+    Reads from the end of the file: a row falls if a later training row has its step or an earlier one, as after a
+    resume.
+    """
     path = folder / METRICS_FILE
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     found: Rows = {}
@@ -92,7 +95,7 @@ def _claim(line: Drawn) -> str:
 
 
 def _points(rows: Rows, line: Drawn) -> dict[float, list[float]]:
-    """The file's values at each place; a GPU's steps may share a second."""
+    """Returns the file's values at each place; a GPU's steps may share a second."""
     found: dict[float, list[float]] = {}
     for (split, _), row in sorted(rows.items(), key=lambda item: item[0][1]):
         value = row.get(line.column)
@@ -138,7 +141,7 @@ def check_rates(folder: Path, train: TrainConfig) -> Check:
 
 
 def schedule_share(train: TrainConfig, step: int) -> float:
-    """The learning rate over its peak."""
+    """Returns the learning rate over its peak."""
     warm = max(train.warmup_steps, 1)
     rising = step / warm
     if train.schedule == "paper":  # eq. 3
@@ -183,7 +186,7 @@ def _measured(pairs: list[Pair], measure: Callable[[list[Pair]], list[T]], budge
 
 @torch.no_grad()
 def _losses(model: Transformer, tokenizer: Tokenizer, pairs: list[Pair]) -> list[float]:
-    """Nats of each pair, summed over its target tokens."""
+    """Returns the nats of each pair, summed over its target tokens."""
     found = [0.0] * len(pairs)
     for rows, batch in pair_batches(pairs, tokenizer, _BATCH_TOKENS, max_length=model.config.max_length):
         logits = model(batch.source, batch.target_in, batch.source_mask, batch.target_mask)
@@ -195,7 +198,7 @@ def _losses(model: Transformer, tokenizer: Tokenizer, pairs: list[Pair]) -> list
 
 @torch.no_grad()
 def _right(model: Transformer, tokenizer: Tokenizer, pairs: list[Pair]) -> list[bool]:
-    """Whether each pair is translated as its reference has it."""
+    """Tells of each pair whether it is translated as in its reference."""
     found = [False] * len(pairs)
     for rows, batch in pair_batches(pairs, tokenizer, _BATCH_TOKENS, max_length=model.config.max_length):
         limit = min(batch.target_out.size(1) + 2, model.config.max_length)
@@ -232,7 +235,7 @@ def _match_check(right: list[bool], count: int, share: float, at: str) -> Check:
 
 
 def _likely(n: int, right: int, count: int) -> tuple[int, int]:
-    """How many of n pairs drawn of `count`, of which so many are right, are right: ends with a likely tail each."""
+    """Returns the fewest and the most right pairs likely among `n` drawn of `count` with `right` right ones."""
     ways = [math.comb(right, k) * math.comb(count - right, n - k) for k in range(n + 1)]
     least = math.comb(count, n) * _UNLIKELY
     low = next(k for k in range(n + 1) if sum(ways[: k + 1]) >= least)

@@ -1,4 +1,4 @@
-"""How the heads of a model formed while it was trained: one score a head and snapshot, and the largest change of it.
+"""The heads of a model while it was trained: one score a head and snapshot, and the largest change of it.
 
 Arrays in, numbers out. Not here: loading snapshots and running them (a page does, with lab.py).
 """
@@ -13,9 +13,9 @@ from numpy import ndarray
 from transformer.training.metrics import attention_entropy
 
 MIN_SHARE = 0.1
-"""Of the largest score there is: a smaller change is none that one would call sudden."""
+"""The share of the largest score that a change must have to be called sudden."""
 TIMES_USUAL = 3
-"""So many times the median change must a sudden one be."""
+"""The size that a sudden change must have, in units of the median change."""
 
 Scores = Float[ndarray, "snapshot layer head"]
 
@@ -27,9 +27,9 @@ class Jump:
     layer: int
     head: int
     first: int
-    """Index of the snapshot before the change."""
+    """The index of the snapshot before the change."""
     last: int
-    """Index of the snapshot after it."""
+    """The index of the snapshot after it."""
     before: float
     after: float
 
@@ -37,7 +37,7 @@ class Jump:
 def row_entropy(
     weights: Float[ndarray, "layer head query key"], mask: Bool[ndarray, "layer query key"]
 ) -> Float[ndarray, "layer head"]:
-    """The entropy in nats of each head's rows, averaged over the rows that have at least two keys to choose from.
+    """Returns the entropy in nats of each head's rows, averaged over the rows with at least two keys to choose from.
 
     0 where every such row looks at one key alone; NaN where no row has a choice.
     """
@@ -49,7 +49,7 @@ def row_entropy(
 
 
 def largest_jump(scores: Scores, steps: Sequence[int], *, falling: bool) -> Jump | None:
-    """The largest fall (or rise) of a head's score while the training step at most doubled; None where none stands out.
+    """Finds the largest fall (or rise) of a head's score while the step at most doubled; None where none stands out.
 
     It stands out from noise where it is `MIN_SHARE` of the largest score, and `TIMES_USUAL` times the median of what
     heads move, up or down, over such stretches. Steps are seen on a logarithmic scale, so that what is called sudden

@@ -1,29 +1,26 @@
 """The figures of a beam search: its tree, and the attention of one hypothesis."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.importance import head_average
-from transformer.analysis.steps.output_checks import (
-    SlowReader,
-    check_labels,
-    check_search,
-)
-from transformer.analysis.steps.search_tree import Node, SearchTree
+from transformer.analysis.steps.output_checks import SlowReader, check_labels
+from transformer.analysis.steps.search_checks import check_search
+from transformer.analysis.steps.search_tree import Fate, Node, SearchTree
 from transformer.figures.attention.matrix import head_heatmap
 from transformer.figures.steps.search_tree import Candidate, search_figure
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import Table, column_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.taps import Site
+from transformer.views.steps.candidates import WITHOUT
 
 
 @dataclass(frozen=True)
@@ -40,84 +37,116 @@ class BeamResult:
 
 @dataclass(frozen=True)
 class BeamData:
-    """The candidates of a search in the order of their steps, and its results, the best first."""
+    """The candidates of a search in the order of their steps, as columns, and its results, the best first."""
 
-    nodes: tuple[Node, ...]
+    step: Int[ndarray, "candidate"]
+    token: Int[ndarray, "candidate"]
+    parent: Int[ndarray, "candidate"]
+    """The index of the candidate that each continues; -1 at step 0."""
+    place: Int[ndarray, "candidate"]
+    rank: Int[ndarray, "candidate"]
+    log_prob: Float[ndarray, "candidate"]
+    score: Float[ndarray, "candidate"]
+    on_best: Bool[ndarray, "candidate"]
+    fates: tuple[Fate, ...]
     tokens: tuple[str, ...]
-    """The token of each candidate."""
-    fates: tuple[str, ...]
-    """What became of each candidate and why, as a sentence without its full stop."""
+    """The token of each candidate, in characters."""
+    reasons: tuple[str, ...]
+    """The fate of each candidate and the reason for it, as a sentence without its full stop."""
     results: tuple[BeamResult, ...]
+    baseline: tuple[BeamResult, ...] | None
+    """The results of the search without the switches; None where there are no switches."""
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The candidates one by one."""
+        columns = (self.step, self.token, self.place, self.rank, self.log_prob, self.score, self.on_best)
+        rows = zip(*(column.tolist() for column in columns), self.parent.tolist(), self.fates, strict=True)
+        return tuple(
+            Node(step, token, None if parent < 0 else parent, place, rank, log_prob, score, fate, on_best)
+            for step, token, place, rank, log_prob, score, on_best, parent, fate in rows
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeamTree:
-    """The tree of a beam search: every candidate of each step, and what became of it."""
+    """The tree of a beam search: every candidate of each step, and its fate."""
 
     chosen: int | None = None
     """The candidate that is drawn larger."""
     name = "tree"
 
-    def data(self, lab: Lab, seen: Inspection, tree: SearchTree) -> BeamData:
+    def data(self, lab: Lab, seen: Inspection, tree: SearchTree, baseline: SearchTree | None) -> BeamData:
         """Labels the candidates and results of the search."""
-        piece, decode, eos = lab.tokenizer.piece, lab.tokenizer.decode, lab.model.config.eos_id
+        nodes = tree.nodes
         return BeamData(
-            tree.nodes,
-            tuple(piece(node.token) for node in tree.nodes),
-            tuple(_fate(node, index, tree) for index, node in enumerate(tree.nodes)),
-            tuple(
-                BeamResult(
-                    result.ids,
-                    decode([token for token in result.ids if token != eos]),
-                    result.log_prob,
-                    result.score,
-                    result.ended,
-                )
-                for result in tree.results
-            ),
+            step=np.array([node.step for node in nodes]),
+            token=np.array([node.token for node in nodes]),
+            parent=np.array([-1 if node.parent is None else node.parent for node in nodes]),
+            place=np.array([node.place for node in nodes]),
+            rank=np.array([node.rank for node in nodes]),
+            log_prob=np.array([node.log_prob for node in nodes]),
+            score=np.array([node.score for node in nodes]),
+            on_best=np.array([node.on_best for node in nodes]),
+            fates=tuple(node.fate for node in nodes),
+            tokens=tuple(lab.tokenizer.piece(node.token) for node in nodes),
+            reasons=tuple(_reason(node, index, tree) for index, node in enumerate(nodes)),
+            results=_results(lab, tree),
+            baseline=None if baseline is None else _results(lab, baseline),
         )
 
     def figure(self, data: BeamData, *, dark: bool = False) -> go.Figure:
         """A column a step; the best result's way in the accent colour."""
         shown = [
-            Candidate(n.step, token, n.parent, n.log_prob, n.score, n.fate, n.on_best, fate)
-            for n, token, fate in zip(data.nodes, data.tokens, data.fates, strict=True)
+            Candidate(n.step, token, n.parent, n.log_prob, n.score, n.fate, n.on_best, reason)
+            for n, token, reason in zip(data.nodes, data.tokens, data.reasons, strict=True)
         ]
         return search_figure(shown, chosen=self.chosen, dark=dark)
 
     def tables(self, data: BeamData) -> tuple[Table, ...]:
         """The candidates and the results."""
-        columns = ["step", "token", "continues", "rank", "log-probability", "score", "best way"]
-        rows = [
-            (n.step, n.token, math.nan if n.parent is None else n.parent, n.rank, n.log_prob, n.score, n.on_best)
-            for n in data.nodes
-        ]
-        names = [f"{token}, {n.fate}" for token, n in zip(data.tokens, data.nodes, strict=True)]
-        found = np.array([(result.log_prob, result.score) for result in data.results])
-        texts = numbered([result.text for result in data.results])
-        return (
-            Table("candidates", np.array(rows, dtype=np.float64), numbered(names), columns),
-            Table("results", found.reshape(-1, 2), texts, ["log-probability", "score"]),
-        )
+        columns = {
+            "step": data.step,
+            "token": data.token,
+            "continues": data.parent,
+            "rank": data.rank,
+            "log-probability": data.log_prob,
+            "score": data.score,
+            "best way": data.on_best,
+        }
+        names = [f"{token}, {fate}" for token, fate in zip(data.tokens, data.fates, strict=True)]
+        tables = [column_table("candidates", numbered(names), columns), _result_table("results", data.results)]
+        if data.baseline is not None:
+            tables.append(_result_table(f"results {WITHOUT}", data.baseline))
+        return tuple(tables)
 
-    def checks(self, lab: Lab, seen: Inspection, tree: SearchTree, data: BeamData) -> Iterator[Check]:
+    def checks(
+        self, lab: Lab, seen: Inspection, tree: SearchTree, baseline: SearchTree | None, data: BeamData
+    ) -> Iterator[Check]:
         """Searches again in a plain loop over the same hypotheses, in double precision, without a cache."""
-        yield from check_search(
-            lab.model,
-            seen.source_ids,
-            seen.interventions,
-            data.nodes,
-            [(result.ids, result.log_prob, result.score, result.ended) for result in data.results],
-            size=tree.size,
-            alpha=tree.alpha,
-            norm=tree.norm,
-            early_stopping=tree.early_stopping,
-        )
-        yield check_labels(lab.tokenizer, [node.token for node in data.nodes], data.tokens)
+        yield from check_search(lab.model, seen.source_ids, seen.interventions, tree, data.nodes, data.results)
+        yield check_labels(lab.tokenizer, data.token.tolist(), data.tokens)
+        if baseline is not None and data.baseline is not None:
+            for check in check_search(lab.model, seen.source_ids, (), baseline, baseline.nodes, data.baseline):
+                yield Check(f"Without switches: {check.claim}", check.measured, check.tolerance, check.how)
 
 
-def _fate(node: Node, index: int, tree: SearchTree) -> str:
-    """Returns what became of a candidate, and why, with the numbers that decided it."""
+def _results(lab: Lab, tree: SearchTree) -> tuple[BeamResult, ...]:
+    eos = lab.model.config.eos_id
+    texts = [lab.tokenizer.decode([token for token in result.ids if token != eos]) for result in tree.results]
+    return tuple(
+        BeamResult(result.ids, text, result.log_prob, result.score, result.ended)
+        for result, text in zip(tree.results, texts, strict=True)
+    )
+
+
+def _result_table(name: str, results: tuple[BeamResult, ...]) -> Table:
+    values = np.array([(result.log_prob, result.score) for result in results]).reshape(-1, 2)
+    return Table(name, values, numbered([result.text for result in results]), ["log-probability", "score"])
+
+
+def _reason(node: Node, index: int, tree: SearchTree) -> str:
+    """Returns the fate of a candidate, and the reason for it with the numbers that decided it."""
     rank, place = f"number {node.rank} of this step's candidates", tree.place_of(index)
     match node.fate:
         case "goes on":
@@ -141,7 +170,7 @@ def _fate(node: Node, index: int, tree: SearchTree) -> str:
 
 @dataclass(frozen=True)
 class HypothesisData:
-    """Where one hypothesis of a search looked in the source."""
+    """The attention of one hypothesis of a search to the source."""
 
     ids: tuple[int, ...]
     tokens: tuple[str, ...]
@@ -167,7 +196,7 @@ class HypothesisAttention:
         head = "average" if self.head is None else f"head{self.head}"
         return f"candidate{self.candidate}-cross-layer{self.layer}-{head}"
 
-    def data(self, lab: Lab, seen: Inspection, tree: SearchTree) -> HypothesisData:
+    def data(self, lab: Lab, seen: Inspection, tree: SearchTree, baseline: SearchTree | None) -> HypothesisData:
         """Follows the candidate back to the first step; ValueError where there is no such candidate."""
         if not 0 <= self.candidate < len(tree.nodes):
             raise ValueError(f"there is no candidate {self.candidate}: this tree has 0 to {len(tree.nodes) - 1}")
@@ -194,7 +223,9 @@ class HypothesisAttention:
             Table("probability", data.probabilities[:, None], rows, ["probability"]),
         )
 
-    def checks(self, lab: Lab, seen: Inspection, tree: SearchTree, data: HypothesisData) -> Iterator[Check]:
+    def checks(
+        self, lab: Lab, seen: Inspection, tree: SearchTree, baseline: SearchTree | None, data: HypothesisData
+    ) -> Iterator[Check]:
         """Reads the words of the hypothesis alone, one by one where positions see later ones."""
         reader, source, ids = SlowReader(lab.model, seen.interventions), seen.source_ids, list(data.ids)
         rows = reader.log_probs(source, ids)
@@ -206,7 +237,4 @@ class HypothesisAttention:
             heads = reader.recording(source, ids[: step + 1])[site][0, :, -1].numpy()
             again.append(sum(heads) / len(heads) if self.head is None else heads[self.head])
         yield agree("Its attention is that of writing these words", data.weights, again, 1e-4, how)
-        yield agree(
-            "Every row sums to 1", data.weights.sum(axis=1, dtype=np.float64), np.ones(len(ids)), 1e-4, "summed"
-        )
         yield check_labels(lab.tokenizer, data.ids, data.tokens)

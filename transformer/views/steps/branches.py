@@ -28,7 +28,8 @@ class BranchData:
     tokens: tuple[str, ...]
     probabilities: Float[ndarray, "step"]
     changed: Bool[ndarray, "step"]
-    """Tokens that the fewest edits change from the model's own output; of that, from the one without switches."""
+    """Marks the tokens that the fewest edits change from the model's own output; for that one, from the one without
+    switches."""
     forced: tuple[tuple[int, int], ...]
     """Steps at which a token was forced, each with its id."""
     log_prob: float
@@ -45,15 +46,66 @@ class BranchData:
 BranchesData = tuple[BranchData, ...]
 
 
+class _Outputs:
+    """The data, tables and checks of some outputs of a sentence; subclasses draw them."""
+
+    def data(self, lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
+        """Names the outputs and marks the tokens in which they differ."""
+        own = _own(branches)
+        changed = branch_changes(branches, own)
+        found = []
+        for index in self._chosen(len(branches)):
+            branch, name = branches[index], WITHOUT if index < own else "output"
+            if index > own:
+                step, token = branch.forced[-1]
+                name = f"branch {index - own}: {lab.tokenizer.piece(token).strip('▁')} at step {step}"
+            ids = list(branch.target_ids)
+            log_probs = branch.log_probs[np.arange(len(ids)), ids].astype(np.float64)
+            found.append(
+                BranchData(
+                    name=name,
+                    ids=branch.target_ids,
+                    tokens=branch.target_tokens,
+                    probabilities=np.exp(log_probs),
+                    changed=changed[index, : len(ids)],
+                    forced=branch.forced,
+                    log_prob=float(log_probs.sum()),
+                    ended=branch.ended,
+                )
+            )
+        return tuple(found)
+
+    def tables(self, data: BranchesData) -> tuple[Table, ...]:
+        """The probabilities of each output."""
+        named = zip(numbered([branch.name for branch in data]), data, strict=True)
+        return tuple(
+            Table(name, branch.probabilities[:, None], numbered(branch.tokens), ["probability"])
+            for name, branch in named
+        )
+
+    def checks(self, lab: Lab, branches: Sequence[Inspection], data: BranchesData) -> Iterator[Check]:
+        """Reads every output again, in double precision."""
+        own = _own(branches)
+        for index, shown in zip(self._chosen(len(branches)), data, strict=True):
+            branch, before = branches[index], branches[0 if index <= own else own]
+            yield from check_written(lab.model, branch, shown.ids, shown.forced, shown.probabilities, shown.log_prob)
+            claim = f"{shown.name}: these tokens were forced".capitalize()
+            yield agree(claim, np.ravel(shown.forced), np.ravel(branch.forced), 0, "steps and ids compared")
+            yield check_labels(lab.tokenizer, shown.ids, shown.tokens)
+            yield check_changes(before.target_tokens, shown.tokens, shown.changed)
+            ended = shown.ids[-1] == lab.model.config.eos_id
+            yield agree("It ended where it wrote an end mark", shown.ended, ended, 0, "its last token looked at")
+
+    def _chosen(self, n: int) -> Sequence[int]:
+        """Returns the indices of the outputs that are shown, among `n`."""
+        return range(n)
+
+
 @dataclass(frozen=True, kw_only=True)
-class BranchLines:
+class BranchLines(_Outputs):
     """The outputs one below the other; tokens that differ from the model's own output are coloured."""
 
     name = "branches"
-
-    def data(self, lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
-        """Names the outputs and marks where they differ."""
-        return _branches(lab, branches)
 
     def figure(self, data: BranchesData, *, dark: bool = False) -> go.Figure:
         """A row for each output."""
@@ -65,26 +117,14 @@ class BranchLines:
             tokens, names, changed, probabilities=[branch.probabilities for branch in data], dark=dark
         )
 
-    def tables(self, data: BranchesData) -> tuple[Table, ...]:
-        """The probabilities of each output."""
-        return _branch_tables(data)
-
-    def checks(self, lab: Lab, branches: Sequence[Inspection], data: BranchesData) -> Iterator[Check]:
-        """Reads every output again, in double precision."""
-        yield from _branch_checks(lab, branches, data)
-
 
 @dataclass(frozen=True, kw_only=True)
-class BranchTree:
+class BranchTree(_Outputs):
     """The outputs as one tree that grows to the right; what they share is drawn once."""
 
     walked: int = 0
     """The branch that is drawn in the accent colour."""
     name = "branch-tree"
-
-    def data(self, lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
-        """Names the outputs and marks where they differ."""
-        return _branches(lab, branches)
 
     def figure(self, data: BranchesData, *, dark: bool = False) -> go.Figure:
         """A column a step, a row an output."""
@@ -107,101 +147,27 @@ class BranchTree:
             )
         return branches_figure(nodes, dark=dark)
 
-    def tables(self, data: BranchesData) -> tuple[Table, ...]:
-        """The probabilities of each output."""
-        return _branch_tables(data)
-
-    def checks(self, lab: Lab, branches: Sequence[Inspection], data: BranchesData) -> Iterator[Check]:
-        """Reads every output again, in double precision."""
-        yield from _branch_checks(lab, branches, data)
-
 
 @dataclass(frozen=True, kw_only=True)
-class BranchPair:
-    """Two of the outputs step by step: how probable each token was where it was written."""
+class BranchPair(_Outputs):
+    """Two of the outputs step by step: the probability of each token when it was written."""
 
     first: int
     second: int
     name = "branches-{first}-{second}"
-
-    def data(self, lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
-        """Takes the two outputs; ValueError where there is no such branch."""
-        found = _branches(lab, branches)
-        if not all(0 <= index < len(found) for index in (self.first, self.second)):
-            raise ValueError(f"there are branches 0 to {len(found) - 1}, not {self.first} and {self.second}")
-        return found[self.first], found[self.second]
 
     def figure(self, data: BranchesData, *, dark: bool = False) -> go.Figure:
         """Bars side by side."""
         names, tokens = [branch.name for branch in data], [branch.tokens for branch in data]
         return two_branches_figure(names, tokens, [branch.probabilities for branch in data], dark=dark)
 
-    def tables(self, data: BranchesData) -> tuple[Table, ...]:
-        """The probabilities of both outputs."""
-        return _branch_tables(data)
-
-    def checks(self, lab: Lab, branches: Sequence[Inspection], data: BranchesData) -> Iterator[Check]:
-        """Reads both outputs again, in double precision."""
-        yield from _branch_checks(lab, branches, data, (self.first, self.second))
+    def _chosen(self, n: int) -> Sequence[int]:
+        """Returns the two; ValueError where there is no such branch."""
+        if not all(0 <= index < n for index in (self.first, self.second)):
+            raise ValueError(f"there are branches 0 to {n - 1}, not {self.first} and {self.second}")
+        return self.first, self.second
 
 
 def _own(branches: Sequence[Inspection]) -> int:
-    """The index of the model's own output: the second one where the first was decoded without the others' switches."""
+    """Returns the index of the model's own output: 1 where the first was decoded without the others' switches."""
     return int(branches[0].interventions != branches[-1].interventions)
-
-
-def _branches(lab: Lab, branches: Sequence[Inspection]) -> BranchesData:
-    own, changed = _own(branches), branch_changes(branches, _own(branches))
-    found = []
-    for index, (branch, marks) in enumerate(zip(branches, changed, strict=True)):
-        name = WITHOUT if index < own else "output"
-        if index > own:
-            step, token = branch.forced[-1]
-            name = f"branch {index - own}: {lab.tokenizer.piece(token).strip('▁')} at step {step}"
-        ids = list(branch.target_ids)
-        log_probs = branch.log_probs[np.arange(len(ids)), ids].astype(np.float64)
-        found.append(
-            BranchData(
-                name,
-                branch.target_ids,
-                branch.target_tokens,
-                np.exp(log_probs),
-                marks[: len(ids)],
-                branch.forced,
-                float(log_probs.sum()),
-                branch.ended,
-            )
-        )
-    return tuple(found)
-
-
-def _branch_tables(data: BranchesData) -> tuple[Table, ...]:
-    named = zip(numbered([branch.name for branch in data]), data, strict=True)
-    return tuple(
-        Table(name, branch.probabilities[:, None], numbered(branch.tokens), ["probability"]) for name, branch in named
-    )
-
-
-def _branch_checks(
-    lab: Lab, branches: Sequence[Inspection], data: BranchesData, indices: Sequence[int] | None = None
-) -> Iterator[Check]:
-    own = _own(branches)
-    for index, shown in zip(indices or range(len(branches)), data, strict=True):
-        branch = branches[index]
-        yield from check_written(
-            lab.model,
-            branch.source_ids,
-            shown.ids,
-            branch.interventions,
-            shown.forced,
-            shown.probabilities,
-            shown.log_prob,
-        )
-        forced = [number for pair in branch.forced for number in pair]
-        claim = f"{shown.name}: these tokens were forced".capitalize()
-        yield agree(claim, [number for pair in shown.forced for number in pair], forced, 0, "steps and ids compared")
-        yield check_labels(lab.tokenizer, shown.ids, shown.tokens)
-        before = branches[0 if index <= own else own]
-        yield check_changes(before.target_tokens, shown.tokens, shown.changed)
-        ended = shown.ids[-1] == lab.model.config.eos_id
-        yield agree("It ended where it wrote an end mark", shown.ended, ended, 0, "its last token looked at")

@@ -14,7 +14,7 @@ from transformer.analysis.heads.importance import head_average
 from transformer.analysis.steps.candidates import candidates, rank
 from transformer.analysis.steps.output_checks import SlowReader, check_labels
 from transformer.figures.steps.candidates import candidate_bars, row_bars
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import Table, column_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.interventions import Intervention
 from transformer.lab import Lab
@@ -32,25 +32,25 @@ def check_step(seen: Inspection, step: int) -> None:
 
 @dataclass(frozen=True)
 class CandidatesData:
-    """What could be written at one step."""
+    """The most probable tokens of one step."""
 
     ids: tuple[int, ...]
     tokens: tuple[str, ...]
     probabilities: Float[ndarray, "candidate"]
     baseline: Float[ndarray, "candidate"] | None
-    """Probabilities without the switches after the same words; None where there are no switches."""
+    """The probabilities without the switches after the same words; None where there are no switches."""
     written: int
-    """Row of the token that was written."""
+    """The row of the token that was written."""
     written_rank: int
     """Its rank in the whole vocabulary; 1 for the most probable."""
     reference: int | None
-    """Row of the reference's token; None where it is not followed."""
+    """The row of the reference's token; None where it is not followed."""
     rest: float
-    """Probability of all other tokens together."""
+    """The probability of all other tokens together."""
     n_rest: int
-    """How many other tokens there are."""
+    """The number of other tokens."""
     entropy: float
-    """Entropy of the whole distribution, in nats."""
+    """The entropy of the whole distribution, in nats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +100,7 @@ class StepCandidates:
     def tables(self, data: CandidatesData) -> tuple[Table, ...]:
         """The probabilities."""
         columns = {"probability": data.probabilities, WITHOUT: data.baseline}
-        kept = {name: values for name, values in columns.items() if values is not None}
-        return (Table("probability", np.stack(list(kept.values()), axis=1), numbered(data.tokens), list(kept)),)
+        return (column_table("probability", numbered(data.tokens), columns),)
 
     def checks(self, lab: Lab, seen: Inspection, data: CandidatesData) -> Iterator[Check]:
         """Reads the words before the step again, in double precision, and ranks the whole vocabulary."""
@@ -113,8 +112,8 @@ class StepCandidates:
         others = np.delete(shares, ids)
         missed = float(others.max(initial=0.0) - np.sort(shares[ids])[::-1][: self.n].min())
         yield Check("No other token is more probable", max(0.0, missed), 1e-5, f"all {len(row):,} tokens compared")
-        yield agree("All others have this probability together", data.rest, float(others.sum()), 1e-4, "summed")
-        yield agree("So many others there are", data.n_rest, len(others), 0, "counted")
+        yield agree("The other tokens have this probability together", data.rest, float(others.sum()), 1e-4, "summed")
+        yield agree("The number of other tokens is right", data.n_rest, len(others), 0, "counted")
         yield agree("The entropy is −Σ p ln p", data.entropy, -float((shares * row).sum()), 1e-3, "summed again")
         yield check_labels(lab.tokenizer, data.ids, data.tokens)
         marked = [data.ids[data.written], *([] if data.reference is None else [data.ids[data.reference]])]
@@ -122,7 +121,9 @@ class StepCandidates:
         yield agree("The marked tokens are the written one and the reference's", marked, wanted, 0, "ids compared")
         above, p = data.written_rank - 1, shares[wanted[0]]
         apart = max(int((shares > p + 1e-5).sum()) - above, above - int((shares > p - 1e-5).sum() - 1), 0)
-        yield Check("So many tokens are more probable than the written one", float(apart), 0.0, "counted; difference")
+        yield Check(
+            "The rank of the written token counts the more probable ones", float(apart), 0.0, "counted; difference"
+        )
         if data.baseline is not None:
             without = SlowReader(lab.model, ()).next_log_probs(seen.source_ids, prefix)[0]
             claim = "The marks are the probabilities without the switches"
@@ -131,7 +132,7 @@ class StepCandidates:
 
 @dataclass(frozen=True)
 class AttentionRowData:
-    """Where one step looked."""
+    """The attention of one step."""
 
     query: str
     keys: tuple[str, ...]

@@ -31,7 +31,7 @@ class LensData:
 
     names: tuple[str, ...]
     tokens: tuple[str, ...]
-    """Those of the whole vocabulary."""
+    """All tokens of the vocabulary."""
     written: int
     """The id of the token that the step wrote."""
     log_probs: Float[ndarray, "depth vocab"]
@@ -46,7 +46,7 @@ class LensData:
 
 @dataclass(frozen=True, kw_only=True)
 class LogitLensDepths:
-    """What each depth of the decoder would have written if it were the last."""
+    """The tokens that each depth of the decoder would have written if it were the last."""
 
     n: int = 4
     """Tokens at each depth."""
@@ -101,7 +101,7 @@ Contributions = tuple[tuple[Part, float], ...]
 
 @dataclass(frozen=True)
 class ContributionsData:
-    """What every part of the decoder added to the difference of two logits."""
+    """The share of every part of the decoder in the difference of two logits."""
 
     written: str
     against: str
@@ -113,7 +113,7 @@ class ContributionsData:
 
     @property
     def error(self) -> float:
-        """How far the sum of the parts is from the difference."""
+        """The distance between the sum of the parts and the difference."""
         return abs(math.fsum(value for _, value in self.parts) - self.difference)
 
 
@@ -191,7 +191,7 @@ class LogitContributions:
             yield agree("All parts sum to the difference of the logits", together, difference, scale, "summed again")
             yield check_contributions_of_parts(lab.model, seen.source_ids, prefix, switches, *pair, parts)
             how = "ln p of one less ln p of the other, read again in double precision"
-            claim = "It is the logarithm of how many times as probable"
+            claim = "It is the logarithm of the ratio of both probabilities"
             yield agree(claim, difference, row[pair[0]] - row[pair[1]], scale, how)
 
 

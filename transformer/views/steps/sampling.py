@@ -21,7 +21,7 @@ from transformer.analysis.steps.output_checks import (
 from transformer.analysis.steps.samples import Sample, Sampling, draw_samples
 from transformer.figures.steps.branches import TreeToken, branches_figure
 from transformer.figures.steps.candidates import candidate_bars
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import Table, column_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.views.steps.candidates import WITHOUT, check_step
@@ -29,27 +29,23 @@ from transformer.views.steps.candidates import WITHOUT, check_step
 
 @dataclass(frozen=True)
 class DistributionData:
-    """What a token of one step is drawn from."""
+    """The distribution that a token of one step is drawn from."""
 
     tokens: tuple[str, ...]
-    """Those of the whole vocabulary."""
+    """All tokens of the vocabulary."""
     log_probs: Float[ndarray, "vocab"]
-    """The model's own."""
+    """The model's own log-probabilities."""
     drawn_from: Float[ndarray, "vocab"]
-    """Reshaped by the settings; -inf for tokens that cannot be drawn."""
+    """The same reshaped by the settings; -inf for tokens that cannot be drawn."""
     baseline: Float[ndarray, "vocab"] | None
-    """The same without the switches; None where there are no switches."""
+    """The reshaped ones without the switches; None where there are no switches."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplingDistribution:
-    """What temperature, top-k, top-p and min-p make of one step's distribution."""
+class SamplingDistribution(Sampling):
+    """One step's distribution as temperature, top-k, top-p and min-p reshape it."""
 
     step: int
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
     n: int = 10
     name = "step{step}-distribution"
 
@@ -59,9 +55,9 @@ class SamplingDistribution:
         never, row = lab.model.config.pad_id, seen.log_probs[self.step]
         baseline = None
         if seen.interventions:
-            baseline = _sampling(self).reshape(lab.without_switches(seen)[self.step], never=never)
+            baseline = self.reshape(lab.without_switches(seen)[self.step], never=never)
         tokens = tuple(map(lab.tokenizer.piece, range(len(row))))
-        return DistributionData(tokens, row, _sampling(self).reshape(row, never=never), baseline)
+        return DistributionData(tokens, row, self.reshape(row, never=never), baseline)
 
     def figure(self, data: DistributionData, *, dark: bool = False) -> go.Figure:
         """Bars of the most probable tokens; marks: without the switches, or else as the model has them."""
@@ -79,8 +75,7 @@ class SamplingDistribution:
     def tables(self, data: DistributionData) -> tuple[Table, ...]:
         """All log-probabilities."""
         columns = {"the model's own": data.log_probs, "drawn from": data.drawn_from, WITHOUT: data.baseline}
-        kept = {name: values for name, values in columns.items() if values is not None}
-        return (Table("log-probability", np.stack(list(kept.values()), axis=1), numbered(data.tokens), list(kept)),)
+        return (column_table("log-probability", numbered(data.tokens), columns),)
 
     def checks(self, lab: Lab, seen: Inspection, data: DistributionData) -> Iterator[Check]:
         """Reads the words before the step again, and reshapes in plain Python."""
@@ -88,10 +83,10 @@ class SamplingDistribution:
         row = SlowReader(lab.model, seen.interventions).next_log_probs(seen.source_ids, prefix)[0]
         how = "log-probabilities of the same words read again in double precision, without a cache"
         yield agree("The distribution is the model's, given what it has read so far", data.log_probs, row, 2e-3, how)
-        yield from check_sampling(row, _sampling(self), data.drawn_from, pad_id=pad)
+        yield from check_sampling(row, self, data.drawn_from, pad_id=pad)
         if data.baseline is not None:
             without = SlowReader(lab.model, ()).next_log_probs(seen.source_ids, prefix)[0]
-            yield from check_sampling(without, _sampling(self), data.baseline, pad_id=pad, whose="Without switches: ")
+            yield from check_sampling(without, self, data.baseline, pad_id=pad, whose="Without switches: ")
 
 
 @dataclass(frozen=True)
@@ -102,23 +97,19 @@ class SamplesData:
     tokens: tuple[tuple[str, ...], ...]
     texts: tuple[str, ...]
     greedy: tuple[int, ...]
-    """What greedy decoding writes."""
+    """The output of greedy decoding."""
     baseline: tuple[Sample, ...] | None
     """The samples without the switches; None where there are no switches."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleTree:
+class SampleTree(Sampling):
     """The most frequent outputs among samples as one tree, each token with the number of samples that wrote it."""
 
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
     n: int = 100
     seed: int = 0
     most: int = 12
-    """Different outputs that are drawn."""
+    """The number of different outputs in the figure."""
     name = "samples-seed{seed}"
 
     def data(self, lab: Lab, seen: Inspection) -> SamplesData:
@@ -168,12 +159,11 @@ class SampleTree:
 
     def checks(self, lab: Lab, seen: Inspection, data: SamplesData) -> Iterator[Check]:
         """Reads every output again, and draws again from the same seed in a plain loop without a cache."""
-        settings = {"n": self.n, "seed": self.seed}
         source, specs = seen.source_ids, seen.interventions
-        yield from check_samples(lab.model, source, specs, data.samples, _sampling(self), **settings)
-        if data.baseline is not None:
-            whose = "Without switches: "
-            yield from check_samples(lab.model, source, (), data.baseline, _sampling(self), **settings, whose=whose)
+        for samples, switches, whose in ((data.samples, specs, ""), (data.baseline, (), "Without switches: ")):
+            if samples is not None:
+                again = {"n": self.n, "seed": self.seed, "whose": whose}
+                yield from check_samples(lab.model, source, switches, samples, self, **again)
         for sample, tokens in zip(data.samples, data.tokens, strict=True):
             check = check_labels(lab.tokenizer, sample.ids, tokens)
             if not check.holds:
@@ -181,11 +171,7 @@ class SampleTree:
         yield from check_greedy(lab.model, source, specs, data.greedy)
 
     def _draw(self, lab: Lab, seen: Inspection, switches: Sequence) -> tuple[Sample, ...]:
-        return draw_samples(lab.model, seen.source_ids, switches, _sampling(self), n=self.n, seed=self.seed)
-
-
-def _sampling(view: "SamplingDistribution | SampleTree") -> Sampling:
-    return Sampling(temperature=view.temperature, top_k=view.top_k, top_p=view.top_p, min_p=view.min_p)
+        return draw_samples(lab.model, seen.source_ids, switches, self, n=self.n, seed=self.seed)
 
 
 def _sample_table(name: str, samples: Sequence[Sample], outputs: Sequence[str]) -> Table:

@@ -34,19 +34,23 @@ class Branches:
 
 @dataclass(frozen=True)
 class Search:
-    """A sentence and the tree of a beam search for its translation."""
+    """A sentence and the tree of a beam search for its translation, also without switches where there are any."""
 
     lab: Lab
     seen: Inspection
     tree: SearchTree
+    baseline: SearchTree | None = None
+    """The search without switches; None where there are no switches."""
 
     @property
     def origin(self) -> Origin:
         """Decodes the sentence and searches again."""
         tree = self.tree
         settings = f"size={tree.size}, alpha={tree.alpha!r}, norm={tree.norm!r}, early_stopping={tree.early_stopping}"
+        call = f"search_tree(lab.model, seen.source_ids, {{}}, {settings})"
         return decoding_origin(self.lab, self.seen).then(
-            f"tree = search_tree(lab.model, seen.source_ids, seen.interventions, {settings})",
+            f"tree = {call.format('seen.interventions')}",
+            f"baseline = {'None' if self.baseline is None else call.format('()')}",
             imports=["from transformer.analysis.steps.search_tree import search_tree"],
             stem=f"{self.lab.name}-beam{tree.size}",
         )

@@ -19,7 +19,7 @@ from transformer.analysis.steps.exposure_bias import (
 from transformer.analysis.steps.output_checks import check_exposure, check_labels, check_reference_losses
 from transformer.data.corpora import load_corpus
 from transformer.figures.steps.teacher_forcing import Measured, exposure_figure, losses_figure
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import Table, column_table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 
@@ -104,7 +104,7 @@ class ExposureData:
 
 @dataclass(frozen=True, kw_only=True)
 class ExposureBias:
-    """What reading its own words costs the model, by position over many sentences."""
+    """The cost to the model of reading its own words, by position over many sentences."""
 
     name = "exposure-bias"
 
@@ -131,13 +131,13 @@ class ExposureBias:
             "right, free-running": data.free_right,
         }
         rows = [f"position {position}" for position in data.position.tolist()]
-        return (Table("exposure bias", np.stack(list(columns.values()), axis=1), rows, list(columns)),)
+        return (column_table("exposure bias", rows, columns),)
 
     def checks(self, lab: Lab, exposure: Exposure, data: ExposureData) -> Iterator[Check]:
         """Reads the pairs one by one in a plain loop, in double precision, without a cache."""
         validation = load_corpus(lab.checkpoint.corpus_config).validation
         pairs = readable_pairs(validation, lab.tokenizer, lab.model.config.max_length, exposure.n_pairs)
-        yield agree("So many pairs were read", data.n_pairs, len(pairs), 0, "counted")
+        yield agree("The number of pairs is that of the measurement", data.n_pairs, len(pairs), 0, "counted")
         yield from check_exposure(lab.model, pairs, lab.tokenizer, exposure.switches, data.positions)
 
 
