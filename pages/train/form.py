@@ -17,6 +17,7 @@ from transformer.training.devices import devices_present
 NAMES = {
     "post": "post (paper)",
     "pre": "pre",
+    "dot": "dot product (paper)",
     "paper": "paper: inverse square root",
     "constant": "constant",
     "cosine": "cosine to 0",

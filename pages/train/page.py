@@ -35,9 +35,10 @@ from pages.training.train_state import (
 )
 
 MORE_ROWS = (
-    ("norm", "dropout"),
-    ("label_smoothing", "batch_tokens"),
-    ("evaluate_every", "max_length"),
+    ("norm", "score"),
+    ("dropout", "label_smoothing"),
+    ("batch_tokens", "evaluate_every"),
+    ("max_length",),
     ("target_percent", "patience"),
     ("device", "precision", "threads"),
 )

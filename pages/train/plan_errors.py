@@ -107,6 +107,16 @@ def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
             f"Exact match ({plan.target_percent:g} %) must lie above 0 and at most at 100: 99 is usual, "
             "and an empty field never ends early."
         )
+    if plan.score == "additive" and plan.positions == "rotary":
+        found["score"] = (
+            "Rotary positions need dot products: only these keep the distance of two turned vectors. Take other "
+            "positions, or the dot product."
+        )
+    elif plan.score == "additive" and not plan.scale_scores:
+        found["score"] = (
+            "An additive score has no division by √d_k to leave out: put it back under *Ablate a component*, or take "
+            "the dot product."
+        )
     if plan.longest is not None and not has_longest(plan.corpus):
         found["longest"] = (
             f"A longest string ({plan.longest:g}) is for {', '.join(_SYMBOL_TASKS)}: leave the field empty."

@@ -11,6 +11,7 @@ from transformer.config import (
     PositionKind,
     Precision,
     ScheduleKind,
+    ScoreKind,
     TokenizerKind,
     TrainConfig,
     about,
@@ -24,7 +25,7 @@ NO_STEP_LIMIT = 1_000_000
 """Steps allowed where the clock is to end the run."""
 MOST_SENTENCES = 5
 SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff")
-MODEL_FIELDS = (*SIZES, "max_length", "positions", "norm", "causal_mask", "scale_scores", "residual")
+MODEL_FIELDS = (*SIZES, "max_length", "positions", "norm", "score", "causal_mask", "scale_scores", "residual")
 TRAIN_FIELDS = (
     *("learning_rate", "schedule", "warmup_steps", "label_smoothing", "batch_tokens", "evaluate_every", "patience"),
     *("seed", "precision", "device", "threads"),
@@ -55,8 +56,17 @@ _OWN: dict[str, About] = {
 """Fields with no setting of their own behind them."""
 _ORDER = (
     *("corpus", "longest", "tokenizer", "vocab_size", "preset", *SIZES, "max_length", "positions", "learning_rate"),
-    *("steps", "seconds", "target_percent", "patience", "seed", "norm", "causal_mask", "scale_scores", "residual"),
-    *("dropout", "label_smoothing", "schedule", "warmup_steps", "batch_tokens", "evaluate_every", "precision"),
+    *("steps", "seconds", "target_percent", "patience", "seed", "norm", "score", "causal_mask", "scale_scores"),
+    *(
+        "residual",
+        "dropout",
+        "label_smoothing",
+        "schedule",
+        "warmup_steps",
+        "batch_tokens",
+        "evaluate_every",
+        "precision",
+    ),
     *("device", "threads", "sentences", "start_from", "others"),
 )
 """The order in which what is wrong is listed."""
@@ -74,6 +84,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "tokenizer": get_args(TokenizerKind),
     "positions": get_args(PositionKind),
     "norm": get_args(NormPlacement),
+    "score": get_args(ScoreKind),
     "schedule": get_args(ScheduleKind),
     "precision": get_args(Precision),
 }

@@ -95,6 +95,7 @@ class Plan(UrlState):
     max_length: Number = param(None, _form("max_length"), nonsense=_NONSENSE)
     positions: str = param(None, _form("positions"), nonsense=_NONSENSE)
     norm: str = param(None, _form("norm"), nonsense=_NONSENSE)
+    score: str = param(None, _form("score"), nonsense=_NONSENSE)
     causal_mask: bool = param(None, _form("causal_mask"), nonsense=_NONSENSE)
     scale_scores: bool = param(None, _form("scale_scores"), nonsense=_NONSENSE)
     residual: bool = param(None, _form("residual"), nonsense=_NONSENSE)

@@ -1,12 +1,18 @@
 """What the neuron view draws under "Softmax" is the softmax of the q · k beside it, but where it says otherwise."""
 
+from dataclasses import asdict, replace
+
 import numpy as np
 import pytest
+import torch
 from page_models import CLASSIC, PRONOUNS, open_page
+from random_models import random_model
 
 from transformer.analysis.attention.vectors import record_vectors
+from transformer.checkpoints.store import save_checkpoint
 from transformer.interventions import parse_intervention
 from transformer.lab import AttentionKind, load
+from transformer.training.state import weights_of
 from transformer.views.attention.heads import softmax_differences
 
 pytestmark = pytest.mark.usefixtures("untrained_models")
@@ -64,6 +70,29 @@ def test_where_they_are_not_it_is_said(kind, switches, named, at):
     said, apart = looked_into(kind, switches)
     assert apart == at
     assert len(said) == bool(named) and all(sentence.endswith(f"{named}.") for sentence in said)
+
+
+@pytest.mark.parametrize(
+    ("kind", "switch", "named"),
+    [
+        ("cross", "row:decoder.1.cross.3:1:2", "query 1 · 3 · 1)"),
+        ("decoder_self", "row:decoder.0.self.0:2:uniform", "query 0 · 0 · 2)"),
+        ("decoder_self", "row:decoder.0.self.0:0:uniform", ""),  # a single key
+        ("encoder_self", "row:decoder.1.cross.3:1:2", ""),  # another kind
+    ],
+)
+def test_of_additive_scores_it_is_said_beside_the_rows_that_a_switch_overwrites(own_models, kind, switch, named):
+    like = load(PRONOUNS)
+    torch.manual_seed(1)
+    model = random_model(**{**asdict(like.model.config), "score": "additive"})
+    settings = replace(like.checkpoint.settings, name="additive", model=model.config)
+    save_checkpoint(own_models / "additive", settings, like.tokenizer, weights_of(model))
+    lab, at = load("additive"), AttentionKind(kind)
+    seen = lab.inspect(CLASSIC, [parse_intervention(switch)])
+    vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, *at.where)
+    additive, *others = softmax_differences(lab, seen, at, vectors)
+    assert additive.startswith("This model's scores are additive")
+    assert len(others) == bool(named) and all(sentence.endswith(f"{named}.") for sentence in others)
 
 
 def test_it_is_said_in_the_drawing_itself():

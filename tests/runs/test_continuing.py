@@ -81,6 +81,7 @@ def test_the_same_seed_from_the_same_start_gives_the_same_weights(parent):
     ("changes", "sentence"),
     [
         ({"d_model": 32}, "d_model 16 there and 32 here"),
+        ({"score": "additive"}, "score dot there and additive here"),
         ({"n_encoder_layers": 2, "norm": "pre"}, "n_encoder_layers 1 there and 2 here, norm post there and pre here"),
     ],
 )

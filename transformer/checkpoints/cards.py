@@ -24,7 +24,8 @@ def card(settings: Settings, corpus: Corpus, rows: Sequence[dict], n_parameters:
 An encoder-decoder Transformer of {n_parameters:,} parameters: {m.n_encoder_layers} + {m.n_decoder_layers} layers, \
 d_model {m.d_model}, {m.n_heads} heads, d_ff {m.d_ff}, \
 {"no" if m.positions == "none" else m.positions} positions, \
-{"no layer norm" if m.norm == "none" else f"{m.norm}-norm"}, {m.vocab_size:,} tokens.{_missing(settings)}
+{"no layer norm" if m.norm == "none" else f"{m.norm}-norm"}, \
+{"additive attention, " if m.score == "additive" else ""}{m.vocab_size:,} tokens.{_missing(settings)}
 
 {_beginning(settings)}\
 Trained for {steps:,} steps in {seconds:.0f} s{where}, on corpus "{c.name}" with seed {c.seed}. The weights are the \

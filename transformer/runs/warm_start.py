@@ -26,7 +26,7 @@ from transformer.text.tokenizer import Tokenizer, TokenizerError, load_tokenizer
 
 MUST_MATCH = (
     *("vocab_size", "d_model", "n_heads", "d_ff", "n_encoder_layers", "n_decoder_layers"),
-    *("norm", "positions", "tie_embeddings", "tie_output"),
+    *("norm", "positions", "score", "tie_embeddings", "tie_output"),
 )
 """Settings of the model that its weights depend on."""
 _LONGEST_HEADER = 100_000_000

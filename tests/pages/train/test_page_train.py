@@ -41,7 +41,7 @@ NEW_VALUES = {
     **{"n_encoder_layers": 1, "n_decoder_layers": 3, "d_model": 32, "n_heads": 2, "d_ff": 48, "seed": 7},
     **{"steps": 30, "learning_rate": 0.001, "label_smoothing": 0.0, "warmup_steps": 5, "batch_tokens": 128},
     **{"evaluate_every": 10, "threads": 1, "dropout": 0.2, "target_percent": 98.0},
-    **{"positions": "learned", "norm": "pre", "schedule": "constant", "precision": "float32"},
+    **{"positions": "learned", "norm": "pre", "score": "additive", "schedule": "constant", "precision": "float32"},
     **{"tokenizer": "char", "max_length": 40, "patience": 3, "device": "cpu", "seconds": 500.0, "longest": 12},
 }
 

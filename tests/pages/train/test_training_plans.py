@@ -39,6 +39,7 @@ def test_what_is_recommended_has_no_fault_and_is_the_recipe(corpus):
         {"threads": 1, "target_percent": None},
         {"tokenizer": "bpe", "vocab_size": 500, "max_length": 40},
         {"longest": 20, "sentences": ()},
+        {"score": "additive", "positions": "alibi"},
         {"causal_mask": False, "scale_scores": False, "residual": False, "norm": "none", "warmup_steps": 0},
         {"start_from": "reverse", "others": (("train.accumulate", 2), ("model.activation", "gelu"))},
         {"target_percent": 99.0, "sentences": ("a b c", "t & s = ?")},
@@ -59,7 +60,13 @@ def test_what_the_recipe_says_anyway_stays_out_of_the_url():
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        *(("d_model", "wide"), ("positions", "spiral"), ("learning_rate", "nan"), ("steps", "1e99")),
+        *(
+            ("d_model", "wide"),
+            ("positions", "spiral"),
+            ("score", "cosine"),
+            ("learning_rate", "nan"),
+            ("steps", "1e99"),
+        ),
         *(("corpus", "klingon"), ("causal_mask", "maybe"), ("device", "../tpu"), ("start_from", "../x")),
     ],
 )
@@ -94,6 +101,8 @@ FAULTS = [
     ({"target_percent": 120.0}, "target_percent", "120", "99"),
     ({"steps": None, "seconds": 9.0, "schedule": "cosine"}, "schedule", "no known last step", "fill in the steps"),
     ({"sentences": tuple("abcdef")}, "sentences", "6 sentences", "5"),
+    ({"score": "additive", "positions": "rotary"}, "score", "Rotary positions need dot products", "other positions"),
+    ({"score": "additive", "scale_scores": False}, "score", "no division by √d_k to leave out", "put it back"),
 ]
 
 
