@@ -188,7 +188,7 @@ def test_no_difference_at_all_is_drawn_as_zeros() -> None:
 
 
 def test_labels_that_do_not_fit_are_refused_with_both_numbers() -> None:
-    with pytest.raises(ValueError, match=r"2 query and 4 key labels do not fit weights of shape \(3, 4\)"):
+    with pytest.raises(ValueError, match=r"2 row and 4 column labels do not fit a matrix of shape \(3, 4\)"):
         head_heatmap(softmax_rows(3, 4), QUERIES[:2], KEYS, kind="cross")
 
 

@@ -33,7 +33,7 @@ def test_three_masks_of_40_tokens_fit_a_usual_window_and_their_labels_stay_apart
 
 
 def test_masks_of_another_shape_are_refused() -> None:
-    with pytest.raises(ValueError, match="does not fit 2 queries, 3 keys"):
+    with pytest.raises(ValueError, match=r"2 row and 3 column labels do not fit a matrix of shape \(3, 3\)"):
         masks_figure([PADDING], list("ab"), list("abc"), kind="cross")
 
 

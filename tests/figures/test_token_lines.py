@@ -63,5 +63,5 @@ def test_heads_that_are_off_are_grey(dark):
 
 
 def test_weights_must_fit_the_tokens():
-    with pytest.raises(ValueError, match=r"weights of shape \(2, 3\) do not fit 3 target and 2 source tokens"):
+    with pytest.raises(ValueError, match=r"3 row and 2 column labels do not fit a matrix of shape \(2, 3\)"):
         lines_figure(TARGET, SOURCE, WEIGHTS, kind="cross")

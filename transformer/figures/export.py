@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from transformer.figures import theme
 from transformer.figures.axes import framed, note, panel
-from transformer.figures.heatmap import Side, cells, numbers_on, plain, square_axes, strokes, struck
+from transformer.figures.heatmap import Side, cells, check_labels, numbers_on, plain, square_axes, strokes, struck
 from transformer.figures.labels import exact, hover_label
 from transformer.figures.theme import on_paper
 from transformer.model.kinds import AttentionKind, KindName
@@ -47,8 +47,7 @@ def matrix_figure(
     Cells `forbidden` by a switch are crossed out. Values below `least` are not drawn. A head that is `off` has no
     colours. `chosen` frames the cell of that row and column.
     """
-    if values.shape != (len(rows), len(columns)):
-        raise ValueError(f"{len(rows)} row and {len(columns)} column labels do not fit values of {values.shape}")
+    check_labels(values, rows, columns)
     colours, scale = theme.palette(dark), theme.greys(dark) if off else theme.sequential(dark)
     colour = theme.kind_colour(kind, dark)
     crossed = np.zeros(values.shape, dtype=bool) if forbidden is None else forbidden

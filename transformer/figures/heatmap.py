@@ -56,6 +56,14 @@ def cells(
     } | own  # fmt: skip
 
 
+def check_labels(values: Shaped[ndarray, "..."], rows: Sequence[Any], columns: Sequence[Any]) -> None:
+    """Raises ValueError if there is not a label for each row and column."""
+    if values.shape != (len(rows), len(columns)):
+        raise ValueError(
+            f"{len(rows)} row and {len(columns)} column labels do not fit a matrix of shape {values.shape}"
+        )
+
+
 def numbers_on(
     values: Float[ndarray, "row column"],
     scale: theme.Scale,
@@ -178,6 +186,7 @@ def square_matrix(
     ]
     strokes_of_masked: list[dict[str, Any]] = []
     if masked is not None and masked.any():
+        check_labels(masked, rows.labels, columns.labels)
         traces.append(plain(masked, theme.palette(dark).masked, gap=gap, **at))
         strokes_of_masked = struck(masked, dark)
         legend += "   ╱ masked"

@@ -16,8 +16,8 @@ from transformer.analysis.comparison.common_tokens import Along, common_position
 from transformer.analysis.comparison.head_matching import Matching, Place, Read, match_heads
 from transformer.analysis.trace.trace import sees_later
 from transformer.figures.attention.comparison import aligned_figure, difference_figure, for_column
-from transformer.figures.attention.head_matching import matching_figure
 from transformer.figures.attention.matrix import head_heatmap
+from transformer.figures.heads.tables import matching_figure
 from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Attention, Inspection
 from transformer.inspection.token_alignment import Aligned, align

@@ -13,7 +13,7 @@ from numpy import ndarray
 from transformer.figures import theme
 from transformer.figures.axes import column_axis, monospace, note, panel, row_axis, token_labels
 from transformer.figures.bars import bars
-from transformer.figures.heatmap import cells, struck
+from transformer.figures.heatmap import cells, check_labels, struck
 from transformer.figures.labels import hover_label, label_width
 from transformer.model.kinds import KindName
 
@@ -54,8 +54,7 @@ def masks_figure(
     One mask alone is its own conjunction and is drawn once.
     """
     for part in parts:
-        if part.mask.shape != (len(queries), len(keys)):
-            raise ValueError(f"a mask of shape {part.mask.shape} does not fit {len(queries)} queries, {len(keys)} keys")
+        check_labels(part.mask, queries, keys)
     combined = Part("combined", np.logical_and.reduce([part.mask for part in parts]), "forbidden by one of the masks")
     colours, colour = theme.palette(dark), theme.kind_colour(kind, dark)
     drawn = [*parts, combined] if len(parts) > 1 else [*parts]

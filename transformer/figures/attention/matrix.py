@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from transformer.figures import theme
 from transformer.figures.axes import framed
-from transformer.figures.heatmap import Limits, Side, Texts, numbers_on, short, square_matrix, square_size
+from transformer.figures.heatmap import Limits, Side, Texts, check_labels, numbers_on, short, square_matrix, square_size
 from transformer.figures.labels import exact, hover_label
 from transformer.model.kinds import KindName
 
@@ -44,7 +44,7 @@ def head_heatmap(
     Masked cells (`mask` False) are struck through in a colour outside the scale. `relative` shades up to the head's
     largest weight instead of 1. `chosen` frames the cell of that query and key.
     """
-    _check(weights, queries, keys, mask)
+    check_labels(weights, queries, keys)
     masked = np.zeros(weights.shape, dtype=bool) if mask is None else ~mask
     notes = [
         [
@@ -77,7 +77,7 @@ def difference_heatmap(
     """
     if before.shape != after.shape:
         raise ValueError(f"before is {before.shape} and after {after.shape}: cells can only be compared one to one")
-    _check(before, queries, keys, mask)
+    check_labels(before, queries, keys)
     difference = after - before
     notes = [
         [
@@ -140,15 +140,3 @@ def _matrix(
         shapes=[] if chosen is None else [framed(*chosen, colour=colour)],
         dark=dark,
     )
-
-
-def _check(
-    weights: Float[ndarray, "query key"],
-    queries: Sequence[str],
-    keys: Sequence[str],
-    mask: Bool[ndarray, "query key"] | None,
-) -> None:
-    if weights.shape != (len(queries), len(keys)):
-        raise ValueError(f"{len(queries)} query and {len(keys)} key labels do not fit weights of shape {weights.shape}")
-    if mask is not None and mask.shape != weights.shape:
-        raise ValueError(f"a mask of shape {mask.shape} does not fit weights of shape {weights.shape}")

@@ -10,13 +10,14 @@ from numpy import ndarray
 
 from transformer.figures import theme
 from transformer.figures.axes import hover, monospace, note, token_labels
+from transformer.figures.heatmap import check_labels
 from transformer.figures.labels import exact, hover_label, label_width
 from transformer.model.kinds import KindName
 
 _CHARACTER, _ROOM, _GAP, _CHIP, _APART = 7.6, 18, 6, 28, 124
 """Pixels: a character of a token, the room around it, the gap between two, a token's height, the gap between rows."""
 _LEVELS = 64
-"""How many opacities lines may have: each is one path, however many lines there are."""
+"""The number of opacities that lines may have; the lines of each are one path."""
 
 
 def lines_figure(
@@ -36,10 +37,7 @@ def lines_figure(
     Weights below `least` have no line; those of a head that is `off` are grey. Hovering over a token names its three
     largest weights exactly.
     """
-    if weights.shape != (len(target), len(source)):
-        raise ValueError(
-            f"weights of shape {weights.shape} do not fit {len(target)} target and {len(source)} source tokens"
-        )
+    check_labels(weights, target, source)
     colours = theme.palette(dark)
     drawn = np.nan_to_num(np.where(weights < least, 0, weights))
     rows = [(source, drawn.T, target, 0, "is looked at by"), (target, drawn, source, _CHIP + _APART, "looks at")]

@@ -30,7 +30,7 @@ def document(
     dark: bool,
     style: str = "",
 ) -> str:
-    """bertviz's `view` ("head_view", "model_view", "neuron_view") with its parameters, offline.
+    """Returns bertviz's `view` ("head_view", "model_view", "neuron_view") with its parameters, offline.
 
     `changes` replaces lines of its script; `keys` is a script of this folder that gives the drawing a keyboard; `body`
     is the HTML around the drawing. No token can end the script, since every "<" is written as an escape.

@@ -1,4 +1,4 @@
-"""What a view of bertviz is given, how much of it, and the document that comes out.
+"""The attention that a view of bertviz is given, its limits, and the document that comes out.
 
 bertviz makes an element of the page for every weight that it draws, so each view has a limit, and says when it bites.
 """
@@ -17,9 +17,9 @@ from transformer.figures import theme
 from transformer.figures.labels import readable
 
 MAX_TOKENS = 64
-"""Rows and columns shown at most."""
+"""The most rows and columns."""
 MAX_NUMBERS = 80_000
-"""Numbers in one document; of more, only the chosen layer goes in."""
+"""The most numbers in one document; where there are more, it holds only the chosen layer."""
 
 _CHARACTER_WIDTH = 9.2
 _HEAD_COLOURS = (
@@ -31,7 +31,7 @@ _HEAD_COLOURS = (
 
 @dataclass(frozen=True)
 class Shown:
-    """What a view is given: attention of all heads, what stands at its sides, and what is to be said of it."""
+    """The input of a view: attention of all heads, the tokens at its sides, and a notice."""
 
     weights: Float[ndarray, "layer head query key"]
     queries: Sequence[str]
@@ -42,11 +42,11 @@ class Shown:
     off: frozenset[tuple[int, int]] = frozenset()
     """(layer, head) of the heads that are switched off: drawn in grey."""
     at_mean: frozenset[tuple[int, int]] = frozenset()
-    """Likewise of those at their mean over the validation set."""
+    """(layer, head) of the heads at their mean over the validation set: in grey, too."""
     said: str = ""
 
     def limited(self, n_tokens: int) -> "Shown":
-        """The same with at most so many rows and columns."""
+        """Returns the same with at most so many rows and columns."""
         longest = max(len(self.queries), len(self.keys))
         if longest <= n_tokens:
             return self
@@ -59,19 +59,19 @@ class Shown:
         )
 
     def within(self, lines: int, n_heads: int) -> "Shown":
-        """The same with as many rows and columns as so many heads draw with no more than so many lines."""
+        """Returns the same with as many rows and columns as so many heads can draw with at most so many lines."""
         n_queries, n_keys = len(self.queries), len(self.keys)
         fitting = (n for n in range(2, MAX_TOKENS + 1) if n_heads * min(n, n_queries) * min(n, n_keys) <= lines)
         return self.limited(max(fitting, default=1))
 
     def layers_within(self, numbers: int) -> tuple[list[int], str]:
-        """All layers, or the chosen one where they would be too much, and a sentence that says so."""
+        """Returns all layers, or the chosen one if all would be too much, with a sentence that says so."""
         if numbers <= MAX_NUMBERS:
             return list(range(len(self.weights))), ""
-        return [self.layer], f"Only layer {self.layer}, for the size of it: another one is chosen above."
+        return [self.layer], f"Only layer {self.layer} fits in one drawing; choose another above."
 
     def attention(self, layers: Sequence[int]) -> dict[str, Any]:
-        """What bertviz's script reads of these layers. Weights are rounded to four decimals."""
+        """Returns these layers in the form that bertviz's script reads. Weights are rounded to four decimals."""
         return {
             "name": None,
             "attn": rounded(self.weights[list(layers)]),
@@ -80,7 +80,7 @@ class Shown:
         }
 
     def paints(self, dark: bool) -> dict[str, Any]:
-        """The colours of heads, which of them are grey ("off"), and which of these are at their mean."""
+        """Returns the colours of heads, which of them are grey ("off"), and which of these are at their mean."""
         return {
             "off": sorted([layer, head] for layer, head in self.off | self.at_mean),
             "at_mean": sorted([layer, head] for layer, head in self.at_mean),
@@ -90,43 +90,43 @@ class Shown:
 
     @property
     def column(self) -> int:
-        """Pixels that the longest token needs."""
+        """The pixels that the longest token needs."""
         longest = max(len(readable(token)) for token in (*self.queries, *self.keys))
         return max(110, round(16 + _CHARACTER_WIDTH * longest))
 
     def notice(self, legend: str, first: str = "") -> str:
-        """All that is said above a drawing: what is left out of it, what is grey in it, and how to use it."""
+        """Returns the text above a drawing: what is left out of it, what is grey in it, and how to use it."""
         grey = (
-            _grey("switched off, so nothing of it goes any further", self.off),
-            _grey("at its mean over the validation set, so what it looks at goes no further", self.at_mean),
+            _grey("switched off, so its output is not used", self.off),
+            _grey("at its mean over the validation set, so its attention is not used", self.at_mean),
         )
         return " ".join(filter(None, (first, self.said, *grey, legend)))
 
 
 @dataclass(frozen=True)
 class View:
-    """A document and the pixels that it needs."""
+    """A document and its height in pixels."""
 
     html: str
     height: int
 
     def parameters(self) -> dict[str, Any]:
-        """What bertviz's script is given in it, read as a browser reads it."""
+        """Returns the parameters of bertviz's script in it, read as a browser reads them."""
         found = re.search(r"window.bertviz_params = (\{.*?\});</script>", self.html)
         assert found, "every document has its parameters"
         return json.loads(found[1])
 
     def attention(self) -> dict[str, Any]:
-        """The weights ("attn"), the tokens ("left_text", "right_text"), and the neuron view's "queries" and "keys"."""
+        """Returns the weights ("attn"), the tokens ("left_text", "right_text"), the neuron view's "queries" and "keys"."""
         found = self.parameters()["attention"]
         return found["all"] if isinstance(found, dict) else found[0]
 
 
 def rounded(values: ndarray) -> list:
-    """Nested lists of four decimals; what is no number becomes 0."""
+    """Returns nested lists of four decimals; NaN becomes 0."""
     return np.nan_to_num(values.astype(float)).round(4).tolist()
 
 
 def _grey(why: str, heads: frozenset[tuple[int, int]]) -> str:
     named = ", ".join(f"{layer} · {head}" for layer, head in sorted(heads))
-    return f"Grey: {why} (layer · head {named})." * bool(heads)
+    return f"Grey: {why} (layer · head {named})." if heads else ""

@@ -12,7 +12,7 @@ from numpy import ndarray
 from transformer.figures import theme
 from transformer.figures.axes import framed, hover
 from transformer.figures.heads.labels import Sublayer, head_name
-from transformer.figures.heatmap import Limits, Side, Texts, numbers_on, square_matrix, square_size
+from transformer.figures.heatmap import Limits, Side, Texts, check_labels, numbers_on, square_matrix, square_size
 from transformer.figures.labels import hover_label, typeset
 from transformer.model.kinds import KindName
 
@@ -38,10 +38,10 @@ def head_map(
     """Draws a cell for each head, sublayers being rows; NaN leaves a cell empty. A selected point's x is the head, its
     y the row. `diverging` centres the colours on 0. Without `hover_lines` a cell says its number.
     """
-    lines = hover_lines or [[f"{quantity} {value:.6g}" for value in row] for row in values.tolist()]
-    _fit(values, len(sublayers), len(lines))
     n_heads = values.shape[1]
     names = [sublayer.name for sublayer in sublayers]
+    check_labels(values, names, range(n_heads))
+    lines = hover_lines or [[f"{quantity} {value:.6g}" for value in row] for row in values.tolist()]
     colours = [theme.kind_colour(sublayer.kind, dark) for sublayer in sublayers]
     texts = [
         [f"<b>{name} · head {head}</b><br>{line[head]}" for head in range(n_heads)]
@@ -71,7 +71,7 @@ def similarity_map(
     dark: bool = False,
 ) -> go.Figure:
     """Draws the distance of every two heads, 0 dark to 1 light; heads stand group by group, of these `sizes`."""
-    _fit(distances, len(names), len(names))
+    check_labels(distances, names, names)
     texts = [
         [f"<b>{a}</b> and <b>{b}</b><br>distance {distances[i, j]:.3f}" for j, b in enumerate(names)]
         for i, a in enumerate(names)
@@ -88,14 +88,49 @@ def similarity_map(
     )  # fmt: skip
 
 
+def matching_figure(
+    distances: Float[ndarray, "head other"],
+    heads: Sequence[tuple[int, int]],
+    others: Sequence[tuple[int, int]],
+    partners: Sequence[int | None],
+    *,
+    chosen: int | None = None,
+    kind: KindName,
+    names: tuple[str, str],
+    dark: bool = False,
+) -> go.Figure:
+    """Draws the first model's heads as rows, the second's as columns; pairs are framed, the chosen row's boldly."""
+    rows, columns = ([f"{layer}.{head}" for layer, head in side] for side in (heads, others))
+    check_labels(distances, rows, columns)
+    texts = [
+        [
+            f"{names[0]}: layer {a}, head {b}<br>{names[1]}: layer {c}, head {d}<br>distance {distances[i, j]:.6g}"
+            + ("<br>paired" if partners[i] == j else "")
+            for j, (c, d) in enumerate(others)
+        ]
+        for i, (a, b) in enumerate(heads)
+    ]
+    frames = [
+        framed(row, column, colour=theme.kind_colour(kind, dark), width=3.5 if row == chosen else 1.5)
+        for row, column in enumerate(partners)
+        if column is not None
+    ]
+    sides = (
+        Side(labels, max(map(len, labels), default=0), f"{name}: layer.head")
+        for labels, name in zip((rows, columns), names, strict=True)
+    )
+    return _map(
+        distances, texts, *sides, scale=theme.distances(dark), limits=(0.0, 1.0), legend="distance", shapes=frames,
+        dark=dark,
+    )  # fmt: skip
+
+
 def effect_map(
     effect: Float[ndarray, "target source"], targets: Sequence[str], sources: Sequence[str], *, dark: bool = False
 ) -> go.Figure:
     """Draws what each output token's log-probability loses without each source token: vermilion where it loses, blue
     where it gains."""
-    _fit(effect, len(targets), len(targets))
-    if effect.shape[1] != len(sources):
-        raise ValueError(f"{len(sources)} source labels do not fit effects of {effect.shape[1]} source tokens")
+    check_labels(effect, targets, sources)
     reach = float(np.abs(effect).max(initial=0.0)) or 1.0
     texts = [
         [
@@ -122,7 +157,7 @@ def column_table(
     dark: bool = False,
 ) -> go.Figure:
     """Draws a row for each head (by its address) and a column for each quantity; NaN leaves a cell empty."""
-    _fit(values, len(heads), len(heads))
+    check_labels(values, heads, columns)
     names = [head_name(head) for head in heads]
     texts = [
         [f"<b>{name}</b><br>{column}: {value:.6g}" for column, value in zip(columns, line, strict=True)]
@@ -175,8 +210,3 @@ def _click_targets(texts: Texts) -> dict[str, Any]:
         "showlegend": False,
         **hover([text for row in texts for text in row]),
     }
-
-
-def _fit(values: Float[ndarray, "row column"], n_rows: int, n_hover: int) -> None:
-    if values.shape[0] != n_rows or n_hover != n_rows:
-        raise ValueError(f"{n_rows} row labels and {n_hover} rows of texts do not fit values of shape {values.shape}")
