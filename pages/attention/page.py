@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.attention.entry_panel import choose_entry, render_entry
 from pages.attention.pictures import is_wide, render_overview, render_picture, render_so_far
 from pages.shared import controls
-from pages.shared.before_after import show_output
+from pages.shared.before_after import render_output
 
 
 def columns() -> tuple[DeltaGenerator, DeltaGenerator]:
@@ -30,7 +30,7 @@ with st.container(key="pictures"):
     so_far = overview.empty()
 context = replace(context, meanwhile=partial(render_so_far, context, so_far))
 with output:
-    show_output(context)
+    render_output(context)
 so_far.empty()
 with overview:
     render_overview(context)

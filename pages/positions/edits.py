@@ -7,7 +7,7 @@ import streamlit as st
 from pages.positions.choices import Choices, segments
 from pages.positions.table_choice import OTHER_KINDS, STACKS
 from pages.shared import fields
-from pages.shared.before_after import show_output
+from pages.shared.before_after import render_output
 from pages.shared.controls import PageContext
 from pages.shared.url.session import choose, session
 from transformer.interventions import EditPositions, PositionEdit, merged
@@ -30,13 +30,13 @@ def render_edits(context: PageContext, chosen: Choices) -> None:
     kind = context.lab.model.config.positions
     if kind in OTHER_KINDS:
         st.markdown(f"**{context.lab.name}** adds nothing to its embeddings that could be changed. {OTHER_KINDS[kind]}")
-        show_output(context, invitation="")
+        render_output(context, invitation="")
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         segments("stack", "Positions of", STACKS, chosen.stack)
         _render_choice(context, chosen.stack)
         _render_value(context, chosen.stack)
-    show_output(context, invitation="Change the positions above to decode again beside it.")
+    render_output(context, invitation="Change the positions above to decode again beside it.")
     with st.expander("What am I looking at?"):
         st.markdown(
             "The chosen stack adds other positions to its embeddings, for you alone, and the sentence is decoded "

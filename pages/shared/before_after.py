@@ -4,12 +4,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.shared import loading, wording
-from pages.shared.checks import check_road
 from pages.shared.components.aligned_tokens import aligned_tokens
 from pages.shared.components.token_chips import token_chips
 from pages.shared.context import PageContext, is_dark
 from pages.shared.exhibit import exhibit
-from pages.shared.export_before_after import take_output_away
 from pages.shared.interventions.panel import switch_chips
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose
@@ -22,32 +20,29 @@ from transformer.views.before_after import (
     DifferenceData,
     TokenProbabilities,
 )
+from transformer.views.steps.branches import BranchesData, BranchLines
+from transformer.views.steps.subjects import Branches
 from transformer.views.subjects import Compared
 
 _MANY, _ROOM = 80, 240
 """Chips that stand as they are, and pixels for more."""
 
 
-def show_output(context: PageContext, *, invitation: str = "Switch a head off to decode again beside it.") -> None:
+def render_output(context: PageContext, *, invitation: str = "Switch a head off to decode again beside it.") -> None:
     """The output as a line of chips, or both outputs with the switches between which they stand.
 
     `invitation` says which of the page's controls makes the second output.
     """
     switch_chips(context)
     if not context.view.switches:
-        shown = context.inspection
-        with room_for(len(shown.target_tokens)):
-            token_chips(
-                shown.target_tokens, label="output", probabilities=list(map(float, shown.probabilities)), key="output"
-            )
-        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            st.caption(
-                "Under each token: its probability when it was written. "
-                f"{wording.smoothed(context.lab.checkpoint.settings.train.label_smoothing)} {invitation}",
-                width="content",
-            )
-            check_road(context.lab, shown, key="proof-output")
-            take_output_away(context)
+        smoothed = wording.smoothed(context.lab.checkpoint.settings.train.label_smoothing)
+        exhibit(
+            Branches(context.lab, (context.inspection,)),
+            BranchLines(),
+            draw=_render_chips,
+            note=f"Under each token: its probability when it was written. {smoothed} {invitation}",
+            width=560,
+        )
         return
     comparison = loading.get_comparison(context.lab, context.view.text, context.view.switches)
     before, after = comparison.before, comparison.after
@@ -71,6 +66,12 @@ def show_output(context: PageContext, *, invitation: str = "Switch a head off to
             exhibit(subject, TokenProbabilities(), also={"Both outputs": BothOutputs()}, width=560)
         with st.container(width=WIDTH):
             _render_difference(context, subject)
+
+
+def _render_chips(data: BranchesData) -> None:
+    (output,) = data
+    with room_for(len(output.tokens)):
+        token_chips(output.tokens, label="output", probabilities=output.probabilities.tolist(), key="output")
 
 
 def room_for(n_tokens: int) -> DeltaGenerator:

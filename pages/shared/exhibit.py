@@ -1,17 +1,16 @@
 """A figure as pages show it: the picture, then one row with its checks and its export."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import streamlit as st
 
+from pages.shared import wording
 from pages.shared.cache import cached
-from pages.shared.checks import badge
 from pages.shared.context import is_dark, say, sentence
-from pages.shared.exports import Export, InFrame, export, papered
+from pages.shared.exports import export
 from pages.shared.scrolling_figure import scrolling_figure
 from transformer.analysis.checks import Check
 from transformer.checkpoints.settings import CheckpointError
@@ -24,16 +23,13 @@ from transformer.views.view import (
     checks_of,
     data_of,
     data_options,
-    file_name,
     given,
-    program,
-    source,
 )
 
 D = TypeVar("D")
 
 CANNOT_SHOW = (ValueError, CheckpointError, CorpusError, RunError)
-"""What `data` raises where there is nothing to show; its message is said instead."""
+"""The errors of `data` when there is nothing to show; the message is said instead."""
 
 
 def exhibit(
@@ -44,6 +40,7 @@ def exhibit(
     draw: Callable[[D], object] | None = None,
     also: Mapping[str, View[Any]] | None = None,
     said: str = "",
+    note: str = "",
     width: int = 900,
     live: bool = False,
 ) -> D | None:
@@ -52,8 +49,9 @@ def exhibit(
 
     `key` tells apart two views of one class on a page. `draw` draws the data in place of the view's figure, which then
     is what the export holds. `also` are views of the same subject that its export offers too, by their names. `said`
-    stands in the saved file. `width` is that of a saved figure which has none of its own. `live` data changes all the
-    time, as that of a run at work: it is not remembered, and an open badge keeps what it found.
+    stands in the saved file, `note` beside the buttons. `width` is that of a saved figure which has none of its own.
+    `live` data changes all the time, as that of a run at work: it is not remembered, and an open badge keeps what it
+    found.
     """
     try:
         data = data_of(view, subject) if live else get_data(subject, view)
@@ -62,13 +60,14 @@ def exhibit(
         return None
     own = key_of(view, key)
     _draw(view, data, own, draw)
-    figures = {"This figure": partial(_away, subject, view, own, width)}
-    for name, other in (also or {}).items():
-        figures[name] = partial(_away, subject, other, own, width)
-    with st.container(horizontal=True, gap="small"):
+    caption = " · ".join(filter(None, (subject.origin.caption, said)))
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        if note:
+            st.caption(note, width="content")
         shown = (view, subject) if live else data
-        badge(_held(f"{own}-proof", shown, partial(checks_of, view, subject, data)), key=f"{own}-proof")
-        export(_page(), figures, key=f"{own}-export", said=" · ".join(filter(None, (subject.origin.caption, said))))
+        _badge(_held(f"{own}-proof", shown, partial(checks_of, view, subject, data)), key=f"{own}-proof")
+        views = {"This figure": view, **(also or {})}
+        export(subject, views, partial(get_data, subject), key=own, caption=caption, width=width)
     return data
 
 
@@ -86,11 +85,6 @@ def key_of(view: View[Any], key: str = "") -> str:
     return f"{name}-{key}" if key else name
 
 
-def _page() -> str:
-    """The end of the address of the page that is open."""
-    return urlsplit(st.context.url or "").path.rsplit("/", 1)[-1] or "home"
-
-
 @cached(max_entries=64, shared=True)
 def _data(kind: str, options: str, given: tuple[Any, ...], _view: View[Any], _subject: Subject) -> Any:
     return data_of(_view, _subject)
@@ -106,22 +100,28 @@ def _draw(view: View[D], data: D, key: str, draw: Callable[[D], object] | None) 
         scrolling_figure(view.figure(data, dark=is_dark()), key=key)
 
 
-def _away(subject: Subject, view: View[Any], key: str, width: int) -> Export:
-    """Collects what the export offers of a view."""
-    data, dark = get_data(subject, view), is_dark()
-    if isinstance(view, Document):
-        figure: Any = InFrame(f"{key}-frame", view.document(data, dark=dark))
+def _badge(run: Callable[[], Iterable[Check]], *, key: str) -> None:
+    """Renders a quiet button; opened, it runs the checks and shows the deviations, failing ones in red."""
+    with st.popover("Prove it", icon=":material/verified:", type="tertiary", key=key, on_change="rerun") as box:
+        if box.open:
+            with st.container(width=520):
+                _render_checks(tuple(run()))
+
+
+def _render_checks(checks: Sequence[Check]) -> None:
+    failing = sum(not check.holds for check in checks)
+    if failing:
+        st.markdown(f":red[:material/error: **{failing} of {len(checks)} checks fail.**]")
     else:
-        made = view.figure(data, dark=dark)
-        figure = papered(made, dark=dark, width=made.layout.width or width)  # type: ignore[attr-defined]
-    return Export(
-        file_name(view, subject),
-        figure,
-        view.tables(data),
-        program(view, subject),
-        note=getattr(view, "note", ""),
-        source=source(view),
-    )
+        n = len(checks)
+        said = "1 check, run just now: it holds." if n == 1 else f"{n} checks, run just now: all hold."
+        st.markdown(f":green[:material/verified: **{said}**]")
+    for check in checks:
+        icon = ":green[:material/check:]" if check.holds else ":red[:material/close:]"
+        claim = f"**{wording.plain(check.claim)}.**" if check.holds else f":red[**{wording.plain(check.claim)}.**]"
+        how = wording.plain(f"{check.how[:1].upper()}{check.how[1:]}")
+        measured, allowed = wording.number(check.measured), wording.number(check.tolerance)
+        st.markdown(f"{icon} {claim} {how}: **{measured}** (allowed: {allowed}).")
 
 
 def _held(key: str, shown: object, run: Callable[[], Iterable[Check]]) -> Callable[[], tuple[Check, ...]]:

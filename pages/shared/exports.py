@@ -1,9 +1,10 @@
-"""Export: a figure as PNG, SVG or one HTML file, its numbers, the lines of Python that make it, and a link."""
+"""The export of a figure: PNG, SVG or one HTML file, its numbers, the lines of Python that make it, and a link."""
 
 import html
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import plotly.graph_objects as go
@@ -12,14 +13,14 @@ import streamlit as st
 from pages.shared import wording
 from pages.shared.components.save_chart import save_chart
 from pages.shared.components.save_drawing import save_drawing
-from pages.shared.context import PageContext
+from pages.shared.context import is_dark
 from pages.shared.registry import REOPENABLE
 from pages.shared.url.packed_link import LONGEST, PARAMETER, as_file, pack
 from pages.shared.url.reopen import reopen
 from pages.shared.url.session import session
 from transformer.figures.export import html_document, on_paper
 from transformer.figures.tables import Table, as_csv, as_npz
-from transformer.interventions import Intervention
+from transformer.views.view import Document, Subject, View, file_name, program, source
 
 WIDTH = 640
 """Pixels of the panel; a figure of no width of its own is saved as wide."""
@@ -27,98 +28,95 @@ _NAMED = 4
 
 
 @dataclass(frozen=True)
-class InFrame:
-    """A drawing that stands on the page in a frame of its own."""
-
-    key: str
-    """Of the container with the frame."""
-    html: str
-
-    def document(self, said: str) -> str:
-        """The file of it, with `said` below."""
-        drawing, _, end = self.html.rpartition("</body>")
-        return f"{drawing}<p>{html.escape(said)}</p></body>{end}"
-
-
-@dataclass(frozen=True)
-class Export:
-    """What can be taken away of one figure."""
+class Saved:
+    """The files of one figure."""
 
     name: str
-    """Of its files."""
-    figure: go.Figure | InFrame
+    """The name of its files, without an ending."""
+    figure: go.Figure | str
+    """The figure on paper, or the HTML page of a drawing that stands on the page in a frame of its own."""
     tables: tuple[Table, ...]
-    python: str
-    """Lines that make the same numbers in `numbers` and the same figure in `figure`, with `transformer` alone."""
-    note: str = ""
-    """What has to be said of them."""
-    said: str = ""
-    """What the page says of the figure, for the HTML file."""
-    source: str = ""
-    """The source of what makes the numbers, to be read."""
 
 
-def take_away(
-    context: PageContext, page: str, figures: Mapping[str, Callable[[], Export]], *, key: str, said: str = ""
+def export(
+    subject: Subject,
+    views: Mapping[str, View[Any]],
+    data_of: Callable[[View[Any]], Any],
+    *,
+    key: str,
+    caption: str,
+    width: int,
 ) -> None:
-    """`export` of a page that shows one sentence; `said` where it is more than the model, the sentence and the
-    switches."""
-    export(page, figures, key=key, said=said or _said(context))
+    """Renders a quiet button under a figure; opened, it offers its files, its lines of Python and a link.
 
-
-def export(page: str, figures: Mapping[str, Callable[[], Export]], *, key: str, said: str) -> None:
-    """A quiet button under a figure; opened, it offers its files, its lines of Python and a link.
-
-    Nothing is made before it is opened. `figures` are named; with several, one is chosen. `said` stands under the
-    figure in the HTML file; `page` is the end of this page's address.
+    Nothing is made before it is opened. `views` are named; with several, one is chosen. `key` is that of the figure,
+    `caption` stands under it in the HTML file, and `width` is that of a figure which has none of its own.
     """
+    frame, key = f"{key}-frame", f"{key}-export"
     if session().arrived:  # by a saved view of this very page: it lies under the popover
         st.session_state[key] = False
     with st.popover("Export", icon=":material/download:", type="tertiary", key=key, on_change="rerun") as box:
         if not box.open:
             return
-        with st.container(width=WIDTH, key=f"{key}-away"):
-            away = choose_figure(figures, key)
-            offer_files(away, " · ".join(filter(None, (said, away.said))), key)
-            st.caption(f"The same in Python · {away.note}" if away.note else "The same in Python")
-            st.code(away.python, language="python", wrap_lines=True)
-            if away.source:
-                with st.expander("How the numbers are made"):
-                    st.code(away.source, language="python", wrap_lines=True)
+        with st.container(width=WIDTH, key=f"{key}-panel"):
+            view = _choose_view(views, key)
+            data = data_of(view)
+            figure = _figure(view, data, width)
+            offer_files(Saved(file_name(view, subject), figure, view.tables(data)), caption, key, frame)
+            note = getattr(view, "note", "")
+            st.caption(f"The same in Python · {note}" if note else "The same in Python")
+            st.code(program(view, subject), language="python", wrap_lines=True)
+            with st.expander("How the numbers are made"):
+                st.code(source(view), language="python", wrap_lines=True)
+            page = page_shown()
             _link(page, key)
             if page in REOPENABLE:
                 reopen(key)
 
 
-def choose_figure(figures: Mapping[str, Callable[[], Export]], key: str) -> Export:
-    """The figure to be taken away: the only one, or the one chosen by its name."""
-    names = list(figures)
-    chosen = names[0]
-    if len(names) > 1:
-        chosen = st.segmented_control(
-            "Figure", names, default=names[0], required=True, key=f"{key}-which", label_visibility="collapsed"
-        )
-    return figures[chosen or names[0]]()
+def _choose_view(views: Mapping[str, View[Any]], key: str) -> View[Any]:
+    """Returns the only view, or the one chosen by its name."""
+    names = list(views)
+    if len(names) == 1:
+        return views[names[0]]
+    chosen = st.segmented_control(
+        "Figure", names, default=names[0], required=True, key=f"{key}-which", label_visibility="collapsed"
+    )
+    return views[chosen or names[0]]
 
 
-def offer_files(away: Export, said: str, key: str) -> None:
-    """The buttons that save a figure and its numbers."""
-    name, figure = away.name, away.figure
-    if isinstance(figure, InFrame):
-        save, document = partial(save_drawing, figure.key), partial(figure.document, said)
+def _figure(view: View[Any], data: Any, width: int) -> go.Figure | str:
+    """Returns the figure with a background and a width of its own, which on the page are the page's."""
+    dark = is_dark()
+    if isinstance(view, Document):
+        return view.document(data, dark=dark)
+    figure: Any = view.figure(data, dark=dark)
+    smallest = (figure.layout.meta or {}).get("smallest_width", 0)
+    return on_paper(figure.update_layout(width=figure.layout.width or max(width, smallest)), dark)
+
+
+def offer_files(saved: Saved, caption: str, key: str, frame: str) -> None:
+    """Renders the buttons that save a figure and its numbers; `frame` is the key of a drawing's container."""
+    name, figure = saved.name, saved.figure
+    if isinstance(figure, str):
+        save, document = partial(save_drawing, frame), partial(_with_caption, figure, caption)
     else:
         save = partial(save_chart, _sheet(figure, key))
-        dark = st.context.theme.type == "dark"
-        document = partial(html_document, figure, title=name, said=said, dark=dark)
+        document = partial(html_document, figure, title=name, said=caption, dark=is_dark())
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         save(name=name, key=f"{key}-save")
         _download("HTML", document, name, "html", key)
-        _download("CSV", lambda: as_csv(away.tables), name, "csv", key)
-        _download("NPZ", lambda: as_npz(away.tables), name, "npz", key)
-    shapes = [f"{table.name} {' × '.join(map(str, table.values.shape))}" for table in away.tables]
+        _download("CSV", lambda: as_csv(saved.tables), name, "csv", key)
+        _download("NPZ", lambda: as_npz(saved.tables), name, "npz", key)
+    shapes = [f"{table.name} {' × '.join(map(str, table.values.shape))}" for table in saved.tables]
     held = ", ".join(shapes) if len(shapes) <= _NAMED else f"{len(shapes)} tables, {shapes[0]} and so on"
-    moment = "PNG and SVG are the drawing as it stands now. " * isinstance(figure, InFrame)
+    moment = "PNG and SVG are the drawing as it stands now. " if isinstance(figure, str) else ""
     st.caption(f"{moment}HTML opens without a network. CSV and NPZ hold {wording.plain(held)}.")
+
+
+def _with_caption(document: str, caption: str) -> str:
+    drawing, _, end = document.rpartition("</body>")
+    return f"{drawing}<p>{html.escape(caption)}</p></body>{end}"
 
 
 def _sheet(figure: go.Figure, key: str) -> str:
@@ -133,10 +131,6 @@ def _sheet(figure: go.Figure, key: str) -> str:
         bar = {"displayModeBar": True, "displaylogo": False, "modeBarButtons": [["toImage"]]}
         st.plotly_chart(figure, key=chart, theme=None, width="content", config=bar)
     return chart
-
-
-def _said(context: PageContext) -> str:
-    return f"{context.lab.name} · {context.view.text} · {' '.join(map(str, context.view.switches))}".rstrip(" ·")
 
 
 _MIMES = {"html": "text/html", "csv": "text/csv", "npz": "application/octet-stream"}
@@ -182,27 +176,5 @@ def _link(page: str, key: str) -> None:
 
 
 def page_shown() -> str:
-    """The end of the address of the page that is open, for figures that stand on several."""
-    end = urlsplit(st.context.url or "").path.rsplit("/", 1)[-1]
-    return end if end in REOPENABLE else "attention"
-
-
-def opening_lines(context: PageContext, imports: Sequence[str] = ()) -> list[str]:
-    """The first lines of every program: the model, and the sentence decoded under the switches."""
-    wanted = ["from transformer import load", *imports]
-    decoded = decoding_line("seen", "lab", context.view.text, context.view.switches, wanted)
-    return [*sorted(dict.fromkeys(wanted)), "", f"lab = load({context.lab.name!r})", decoded]
-
-
-def decoding_line(name: str, lab: str, text: str, switches: Sequence[Intervention], wanted: list[str]) -> str:
-    """The line that decodes a text under switches with the model called `lab`; what it imports is put to `wanted`."""
-    if not switches:
-        return f"{name} = {lab}.inspect({text!r})"
-    wanted.append("from transformer.interventions import parse_intervention")
-    parsed = ", ".join(f"parse_intervention({str(spec)!r})" for spec in switches)
-    return f"{name} = {lab}.inspect({text!r}, [{parsed}])"
-
-
-def papered(figure: go.Figure, *, dark: bool, width: int = 900) -> go.Figure:
-    """A page's figure with a background and a width of its own, which on the page are the page's."""
-    return on_paper(figure.update_layout(width=width), dark)
+    """Returns the end of the address of the page that is open."""
+    return urlsplit(st.context.url or "").path.rsplit("/", 1)[-1] or "home"

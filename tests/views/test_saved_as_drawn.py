@@ -8,7 +8,7 @@ import pytest
 from page_exports import array, figures, opened, run_lines
 from page_models import REVERSE, checked
 
-from pages.shared.exports import Export
+from pages.shared.exports import Saved
 
 pytestmark = pytest.mark.usefixtures("untrained_models", "heads_awaited")
 SWITCH = "off:decoder.0.cross:1"
@@ -49,7 +49,7 @@ def of(figure):
 
 def offers(monkeypatch):
     """What is offered from now on, the newest last."""
-    taken: list[Export] = []
+    taken: list[Saved] = []
     monkeypatch.setattr("pages.shared.exports.offer_files", lambda offered, *_: taken.append(offered))
     return taken
 

@@ -116,7 +116,7 @@ def test_the_lines_that_are_saved_are_those_on_the_page(parameters):
 @pytest.mark.parametrize("picture", ["matrix", "bertviz"])
 def test_the_file_says_what_the_page_says_of_the_picture(monkeypatch, picture):
     taken = []
-    monkeypatch.setattr("pages.shared.exports.offer_files", lambda away, said, key: taken.append(said))
+    monkeypatch.setattr("pages.shared.exports.offer_files", lambda saved, caption, *_: taken.append(caption))
     cut = {"combine": "mean", "specials": "hidden", "threshold": "0.2", "switch": "mask:causal"}
     opened("attention", f"{view_key({'picture': picture})}-export", picture=picture, **cut)
     what = "layer 1 · mean of all heads" if picture == "matrix" else "all heads"
@@ -133,7 +133,7 @@ def test_the_file_says_what_the_page_says_of_the_picture(monkeypatch, picture):
 )
 def test_the_file_of_a_cell_and_of_a_difference_says_whose_it_is(monkeypatch, key, said):
     taken = []
-    monkeypatch.setattr("pages.shared.exports.offer_files", lambda away, said, key: taken.append(said))
+    monkeypatch.setattr("pages.shared.exports.offer_files", lambda saved, caption, *_: taken.append(caption))
     opened("attention", key, cell="1,2", switch="off:decoder.0.self:0,1")
     assert f"{CLASSIC} · off:decoder.0.self:0,1 · {said}" in taken[-1]
 
@@ -150,7 +150,7 @@ def test_the_file_of_a_cell_and_of_a_difference_says_whose_it_is(monkeypatch, ke
 )
 def test_the_name_of_the_file_says_what_is_in_it(monkeypatch, parameters, name):
     taken = []
-    monkeypatch.setattr("pages.shared.exports.offer_files", lambda away, *_: taken.append(away.name))
+    monkeypatch.setattr("pages.shared.exports.offer_files", lambda saved, *_: taken.append(saved.name))
     opened("attention", f"{view_key(parameters)}-export", **parameters)
     assert taken[-1] == f"{PRONOUNS}-cross-{name}"
 

@@ -22,7 +22,7 @@ PAGES = [
     ("home", ["token-lines-proof"], {}, None),
     ("attention", ["all-heads-proof", "head-matrix-proof"], {"kind": "encoder_self"}, None),
     ("attention", ["head-matrix-proof", "entry-products-proof"], {"kind": "cross", "cell": "2,3"}, None),
-    ("attention", ["bertviz-proof", "proof-output"], {"picture": "bertviz-neuron"}, None),
+    ("attention", ["bertviz-proof", "branch-lines-proof"], {"picture": "bertviz-neuron"}, None),
     ("home", ["token-lines-proof"], {"layer": "0", "head": "2", "switch": SWITCHES}, None),
     ("attention", ["token-probabilities-proof", "attention-difference-proof"], {"switch": SWITCHES}, None),
     (

@@ -17,14 +17,15 @@ pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_mode
 
 
 def test_the_lines_of_python_make_the_output_with_its_probabilities():
-    at = opened("attention", "take-output")
+    at = opened("attention", "branch-lines-export")
     made = same_figure(at)
     (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
     (row,) = shown["data"][0]["text"]
     own = json.loads(made["figure"].to_json())
     assert own["data"][0]["text"] == [row] and own["data"][0]["customdata"] == shown["data"][0]["customdata"]
-    assert len(row) == len(made["numbers"]) == len(made["seen"].target_tokens)
-    assert all(f">{p:.2f}<" in text for p, text in zip(made["numbers"], row, strict=True))
+    (output,) = made["data"]
+    assert len(row) == len(output.probabilities) == len(made["branch0"].target_tokens)
+    assert all(f">{p:.2f}<" in text for p, text in zip(output.probabilities, row, strict=True))
 
 
 def test_an_output_is_not_drawn_with_fewer_probabilities_than_tokens():
