@@ -1,4 +1,4 @@
-"""Proofs of single figures: each number on one is computed again by another way than the one that drew it.
+"""Checks of single figures: each number is computed again by another way than the one that drew it.
 
 Distributions are read again in double precision, on the explicit path, without a cache.
 """
@@ -27,7 +27,7 @@ def check_output(
     switches: Sequence[Intervention],
     log_probs: Float[ndarray, "step"],
 ) -> tuple[Check, ...]:
-    """That each token of an output has this log-probability, given the tokens before it."""
+    """Checks the log-probability of each token of an output, given the tokens before it."""
     rows = slow_log_probs(model, source, target, switches)
     again = rows[np.arange(len(target)), list(target)]
     claim = "Each token's probability is the model's, given the tokens before it"
@@ -44,7 +44,7 @@ def check_comparison(
     after: Float[ndarray, "step"],
     kl_divergence: Float[ndarray, "step"],
 ) -> tuple[Check, ...]:
-    """That an output's tokens have these probabilities without and with the switches, and this divergence between."""
+    """Checks the probabilities of an output's tokens without and with switches, and the divergence between."""
     p, q = (slow_log_probs(model, source, target, specs) for specs in ((), switches))
     each, ids = np.arange(len(target)), list(target)
     divergences = [math.fsum(np.exp(a) * (a - b)) for a, b in zip(p, q, strict=True)]
@@ -67,41 +67,26 @@ def check_comparison(
     )
 
 
-def check_distribution(
-    model: Transformer,
-    source: Sequence[int],
-    prefix: Sequence[int],
-    switches: Sequence[Intervention],
-    log_probs: Float[ndarray, "vocab"],
-) -> tuple[Check, ...]:
-    """That these are the log-probabilities of the token after a prefix of the output (no bos)."""
-    shares = np.exp(log_probs.astype(np.float64))
-    again = one_pass_log_probs(model, source, [*prefix, model.config.eos_id], switches)[-1]
-    return (
-        Check(
-            "The probabilities of all tokens sum to 1",
-            abs(math.fsum(shares) - 1),
-            1e-4,
-            f"{len(shares):,} probabilities summed; distance from 1",
-        ),
-        agree("They are the model's, given what it has read so far", shares, np.exp(again), 1e-4, _READ_AGAIN),
-    )
-
-
 def check_masks(
     applied: Bool[ndarray, "query key"], combined: Bool[ndarray, "query key"], expected: Bool[ndarray, "query key"]
 ) -> tuple[Check, ...]:
-    """That the combined mask is the one that the pass applied, and the one that its rule gives."""
+    """Checks a combined mask against the one that the pass applied, and against its rule."""
     return (
         agree("The combination is the mask that the pass applied", combined, applied, 0, "cell by cell"),
-        agree("It is what its rule says of each query and key", combined, expected, 0, "tokens looked at one by one"),
+        agree(
+            "The combination is what its rule says of each query and key",
+            combined,
+            expected,
+            0,
+            "tokens looked at one by one",
+        ),
     )
 
 
 def mask_by_rule(
     queries: Sequence[int], keys: Sequence[int], *, pad: int, padding: bool, causal: bool
 ) -> Bool[ndarray, "query key"]:
-    """A mask written cell by cell: a key may be seen unless it is padding or comes after the query."""
+    """Returns a mask written cell by cell: a key may be seen unless it is padding or comes after the query."""
     return np.array(
         [
             [not ((padding and key == pad) or (causal and j > i)) for j, key in enumerate(keys)]
@@ -118,7 +103,7 @@ def check_padding_is_invisible(
     target: Sequence[Sequence[int]],
     losses: Float[ndarray, "sentence"],
 ) -> tuple[Check, ...]:
-    """That each sentence of a batch loses what it loses alone, without any padding (`source` and `target` unpadded)."""
+    """Checks that each sentence of a batch has the loss that it has alone (`source` and `target` unpadded)."""
     alone = []
     for ids, out in zip(source, target, strict=True):
         rows = one_pass_log_probs(model, ids, out, ())
@@ -130,8 +115,10 @@ def check_padding_is_invisible(
 def slow_log_probs(
     model: Transformer, source: Sequence[int], target: Sequence[int], switches: Sequence[Intervention]
 ) -> Float[ndarray, "step vocab"]:
-    """What each token of an output was chosen from, in float64: where positions see later ones, a pass for each step
-    over what had been written by then."""
+    """Returns the log-probabilities from which each token of an output was chosen, in float64.
+
+    Where positions see later ones, each step is a pass over what had been written by then.
+    """
     sees_ahead = not model.config.causal_mask or DisableMask("causal") in switches
     if not sees_ahead:
         return one_pass_log_probs(model, source, target, switches)
@@ -143,7 +130,7 @@ def slow_log_probs(
 def one_pass_log_probs(
     model: Transformer, source: Sequence[int], target: Sequence[int], switches: Sequence[Intervention]
 ) -> Float[ndarray, "step vocab"]:
-    """Log-probabilities at each position of an output in one teacher-forced pass on the explicit path, in float64."""
+    """Returns log-probabilities at each position of an output, from one teacher-forced explicit pass in float64."""
     precise = deepcopy(model).double()
     tap = compile_interventions(switches, precise) or Recorder(lambda site: False)
     ids = torch.tensor([[model.config.bos_id, *target[:-1]]])

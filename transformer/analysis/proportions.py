@@ -1,4 +1,4 @@
-"""How a corpus relates to the vocabulary and the length of a model, from a sample of its training pairs."""
+"""Relates a corpus to the vocabulary and the length of a model, from a sample of its training pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ class Proportions:
 
     @property
     def tokens_an_entry(self) -> float:
-        """How often an entry of the vocabulary occurs in the split, on average."""
+        """The mean number of times that an entry of the vocabulary occurs in the split."""
         return self.n_pairs * self.tokens_a_pair / self.vocab_size
 
 
 def proportions(pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int) -> Proportions | None:
-    """What a sample of the pairs, spread evenly over all of them, says; None where there are none."""
+    """Measures a sample of the pairs, spread evenly over all of them; None where there are none."""
     if not pairs:
         return None
     chosen = [pairs[i * len(pairs) // SAMPLE] for i in range(SAMPLE)] if len(pairs) > SAMPLE else list(pairs)

@@ -166,19 +166,19 @@ def test_loss_match_and_interval_over_pairs_are_measured_again(at_mean):
     def checked(found):
         return held(check_validation_importance(model, sample.pairs, tokenizer, found, means))
 
-    assert checked(found) == [True] * 8
+    assert checked(found) == [True] * 6
     if at_mean:
         return
     first = found.heads[1]
     for field, place in (("value", 1), ("low", 2), ("high", 2)):
         wrong = replace(first, loss=replace(first.loss, **{field: getattr(first.loss, field) + 0.01}))
         assert checked(replace(found, heads=(found.heads[0], wrong, *found.heads[2:])))[place] is False
-    assert checked(replace(found, exact_match=found.exact_match + 0.4))[4] is False
+    assert checked(replace(found, exact_match=found.exact_match + 0.4))[3] is False
 
 
 @pytest.mark.parametrize(("name", "value"), [("LEVEL", 0.8), ("LEVEL", 0.99), ("resamples", None)])
 def test_an_interval_of_another_level_or_of_other_samples_is_noticed(monkeypatch, name, value):
-    """Its check shares neither the level nor the samples with the interval."""
+    """Its check draws its own samples and has its own level."""
 
     def once_each(n):
         yield np.ones((RESAMPLES, n), dtype=np.int64) + np.eye(n, dtype=np.int64)[np.arange(RESAMPLES) % n]
@@ -188,7 +188,7 @@ def test_an_interval_of_another_level_or_of_other_samples_is_noticed(monkeypatch
     model, sample, tokenizer, _ = surveyed("reverse", [Pair(" ".join(w), " ".join(w[::-1])) for w in words])
     found = validation_importance(model, sample.pairs, tokenizer)
     checks = held(check_validation_importance(model, sample.pairs, tokenizer, found, measures=("loss",)))
-    assert checks == [True, True, False, False]
+    assert checks == [True, True, False]
 
 
 @pytest.mark.parametrize("goal", [Goal(), Goal(1)])
@@ -203,9 +203,9 @@ def test_the_smallest_set_is_decoded_again_and_its_parts_are(reverser, goal):
     found = minimal_set(model, source, target, goal, plan.heads)
     assert all(checked(found).values())
     off = replace(found.sets[-1], margin=found.sets[-1].margin - 0.01)
-    assert not checked(replace(found, sets=(*found.sets[:-1], off)))["Each set reaches it by so much"]
+    assert not checked(replace(found, sets=(*found.sets[:-1], off)))["The margin by which each set reaches it"]
     first = checked(replace(found, sets=(replace(found.sets[0], written=tuple(target)),)))
-    assert not first["Without such a set this is written"] and not first["That is what was asked for"]
+    assert not first["The output without each set"] and not first["Each of these outputs is what was asked for"]
     more = replace(found.sets[0], heads=(*found.sets[0].heads, heads_of(model)[-1]))
     assert not checked(replace(found, sets=(more,)))["No part of the set does it"]
 
@@ -220,7 +220,7 @@ def test_a_set_that_comes_nearest_is_measured_again(reverser):
         assert all(held(check_minimal_set(model, source, target, plan, (), found)))
         off = replace(found, nearest=replace(found.nearest, margin=found.nearest.margin + 0.1))
         failing = [check for check in check_minimal_set(model, source, target, plan, (), off) if not check.holds]
-        assert [check.claim for check in failing] == ["The nearest set misses it by so much"]
+        assert [check.claim for check in failing] == ["The margin by which the nearest set misses it"]
         return
     raise AssertionError("every goal was reached")
 

@@ -1,1 +1,1 @@
-"""What attention weights are made of and what they carry: entries, norms, rollout, entropy, leakage through masks."""
+"""Measures attention weights, their parts and effects: entries, norms, rollout, entropy, leakage through masks."""

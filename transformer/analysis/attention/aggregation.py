@@ -14,11 +14,11 @@ from transformer.training.metrics import merge_to_words
 
 Combination = Literal["mean", "max"]
 Marks = Literal["shown", "hidden", "renormalised"]
-"""What becomes of start and end marks: drawn, left out, or left out with rows scaled to sum to 1 again."""
+"""The treatment of start and end marks: drawn, left out, or left out with rows scaled to sum to 1 again."""
 
 
 def group_tokens(words: Sequence[int]) -> tuple[int, ...]:
-    """For each token the number of its group, from 0: the pieces of a word are one, and a token of no word (-1) is one.
+    """Returns the group of each token, from 0: the pieces of a word are one, and so is each token of no word (-1).
 
     `words` is what `Tokenizer.word_of_token` and `word_of_output` give, with -1 for start and end marks.
     """
@@ -32,7 +32,7 @@ def group_tokens(words: Sequence[int]) -> tuple[int, ...]:
 def merge_words(
     values: Float[ndarray, "*rows query key"], query_groups: Sequence[int], key_groups: Sequence[int]
 ) -> Float[ndarray, "*rows query_word key_word"]:
-    """Values between words: those to a word summed over its pieces, those from a word averaged over its pieces.
+    """Returns values between words: to a word summed over its pieces, from a word averaged over its pieces.
 
     This is the definition of Clark et al. (2019), "What Does BERT Look At?", section 4.1; with it a row that sums to 1
     still does. Groups are those of `group_tokens`.
@@ -43,14 +43,14 @@ def merge_words(
 def merge_masks(
     mask: Bool[ndarray, "query key"], query_groups: Sequence[int], key_groups: Sequence[int]
 ) -> Bool[ndarray, "query_word key_word"]:
-    """True where any piece of the one word may see any piece of the other."""
+    """Returns True where any piece of the one word may see any piece of the other."""
     return merge_to_words(mask.astype(np.float64), query_groups, key_groups) > 0
 
 
 def combine_heads(
     values: Float[ndarray, "head query key"], heads: Sequence[int], how: Combination
 ) -> Float[ndarray, "query key"]:
-    """The mean or the largest value of these heads in each cell; of a single head, its values bit for bit.
+    """Returns the mean or the largest value of these heads in each cell; for a single head, its values bit for bit.
 
     A mean of rows that sum to 1 sums to 1; a row of largest values sums to 1 or more. ValueError for no head, or one
     that does not exist.
@@ -67,16 +67,16 @@ def combine_heads(
 
 
 def strongest_head(values: Float[ndarray, "head query key"], heads: Sequence[int]) -> Int[ndarray, "query key"]:
-    """For each cell, which of these heads has the largest value there; the first of several."""
+    """Returns the head with the largest value in each cell; the first of several."""
     return np.asarray(heads)[values[list(heads)].argmax(axis=0)]
 
 
 def leave_out(
     values: Float[ndarray, "query key"], rows: Sequence[bool], columns: Sequence[bool]
 ) -> tuple[Float[ndarray, "kept_query kept_key"], float]:
-    """The values without these rows and columns, not renormalised, and how much of the kept rows lay in the columns.
+    """Returns the values without these rows and columns, and how much of the kept rows lay in the columns.
 
-    The share is 0..1 of all that the kept rows held; 0 where they held nothing.
+    Rows are not renormalised. The share is 0..1 of all that the kept rows held; 0 where they held nothing.
     """
     kept = values[~np.asarray(rows, dtype=bool)]
     gone = np.asarray(columns, dtype=bool)
@@ -85,7 +85,7 @@ def leave_out(
 
 
 def renormalise(values: Float[ndarray, "query key"]) -> Float[ndarray, "query key"]:
-    """Each row divided by its sum; a row of zeros stays one."""
+    """Divides each row by its sum; a row of zeros stays one."""
     sums = values.sum(axis=-1, keepdims=True, dtype=np.float64)
     return (values / np.where(sums > 0, sums, 1.0)).astype(values.dtype)
 
@@ -93,7 +93,7 @@ def renormalise(values: Float[ndarray, "query key"]) -> Float[ndarray, "query ke
 def below(
     values: Float[ndarray, "*rows query key"], threshold: float
 ) -> tuple[Bool[ndarray, "*rows query key"], float]:
-    """Which cells lie below the threshold, and their share, 0..1, of all there is; 0 where there is nothing.
+    """Returns the cells below the threshold, and their share, 0..1, of the sum of all; 0 where that is 0.
 
     A cell of exactly 0 is below every threshold above 0 and holds no share.
     """

@@ -1,4 +1,4 @@
-"""How widely each row of attention looks, against how widely it could."""
+"""The entropy of each row of attention, and the largest that it could have."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -26,7 +26,7 @@ class RowEntropy:
 def row_entropy(
     weights: Float[ndarray, "layer head query key"], mask: Bool[ndarray, "layer query key"], unit: Unit
 ) -> RowEntropy:
-    """Shannon entropy of every row, in nats (natural logarithm) or bits (base 2), in float64."""
+    """Returns the Shannon entropy of every row, in nats (natural logarithm) or bits (base 2), in float64."""
     base = 1.0 if unit == "nats" else np.log(2.0)
     allowed = mask.sum(axis=-1)
     largest = np.log(np.maximum(allowed, 1)) / base

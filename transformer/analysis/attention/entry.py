@@ -27,7 +27,7 @@ _ROUNDING = 1e-4
 
 @dataclass(frozen=True)
 class Entry:
-    """How one query came to look at one key, and what that did. Arrays are as recorded, sums are in float64."""
+    """One query's attention to one key, and its effect. Arrays are as recorded, sums are in float64."""
 
     head: int
     key: int
@@ -38,9 +38,9 @@ class Entry:
     """The query's row before the mask, as the pass computed it."""
     allowed: Bool[ndarray, "key"]
     weights: Float[ndarray, "key"]
-    """The row after softmax, and after whatever a switch made of it."""
+    """The row after softmax and switches."""
     contribution: Float[ndarray, "d_model"]
-    """weight * (v W_O), times the factor of a switch that scales the head: what this entry added to the output."""
+    """This entry's part of the output: weight * (v W_O), times the factor of a switch that scales the head."""
     output: Float[ndarray, "d_model"]
     """The block's output at this query, before the residual."""
     shares: Float[ndarray, "head key"]
@@ -48,12 +48,12 @@ class Entry:
     products: Float[ndarray, "d_head"]
     """The terms of the score: q_i k_i, or v_i tanh(q_i + k_i) of an additive score. In float64."""
     is_dot_product: bool
-    """Whether the terms are products; if not, those of an additive score."""
+    """True where the terms are products; else they are those of an additive score."""
     divisor: float
-    """What their sum is divided by: sqrt(d_head), or 1 where scores are not scaled."""
+    """The divisor of their sum: sqrt(d_head), or 1 where scores are not scaled."""
     bias_share: float
     rest_share: float
-    """What neither entries nor the bias explain: rounding, or what a switch behind the softmax put in their place."""
+    """The share of neither entries nor the bias: rounding, or what a switch behind the softmax put in their place."""
     reached: bool
     """False where a switch replaced this head's context or the block's output: the entry never reached the output."""
 
@@ -64,7 +64,7 @@ class Entry:
 
     @property
     def scaled(self) -> float:
-        """The sum of the terms / divisor, computed here; `scores` has what the pass computed."""
+        """The sum of the terms / divisor, computed here; `scores` are those of the pass."""
         return self.dot / self.divisor
 
     @property
@@ -88,7 +88,7 @@ class Entry:
 
     @property
     def parts(self) -> dict[str, float]:
-        """What the block's output is made of, seen from this entry; the numbers sum to 1."""
+        """The parts of the block's output, seen from this entry; the numbers sum to 1."""
         head = float(self.shares[self.head].sum())
         found = {
             "this entry": self.share,
@@ -110,7 +110,7 @@ def explain_entry(
     query: int,
     key: int,
 ) -> Entry:
-    """The entry of one head of the block at `address`, recorded while the source is decoded under the switches.
+    """Returns the entry of one head of the block at `address`, recorded while the source is decoded under the switches.
 
     `forced` holds the tokens that must stand at some steps, as they stood in the decoding that is looked into.
     `query` is a source position in the encoder and a step in the decoder. ValueError for what does not exist.
@@ -138,9 +138,9 @@ def whole_sum(
     key: int,
     factors: Sequence[float],
 ) -> Entry:
-    """The entry out of one recorded pass of its block, of which W_O is needed too. `row` counts recorded queries.
+    """Returns the entry from one recorded pass of its block and its W_O. `row` counts recorded queries.
 
-    What each head gathered is multiplied by its one of `factors`.
+    The context of each head is multiplied by its one of `factors`.
     """
 
     def recorded(name: str) -> Tensor:
@@ -188,7 +188,7 @@ def _record(
     address: Address,
     query: int,
 ) -> tuple[Recording, int]:
-    """The pass of the decoding in which this row was computed, and the row's place in it."""
+    """Returns the pass of the decoding in which this row was computed, and the row's place in it."""
     tap = compile_interventions(switches, model)
     wanted = {address.site(name) for name in (*ATTENTION_TENSORS, "output")}
     steps = greedy(

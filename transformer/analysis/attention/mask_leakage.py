@@ -1,4 +1,4 @@
-"""What a mask hides, measured by taking it off: a batch of sentences of different lengths, its masks, and the leak."""
+"""Measures what masks hide by switching them off, on a batch of sentences of different lengths."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Reading:
     """One way of reading a batch: with its masks, or with some of them off."""
 
     outputs: tuple[tuple[int, ...], ...]
-    """What each sentence of the batch became, free-running, its end mark included."""
+    """The output of each sentence of the batch, free-running, its end mark included."""
     ended: tuple[bool, ...]
     """False for an output that was cut off before it wrote an end mark."""
     losses: Float[ndarray, "sentence"]
@@ -33,7 +33,7 @@ class Reading:
     loss: float
     """The same over the whole batch, every real token counted alike."""
     masks: dict[str, Bool[ndarray, "sentence query key"]]
-    """What the pass allowed, by kind of attention (encoder_self, decoder_self, cross)."""
+    """The masks of the pass by kind of attention (encoder_self, decoder_self, cross)."""
     on_padding: dict[str, float]
     """Mean share of a real query's attention that fell on padding, over all layers and heads."""
     on_future: float
@@ -54,16 +54,10 @@ class Leak:
     texts: tuple[str, ...] = ()
     """The sentences; empty where only their ids were given."""
 
-    @property
-    def changed(self) -> tuple[int, ...]:
-        """The sentences that come out differently."""
-        pairs = zip(self.intact.outputs, self.lifted.outputs, strict=True)
-        return tuple(i for i, (before, after) in enumerate(pairs) if before != after)
-
 
 @dataclass(frozen=True)
 class Forcing:
-    """Whether a teacher-forced pass saw what it was to predict."""
+    """A test of whether a teacher-forced pass saw what it was to predict."""
 
     from_steps: float
     """Largest difference of any probability between the one pass and decoding step by step."""
@@ -80,18 +74,18 @@ class EmptyRow:
     plain: Float[ndarray, "key"]
     """Softmax over scores that are all -inf: NaN."""
     floored: Float[ndarray, "key"]
-    """With the lowest finite number instead of -inf: every forbidden key gets the same weight."""
+    """Softmax with the lowest finite number instead of -inf: every forbidden key gets the same weight."""
     here: Float[ndarray, "key"]
     """The weights of the model's first encoder layer in a pass where everything was padding."""
     from_bias: float
-    """How far that block's output lay from W_O's bias."""
+    """The distance of that block's output from W_O's bias."""
     gradient: float
     """The largest gradient that such a row sends back."""
 
 
 @torch.no_grad()
 def measure_leak(model: Transformer, source: Sources, off: Sequence[Intervention]) -> Leak:
-    """The batch with all masks and without the given ones.
+    """Reads the batch with all masks and without the given ones.
 
     Without them a free-running output is cut off four tokens past twice its sentence's length with all masks.
     """
@@ -104,14 +98,14 @@ def measure_leak(model: Transformer, source: Sources, off: Sequence[Intervention
 
 
 def forced_ids(model: Transformer, outputs: Sequence[Sequence[int]]) -> tuple[Targets, Targets]:
-    """What the decoder reads and what it is to predict. The end mark is predicted and never read, in any row."""
+    """Returns the decoder's inputs and targets. The end mark is predicted and never read, in any row."""
     pad, bos = model.config.pad_id, model.config.bos_id
     return padded([(bos, *out[:-1]) for out in outputs], pad), padded(outputs, pad)
 
 
 @torch.no_grad()
 def is_forcing_honest(model: Transformer, source: Sequence[int]) -> Forcing:
-    """The teacher-forced pass over a sentence's own output, against its decoding and against another last token."""
+    """Compares the teacher-forced pass over a sentence's own output with its decoding and with another last token."""
     ids = torch.tensor([source])
     steps = list(greedy(model, ids, max_length=model.config.max_length))
     target = torch.stack([step.tokens for step in steps], dim=1)
@@ -130,7 +124,7 @@ def is_forcing_honest(model: Transformer, source: Sequence[int]) -> Forcing:
 
 
 def see_empty_row(model: Transformer, source: Sequence[int]) -> EmptyRow:
-    """What becomes of attention when every token is taken for padding."""
+    """Measures attention where every token counts as padding."""
     ids, recorder = torch.tensor([source]), Recorder()
     with torch.no_grad():
         model.encode(ids, torch.zeros_like(ids, dtype=torch.bool), tap=recorder)
@@ -152,7 +146,7 @@ def see_empty_row(model: Transformer, source: Sequence[int]) -> EmptyRow:
 
 
 def causal_part(n: int) -> Bool[ndarray, "query key"]:
-    """True where a decoder position may see another: itself and all before it."""
+    """Returns True where a decoder position may see another: itself and all before it."""
     return causal_mask(n, n).numpy()
 
 
@@ -217,11 +211,11 @@ def _is(site: Site, kind: str, tensor: str) -> bool:
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int) -> Targets:
-    """Rows of ids as one batch."""
+    """Returns rows of ids as one batch."""
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
 
 
 def real_part(ids: Int[ndarray, "length"], pad: int, n_query: int) -> Bool[ndarray, "query key"]:
-    """True at real keys, for every query."""
+    """Returns True at real keys, for every query."""
     return np.broadcast_to(ids != pad, (n_query, len(ids)))

@@ -1,4 +1,4 @@
-"""Proofs of what masks hide and of what leaks without them: passes in double precision, cells summed one by one."""
+"""Checks of what masks hide and of what leaks without them: passes in double precision, cells summed one by one."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -20,12 +20,9 @@ _ROUNDING = 1e-4
 
 
 def check_reading(model: Transformer, leak: Leak, reading: Reading, off: Sequence[Intervention]) -> Iterator[Check]:
-    """That outputs, loss and attention without these masks are what passes in double precision give, cell by cell."""
-    precise, recorder, pad = (
-        deepcopy(model).double(),
-        Recorder(lambda site: site.tensor == "weights"),
-        model.config.pad_id,
-    )
+    """Checks outputs, loss and attention without these masks by passes in double precision, cell by cell."""
+    precise, pad = deepcopy(model).double(), model.config.pad_id
+    recorder = Recorder(lambda site: site.tensor == "weights")
     source, inputs = (torch.tensor(side.tolist()) for side in (leak.source, leak.target))
     tap = chain(compile_interventions(off, precise), recorder)
     with torch.no_grad():
@@ -66,7 +63,7 @@ def check_reading(model: Transformer, leak: Leak, reading: Reading, off: Sequenc
 def _most_missed(
     precise: Transformer, source: Sources, outputs: Sequence[Sequence[int]], off: Sequence[Intervention]
 ) -> float:
-    """Of the outputs of a batch, each token given those before it: see `most_missed`."""
+    """Returns `most_missed` over all outputs of a batch, each token given those before it."""
     pad, tap = precise.config.pad_id, compile_interventions(off, precise)
     rows = log_probs_on_prefixes(precise, source, padded(outputs, pad), source != pad, tap=tap).exp().numpy()
     each = [(row[: len(ids)], row[np.arange(len(ids)), list(ids)]) for row, ids in zip(rows, outputs, strict=True)]
@@ -74,7 +71,7 @@ def _most_missed(
 
 
 def check_forcing(model: Transformer, source: Sequence[int], shown: Forcing) -> Iterator[Check]:
-    """That one pass and decoding differ by so much, and that earlier positions see the last token or do not."""
+    """Checks how far one pass and decoding differ, and whether earlier positions see the last token."""
     ids = torch.tensor([list(source)])
     steps = list(greedy(model, ids, max_length=model.config.max_length, cache=False))
     target = [int(step.tokens[0]) for step in steps]
@@ -91,7 +88,7 @@ def check_forcing(model: Transformer, source: Sequence[int], shown: Forcing) -> 
         for row, step in zip(forced, steps, strict=True)
     )
     how = "one pass in double precision against decoding without a cache"
-    yield agree("One pass and decoding differ by so much", shown.from_steps, apart, _ROUNDING, how)
+    yield agree("The largest difference between one pass and decoding", shown.from_steps, apart, _ROUNDING, how)
     inputs = target[:-1] if len(target) > 1 else target
     other = next(i for i in range(4, model.config.vocab_size) if i != inputs[-1])
     pairs = [
@@ -99,7 +96,7 @@ def check_forcing(model: Transformer, source: Sequence[int], shown: Forcing) -> 
     ]
     again = [float(abs(a - b)[:-1].max()) for a, b in pairs]
     yield agree(
-        "Another last token moves earlier log-probabilities by so much",
+        "The largest move of earlier log-probabilities by another last token",
         [shown.masked_change, shown.unmasked_change],
         again,
         _ROUNDING * max(10.0, float(abs(pairs[1][0]).max())),
@@ -120,7 +117,7 @@ def check_forcing(model: Transformer, source: Sequence[int], shown: Forcing) -> 
 
 
 def check_empty_row(model: Transformer, source: Sequence[int], row: EmptyRow) -> Iterator[Check]:
-    """That the three readings of softmax are what they are by its definition, and the block's output is W_O's bias."""
+    """Checks the three readings of softmax by its definition, and that the block's output is W_O's bias."""
     n = len(source)
     with np.errstate(invalid="ignore"):
         endless = np.exp(np.full(n, -np.inf))
@@ -136,7 +133,7 @@ def check_empty_row(model: Transformer, source: Sequence[int], row: EmptyRow) ->
     bias = model.get_parameter("encoder.layers.0.self_attention.output.bias").detach().double().numpy()
     how = "the pass run again in double precision, all positions"
     yield agree("The block's output is W_O's bias", output, np.broadcast_to(bias, output.shape), 1e-6, how)
-    yield agree("It lies so far from that bias", row.from_bias, abs(output - bias).max(), 1e-6, how)
+    yield agree("The distance of the output from that bias", row.from_bias, abs(output - bias).max(), 1e-6, how)
     q, k, v = (torch.randn(1, 1, n, model.config.d_head, dtype=torch.float64) for _ in range(3))
     nothing = torch.zeros(1, 1, n, n, dtype=torch.bool)
     moved = (explicit_attention(q + 1, k, v, nothing) - explicit_attention(q, k, v, nothing)).abs().max()

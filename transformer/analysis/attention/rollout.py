@@ -1,4 +1,4 @@
-"""Attention rollout: which input tokens a position can have heard of, through all layers up to one.
+"""Attention rollout: the input tokens from which information can reach a position, through all layers up to one.
 
 Abnar and Zuidema (2020), "Quantifying Attention Flow in Transformers", ACL 2020, section 3: the heads of a layer are
 averaged, the residual enters as the identity, A = 0.5 W + 0.5 I, and rollout is the product of these from the input up
@@ -23,15 +23,17 @@ Weights = Float[ndarray, "layer head query key"]
 
 @dataclass(frozen=True)
 class CrossRollout:
-    """What the decoder's positions heard of both sentences, through each of its layers. Rows of both sum to 1, or
-    to 0 where nothing arrives."""
+    """The share of each token of both sentences in the decoder's positions, through each of its layers.
+
+    Rows of both together sum to 1, or to 0 where nothing arrives.
+    """
 
     source: Float[ndarray, "layer query source"]
     target: Float[ndarray, "layer query target"]
 
 
 def rollout(weights: Float[ndarray, "layer head query query"], residual: Sequence[bool]) -> ndarray:
-    """The rollout of a self-attention stack through each layer [layer query key], in float64.
+    """Returns the rollout of a self-attention stack through each layer [layer query key], in float64.
 
     `residual` says of each layer whether its block has one. Abnar and Zuidema define it for one stack of
     self-attention; the decoder's here is the same product of its causal one, as if there were no cross-attention.
@@ -52,7 +54,7 @@ def cross_rollout(
     residual_self: Sequence[bool],
     residual_cross: Sequence[bool],
 ) -> CrossRollout:
-    """Rollout through encoder and decoder together: every decoder position as a mixture of source and target tokens.
+    """Returns the rollout through both stacks: every decoder position as a mixture of source and target tokens.
 
     A position starts as its own target token. In each layer self-attention mixes positions, as in `rollout`; then the
     position becomes (C E + what it was) / 2, where C is the mean of the cross-attention's heads and E the encoder's
@@ -82,13 +84,15 @@ def cross_rollout(
 
 
 def sees_later(decoder_self: Weights) -> bool:
-    """Whether any position attends to a later one: each step of decoding then changes all rows, and rows recorded at
-    different steps cannot be multiplied."""
+    """Tells whether any position attends to a later one.
+
+    Each step of decoding then changes all rows, and rows recorded at different steps cannot be multiplied.
+    """
     return bool(np.triu(decoder_self.max(axis=(0, 1), initial=0.0), k=1).any())
 
 
 def arrives(mask: Bool[ndarray, "layer query query"], residual: Sequence[bool]) -> Bool[ndarray, "query query"]:
-    """Where a path of allowed cells and residuals leads through these layers."""
+    """Returns where a path of allowed cells and residuals leads through these layers."""
     own = np.eye(mask.shape[-1], dtype=bool)
     reached = own
     for layer, has_residual in zip(mask, residual, strict=True):

@@ -14,7 +14,7 @@ from transformer.model.transformer import Transformer
 def reference_terms(
     model: Transformer, attention: MultiHeadAttention, head: int, q: Sequence[float], k: Sequence[float]
 ) -> list[float]:
-    """The numbers that add up to one score times its divisor."""
+    """Returns the numbers that add up to one score times its divisor."""
     if model.config.score == "additive":
         v = attention.score.get_parameter("v")[head].tolist()
         return [a * math.tanh(b + c) for a, b, c in zip(v, q, k, strict=True)]
@@ -22,7 +22,7 @@ def reference_terms(
 
 
 def reference_divisor(model: Transformer) -> float:
-    """What the sum of the terms is divided by."""
+    """Returns the divisor of the sum of the terms."""
     is_scaled = model.config.score == "dot" and model.config.scale_scores
     return math.sqrt(model.config.d_model // model.config.n_heads) if is_scaled else 1.0
 
@@ -33,7 +33,7 @@ def reference_scores(
     q: Float[ndarray, "head query d_head"],
     k: Float[ndarray, "head key d_head"],
 ) -> Float[ndarray, "head query key"]:
-    """The scores of recorded queries and keys, before what positions add."""
+    """Returns the scores of recorded queries and keys, without what positions add to them."""
     if model.config.score == "additive":
         v = attention.score.get_parameter("v").detach().double().numpy()
         return np.stack([[np.tanh(row + k[head]) @ v[head] for row in q[head]] for head in range(len(q))])
@@ -41,7 +41,7 @@ def reference_scores(
 
 
 def score_formula(model: Transformer) -> str:
-    """The score in plain text."""
+    """Returns the score in plain text."""
     if model.config.score == "additive":
         return "v·tanh(q + k)"
     return "q·k / √d" if model.config.scale_scores else "q·k"

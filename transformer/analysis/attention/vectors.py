@@ -36,7 +36,7 @@ class Vectors:
     """False where a switch replaced the head's context or the block's output, so that nothing of the row is in it."""
 
     def contributions(self, weights: Float[ndarray, "layer head query key"]) -> Float[ndarray, "layer head query key"]:
-        """||alpha v W_O|| of every cell (Kobayashi et al., 2020): weight times length, in float32.
+        """Returns ||alpha v W_O|| of every cell (Kobayashi et al., 2020): weight times length, in float32.
 
         W_O's bias is in no cell's contribution. 0 where nothing of the row reached the output.
         """
@@ -47,7 +47,7 @@ class Vectors:
 def record_vectors(
     model: Transformer, source: Sequence[int], switches: Sequence[Intervention], stack: Stack, sublayer: str
 ) -> Vectors:
-    """The vectors of every layer's block while the source is decoded greedily under the switches."""
+    """Returns the vectors of every layer's block while the source is decoded greedily under the switches."""
     n_layers = model.config.n_encoder_layers if stack == "encoder" else model.config.n_decoder_layers
     addresses = [Address(stack, layer, sublayer) for layer in range(n_layers)]  # type: ignore[arg-type]
     wanted = {address.site(name) for address in addresses for name in _SITES}
@@ -79,7 +79,7 @@ def record_vectors(
 
 
 def _recordings(steps: Iterator[Step], stack: Stack) -> Iterator[Recording]:
-    """One step's recording at a time, so that a long decoding never holds them all; the encoder runs once."""
+    """Yields one step's recording at a time: a long decoding never holds them all, and the encoder runs once."""
     for step in steps:
         assert step.recording is not None
         yield step.recording
@@ -88,7 +88,7 @@ def _recordings(steps: Iterator[Step], stack: Stack) -> Iterator[Recording]:
 
 
 def _stacked(recording: Recording, addresses: Sequence[Address], name: str, newest: bool = False) -> Tensor:
-    """One tensor of all layers [layer head length d]; with `newest`, its last position alone."""
+    """Returns one tensor of all layers [layer head length d]; with `newest`, its last position alone."""
     found = torch.stack([recording[address.site(name)][0] for address in addresses])
     return found[:, :, -1:] if newest else found
 
@@ -100,7 +100,7 @@ def _reached(
     factors: Float[Tensor, "layer head"],
     newest: bool,
 ) -> Bool[Tensor, "layer head query"]:
-    """Whether weights times values and each head's factor went on to W_O, and what W_O made of that is the output."""
+    """Tells whether weights times values and each head's factor went on to W_O, and its result is the output."""
     weights = _stacked(recording, addresses, "weights", newest).double()
     context = weights @ _stacked(recording, addresses, "v").double() * factors[..., None, None]
     went_on = _stacked(recording, addresses, "heads", newest).double()
@@ -116,14 +116,14 @@ def _reached(
 def is_delivered(
     attention: MultiHeadAttention, heads: Float[Tensor, "head query d_head"], output: Float[Tensor, "query d_model"]
 ) -> Bool[Tensor, "query"]:
-    """Of each query, whether the block's output is what W_O makes of its heads, not what a switch put there."""
+    """Tells for each query whether the block's output is W_O times its heads, not what a switch put there."""
     projection, bias = attention.output.weight.detach().double(), attention.output.bias.detach().double()
     made = heads.double().transpose(0, 1).flatten(1) @ projection.T + bias
     return (made - output.double()).abs().amax(dim=-1) <= 1e-4 * (1 + made.abs().amax())
 
 
 def attention_at(model: Transformer, address: Address) -> MultiHeadAttention:
-    """The attention block at an address."""
+    """Returns the attention block at an address."""
     sublayer = model.get_submodule(f"{address.stack}.layers.{address.layer}.{address.sublayer}_attention")
     assert isinstance(sublayer, MultiHeadAttention)
     return sublayer

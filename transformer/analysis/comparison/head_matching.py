@@ -1,4 +1,4 @@
-"""Heads of two models brought together: which head of one does what which head of the other does.
+"""Pairs the heads of two models that attend to the same tokens.
 
 A seed deals the roles out at random, so head 3 of one model need not be head 3 of another. Heads are paired so that the
 Jensen-Shannon distances between their rows of weights on the same sentences sum to the least (Kuhn 1955, "The Hungarian
@@ -21,7 +21,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Read:
-    """What one model's heads of a kind looked at while it read a sentence."""
+    """The attention of one model's heads of a kind while it read a sentence."""
 
     weights: Float[ndarray, "layer head query key"]
     mask: Bool[ndarray, "layer query key"]
@@ -34,7 +34,7 @@ class Matching:
     distances: Float[ndarray, "head other"]
     """Mean Jensen-Shannon distance: 0 = the same weights in every row, 1 = never a key in common."""
     partners: tuple[int | None, ...]
-    """For each head of the first model the other's that it is paired with; None where the other has too few."""
+    """The other model's head that each head of the first is paired with; None where the other has too few."""
     heads: tuple[Place, ...]
     """The first model's heads, in the order of the rows."""
     others: tuple[Place, ...]
@@ -43,21 +43,21 @@ class Matching:
     """Rows of weights that were compared: those with at least two keys to choose from."""
 
     def partner(self, head: Place) -> Place | None:
-        """The head of the other model that does most nearly what this one does, in the best pairing of all."""
+        """Returns the head of the other model that this one is paired with."""
         found = self.partners[self.heads.index(head)]
         return None if found is None else self.others[found]
 
     def nearest(self, head: Place) -> Place:
-        """The head of the other model that does most nearly what this one does, whichever else it is paired with."""
+        """Returns the head of the other model that is closest to this one, whichever it is paired with."""
         return self.others[int(self.distances[self.heads.index(head)].argmin())]
 
     def distance(self, head: Place, other: Place) -> float:
-        """How far apart two heads are."""
+        """Returns the distance of two heads."""
         return float(self.distances[self.heads.index(head), self.others.index(other)])
 
 
 def match_heads(first: Sequence[Read], second: Sequence[Read]) -> Matching:
-    """The heads of two models that read the same sentences; ValueError where they did not."""
+    """Pairs the heads of two models that read the same sentences; ValueError where they did not."""
     if not first or len(first) != len(second):
         raise ValueError(f"{len(first)} sentences of one model and {len(second)} of the other cannot be compared")
     sums, n_rows = None, 0
@@ -80,7 +80,7 @@ def match_heads(first: Sequence[Read], second: Sequence[Read]) -> Matching:
 
 
 def assignment(costs: Float[ndarray, "row column"]) -> tuple[int | None, ...]:
-    """The column of each row, no column twice, with the least sum of costs; None for rows that are left over.
+    """Returns the column of each row, no column twice, with the least sum of costs; None for rows left over.
 
     Kuhn's Hungarian method with shortest augmenting paths and potentials (Jonker and Volgenant 1987): rows are added
     one at a time, each by the cheapest way to make room for it. Of equal sums any.
@@ -110,7 +110,7 @@ def _make_room(
     row_price: Float[ndarray, "row"],
     column_price: Float[ndarray, "door"],
 ) -> None:
-    """Gives `row` a column: the shortest way over columns whose rows move on to another one."""
+    """Gives `row` a column by the shortest path over columns whose rows move on to another one."""
     door = len(row_of) - 1
     row_of[door] = row
     distance = np.full(door, np.inf)

@@ -1,1 +1,1 @@
-"""What heads do and which matter: patterns, ablations, minimal sets, similarity, health."""
+"""Measures what heads do and which matter: patterns, ablations, minimal sets, similarity, health."""

@@ -6,14 +6,14 @@ other heads.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import combinations
 from math import comb
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
@@ -41,14 +41,12 @@ MOST_SETS = 70
 MOST_SUBSETS = 62
 """Smaller sets that are decoded again at most."""
 _ROUNDING = 1e-4
-_SAMPLES = 5_000
-"""Bootstrap samples drawn here, from a generator of their own."""
 _REWRITTEN = "its columns of W_O set to zero"
 _AT_MEAN = "its columns of W_O set to zero and its mean's part of the output put into the bias"
 
 
 def without_heads(model: Transformer, heads: Sequence[HeadAt], means: Means | None = None) -> Transformer:
-    """A copy in double precision to whose blocks' outputs these heads add nothing, or always their mean's part."""
+    """Returns a copy in double precision in which these heads add nothing to outputs, or always their mean's part."""
     precise = deepcopy(model).double()
     for at in heads:
         attention = precise.get_submodule(f"{at.stack}.layers.{at.layer}.{at.sublayer}_attention")
@@ -73,6 +71,7 @@ def check_output_effects(
 ) -> tuple[Check, ...]:
     """Checks how an output's log-probability changes without each head, and what is written instead."""
     some, ids, each = effects[:MOST_HEADS], list(target), np.arange(len(target))
+    moved = [effect.log_prob for effect in some]
     whole = forced(without_heads(model, ()), source, target, switches)
     again, short, divergences, chances, behind = [], [0.0], [], [], [0.0]
     for effect in some:
@@ -87,7 +86,7 @@ def check_output_effects(
         short.append(_falls_short(rows, ids, effect, model.config.pad_id))
     how = f"{_heads(len(some), len(effects))}, {_REWRITTEN if means is None else _AT_MEAN}, one after the other"
     return (
-        agree("Without each head the output's log-probability changes by so much", _moved(some), again, 1e-3, how),
+        agree("The change of the output's log-probability without each head", moved, again, 1e-3, how),
         agree(
             "KL divergence is Σ p (ln p − ln q) over the whole vocabulary, averaged over the steps",
             [effect.kl_divergence for effect in some],
@@ -103,7 +102,7 @@ def check_output_effects(
             how,
         ),
         Check(
-            "What is written then is the most probable token",
+            "The token that is written instead is the most probable one",
             max(short),
             _ROUNDING,
             "in the same passes, tokens that stay and the first that changes; by how much another one is above",
@@ -144,9 +143,7 @@ def check_validation_importance(
         how = f"decoded token by token, {how}"
         yield agree("Exact match with all heads", found.exact_match, matches.mean(), _ROUNDING, how)
         moved = np.array([_matches(less, pairs, tokenizer) - matches for less in without])
-        yield from _changes(
-            "exact match", [head.exact_match for head in some], moved, np.ones(len(pairs)), how, step=1 / len(pairs)
-        )
+        yield from _changes("exact match", [head.exact_match for head in some], moved, np.ones(len(pairs)), how)
 
 
 def check_minimal_set(
@@ -157,8 +154,7 @@ def check_minimal_set(
     switches: Sequence[Intervention],
     found: MinimalSets,
 ) -> Iterator[Check]:
-    """Checks that the sets found reach the goal, decoded again; that smaller ones do not, as far as all were tried; and
-    how many were tried and reach it."""
+    """Checks that the sets found reach the goal and smaller ones do not, and how many were tried and reach it."""
     goal, n_heads = plan.goal, len(plan.heads)
     sets = [ablation.heads for ablation in found.sets]
 
@@ -169,21 +165,24 @@ def check_minimal_set(
         rows = forced(without_heads(model, heads), source, target, switches)
         return _miss(rows, target, goal, model.config.pad_id)
 
-    yield agree("With all heads this is written", target, decoded(()), 0, "decoded again token by token")
+    yield agree("The output with all heads", target, decoded(()), 0, "decoded again token by token")
     if sets:
         wrong = sum(decoded(ablation.heads) != ablation.written for ablation in found.sets)
         how = f"{len(sets)} sets decoded again token by token, {_REWRITTEN}; outputs that differ"
-        yield Check("Without such a set this is written", float(wrong), 0.0, how)
+        yield Check("The output without each set", float(wrong), 0.0, how)
         missed = sum(not reaches(ablation.written, target, goal) for ablation in found.sets)
-        yield Check("That is what was asked for", float(missed), 0.0, f"{len(sets)} outputs; those that are not")
+        yield Check(
+            "Each of these outputs is what was asked for", float(missed), 0.0, f"{len(sets)} outputs; wrong ones"
+        )
         how = f"the same output read again, {_REWRITTEN}, token by token"
         margins = [ablation.margin for ablation in found.sets]
-        yield agree("Each set reaches it by so much", margins, list(map(missed_by, sets)), 1e-3, how)
-        yield agree("The sets have so many heads", [found.size] * len(sets), list(map(len, sets)), 0, "heads counted")
+        yield agree("The margin by which each set reaches it", margins, list(map(missed_by, sets)), 1e-3, how)
+        sizes = {len(heads) for heads in sets}
+        yield agree("The number of heads in each set", [found.size], list(sizes), 0, "heads counted")
     if sets and found.exact and comb(n_heads, found.size) <= MOST_SETS:
         reached = [reaches(decoded(heads), target, goal) for heads in combinations(plan.heads, found.size)]
         how = f"all {len(reached)} sets of that size decoded"
-        yield agree("So many sets of that size reach it", found.n_sets, sum(reached), 0, how)
+        yield agree("The number of sets of that size that reach it", found.n_sets, sum(reached), 0, how)
     whole = sets[0] if sets else found.nearest.heads
     size = min(plan.exact, len(whole) - 1 if sets else len(whole))
     parts = [part for n in range(size, 0, -1) for part in combinations(whole, n)][:MOST_SUBSETS]
@@ -193,10 +192,10 @@ def check_minimal_set(
         yield Check("No part of the set does it", float(by_parts), 0.0, how)
     if not sets:
         how = f"the same output read again, {_REWRITTEN}"
-        yield agree("The nearest set misses it by so much", found.nearest.margin, missed_by(whole), 1e-3, how)
+        yield agree("The margin by which the nearest set misses it", found.nearest.margin, missed_by(whole), 1e-3, how)
         if found.nearest.written:
             again = _written(model, whole, source, switches, model.config.max_length)
-            yield agree("Without the nearest set this is written", found.nearest.written, again, 0, how)
+            yield agree("The output without the nearest set", found.nearest.written, again, 0, how)
     every = found.tried[: plan.exact]
     expected = [comb(n_heads, size) for size in range(1, len(every) + 1)]
     yield agree("Every set of these sizes was tried", every, expected, 0, f"sets of {n_heads} heads counted")
@@ -212,7 +211,7 @@ def forced(
     real: Bool[Tensor, "1 source"] | None = None,
     also: Tap | None = None,
 ) -> Float[ndarray, "step vocab"]:
-    """Log-probabilities at each step of an output; where positions see later ones, a pass for each step.
+    """Returns log-probabilities at each step of an output; where positions see later ones, a pass for each step.
 
     `real` is False at source tokens that count as padding; `also` is a tap behind the switches.
     """
@@ -222,12 +221,8 @@ def forced(
     return log_probs_on_prefixes(precise, ids, torch.tensor([list(target)]), real, tap=tap)[0].numpy()
 
 
-def _moved(effects: Sequence[OutputEffect]) -> list[float]:
-    return [effect.log_prob for effect in effects]
-
-
 def _falls_short(rows: Float[ndarray, "step vocab"], target: Sequence[int], effect: OutputEffect, pad_id: int) -> float:
-    """By how much a token that should be the most probable one is not: up to the one that changes, or all."""
+    """Returns by how much a token up to the one that changes, or any of all, misses being the most probable one."""
     writable = rows.copy()
     writable[:, pad_id] = -np.inf
     kept = len(target) if effect.instead is None else effect.step
@@ -236,7 +231,7 @@ def _falls_short(rows: Float[ndarray, "step vocab"], target: Sequence[int], effe
 
 
 def _miss(rows: Float[ndarray, "step vocab"], target: Sequence[int], goal: Goal, pad_id: int) -> float:
-    """By how much log-probability an output misses a goal, token by token."""
+    """Returns by how much log-probability an output misses a goal, token by token."""
 
     def above(step: int, token: int) -> float:
         others = [value for other, value in enumerate(rows[step].tolist()) if other not in (token, pad_id)]
@@ -261,7 +256,7 @@ def _written(
 def _losses(
     precise: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer
 ) -> tuple[Float[ndarray, "pair"], Float[ndarray, "pair"]]:
-    """The summed loss of each pair, and how many tokens it has."""
+    """Returns the summed loss of each pair, and its number of tokens."""
     losses, lengths = np.zeros(len(pairs)), np.zeros(len(pairs))
     for rows, batch in pair_batches(pairs, tokenizer, 1_500, max_length=precise.config.max_length):
         states = precise(batch.source, batch.target_in, batch.source_mask, batch.target_mask)
@@ -277,41 +272,26 @@ def _changes(
     moved: Float[ndarray, "head pair"],
     lengths: Float[ndarray, "pair"],
     how: str,
-    *,
-    step: float = 0.0,
 ) -> Iterator[Check]:
     """Checks changes and the ends of their intervals: the 2.5th and 97.5th percentiles of means of pairs drawn again.
 
-    Once with the 2,000 samples of the page, drawn here pair by pair; and once with samples of the checks' own, whose
-    ends differ by chance: those of 2,000 samples of a normal distribution by 0.06 standard deviations. A quarter of one
-    is four of these; a 90 % interval is off by a third. Counts move by a `step` at least.
+    The 2,000 samples are those of the page, drawn here pair by pair.
     """
     values = [change.value for change in shown]
     again = [math.fsum(row) / math.fsum(lengths) for row in moved]
     yield agree(f"The change of {what} without each head", values, again, _ROUNDING, how)
     ends, n = np.array([[change.low, change.high] for change in shown]), len(lengths)
     counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=2_000)
-    wanted = _ends(moved, lengths, (np.repeat(np.arange(n), count) for count in counts))[0]
+    samples = [np.repeat(np.arange(n), count) for count in counts]
+    means = np.array([moved[:, drawn].sum(axis=1) / lengths[drawn].sum() for drawn in samples])
+    wanted = np.percentile(means, (2.5, 97.5), axis=0).T
     said = f"the same 2,000 samples of {n:,} pairs, drawn pair by pair"
     yield agree(f"Each 95 % interval of the change of {what}", ends, wanted, _ROUNDING, said)
-    generator = np.random.default_rng(20_011)
-    other, spread = _ends(moved, lengths, (generator.integers(n, size=n) for _ in range(_SAMPLES)))
-    said = f"{_SAMPLES:,} other samples; by how much an end is off beyond a quarter of their deviation"
-    apart = float((np.abs(ends - other) - spread[:, None] / 4).max()) - step
-    yield Check(f"Other samples give the intervals of the change of {what} too", max(0.0, apart), _ROUNDING, said)
-
-
-def _ends(
-    moved: Float[ndarray, "head pair"], lengths: Float[ndarray, "pair"], samples: Iterable[Int[ndarray, "pair"]]
-) -> tuple[Float[ndarray, "head 2"], Float[ndarray, "head"]]:
-    """The percentiles of each head's mean over samples of pairs, and the standard deviation of that mean."""
-    means = np.array([moved[:, drawn].sum(axis=1) / lengths[drawn].sum() for drawn in samples])
-    return np.percentile(means, (2.5, 97.5), axis=0).T, np.std(means, axis=0)
 
 
 @torch.no_grad()
 def _matches(precise: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer) -> Float[ndarray, "pair"]:
-    """1 for each pair whose reference is written, else 0."""
+    """Returns 1 for each pair whose reference is written, else 0."""
     right = np.zeros(len(pairs))
     for rows, batch in pair_batches(pairs, tokenizer, 1_500, max_length=precise.config.max_length):
         longest = min(precise.config.max_length, batch.target_out.size(1))

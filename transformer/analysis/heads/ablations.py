@@ -1,8 +1,8 @@
-"""The same sentence under many sets of heads at once: each set is a row of one batch, with its own heads out: at zero,
-or at their means over validation pairs.
+"""The same sentence without many sets of heads at once: each set is a row of one batch, with its own heads at zero, or
+at their means over validation pairs.
 
-What greedy decoding writes can be read off such a pass: it follows an output as long as each of its tokens is the most
-probable one after the tokens before it.
+Such a pass tells what greedy decoding writes: it follows an output as long as each of its tokens is the most probable
+one after the tokens before it.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from transformer.model.taps import Site, Stack, Tap, chain
 from transformer.model.transformer import Transformer
 
 Means = Mapping[str, Float[Tensor, "head d_head"]]
-"""What each head says on average, by block as in `decoder.1.cross` (statistics.py)."""
+"""The mean context of each head, by block as in `decoder.1.cross` (statistics.py)."""
 TOKENS_A_PASS, NUMBERS_A_PASS = 4_096, 8_000_000
 """Source and target positions that go through the model together, and log-probabilities that come out: more are no
 faster on a CPU, and take memory."""
@@ -52,9 +52,9 @@ def forced_under(
     memory: Float[Tensor, "1 source d_model"] | None = None,
     means: Means | None = None,
 ) -> Float[Tensor, "set target vocab"]:
-    """Log-probabilities of every token at each position of `target`, given the ones before, without each set of heads.
+    """Returns log-probabilities at each position of `target`, given the tokens before, without each set of heads.
 
-    `tap` holds in all rows, before the heads are out. Where it lets earlier states depend on later tokens, each
+    `tap` applies in all rows, before the heads are out. Where it lets earlier states depend on later tokens, each
     position comes from a pass over what stands before it, as in decoding. `memory` spares the encoder's pass where no
     set holds a head of the encoder. With `means` the heads of a set are at these, else at zero.
     """
@@ -73,7 +73,7 @@ def forced_under(
 def in_batches(
     sets: Sequence[tuple[HeadAt, ...]], n_source: int, n_target: int, vocab_size: int
 ) -> Iterator[Sequence[tuple[HeadAt, ...]]]:
-    """The sets in parts small enough for one pass each, over sentences of so many tokens."""
+    """Yields the sets in parts small enough for one pass each, over sentences of so many tokens."""
     size = max(1, min(TOKENS_A_PASS // (n_source + n_target), NUMBERS_A_PASS // (n_target * vocab_size)))
     for start in range(0, len(sets), size):
         yield sets[start : start + size]
@@ -82,7 +82,7 @@ def in_batches(
 def rows_off(
     model: Transformer, sets: Sequence[Collection[HeadAt]], stack: Stack, means: Means | None = None
 ) -> RowsOff:
-    """The tap under which row i lacks the heads of set i, as far as they stand in this stack."""
+    """Returns the tap under which row i lacks the heads of set i in this stack."""
     kept: dict[Site, Tensor] = {}
     for row, heads in enumerate(sets):
         for at in heads:
@@ -100,7 +100,7 @@ def _memory(
     tap: Tap | None,
     means: Means | None,
 ) -> Float[Tensor, "set source d_model"]:
-    """The encoder's memory for each set; sets that leave out the same heads of the encoder share one pass."""
+    """Returns the encoder's memory for each set; sets with the same heads of the encoder share one pass."""
     parts = [frozenset(at for at in heads if at.stack == "encoder") for heads in sets]
     distinct = list(dict.fromkeys(parts))
     off = rows_off(model, distinct, "encoder", means)

@@ -1,4 +1,4 @@
-"""Where heads stand in a model, and how long work on all of them reports its progress."""
+"""The addresses of heads in a model, and the callback with which work on all of them reports its progress."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Tell = Callable[[float], object]
 
 @dataclass(frozen=True, order=True)
 class HeadAt:
-    """Where a head stands."""
+    """The address of a head."""
 
     stack: Stack
     layer: int
@@ -23,7 +23,7 @@ class HeadAt:
 
     @classmethod
     def parse(cls, text: str) -> "HeadAt":
-        """The head of an address such as "decoder.1.cross.2"; ValueError for anything else."""
+        """Reads an address such as "decoder.1.cross.2"; ValueError for anything else."""
         match text.split("."):
             case [("encoder" | "decoder") as stack, layer, ("self" | "cross") as sublayer, head]:
                 return cls(stack, int(layer), sublayer, int(head))
@@ -31,7 +31,7 @@ class HeadAt:
 
     @property
     def kind(self) -> AttentionKind:
-        """The attention that it is a part of."""
+        """The kind of attention that it belongs to."""
         return AttentionKind.at(self.stack, self.sublayer)
 
     @property
@@ -44,14 +44,14 @@ class HeadAt:
 
 
 def sublayers_of(model: Transformer) -> tuple[tuple[HeadAt, ...], ...]:
-    """The heads of each block of attention: encoder, decoder self, cross, layer by layer."""
+    """Returns the heads of each block of attention: encoder, decoder self, cross, layer by layer."""
     heads = sorted(heads_of(model), key=lambda at: (at.stack != "encoder", at.sublayer == "cross", at.layer, at.head))
     n = model.config.n_heads
     return tuple(tuple(heads[start : start + n]) for start in range(0, len(heads), n))
 
 
 def heads_of(model: Transformer) -> tuple[HeadAt, ...]:
-    """Every head of a model, in the order in which a pass comes by."""
+    """Returns every head of a model, in the order of a pass."""
     return tuple(
         HeadAt(site.stack, site.layer, site.sublayer, head)  # type: ignore[arg-type]
         for site in model.sites()

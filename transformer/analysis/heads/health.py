@@ -1,4 +1,4 @@
-"""What every attention head does on some pairs: how evenly it looks, how sharply, and what it adds to its block."""
+"""Measures every attention head on some pairs: how even and how sharp its weights are, what it adds to its block."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,13 +42,13 @@ class HeadHealth:
 
     @property
     def name(self) -> str:
-        """As in "head 2 of decoder layer 0 (cross)"."""
+        """The head in words, as in "head 2 of decoder layer 0 (cross)"."""
         return f"head {self.head} of {self.stack} layer {self.layer} ({self.sublayer})"
 
 
 @torch.no_grad()
 def head_health(model: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer) -> tuple[HeadHealth, ...]:
-    """Every head of the model in one teacher-forced pass over the first pairs that fit; empty where none fits."""
+    """Measures every head in one teacher-forced pass over the first pairs that fit; empty where none fits."""
     chosen = fitting(pairs, tokenizer, model.config.max_length, MOST_PAIRS)
     if not chosen:
         return ()
@@ -97,7 +97,7 @@ def _sublayer(
 def _added(
     model: Transformer, site: Site, heads: Float[Tensor, "batch head query d_head"]
 ) -> Float[Tensor, "batch head query d_model"]:
-    """What each head adds to the block's output: its context times its rows of W_O."""
+    """Returns each head's part of the block's output: its context times its rows of W_O."""
     attention = model.get_submodule(f"{site.stack}.layers.{site.layer}.{site.sublayer}_attention")
     assert isinstance(attention, MultiHeadAttention)
     w_o = attention.output.weight.unflatten(1, (attention.n_heads, -1))  # -> [d_model head d_head]

@@ -1,4 +1,4 @@
-"""What a head contributes to one output, measured by leaving it out: at zero, or at its mean.
+"""Measures what a head contributes to one output by leaving it out: at zero, or at its mean.
 
 Over many pairs: validation_importance.py.
 """
@@ -20,7 +20,7 @@ from transformer.model.transformer import Transformer
 
 @dataclass(frozen=True)
 class HeadEffect:
-    """How a token's probability moves when one head is off."""
+    """The move of a token's probability when one head is off."""
 
     switch: AblateHeads
     shift: float
@@ -29,10 +29,10 @@ class HeadEffect:
 
 @dataclass(frozen=True)
 class OutputEffect:
-    """What one head's absence does to an output that the model wrote greedily, on equal prefixes (teacher-forced)."""
+    """The effect of one head's absence on an output that the model wrote greedily, on equal prefixes."""
 
     switch: AblateHeads
-    """Which head; with means it was not off but at its mean."""
+    """The head; with means it was not off but at its mean."""
     kl_divergence: float
     """KL(with || without the head) of the next token, in nats, the mean over all steps."""
     log_prob: float
@@ -49,17 +49,17 @@ class OutputEffect:
 
     @property
     def at(self) -> HeadAt:
-        """Where the head stands."""
+        """The address of the head."""
         return HeadAt(self.switch.stack, self.switch.layer, self.switch.sublayer, self.switch.heads[0])
 
 
 def head_average(weights: Float[ndarray, "layer head query key"], layer: int) -> Float[ndarray, "query key"]:
-    """The mean over the heads of a layer. Each row is a distribution again."""
+    """Returns the mean over the heads of a layer. Each row is a distribution again."""
     return weights[layer].mean(axis=0, dtype=np.float64).astype(np.float32)
 
 
 def head_effects(model: Transformer, source: Sequence[int], target: Sequence[int], step: int) -> tuple[HeadEffect, ...]:
-    """For every head, alone, the shift of the probability of `target[step]` given what came before; largest first."""
+    """Measures, without each head alone, the shift of the probability of `target[step]`; largest first."""
     if not 0 <= step < len(target):
         raise ValueError(f"step {step} does not exist: the output has steps 0 to {len(target) - 1}")
     heads = heads_of(model)
@@ -78,10 +78,10 @@ def output_effects(
     *,
     means: Means | None = None,
 ) -> tuple[OutputEffect, ...]:
-    """For every head, alone, what becomes of the whole output without it; outputs that change first, then by KL.
+    """Measures the whole output without each head alone; outputs that change first, then by KL.
 
-    With `switches`, of the output that was written under them, heads that are off already left out. With `means` a
-    head is set to these instead of zero, and heads that a switch has set to their mean are left out too.
+    With `switches`, the output is the one that was written under them, and heads that are off already are left out.
+    With `means` a head is set to these instead of zero, and heads that a switch has set to their mean are left out too.
     """
     off = heads_set_to(switches, ("zero",) if means is None else ("zero", "mean"))
     heads = [at for at in heads_of(model) if (at.stack, at.layer, at.sublayer, at.head) not in off]
@@ -102,7 +102,7 @@ def _without_each(
     switches: Sequence[Intervention],
     means: Means | None = None,
 ) -> Iterator[Float[Tensor, "step vocab"]]:
-    """Log-probabilities with all heads, then without each, in float64."""
+    """Yields log-probabilities with all heads, then without each, in float64."""
     tap = compile_interventions(switches, model)
     sets = [(), *((at,) for at in heads)]
     for part in in_batches(sets, len(source), len(target), model.config.vocab_size):

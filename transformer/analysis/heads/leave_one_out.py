@@ -43,7 +43,7 @@ class HideKeys:
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """How well a head's weights on the source tokens rank them by their effect."""
+    """The agreement of a head's weights on the source tokens with their effects, as rank correlations."""
 
     per_token: float
     """Mean of the rank correlations within each output token; NaN where none could be ranked."""
@@ -61,8 +61,9 @@ def leave_one_out(
     how: Hiding,
     switches: Sequence[Intervention] = (),
 ) -> Float[ndarray, "target source"]:
-    """What each output token's log-probability loses when a source token is erased, in nats, on the same output before
-    it: positive where the token helped.
+    """Returns the nats of log-probability that each output token loses when a source token is erased.
+
+    The output before it stays the same. Positive where the source token helped.
 
     "hidden": no query of the encoder or of cross-attention may see the token, as if it were padding; its neighbours
     keep their places. "cross": only cross-attention may not, while what the encoder has carried from it to other
@@ -75,7 +76,7 @@ def leave_one_out(
 
 
 def faithfulness(weights: Float[ndarray, "target source"], effect: Float[ndarray, "target source"]) -> Faithfulness:
-    """One head of cross-attention against the effects."""
+    """Compares one head of cross-attention with the effects."""
     rows = [spearman(a, b) for a, b in zip(weights, effect, strict=True)]
     ranked = [value for value in rows if not np.isnan(value)]
     return Faithfulness(
@@ -86,14 +87,15 @@ def faithfulness(weights: Float[ndarray, "target source"], effect: Float[ndarray
 
 
 def received(weights: Float[ndarray, "query key"], effect: Float[ndarray, "target source"]) -> float:
-    """The rank correlation of what each source token gets of a head of the encoder, on average over all queries, with
-    what the whole output loses by it."""
+    """Returns the rank correlation of the mean weight on each source token with the loss of the whole output."""
     return spearman(weights.mean(axis=0), effect.sum(axis=0))
 
 
 def spearman(a: Float[ndarray, "item"], b: Float[ndarray, "item"]) -> float:
-    """Spearman's rank correlation: Pearson's of the ranks, ties at their mean. NaN where a side is all one value, or
-    there are fewer than FEWEST items."""
+    """Returns Spearman's rank correlation: Pearson's of the ranks, ties at their mean.
+
+    NaN where a side is all one value, or there are fewer than FEWEST items.
+    """
     if len(a) < FEWEST:
         return float("nan")
     x, y = (mean_ranks(values) for values in (a, b))

@@ -25,13 +25,13 @@ def check_leave_one_out(
     switches: Sequence[Intervention],
     effect: Float[ndarray, "target source"],
 ) -> Iterator[Check]:
-    """Checks how much each output token loses without each source token."""
+    """Checks the loss of each output token without each source token."""
     precise = deepcopy(model).double()
     each = np.arange(len(target)), list(target)
     whole = forced(precise, source, target, switches)[each]
     lost = [whole - _without(precise, source, target, how, switches, key)[each] for key in range(len(source))]
     said = f"each of {len(source)} source tokens hidden in passes of its own, in double precision"
-    claim = "Each output token loses so much log-probability"
+    claim = "The log-probability that each output token loses"
     yield agree(claim, effect, np.stack(lost, axis=1), 1e-3, said)
 
 
@@ -44,7 +44,7 @@ def check_faithfulness(
     mean = math.fsum(ranked) / len(ranked) if ranked else math.nan
     how = f"{len(ranked)} output tokens, each rank counted as 1 + those below + half of those alike"
     yield agree("ρ within a token is the mean over output tokens", found.per_token, mean, 1e-6, how)
-    yield agree("So many output tokens could be ranked", found.n_tokens, len(ranked), 0, how)
+    yield agree("The number of output tokens that could be ranked", found.n_tokens, len(ranked), 0, how)
     pooled = rank_correlation(weights.ravel().tolist(), effect.ravel().tolist())
     pooled = pooled if weights.shape[1] >= FEWEST else math.nan
     yield agree(
@@ -57,7 +57,7 @@ def check_received(
     effect: Float[ndarray, "target source"],
     shown: Sequence[float],
 ) -> Check:
-    """Checks the correlations of what each source token gets of a head with what the output loses."""
+    """Checks the correlations of the weight that each source token gets with the loss of the output."""
     lost = [math.fsum(column) for column in effect.T]
     again = [rank_correlation([math.fsum(column) / len(table) for column in table.T], lost) for table in weights]
     how = f"{len(again)} heads, sums taken and ranked again"
@@ -65,7 +65,7 @@ def check_received(
 
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
-    """Spearman's, by counting; NaN as in leave_one_out.py."""
+    """Returns Spearman's rank correlation by counting; NaN as in leave_one_out.py."""
     if len(a) < FEWEST:
         return math.nan
     x, y = (_ranks(values) for values in (a, b))
@@ -86,7 +86,7 @@ def _without(
     switches: Sequence[Intervention],
     key: int,
 ) -> Float[ndarray, "step vocab"]:
-    """The output read with one source token hidden: as padding where it is hidden from everything."""
+    """Reads the output with one source token hidden: as padding where it is hidden from everything."""
     lifted = any(spec.lifts - {"causal"} for spec in switches)
     if how == "cross" or lifted:
         return forced(precise, source, target, switches, also=_hider(how, key))

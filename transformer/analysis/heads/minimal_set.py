@@ -1,4 +1,4 @@
-"""The smallest set of heads whose removal changes an output: every set up to some size, then one head more at a time.
+"""Finds the smallest set of heads whose removal changes an output: every set up to some size, then one more head.
 
 Exact by enumeration up to the size asked for. Past it greedy: to each of the sets nearest to the goal every other head
 is added, and of these again the nearest are kept (forward selection with a beam, which with a width of 1 is the plain
@@ -36,7 +36,7 @@ class Goal:
     step: int | None = None
     """The token that is to change; None: any of them."""
     token: int | None = None
-    """What it is to become; None: anything else."""
+    """The token that it is to become; None: anything else."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Ablation:
 
     heads: tuple[HeadAt, ...]
     margin: float
-    """By how much log-probability the goal is missed, in nats; below 0 it is reached."""
+    """The log-probability by which the goal is missed, in nats; below 0 it is reached."""
     written: tuple[int, ...] = ()
-    """What greedy decoding writes without these heads; empty where it was not decoded."""
+    """The greedy output without these heads; empty where it was not decoded."""
     ended: bool = True
     """False where that was cut off before an end mark, eight tokens past twice the output's length at the latest."""
 
@@ -67,15 +67,15 @@ class MinimalSets:
     sets: tuple[Ablation, ...]
     """Sets of the smallest size found that reach the goal, each decoded; the clearest first, KEPT at most."""
     n_sets: int
-    """How many sets of that size reach it, of those tried."""
+    """The number of sets of that size that reach it, of those tried."""
     size: int
     """Heads of a set; where none was found, the most that were tried."""
     exact: bool
-    """Whether all sets of that size and below were tried."""
+    """True where all sets of that size and below were tried."""
     tried: tuple[int, ...]
-    """How many sets of each size were tried, from 1 on."""
+    """The number of sets of each size that were tried, from 1 on."""
     nearest: Ablation
-    """Of all that was tried, the set nearest to the goal."""
+    """The set nearest to the goal, of all that were tried."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,12 @@ class SearchPlan:
 
     @property
     def n_ablations(self) -> int:
-        """How many sets a search may have to try, at most."""
+        """The number of sets that a search may have to try, at most."""
         return n_ablations(len(self.heads), exact=self.exact, most=self.most)
 
 
 def n_ablations(n_heads: int, *, exact: int = EXACT, most: int, width: int = WIDTH) -> int:
-    """How many sets a search may have to try, at most."""
+    """Returns the number of sets that a search may have to try, at most."""
     every = sum(comb(n_heads, size) for size in range(1, min(exact, most) + 1))
     grown = range(exact + 1, min(most, n_heads) + 1)
     return every + sum(min(comb(n_heads, size), width * (n_heads - size + 1)) for size in grown)
@@ -116,8 +116,9 @@ def minimal_set(
     width: int = WIDTH,
     tell: Tell | None = None,
 ) -> MinimalSets:
-    """The smallest set of these heads whose removal makes greedy decoding reach the goal, from the output `target`
-    that it wrote under `switches`.
+    """Finds the smallest set of these heads without which greedy decoding reaches the goal.
+
+    The output with all heads, under `switches`, is `target`.
 
     A set that reaches it is then decoded, token by token, and dropped if rounding between the two ways of computing
     made the difference. ValueError for a goal that the output has no place for, and for no heads.
@@ -143,7 +144,7 @@ def minimal_set(
 
 
 def reaches(written: Sequence[int], target: Sequence[int], goal: Goal) -> bool:
-    """Whether an output is what the goal asks of one that was `target`."""
+    """Tells whether an output reaches the goal, where the output with all heads was `target`."""
     if goal.step is None:
         return tuple(written) != tuple(target)
     if len(written) <= goal.step or tuple(written[: goal.step]) != tuple(target[: goal.step]):
@@ -165,7 +166,7 @@ class _Search:
     n_tried: int = 0
     nearest: Ablation = Ablation((), torch.inf)
     nearest_of_size: tuple[Ablation, ...] = ()
-    """Of the last size, the nearest first."""
+    """The sets of the last size, the nearest first."""
 
     def __post_init__(self) -> None:
         self.tap = compile_interventions(self.switches, self.model)
@@ -174,7 +175,7 @@ class _Search:
         self.memory = self.model.encode(torch.tensor([self.source]), tap=self.tap)
 
     def try_all(self, sets: Sequence[tuple[HeadAt, ...]]) -> list[Ablation]:
-        """Those that reach the goal, the clearest first."""
+        """Tries sets and returns those that reach the goal, the clearest first."""
         self.nearest_of_size = ()
         reached = []
         # Sets that leave out the same heads of the encoder then stand together and share its pass.
@@ -197,7 +198,7 @@ class _Search:
         return MinimalSets(tuple(reached[:KEPT]), len(reached), size, exact, tuple(tried), reached[0])
 
     def _decoded(self, reached: list[Ablation]) -> list[Ablation]:
-        """The first of them decoded; those that rounding let in are dropped."""
+        """Decodes the first of them and drops those that reach the goal only by rounding."""
         kept: list[Ablation] = []
         for place, ablation in enumerate(reached):
             if len(kept) == KEPT:
@@ -221,7 +222,7 @@ def _margin(ablation: Ablation) -> float:
 def judged(
     log_probs: Float[Tensor, "set step vocab"], target: Int[Tensor, "step"], goal: Goal, pad_id: int
 ) -> tuple[Float[Tensor, "set"], Bool[Tensor, "set"]]:
-    """By how much each set misses the goal, in nats, and whether it reaches it."""
+    """Returns the nats by which each set misses the goal, and whether it reaches it."""
     writable = log_probs.clone()
     writable[..., pad_id] = -torch.inf  # is never written
     chosen = writable.gather(2, target[None, :, None].expand(len(writable), -1, 1))[..., 0].double()

@@ -16,20 +16,20 @@ VALIDATION = "validation pairs"
 
 @dataclass(frozen=True)
 class PairSample:
-    """Some of a number of pairs."""
+    """A sample of pairs."""
 
     pairs: tuple[Pair, ...]
     total: int
-    """How many there are to choose from."""
+    """The number of pairs to choose from."""
     what: str = "pairs"
-    """What they are, as in "validation pairs"."""
+    """The kind of pairs, as in "validation pairs"."""
     unit: AlignmentUnit = "word"
     own_output: bool = False
-    """Whether the targets are the model's own translations."""
+    """True where the targets are the model's own translations."""
 
     @property
     def description(self) -> str:
-        """What they are: "500 of 20,542 validation pairs"."""
+        """The sample in words: "500 of 20,542 validation pairs"."""
         n = len(self.pairs)
         return (
             f"{n:,} of {self.total:,} {self.what}" if n < self.total else f"{'all ' if n > 1 else ''}{n:,} {self.what}"
@@ -37,27 +37,27 @@ class PairSample:
 
     @property
     def file_name(self) -> str:
-        """How many they are, in the name of a file."""
+        """The number of pairs, as a part of the name of a file."""
         n = len(self.pairs)
         return f"{n}-of-{self.total}-pairs" if n < self.total else f"{n}-pairs"
 
     @property
     def is_validation(self) -> bool:
-        """Whether `validation_sample` gives them."""
+        """True where `validation_sample` made it."""
         return self.what.startswith(VALIDATION)
 
     @cached_property
     def digest(self) -> bytes:
-        """Tells these pairs from any others."""
+        """A hash of the pairs."""
         return blake2b(repr((self.unit, self.own_output, self.pairs)).encode()).digest()
 
     def first(self, count: int | None) -> "PairSample":
-        """The first `count` of them; None: all."""
+        """Returns the first `count` of them; None: all."""
         return self if count is None or count >= len(self.pairs) else replace(self, pairs=self.pairs[:count])
 
 
 def validation_sample(checkpoint: Checkpoint, count: int | None = None) -> PairSample:
-    """The first validation pairs of a model's own corpus that fit into it; AbsentCorpus or ValueError without any."""
+    """Returns the first validation pairs of a model's corpus that fit it; AbsentCorpus or ValueError without any."""
     corpus = load_own(checkpoint.settings.corpus, checkpoint.folder)
     pairs: Sequence[Pair] = corpus.validation
     found = fitting(pairs, checkpoint.tokenizer, checkpoint.model.config.max_length, len(pairs))

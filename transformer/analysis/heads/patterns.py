@@ -1,5 +1,5 @@
-"""Where a head might be looking, as true and false for every cell of a batch: the token before, the end mark, the word
-that the gold alignment names. Counting how much weight lies there is survey.py's.
+"""Patterns of attention as true and false for every cell of a batch: the token before, the end mark, the word that the
+gold alignment names. How much weight lies there is counted in survey.py.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class Gold:
 
 
 def gold_of(pairs: Sequence[Pair], batch: Batch, tokenizer: Tokenizer, unit: AlignmentUnit) -> Gold:
-    """The words of the pairs of a batch. Where tokens are no units of the alignment, its links are left out."""
+    """Returns the words of a batch of pairs. Where tokens are no units of the alignment, its links are left out."""
     source = [_units(tokenizer, pair.source, unit) for pair in pairs]
     target = [_target_units(tokenizer, pair.target, unit) for pair in pairs]
     n_source, n_target = (1 + max(0, *(max(found, default=0) for found in side)) for side in (source, target))
@@ -77,12 +77,12 @@ def gold_of(pairs: Sequence[Pair], batch: Batch, tokenizer: Tokenizer, unit: Ali
 
 
 def _places_of(words: Sequence[Sequence[int]]) -> list[tuple[int, int, int]]:
-    """(row, token, word) of every token that belongs to a word."""
+    """Returns (row, token, word) of every token that belongs to a word."""
     return [(row, token, word) for row, found in enumerate(words) for token, word in enumerate(found) if word >= 0]
 
 
 def _marked(places: Sequence[tuple[int, ...]], *shape: int) -> Bool[Tensor, "..."]:
-    """True at these places."""
+    """Returns True at these places."""
     found = torch.zeros(shape, dtype=torch.bool)
     if places:
         found[tuple(torch.tensor(places).T)] = True
@@ -92,7 +92,7 @@ def _marked(places: Sequence[tuple[int, ...]], *shape: int) -> Bool[Tensor, "...
 def patterns_of(
     kind: AttentionKind, batch: Batch, gold: Gold, punctuation: Bool[Tensor, "vocab"], allowed: Cells
 ) -> dict[Pattern, Cells]:
-    """The cells of each pattern that this kind of attention has, among those that the pass allowed."""
+    """Returns the allowed cells of each pattern that this kind of attention has."""
     match kind:
         case "encoder_self":
             found = _encoder_self(batch, gold, punctuation)
@@ -104,7 +104,7 @@ def patterns_of(
 
 
 def punctuation_of(tokenizer: Tokenizer) -> Bool[Tensor, "vocab"]:
-    """Which entries of a vocabulary are signs of punctuation and nothing else (Unicode's categories P)."""
+    """Returns True for entries of a vocabulary that are nothing but punctuation (Unicode's categories P)."""
     return torch.tensor([_is_punctuation(entry.strip("▁")) for entry in tokenizer.vocabulary()])
 
 
@@ -168,14 +168,14 @@ def _pairs_of(
     key_words: Float[Tensor, "batch key key_word"],
     asked: Bool[Tensor, "batch key_word"],
 ) -> Cells:
-    """True where a token of an asking word stands at the row and a token of an asked one at the column."""
+    """Returns True where the row has a token of an asking word and the column a token of an asked one."""
     rows = (query_words * asking[:, None, :]).sum(dim=-1) > 0
     columns = (key_words * asked[:, None, :]).sum(dim=-1) > 0
     return rows[:, :, None] & columns[:, None, :]
 
 
 def _units(tokenizer: Tokenizer, text: str, unit: AlignmentUnit) -> list[int]:
-    """The unit of each source token; nothing where tokens are not made of whole units."""
+    """Returns the unit of each source token; nothing where tokens are not made of whole units."""
     return tokenizer.word_of_token(text) if unit == "word" else _characters(text, len(tokenizer.encode(text)))
 
 

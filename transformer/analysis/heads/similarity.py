@@ -1,4 +1,4 @@
-"""Which heads look alike: the distance between two heads' rows of weights, and groups of heads that are close.
+"""The similarity of heads: the distance between two heads' rows of weights, and groups of heads that are close.
 
 Distances are Jensen-Shannon distances (Endres and Schindelin, 2003), as heads are compared by the Jensen-Shannon
 divergence of their rows in Clark et al. (2019, "What Does BERT Look At?", section 6). Groups are made by average
@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 def summed_distances(weights: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
-    """The Jensen-Shannon distance of every two heads, summed over the rows: 0 = the same weights, 1 = no key in common.
+    """Returns the Jensen-Shannon distance of every two heads, summed over the rows: 0 = the same, 1 = no common key.
 
     sqrt(H((p + q) / 2) - (H(p) + H(q)) / 2) with entropies H in bits.
     """
@@ -30,8 +30,9 @@ def summed_distances(weights: Float[Tensor, "head row key"]) -> Float[Tensor, "h
 
 
 def group_similar(distances: Float[ndarray, "head head"], closest: float) -> tuple[tuple[int, ...], ...]:
-    """Groups of heads by average linkage: the two groups nearest to each other, by the mean distance between their
-    heads, become one as long as that is at most `closest`. The largest group first, each in ascending order.
+    """Groups heads by average linkage; the largest group first, each in ascending order.
+
+    The two groups with the smallest mean distance between their heads become one as long as that is at most `closest`.
     """
     groups: list[tuple[int, ...]] = [(head,) for head in range(len(distances))]
     between = distances.astype(float).copy()

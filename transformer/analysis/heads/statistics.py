@@ -1,5 +1,5 @@
-"""What each head does on average over many pairs: its mean output, and how widely it looks. One teacher-forced pass a
-batch, real positions only.
+"""The mean output and the mean entropy of each head over many pairs, from one teacher-forced pass a batch, real
+positions only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.training.evaluation import fitting
 
 STATISTICS_FILE = "head_statistics.safetensors"
-"""What a checkpoint carries of its heads; written by publishing.py."""
+"""The file in which a checkpoint carries the statistics of its heads; written by publishing.py."""
 STATISTICS_PAIRS = 1_000
 """Validation pairs that go in, at most."""
 
@@ -30,9 +30,9 @@ class BlockStatistics:
     """The heads of one attention block over a set of pairs."""
 
     sublayer: str
-    """As in `decoder.1.cross`."""
+    """The address of the block, as in `decoder.1.cross`."""
     mean: Float[Tensor, "head d_head"]
-    """Each head's mean context, before W_O: what it says whatever the sentence."""
+    """Each head's mean context, before W_O."""
     entropy: Float[Tensor, "head"]
     """Mean entropy of the rows of weights in nats: 0 looks at one token, ln(keys) at all alike."""
     queries: int
@@ -41,17 +41,17 @@ class BlockStatistics:
 
 @dataclass(frozen=True)
 class HeadMeans:
-    """The mean context of every head over validation pairs, and where it comes from."""
+    """The mean context of every head over validation pairs, and its origin."""
 
     means: Mapping[str, Float[Tensor, "head d_head"]]
-    """By block, as in `decoder.1.cross`."""
+    """The means by block, as in `decoder.1.cross`."""
     pairs: int
     measured: bool
     """True where they were taken just now, False where the checkpoint carries them."""
 
 
 def head_means(checkpoint: Checkpoint) -> HeadMeans:
-    """The means that a checkpoint carries, else taken over its corpus' validation pairs.
+    """Returns the means that a checkpoint carries, else takes them over its corpus' validation pairs.
 
     ValueError where it comes without both, or its file does not fit the model.
     """
@@ -94,7 +94,7 @@ def _carried(checkpoint: Checkpoint) -> HeadMeans:
 def head_statistics(
     model: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer, *, batch_tokens: int = 2_048
 ) -> tuple[BlockStatistics, ...]:
-    """The statistics of every attention block over these pairs; ValueError for a pair that does not fit the model."""
+    """Measures every attention block over these pairs; ValueError for a pair that does not fit the model."""
     sums: dict[str, tuple[Tensor, Tensor, int]] = {}
     for _, batch in pair_batches(pairs, tokenizer, batch_tokens, max_length=model.config.max_length):
         recorder = Recorder(_wanted)
@@ -115,7 +115,7 @@ def _summed(
     weights: Float[Tensor, "batch head query key"],
     real: Bool[Tensor, "batch query"],
 ) -> tuple[Float[Tensor, "head d_head"], Float[Tensor, "head"]]:
-    """Contexts and entropies summed over the real queries, in float64."""
+    """Returns contexts and entropies summed over the real queries, in float64."""
     entropy = torch.special.entr(weights.double()).sum(dim=-1)
     kept = real[:, None, :].double()
     return (heads.double() * kept[..., None]).sum(dim=(0, 2)), (entropy * kept).sum(dim=(0, 2))

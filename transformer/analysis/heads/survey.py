@@ -1,5 +1,5 @@
-"""What every head does over many pairs: how much of its weight goes to the token before, the end mark, the aligned word
-and so on, and which heads look alike. One teacher-forced pass a batch, real positions only.
+"""Surveys every head over many pairs: the share of its weight on the token before, the end mark, the aligned word and
+so on, and its distance to other heads. One teacher-forced pass a batch, real positions only.
 
 Mean weights by the key's place are those of Clark et al. (2019, "What Does BERT Look At?", section 3); the share of
 rows whose largest weight lies there is the measure by which Voita et al. (2019, "Analyzing Multi-Head Self-Attention",
@@ -30,14 +30,14 @@ from transformer.text.tokenizer import Tokenizer
 CLEAR = 0.5
 """A head that puts more of its weight than this on a pattern, on average, is named after it."""
 ABOVE_EVEN = 0.15
-"""By so much it must also exceed a head that looks evenly."""
+"""The margin by which it must also exceed an even head, one that looks at all allowed keys alike."""
 NOTICEABLE = 0.05
-"""What a pattern must have beyond an even head's share to be named at all."""
+"""The margin beyond an even head's share that a pattern needs to be named at all."""
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """How a head's strongest links agree with the gold ones, over all pairs that have some."""
+    """The agreement of a head's strongest links with the gold ones, over all pairs that have some."""
 
     error_rate: float
     """1 - 2 |found and gold| / (|found| + |gold|) over all pairs (Och and Ney, 2003, every gold link sure): 0 is
@@ -62,19 +62,19 @@ class Profile:
     largest: float
     """Mean of the row's largest weight."""
     written: Alignment | None
-    """Of cross-attention, by the rows that write a word; None where there is no gold alignment."""
+    """The alignment of cross-attention by the rows that write a word; None where there is no gold alignment."""
     read: Alignment | None
-    """By the rows that read it, one step later."""
+    """The same by the rows that read it, one step later."""
 
 
 @dataclass(frozen=True)
 class MainPatterns:
-    """What a head does above all."""
+    """The pattern that a head is named after."""
 
     patterns: tuple[Pattern, ...]
     """Empty where no pattern has noticeably more than an even head would give it."""
     clear: bool
-    """Whether that is most of what it does."""
+    """True where most of its weight lies there."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Survey:
 
     profiles: tuple[Profile, ...]
     even: Mapping[AttentionKind, Mapping[Pattern, float]]
-    """The mean weight that a head would have which looks at all allowed keys alike."""
+    """The mean weight of a head that looks at all allowed keys alike."""
     rows: Mapping[AttentionKind, Mapping[Pattern, int]]
     """Rows that have such a key."""
     n_rows: Mapping[AttentionKind, int]
@@ -103,18 +103,18 @@ class Survey:
     """Pronouns whose referent is known."""
 
     def of_kind(self, kind: AttentionKind) -> tuple[Profile, ...]:
-        """The heads of one kind of attention, layer by layer."""
+        """Returns the heads of one kind of attention, layer by layer."""
         return tuple(profile for profile in self.profiles if profile.at.kind == kind)
 
     @cached_property
     def by_head(self) -> Mapping[HeadAt, Profile]:
-        """The profiles by where the head stands."""
+        """The profiles by the address of the head."""
         return {profile.at: profile for profile in self.profiles}
 
     def main_patterns(self, profile: Profile) -> MainPatterns:
-        """What the head does above all: the pattern with the most weight beyond what an even head would give it, and
-        one that is all but equal to it. Patterns that few rows have are left out, but for the referent, which is there
-        where a pronoun stands.
+        """Returns the pattern with the most weight beyond an even head's share, and one that is all but equal to it.
+
+        Patterns that few rows have are left out, but for the referent, which only rows with a pronoun have.
         """
         kind = profile.at.kind
         above: dict[Pattern, float] = {
@@ -142,7 +142,7 @@ def survey(
     batch_tokens: int = 2_048,
     tell: Tell | None = None,
 ) -> Survey:
-    """Every head over these pairs; ValueError for none, or one that does not fit the model."""
+    """Surveys every head over these pairs; ValueError for none, or one that does not fit the model."""
     if not pairs:
         raise ValueError("there are no pairs to look at")
     punctuation, done = punctuation_of(tokenizer), 0
@@ -182,7 +182,7 @@ def _wanted(site: Site) -> bool:
 
 
 def _weights(recording: Recording, model: Transformer, kind: AttentionKind) -> Float[Tensor, "batch head query key"]:
-    """The weights of all layers of a kind side by side, layer by layer."""
+    """Returns the weights of all layers of a kind side by side, layer by layer."""
     stack, sublayer = kind.where
     layers = model.config.n_encoder_layers if stack == "encoder" else model.config.n_decoder_layers
     return torch.cat([recording[Site(stack, layer, sublayer, "weights")] for layer in range(layers)], dim=1)
@@ -190,10 +190,10 @@ def _weights(recording: Recording, model: Transformer, kind: AttentionKind) -> F
 
 @dataclass
 class _Sums:
-    """What is added up for one kind of attention, batch by batch."""
+    """The sums of one kind of attention, batch by batch."""
 
     rows: int = 0
-    """That could choose among keys."""
+    """Rows that could choose among keys."""
     weight: dict[Pattern, Tensor] = field(default_factory=dict)
     peak: dict[Pattern, Tensor] = field(default_factory=dict)
     even: dict[Pattern, Tensor] = field(default_factory=dict)
@@ -201,7 +201,7 @@ class _Sums:
     spread: Tensor = field(default_factory=lambda: torch.zeros(3, 1, dtype=torch.float64))
     """Entropy, evenness and largest weight of each head."""
     links: Tensor = field(default_factory=lambda: torch.zeros(2, 3, 1, dtype=torch.float64))
-    """Of rows that write and that read: right links, found links, aligned words."""
+    """Right links, found links and aligned words, of rows that write and of rows that read."""
     n_links: int = 0
     distances: Tensor = field(default_factory=lambda: torch.zeros(1, 1, dtype=torch.float64))
     reach: Tensor = field(default_factory=lambda: torch.zeros(1, 0, dtype=torch.float64))
@@ -216,7 +216,7 @@ class _Sums:
         punctuation: Bool[Tensor, "vocab"],
         recording: Recording,
     ) -> None:
-        """One batch more."""
+        """Adds a batch."""
         stack, sublayer = kind.where
         real = batch.source_mask if stack == "encoder" else batch.target_mask
         allowed = recording[Site(stack, 0, sublayer, "mask")][:, 0]
@@ -267,7 +267,7 @@ class _Sums:
         self.reach = reach.index_add(1, apart.flatten(), weights.flatten(1))
 
     def mean(self, sums: Mapping[Pattern, Tensor], head: int | None = None) -> dict[Pattern, float]:
-        """Sums over the number of rows that have such a key; patterns that no row has are left out."""
+        """Divides sums by the number of rows that have such a key; patterns that no row has are left out."""
         return {
             name: float((value if head is None else value[head]) / self.count[name])
             for name, value in sums.items()
@@ -275,7 +275,7 @@ class _Sums:
         }
 
     def profiles(self, kind: AttentionKind, model: Transformer) -> list[Profile]:
-        """The heads of this kind."""
+        """Returns the profiles of the heads of this kind."""
         places = [at for at in heads_of(model) if at.kind == kind]
         rows = max(self.rows, 1)
         return [
@@ -302,7 +302,7 @@ class _Sums:
 def _links(
     weights: Float[Tensor, "batch head query key"], rows: Float[Tensor, "batch query target_word"], gold: Gold
 ) -> Float[Tensor, "3 head"]:
-    """Right links, found links and aligned words, for each head.
+    """Returns right links, found links and aligned words, for each head.
 
     Between words: summed over the tokens of a source word, averaged over those of a target word (Clark et al., 4.1).
     """

@@ -23,12 +23,12 @@ from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import Tokenizer
 
 LOOPED = 40
-"""Pairs that are counted by loops."""
+"""The number of pairs that are counted by loops."""
 _OTHER_BATCH = 700
 _TOLERANCE = 1e-4
 
 Column = tuple[HeadAt, str]
-"""A head, and what is counted of it: a pattern, a pattern with " peak", " even" or " rows" behind it, entropy..."""
+"""A head and a column: a pattern, a pattern followed by " peak", " even" or " rows", entropy, ..."""
 
 
 def check_survey(
@@ -38,7 +38,7 @@ def check_survey(
     small, passes, first = _first(model, sample, tokenizer)
     wanted = [column for column in columns if value_of(small, *column) is not None]
     how = f"the first {first} pairs, each in a pass of its own, every query and key looked at in turn"
-    claim = "Each share is what a loop over queries and keys counts"
+    claim = "Each share is the count of a loop over queries and keys"
     yield agree(claim, _values(small, wanted), [counted(passes, *column) for column in wanted], _TOLERANCE, how)
     yield _again(model, sample, tokenizer, np.asarray(shown, dtype=float), partial(_values, columns=columns))
 
@@ -69,7 +69,7 @@ def check_similarity(
 
 
 def value_of(found: Survey, at: HeadAt, name: str) -> float | None:
-    """One head's number in a column of a survey; None where it has none."""
+    """Returns one head's number in a column of a survey; None where it has none."""
     profile = found.by_head[at]
     match name:
         case "entropy" | "largest" | "evenness":
@@ -89,7 +89,7 @@ def value_of(found: Survey, at: HeadAt, name: str) -> float | None:
 
 
 def _first(model: Transformer, sample: PairSample, tokenizer: Tokenizer) -> tuple[Survey, tuple[Alone, ...], int]:
-    """The first pairs surveyed, and each of them in a pass of its own."""
+    """Surveys the first pairs, and reads each of them in a pass of its own."""
     first = list(sample.pairs[:LOOPED])
     unit = sample.unit
     return survey(model, first, tokenizer, unit=unit), one_by_one(model, first, tokenizer, unit), len(first)
@@ -113,7 +113,7 @@ def _values(found: Survey, columns: Sequence[Column]) -> Float[ndarray, "column"
 
 
 def _linked(distances: Float[ndarray, "head head"], closest: float) -> set[tuple[int, ...]]:
-    """The groups of average linkage, every mean taken over the heads themselves."""
+    """Returns the groups of average linkage, every mean taken over the heads themselves."""
     groups: list[tuple[int, ...]] = [(head,) for head in range(len(distances))]
     while len(groups) > 1:
         means = {

@@ -1,6 +1,6 @@
-"""What heads do, counted by loops over queries and keys, one pair to a pass: slow, and independent of survey.py.
+"""Counts a survey by loops over queries and keys, one pair to a pass: slow, and independent of survey.py.
 
-Not here: what is proved by it (survey_checks.py).
+The checks that use it are in survey_checks.py.
 """
 
 import math
@@ -34,16 +34,16 @@ class Alone:
     read: Sequence[int]
     written: Sequence[int]
     source_words: Sequence[int]
-    """Of each source token, its word or -1; all -1 where tokens are not made of whole units."""
+    """The word of each source token or -1; all -1 where tokens are not made of whole units."""
     written_words: Sequence[int]
-    """The same of what the decoder writes."""
+    """The same for each written token."""
     weights: dict[AttentionKind, Float[ndarray, "layer head query key"]]
     allowed: dict[AttentionKind, Bool[ndarray, "query key"]]
     sign: Callable[[int], bool]
-    """Whether an id is a sign of punctuation."""
+    """Tells whether an id is a punctuation mark."""
 
     keys: dict[tuple[AttentionKind, str], list[tuple[int, list[int]]]] = field(default_factory=dict)
-    """Of each pattern that was looked for, the queries that have such a key, with these keys."""
+    """The queries that have a key of a pattern, with these keys, for each pattern that was looked for."""
 
     @cached_property
     def links(self) -> frozenset[tuple[int, int]]:
@@ -52,11 +52,11 @@ class Alone:
         return frozenset(self.pair.alignment) if known else frozenset()
 
     def rows(self, kind: AttentionKind) -> list[int]:
-        """Queries that can choose among keys."""
+        """Returns the queries that can choose among keys."""
         return [query for query, keys in enumerate(self.allowed[kind]) if keys.sum() > 1]
 
     def of(self, at: HeadAt) -> Float[ndarray, "query key"]:
-        """A head's weights."""
+        """Returns a head's weights."""
         return self.weights[at.kind][at.layer, at.head].astype(np.float64)
 
 
@@ -91,7 +91,7 @@ def one_by_one(
 
 
 def counted(passes: Sequence[Alone], at: HeadAt, name: str) -> float:
-    """The mean of a column over the rows of a head, by loops; NaN where nothing can be counted."""
+    """Returns the mean of a column over the rows of a head, by loops; NaN where nothing can be counted."""
     match name:
         case "entropy" | "largest" | "evenness":
             return _mean(_of_row(name, row) for one in passes for row in _chosen_rows(one, at))
@@ -130,7 +130,7 @@ def _of_cells(what: str, row: Float[ndarray, "key"], keys: Sequence[int], allowe
 
 
 def _keys_of(one: Alone, kind: AttentionKind, pattern: Pattern) -> list[tuple[int, list[int]]]:
-    """The queries that can choose and have such a key, with these keys."""
+    """Returns the queries that can choose and have such a key, with these keys."""
     if (kind, pattern) not in one.keys:
         one.keys[kind, pattern] = list(_look_for(one, kind, pattern))
     return one.keys[kind, pattern]
@@ -187,7 +187,7 @@ def _in_cross(one: Alone, pattern: Pattern, query: int, key: int) -> bool:
 
 
 def _anywhere(one: Alone, pattern: Pattern, query: int, key: int, keys: Sequence[int]) -> bool:
-    """What a pattern means in any kind of attention, or in self-attention."""
+    """Tells whether a cell has a pattern that is the same in all kinds of attention, or in self-attention."""
     match pattern:
         case "previous":
             return key == query - 1
@@ -205,12 +205,12 @@ def _anywhere(one: Alone, pattern: Pattern, query: int, key: int, keys: Sequence
 
 
 def _linked(one: Alone, word: int | None) -> set[int]:
-    """The target words that the gold alignment links to a source word."""
+    """Returns the target words that the gold alignment links to a source word."""
     return {target for source, target in one.links if source == word}
 
 
 def _alignment(passes: Sequence[Alone], at: HeadAt, name: str) -> float:
-    """Agreement with the gold links, all pairs as if they were one long sentence; of rows that write, or that read."""
+    """Returns the agreement with the gold links, all pairs as one long sentence; of rows that write, or that read."""
     found, gold, aligned = [], [], 0
     for number, one in enumerate(passes):
         links = one.links
@@ -228,7 +228,7 @@ def _alignment(passes: Sequence[Alone], at: HeadAt, name: str) -> float:
 
 
 def distances_by_rows(passes: Sequence[Alone], kind: AttentionKind) -> Float[ndarray, "head head"]:
-    """The mean Jensen-Shannon distance of every two heads of a kind, by its definition with two divergences."""
+    """Returns the mean Jensen-Shannon distance of every two heads of a kind, by its definition."""
     total, n_rows = 0.0, 0
     for one in passes:
         for query in one.rows(kind):
@@ -240,7 +240,7 @@ def distances_by_rows(passes: Sequence[Alone], kind: AttentionKind) -> Float[nda
 
 
 def _divergence(p: Float[ndarray, "a b key"], q: Float[ndarray, "a b key"]) -> Float[ndarray, "a b"]:
-    """Kullback and Leibler's, in bits."""
+    """Returns the Kullback-Leibler divergence in bits."""
     ratio = np.divide(p, q, out=np.ones_like(q), where=p > 0)
     return (p * np.log2(np.where(ratio > 0, ratio, 1.0))).sum(axis=-1)
 
@@ -253,7 +253,7 @@ def _mean(values: Iterator[float] | Sequence[float]) -> float:
 def _words(
     pair: Pair, source: Sequence[int], target: Sequence[int], tokenizer: Tokenizer, unit: AlignmentUnit
 ) -> tuple[list[int], list[int]]:
-    """The unit of each source token and of each written one, end marks -1."""
+    """Returns the unit of each source token and of each written one, end marks -1."""
     if unit == "word":
         return [*tokenizer.word_of_token(pair.source), -1], [*tokenizer.word_of_output(target), -1]
     sides = ((pair.source, source), (pair.target, target))

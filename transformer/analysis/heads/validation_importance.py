@@ -59,9 +59,9 @@ class ValidationImportance:
     """Every head removed in turn, over the same pairs."""
 
     heads: tuple[Importance, ...]
-    """In the order of the pass."""
+    """The heads in the order of the pass."""
     loss: float
-    """With all heads."""
+    """The loss with all heads."""
     exact_match: float
     n_pairs: int
     n_tokens: int
@@ -77,8 +77,9 @@ def validation_importance(
     means: Means | None = None,
     tell: Tell | None = None,
 ) -> ValidationImportance:
-    """Loss and exact match with all heads and without each: at zero, or at these `means`. ValueError for no pairs, or
-    one that does not fit.
+    """Measures loss and exact match with all heads and without each: at zero, or at these `means`.
+
+    ValueError for no pairs, or one that does not fit.
 
     Both are read off one teacher-forced pass: greedy decoding writes the reference exactly where each of its tokens is
     the most probable one after the tokens before it. A reference with a word that the model cannot write is no match.
@@ -115,15 +116,17 @@ def validation_importance(
 
 
 def resamples(n: int) -> Iterator[Int[ndarray, "sample item"]]:
-    """How often each item is drawn in each bootstrap sample, some samples at a time: those of many items would fill
-    the memory. The same for every head, and at every call."""
+    """Yields the number of times that each item is drawn in each bootstrap sample, the same at every call.
+
+    Samples come some at a time: those of many items would fill the memory.
+    """
     random, at_once = np.random.default_rng(SEED), max(1, _DRAWN_AT_ONCE // n)
     for done in range(0, RESAMPLES, at_once):
         yield random.multinomial(n, np.full(n, 1 / n), size=min(at_once, RESAMPLES - done))
 
 
 def intervals(moved: Float[ndarray, "head item"], sizes: Float[ndarray, "item"]) -> tuple[Change, ...]:
-    """The sum of each row over the sum of the sizes, with its percentile interval over the samples."""
+    """Returns the sum of each row over the sum of the sizes, with its percentile interval over the samples."""
     values = moved.sum(axis=1) / sizes.sum()
     # Each part: [sample item] @ [item head] -> [sample head]
     samples = np.concatenate([(drawn @ moved.T) / (drawn @ sizes)[:, None] for drawn in resamples(len(sizes))])
@@ -138,7 +141,7 @@ def _scored(
     memory: Float[Tensor, "batch source d_model"],
     means: Means | None,
 ) -> tuple[Float[Tensor, "batch"], Float[Tensor, "batch"]]:
-    """The summed loss of each pair, and 1 where its reference would be written."""
+    """Returns the summed loss of each pair, and 1 where its reference would be written."""
     sets = [() if at is None else (at,)] * len(batch.source)
     off: Tap | None = None
     if at is not None:

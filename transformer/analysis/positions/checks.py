@@ -42,7 +42,6 @@ def check_similarity(table: Table, matrix: Matrix, kind: Similarity) -> Iterator
     what = "cosine" if kind == "cosine" else "dot product"
     tolerance = 1e-5 * _size(again)
     yield agree(f"Each cell is the {what} of two rows", matrix, again, tolerance, f"{again.size:,} computed again")
-    yield agree("The matrix is symmetric", matrix, matrix.T, tolerance, "the matrix against its transpose")
 
 
 def check_offsets(table: Table, profile: OffsetProfile, kind: Similarity) -> Iterator[Check]:

@@ -21,7 +21,7 @@ class LengthScore:
     """The number of correct outputs for sentences of one length."""
 
     length: int
-    """In words, the end mark not counted."""
+    """The number of words, the end mark not counted."""
     right: int
     count: int
     """0 where the model refused this length."""

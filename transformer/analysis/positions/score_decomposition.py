@@ -23,9 +23,9 @@ class ScoreDecomposition:
     """The recorded scores of a stack's first self-attention, and the four parts that sum to them."""
 
     parts: Float[ndarray, "part head query key"]
-    """In the order of PARTS. Biases count as content."""
+    """The parts in the order of PARTS. Biases count as content."""
     scores: Float[ndarray, "head query key"]
-    """As the pass computed them, before the mask."""
+    """The scores of the pass, before the mask."""
     mask: Bool[ndarray, "query key"]
     """True where the query may attend to the key."""
 
