@@ -228,11 +228,18 @@ def _counted_text(seen: Inspection, through: Mapping[AttentionKind, int]) -> str
     said = " Heads that are off or at their mean count as zero." if len(gone) > len(copied) else ""
     if copied:
         said += " What was copied from another sentence counts as zero: nothing of this one arrives by it."
+    scaled = [spec.address for kind in through for spec in seen.interventions if _scales(spec, kind)]
     layers = {kind.where[0]: n for kind, n in through.items()}
+    if any(at is not None and (at.layer or 0) < layers[at.stack] for at in scaled):
+        said += " Scaled heads count times their factor."
     others = [spec.address for spec in seen.interventions if _is_copy(spec) and not _is_followed(spec)]
     if any(at is not None and (at.layer or 0) < layers.get(at.stack, 0) for at in others):
         said += " What was copied in other places counts as this sentence's own."
     return said
+
+
+def _scales(spec: Intervention, kind: AttentionKind) -> bool:
+    return bool(spec.head_factors) and spec.acts_in(*kind.where)
 
 
 def _is_copy(spec: Intervention) -> bool:

@@ -788,4 +788,11 @@ FAULTS = (
         "tests/views/test_attention_distance.py::test_a_head_that_always_looks_at_the_previous_token_is_one_token_away_"
         "without_spread",
     ),
+    Fault(
+        "a rollout that ignores the factors of scaled heads",
+        "transformer/analysis/attention/silenced_heads.py",
+        "weights[spec.address.layer, head] *= factor",
+        "weights[spec.address.layer, head] *= 1",
+        "tests/pages/attention/test_pictures.py::test_a_scaled_head_counts_times_its_factor_in_a_rollout",
+    ),
 )

@@ -305,7 +305,10 @@ EXAMPLES = [
     Example(HeadMatrix(kind="cross", layer=0, heads=(0, 2), how="max", framed=(2, 1)), decoding(TEXT, *SWITCHED)),
     Example(HeadMatrix(kind="encoder_self", layer=1, heads=(0, 3), marks="renormalised", words=True), decoding()),
     Example(HeadMatrix(kind="decoder_self", layer=0, heads=(2,), shows="norms", threshold=0.3), decoding()),
-    Example(AttentionRollout(kind="encoder_self", layer=1), decoding(TEXT, "off:encoder.0.self:1")),
+    Example(
+        AttentionRollout(kind="encoder_self", layer=1),
+        decoding(TEXT, "off:encoder.0.self:1", "scale:encoder.1.self:0:0.5"),
+    ),
     Example(AttentionRollout(kind="decoder_self", layer=0, words=True, threshold=0.1), decoding()),
     Example(AttentionRollout(kind="cross", layer=1, marks="hidden"), decoding(TEXT, *SWITCHED)),
     Example(AttentionEntropy(kind="decoder_self", unit="bits", framed=(1, 0, 2)), decoding()),

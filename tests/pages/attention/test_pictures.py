@@ -234,6 +234,24 @@ def test_off_heads_and_residuals_count_in_a_rollout(lab):
     np.testing.assert_allclose(off.values, (last.mean(axis=0) + np.eye(len(last[0]))) / 2, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_scaled_head_counts_times_its_factor_in_a_rollout(lab, kind):
+    stack, sublayer = AttentionKind(kind).where
+    heads = f"{stack}.0.{sublayer}:1,2"
+    plain, off, at_zero, doubled = (
+        drawing(source(lab, kind, show="rollout", layer=0, switch=switch))
+        for switch in ((), f"off:{heads}", f"scale:{heads}:0", f"scale:{heads}:2")
+    )
+    np.testing.assert_array_equal(at_zero.values, off.values)
+    assert "Scaled heads count times their factor" in doubled.said[0] and "Scaled" not in plain.said[0]
+    above = drawing(source(lab, "encoder_self", show="rollout", layer=0, switch="scale:encoder.1.self:0:2"))
+    assert "Scaled" not in above.said[0]
+    if kind == "encoder_self":
+        weights = source(lab, kind, switch=f"scale:{heads}:2").attention.weights[0].astype(np.float64)
+        mean = (weights[0] + 2 * weights[1] + 2 * weights[2] + weights[3]) / 4 + np.eye(weights.shape[-1])
+        np.testing.assert_allclose(doubled.values, mean / mean.sum(axis=-1, keepdims=True), atol=1e-6)
+
+
 def test_a_rollout_masks_what_neither_a_cell_nor_a_residual_lets_through(lab):
     closed = ["residual:off:decoder.0.self", "forbid:decoder.0.self:2,2"]
     plain = drawing(source(lab, "decoder_self", layer=0, show="rollout", switch=closed[1:]))

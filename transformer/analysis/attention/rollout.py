@@ -5,10 +5,10 @@ averaged, the residual enters as the identity, A = 0.5 W + 0.5 I, and rollout is
 (eq. 1 with j = 0). No values, no feed-forwards, no norms: what a head looks at and what it passes on are different
 things, so a rollout is a picture of the paths, not of effects.
 
-Ours, and not in the paper: heads that are off count as 0 in the mean W, as does all else of which nothing arrives, each
-row of the product is divided by its sum (which is 1 unless something is off or a row is fully masked), and a block
-without a residual has A = W. So paths that lead nowhere count for nothing, and a row sums to 1 or, where no path leads
-to the input, to 0.
+Ours, and not in the paper: heads that are off count as 0 in the mean W, as does all else of which nothing arrives, a
+scaled head counts times its factor, each row of the product is divided by its sum (which is 1 unless a head is off or
+scaled, or a row is fully masked), and a block without a residual has A = W. So paths that lead nowhere count for
+nothing, and a row sums to 1 or, where no path leads to the input, to 0.
 """
 
 from collections.abc import Sequence

@@ -29,8 +29,14 @@ def heads_replaced(seen: Inspection, kind: KindName, by: Sequence[ReplacedBy]) -
 
 
 def effective_weights(seen: Inspection, kind: KindName) -> Float[ndarray, "layer head query key"]:
-    """Returns the weights, set to zero wherever nothing of what is attended to goes any further."""
+    """Returns the weights as they count in what goes on: zero where nothing of what is attended to goes any further,
+    and those of a scaled head times its factor."""
     weights = seen.attention(kind).weights.copy()
+    for spec in seen.interventions:
+        if spec.head_factors and spec.acts_in(*AttentionKind(kind).where):
+            assert spec.address is not None and spec.address.layer is not None, "it acts in a block"
+            for head, factor in spec.head_factors.items():
+                weights[spec.address.layer, head] *= factor
     for _, at in silenced(seen, kind):
         weights[at] = 0
     return weights

@@ -13,7 +13,7 @@ from transformer.analysis.attention.silenced_heads import effective_weights, res
 from transformer.analysis.attention.weight_checks import recorded_rows
 from transformer.analysis.checks import Check, agree
 from transformer.inspection.inspection import Inspection
-from transformer.interventions import heads_set_to
+from transformer.interventions import factors_of_heads, heads_set_to
 from transformer.interventions.names import plural
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
@@ -42,20 +42,25 @@ def walked(
 
 
 def nothing_lost(lab: Lab, seen: Inspection, kind: KindName, n_layers: int) -> Check:
-    """Checks that a rollout follows no row of a head of which nothing went any further in the pass."""
+    """Checks that a rollout counts attention by what went on of it in the pass: nothing, all, or a factor of it."""
     kinds: dict[str, int | None] = {kind: n_layers}
     if kind == "cross":
         kinds |= {"encoder_self": None, "decoder_self": n_layers}
     lost, rows = 0, 0
     for of, upto in kinds.items():
         reached = _reached(lab, seen, AttentionKind(of))[:upto]
-        lost += int((effective_weights(seen, AttentionKind(of))[:upto].any(axis=-1) & ~reached).sum())
+        counted, weights = effective_weights(seen, AttentionKind(of))[:upto], seen.attention(of).weights[:upto]
+        stack, sublayer = AttentionKind(of).where
+        addresses = [Address(stack, layer, sublayer) for layer in range(len(weights))]
+        factors = np.array([factors_of_heads(seen.interventions, at, weights.shape[1]) for at in addresses])
+        scaled = np.isclose(counted, weights * factors[..., None, None]) | (counted == 0)
+        lost += int((counted.any(axis=-1) & ~reached | ~scaled.all(axis=-1)).sum())
         rows += reached.size
     how = (
-        f"recorded again, weights times values of {rows:,} rows of heads against the input of W_O, and its output "
-        "against the block's; rows that differ and count all the same"
+        f"recorded again, weights times values of {rows:,} rows of heads, times their factors, against the input of "
+        "W_O, and its output against the block's; rows that count for something else"
     )
-    return Check("Attention that a switch cut off does not count", lost, 0.0, how)
+    return Check("Attention counts by what went on of it: not where a switch cut it off", lost, 0.0, how)
 
 
 def check_sides(lab: Lab, seen: Inspection, kind: KindName, marks: Marks, data: MatrixData) -> Iterator[Check]:
