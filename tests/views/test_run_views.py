@@ -109,7 +109,7 @@ def test_a_sweep_shows_what_its_runs_reached():
         train_run(part.run.id)
     view, subject = SweepChart(setting=sweep.setting), folders(*(part.run.id for part in sweep.parts))
     assert data_of(view, subject).values == (0, 0.2)
-    assert [len(found) for found in verdicts(view, subject)] == [1 + 1 + 2 + 4, 0]
+    assert [len(found) for found in verdicts(view, subject)] == [1 + 1 + 2 * 2 + 4, 0]
     tamper(sweep.parts[1].run.id, lambda row: {"loss": row["loss"] + 0.1})
     assert len(verdicts(view, subject)[1]) == 1
 

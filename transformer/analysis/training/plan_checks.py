@@ -20,16 +20,19 @@ from numpy import ndarray
 from torch.nn.functional import cross_entropy
 
 from transformer.analysis.checks import Check, agree
+from transformer.analysis.training.memory import Memory
 from transformer.analysis.training.run_checks import schedule_share
-from transformer.config import TrainConfig
+from transformer.config import ModelConfig, TrainConfig
 from transformer.data.cleaning import MAX_CHARACTERS
 from transformer.data.corpora import Corpus
 from transformer.data.statistics import MOST_PAIRS, spaced
-from transformer.model.transformer import Transformer
+from transformer.model.transformer import Transformer, parameter_count
 from transformer.text.pairs import words
 from transformer.text.tokenizer import Tokenizer
 
 _LOOKED_AT = 10_000
+LARGEST = 20_000_000
+"""The most parameters of a model that is built for a check; a larger one would take seconds and gigabytes."""
 
 
 def check_lengths(
@@ -40,11 +43,10 @@ def check_lengths(
     means: Float[ndarray, "side"],
     longest: Int[ndarray, "side"],
 ) -> Iterator[Check]:
-    """Checks that each side's bars, by the lengths that they stand for ("3" or "3 to 4"), are the shares of its
-    sentences among so many training pairs; with their mean and their longest."""
+    """Checks each side's bars, by the lengths that they stand for ("3" or "3 to 4"), with mean and longest length."""
     pairs = spaced(corpus.train, n_pairs)
     how = "training pairs taken again, evenly spaced; difference"
-    yield agree("So many pairs were counted", n_pairs, min(len(corpus.train), MOST_PAIRS), 0, how)
+    yield agree("The number of counted pairs is right", n_pairs, min(len(corpus.train), MOST_PAIRS), 0, how)
     for index, (name, shown) in enumerate(zip((corpus.source_name, corpus.target_name), bars, strict=True)):
         side = ("source", "target")[index]
         lengths = [len(tokenizer.encode(getattr(pair, side))) + 1 for pair in pairs]
@@ -115,7 +117,7 @@ def _counted(rows: Iterator[tuple[str, str] | None]) -> tuple[Counter[str], Coun
 
 
 def _cells(path: Path) -> Iterator[tuple[str, str] | None]:
-    """The first two cells of each row that is not blank; None where there are not two."""
+    """Yields the first two cells of each row that is not blank; None where there are not two."""
     name, content = path.name.lower(), path.read_bytes()
     if name.endswith(".zip"):
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -156,30 +158,35 @@ def _of_json(line: str) -> tuple[str, str] | None:
     return sides[0], sides[1]
 
 
-def check_sizes(
-    model: Transformer, *, parameters: int, weights: int, gradients: int, optimizer: int, width: int
-) -> Iterator[Check]:
+def check_sizes(config: ModelConfig, parameters: int, memory: Memory) -> Iterator[Check]:
     """Checks that a model of these settings, built for this alone, has so many parameters and takes so many bytes.
 
-    It takes one step of Adam on a sentence of `width` tokens; its tensors are then measured.
+    It takes one step of Adam on a short sentence; its tensors are then measured. A model over LARGEST is built without
+    numbers, and its gradients and means are taken to be as large as its weights.
     """
-    own = {parameter.data_ptr(): parameter for parameter in model.parameters()}
+    is_small = parameter_count(config) <= LARGEST
+    with torch.device("cpu" if is_small else "meta"):
+        model = Transformer(config).train()
+    own = list(model.parameters())  # a shared one is listed once
     how = "a model built for this check; each number of it counted once"
-    yield agree("Parameters", parameters, sum(parameter.numel() for parameter in own.values()), 0, how)
-    adam = torch.optim.Adam(list(own.values()), lr=0.0)
-    ids = torch.full((1, width), 3)
-    mask = torch.ones_like(ids, dtype=torch.bool)
-    cross_entropy(model.train()(ids, ids, mask, mask).flatten(0, 1), ids.flatten()).backward()
-    adam.step()
-    taken = {
-        "Weights": (weights, list(own.values())),
-        "Gradients": (gradients, [parameter.grad for parameter in own.values() if parameter.grad is not None]),
-        "Adam's two means": (optimizer, [s[n] for s in adam.state.values() for n in ("exp_avg", "exp_avg_sq")]),
-    }
-    for name, (shown, tensors) in taken.items():
-        bytes_ = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-        how = f"{len(tensors)} tensors of that model measured after a step of Adam; bytes"
-        yield agree(f"{name} take so much memory", shown, bytes_, 0, how)
+    yield agree("Parameters", parameters, sum(parameter.numel() for parameter in own), 0, how)
+    gradients, means, how = own, own * 2, f"a model without numbers, as it has over {LARGEST:,} parameters; bytes"
+    if is_small:
+        adam = torch.optim.Adam(own, lr=0.0)
+        ids = torch.full((1, min(8, config.max_length)), 3)
+        mask = torch.ones_like(ids, dtype=torch.bool)
+        cross_entropy(model(ids, ids, mask, mask).flatten(0, 1), ids.flatten()).backward()
+        adam.step()
+        gradients = [parameter.grad for parameter in own if parameter.grad is not None]
+        means = [state[name] for state in adam.state.values() for name in ("exp_avg", "exp_avg_sq")]
+        how = "the tensors of that model measured after a step of Adam; bytes"
+    for name, shown, tensors in (
+        ("Weights", memory.weights, own),
+        ("Gradients", memory.gradients, gradients),
+        ("Adam's two means", memory.optimizer, means),
+    ):
+        again = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        yield agree(f"{name} take so much memory", shown, again, 0, how)
 
 
 def check_schedule(steps: Int[ndarray, "point"], rates: Float[ndarray, "point"], train: TrainConfig) -> Check:

@@ -1,23 +1,22 @@
-"""Checks of what is drawn of a run: its metrics read again from disk, its evaluation repeated on the same pairs."""
+"""Checks of the curves of a run: its metrics read again from disk, its evaluation repeated on the same pairs."""
 
 import json
 import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
-from jaxtyping import Float
-from numpy import ndarray
 
 from transformer.analysis.checks import Check
 from transformer.checkpoints.settings import METRICS_FILE
 from transformer.config import TrainConfig
 from transformer.data.batches import pair_batches
 from transformer.decoding.greedy import translate_ids
+from transformer.figures.training.curves import Against, Curve
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
@@ -34,19 +33,6 @@ _BATCH_TOKENS = 1_024
 
 T = TypeVar("T")
 Rows = dict[tuple[str, int], dict[str, Any]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Drawn:
-    """A line on a page, and the column of the metrics that it shows."""
-
-    name: str
-    folder: Path
-    split: str
-    column: str
-    x: Float[ndarray, "point"]
-    y: Float[ndarray, "point"]
-    against: str = "step"
 
 
 def run_log_rows(folder: Path) -> Rows:
@@ -72,35 +58,30 @@ def run_log_rows(folder: Path) -> Rows:
     return found
 
 
-def check_points(lines: Sequence[Drawn]) -> Iterator[Check]:
-    """Checks that each line goes through the points of its metrics, and leaves none out."""
-    found = {line.folder: run_log_rows(line.folder) for line in lines}
-    for line in lines:
-        points = _points(found[line.folder], line)
-        drawn = set(line.x.tolist())
-        owed = {x for x in points if drawn and x <= max(drawn)}  # a run at work has written on since
-        off = [
-            min((_apart(y, written) for written in points.get(x, ())), default=math.inf)
-            for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True)
-        ]
-        how = f"{len(line.x):,} points against {METRICS_FILE} of {line.folder.name}, read again from its end"
-        if missing := owed - drawn:
-            yield Check(_claim(line), math.inf, _ROUNDING, f"{how}; {len(missing)} are not drawn")
-        else:
-            yield Check(_claim(line), max(off, default=0.0), _ROUNDING, f"{how}; largest relative difference")
+def check_points(folder: Path, split: str, column: str, curve: Curve, against: Against) -> Check:
+    """Checks that a curve goes through the points of its metrics, and leaves none out."""
+    kept = np.isfinite(curve.y)  # gaps are no points
+    x, y = curve.x[kept].tolist(), curve.y[kept].tolist()
+    points = _points(run_log_rows(folder), split, column, against)
+    owed = {place for place in points if x and place <= max(x)}  # a run at work has written on since
+    off = [
+        min((_apart(shown, written) for written in points.get(place, ())), default=math.inf)
+        for place, shown in zip(x, y, strict=True)
+    ]
+    claim = f"The points of “{curve.name}” are those of the run's metrics"
+    how = f"{len(x):,} points against {METRICS_FILE} of {folder.name}, read again from its end"
+    if missing := owed - set(x):
+        return Check(claim, math.inf, _ROUNDING, f"{how}; {len(missing)} are not drawn")
+    return Check(claim, max(off, default=0.0), _ROUNDING, f"{how}; largest relative difference")
 
 
-def _claim(line: Drawn) -> str:
-    return f"The points of “{line.name}” are those of the run's metrics"
-
-
-def _points(rows: Rows, line: Drawn) -> dict[float, list[float]]:
+def _points(rows: Rows, wanted: str, column: str, against: Against) -> dict[float, list[float]]:
     """Returns the file's values at each place; a GPU's steps may share a second."""
     found: dict[float, list[float]] = {}
     for (split, _), row in sorted(rows.items(), key=lambda item: item[0][1]):
-        value = row.get(line.column)
-        if split == line.split and isinstance(value, int | float) and math.isfinite(value):
-            found.setdefault(float(row[line.against]), []).append(value)
+        value = row.get(column)
+        if split == wanted and isinstance(value, int | float) and math.isfinite(value):
+            found.setdefault(float(row[against]), []).append(value)
     return found
 
 
@@ -108,15 +89,13 @@ def _apart(shown: float, written: float) -> float:
     return abs(shown - written) / max(abs(written), 1e-12) if shown != written else 0.0
 
 
-def check_last(
-    name: str, folder: Path, split: str, column: str, shown: float | None, *, step: int, ended: bool
-) -> Check:
-    """Checks that a value is a run's last and of this step; of a run at work, that it was this step's."""
+def check_last(name: str, folder: Path, split: str, column: str, shown: float, *, step: int, ended: bool) -> Check:
+    """Checks that a value (NaN: none) is a run's last and of this step; of a run at work, that it was this step's."""
     rows = {at: row for (own, at), row in run_log_rows(folder).items() if own == split}
     value = rows.get(step, {}).get(column)
     later = ended and max(rows, default=step) > step
-    again = value if isinstance(value, int | float) and math.isfinite(value) else None
-    apart = math.inf if later or (again is None) != (shown is None) else _apart(shown or 0.0, again or 0.0)
+    is_there = isinstance(value, int | float) and math.isfinite(value)
+    apart = math.inf if later or is_there != math.isfinite(shown) else _apart(shown, value) if is_there else 0.0
     which = "its last row" if ended else "its row"
     how = f"{METRICS_FILE} read again, {which} of step {step:,}; relative difference"
     return Check(f"{name} reached this {column.replace('_', ' ')}", apart, 1e-9, how)

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 
 from transformer.analysis.checks import Check, agree
-from transformer.analysis.training.memory import BYTES, Memory, memory_of
+from transformer.analysis.training.memory import Memory, memory_of
 from transformer.analysis.training.plan_checks import (
     check_file,
     check_lengths,
@@ -23,42 +23,40 @@ from transformer.data.corpora import CORPORA, load_corpus
 from transformer.data.corpus_cache import counted, prepared
 from transformer.figures.tables import Table
 from transformer.figures.training.plan import length_bars, length_figure, memory_figure, schedule_figure
-from transformer.model.transformer import Transformer, parameter_count
+from transformer.model.transformer import parameter_count
 from transformer.training.schedule import learning_rate
 
-LARGEST = 20_000_000
-"""Parameters of a model that is built for a check; a larger one would take seconds and gigabytes."""
 REPORTED = ("read", "kept", "malformed", "empty", "too_long", "duplicate")
-"""What became of the rows of a file."""
+"""The counts of a file's rows, by their fate."""
 
 
 @dataclass(frozen=True)
 class LengthsData:
-    """How many tokens the sentences of a corpus have, and how many pairs it holds."""
+    """The lengths of a corpus's sentences in tokens, and the number of its pairs."""
 
     sides: tuple[str, str]
     """The names of the two languages."""
     labels: tuple[str, ...]
     """The lengths that each bar stands for, as in "3" or "3 to 4"."""
     shares: Float[ndarray, "side bar"]
-    """Per cent of the sentences."""
+    """The per cent of the sentences at each bar."""
     means: Float[ndarray, "side"]
     longest: Int[ndarray, "side"]
     splits: tuple[str, ...]
     sizes: Int[ndarray, "split"]
-    """Pairs in each split."""
+    """The number of pairs in each split."""
     counted: int
-    """Training pairs whose tokens were counted."""
+    """The number of training pairs whose tokens were counted."""
     rows: Int[ndarray, "reason"]
-    """Rows of an uploaded file, as REPORTED names them; empty for a generated corpus."""
+    """The counts of an uploaded file's rows, as REPORTED names them; empty for a generated corpus."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceLengths:
-    """How long the sentences of a corpus are."""
+    """The lengths of a corpus's sentences."""
 
     limit: int | None = None
-    """Longer ones are marked as skipped."""
+    """The length past which sentences are marked as skipped."""
     name = "sentence-lengths"
 
     def data(self, corpus: CorpusConfig) -> LengthsData:
@@ -167,7 +165,7 @@ class TrainingMemory:
     """The memory that training takes, part by part."""
 
     width: int
-    """Tokens of a usual pair's longer side."""
+    """The number of tokens of a usual pair's longer side."""
     name = "memory"
     note = "activations are an estimate"
 
@@ -188,22 +186,8 @@ class TrainingMemory:
         )
 
     def checks(self, model: ModelConfig, train: TrainConfig, data: MemoryData) -> Iterator[Check]:
-        """Builds a model of these settings and measures it after a step of Adam, unless it is too large for that."""
-        memory = data.memory
-        if parameter_count(model) > LARGEST:
-            again = [data.parameters * BYTES * count for count in (1, 1, 2)]
-            how = f"4 bytes a number; models over {LARGEST:,} parameters are not built for a check"
-            shown = [memory.weights, memory.gradients, memory.optimizer]
-            yield agree("Weights, gradients and Adam's means", shown, again, 0, how)
-            return
-        yield from check_sizes(
-            Transformer(model),
-            parameters=data.parameters,
-            weights=memory.weights,
-            gradients=memory.gradients,
-            optimizer=memory.optimizer,
-            width=min(8, model.max_length),
-        )
+        """Builds a model of these settings and measures it."""
+        yield from check_sizes(model, data.parameters, data.memory)
 
     def _parts(self, memory: Memory) -> dict[str, int]:
         return {

@@ -13,7 +13,7 @@ from numpy import ndarray
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.training import run_checks
 from transformer.analysis.training.progress import Progress, progress_of
-from transformer.analysis.training.run_checks import Drawn, check_last, check_points, run_log_rows
+from transformer.analysis.training.run_checks import check_last, check_points, run_log_rows
 from transformer.checkpoints.settings import CONFIG_FILE, CheckpointError, Settings, read_settings
 from transformer.checkpoints.store import load_checkpoint
 from transformer.config import label_of, value_text
@@ -36,18 +36,18 @@ from transformer.runs.status import STATUS_FILE, read_status
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column of a run's metrics, and how it is drawn."""
+    """A column of a run's metrics, and its axis."""
 
     split: str
     column: str
     title: str
-    """Of the axis."""
+    """The title of the axis."""
     percent: bool = False
-    """Kept as 0..1, shown as 0..100."""
+    """True if it is kept as 0..1 and shown as 0..100."""
     log: bool = False
-    """Whether a logarithmic scale suits it."""
+    """True if a logarithmic scale suits it."""
     range: tuple[float, float] | None = None
-    """Of a fixed axis."""
+    """The ends of a fixed axis."""
 
 
 QUANTITIES = {
@@ -63,6 +63,8 @@ QUANTITIES = {
 }
 SCORES = ("BLEU", "chrF")
 """Quantities that some corpora have no use for."""
+REACHED = ("exact match", "validation loss")
+"""The quantities that every table of runs has."""
 PANELS = {"loss": ("training loss", "validation loss")} | {
     name: (name,) for name in QUANTITIES if not name.endswith(" loss")
 }
@@ -72,7 +74,7 @@ _LOW, _TALL = 90, 190
 
 @dataclass(frozen=True)
 class CurvesData:
-    """Curves and the runs that they are of."""
+    """The curves of one run or of several."""
 
     curves: tuple[Curve, ...]
 
@@ -82,7 +84,7 @@ class RunCurves:
     """The curves of one run over its steps, one panel below the other."""
 
     panels: tuple[str, ...] = ("loss", "exact match")
-    """Of PANELS."""
+    """The names of panels, as PANELS has them."""
 
     @property
     def name(self) -> str:
@@ -124,8 +126,7 @@ class RunCurves:
 
     def checks(self, runs: Sequence[Path], data: CurvesData) -> Iterator[Check]:
         """Reads the metrics again from the end of their file, and repeats the newest evaluation."""
-        places = [(runs[0], quantity) for quantity in self._quantities]
-        yield from _check_curves(places, data.curves, "step")
+        yield from _check_curves([(runs[0], quantity) for quantity in self._quantities], data.curves, "step")
 
     @property
     def _quantities(self) -> tuple[str, ...]:
@@ -137,10 +138,10 @@ class ComparedRuns:
     """One quantity of several runs."""
 
     quantity: str = "validation loss"
-    """Of QUANTITIES."""
+    """The name of a quantity, as QUANTITIES has it."""
     against: Against = "step"
     log: bool = True
-    """Where a logarithmic scale suits the quantity."""
+    """True for a logarithmic scale, if it suits the quantity."""
 
     @property
     def name(self) -> str:
@@ -177,42 +178,48 @@ class ComparedRuns:
 
 @dataclass(frozen=True)
 class SweepData:
-    """A sweep's runs, the setting that each had, and what it reached."""
+    """The runs of a sweep, the setting of each, and its newest results."""
 
     runs: tuple[str, ...]
     values: tuple[float | str, ...]
-    """Numbers where the setting is one; else in words."""
-    reached: Float[ndarray, "run"]
-    """The last value of the quantity, as the metrics have it; NaN before the first."""
-    steps: Int[ndarray, "run"]
-    """At which that was measured; 0 before."""
+    """Numbers where the setting is one; else words."""
+    reached: Float[ndarray, "run quantity"]
+    """The last value of the chart's quantity and of REACHED, as the metrics have them; NaN before the first."""
+    steps: Int[ndarray, "run quantity"]
+    """The steps of these values; 0 before the first."""
     ended: Bool[ndarray, "run"]
     """False while a trainer works on it, or is going to."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepChart:
-    """What runs reached against the setting in which they differ."""
+    """The results of runs against the setting in which they differ."""
 
     setting: str
-    """With its section, as in "model.n_heads"."""
+    """The name of the setting with its section, as in "model.n_heads"."""
     quantity: str = "validation loss"
-    """Of QUANTITIES."""
+    """The quantity of the chart, as QUANTITIES has it."""
 
     @property
     def name(self) -> str:
         """The last part of the names of its files."""
         return f"{self.setting.replace('.', '-')}-{self.quantity.replace(' ', '-')}"
 
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """The quantities of the data, that of the chart first."""
+        return tuple(dict.fromkeys((self.quantity, *REACHED)))
+
     def data(self, runs: Sequence[Path]) -> SweepData:
-        """Each run's setting, and the last value of its quantity with its step."""
-        what, found = QUANTITIES[self.quantity], [progress_of(run) for run in runs]
-        reached = [progress.last(what.split, what.column) for progress in found]
+        """Each run's setting, and the last values of its quantities with their steps."""
+        columns, found = [QUANTITIES[name] for name in self.quantities], [progress_of(run) for run in runs]
+        reached = [[progress.last(what.split, what.column) for what in columns] for progress in found]
+        steps = [[int(progress.last(what.split, "step") or 0) for what in columns] for progress in found]
         return SweepData(
             runs=tuple(run.name for run in runs),
             values=tuple(_value(read_settings(run), self.setting) for run in runs),
-            reached=np.array([np.nan if value is None else value for value in reached], dtype=np.float64),
-            steps=np.array([int(progress.last(what.split, "step") or 0) for progress in found], dtype=np.int64),
+            reached=np.array(reached, dtype=np.float64),  # None -> NaN
+            steps=np.array(steps),
             ended=np.array([not _is_active(run) for run in runs], dtype=bool),
         )
 
@@ -223,20 +230,23 @@ class SweepChart:
         marks = [
             Mark(value, float(reached) * factor if np.isfinite(reached) else None, run, bool(ended), place)
             for place, (run, value, reached, ended) in enumerate(
-                zip(data.runs, data.values, data.reached, data.ended, strict=True)
+                zip(data.runs, data.values, data.reached[:, 0], data.ended, strict=True)
             )
         ]
         return sweep_figure(marks, setting=label, title=what.title, unit=unit, percent=what.percent, dark=dark)
 
     def tables(self, data: SweepData) -> tuple[Table, ...]:
-        """What each run reached."""
+        """The results of each run."""
         rows = [f"{run}, {label_of(self.setting)} {value}" for run, value in zip(data.runs, data.values, strict=True)]
-        values = np.column_stack((data.reached, data.steps))
-        return (Table(self.quantity, values, rows, [QUANTITIES[self.quantity].column, "step"]),)
+        return tuple(
+            Table(
+                name, np.column_stack((data.reached[:, i], data.steps[:, i])), rows, [QUANTITIES[name].column, "step"]
+            )
+            for i, name in enumerate(self.quantities)
+        )
 
     def checks(self, runs: Sequence[Path], data: SweepData) -> Iterator[Check]:
         """Reads settings, states and metrics again from their files, and repeats each run's newest evaluation."""
-        what = QUANTITIES[self.quantity]
         section, _, name = self.setting.partition(".")
         had = [json.loads((run / CONFIG_FILE).read_text(encoding="utf-8"))[section][name] for run in runs]
         off = sum(shown not in (own, value_text(own)) for shown, own in zip(data.values, had, strict=True))
@@ -245,15 +255,23 @@ class SweepChart:
         ended = [not _is_active(run) for run in runs]
         how = f"{STATUS_FILE} of each run; runs that differ"
         yield agree("A hollow mark is a run at work", data.ended.astype(int), np.array(ended, dtype=int), 0, how)
-        for run, value, step in zip(runs, data.reached.tolist(), data.steps.tolist(), strict=True):
-            shown = value if np.isfinite(value) else None
-            yield check_last(run.name, run, what.split, what.column, shown, step=step, ended=not _is_active(run))
+        for place, run in enumerate(runs):
+            for i, what in enumerate(QUANTITIES[quantity] for quantity in self.quantities):
+                yield check_last(
+                    run.name,
+                    run,
+                    what.split,
+                    what.column,
+                    float(data.reached[place, i]),
+                    step=int(data.steps[place, i]),
+                    ended=ended[place],
+                )
         for run in runs:
-            yield from _evaluated_again(run, share=len(runs))[0]
+            yield from _check_newest(run, share=len(runs))
 
 
 def _named(settings: Settings, progress: Progress, quantity: str) -> Curve:
-    """A curve under its full name."""
+    """Returns a curve under its full name."""
     what = QUANTITIES[quantity]
     smoothed = settings.train.label_smoothing > 0
     name = quantity
@@ -284,60 +302,40 @@ def _is_active(run: Path) -> bool:
 
 def _check_curves(places: Sequence[tuple[Path, str]], curves: Sequence[Curve], against: Against) -> Iterable[Check]:
     """Checks the points against the metrics, and each run's newest evaluation against its weights."""
-    folders = list(dict.fromkeys(folder for folder, _ in places))
-    lines = [
-        _drawn(folder, QUANTITIES[quantity], curve, against)
-        for (folder, quantity), curve in zip(places, curves, strict=True)
-    ]
-    yield from check_points(lines)
-    for folder in folders:
-        columns = {line.column for line in lines if line.folder == folder}
-        if "perplexity" in columns:
+    for (folder, quantity), curve in zip(places, curves, strict=True):
+        what = QUANTITIES[quantity]
+        yield check_points(folder, what.split, what.column, curve, against)
+        if what.column == "perplexity":
             yield run_checks.check_perplexity(folder)
-        if "learning_rate" in columns:
+        if what.column == "learning_rate":
             yield run_checks.check_rates(folder, read_settings(folder).train)
+    folders = list(dict.fromkeys(folder for folder, _ in places))
     for folder in folders:
-        found, why = _evaluated_again(folder, share=len(folders))
-        yield from found
-        if why:
-            yield Check(f"Nothing is claimed of {folder.name}'s evaluations", 0, 0, why)
+        yield from _check_newest(folder, share=len(folders))
 
 
-def _drawn(folder: Path, what: Quantity, curve: Curve, against: Against) -> Drawn:
-    kept = np.isfinite(curve.y)  # gaps are no points
-    return Drawn(
-        name=curve.name,
-        folder=folder,
-        split=what.split,
-        column=what.column,
-        x=curve.x[kept],
-        y=curve.y[kept],
-        against=against,
-    )
-
-
-def _evaluated_again(folder: Path, *, share: int) -> tuple[list[Check], str]:
-    """The newest evaluation of a folder whose weights are kept, made again; else why there is none.
+def _check_newest(folder: Path, *, share: int) -> Iterator[Check]:
+    """Repeats the newest evaluation of a folder whose weights are kept; says if there is none.
 
     It takes at most BUDGET_S / `share` seconds for each of loss and exact match.
     """
     rows = {step: row for (split, step), row in run_log_rows(folder).items() if split == "validation"}
     kept = evaluated_weights(folder)
+    nothing = f"Nothing is claimed of {folder.name}'s evaluations"
     steps = sorted(rows.keys() & kept.keys())
     if not steps:
-        return [], f"no weights of {folder.name} are kept from an evaluation, so none is made again"
+        yield Check(nothing, 0, 0, f"no weights of {folder.name} are kept from an evaluation, so none is made again")
+        return
     try:
         checkpoint = load_checkpoint(folder, weights=kept[steps[-1]])
-        validation = load_own(checkpoint.corpus_config, folder).validation
-        found = run_checks.check_evaluation(
+        yield from run_checks.check_evaluation(
             checkpoint.model,
             checkpoint.tokenizer,
-            validation,
+            load_own(checkpoint.corpus_config, folder).validation,
             checkpoint.train_config,
             rows[steps[-1]],
             whose=f"of {folder.name} " if share > 1 else "",
             budget_s=run_checks.BUDGET_S / share,
         )
-        return list(found), ""
     except (CheckpointError, CorpusError, ValueError) as error:
-        return [], f"the evaluation of {folder.name} cannot be made again: {str(error).rstrip('.')}"
+        yield Check(nothing, 0, 0, f"one of them cannot be made again: {str(error).rstrip('.')}")

@@ -26,7 +26,7 @@ from transformer.model.kinds import AttentionKind, KindName
 from transformer.views.view import Origin
 
 MAX_ROWS = 40
-"""Rows of a decoder's attention that are kept of a pass: what an untrained model writes has no end."""
+"""The most rows of a decoder's attention that are kept of a pass: the output of an untrained model has no end."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DecodedSnapshot:
     weights: str
     """The file, below the run's folder."""
     written_ns: int
-    """When that file was written."""
+    """The time at which that file was written, in nanoseconds."""
     step: int
     text: str
     forced: tuple[int, ...]
@@ -49,7 +49,7 @@ class DecodedSnapshot:
     probabilities: Float[ndarray, "token"]
     ended: bool
     attention: Mapping[AttentionKind, Attention]
-    """At most MAX_ROWS rows of the decoder's kinds."""
+    """The attention of each kind, of the decoder's at most MAX_ROWS rows."""
 
     @property
     def loss(self) -> float:
@@ -60,7 +60,7 @@ class DecodedSnapshot:
 def decode_snapshot(
     run: Path, weights: str, text: str, forced: Sequence[int] = (), *, lab: Lab | None = None
 ) -> DecodedSnapshot:
-    """The sentence decoded with the weights in this file of a run, which `lab` has where they are already loaded."""
+    """Decodes the sentence with the weights in this file of a run, which `lab` has where they are already loaded."""
     lab = lab or Lab(load_checkpoint(run, weights=run / weights))
     seen = lab.inspect(text, forced=dict(enumerate(forced)))
     return DecodedSnapshot(
@@ -113,13 +113,13 @@ class SnapshotData:
     """The output."""
     probabilities: Float[ndarray, "token"]
     loss: float
-    """Nats per token of the output."""
+    """The cross-entropy of the output in nats per token."""
     queries: tuple[str, ...]
     keys: tuple[str, ...]
     weights: Float[ndarray, "query key"]
     mask: Bool[ndarray, "query key"]
     entropies: Float[ndarray, "layer head"]
-    """Nats; of every head of this kind, averaged over its rows. NaN where no row has a choice."""
+    """The entropy in nats of every head of this kind, averaged over its rows; NaN where no row has a choice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +201,7 @@ class SnapshotAttention:
     def _weights(
         self, checkpoint: Checkpoint, ids: Sequence[int], snapshot: DecodedSnapshot
     ) -> Float[ndarray, "layer head query key"]:
-        """The weights of this kind computed from q, k and mask, as many rows as are kept."""
+        """Computes the weights of this kind from q, k and mask, as many rows as are kept."""
         stack, sublayer = AttentionKind(self.kind).where
         forced = dict(enumerate(snapshot.forced))
         again = recomputed_weights(checkpoint.model, ids, (), forced, stack=stack, sublayer=sublayer)
@@ -216,7 +216,7 @@ def _probabilities(
     mask: Bool[torch.Tensor, "1 key"],
     written: Sequence[int],
 ) -> Float[ndarray, "token"]:
-    """The probability of each token of an output, from one teacher-forced pass."""
+    """Returns the probability of each token of an output, from one teacher-forced pass."""
     model = checkpoint.model
     target = torch.tensor([[model.config.bos_id, *written[:-1]]])
     logits = model(source, target, mask, torch.ones_like(target, dtype=torch.bool))[0]
@@ -226,7 +226,7 @@ def _probabilities(
 def _entropies(
     weights: Float[ndarray, "layer head query key"], mask: Bool[ndarray, "layer query key"]
 ) -> Float[ndarray, "layer head"]:
-    """Mean entropy of the rows that have a choice."""
+    """Returns the mean entropy of the rows that have a choice."""
     found = np.full(weights.shape[:2], np.nan)
     for layer, head in np.ndindex(*found.shape):
         rows = [weights[layer, head, row] for row in range(weights.shape[2]) if mask[layer, row].sum() > 1]
