@@ -241,7 +241,7 @@ HEALTHY = HeadHealth("decoder", 0, "cross", 0, evenness=0.6, one_hot=0.2, streng
 @pytest.mark.parametrize(
     ("changes", "kind", "said"),
     [
-        (dict(strength=0.001), "dead_heads", "head 1 of decoder layer 0 (cross) adds 0.1 % of its block's output"),
+        (dict(strength=0.001), "dead_heads", "head 1 of decoder layer 0 (cross) adds 0.1 % of its sublayer's output"),
         (dict(variation=0.005), "dead_heads", "adds the same vector to every token (only 0.5 % of it changes)"),
         (dict(evenness=0.997), "dead_heads", "spreads its attention evenly (99.7 % of the largest entropy)"),
         (dict(one_hot=0.98), "saturated_heads", "head 1 of decoder layer 0 (cross) in 98 % of its rows"),

@@ -1,4 +1,4 @@
-"""What the curves of a training run say of it: divergence, standstill, over-fitting, an answer that it could see."""
+"""Findings from the curves of a training run: divergence, standstill, over-fitting, an answer that it could see."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,11 @@ from transformer.config import ModelConfig, TrainConfig
 from transformer.training.schedule import paper_peak
 
 MAX_EXACT_OF_A_READER = 0.2
-"""Exact match up to which a model that can read the answer in its input has learned little else."""
+"""The exact match up to which a model that can read the answer in its input has learned little else."""
 
 
 def not_a_number(curves: Curves, model: ModelConfig, train: TrainConfig, error: str) -> Finding | None:
-    """The loss or the gradient is no number any more."""
+    """Finds a loss or a gradient that is not a number."""
     if "no longer a finite number" not in error and curves.broken is None:
         return None
     before = ""
@@ -32,7 +32,7 @@ def not_a_number(curves: Curves, model: ModelConfig, train: TrainConfig, error: 
 def course_of_the_loss(
     curves: Curves, model: ModelConfig, train: TrainConfig, *, over: bool, enough: bool
 ) -> list[Finding | None]:
-    """At most one word on where the loss is going: the gravest."""
+    """Finds divergence, a loss that never fell, unsteadiness, a plateau or an early end, the gravest alone."""
     if (found := rise(curves)) is not None:
         sentence = (
             f"The training loss is {number(found.now)} nats; it was {number(found.lowest)} at step {found.at:,} and "
@@ -89,14 +89,15 @@ def course_of_the_loss(
 
 
 def over_fitting(curves: Curves, train: TrainConfig) -> Finding | None:
-    """The validation loss rises while the training loss falls."""
+    """Finds a validation loss that rises while the training loss falls."""
     found = turn(curves)
     if found is None:
         return None
     better = found.score_now > found.score_then
     score = {"exact_match": "exact match", "bleu": "BLEU", "chrf": "chrF"}[found.score]
     scale = 100 if found.score == "exact_match" else 1
-    then, now = (f"{scale * value:.3g}{' %' * (scale == 100)}" for value in (found.score_then, found.score_now))
+    unit = " %" if scale == 100 else ""
+    then, now = (f"{scale * value:.3g}{unit}" for value in (found.score_then, found.score_now))
     sentence = (
         f"The validation loss was lowest at step {found.at:,} ({number(found.lowest)} nats) and is "
         f"{number(found.now)} at step {found.step:,}, while the training loss fell from "
@@ -113,7 +114,7 @@ def over_fitting(curves: Curves, train: TrainConfig) -> Finding | None:
 
 
 def answer_seen(curves: Curves, model: ModelConfig) -> Finding | None:
-    """A model that learned to read the answer in its input and cannot write without it.
+    """Finds a model that learned to read the answer in its input and cannot write without it.
 
     Without a causal mask it can be read, so a poor score is enough to say so; with one, only a loss near 0 says so.
     """
@@ -138,7 +139,7 @@ def answer_seen(curves: Curves, model: ModelConfig) -> Finding | None:
 
 
 def all_wrong(curves: Curves, *, over: bool) -> Finding | None:
-    """A run that ended without a single right output, whatever its loss did."""
+    """Finds a run that ended without a single right output, whatever its loss did."""
     last = curves.evaluations[-1] if curves.evaluations else {}
     if not over or last.get("exact_match") != 0 or any(last.get(score) for score in ("bleu", "chrf")):
         return None
@@ -153,15 +154,8 @@ def all_wrong(curves: Curves, *, over: bool) -> Finding | None:
 
 
 def _calmer(model: ModelConfig, train: TrainConfig) -> str:
-    """What makes a run steadier, the most likely cause first."""
-    tries = []
-    if not model.residual or model.norm == "none" or not model.scale_scores:
-        parts = {
-            "residual connections": model.residual,
-            "layer norm": model.norm != "none",
-            "scaling by 1/√d_k": model.scale_scores,
-        }
-        tries.append(f"give it back what it lacks ({', '.join(name for name, there in parts.items() if not there)})")
+    """Returns advice that makes a run steadier, the most likely cause first."""
+    tries = _missing_parts({"scaling by 1/√d_k": model.scale_scores}, model)
     tries.append(f"lower the learning rate (from {number(train.learning_rate)} to {number(train.learning_rate / 3)})")
     longer = max(100, 4 * train.warmup_steps)
     tries.append(f"warm up for {longer:,} steps instead of {train.warmup_steps:,}")
@@ -171,11 +165,8 @@ def _calmer(model: ModelConfig, train: TrainConfig) -> str:
 
 
 def _livelier(curves: Curves, model: ModelConfig, train: TrainConfig) -> str:
-    """What sets a run going that does not learn: a larger or a smaller rate, or the parts that it lacks."""
-    tries = []
-    if not model.residual or model.norm == "none":
-        lacking = [*["residual connections"] * (not model.residual), *["layer norm"] * (model.norm == "none")]
-        tries.append(f"give it back what it lacks ({', '.join(lacking)})")
+    """Returns advice for a run that does not learn: another learning rate, or the parts that it lacks."""
+    tries = _missing_parts({}, model)
     usual = paper_peak(model.d_model, max(train.warmup_steps, 100))
     peak = max(curves.rates, default=train.learning_rate)
     if peak < usual / 10:
@@ -188,6 +179,14 @@ def _livelier(curves: Curves, model: ModelConfig, train: TrainConfig) -> str:
     return _sentence(tries)
 
 
+def _missing_parts(others: dict[str, bool], model: ModelConfig) -> list[str]:
+    """Returns the advice to give a model the parts that it lacks; empty if it has all, the `others` among them."""
+    parts = {"residual connections": model.residual, "layer norm": model.norm != "none"} | others
+    missing = [name for name, is_there in parts.items() if not is_there]
+    return [f"give it back what it lacks ({', '.join(missing)})"] if missing else []
+
+
 def _sentence(tries: Sequence[str]) -> str:
-    said = "; ".join(tries)
-    return f"{said[:1].upper()}{said[1:]}{'' if said.endswith('?') else '.'}"
+    text = "; ".join(tries)
+    end = "" if text.endswith("?") else "."
+    return f"{text[:1].upper()}{text[1:]}{end}"

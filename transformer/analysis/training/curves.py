@@ -12,18 +12,18 @@ class Curves:
 
     steps: tuple[int, ...]
     losses: tuple[float, ...]
-    """Smoothed cross-entropy, a step each."""
+    """The smoothed cross-entropy of each step."""
     rates: tuple[float, ...]
     norms: tuple[float, ...]
-    """Of all gradients, before clipping."""
+    """The norms of all gradients, before clipping."""
     evaluations: tuple[dict, ...]
-    """Rows of the split "validation"."""
+    """The rows of the split "validation"."""
     broken: int | None
     """The first step whose loss or gradient norm is not a finite number."""
 
     @property
     def window(self) -> int:
-        """Steps over which a median is taken: single batches differ by how long their sentences are."""
+        """The number of steps over which a median is taken: single batches differ by how long their sentences are."""
         return max(10, len(self.steps) // 20)
 
     @property
@@ -33,7 +33,7 @@ class Curves:
         return tuple(median(self.losses[end - w : end]) for end in range(n % w + w, n + 1, w))
 
     def step_of(self, window: int) -> int:
-        """The last step of a window of `medians`."""
+        """Returns the last step of a window of `medians`."""
         return self.steps[len(self.losses) % self.window + (window + 1) * self.window - 1]
 
     @property
@@ -43,7 +43,7 @@ class Curves:
 
 
 def curves_of(rows: Sequence[dict]) -> Curves:
-    """The curves in the rows of a metrics.jsonl."""
+    """Reads the curves from the rows of a metrics.jsonl."""
     train = sorted((row for row in rows if row.get("split") == "train"), key=lambda row: row["step"])
     finite = [row for row in train if _finite(row, "loss") and _finite(row, "gradient_norm")]
     broken = next((row["step"] for row in train if row not in finite), None) if len(finite) < len(train) else None
@@ -68,7 +68,7 @@ class Rise:
 
 
 def rise(curves: Curves) -> Rise | None:
-    """How the training loss stands above its lowest or first value, where it does by half a nat and a quarter."""
+    """Finds a training loss that stays above its lowest or first value by half a nat and a quarter of it."""
     medians = curves.medians
     if len(medians) < 3:
         return None
@@ -81,7 +81,7 @@ def rise(curves: Curves) -> Rise | None:
 
 
 def relapses(curves: Curves) -> list[tuple[int, float]]:
-    """Where the median loss rose by more than 0.4 nats above its lowest value so far and fell again, and how far."""
+    """Finds where the median loss rose by more than 0.4 nats above its lowest and fell again: the step and the rise."""
     found: list[tuple[int, float]] = []
     lowest, peak, peak_at = math.inf, 0.0, 0
     for window, value in enumerate(curves.medians):
@@ -106,13 +106,13 @@ class Turn:
     train_then: float
     train_now: float
     score: str
-    """The score that says whether the translations suffer: "exact_match", "chrf" or "bleu"."""
+    """The score that tells if the translations suffer: "exact_match", "chrf" or "bleu"."""
     score_then: float
     score_now: float
 
 
 def turn(curves: Curves) -> Turn | None:
-    """The turn of the validation loss: up by 5 % and 0.1 nats over two evaluations at least, training loss down."""
+    """Finds the turn of the validation loss: up by 5 % and 0.1 nats over at least two evaluations, training loss down."""
     rows = curves.evaluations
     if len(rows) < 4:
         return None
@@ -149,7 +149,7 @@ class Stall:
 
 
 def stall(curves: Curves) -> Stall | None:
-    """Where the last 40 % of the evaluations (4 at least of 8) brought nothing, nor did training, at a live rate."""
+    """Finds a loss that the last 40 % of the evaluations (at least 4 of 8) did not improve, at a live learning rate."""
     rows = curves.evaluations
     if len(rows) < 8 or len(curves.medians) < 8:
         return None
@@ -165,7 +165,7 @@ def stall(curves: Curves) -> Stall | None:
 
 
 def still_falling(curves: Curves) -> tuple[float, float] | None:
-    """By how much the loss fell in the last fifth of the steps and in all, where that is a tenth of it or more."""
+    """Returns how much the loss fell in the last fifth of the steps and in all, if that is a tenth of it or more."""
     medians = curves.medians
     if len(medians) < 10:
         return None

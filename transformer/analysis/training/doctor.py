@@ -1,14 +1,13 @@
-"""What is wrong with a training run, if anything: each finding in a sentence with the number seen, and what to try.
+"""The diagnosis of a training run: each finding in a sentence with the number seen, and with advice.
 
 The signs are read from the rows that the run wrote; heads and corpus are measured elsewhere and handed in. A healthy
-run has no findings, and what was checked is said.
+run has no findings; the checks that were made are listed all the same.
 """
 
 from collections.abc import Sequence
 
 from transformer.analysis.heads.health import HeadHealth
 from transformer.analysis.proportions import Proportions
-from transformer.analysis.training.corpus_findings import length, vocabulary
 from transformer.analysis.training.curve_findings import (
     all_wrong,
     answer_seen,
@@ -17,16 +16,21 @@ from transformer.analysis.training.curve_findings import (
     over_fitting,
 )
 from transformer.analysis.training.curves import Curves, curves_of
-from transformer.analysis.training.findings import SEVERITIES, Diagnosis, Finding, Severity, counted
-from transformer.analysis.training.head_findings import dead_and_saturated
+from transformer.analysis.training.findings import SEVERITIES, Diagnosis, Finding, Severity, counted, number
 from transformer.config import ModelConfig, TrainConfig
 
 __all__ = ["Diagnosis", "Finding", "Severity", "diagnose"]
 
 ENOUGH = 0.95
-"""Exact match from which a run has done what it was for, however its curves look."""
+"""The exact match from which a run is a success, whatever its curves look like."""
 FEWEST_STEPS = 60
-"""Steps, counted after the warm-up, before which a curve says nothing."""
+"""The number of steps after the warm-up before which a curve says nothing."""
+RARE_ENTRY = 10
+"""The occurrences of an average vocabulary entry below which it can hardly be learned."""
+EVEN, ADDS_NOTHING, ALWAYS_ONE = 0.99, 0.02, 0.95
+"""The shares of the largest entropy, of a head's output, and of one-hot rows at which a head is dead or saturated."""
+MOST_NAMED = 4
+"""The most heads that a finding names."""
 
 
 def diagnose(
@@ -39,7 +43,7 @@ def diagnose(
     corpus: Proportions | None = None,
     heads: Sequence[HeadHealth] | None = None,
 ) -> Diagnosis:
-    """What the rows of a run and what was measured of its corpus and heads (None: not measured) say of it.
+    """Diagnoses a run from its rows and the measurements of its corpus and heads (None: not measured).
 
     `over`: no step will follow. `error`: why it failed, where it did.
     """
@@ -81,3 +85,83 @@ def diagnose(
 
 def _exact_match(curves: Curves) -> float:
     return float(curves.evaluations[-1].get("exact_match") or 0.0) if curves.evaluations else 0.0
+
+
+def vocabulary(corpus: Proportions) -> Finding | None:
+    """Finds a vocabulary whose entries are too rare to be learned."""
+    if corpus.tokens_an_entry >= RARE_ENTRY:
+        return None
+    fitting = max(8, round(corpus.n_pairs * corpus.tokens_a_pair / 50, -1))
+    return Finding(
+        "vocabulary",
+        "warning",
+        f"The vocabulary has {corpus.vocab_size:,} entries for {corpus.n_pairs:,} pairs: each occurs "
+        f"{number(corpus.tokens_an_entry)} times on average, too seldom to be learned.",
+        f"A vocabulary of about {fitting:,.0f}, characters as tokens, or more pairs.",
+    )
+
+
+def length(corpus: Proportions, model: ModelConfig) -> Finding | None:
+    """Finds pairs that are too long for the model, and learned positions that no pair reaches."""
+    if corpus.too_long > 0.01:
+        return Finding(
+            "length",
+            "warning",
+            f"{100 * corpus.too_long:.3g} % of the training pairs are longer than max_length ({corpus.max_length} "
+            f"tokens) and are left out; the longest seen has {corpus.longest}.",
+            f"max_length {corpus.longest}, or a larger vocabulary, whose tokens are longer.",
+        )
+    if model.positions == "learned" and corpus.max_length > 8 * corpus.longest:
+        return Finding(
+            "length",
+            "note",
+            f"The learned position table has {corpus.max_length} rows, the longest pair {corpus.longest} tokens: the "
+            "other rows are never trained.",
+            f"max_length {corpus.longest}.",
+        )
+    return None
+
+
+def dead_and_saturated(heads: Sequence[HeadHealth], model: ModelConfig, *, enough: bool) -> list[Finding | None]:
+    """Finds dead heads, a finding for each kind; and saturated ones in a run that has not succeeded with them."""
+    silent = [head for head in heads if head.strength < ADDS_NOTHING]
+    constant = [head for head in heads if head not in silent and head.variation < ADDS_NOTHING]
+    even = [head for head in heads if head not in silent + constant and head.evenness > EVEN]
+    sharp = [head for head in heads if head.one_hot > ALWAYS_ONE]
+    dead = [
+        (silent, lambda h: f"adds {100 * h.strength:.2g} % of its sublayer's output"),
+        (constant, lambda h: f"adds the same vector to every token (only {100 * h.variation:.2g} % of it changes)"),
+        (even, lambda h: f"spreads its attention evenly ({100 * h.evenness:.3g} % of the largest entropy)"),
+    ]
+    found: list[Finding | None] = []
+    for group, reason in dead:
+        if group:
+            subject = f"{counted(len(group), 'head')} of {len(heads)} {'does' if len(group) == 1 else 'do'}"
+            found.append(
+                Finding(
+                    "dead_heads",
+                    "warning" if len(group) * 2 > len(heads) else "note",
+                    f"{subject} not depend on what is read: {group[0].name} {reason(group[0])}{_others(group)}.",
+                    "Fewer heads may do; if most are dead, train longer or raise the learning rate.",
+                )
+            )
+    if sharp and not enough:
+        advice = "A lower learning rate or a longer warm-up keeps scores small"
+        advice += "." if model.scale_scores else "; so does dividing them by √d_k, which this run leaves out."
+        found.append(
+            Finding(
+                "saturated_heads",
+                "warning" if len(sharp) * 2 > len(heads) else "note",
+                f"{counted(len(sharp), 'head')} of {len(heads)} {'looks' if len(sharp) == 1 else 'look'} at one token "
+                f"alone nearly everywhere: {sharp[0].name} in {100 * sharp[0].one_hot:.3g} % of its rows"
+                f"{_others(sharp)}. No gradient comes back through such a softmax.",
+                advice,
+            )
+        )
+    return found
+
+
+def _others(heads: Sequence[HeadHealth]) -> str:
+    rest = [head.name for head in heads[1:MOST_NAMED]]
+    more = f" and {len(heads) - MOST_NAMED} more" if len(heads) > MOST_NAMED else ""
+    return f"; likewise {', '.join(rest)}{more}" if rest else ""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from transformer.interventions.names import plural
+
 Kind = Literal[
     "not_a_number",
     "divergence",
@@ -47,7 +49,7 @@ class Diagnosis:
 
 def counted(count: int, what: str) -> str:
     """Returns a count in words: "1 head", "1,200 steps"."""
-    return f"{count:,} {what}{'s' * (count != 1)}"
+    return f"{count:,} {plural(count, what)}"
 
 
 def number(value: float) -> str:
