@@ -76,7 +76,6 @@ class OutputPair:
         return aligned_figure(data.tokens, data.probabilities, data.aligned, names=self.labels, dark=dark)
 
     def tables(self, data: OutputsData) -> tuple[Table, ...]:
-        """The probabilities of both."""
         return data.tables(NAMES)
 
     def checks(
@@ -238,7 +237,6 @@ class HeadMatching:
         return matching_figure(*given, chosen=chosen, kind=self.kind, names=NAMES, dark=dark)
 
     def tables(self, data: Matching) -> tuple[Table, ...]:
-        """The distances."""
         rows, columns = (
             [f"{name} layer {layer} head {head}" for layer, head in heads]
             for name, heads in zip(NAMES, (data.heads, data.others), strict=True)
@@ -308,7 +306,6 @@ def weights_again(
     Where positions see later ones, decoding with a forced output ends in another pass than reading it does: then the
     output is read again.
     """
-    stack, sublayer = AttentionKind(kind).where
     if on is None:
         mask = lab.inspect(seen.text, seen.interventions, dict(seen.forced)).attention(kind).mask
         forced, source = dict(seen.forced), seen.source_ids
@@ -317,7 +314,7 @@ def weights_again(
         forced, source, mask = dict(enumerate(on.target_ids)), on.source_ids, read.mask
         if sees_later(lab.model, seen.interventions):
             return read.weights, mask
-    again = recomputed_weights(lab.model, source, seen.interventions, forced, stack=stack, sublayer=sublayer)
+    again = recomputed_weights(lab.model, source, seen.interventions, forced, kind)
     return again, mask
 
 

@@ -1,4 +1,4 @@
-"""The figures of Masks: a batch, the masks of one of its sentences, what leaks, teacher forcing, an empty row."""
+"""The figures of Masks: a batch, the masks of one of its sentences, the leak, teacher forcing, an empty row."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -73,7 +73,6 @@ class BatchTokens:
         return batch_figure(data.tokens, data.real, dark)
 
     def tables(self, data: BatchData) -> tuple[Table, ...]:
-        """The token ids."""
         columns = [f"position {i}" for i in range(data.ids.shape[1])]
         return (Table("token ids", data.ids, numbered(data.texts), columns),)
 
@@ -98,7 +97,7 @@ class MasksData:
     keys: tuple[str, ...]
     parts: tuple[Part, ...]
     applied: Bool[ndarray, "query key"]
-    """The mask that the recorded pass applied: all parts together."""
+    """The mask of the recorded pass: all parts together."""
 
     @property
     def is_combination(self) -> bool:
@@ -168,7 +167,7 @@ class LeakData:
     """The attention on hidden cells, and the loss, with all masks (reading 0) and as switched (reading 1)."""
 
     shares: Float[ndarray, "reading share"]
-    """In the order of SHARES."""
+    """The shares in the order of SHARES."""
     loss: Float[ndarray, "reading"]
     """Nats per token of the output with all masks, teacher-forced."""
     losses: Float[ndarray, "reading sentence"]
@@ -194,7 +193,7 @@ class MaskLeak:
     note = "the loss is the first number of each row"
 
     def data(self, lab: Lab, leak: Leak) -> LeakData:
-        """Attention on what masks hide, losses and outputs, before and after."""
+        """Attention on hidden cells, losses and outputs, before and after."""
         both, eos = (leak.intact, leak.lifted), lab.model.config.eos_id
         words = [
             tuple(lab.tokenizer.decode([token for token in out if token != eos]) for out in reading.outputs)
@@ -257,7 +256,6 @@ class TeacherForcing:
         return forcing_figure(FORCED, _forced(data), dark=dark)
 
     def tables(self, data: Forcing) -> tuple[Table, ...]:
-        """The three numbers."""
         return (Table("largest difference", np.array([_forced(data)]).T, FORCED, ["largest difference"]),)
 
     def checks(self, lab: Lab, seen: Inspection, data: Forcing) -> Iterator[Check]:

@@ -92,7 +92,6 @@ class PositionTables(TablePair):
         return tables_figure(data.tables, data.titles, untrained_from=ends, dark=dark)
 
     def tables(self, data: TablesData) -> tuple[Table, ...]:
-        """The tables."""
         return matrix_tables(data.titles, data.tables, ("position", "dimension"))
 
     def checks(self, lab: Lab, learned: LearnedTable | None, data: TablesData) -> Iterator[Check]:
@@ -131,7 +130,7 @@ class PositionDimensions(TablePair):
     """One pair of dimensions as curves, sine and cosine."""
 
     frequency: int
-    """Which pair, from 0 (the shortest wave); of too high a number, the last."""
+    """The number of the pair, from 0 (the shortest wave); the last pair where it is too high."""
 
     @property
     def name(self) -> str:
@@ -211,7 +210,6 @@ class PositionSimilarity(TablePair):
         return matrices_figure(data.matrices, data.titles, dark=dark)
 
     def tables(self, data: SimilarityData) -> tuple[Table, ...]:
-        """The matrices."""
         return matrix_tables(data.titles, data.matrices, ("position", "position"))
 
     def checks(self, lab: Lab, learned: LearnedTable | None, data: SimilarityData) -> Iterator[Check]:
@@ -292,5 +290,5 @@ def matrix_tables(
 
 
 def _named(title: str, checks: Iterable[Check]) -> Iterator[Check]:
-    """The checks with the table's title before each claim."""
+    """Returns the checks with the table's title before each claim."""
     return (replace(check, claim=f"{title}: {check.claim[:1].lower()}{check.claim[1:]}") for check in checks)

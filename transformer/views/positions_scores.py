@@ -1,4 +1,4 @@
-"""The figure of what attention scores are made of: four parts of content and position."""
+"""The figure of the four parts of attention scores, of content and position."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,9 +28,9 @@ class ScorePartsData:
 
     tokens: tuple[str, ...]
     parts: Float[ndarray, "part query key"]
-    """In the order of PARTS."""
+    """The parts in the order of PARTS."""
     scores: Float[ndarray, "query key"]
-    """As the pass computed them."""
+    """The scores of the pass."""
     spread: Float[ndarray, "part"]
     """Standard deviation of each part over the cells."""
     largest_error: float

@@ -51,7 +51,6 @@ class ShiftMaps(TablePair):
         return matrices_figure(data.maps, data.titles, axes=MAP_AXES, dark=dark)
 
     def tables(self, data: MapsData) -> tuple[Table, ...]:
-        """The matrices."""
         return matrix_tables(data.titles, data.maps, ("to dimension", "from dimension"))
 
     def checks(self, lab: Lab, learned: LearnedTable | None, data: MapsData) -> Iterator[Check]:

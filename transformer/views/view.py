@@ -61,7 +61,7 @@ class View(Protocol[D]):
     """A figure's options, as a frozen keyword-only dataclass of plain values whose `repr` is valid Python.
 
     `data` and `checks` take what their subject gives (`lab, seen` for a decoded sentence). A view may also have
-    a `note`: a sentence that has to be said beside its exported files.
+    a `note`: a sentence that stands beside its exported files.
     """
 
     @property
@@ -70,15 +70,15 @@ class View(Protocol[D]):
         ...
 
     def data(self, *subject: Any, **_: Any) -> D:
-        """All that is shown, as arrays, numbers and strings; ValueError, as a sentence, where it cannot be had."""
+        """Returns all that is shown, as arrays, numbers and strings; ValueError with a sentence where there is none."""
         ...
 
     def figure(self, data: D, *, dark: bool = False) -> go.Figure:
-        """The picture."""
+        """Draws the picture."""
         ...
 
     def tables(self, data: D) -> tuple[Table, ...]:
-        """The numbers, labelled, for files."""
+        """Returns the numbers, labelled, for files."""
         ...
 
     def checks(self, *subject_and_data: Any, **_: Any) -> Iterable[Check]:
@@ -91,11 +91,11 @@ class Document(Protocol):
     """A view that is drawn as an HTML page of its own: its program writes that file instead of showing a figure."""
 
     def document(self, data: Any, *, dark: bool = False) -> str:
-        """The page."""
+        """Returns the page."""
         ...
 
     def height(self, data: Any) -> int:
-        """How many pixels tall its frame is."""
+        """Returns the height of its frame in pixels."""
         ...
 
 

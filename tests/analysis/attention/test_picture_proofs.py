@@ -20,6 +20,7 @@ from transformer.analysis.attention.rollout import cross_rollout, rollout
 from transformer.analysis.attention.vectors import record_vectors
 from transformer.config import ModelConfig
 from transformer.interventions import MeanAblateHeads, compile_interventions, parse_intervention
+from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Address, chain
 from transformer.model.transformer import Transformer
 
@@ -125,7 +126,8 @@ def shown_contributions(model, site, switch):
 def recorded_weights(model, switches, address, n_queries, n_keys):
     from transformer.analysis.attention.weight_checks import recomputed_weights
 
-    found = recomputed_weights(model, SOURCE, switches, {}, stack=address.stack, sublayer=address.sublayer)[0]
+    kind = AttentionKind.at(address.stack, address.sublayer)
+    found = recomputed_weights(model, SOURCE, switches, {}, kind)[0]
     assert found.shape[1:] == (n_queries, n_keys)
     return found
 

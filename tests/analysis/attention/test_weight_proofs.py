@@ -63,13 +63,14 @@ def recorded(model, switches, forced):
             record=lambda site: site.tensor in ("weights", "mask"),
         )
     )
-    c, source, out = model.config, ("",) * len(SOURCE), ("",) * len(steps)
+    n_encoder, n_decoder = model.config.n_encoder_layers, model.config.n_decoder_layers
+    source, out = ("",) * len(SOURCE), ("",) * len(steps)
     recordings = [step.recording for step in steps]
-    last, rows = recordings[-1], (recordings, AttentionKind.DECODER_SELF, c, out, out)
+    last, rows = recordings[-1], (recordings, AttentionKind.DECODER_SELF, n_decoder, out, out)
     return {
-        "encoder_self": _of_pass(recordings[0], AttentionKind.ENCODER_SELF, c, source, source),
+        "encoder_self": _of_pass(recordings[0], AttentionKind.ENCODER_SELF, n_encoder, source, source),
         "decoder_self": _of_pass(last, *rows[1:]) if model.needs_recomputation(tap) else _newest_rows(*rows),
-        "cross": _newest_rows(recordings, AttentionKind.CROSS, c, out, source),
+        "cross": _newest_rows(recordings, AttentionKind.CROSS, n_decoder, out, source),
     }, [int(step.tokens[0]) for step in steps]
 
 
@@ -78,9 +79,7 @@ def filled(model, switches):
 
 
 def checks_of(model, kind, switches, forced, attention):
-    stack, sublayer = KINDS[kind]
-    shown = {"weights": attention.weights, "mask": attention.mask}
-    return check_weights(model, SOURCE, switches, forced, stack=stack, sublayer=sublayer, **shown)
+    return check_weights(model, SOURCE, switches, forced, kind, attention)
 
 
 @pytest.mark.parametrize("kind", KINDS)

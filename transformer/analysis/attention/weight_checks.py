@@ -3,20 +3,26 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.analysis.attention.entry_reference import Row, record_rows
 from transformer.analysis.attention.score_reference import score_formula
 from transformer.analysis.checks import Check, agree
-from transformer.inspection.inspection import Inspection
+from transformer.inspection.inspection import Attention, Inspection
 from transformer.interventions import Intervention
 from transformer.model.kinds import AttentionKind, KindName
-from transformer.model.taps import Address, Stack, Sublayer
+from transformer.model.taps import Address
 from transformer.model.transformer import Transformer
 
 TOLERANCE = 1e-5
 """The tolerance of a weight: float32 sums and exponentials against float64 ones."""
+
+
+def check_recorded(model: Transformer, seen: Inspection, kind: KindName) -> tuple[Check, ...]:
+    """Checks the weights and masks of one kind of attention in a decoding."""
+    decoded = seen.source_ids, seen.interventions, dict(seen.forced)
+    return check_weights(model, *decoded, kind, seen.attention(kind))
 
 
 def check_weights(
@@ -24,46 +30,21 @@ def check_weights(
     source: Sequence[int],
     switches: Sequence[Intervention],
     forced: Mapping[int, int],
-    *,
-    stack: Stack,
-    sublayer: Sublayer,
-    weights: Float[ndarray, "layer head query key"],
-    mask: Bool[ndarray, "layer query key"],
+    kind: KindName,
+    shown: Attention,
 ) -> tuple[Check, ...]:
     """Checks the weights and masks of every layer of one kind of attention in the decoding of this source."""
-    layers = _rows(model, source, switches, forced, stack, sublayer)
+    layers = _rows(model, source, switches, forced, kind)
     how = "decoded again, and computed from recorded queries and keys in double precision"
-    if overwritten := sum(len(spec.overwritten) for spec in switches if spec.acts_in(stack, sublayer)):
-        how += f"; {overwritten} rows that a switch overwrote against what it asked for"
+    overwritten = [spec.overwritten for spec in switches if spec.acts_in(*AttentionKind(kind).where)]
+    if n_rows := sum(map(len, overwritten)):
+        how += f"; {n_rows} rows that a switch overwrote against what it asked for"
+    claim = f"The weights are softmax({score_formula(model)}) over the keys that the mask allows"
+    masks = _together([[row.allowed for row in rows] for rows in layers])
     return (
-        agree(
-            f"The weights are softmax({score_formula(model)}) over the keys that the mask allows",
-            weights,
-            _together([[row.softmax for row in rows] for rows in layers]),
-            TOLERANCE,
-            how,
-        ),
-        agree(
-            "The mask is what its rule says",
-            mask,
-            _together([[row.allowed for row in rows] for rows in layers]),
-            0,
-            f"{mask.size:,} cells looked at one by one",
-        ),
+        agree(claim, shown.weights, _weights(layers), TOLERANCE, how),
+        agree("The mask is what its rule says", shown.mask, masks, 0, f"{masks.size:,} cells looked at one by one"),
     )
-
-
-def check_recorded(model: Transformer, seen: Inspection, kind: KindName) -> tuple[Check, ...]:
-    """Checks the weights and masks of one kind of attention in a decoding."""
-    (stack, sublayer), attention = AttentionKind(kind).where, seen.attention(kind)
-    shown = {"weights": attention.weights, "mask": attention.mask}
-    given = seen.source_ids, seen.interventions, dict(seen.forced)
-    return check_weights(model, *given, stack=stack, sublayer=sublayer, **shown)
-
-
-def recorded_rows(model: Transformer, seen: Inspection, kind: KindName) -> list[list[Row]]:
-    """Returns the rows of one kind of attention, layer by layer, in the decoding of a sentence."""
-    return _rows(model, seen.source_ids, seen.interventions, dict(seen.forced), *AttentionKind(kind).where)
 
 
 def recomputed_weights(
@@ -71,13 +52,15 @@ def recomputed_weights(
     source: Sequence[int],
     switches: Sequence[Intervention],
     forced: Mapping[int, int],
-    *,
-    stack: Stack,
-    sublayer: Sublayer,
+    kind: KindName,
 ) -> Float[ndarray, "layer head query key"]:
     """Returns the weights of every layer in double precision; overwritten rows as they were asked for."""
-    layers = _rows(model, source, switches, forced, stack, sublayer)
-    return _together([[row.softmax for row in rows] for rows in layers])
+    return _weights(_rows(model, source, switches, forced, kind))
+
+
+def recorded_rows(model: Transformer, seen: Inspection, kind: KindName) -> list[list[Row]]:
+    """Returns the rows of one kind of attention, layer by layer, in the decoding of a sentence."""
+    return _rows(model, seen.source_ids, seen.interventions, dict(seen.forced), kind)
 
 
 def _rows(
@@ -85,12 +68,16 @@ def _rows(
     source: Sequence[int],
     switches: Sequence[Intervention],
     forced: Mapping[int, int],
-    stack: Stack,
-    sublayer: Sublayer,
+    kind: KindName,
 ) -> list[list[Row]]:
+    stack, sublayer = AttentionKind(kind).where
     n_layers = model.config.n_encoder_layers if stack == "encoder" else model.config.n_decoder_layers
     addresses = [Address(stack, layer, sublayer) for layer in range(n_layers)]
     return record_rows(model, source, switches, forced, addresses)
+
+
+def _weights(layers: Sequence[Sequence[Row]]) -> Float[ndarray, "layer head query key"]:
+    return _together([[row.softmax for row in rows] for rows in layers])
 
 
 def _together(layers: Sequence[Sequence[Float[ndarray, "*head key"]]]) -> Float[ndarray, "layer *head query key"]:

@@ -56,9 +56,8 @@ def check_most_moved(
     """Checks the largest move of a weight, and that no weight of another head moved more than one of this head."""
     forced, moved = dict(enumerate(shown.before.target_ids)), {}
     for kind in AttentionKind:
-        stack, sublayer = kind.where
         old, new = (
-            recomputed_weights(model, seen.source_ids, seen.interventions, forced, stack=stack, sublayer=sublayer)
+            recomputed_weights(model, seen.source_ids, seen.interventions, forced, kind)
             for seen in (shown.before, shown.after)
         )
         moved |= {(kind, *at): float(np.abs(new[at] - old[at]).max()) for at in np.ndindex(old.shape[:2])}

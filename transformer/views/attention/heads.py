@@ -86,7 +86,7 @@ class AllHeads:
 
 @dataclass(frozen=True)
 class BertvizData:
-    """What a drawing of bertviz is given."""
+    """The input of a drawing of bertviz."""
 
     weights: Float[ndarray, "layer head row column"]
     queries: tuple[str, ...]
@@ -101,9 +101,9 @@ class BertvizData:
     """The neuron view's vectors."""
     k: Float[ndarray, "layer head key d_head"] | None = None
     causal: bool = False
-    """Whether the neuron view leaves out the keys after a query."""
+    """True where the neuron view leaves out the keys after a query."""
     said: str = ""
-    """Where the neuron view's softmax is not that of the scores it draws."""
+    """Sentences on where the neuron view's softmax is not that of the scores it draws."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,11 +160,11 @@ class Bertviz:
         return BertvizData(weights, rows.labels, columns.labels, **replaced, on_marks=on_marks, hidden=hidden)
 
     def document(self, data: BertvizData, *, dark: bool = False) -> str:
-        """bertviz's drawing as a page of its own."""
+        """Returns bertviz's drawing as a page of its own."""
         return self._drawing(data, dark).html
 
     def height(self, data: BertvizData) -> int:
-        """How many pixels tall it is."""
+        """Returns the height of the drawing in pixels."""
         return self._drawing(data, False).height
 
     def _drawing(self, data: BertvizData, dark: bool) -> bertviz.View:
@@ -250,8 +250,7 @@ class Bertviz:
 
 
 def softmax_differences(lab: Lab, seen: Inspection, kind: KindName, vectors: Vectors) -> tuple[str, ...]:
-    """Says where the weights of the pass, which the neuron view draws under "Softmax", are not the softmax of the
-    scores that it computes from q and k."""
+    """Returns sentences on where the weights of the pass are not the softmax of the scores of the neuron view."""
     config, attention, causal = lab.model.config, seen.attention(kind), _is_causal(kind, seen)
     specs = [(s, s.address.layer) for s in seen.interventions if s.address and s.address.layer is not None]
     specs = [(s, layer) for s, layer in specs if s.acts_in(*AttentionKind(kind).where)]
@@ -287,7 +286,7 @@ def softmax_differences(lab: Lab, seen: Inspection, kind: KindName, vectors: Vec
 
 
 def _is_overwritten(lab: Lab, seen: Inspection, kind: KindName, vectors: Vectors, at: tuple[int, int, int]) -> bool:
-    """Returns whether a row of weights is not the softmax of its scores: over a single key it always is."""
+    """Tells whether a row of weights is not the softmax of its scores: over a single key it always is."""
     layer, head, query = at
     q, k, attention = vectors.q[layer, head, query], vectors.k[layer, head], seen.attention(kind)
     allowed = attention.mask[layer, query]

@@ -82,7 +82,6 @@ class HeadMatrix:
 
     @property
     def quantity(self) -> str:
-        """The name of a value."""
         return self.quantities[self.shows]
 
     @property
@@ -119,7 +118,7 @@ class HeadMatrix:
         return _without_marks(made, self.marks)
 
     def values_of_layer(self, lab: Lab, seen: Inspection) -> Float[ndarray, "head query key"]:
-        """The weights of every head of the layer, or the lengths of contributions."""
+        """Returns the weights of every head of the layer, or the lengths of contributions."""
         weights = seen.attention(self.kind).weights
         if self.shows == "norms":
             vectors = record_vectors(lab.model, seen.source_ids, seen.interventions, *AttentionKind(self.kind).where)
@@ -138,7 +137,6 @@ class HeadMatrix:
         return self.threshold * (self.top(data) if self.shows == "norms" else 1.0)
 
     def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
-        """The matrix."""
         return _figure(self, data, dark, chosen=self.framed)
 
     def tables(self, data: MatrixData) -> tuple[Table, ...]:
@@ -222,7 +220,6 @@ class AttentionRollout:
         return self.threshold
 
     def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
-        """The matrix."""
         return _figure(self, data, dark)
 
     def tables(self, data: MatrixData) -> tuple[Table, ...]:
@@ -265,7 +262,6 @@ class AttentionEntropy:
 
     @property
     def quantity(self) -> str:
-        """The name of a value."""
         return f"entropy in {self.unit}"
 
     @property
@@ -306,7 +302,6 @@ class AttentionEntropy:
         return 0.0
 
     def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
-        """The matrix."""
         chosen = None
         if self.framed is not None and (row := data.rows.index_of(self.framed[0])) is not None:
             names = data.columns.labels
@@ -314,7 +309,6 @@ class AttentionEntropy:
         return _figure(self, data, dark, chosen=chosen, in_matrix=True)
 
     def tables(self, data: MatrixData) -> tuple[Table, ...]:
-        """The entropies."""
         return _tables("entropy", data)
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
@@ -389,7 +383,6 @@ class TokenLines:
         return self.of.tables(data)
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
-        """The checks of the matrix."""
         yield from self.of.checks(lab, seen, data)
 
 
@@ -408,7 +401,7 @@ def _note(threshold: float) -> str:
 def _figure(
     view: Matrix, data: MatrixData, dark: bool, *, chosen: tuple[int, int] | None = None, in_matrix: bool = False
 ) -> go.Figure:
-    """The matrix, with a frame around the query and key that are chosen; `in_matrix`: around that row and column."""
+    """Draws the matrix, with a frame around the chosen query and key; `in_matrix`: around that row and column."""
     return matrix_figure(
         data.values,
         data.rows.typed,
@@ -431,7 +424,7 @@ def _tables(quantity: str, data: MatrixData) -> tuple[Table, ...]:
 
 
 def _without_marks(made: MatrixData, marks: Marks) -> MatrixData:
-    """The matrix with start and end marks left out where that is asked for; ValueError where nothing is left."""
+    """Leaves out start and end marks unless they are shown; ValueError where nothing is left."""
     if marks == "shown":
         return made
     rows, columns = ~np.array(made.rows.special), ~np.array(made.columns.special)
@@ -455,7 +448,7 @@ def _without_marks(made: MatrixData, marks: Marks) -> MatrixData:
 
 
 def _forbidden(seen: Inspection, kind: KindName, layer: int, shape: Sequence[int]) -> Bool[ndarray, "query key"]:
-    """The entries of a layer that interventions forbid."""
+    """Returns the entries of a layer that interventions forbid."""
     found = np.zeros(shape, dtype=bool)
     for spec in seen.interventions:
         if not spec.forbidden or not spec.acts_in(*AttentionKind(kind).where):
@@ -474,7 +467,7 @@ def _entries(
     rows: Side,
     columns: Side,
 ) -> Int[ndarray, "row column 4"]:
-    """The strongest head of each cell, and of the pieces that the cell stands for those with its largest value."""
+    """Returns the strongest head of each cell, and its query and key with the largest value in the cell."""
     found = np.zeros((*strongest.shape, 4), dtype=np.int64)
     for row, column in product(range(len(rows.labels)), range(len(columns.labels))):
         head, from_, to = strongest[row, column], rows.positions[row], columns.positions[column]

@@ -30,17 +30,17 @@ class Side:
     """True for start, end and padding marks."""
 
     def without_special(self) -> "Side":
-        """The side without its marks."""
+        """Returns the side without its marks."""
         kept = [index for index, mark in enumerate(self.special) if not mark]
         labels, typed, positions = (tuple(part[i] for i in kept) for part in (self.labels, self.typed, self.positions))
         return Side(labels, typed, positions, (False,) * len(kept))  # type: ignore[arg-type]
 
     def notes(self, name: str) -> tuple[str, ...]:
-        """Where each token stands in the pass: "row 3", "rows 3 to 4"."""
+        """Returns the place of each token in the pass: "row 3", "rows 3 to 4"."""
         return tuple(f"{name} {at[0]}" if len(at) == 1 else f"{name}s {at[0]} to {at[-1]}" for at in self.positions)
 
     def index_of(self, position: int) -> int | None:
-        """Where a position of the pass is shown."""
+        """Returns the index at which a position of the pass is shown; None where it is left out."""
         return next((index for index, at in enumerate(self.positions) if position in at), None)
 
 
@@ -56,7 +56,7 @@ class MatrixData:
     forbidden: Bool[ndarray, "row column"] | None = None
     """The entries that an intervention forbids; None where an entry is not one query and one key."""
     off: bool = False
-    """Whether every head in it is set to zero or to its mean, so that nothing of it goes any further."""
+    """True where every head in it is set to zero or to its mean, so that nothing of it goes any further."""
     entries: Int[ndarray, "row column 4"] | None = None
     """The layer, head, query and key that explain each value; None where no single entry does."""
     largest: Float[ndarray, "row column"] | None = None
@@ -64,12 +64,12 @@ class MatrixData:
     on_marks: float | None = None
     """The share, 0..1, of the other tokens' rows that lay on start and end marks, where these are left out."""
     arrived: Float[ndarray, "query"] | None = None
-    """Of a rollout: the share of each position's paths back that end in a column."""
+    """The share of each position's paths back that end in a column of a rollout."""
     alive: Bool[ndarray, "query"] | None = None
-    """Of a rollout: whether any path leads from the position to an input."""
+    """True for positions of a rollout from which a path leads to an input."""
 
     def find(self, query: int, key: int) -> tuple[int, int] | None:
-        """The row and column that show this query and key; None where they are left out."""
+        """Returns the row and column that show this query and key; None where they are left out."""
         row, column = self.rows.index_of(query), self.columns.index_of(key)
         return None if row is None or column is None else (row, column)
 
@@ -106,7 +106,7 @@ def unseen_words(lab: Lab, text: str) -> dict[int, str]:
 
 
 def groups(side: Side) -> tuple[int, ...]:
-    """Returns, for each position of the pass, which row or column shows it."""
+    """Returns the row or column that shows each position of the pass."""
     return tuple(index for index, at in enumerate(side.positions) for _ in at)
 
 

@@ -1,4 +1,4 @@
-"""Which heads matter: each removed in turn from one output, or over many pairs, as a map and as a ranking."""
+"""The importance of heads: each removed in turn from one output, or over many pairs, as a map and as a ranking."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ _ENDS = ("value", "low", "high")
 
 @dataclass(frozen=True)
 class OutputImportanceData:
-    """What becomes of an output without each head, in the order of the map; heads that are off already are left out."""
+    """The output without each head, in the order of the map; heads that are off already are left out."""
 
     heads: tuple[str, ...]
     map: MapData
@@ -56,7 +56,7 @@ class OutputImportanceData:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputImportance:
-    """How much an output's log-probability changes without each head."""
+    """The change of an output's log-probability without each head."""
 
     chosen: str = ""
     """The address of the head that is framed."""
@@ -85,7 +85,6 @@ class OutputImportance:
         )
 
     def figure(self, data: OutputImportanceData, *, dark: bool = False) -> go.Figure:
-        """The map."""
         return _map(data.map, "nats", self.chosen, dark)
 
     def tables(self, data: OutputImportanceData) -> tuple[Table, ...]:
@@ -130,17 +129,16 @@ class RankingData:
     values: Float[ndarray, "head end"]
     """The change; with intervals, their lower and upper ends too."""
     n_heads: int
-    """How many there are in all."""
+    """The number of all heads."""
 
     def bars(self) -> list[Bar]:
-        """The heads of the figure."""
+        """Returns the bars of the figure."""
         return [
             Bar(head_name(head), Sublayer.of(head).kind, *row)
             for head, row in zip(self.heads, self.values.tolist(), strict=True)
         ]
 
     def table(self, quantity: str) -> Table:
-        """The numbers."""
         return Table(quantity, self.values, [bar.name for bar in self.bars()], _ENDS[: self.values.shape[1]])
 
 
@@ -163,7 +161,6 @@ class OutputRanking:
         return ranking(data.bars(), quantity=QUANTITIES["sentence"], dark=dark)
 
     def tables(self, data: RankingData) -> tuple[Table, ...]:
-        """The changes."""
         return (data.table(QUANTITIES["sentence"]),)
 
     def checks(
@@ -194,7 +191,7 @@ class ValidationData:
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationImportanceMap:
-    """How much loss or exact match over many pairs changes without each head."""
+    """The change of loss or exact match over many pairs without each head."""
 
     measure: ImportanceMeasure
     chosen: str = ""
@@ -253,7 +250,7 @@ class ValidationImportanceMap:
         tokens = sum(len(lab.tokenizer.encode_target(pair.target)) + 1 for pair in sample.pairs)
         counted = (len(sample.pairs), tokens)
         yield Check(
-            "So many pairs and tokens were read",
+            "The number of pairs and tokens",
             float(max(abs(a - b) for a, b in zip(counted, (data.n_pairs, data.n_tokens), strict=True))),
             0.0,
             "pairs and their tokens counted, end marks included",
@@ -305,7 +302,7 @@ class ValidationRanking:
 
 
 def _map(data: MapData, quantity: str, chosen: str, dark: bool) -> go.Figure:
-    """The map of changes, 0 in the middle of its colours."""
+    """Draws the map of changes, 0 in the middle of its colours."""
     reach = float(np.nanmax(np.abs(data.values), initial=0.0)) or 1.0
     notes = data.notes or [[""] * data.values.shape[1]] * len(data.sublayers)
     hover = [
@@ -331,5 +328,5 @@ def _ordered(data: RankingData, values: dict[str, float], *, rising: bool) -> It
     how = f"{len(data.heads)} heads, each against the one above; by how much the order is wrong"
     claim = "The head whose removal costs most stands first"
     yield Check(claim, max(0.0, short, float(-steps.min(initial=0.0))), 0.0, how)
-    counted = abs(data.n_heads - len(values)) + abs(min(data.n_heads, len(values)) - len(values))
-    yield Check("So many heads were removed in turn", float(counted), 0.0, "heads counted")
+    counted = abs(data.n_heads - len(values))
+    yield Check("The number of heads that were removed in turn", float(counted), 0.0, "heads counted")

@@ -1,4 +1,4 @@
-"""Attention against effect: what hiding each source token costs, and how well heads' weights agree with that."""
+"""Attention against effect: the cost of hiding each source token, and its agreement with the weights of heads."""
 
 import math
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ FAITHFULNESS_COLUMNS = ("ρ within a token", "tokens", "ρ over all cells", "ρ 
 
 @dataclass(frozen=True)
 class EffectData:
-    """What each output token loses without each source token, in nats."""
+    """The loss of each output token without each source token, in nats."""
 
     effect: Float[ndarray, "target source"]
     targets: tuple[str, ...]
@@ -35,7 +35,7 @@ class EffectData:
 
 @dataclass(frozen=True, kw_only=True)
 class LeaveOneOut:
-    """How much log-probability each output token loses when a source token is hidden."""
+    """The log-probability that each output token loses when a source token is hidden."""
 
     name = "leave-one-out"
 
@@ -60,7 +60,7 @@ class LeaveOneOut:
 
 @dataclass(frozen=True)
 class WeightEffectData:
-    """A head's weights, and what hiding each source token costs."""
+    """A head's weights, and the cost of hiding each source token."""
 
     weights: Float[ndarray, "target source"]
     effect: Float[ndarray, "target source"]
@@ -71,7 +71,7 @@ class WeightEffectData:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightAgainstEffect:
-    """Each weight of a head of cross-attention against what hiding that source token costs."""
+    """Each weight of a head of cross-attention against the cost of hiding that source token."""
 
     head: str
     """Its address, as in "decoder.1.cross.2"."""
@@ -117,9 +117,8 @@ class WeightAgainstEffect:
     ) -> Iterator[Check]:
         """Computes the weights from q and k, hides each token again, and counts ranks."""
         at = HeadAt.parse(self.head)
-        again = recomputed_weights(
-            lab.model, seen.source_ids, seen.interventions, dict(seen.forced), stack=at.stack, sublayer=at.sublayer
-        )[at.layer, at.head]
+        decoded = seen.source_ids, seen.interventions, dict(seen.forced)
+        again = recomputed_weights(lab.model, *decoded, at.kind)[at.layer, at.head]
         how = "decoded again with q, k and mask recorded, and computed from these in double precision"
         yield agree("The weights are those of the decoding", data.weights, again, TOLERANCE, how)
         yield from _effect_checked(lab, seen, hiding, data.effect)
@@ -132,12 +131,12 @@ class FaithfulnessData:
 
     heads: tuple[str, ...]
     values: Float[ndarray, "head 4"]
-    """In the order of FAITHFULNESS_COLUMNS."""
+    """The columns are FAITHFULNESS_COLUMNS."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FaithfulnessTable:
-    """How well every head's weights rank the source tokens by what hiding them costs."""
+    """The rank correlations of every head's weights on source tokens with the cost of hiding them."""
 
     name = "faithfulness"
 
@@ -162,7 +161,6 @@ class FaithfulnessTable:
         return column_table(rho, data.heads, columns, quantity="rank correlation", limits=limits, dark=dark)
 
     def tables(self, data: FaithfulnessData) -> tuple[Table, ...]:
-        """The correlations."""
         names = [head_name(head) for head in data.heads]
         return (Table("rank correlation", data.values, names, FAITHFULNESS_COLUMNS),)
 

@@ -1,4 +1,4 @@
-"""The smallest sets of heads whose removal changes an output: what is written without each."""
+"""The smallest sets of heads whose removal changes an output, and the output without each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ class MinimalSetData:
     """-1 past the end of an output."""
     pieces: tuple[tuple[str, ...], ...]
     margins: Float[ndarray, "set"]
-    """By how much each set misses the goal, in nats: below 0 where it reaches it."""
+    """The nats by which each set misses the goal, below 0 where it reaches it."""
     tried: Int[ndarray, "size"]
     """Sets of each size that were tried, from 1 on."""
     counts: Int[ndarray, "2"]
@@ -35,7 +35,7 @@ class MinimalSetData:
 
 @dataclass(frozen=True, kw_only=True)
 class MinimalSetOutputs:
-    """What is written without each of the smallest sets of heads that change an output."""
+    """The outputs without each of the smallest sets of heads that change an output."""
 
     name = "minimal-sets"
 

@@ -1,4 +1,4 @@
-"""Where heads look over many pairs: a map of all heads, a table, one head's profile, and which heads are similar."""
+"""The attention of heads over many pairs: a map of all heads, a table, one head's profile, and similar heads."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -43,22 +43,21 @@ class MapData:
     """A line for each head under its number."""
 
     def heads(self) -> tuple[str, ...]:
-        """The addresses of the heads, row by row."""
+        """Returns the addresses of the heads, row by row."""
         return tuple(f"{row}.{head}" for row in self.sublayers for head in range(self.values.shape[1]))
 
     def table(self, name: str) -> Table:
-        """The numbers."""
         rows = [Sublayer.of(row).name for row in self.sublayers]
         return Table(name, self.values, rows, [f"head {head}" for head in range(self.values.shape[1])])
 
     def place(self, head: str) -> tuple[int, int] | None:
-        """The row and column of a head's address; None for an empty one."""
+        """Returns the row and column of a head's address; None for an empty one."""
         sublayer, _, number = head.rpartition(".")
         return (self.sublayers.index(sublayer), int(number)) if head else None
 
 
 def on_map(lab: Lab, values: dict[HeadAt, float | None], notes: dict[HeadAt, str] | None = None) -> MapData:
-    """The heads of a model with their values."""
+    """Returns the heads of a model with their values."""
     rows = sublayers_of(lab.model)
     numbers = np.array([[_or_nan(values.get(at)) for at in row] for row in rows], dtype=float)
     sublayers = tuple(str(row[0]).rpartition(".")[0] for row in rows)
@@ -68,7 +67,7 @@ def on_map(lab: Lab, values: dict[HeadAt, float | None], notes: dict[HeadAt, str
 
 @dataclass(frozen=True, kw_only=True)
 class PatternMap:
-    """How much of each head's attention goes to one kind of place, or another column of the survey."""
+    """The share of each head's attention on one kind of place, or another column of the survey."""
 
     column: str
     measure: Measure = "weight"
@@ -99,7 +98,6 @@ class PatternMap:
         return head_map(data.values, blocks, hover, quantity=quantity, limits=(0.0, top), chosen=chosen, dark=dark)
 
     def tables(self, data: MapData) -> tuple[Table, ...]:
-        """The numbers."""
         return (data.table(COLUMN_NAMES[self.column]),)
 
     def checks(self, lab: Lab, sample: PairSample, found: Survey, data: MapData) -> Iterator[Check]:
@@ -120,15 +118,15 @@ class PatternTableData:
     columns: tuple[str, ...]
     values: Float[ndarray, "head column"]
     other: Float[ndarray, "head column"]
-    """Of patterns, the measure that is not in the table."""
+    """The other measure of patterns."""
     even: Float[ndarray, "head column"]
     """The mean weight of a head that looks at all tokens alike."""
     rows: Float[ndarray, "head column"]
     """Rows that have such a place."""
     patterns: tuple[str, ...]
-    """What each head looks at above all."""
+    """The pattern with most of each head's weight, in words."""
     clear: tuple[str, ...]
-    """The heads for which that is most of what they do."""
+    """The heads with more than half of their weight there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +167,7 @@ class PatternTable:
         )
 
     def tables(self, data: PatternTableData) -> tuple[Table, ...]:
-        """The table, and what stands beside its numbers."""
+        """The table, and the numbers beside its own."""
         rows, columns = [head_name(head) for head in data.heads], [COLUMN_NAMES[name] for name in data.columns]
         other = MEASURES["peak" if self.measure == "weight" else "weight"]
         arrays = {MEASURES[self.measure]: data.values, other: data.other, "even head": data.even, "rows": data.rows}
@@ -192,13 +190,13 @@ class PatternTable:
         yield Check("Columns that are no patterns have no further numbers", float(sum(empty)), 0.0, "cells counted")
 
     def _beside(self, what: str) -> list[str]:
-        """The columns as another measure has them; empty for those that are no patterns."""
+        """Returns the columns in another measure; empty for those that are no patterns."""
         return ["" if name in OTHER_COLUMNS else _measured(name, what) for name in self.columns]
 
 
 @dataclass(frozen=True)
 class ProfileData:
-    """Where one head's weight goes."""
+    """The distribution of one head's weight over patterns."""
 
     patterns: tuple[str, ...]
     weight: Float[ndarray, "pattern"]
@@ -213,14 +211,14 @@ class ProfileData:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadProfile:
-    """Where one head's weight goes, on average, beside that of a head that looks at all tokens alike."""
+    """The mean weight of one head on each kind of place, beside that of a head that looks at all tokens alike."""
 
     head: str
     """Its address, as in "decoder.1.cross.2"."""
     name = "{head}"
 
     def data(self, lab: Lab, sample: PairSample, found: Survey) -> ProfileData:
-        """The mean weights and all that is said of the head."""
+        """The mean weights and all other numbers of the head."""
         at = HeadAt.parse(self.head)
         if at not in found.by_head:
             raise ValueError(f"there is no head {self.head}")
@@ -239,7 +237,7 @@ class HeadProfile:
         return profile_bars(data.weight.tolist(), data.even.tolist(), titles, kind=kind, dark=dark)
 
     def tables(self, data: ProfileData) -> tuple[Table, ...]:
-        """The bars, then what is said of the whole rows."""
+        """The bars, then the numbers of whole rows."""
         columns = ["mean weight", "an even head", "share of largest weights", "rows"]
         bars = np.array([data.weight, data.even, data.peak, data.rows]).T
         others = np.array([[*data.spread, *data.alignment]])
@@ -268,7 +266,7 @@ class SimilarityData:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadSimilarity:
-    """How far apart the weights of every two heads of a kind are, and groups of heads that are close."""
+    """The distance between the weights of every two heads of a kind, and groups of heads that are close."""
 
     kind: KindName
     closest: float
@@ -289,7 +287,6 @@ class HeadSimilarity:
         return similarity_map(data.distances, self._names(data), kind=self.kind, sizes=sizes, dark=dark)
 
     def tables(self, data: SimilarityData) -> tuple[Table, ...]:
-        """The distances."""
         names = [head_name(head) for head in data.heads]
         return (Table("distance", data.distances, names, names),)
 
@@ -305,7 +302,7 @@ class HeadSimilarity:
 
 
 def main_patterns_text(found: Survey, profile: Profile) -> str:
-    """What a head looks at above all, in a few words: "the previous token", or "itself (mixed)"."""
+    """Returns the pattern that a head is named after, in a few words: "the previous token", or "itself (mixed)"."""
     main = found.main_patterns(profile)
     named = " and ".join(looked_at(pattern, profile.at.kind) for pattern in main.patterns)
     if not named:
@@ -318,7 +315,7 @@ def _profile_columns(patterns: Sequence[str]) -> tuple[list[str], ...]:
 
 
 def _measured(column: str, what: str) -> str:
-    """The survey's name of a column in a measure."""
+    """Returns the survey's name of a column in a measure."""
     return column if column in OTHER_COLUMNS or what == "weight" else f"{column} {what}"
 
 

@@ -202,9 +202,8 @@ class SnapshotAttention:
         self, checkpoint: Checkpoint, ids: Sequence[int], snapshot: DecodedSnapshot
     ) -> Float[ndarray, "layer head query key"]:
         """Computes the weights of this kind from q, k and mask, as many rows as are kept."""
-        stack, sublayer = AttentionKind(self.kind).where
         forced = dict(enumerate(snapshot.forced))
-        again = recomputed_weights(checkpoint.model, ids, (), forced, stack=stack, sublayer=sublayer)
+        again = recomputed_weights(checkpoint.model, ids, (), forced, self.kind)
         rows, columns = snapshot.attention[AttentionKind(self.kind)].weights.shape[2:]
         return again[:, :, :rows, :columns]
 
