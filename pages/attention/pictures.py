@@ -12,7 +12,7 @@ from pages.attention.entry_panel import chosen_entry
 from pages.attention.explanations import explain_picture
 from pages.shared.components.head_grid import SIDE, head_grid
 from pages.shared.components.head_matrix import head_matrix
-from pages.shared.components.token_lines import token_lines
+from pages.shared.components.tokens import token_lines
 from pages.shared.context import sentence
 from pages.shared.controls import PageContext
 from pages.shared.exhibit import exhibit, get_data

@@ -10,7 +10,7 @@ from pages.compare.choices import PAGE, Choices
 from pages.compare.loading import Side, matched_texts
 from pages.shared import controls, wording
 from pages.shared.before_after import room_for
-from pages.shared.components.aligned_tokens import aligned_tokens
+from pages.shared.components.tokens import aligned_tokens
 from pages.shared.context import PageContext, is_dark, say, sentence
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.explain import what_am_i_looking_at

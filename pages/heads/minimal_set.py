@@ -10,7 +10,7 @@ from pages.heads.choices import HEADS, MAX_EXACT, MAX_HEADS, PAGE, Choices, box,
 from pages.heads.patterns import OPENS
 from pages.heads.work import result_of
 from pages.shared.cache import lab_key
-from pages.shared.components.token_chips import token_chips
+from pages.shared.components.tokens import token_chips
 from pages.shared.controls import PageContext, edit_marks, say
 from pages.shared.exhibit import exhibit
 from pages.shared.wording import bare, duration, number, plain, pronoun_step, token

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.home.links import change_to_try, look_further, try_a_change
 from pages.shared import controls, loading, wording
-from pages.shared.components.token_lines import token_lines
+from pages.shared.components.tokens import token_lines
 from pages.shared.exhibit import exhibit
 from pages.shared.explain import LINES_EXPLAINED, what_am_i_looking_at
 from transformer.lab import AttentionKind

@@ -6,8 +6,7 @@ import streamlit as st
 from pages.positions.choices import Choices, segments, slider
 from pages.positions.table_choice import choose_tables, render_extent
 from pages.shared import wording
-from pages.shared.components.value_curves import ValueCurve, value_curves
-from pages.shared.components.value_tables import Panel, value_tables
+from pages.shared.components.values import Panel, ValueCurve, value_curves, value_tables
 from pages.shared.context import PageContext
 from pages.shared.exhibit import exhibit
 from transformer.views.positions import (

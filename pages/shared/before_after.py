@@ -4,8 +4,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.shared import loading, wording
-from pages.shared.components.aligned_tokens import aligned_tokens
-from pages.shared.components.token_chips import token_chips
+from pages.shared.components.tokens import aligned_tokens, token_chips
 from pages.shared.context import PageContext, is_dark
 from pages.shared.exhibit import exhibit
 from pages.shared.interventions.panel import switch_chips

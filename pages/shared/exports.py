@@ -11,8 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.components.save_chart import save_chart
-from pages.shared.components.save_drawing import save_drawing
+from pages.shared.components.saving import save_chart, save_drawing
 from pages.shared.context import is_dark
 from pages.shared.registry import REOPENABLE
 from pages.shared.url.packed_link import LONGEST, PARAMETER, as_file, pack

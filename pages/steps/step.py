@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 
 from pages.shared import fields, loading, wording
-from pages.shared.components.token_chips import token_chips
+from pages.shared.components.tokens import token_chips
 from pages.shared.context import is_dark
 from pages.shared.controls import PageContext, say
 from pages.shared.exhibit import exhibit

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pages.shared.components.run_curve import run_curve
+from pages.shared.components.run_progress import run_curve
 from pages.shared.components.run_table import Column
 from pages.shared.exhibit import exhibit
 from pages.shared.wording import number

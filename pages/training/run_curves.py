@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.shared.components.run_curve import run_curve
+from pages.shared.components.run_progress import run_curve
 from pages.shared.exhibit import exhibit
 from pages.shared.fields import pills
 from transformer.analysis.training.progress import Progress

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.shared.components.run_readings import run_readings
-from pages.shared.components.run_sentences import run_sentences
+from pages.shared.components.run_progress import run_readings, run_sentences
 from pages.shared.controls import say
 from pages.shared.exhibit import exhibit
 from pages.shared.wording import built_without, number, plain

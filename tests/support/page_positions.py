@@ -4,7 +4,7 @@ import json
 
 from page_models import CLASSIC, PRONOUNS, open_page
 
-from pages.shared.components.packed_arrays import unpacked_arrays
+from pages.shared.components.frontend import unpacked_arrays
 
 
 def positions(**parameters):

@@ -1,31 +1,27 @@
 """A step's distribution with the sliders that reshape it: drawn anew in the browser at every movement.
 
-The whole vocabulary's log-probabilities are there, so the bars need no server; it learns the settings at each release.
+The browser has the log-probabilities of the whole vocabulary; the server gets the settings when a slider is released.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
-from streamlit.components.v2 import component
 
-from pages.shared.components.frontend import describe_tokens, text_of
-from pages.shared.components.packed_arrays import packed_arrays
+from pages.shared.components.frontend import declared, describe_tokens, packed_arrays, reported
 
-_component = component(
-    "attention_lab_draw_distribution",
-    html="<div class='root'></div>\n",
-    css=text_of("value_axes.css", "tokens.css", "draw_distribution.css"),
-    js=text_of("value_axes.js", "tokens.js", "draw_rule.js", "draw_distribution.js"),
+_component = declared(
+    "draw_distribution",
+    css=("value_axes.css", "tokens.css", "draw_distribution.css"),
+    js=("value_axes.js", "tokens.js", "draw_rule.js", "draw_distribution.js"),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slider:
-    """One setting of `sampling.reshaped` and where it may stand."""
+    """One setting of `sampling.reshaped` and its limits."""
 
     name: str
     label: str
@@ -53,15 +49,15 @@ def draw_distribution(
     """
 
     def taken() -> None:
-        if reported := _reported(key):
-            take(reported)
+        if settings_now := _settings(key):
+            take(settings_now)
 
     header = {
         "ids": list(tokens),
         "tokens": describe_tokens(list(tokens.values())),
         "sliders": [asdict(slider) for slider in sliders],
         "settings": dict(settings),
-        "report": _reported(key).get("report"),
+        "report": _settings(key).get("report"),
         "never": never,
         "label": label,
     }
@@ -69,8 +65,7 @@ def draw_distribution(
     _component(key=key, on_settings_change=taken, data=packed_arrays(header, arrays))
 
 
-def _reported(key: str) -> Mapping[str, Any]:
+def _settings(key: str) -> Mapping[str, Any]:
     """Returns the last message from the sliders with this key."""
-    state = st.session_state.get(key)
-    settings = state.get("settings") if isinstance(state, dict) else None
+    settings = reported(key).get("settings")
     return settings if isinstance(settings, dict) else {}

@@ -9,18 +9,25 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
-from streamlit.components.v2 import component
 
-from pages.shared.components.frontend import NONE_UNSEEN, colours_of, describe_tokens, packed, text_of
+from pages.shared.components.frontend import (
+    NONE_UNSEEN,
+    colours_of,
+    declared,
+    describe_tokens,
+    packed,
+    palette_colours,
+    scale_colours,
+)
 from transformer.figures import theme
 from transformer.figures.labels import readable
 from transformer.model.kinds import KindName
 
-_component = component(
-    "attention_lab_head_matrix",
-    html="<div class='root'></div>\n",
-    css=text_of("tokens.css", "matrices.css", "head_matrix.css"),
-    js=text_of("tokens.js", "scales.js", "head_matrix.js"),
+_component = declared(
+    "head_matrix",
+    css=("tokens.css", "matrices.css", "head_matrix.css"),
+    js=("tokens.js", "scales.js", "head_matrix.js"),
+    reports=("picked", "forbidden"),
 )
 
 
@@ -63,11 +70,8 @@ def head_matrix(
     """
     if values.shape != (len(rows), len(columns)):
         raise ValueError(f"values of shape {values.shape} do not fit {len(rows)} rows and {len(columns)} columns")
-    light, dark = (_scale(off, dark) for dark in (False, True))
     _component(
         key=key,
-        on_picked_change=lambda: None,
-        on_forbidden_change=lambda: None,
         data={
             "shape": list(values.shape),
             "values": packed(values.astype(np.float32)),
@@ -92,20 +96,16 @@ def head_matrix(
             "unclickable": not clickable,
             "label": label,
             "colours": colours_of(kind),
-            "scales": {"light": light, "dark": dark},
-            "masked": {"light": theme.LIGHT.masked, "dark": theme.DARK.masked},
+            "scales": scale_colours(theme.greys if off else theme.sequential),
+            "masked": palette_colours("masked"),
             "inks": list(theme.INKS),
-            "quiet": {"light": theme.LIGHT.quiet, "dark": theme.DARK.quiet},
+            "quiet": palette_colours("quiet"),
         },
     )
 
 
-def _scale(off: bool, dark: bool) -> list[str]:
-    return [colour for _, colour in (theme.greys(dark) if off else theme.sequential(dark))]
-
-
 def _state(mask: ndarray | None, weak: ndarray | None, forbidden: ndarray | None) -> str | None:
-    """One byte a cell: 0 drawn, 1 masked, 2 too weak to be drawn, 3 forbidden by a switch; None where all are drawn."""
+    """Returns a byte for each cell: 0 drawn, 1 masked, 2 too weak, 3 forbidden by a switch; None if all are drawn."""
     given = [array for array in (mask, weak, forbidden) if array is not None]
     if not given:
         return None

@@ -5,16 +5,12 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 import streamlit as st
-from streamlit.components.v2 import component
 
-from pages.shared.components.frontend import colours_of, text_of
+from pages.shared.components.frontend import colours_of, declared, reported
 from transformer.model.kinds import KindName
 
-_component = component(
-    "attention_lab_head_table",
-    html="<div class='root'></div>\n",
-    css=text_of("tables.css", "head_table.css"),
-    js=text_of("head_table.js"),
+_component = declared(
+    "head_table", css=("tables.css", "head_table.css"), js=("head_table.js",), reports=("sorted", "picked")
 )
 Parameters = Mapping[str, str | list[str]]
 
@@ -27,7 +23,7 @@ class Column:
     title: str
     help: str = ""
     text: bool = False
-    """Whether it holds words instead of numbers."""
+    """The column holds words instead of numbers."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +32,16 @@ class Cell:
 
     text: str
     value: float | None = None
-    """What it is sorted by."""
+    """The number by which it is sorted."""
     bar: float | None = None
-    """How far its bar goes, 0 to 1; None: it has none."""
+    """The end of its bar, 0 to 1; None: it has none."""
     start: float = 0.0
-    """Where its bar begins."""
+    """The beginning of its bar."""
     mark: float | None = None
-    """Where a tick stands on the bar: what an even head would have."""
+    """The place of a tick on the bar: the value of an even head."""
     quiet: bool = False
     note: str = ""
-    """Said when the pointer rests on it."""
+    """The text shown when the pointer rests on it."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class Row:
     """One head."""
 
     id: str
-    """Comes back when the row is clicked."""
+    """The identifier that is reported when the row is clicked."""
     name: str
     kind: KindName
     opens: Parameters
@@ -73,14 +69,14 @@ class Picks:
 
 def picks_of(key: str) -> Picks:
     """Returns what was just clicked in the table with this key; it reports in the run itself, not by a callback."""
-    state = st.session_state.get(key)
-    sort, row = (state.get("sorted"), state.get("picked")) if isinstance(state, dict) else (None, None)
+    report = reported(key)
+    sort, row = report.get("sorted"), report.get("picked")
     return Picks(sort if isinstance(sort, str) else None, row if isinstance(row, str) else None)
 
 
 def head_table(rows: Sequence[Row], columns: Sequence[Column], *, sort: str, chosen: str, page: str, key: str) -> None:
-    """Draws the table. A name is a link to `page` (as in "attention"): the click is passed on to a page link of
-    Streamlit's, so that nothing is loaded anew; opened in another tab, the address alone says everything.
+    """Draws the table. A name is a link to `page` (as in "attention"): a click is passed on to one of Streamlit's page
+    links, so that nothing is loaded anew; the address alone is enough to open it in another tab.
     """
     links = f"{key}-links"
     with st.container(key=links):
@@ -89,8 +85,6 @@ def head_table(rows: Sequence[Row], columns: Sequence[Column], *, sort: str, cho
             st.page_link(f"pages/{page}/page.py", label=row.name, query_params=dict(row.opens))
     _component(
         key=key,
-        on_sorted_change=lambda: None,
-        on_picked_change=lambda: None,
         data={
             "links": links,
             "sort": sort,

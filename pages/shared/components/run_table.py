@@ -1,21 +1,15 @@
-"""The table of runs and shipped models: a tick for each curve to lay over the others, a name to take one in hand."""
+"""The table of runs and shipped models: a tick for each curve to compare, a name to select one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamlit.components.v2 import component
-
-from pages.shared.components.frontend import text_of
-from transformer.figures.theme import run_colour
+from pages.shared.components.frontend import declared, run_colours
 
 Column = tuple[str, bool]
-"""A title, and whether the cells beneath it hold numbers."""
+"""A title, and True if the cells beneath it hold numbers."""
 
-_component = component(
-    "attention_lab_run_table",
-    html="<div class='root'></div>\n",
-    css=text_of("tables.css", "run_table.css"),
-    js=text_of("run_table.js"),
+_component = declared(
+    "run_table", css=("tables.css", "run_table.css"), js=("run_table.js",), reports=("ticked", "chosen")
 )
 
 
@@ -24,9 +18,9 @@ class Picks:
     """The clicks of this rerun."""
 
     ticked: tuple[str, bool] | None = None
-    """A row and whether its curve is wanted."""
+    """A row, and True if its curve is wanted."""
     chosen: str | None = None
-    """The row taken in hand."""
+    """The selected row."""
 
 
 def run_table(
@@ -37,15 +31,13 @@ def run_table(
     chosen: str,
     key: str,
 ) -> Picks:
-    """Draws each row's cells; the first one is the button that takes it in hand.
+    """Draws each row's cells; the first one is the button that selects it.
 
     The ticks of `shown` have the colours of their curves, in that order.
     """
-    colours = {name: {"light": run_colour(i), "dark": run_colour(i, dark=True)} for i, name in enumerate(shown)}
+    colours = {name: run_colours(i) for i, name in enumerate(shown)}
     state = _component(
         key=key,
-        on_ticked_change=lambda: None,
-        on_chosen_change=lambda: None,
         data={
             "columns": [{"title": title, "number": number} for title, number in columns],
             "rows": [

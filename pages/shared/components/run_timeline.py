@@ -4,34 +4,42 @@ A slider over the snapshots; above it what each wrote and where its heads looked
 loss and one line of colour a head.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
-from streamlit.components.v2 import component
 
-from pages.shared.components.frontend import colours_of, describe_tokens, packed, text_of
-from pages.shared.components.packed_arrays import pooled
+from pages.shared.components.frontend import (
+    colours_of,
+    declared,
+    describe_tokens,
+    packed,
+    palette_colours,
+    picked_head,
+    pooled,
+    reported,
+    scale_colours,
+)
+from pages.shared.components.run_progress import drawn_curve
 from transformer.figures import theme
-from transformer.figures.training.curves import Curve, thinned
+from transformer.figures.training.curves import Curve
 from transformer.lab import Attention
 
 THUMBNAIL = 24
-"""Most rows and columns of a thumbnail; larger heads are drawn by the largest weight of each patch."""
+"""The most rows and columns of a thumbnail; larger heads are drawn by the largest weight of each patch."""
 MASKED = 255
-"""The level of a thumbnail's cell that the pass was not allowed to use; 0..254 is the weight."""
+"""The level of a thumbnail's masked cell; 0..254 is the weight."""
 MAX_POINTS = 240
-"""Of a curve below the frames; a longer one is thinned."""
+"""The most points of a curve below the frames; a longer one is thinned."""
 
-_component = component(
-    "attention_lab_run_timeline",
-    html="<div class='root'></div>\n",
-    css=text_of("tokens.css", "run_timeline.css"),
-    js=text_of("tokens.js", "run_timeline_pictures.js", "run_timeline_strips.js", "run_timeline.js"),
+_component = declared(
+    "run_timeline",
+    css=("tokens.css", "run_timeline.css"),
+    js=("tokens.js", "run_timeline_pictures.js", "run_timeline_strips.js", "run_timeline.js"),
+    reports=("at", "picked"),
 )
 
 
@@ -41,16 +49,16 @@ class TimelineFrame:
 
     step: int
     tokens: Sequence[str]
-    """What was written, or the beginning of it."""
+    """The tokens that were written, or the first of them."""
     length: int
-    """How many tokens were written."""
+    """The number of tokens that were written."""
     stays: Sequence[bool]
-    """Which of them stand at this place in the newest output too."""
+    """For each token, True if the newest output has it at this place too."""
     spaces: Sequence[bool]
-    """Which of them have a space before them."""
+    """For each token, True if a space stands before it."""
     ended: bool
     attention: Attention
-    """Of the kind on show."""
+    """The attention of the kind on show."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +72,7 @@ class TimelineScores:
     high: float
     """The largest value there can be."""
     falling: bool
-    """Whether a low score means a sharp head."""
+    """A low score means a sharp head."""
     jump: tuple[int, int, int, int] | None
     """Layer, head, and the indices of the frames between which it changed most."""
 
@@ -74,29 +82,20 @@ class Picks:
     """The visitor's actions on the timeline since the last run."""
 
     step: int | None
-    """Where the slider stands; None at the newest weights."""
+    """The step of the slider; None at the newest weights."""
     moved: int | None
-    """Which report of `step` this is; None before the first."""
+    """The number of this report of `step`; None before the first."""
     head: tuple[int, int] | None
     """A head that was just picked, once."""
 
 
 def timeline_picks(key: str, n_layers: int, n_heads: int) -> Picks:
-    """The report of the timeline under this key in this run."""
-    state = st.session_state.get(key)
-    found: Mapping[str, Any] = state if isinstance(state, dict) else {}
+    """Returns the report of the timeline with this key in this run."""
+    found = reported(key)
     at = found.get("at")
     step, moved = (at.get("step"), at.get("report")) if isinstance(at, dict) else (None, None)
-    head = _head(found.get("picked"), n_layers, n_heads)
+    head = picked_head(found.get("picked"), n_layers, n_heads)
     return Picks(step if isinstance(step, int) else None, moved if isinstance(moved, int) else None, head)
-
-
-def _head(picked: object, n_layers: int, n_heads: int) -> tuple[int, int] | None:
-    """The pick, if it fits the model at hand: another may be on show since."""
-    if not (isinstance(picked, list) and len(picked) == 2 and all(isinstance(index, int) for index in picked)):
-        return None
-    layer, head = picked
-    return (layer, head) if 0 <= layer < n_layers and 0 <= head < n_heads else None
 
 
 def run_timeline(
@@ -140,8 +139,6 @@ def run_timeline(
     ]
     _component(
         key=key,
-        on_at_change=lambda: None,
-        on_picked_change=lambda: None,
         data={
             "name": name,
             "at": at,
@@ -158,22 +155,19 @@ def run_timeline(
             "curves": [_described(curve) for curve in curves],
             "scores": None if scores is None else _scores(scores),
             "colours": colours_of(kind),
-            "scales": {
-                "light": [colour for _, colour in theme.sequential()],
-                "dark": [colour for _, colour in theme.sequential(dark=True)],
-            },
-            "masked": {"light": theme.LIGHT.masked, "dark": theme.DARK.masked},
+            "scales": scale_colours(theme.sequential),
+            "masked": palette_colours("masked"),
         },
     )
 
 
 def _allowed(attention: Attention) -> Float[ndarray, "layer head query key"]:
-    """The weights as they are; NaN where the pass was not allowed to look."""
+    """Returns the weights, NaN where a mask forbids attention."""
     return np.where(attention.mask[:, None], attention.weights, np.float32("nan")).astype(np.float32)
 
 
 def _levels(attention: Attention) -> ndarray:
-    """uint8 levels of every head, patches of a large one drawn by their largest weight."""
+    """Returns uint8 levels of every head, patches of a large one drawn by their largest weight."""
     weights = pooled(np.where(attention.mask[:, None], attention.weights, -1.0), THUMBNAIL)
     return np.where(weights < 0, MASKED, np.round(np.clip(weights, 0, 1) * (MASKED - 1))).astype(np.uint8)
 
@@ -182,16 +176,11 @@ def _pooled_shape(attention: Attention) -> tuple[int, int]:
     return min(THUMBNAIL, len(attention.queries)), min(THUMBNAIL, len(attention.keys))
 
 
-def _drawn(curve: Curve) -> Curve:
-    """The points that the browser gets of a curve: those above 0 of the thinned line, as its axis is logarithmic."""
-    shown = thinned(curve, MAX_POINTS)
-    kept = np.isfinite(shown.y) & (shown.y > 0)
-    return Curve(curve.name, shown.x[kept], np.array([float(f"{value:.4g}") for value in shown.y[kept]]))
-
-
 def _described(curve: Curve) -> dict[str, Any]:
-    shown = _drawn(curve)
-    return {"name": curve.name, "x": shown.x.astype(int).tolist(), "y": shown.y.tolist()}
+    """Returns a curve for a logarithmic axis, which has no place for 0."""
+    shown = drawn_curve(curve, most=MAX_POINTS)
+    kept = shown.y > 0
+    return {"name": curve.name, "x": shown.x[kept].astype(int).tolist(), "y": shown.y[kept].tolist()}
 
 
 def _scores(scores: TimelineScores) -> dict[str, Any]:

@@ -3,18 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from streamlit.components.v2 import component
-
-from pages.shared.components.frontend import text_of
-from transformer.figures import theme
+from pages.shared.components.frontend import colours_of, declared
 from transformer.model.kinds import AttentionKind
 
-_component = component(
-    "attention_lab_walkthrough_map",
-    html="<div class='root'></div>\n",
-    css=text_of("walkthrough_map.css"),
-    js=text_of("walkthrough_map.js"),
-)
+_component = declared("walkthrough_map", css=("walkthrough_map.css",), js=("walkthrough_map.js",), reports=("picked",))
 
 
 def walkthrough_map(
@@ -26,15 +18,11 @@ def walkthrough_map(
     """
     _component(
         key=key,
-        on_picked_change=lambda: None,
         data={
             **drawing,
             "order": [list(entry) for entry in order],
             "chosen": chosen,
             "label": label,
-            "colours": {
-                kind: {"light": theme.kind_colour(kind), "dark": theme.kind_colour(kind, dark=True)}
-                for kind in AttentionKind
-            },
+            "colours": {kind: colours_of(kind) for kind in AttentionKind},
         },
     )

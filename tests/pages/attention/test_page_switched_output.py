@@ -7,7 +7,7 @@ import pytest
 from page_models import CLASSIC, PRONOUNS, checked, component, open_page, texts
 from streamlit.testing.v1 import AppTest
 
-from pages.shared.components.aligned_tokens import aligned_tokens
+from pages.shared.components.tokens import aligned_tokens
 from transformer.interventions import parse_intervention
 from transformer.lab import load
 
@@ -92,7 +92,7 @@ def test_aligned_lines_need_as_many_probabilities_as_tokens():
 
 def test_markup_in_aligned_tokens_travels_as_text():
     def draw() -> None:
-        from pages.shared.components.aligned_tokens import aligned_tokens
+        from pages.shared.components.tokens import aligned_tokens
 
         line = (["</script>", "\u202e"], [0.5, 1.0])
         aligned_tokens(line, (["a"], [0.25]), ((0, 0), (1, None)), labels=("before", "after"), key="aligned")

@@ -10,9 +10,9 @@ import pytest
 from numpy import ndarray
 from streamlit.testing.v1 import AppTest
 
-from pages.shared.components import token_chips, token_lines
 from pages.shared.components.frontend import describe_tokens
 from pages.shared.components.head_matrix import head_matrix
+from pages.shared.components.tokens import token_chips, token_lines
 from transformer.figures import theme
 
 
@@ -30,7 +30,7 @@ def unpacked(text: str, dtype: type, shape: tuple[int, ...]) -> ndarray:
 def draw_lines() -> None:
     import numpy as np
 
-    from pages.shared.components import token_lines
+    from pages.shared.components.tokens import token_lines
 
     weights = np.random.default_rng(0).random((2, 3), dtype=np.float32)
     token_lines(
@@ -72,7 +72,7 @@ def draw_grid() -> None:
     import numpy as np
     import streamlit as st
 
-    from pages.shared.components import head_grid
+    from pages.shared.components.head_grid import head_grid
 
     weights = np.linspace(0, 1, 2 * 3 * 2 * 4, dtype=np.float32).reshape(2, 3, 2, 4)
     mask = np.array([[[True, False, True, True]] * 2] * 2)
@@ -95,7 +95,7 @@ def test_the_grid_shades_each_cell_by_its_weight() -> None:
 def draw_large_grid() -> None:
     import numpy as np
 
-    from pages.shared.components import head_grid
+    from pages.shared.components.head_grid import head_grid
 
     weights, mask = np.zeros((1, 1, 150, 40), np.float32), np.ones((1, 150, 40), dtype=bool)
     weights[0, 0, np.arange(150), np.arange(150) % 40] = 1
@@ -127,7 +127,7 @@ def test_the_grid_marks_the_chosen_head_and_those_that_are_off() -> None:
 
 
 def draw_chips() -> None:
-    from pages.shared.components import token_chips
+    from pages.shared.components.tokens import token_chips
 
     token_chips(["▁il", "</s>"], label="after", changed=[0], probabilities=[0.25, 1.0], key="chips")
 

@@ -3,7 +3,7 @@
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
-from pages.shared.components.packed_arrays import packed_arrays, unpacked_arrays
+from pages.shared.components.frontend import packed_arrays, unpacked_arrays
 from transformer.figures import theme
 
 
@@ -26,7 +26,7 @@ def test_arrays_come_back_as_they_were_whatever_the_headers_length():
 def draw_tables() -> None:
     import numpy as np
 
-    from pages.shared.components.value_tables import Panel, value_tables
+    from pages.shared.components.values import Panel, value_tables
 
     table = np.array([[0.5, -3.0], [np.nan, 1.0]])
     panels = [Panel(table, "</script>", untrained_from=1), Panel(table[:1] / 2, "small", untrained_from=7)]
@@ -47,7 +47,7 @@ def test_tables_share_one_scale_around_0_and_a_line_only_where_there_is_a_row():
 def draw_curves() -> None:
     import numpy as np
 
-    from pages.shared.components.value_curves import ValueCurve, value_curves
+    from pages.shared.components.values import ValueCurve, value_curves
 
     x = np.arange(3)
     value_curves([ValueCurve("a", x, x / 2), ValueCurve("b", x, x, x - 1.0, x + 1.0)], axes=("x", "y"), key="curves")

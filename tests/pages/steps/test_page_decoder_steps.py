@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 
-from pages.shared.components.packed_arrays import unpacked_arrays
+from pages.shared.components.frontend import unpacked_arrays
 from pages.shared.wording import number
 from pages.steps import samples
 from pages.steps.choices import Choices

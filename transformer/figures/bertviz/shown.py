@@ -117,7 +117,7 @@ class View:
         return json.loads(found[1])
 
     def attention(self) -> dict[str, Any]:
-        """Returns the weights ("attn"), the tokens ("left_text", "right_text"), the neuron view's "queries" and "keys"."""
+        """Returns weights ("attn"), tokens ("left_text", "right_text"), and the neuron view's "queries" and "keys"."""
         found = self.parameters()["attention"]
         return found["all"] if isinstance(found, dict) else found[0]
 

@@ -1,0 +1,79 @@
+"""A run at work: its curves, its state in numbers, and the translations of its pinned sentences.
+
+They are drawn anew in place each second, which Plotly (remounted each time) is too slow for.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pages.shared.components.frontend import declared, run_colours
+from transformer.figures.training.curves import Curve, Panel, thinned
+
+_curve = declared("run_curve", css=("run_curve.css",), js=("run_curve.js",))
+_readings = declared(
+    "run_readings",
+    html="""<div class='root'>
+<div class='line' aria-live='off'><span class='state'></span><span class='rest'></span></div>
+<div class='bar' role='progressbar' aria-label='Progress' aria-valuemin='0' aria-valuemax='100'><div></div></div>
+<dl></dl></div>
+""",
+    css=("run_readings.css",),
+    js=("run_readings.js",),
+)
+_sentences = declared("run_sentences", css=("run_sentences.css",), js=("run_sentences.js",))
+
+
+def run_curve(panels: Sequence[Panel], *, x_title: str, x_least: float, key: str) -> None:
+    """Draws the panels below each other over one x axis that reaches at least to `x_least`."""
+    _curve(key=key, data={"x_title": x_title, "x_least": x_least, "panels": [_described(panel) for panel in panels]})
+
+
+def run_readings(
+    *, state: str, tone: str, rest: str, share: float, readings: Sequence[tuple[str, str, str]], key: str
+) -> None:
+    """Draws the state in words, the share done (0..1) as a bar, and each reading's name, value and unit."""
+    listed = [list(reading) for reading in readings]
+    _readings(key=key, data={"state": state, "tone": tone, "rest": rest, "share": share, "readings": listed})
+
+
+def run_sentences(sources: Sequence[str], samples: Mapping[str, Sequence[tuple[int, str]]], *, key: str) -> None:
+    """Draws each source with its newest translation large and the earlier ones as a small history."""
+    sentences = [
+        {
+            "source": source,
+            "samples": [{"step": step, "translation": text} for step, text in samples.get(source, ())],
+        }
+        for source in sources
+    ]
+    _sentences(key=key, data={"sentences": sentences})
+
+
+def drawn_curve(curve: Curve, factor: float = 1, most: int = 400) -> Curve:
+    """Returns the points that the browser gets of a curve: the finite ones of the thinned line, with four digits."""
+    shown = thinned(curve, most)
+    kept = np.isfinite(shown.y)  # JSON has no word for anything else
+    return Curve(curve.name, shown.x[kept], np.array([float(f"{value * factor:.4g}") for value in shown.y[kept]]))
+
+
+def _described(panel: Panel) -> dict[str, Any]:
+    fixed = (0.0, 100.0) if panel.percent else panel.range
+    thin = [_series(curve, "thin", None, panel.percent) for curve in panel.thin]
+    main = [
+        _series(curve, "main", run_colours(index) if panel.overlay else None, panel.percent)
+        for index, curve in enumerate(panel.main)
+    ]
+    return {
+        "title": panel.title,
+        "unit": " %" if panel.percent else "",
+        "log": panel.log and fixed is None,
+        "range": None if fixed is None else list(fixed),
+        "height": panel.height,
+        "series": thin + main,
+    }
+
+
+def _series(curve: Curve, style: str, colour: dict[str, str] | None, percent: bool) -> dict[str, Any]:
+    shown = drawn_curve(curve, 100 if percent else 1)
+    return {"name": curve.name, "style": style, "colour": colour, "x": shown.x.tolist(), "y": shown.y.tolist()}

@@ -1,0 +1,111 @@
+"""Tokens as chips: in a line, in two lines that are aligned, and in two rows with a line for every weight between."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from pages.shared.components.frontend import NONE_UNSEEN, colours_of, declared, describe_tokens, packed
+from transformer.inspection.token_alignment import Aligned
+from transformer.model.kinds import KindName
+
+_chips = declared("token_chips", css=("tokens.css", "token_chips.css"), js=("tokens.js", "token_chips.js"))
+_aligned = declared(
+    "aligned_tokens",
+    css=("tokens.css", "token_chips.css", "aligned_tokens.css"),
+    js=("tokens.js", "aligned_tokens.js"),
+)
+_lines = declared("token_lines", css=("tokens.css", "token_lines.css"), js=("tokens.js", "scales.js", "token_lines.js"))
+
+Line = tuple[Sequence[str], Sequence[float]]
+"""Tokens, and the probability of each when it was written."""
+
+
+def token_chips(
+    tokens: Sequence[str],
+    *,
+    label: str,
+    changed: Collection[int] = (),
+    unseen: Mapping[int, str] = NONE_UNSEEN,
+    probabilities: Sequence[float] | None = None,
+    kind: KindName = "cross",
+    key: str,
+) -> None:
+    """Draws the tokens as a labelled line of chips that wraps, each with its probability if there are any.
+
+    `changed` holds indices, `unseen` the words at indices that the model never saw.
+    """
+    if probabilities is not None and len(probabilities) != len(tokens):
+        raise ValueError(f"{len(tokens)} tokens need as many probabilities, not {len(probabilities)}")
+    _chips(
+        key=key,
+        data={
+            "label": label,
+            "tokens": describe_tokens(tokens, changed=changed, unseen=unseen),
+            "probabilities": None if probabilities is None else [float(p) for p in probabilities],
+            "colours": colours_of(kind),
+        },
+    )
+
+
+def aligned_tokens(
+    above: Line, below: Line, alignment: Aligned, *, labels: tuple[str, str], kind: KindName = "cross", key: str
+) -> None:
+    """Draws two outputs in columns that wrap together: what differs is marked, and what one lacks is a gap."""
+    for tokens, probabilities in (above, below):
+        if len(tokens) != len(probabilities):
+            raise ValueError(f"{len(tokens)} tokens need as many probabilities, not {len(probabilities)}")
+    (a, p), (b, q) = above, below
+    same = [(i, j) for i, j in alignment if i is not None and j is not None and a[i] == b[j]]
+    first = describe_tokens(a, changed=set(range(len(a))) - {i for i, _ in same})
+    second = describe_tokens(b, changed=set(range(len(b))) - {j for _, j in same})
+    columns = [
+        [
+            None if i is None else {**first[i], "probability": float(p[i])},
+            None if j is None else {**second[j], "probability": float(q[j])},
+        ]
+        for i, j in alignment
+    ]
+    _aligned(key=key, data={"labels": list(labels), "columns": columns, "colours": colours_of(kind)})
+
+
+def token_lines(
+    source: Sequence[str],
+    target: Sequence[str],
+    weights: Float[ndarray, "target source"],
+    *,
+    kind: KindName = "cross",
+    source_unseen: Mapping[int, str] = NONE_UNSEEN,
+    target_unseen: Mapping[int, str] = NONE_UNSEEN,
+    source_changed: Collection[int] = (),
+    target_changed: Collection[int] = (),
+    source_label: str = "source",
+    target_label: str = "target",
+    top: float = 1.0,
+    off: bool = False,
+    key: str,
+) -> None:
+    """Draws source tokens above, target tokens below, and a line for each weight, whose opacity it is.
+
+    Pointing at a token, or moving to it with Tab and arrows, leaves only its lines, shades the tokens at their other
+    ends and writes the weights beside them; Enter or a click keeps it so. The indices count tokens; `source_unseen`
+    and `target_unseen` give the words that were typed where the model never saw them. A weight of `top` has the
+    strongest line; lines of a head that is `off` are grey.
+    """
+    if weights.shape != (len(target), len(source)):
+        raise ValueError(
+            f"weights of shape {weights.shape} do not fit {len(target)} target and {len(source)} source tokens"
+        )
+    _lines(
+        key=key,
+        data={
+            "source": describe_tokens(source, changed=source_changed, unseen=source_unseen),
+            "target": describe_tokens(target, changed=target_changed, unseen=target_unseen),
+            "weights": packed(weights.astype(np.float32)),
+            "labels": {"source": source_label, "target": target_label},
+            "top": float(top),
+            "off": off,
+            "colours": colours_of(kind),
+        },
+    )
