@@ -27,7 +27,7 @@ from transformer.analysis.heads.statistics import HeadMeans, head_means
 from transformer.analysis.trace.trace import Trace, record_trace
 from transformer.checkpoints.store import Checkpoint, Model, find_checkpoint, load_checkpoint
 from transformer.config import DecodeConfig
-from transformer.data.batches import encode_sources
+from transformer.data.batches import check_source, encode_sources
 from transformer.decoding.greedy import Constraints, Step, greedy, log_probs_on_prefixes
 from transformer.decoding.methods import decode
 from transformer.inspection.inspection import (
@@ -41,6 +41,7 @@ from transformer.model.kinds import AttentionKind, KindName
 from transformer.model.seq2seq import attention_layers
 from transformer.model.taps import Address, Recorder, Recording, Site, chain
 from transformer.model.transformer import Transformer
+from transformer.text.sentence import Sentence
 from transformer.text.tokenizer import EOS, Tokenizer
 
 __all__ = [
@@ -100,29 +101,29 @@ class Lab(Generic[Model]):
         ]
 
     def unknown(self, text: str) -> list[str]:
-        """Words that hold something this model never saw."""
-        return self.tokenizer.unknown(text)
+        """Returns the words that hold something this model never saw."""
+        return [*self.tokenizer.sentence(text).unseen]
 
     def inspect(
         self,
-        text: str,
+        text: str | Sentence,
         interventions: Iterable[Intervention] = (),
         forced: Mapping[int, int] | None = None,
         watch: Callable[[int, Callable[[], Inspection]], object] | None = None,
     ) -> Inspection:
         """The text decoded greedily under the given switches with all attention recorded; ValueError as `translate`.
 
-        `forced` holds the token ids that must stand at some steps; what follows is decoded from them. `watch` is given
-        after every step how many there are, and what makes an inspection of these, in any thread.
+        A `Sentence` of this lab is not cut again. `forced` holds the token ids that must stand at some steps; what
+        follows is decoded from them. `watch` is given after every step how many there are, and what makes an inspection
+        of these, in any thread.
         """
         config = self.model.config
-        source, mask = self._encode([text])
-        specs = self.resolved(interventions, n_source=source.size(1))
+        sentence = self.sentence(text) if isinstance(text, str) else text
+        specs = self.resolved(interventions, n_source=len(sentence.ids))
         tap = compile_interventions(specs, self.model)
         written = greedy(
             self.model,
-            source,
-            mask,
+            torch.tensor([sentence.ids]),
             max_length=config.max_length,
             constraints=Constraints(forced=forced or {}),
             tap=tap,
@@ -131,7 +132,7 @@ class Lab(Generic[Model]):
         steps: list[Step] = []
 
         def so_far() -> Inspection:
-            return self._inspection(text, source[0].tolist(), steps[:], specs, forced or {})
+            return self._inspection(sentence, steps[:], specs, forced or {})
 
         for step in written:
             steps.append(step)
@@ -141,8 +142,7 @@ class Lab(Generic[Model]):
 
     def _inspection(
         self,
-        text: str,
-        source_ids: list[int],
+        sentence: Sentence,
         steps: Sequence[Step],
         specs: tuple[Intervention, ...],
         forced: Mapping[int, int],
@@ -151,14 +151,13 @@ class Lab(Generic[Model]):
         recordings = [step.recording for step in steps if step.recording is not None]
         target = [int(step.tokens[0]) for step in steps]
         names = [self.tokenizer.piece(token) for token in target]
-        source_tokens = tuple(self.tokenizer.piece(token) for token in source_ids)
         inputs = (self.tokenizer.piece(config.bos_id), *names[:-1])
         cached = steps[-1].reused == steps[-1].index
         cached = cached and not self.model.needs_recomputation(compile_interventions(specs, self.model))
         labels = {
-            AttentionKind.ENCODER_SELF: (source_tokens, source_tokens),
+            AttentionKind.ENCODER_SELF: (sentence.tokens, sentence.tokens),
             AttentionKind.DECODER_SELF: (inputs, inputs),
-            AttentionKind.CROSS: (tuple(names), source_tokens),
+            AttentionKind.CROSS: (tuple(names), sentence.tokens),
         }
 
         def attention(kind: AttentionKind, n_layers: int) -> Attention:
@@ -173,11 +172,9 @@ class Lab(Generic[Model]):
         log_probs.setflags(write=False)
         return Inspection(
             model_name=self.name,
-            text=text,
+            sentence=sentence,
             translation=self.tokenizer.decode(written),
-            source_tokens=source_tokens,
             target_tokens=tuple(names),
-            source_ids=tuple(source_ids),
             target_ids=tuple(target),
             attentions={kind: attention(kind, n) for kind, n in attention_layers(self.model).items()},
             decoder_inputs=inputs,
@@ -215,13 +212,13 @@ class Lab(Generic[Model]):
             found.append(spec)
         return tuple(found)
 
-    def n_source_tokens(self, text: str) -> int:
-        """How many tokens the encoder reads of a text, its end mark included; ValueError as `translate`."""
-        return len(self.source_ids(text))
-
-    def source_ids(self, text: str) -> list[int]:
-        """What the encoder reads of a text, its end mark included; ValueError as `translate`."""
-        return self._encode([text])[0][0].tolist()
+    def sentence(self, text: str) -> Sentence:
+        """Returns a text as the encoder reads it; ValueError as `translate`."""
+        config = self.model.config
+        found = self.tokenizer.sentence(text)
+        ids = found.ids[:-1] if text.strip() else ()  # a tokenizer of characters would keep spaces
+        check_source(ids, max_length=config.max_length, vocab_size=config.vocab_size)
+        return found
 
     def without_switches(self, seen: Inspection) -> Float[ndarray, "step vocab"]:
         """What an inspection's output would have got without its switches: log-probabilities on the same prefixes."""
@@ -248,11 +245,11 @@ class Lab(Generic[Model]):
 
     def forcing(self, text: str) -> Forcing:
         """Whether teacher forcing on this text's output sees what it predicts; ValueError as `translate`."""
-        return is_forcing_honest(self._transformer, self._encode([text])[0][0].tolist())
+        return is_forcing_honest(self._transformer, self.sentence(text).ids)
 
     def empty_row(self, text: str) -> EmptyRow:
         """What attention makes of this text if all of it is padding; ValueError as `translate`."""
-        return see_empty_row(self._transformer, self._encode([text])[0][0].tolist())
+        return see_empty_row(self._transformer, self.sentence(text).ids)
 
     def compare(self, text: str, interventions: Iterable[Intervention]) -> Comparison:
         """The text decoded without and with the switches, and their effect on the original output's probabilities."""

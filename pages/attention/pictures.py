@@ -203,7 +203,8 @@ def _unseen(context: PageContext, data: MatrixData) -> tuple[Mapping[int, str], 
     """The rows and the columns that are a token of the sentence with a word that the model never saw, and that word."""
 
     def words(side: Side) -> Mapping[int, str]:
-        return {index: context.unseen[at[0]] for index, at in enumerate(side.positions) if at[0] in context.unseen}
+        unseen = context.sentence.unseen_tokens
+        return {index: unseen[at[0]] for index, at in enumerate(side.positions) if at[0] in unseen}
 
     kind = context.view.kind
     return words(data.rows) if kind == "encoder_self" else {}, {} if kind == "decoder_self" else words(data.columns)

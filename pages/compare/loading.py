@@ -57,7 +57,7 @@ def side(name: str, step: str, text: str, switches: Sequence[Intervention]) -> S
     usable, left_out = [], []
     for spec in switches:
         try:
-            lab.resolved([spec], n_source=lab.n_source_tokens(text))
+            lab.resolved([spec], n_source=len(loading.get_sentence(lab, text).ids))
             usable.append(spec)
         except ValueError as error:
             left_out.append(left_out_text(spec, error, f" for {name}"))

@@ -47,9 +47,9 @@ def choose_sides(context: PageContext, chosen: Choices) -> tuple[Side, Side] | N
     if first is None or second is None:
         return None
     say(*first.left_out, *second.left_out)
-    strange = second.lab.unknown(text)
-    if strange and strange != context.lab.unknown(context.view.text):
-        st.markdown(f"{wording.plain(second.name)}: {wording.unseen(second.lab.tokenizer, text)}")
+    read = second.seen.sentence
+    if read.unseen and read.unseen != context.sentence.unseen:
+        st.markdown(f"{wording.plain(second.name)}: {wording.unseen(second.lab.tokenizer, read)}")
     return first, second
 
 

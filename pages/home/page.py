@@ -32,7 +32,7 @@ def draw(data: MatrixData) -> None:
         inspection.target_tokens,
         data.values,
         kind=AttentionKind.CROSS,
-        source_unseen=context.unseen,
+        source_unseen=context.sentence.unseen_tokens,
         source_changed=change.source,
         target_changed=change.target,
         source_label="sentence",

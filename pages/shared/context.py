@@ -1,7 +1,7 @@
 """The context of a page: a view that fits its model, the model, and the decoding under the view's switches."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import parse_qs
@@ -18,6 +18,7 @@ from transformer.inspection.token_alignment import edit_marks
 from transformer.interventions import Intervention, compile_interventions, merged
 from transformer.lab import Inspection, Lab
 from transformer.model.seq2seq import attention_layers
+from transformer.text.sentence import Sentence
 
 _FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
 """The seconds before a decoding is first drawn and between two drawings, and those that the rest must take at least."""
@@ -29,8 +30,8 @@ class PageContext:
 
     view: View
     lab: Lab
-    unseen: Mapping[int, str]
-    """Source tokens that stand for something the model never saw."""
+    sentence: Sentence
+    """The view's text as the model reads it."""
     meanwhile: Callable[[Inspection], None] | None = None
     """Draws as much as is written of a decoding that takes longer."""
 
@@ -132,7 +133,7 @@ def with_usable_switches(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...
 def usable(spec: Intervention, lab: Lab, text: str, others: Sequence[Intervention] = ()) -> Intervention:
     """Returns the switch with all that it needs; ValueError if model, sentence or other switches rule it out."""
     compile_interventions([*others, spec], lab.model)
-    n_tokens = lab.n_source_tokens(text)
+    n_tokens = len(loading.get_sentence(lab, text).ids)
     spec.check_source(n_tokens)
     (complete,) = loading.get_resolved(lab, [spec])
     complete.check_source(n_tokens)

@@ -15,7 +15,6 @@ from pages.shared.url.session import choose, follow_url, problems, session, writ
 from pages.shared.url.url_state import Problem
 from transformer.checkpoints.settings import CheckpointError
 from transformer.lab import Lab
-from transformer.views.attention.matrix_data import unseen_words
 
 
 def frame(question: str, page: PageState | None = None) -> PageContext:
@@ -42,10 +41,11 @@ def frame(question: str, page: PageState | None = None) -> PageContext:
     say(*problems("model", "text"))
     if said := wording.built_without(lab.model.config):
         st.caption(f":material/build: {wording.plain(said)}")
-    if said := wording.unseen(lab.tokenizer, memory.view.text):
+    read = loading.get_sentence(lab, memory.view.text)
+    if said := wording.unseen(lab.tokenizer, read):
         st.markdown(said)
     write_url()
-    return PageContext(memory.view, lab, unseen_words(lab, memory.view.text))
+    return PageContext(memory.view, lab, read)
 
 
 def change_text(text: str) -> None:
@@ -53,7 +53,7 @@ def change_text(text: str) -> None:
     memory = session()
     text = text.strip()
     try:
-        loading.get_lab(memory.view.model).n_source_tokens(text)
+        loading.get_sentence(loading.get_lab(memory.view.model), text)
     except (ValueError, CheckpointError) as error:
         memory.draft = text
         memory.touched = True
@@ -89,7 +89,7 @@ def _settle_text(lab: Lab) -> None:
     offered = loading.examples(lab)
     wanted = memory.view.text or memory.texts.get(lab.name) or (offered[0] if offered else "a")
     try:
-        lab.n_source_tokens(wanted)
+        loading.get_sentence(lab, wanted)
     except ValueError as error:
         memory.draft = wanted
         memory.problems = (*memory.problems, Problem("text", f"{sentence(str(error))} Below is an example."))

@@ -15,6 +15,7 @@ from transformer.data.pronouns.reading import read as read_pronoun_sentence
 from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import AttentionShift, Comparison, Inspection, Lab, load
 from transformer.text.pairs import Pair
+from transformer.text.sentence import Sentence
 
 FIRST_CHOICE = "pronouns-en-fr"
 CLASSIC = "The animal did not cross the street because it was too tired."
@@ -56,6 +57,12 @@ def get_resolved(lab: Lab, switches: Sequence[object]) -> tuple[Intervention, ..
 
 
 @cached(max_entries=128, shared=True)
+def get_sentence(lab: Lab, text: str) -> Sentence:
+    """Returns the text as the model reads it, remembered; ValueError for one that it cannot read."""
+    return lab.sentence(text)
+
+
+@cached(max_entries=128, shared=True)
 def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Inspection:
     """`lab.inspect`, remembered; ValueError for a text that the model cannot read."""
     work, longest = _DECODINGS.find(_decoding_key(lab, text, switches)), lab.model.config.max_length
@@ -64,7 +71,7 @@ def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Insp
         if work is not None:
             work.tell(n_steps / longest, so_far)
 
-    return lab.inspect(text, get_resolved(lab, switches), watch=watch)
+    return lab.inspect(get_sentence(lab, text), get_resolved(lab, switches), watch=watch)
 
 
 def decoding(lab: Lab, text: str, switches: Sequence[object] = ()) -> Work[Inspection]:

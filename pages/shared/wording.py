@@ -12,6 +12,7 @@ from transformer.figures.labels import readable
 from transformer.lab import Comparison, Inspection
 from transformer.model.kinds import AttentionKind, KindName
 from transformer.text.pairs import Pair, words
+from transformer.text.sentence import Sentence
 from transformer.text.tokenizer import UNK, Tokenizer
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>$:])")
@@ -138,30 +139,21 @@ def built_without(config: ModelConfig) -> str:
     return f"This model was trained with parts missing: {'; '.join(missing)}." if missing else ""
 
 
-def unseen(tokenizer: Tokenizer, text: str) -> str:
-    """Says which words of a text the model does not know, and what it reads instead; empty if there are none."""
-    strange = tokenizer.unknown(text)
-    return _unseen(tokenizer, text, strange, [f"*{plain(word[:30])}*" for word in strange[:8]], plain("<unk>"))
-
-
-def unseen_plainly(tokenizer: Tokenizer, text: str) -> str:
-    """Returns what `unseen` says as plain text, without Markdown."""
-    strange = tokenizer.unknown(text)
-    return _unseen(tokenizer, text, strange, [f"“{isolated(word[:30])}”" for word in strange[:8]], "<unk>")
-
-
-def _unseen(tokenizer: Tokenizer, text: str, strange: Sequence[str], listed: Sequence[str], unknown: str) -> str:
-    if not strange:
+def unseen(tokenizer: Tokenizer, sentence: Sentence, *, markdown: bool = True) -> str:
+    """Says which words of a sentence the model does not know, and what it reads instead; empty if there are none."""
+    words = sentence.unseen
+    if not words:
         return ""
-    one = len(strange) == 1
-    all_ = ", ".join(listed) + (" …" if len(strange) > len(listed) else "")
+    listed = ", ".join(f"*{plain(word[:30])}*" if markdown else f"“{isolated(word[:30])}”" for word in words[:8])
+    listed += " …" if len(words) > 8 else ""
+    unknown = plain("<unk>") if markdown else "<unk>"
     if tokenizer.kind == "words":
-        verb = "was" if one else "were"
-        return f"{all_} {verb} never seen in training: the model reads {unknown} (unknown) instead."
+        verb = "was" if len(words) == 1 else "were"
+        return f"{listed} {verb} never seen in training: the model reads {unknown} (unknown) instead."
     # A tokenizer with byte pieces spells what it has no piece for, and needs no <unk>.
-    read = f"{unknown} (unknown)" if UNK in tokenizer.encode(text) else "single bytes"
-    contain = "contains" if one else "contain"
-    return f"{all_} {contain} characters with no token: the model reads {read} instead."
+    read = f"{unknown} (unknown)" if UNK in sentence.ids else "single bytes"
+    contain = "contains" if len(words) == 1 else "contain"
+    return f"{listed} {contain} characters with no token: the model reads {read} instead."
 
 
 def effect(comparison: Comparison) -> tuple[str, str]:

@@ -192,8 +192,9 @@ def force_token(context: PageContext, walk: Walk, token: int) -> None:
 
 
 def _force_beginning(context: PageContext, text: str) -> None:
-    ids, longest = context.lab.tokenizer.encode_target(text.strip()), context.lab.model.config.max_length
-    unseen = wording.unseen_plainly(context.lab.tokenizer, text)
+    tokenizer, longest = context.lab.tokenizer, context.lab.model.config.max_length
+    ids = tokenizer.encode_target(text.strip())
+    unseen = wording.unseen(tokenizer, tokenizer.sentence(text), markdown=False)
     change()
     if unseen:
         complain(f"{unseen} These words cannot be forced.")

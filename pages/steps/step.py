@@ -98,7 +98,8 @@ def render_reference_field(context: PageContext, chosen: Choices) -> None:
         placeholder=gold.target if gold else "how it should read, to see where its token ranks",
     )
     say(*PAGE.said("reference"))
-    if unseen := wording.unseen_plainly(context.lab.tokenizer, _reference_text(context, chosen)):
+    tokenizer = context.lab.tokenizer
+    if unseen := wording.unseen(tokenizer, tokenizer.sentence(_reference_text(context, chosen)), markdown=False):
         say(f"This reference cannot be followed: {unseen}")
 
 

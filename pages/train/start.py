@@ -133,7 +133,7 @@ def _text_faults(plan: Plan, known: dict[str, str]) -> dict[str, str]:
 
 def _strange_words(plan: Plan, tokenizer: Tokenizer) -> dict[str, str]:
     """The words that this corpus never shows, named."""
-    strange = dict.fromkeys(word for text in sentences_of(plan) for word in tokenizer.unknown(text))
+    strange = dict.fromkeys(word for text in sentences_of(plan) for word in tokenizer.sentence(text).unseen)
     if not strange:
         return {}
     listed = ", ".join(f"*{wording.plain(word[:30])}*" for word in list(strange)[:8]) + (

@@ -77,7 +77,7 @@ def test_one_click_on_a_cell_forbids_it_and_another_allows_it_by_mouse_and_keybo
     expect(canvas).to_be_visible()
     page.get_by_text("Forbid it", exact=True).click()
     expect(page.get_by_text("to forbid it in all heads of layer 0")).to_be_visible()
-    size, n = canvas.bounding_box(), load(MODEL).n_source_tokens(CLASSIC)
+    size, n = canvas.bounding_box(), len(load(MODEL).sentence(CLASSIC).ids)
     assert size
     where = {"x": size["width"] * 2.5 / n, "y": size["height"] * 1.5 / n}
     before = canvas.bounding_box()
@@ -105,7 +105,7 @@ def test_one_click_on_a_cell_forbids_it_and_another_allows_it_by_mouse_and_keybo
 
 
 def test_two_visitors_at_the_same_moment_see_their_own_switches_alone(browser: Browser, page: Page, server: Server):
-    n_keys = load(MODEL).n_source_tokens(CLASSIC)
+    n_keys = len(load(MODEL).sentence(CLASSIC).ids)
     first = ["mean:decoder.1.cross:0,1", f"copy:encoder.1.ffn.output:1>10:{OTHER}"]
     second = [f"row:decoder.1.cross.2:1:{','.join(['1'] * n_keys)}", "residual:off:decoder.0.ffn"]
     other = browser.new_page()

@@ -47,8 +47,8 @@ def test_special_ids_are_pinned(kind):
 def test_training_text_survives_a_round_trip(kind, text):
     tokenizer = trained(kind)
     assert tokenizer.decode(tokenizer.encode(text)) == text
-    assert tokenizer.pieces(text) == [tokenizer.piece(i) for i in tokenizer.encode(text)]
-    assert tokenizer.unknown(text) == []
+    assert [*tokenizer.sentence(text).tokens[:-1]] == [tokenizer.piece(i) for i in tokenizer.encode(text)]
+    assert tokenizer.sentence(text).unseen == ()
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -63,7 +63,7 @@ def test_known_words_survive_a_round_trip(known):
     tokenizer = trained("words")
     text = join_words(known)
     assert tokenizer.decode(tokenizer.encode(text)) == text
-    assert not tokenizer.unknown(text)
+    assert not tokenizer.sentence(text).unseen
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,8 +72,10 @@ def test_no_text_crashes_or_yields_pad_bos_or_eos(kind, text):
     tokenizer = trained(kind)
     ids = tokenizer.encode(text)
     assert not {PAD, BOS, EOS} & set(ids)
-    assert len(tokenizer.pieces(text)) == len(tokenizer.word_of_token(text)) == len(ids)
-    assert set(tokenizer.unknown(text)) <= set(words(text))
+    sentence = tokenizer.sentence(text)
+    assert len(sentence.tokens) == len(sentence.words) == len(sentence.ids) == len(ids) + 1
+    assert [*sentence.ids] == [*ids, EOS]
+    assert set(sentence.unseen) <= set(words(text))
     assert isinstance(tokenizer.decode(ids), str)
 
 
@@ -96,25 +98,24 @@ def test_lone_surrogates_are_read_as_question_marks():
 def test_tokens_know_their_word(kind):
     tokenizer = trained(kind)
     text = "L'animal n'a pas ouvert la boîte."
-    owners = tokenizer.word_of_token(text)
-    assert owners == sorted(owners) and set(owners) == set(range(len(words(text))))
+    owners = tokenizer.sentence(text).words[:-1]
+    assert [*owners] == sorted(owners) and set(owners) == set(range(len(words(text))))
     assert tokenizer.word_of_output([BOS, *tokenizer.encode(text), EOS, PAD]) == [-1, *owners, -1, -1]
 
 
 def test_subwords_of_one_word_share_its_index():
-    assert trained("char").word_of_token("a bc, d") == [0, 1, 1, 1, 2, 3, 3]
-    assert trained("char").word_of_token(" a ") == [0, 0, 0]
-    assert trained("char").word_of_token("  ") == [-1, -1]
+    assert trained("char").sentence("a bc, d").words == (0, 1, 1, 1, 2, 3, 3, -1)
+    assert trained("char").sentence(" a ").words == (0, 0, 0, -1)
+    assert trained("char").sentence("  ").words == (-1, -1, -1)
     # Unseen characters are one unk in a char tokenizer, and several bytes in the others.
-    assert trained("char").word_of_token("日本 a") == [0, 1, 1]
-    assert trained("bpe").word_of_token("日 a")[:4] == [0, 0, 0, 0]
+    assert trained("char").sentence("日本 a").words == (0, 1, 1, -1)
+    assert trained("bpe").sentence("日 a").words[:4] == (0, 0, 0, 0)
 
 
 def test_unknown_names_the_words_never_seen():
     text = "The zebra was tired. The zebra 日本!"
-    assert trained("words").unknown(text) == ["zebra", "日本", "!"]
-    assert trained("bpe").unknown(text) == trained("unigram").unknown(text) == ["zebra", "日本", "!"]
-    assert trained("char").unknown(text) == ["zebra", "日本", "!"]
+    for kind in KINDS:
+        assert trained(kind).sentence(text).unseen == ("zebra", "日本", "!")
 
 
 def test_unknown_tokens_read_as_a_mark():
@@ -218,7 +219,7 @@ def test_a_foreign_sentencepiece_model_with_other_special_ids_is_refused(tmp_pat
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
 def test_unknown_names_words_once_however_long_the_text(kind):
     tokenizer = trained(kind)
-    assert tokenizer.unknown("the ☃ the ☃") == ["☃"]
+    assert tokenizer.sentence("the ☃ the ☃").unseen == ("☃",)
     start = time.process_time()
-    assert tokenizer.unknown("☃ the " * 10_000) == ["☃"]
+    assert tokenizer.sentence("☃ the " * 10_000).unseen == ("☃",)
     assert time.process_time() - start < 10.0  # seconds; each word compared with each span took over a minute

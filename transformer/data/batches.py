@@ -147,7 +147,7 @@ def pair_batches(
     encoded = [_encode(pair, tokenizer) for pair in pairs]
     for number, example in enumerate(encoded, start=1):
         for side, ids in zip(("source", "target"), example, strict=True):
-            _check_length(ids, max_length, f"the {side} of pair {number}")
+            check_source(ids, max_length=max_length, name=f"the {side} of pair {number}")
     rows = sorted(range(len(pairs)), key=lambda row: _longest(encoded[row]), reverse=True)
     start = 0
     for batch in _cut([encoded[row] for row in rows], batch_tokens):
@@ -172,8 +172,8 @@ def encode_sources(
         raise ValueError("there is no sentence to encode")
     rows = [tokenizer.encode(text) if text.strip() else [] for text in texts]  # a char tokenizer would keep spaces
     for number, ids in enumerate(rows, start=1):
-        _check_length(ids, max_length, "the sentence" if len(texts) == 1 else f"sentence {number}")
-    check_ids((token for ids in rows for token in ids), vocab_size)
+        name = "the sentence" if len(texts) == 1 else f"sentence {number}"
+        check_source(ids, max_length=max_length, vocab_size=vocab_size, name=name)
     return _padded([[*ids, EOS] for ids in rows])
 
 
@@ -216,14 +216,18 @@ def _fits(example: Example, max_length: int) -> bool:
     return all(0 < len(ids) < max_length for ids in example)
 
 
-def _check_length(ids: list[int], max_length: int, what: str) -> None:
+def check_source(
+    ids: Sequence[int], *, max_length: int, vocab_size: int | None = None, name: str = "the sentence"
+) -> None:
+    """Raises ValueError for ids, their end mark not among them, that a model of this size cannot read."""
     if not ids:
-        raise ValueError(f"{what} is empty: write at least one word")
+        raise ValueError(f"{name} is empty: write at least one word")
     if len(ids) >= max_length:
         raise ValueError(
-            f"{what} has {len(ids) + 1:,} tokens, its end mark included, where the model takes at most {max_length:,}: "
+            f"{name} has {len(ids) + 1:,} tokens, its end mark included, where the model takes at most {max_length:,}: "
             "shorten it"
         )
+    check_ids(ids, vocab_size)
 
 
 def _cut(examples: Sequence[Example], batch_tokens: int, width_multiple: int = 1) -> Iterator[list[Example]]:

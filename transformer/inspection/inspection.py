@@ -16,6 +16,7 @@ from numpy import ndarray
 from transformer.inspection.token_alignment import Aligned, align
 from transformer.interventions import Intervention
 from transformer.model.kinds import AttentionKind, KindName
+from transformer.text.sentence import Sentence
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -42,13 +43,11 @@ class Inspection:
     """One sentence decoded with every attention recorded on the way. Read-only; safe to share."""
 
     model_name: str
-    text: str
+    sentence: Sentence
+    """The source as the encoder read it, its end mark included."""
     translation: str
-    source_tokens: tuple[str, ...]
-    """The encoder's input, its end mark included."""
     target_tokens: tuple[str, ...]
     """What the decoder wrote, its end mark included where it wrote one."""
-    source_ids: tuple[int, ...]
     target_ids: tuple[int, ...]
     attentions: Mapping[AttentionKind, Attention]
     """Every kind of attention that the model has."""
@@ -76,6 +75,18 @@ class Inspection:
         if kind not in self.attentions:
             raise ValueError(f"this model has no {AttentionKind(kind).label.lower()}")
         return self.attentions[AttentionKind(kind)]
+
+    @property
+    def text(self) -> str:
+        return self.sentence.text
+
+    @property
+    def source_tokens(self) -> tuple[str, ...]:
+        return self.sentence.tokens
+
+    @property
+    def source_ids(self) -> tuple[int, ...]:
+        return self.sentence.ids
 
     @property
     def encoder_self(self) -> Attention:

@@ -115,7 +115,7 @@ class PatchActivation(Intervention):
             )
 
     def resolve(self, resources: Resources) -> "Copied":
-        return self.filled(resources.model, resources.source_ids(self.text))
+        return self.filled(resources.model, resources.sentence(self.text).ids)
 
     def filled(self, model: Seq2Seq, source: Sequence[int]) -> "Copied":
         """The spec with what these ids of the other sentence had at the site; ValueError where it is too short."""

@@ -16,6 +16,7 @@ from torch import Tensor
 from transformer.interventions.names import plural, sublayer_name
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Address, Site, Stack, Sublayer
+from transformer.text.sentence import Sentence
 
 MaskKind = Literal["padding", "causal", "cross"]
 ReplacedBy = Literal["zero", "mean", "copy"]
@@ -39,7 +40,7 @@ class Resources(Protocol):
 
     def means_by_sublayer(self) -> Mapping[str, Tensor]: ...
 
-    def source_ids(self, text: str) -> list[int]: ...
+    def sentence(self, text: str) -> Sentence: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import sentencepiece
 from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
+from transformer.text.sentence import Sentence
 from transformer.text.token_ids import (
     BOS,
     EOS,
@@ -24,7 +25,6 @@ from transformer.text.token_ids import (
     too_large,
     valid_text,
     words_at,
-    words_touched,
 )
 
 SENTENCEPIECE_FILE = "tokenizer.model"
@@ -62,25 +62,15 @@ class SentencePieceTokenizer:
     def piece(self, token: int) -> str:
         return self._processor.id_to_piece(checked_ids([token], self.vocab_size)[0])
 
-    def pieces(self, text: str) -> list[str]:
-        return [self._processor.id_to_piece(token) for token in self.encode(text)]
-
     def vocabulary(self) -> list[str]:
         return [self._processor.id_to_piece(token) for token in range(self.vocab_size)]
 
-    def unknown(self, text: str) -> list[str]:
+    def sentence(self, text: str) -> Sentence:
         text = valid_text(text)
         mapping = self._processor.encode(text, return_type="offset_mapping")
-        unseen = [
-            span
-            for token, span in zip(mapping["ids"], mapping["offsets"], strict=True)
-            if token == UNK or self._processor.is_byte(token)
-        ]
-        return words_touched(text, unseen)
-
-    def word_of_token(self, text: str) -> list[int]:
-        offsets = self._processor.encode(valid_text(text), return_type="offset_mapping")["offsets"]
-        return words_at(text, [start for start, _ in offsets])
+        ids, spans = mapping["ids"], mapping["offsets"]
+        new = [token == UNK or self._processor.is_byte(token) for token in ids]
+        return Sentence.cut(text, ids, [*map(self.piece, ids)], spans, new)
 
     def word_of_output(self, ids: Sequence[int]) -> list[int]:
         mapping = self._processor.decode(checked_ids(ids, self.vocab_size), return_type="offset_mapping")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from transformer.text.pairs import words
+from transformer.text.sentence import Sentence
 from transformer.text.sentencepiece_tokenizer import (
     SENTENCEPIECE_FILE,
     SentencePieceTokenizer,
@@ -71,27 +72,16 @@ class Tokenizer(Protocol):
         """The vocabulary entry of one id, as shown on a chip: "▁the", "<0x0A>", "<s>"."""
         ...
 
-    def pieces(self, text: str) -> list[str]:
-        """The vocabulary entries of `encode(text)`."""
-        ...
-
     def vocabulary(self) -> list[str]:
         """Every entry, by id."""
         ...
 
-    def unknown(self, text: str) -> list[str]:
-        """The words of the text with a part that was never seen in training, each once, in order."""
-        ...
-
-    def word_of_token(self, text: str) -> list[int]:
-        """For each token of `encode(text)`, the index in `words(text)` of the word it belongs to.
-
-        White space belongs to the word after it, and at the end to the word before. -1 in a text without words.
-        """
+    def sentence(self, text: str) -> Sentence:
+        """Returns a source text with its tokens and their words, cut once."""
         ...
 
     def word_of_output(self, ids: Sequence[int]) -> list[int]:
-        """The same for ids that a model wrote: indices in `words(decode(ids))`, -1 for pad, bos and eos.
+        """Returns `Sentence.words` for ids that a model wrote, by `words(decode(ids))`; -1 for pad, bos and eos.
 
         In a tokenizer of words every other token is one word, however it is written.
         """

@@ -14,6 +14,7 @@ from typing import Literal
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
+from transformer.text.sentence import Sentence
 from transformer.text.token_ids import (
     BOS,
     EOS,
@@ -24,7 +25,6 @@ from transformer.text.token_ids import (
     checked_ids,
     valid_text,
     words_at,
-    words_touched,
 )
 
 VOCABULARY_FILE, SOURCE_FILE, TARGET_FILE = "tokenizer.pieces.json", "tokenizer.source.spm", "tokenizer.target.spm"
@@ -67,21 +67,15 @@ class TwoSidedTokenizer:
     def piece(self, token: int) -> str:
         return self.entries[checked_ids([token], self.vocab_size)[0]]
 
-    def pieces(self, text: str) -> list[str]:
-        return [self.entries[token] for token in self.encode(text)]
-
     def vocabulary(self) -> list[str]:
         return list(self.entries)
 
-    def unknown(self, text: str) -> list[str]:
+    def sentence(self, text: str) -> Sentence:
         text = valid_text(text)
         cut = self._cut(text)
-        ends = [start for _, start in cut[1:]] + [len(text)] * bool(cut)
-        unseen = [(start, end) for (token, start), end in zip(cut, ends, strict=True) if token == UNK]
-        return words_touched(text, unseen)
-
-    def word_of_token(self, text: str) -> list[int]:
-        return words_at(valid_text(text), [start for _, start in self._cut(text)])
+        ids, starts = [token for token, _ in cut], [start for _, start in cut]
+        spans = list(zip(starts, [*starts[1:], len(text)], strict=False))
+        return Sentence.cut(text, ids, [*map(self.piece, ids)], spans, [token == UNK for token in ids])
 
     def word_of_output(self, ids: Sequence[int]) -> list[int]:
         text, starts = "", []

@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from transformer.text.pairs import join_words, words
+from transformer.text.pairs import join_words, word_spans, words
+from transformer.text.sentence import Sentence
 from transformer.text.token_ids import (
     BOS,
     EOS,
@@ -54,17 +55,12 @@ class WordTokenizer:
     def piece(self, token: int) -> str:
         return self.entries[checked_ids([token], self.vocab_size)[0]]
 
-    def pieces(self, text: str) -> list[str]:
-        return [self.entries[token] for token in self.encode(text)]
-
     def vocabulary(self) -> list[str]:
         return list(self.entries)
 
-    def unknown(self, text: str) -> list[str]:
-        return list(dict.fromkeys(word for word in words(text) if word not in self._ids))
-
-    def word_of_token(self, text: str) -> list[int]:
-        return list(range(len(words(text))))
+    def sentence(self, text: str) -> Sentence:
+        ids = self.encode(text)
+        return Sentence.cut(text, ids, [*map(self.piece, ids)], word_spans(text), [token == UNK for token in ids])
 
     def word_of_output(self, ids: Sequence[int]) -> list[int]:
         index, out = -1, []

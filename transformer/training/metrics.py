@@ -57,7 +57,7 @@ def merge_to_words(
 ) -> Float[ndarray, "*rows query_word key_word"]:
     """Attention between words: summed over the tokens of a key word, averaged over those of a query word.
 
-    `query_words` and `key_words` give each token its word (`Tokenizer.word_of_token`), -1 for one that belongs to none,
+    `query_words` and `key_words` give each token its word (`Sentence.words`), -1 for one that belongs to none,
     which is left out: what went to an end mark is then missing from the row.
     """
     queries, keys = _membership(query_words), _membership(key_words)

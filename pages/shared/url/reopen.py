@@ -32,7 +32,7 @@ def _of_model(view: View, lab: Lab) -> list[str]:
     view, problems = view.fit(lab)
     said = [problem.sentence for problem in problems]
     try:
-        lab.n_source_tokens(view.text)
+        loading.get_sentence(lab, view.text)
     except ValueError as error:
         return [*said, f"{sentence(str(error))} An example will be shown."]
     return [*said, *(problem.sentence for problem in with_usable_switches(view, lab)[1])]

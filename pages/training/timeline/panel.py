@@ -123,7 +123,8 @@ def _show(run: Run, found: Sequence[Snapshot]) -> None:
             computed = frames_of(run.id, _text(run))
             advance(computed, run, found, budget_s=budget_s)
     say(*CHOICES.said())
-    if said := wording.unseen(load_tokenizer(run.folder), computed.text):
+    tokenizer = load_tokenizer(run.folder)
+    if said := wording.unseen(tokenizer, tokenizer.sentence(computed.text)):
         st.markdown(said)
     frames = computed.shown(found)
     if not frames:
@@ -145,7 +146,7 @@ def _leave_run(run: Run) -> None:
     """Another run opens at its newest weights, with the same sentence where it knows its words."""
     now = timeline()
     text = CHOICES.now.text
-    known = not load_tokenizer(run.folder).unknown(text)
+    known = not load_tokenizer(run.folder).sentence(text).unseen
     CHOICES.put(replace(CHOICES.now, step=None, text=text if known else ""))
     now.draft = None
 

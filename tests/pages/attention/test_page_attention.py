@@ -12,6 +12,7 @@ from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.figures.theme import greys, sequential
 from transformer.interventions import AblateHeads, DisableMask, MaskEntry, merged
 from transformer.lab import load
+from transformer.text.tokenizer import WordTokenizer
 
 pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
 
@@ -32,6 +33,17 @@ def test_the_last_layers_cross_attention_is_shown_first():
     assert "Cross-attention · layer 1 · head 0" in texts(at)
     assert removable(at) == []
     assert matrix(at)["shape"] == list(load(PRONOUNS).inspect(CLASSIC).cross.weights.shape[2:])
+
+
+def test_the_sentence_is_cut_once_whatever_is_drawn(monkeypatch):
+    text, calls = "The dog slept because it was tired .", []
+    encode = WordTokenizer.encode
+    monkeypatch.setattr(WordTokenizer, "encode", lambda self, given: calls.append(given) or encode(self, given))
+    at = attention(text=text, switch="off:decoder.1.cross:0")
+    assert calls.count(text) == 1
+    checked(at.segmented_control(key="choose-kind").set_value("encoder_self").run())
+    attention(text=text)
+    assert calls.count(text) == 1
 
 
 @pytest.mark.parametrize(

@@ -59,13 +59,13 @@ class Chosen:
         specs = [parse_intervention(text) for text in ([switch] if isinstance(switch, str) else switch) if text]
         self.lab, self.specs = lab, specs
         self.inspection = lab.inspect(TEXT, specs)
-        self.context = PageContext(view, lab, {})
+        self.context = PageContext(view, lab, self.inspection.sentence)
         self.context.__dict__["inspection"] = self.inspection  # as the cached property would have it
 
     def changed(self, **changes) -> "Chosen":
         """The same decoding, looked at otherwise."""
         other = copy(self)
-        other.context = PageContext(replace(self.context.view, **changes), self.lab, {})
+        other.context = PageContext(replace(self.context.view, **changes), self.lab, self.context.sentence)
         other.context.__dict__["inspection"] = self.inspection
         return other
 

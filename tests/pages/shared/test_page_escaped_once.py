@@ -4,7 +4,7 @@ import pytest
 from films import opened
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, heads, open_page, texts
 
-from pages.shared.wording import plain, unseen_plainly
+from pages.shared.wording import plain, unseen
 from transformer.lab import load
 
 pytestmark = pytest.mark.usefixtures("untrained_models", "heads_awaited")
@@ -44,12 +44,11 @@ def test_words_never_seen_in_a_reference():
     typed = "<b>*x*</b> _y_"
     at = open_page("steps", model=REVERSE, text="a b c")
     shown = said(checked(at.text_input(key="reference").set_value(typed).run()))
-    unknown = load(REVERSE).unknown(typed)
-    assert any("*" in word or "<" in word for word in unknown)
-    assert (
-        plain(f"This reference cannot be followed: {unseen_plainly(load(REVERSE).tokenizer, typed)}") in shown
-        and r"\\" not in shown
-    )
+    tokenizer = load(REVERSE).tokenizer
+    sentence = tokenizer.sentence(typed)
+    assert any("*" in word or "<" in word for word in sentence.unseen)
+    assert plain(f"This reference cannot be followed: {unseen(tokenizer, sentence, markdown=False)}") in shown
+    assert r"\\" not in shown
 
 
 def test_the_token_that_cannot_be_replaced():

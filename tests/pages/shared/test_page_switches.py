@@ -141,7 +141,7 @@ def test_a_row_is_overwritten_evenly_on_one_key_and_with_own_numbers():
     at = checked(offer(at).click().run())
     assert at.query_params["switch"] == "row:encoder.0.self.0:3:5"  # in place of the other: one row has one
     at = checked(field(at.button_group, "Weights").set_value("numbers").run())
-    n_keys = load(PRONOUNS).n_source_tokens(CLASSIC)
+    n_keys = len(load(PRONOUNS).sentence(CLASSIC).ids)
     numbers = at.text_area[0]
     assert len(numbers.value.split(",")) == n_keys
     at = checked(numbers.set_value(", ".join(["2", "1", "1"] + ["0"] * (n_keys - 3))).run())
@@ -166,7 +166,7 @@ def test_a_row_is_overwritten_evenly_on_one_key_and_with_own_numbers():
     ],
 )
 def test_numbers_that_cannot_be_weights_are_said_at_the_field_and_stay_there(typed, said):
-    assert load(PRONOUNS).n_source_tokens(CLASSIC) == 14
+    assert len(load(PRONOUNS).sentence(CLASSIC).ids) == 14
     at = panel("Row", kind="encoder_self", layer="0")
     at = checked(field(at.button_group, "Weights").set_value("numbers").run())
     at = checked(at.text_area[0].set_value(typed).run())
@@ -196,7 +196,7 @@ def test_all_of_a_sentence_of_another_length_cannot_be_copied_and_the_form_says_
     at = panel("Copy")
     at = checked(at.text_input(key="copy-text").set_value(OTHER).run())
     at = checked(field(at.selectbox, "From").set_value("all").run())
-    n = load(PRONOUNS).n_source_tokens(OTHER)
+    n = len(load(PRONOUNS).sentence(OTHER).ids)
     assert plain(f"The other sentence has {n} tokens and this one 14") in texts(at)
     assert offer(at).disabled
 

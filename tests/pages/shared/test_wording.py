@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from page_models import CLASSIC, PRONOUNS, open_page, texts
 
 from pages.shared.context import left_out_text
-from pages.shared.wording import NEGLIGIBLE, change, effect, isolated, plain, smoothed, unseen, unseen_plainly
+from pages.shared.wording import NEGLIGIBLE, change, effect, isolated, plain, smoothed, unseen
 from transformer.inspection.inspection import idle_notes
 from transformer.interventions import parse_intervention
 from transformer.lab import load
@@ -45,14 +45,15 @@ def test_of_a_word_that_was_never_seen_it_is_said_what_the_model_reads_there(kin
         known = [piece for piece in learned.vocabulary()[len(SPECIALS) :] if not piece.startswith("<0x")]
         learned = read_two_sided(tmp_path / SOURCE_FILE, tmp_path / TARGET_FILE, [*SPECIALS, *known])
     for text in ("the cat is 猫", "猫 it 犬"):
-        read = set(learned.pieces(text))
-        said = unseen_plainly(learned, text)
+        sentence = learned.sentence(text)
+        read, said = set(sentence.tokens), unseen(learned, sentence, markdown=False)
         assert ("<unk>" in said) == ("<unk>" in read) == (kind not in ("bpe", "unigram"))
         assert (
             ("single bytes" in said) == any(piece.startswith("<0x") for piece in read) == (kind in ("bpe", "unigram"))
         )
-        assert "“猫”" in said and plain("<unk>") in unseen(learned, text) + plain("<unk>") * ("bytes" in said)
-    assert unseen(learned, "the cat is red") == unseen_plainly(learned, "the cat is red") == ""
+        assert "“猫”" in said and plain("<unk>") in unseen(learned, sentence) + plain("<unk>") * ("bytes" in said)
+    known = learned.sentence("the cat is red")
+    assert unseen(learned, known) == unseen(learned, known, markdown=False) == ""
 
 
 @given(probabilities, probabilities)
@@ -141,8 +142,8 @@ def test_label_smoothing_is_said_to_set_the_aim_of_training_not_the_probability_
 def test_right_to_left_words_are_isolated_so_that_a_list_keeps_its_order():
     tokenizer = train_tokenizer("words", SENTENCES)
     hebrew, arabic = "\u05e9\u05dc\u05d5\u05dd", "\u0633\u0644\u0627\u0645"
-    for said in (unseen, unseen_plainly):
-        listed = said(tokenizer, f"the {hebrew} {arabic} zebra")
+    for markdown in (True, False):
+        listed = unseen(tokenizer, tokenizer.sentence(f"the {hebrew} {arabic} zebra"), markdown=markdown)
         assert f"\u2068{hebrew}\u2069" in listed and f"\u2068{arabic}\u2069" in listed
         assert listed.index(hebrew) < listed.index(arabic) < listed.index("zebra") and "\u2068zebra" not in listed
     assert plain(f"{hebrew}.") == f"\u2068{hebrew}\\.\u2069" and isolated("cat") == "cat"

@@ -20,7 +20,7 @@ Marks = Literal["shown", "hidden", "renormalised"]
 def group_tokens(words: Sequence[int]) -> tuple[int, ...]:
     """Returns the group of each token, from 0: the pieces of a word are one, and so is each token of no word (-1).
 
-    `words` is what `Tokenizer.word_of_token` and `word_of_output` give, with -1 for start and end marks.
+    `words` is what `Sentence.words` and `Tokenizer.word_of_output` give, with -1 for start and end marks.
     """
     groups: list[int] = []
     for index, word in enumerate(words):

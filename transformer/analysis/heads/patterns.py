@@ -176,7 +176,7 @@ def _pairs_of(
 
 def _units(tokenizer: Tokenizer, text: str, unit: AlignmentUnit) -> list[int]:
     """Returns the unit of each source token; nothing where tokens are not made of whole units."""
-    return tokenizer.word_of_token(text) if unit == "word" else _characters(text, len(tokenizer.encode(text)))
+    return [*tokenizer.sentence(text).words[:-1]] if unit == "word" else _characters(text, len(tokenizer.encode(text)))
 
 
 def _target_units(tokenizer: Tokenizer, text: str, unit: AlignmentUnit) -> list[int]:

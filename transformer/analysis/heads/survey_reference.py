@@ -255,7 +255,7 @@ def _words(
 ) -> tuple[list[int], list[int]]:
     """Returns the unit of each source token and of each written one, end marks -1."""
     if unit == "word":
-        return [*tokenizer.word_of_token(pair.source), -1], [*tokenizer.word_of_output(target), -1]
+        return [*tokenizer.sentence(pair.source).words], [*tokenizer.word_of_output(target), -1]
     sides = ((pair.source, source), (pair.target, target))
     spelt = [[*range(len(text))] if len(text) == len(ids) else [-1] * len(ids) for text, ids in sides]
     return [*spelt[0], -1], [*spelt[1], -1]

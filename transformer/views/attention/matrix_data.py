@@ -1,6 +1,6 @@
 """The data of a matrix of attention; its rows and columns: the tokens of a pass, or the words that they make up."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxtyping import Bool, Float, Int
@@ -11,7 +11,6 @@ from transformer.figures.labels import WORD_START
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import KindName
-from transformer.text.pairs import words as words_of
 from transformer.text.tokenizer import BOS, EOS, PAD, UNK
 
 MARKS = (PAD, BOS, EOS)
@@ -77,12 +76,12 @@ class MatrixData:
 def sides(lab: Lab, seen: Inspection, kind: KindName, *, words: bool) -> tuple[Side, Side]:
     """Returns rows and columns of one kind of attention: tokens, or with `words` the pieces of a word together."""
     attention = seen.attention(kind)
-    source = [*lab.tokenizer.word_of_token(seen.text), -1]
+    source = seen.sentence.words
     written = lab.tokenizer.word_of_output(seen.target_ids)
     queries, keys = ids_at_sides(lab, seen, kind)
     rows = {"encoder_self": source, "decoder_self": [-1, *written[:-1]], "cross": written}[kind]
     columns = rows if kind == "decoder_self" else source
-    unseen = unseen_words(lab, seen.text)
+    unseen = seen.sentence.unseen_tokens
     return (
         _side(attention.queries, queries, rows, words, unseen if kind == "encoder_self" else {}),
         _side(attention.keys, keys, columns, words, {} if kind == "decoder_self" else unseen),
@@ -96,22 +95,13 @@ def ids_at_sides(lab: Lab, seen: Inspection, kind: KindName) -> tuple[Sequence[i
     return ids.get(kind, (seen.target_ids, seen.source_ids))
 
 
-def unseen_words(lab: Lab, text: str) -> dict[int, str]:
-    """Returns the words with a part that was never seen in training, by the source tokens that belong to them."""
-    strange = set(lab.unknown(text))
-    if not strange:
-        return {}
-    found, owners = words_of(text), lab.tokenizer.word_of_token(text)
-    return {i: found[owner] for i, owner in enumerate(owners) if owner >= 0 and found[owner] in strange}
-
-
 def groups(side: Side) -> tuple[int, ...]:
     """Returns the row or column that shows each position of the pass."""
     return tuple(index for index, at in enumerate(side.positions) for _ in at)
 
 
 def _side(
-    tokens: Sequence[str], ids: Sequence[int], owners: Sequence[int], words: bool, unseen: dict[int, str]
+    tokens: Sequence[str], ids: Sequence[int], owners: Sequence[int], words: bool, unseen: Mapping[int, str]
 ) -> Side:
     numbers = group_tokens(owners) if words else tuple(range(len(tokens)))
     positions = tuple(

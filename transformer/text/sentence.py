@@ -1,0 +1,40 @@
+"""A source sentence as a model reads it: cut into tokens once, with the words that they belong to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from transformer.text.pairs import words
+from transformer.text.token_ids import EOS, SPECIALS, words_at, words_touched
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A source sentence and its tokens, the end mark included."""
+
+    text: str
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    """The vocabulary entry of each id."""
+    words: tuple[int, ...]
+    """For each token, the index in `words(text)` of the word it belongs to; -1 for the end mark and where there is no
+    word. White space belongs to the word after it, and at the end to the word before."""
+    unseen: tuple[str, ...]
+    """The words with a part that was never seen in training, each once, in order."""
+
+    @classmethod
+    def cut(
+        cls, text: str, ids: Sequence[int], tokens: Sequence[str], spans: Sequence[tuple[int, int]], new: Sequence[bool]
+    ) -> "Sentence":
+        """Returns the sentence of tokens at these characters; `new` marks those never seen in training."""
+        owners = words_at(text, [start for start, _ in spans])
+        strange = words_touched(text, [span for span, is_new in zip(spans, new, strict=True) if is_new])
+        return cls(text, (*ids, EOS), (*tokens, SPECIALS[EOS]), (*owners, -1), tuple(strange))
+
+    @cached_property
+    def unseen_tokens(self) -> Mapping[int, str]:
+        """The word of each token that belongs to an unseen one, by the token's index."""
+        if not self.unseen:
+            return {}
+        found, strange = words(self.text), set(self.unseen)
+        return {i: found[word] for i, word in enumerate(self.words) if word >= 0 and found[word] in strange}
