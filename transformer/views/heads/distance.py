@@ -65,7 +65,7 @@ class AttentionDistance:
 
     def figure(self, data: DistanceData, *, dark: bool = False) -> go.Figure:
         """Draws a dot for each head with its spread to both sides, and a dotted line for a uniform head."""
-        colours, fig = theme.palette(dark), theme.apply(go.Figure(), dark)
+        colours, fig = theme.palette(dark), theme.figure((), dark)
         sublayers = [Sublayer.of(head) for head in data.heads]
         rows = list(dict.fromkeys(sublayers))
         x = [place + _GAP * rows.index(sublayer) for place, sublayer in enumerate(sublayers)]
