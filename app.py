@@ -7,7 +7,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from pages.shared.registry import PAGES
 from pages.shared.url.packed_link import follow_packed_link
-from pages.training.sidebar import runs_in_progress
+from pages.training.run_status import runs_in_progress
 
 HERE = Path(__file__).parent
 

@@ -173,7 +173,7 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         put_status(run_id, state="queued", phase="waiting")
 
     monkeypatch.setattr("transformer.runs.run_folder.start", start)
-    monkeypatch.setattr("pages.training.sidebar.start_waiting", list)  # each visit would start them
+    monkeypatch.setattr("pages.training.run_status.start_waiting", list)  # each visit would start them
     return found
 
 

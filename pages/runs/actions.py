@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.runs.run_table_state import CHOICES, Doing, select_run, sweep_over, table_state
 from pages.shared import wording
-from pages.shared.controls import say
+from pages.shared.context import say, sentence
 from pages.shared.visitor import visitor
 from pages.training.compare import Entry
 from pages.training.plans import plan_of
@@ -29,7 +29,7 @@ _SEED = re.compile(r"-seed-\d+$")
 
 
 def render_actions(entry: Entry, *, runs_here: list[Run]) -> None:
-    """A row of buttons, and below it what the one that was pressed asks for."""
+    """Renders a row of buttons, and below it the form of the one that was pressed."""
     run = entry.run
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if run is not None:
@@ -68,20 +68,20 @@ _AGAIN = "Starts the same run once more at once, with the next seed that has not
 
 
 def continue_link(entry: Entry) -> dict[str, str | list[str]]:
-    """The query parameters with which the Train page is filled in for a run that continues this one."""
+    """Returns the query parameters with which the Train page is filled in for a run that continues this one."""
     settings = replace(entry.settings, name=entry.name)
     return replace(plan_of(settings), start_from=entry.name).parameters()
 
 
 def archive_bytes(name: str, *, with_corpus: bool) -> bytes:
-    """The archive of a run, made when it is asked for."""
+    """Makes the archive of a run."""
     file = BytesIO()
     write_archive(name, file, with_corpus=with_corpus)
     return file.getvalue()
 
 
 def next_seed(settings: Settings, found: list[Run]) -> int:
-    """The seed after the highest of all runs that have everything else in common with these settings."""
+    """Returns the seed after the highest of all runs that have everything else in common with these settings."""
     alike = [
         other.settings.train.seed
         for other in found
@@ -152,7 +152,7 @@ def _renamed(name: str, wanted: str) -> None:
     try:
         rename(name, wanted)
     except REFUSALS as error:
-        now.refusals = (_sentence(error),)
+        now.refusals = (sentence(str(error)),)
     else:
         CHOICES.change(shown=tuple(wanted if shown == name else shown for shown in CHOICES.now.shown or ()))
         select_run(wanted)
@@ -174,7 +174,7 @@ def _note(entry: Entry) -> None:
         try:
             set_note(entry.name, text)
         except REFUSALS as error:
-            now.refusals = (_sentence(error),)
+            now.refusals = (sentence(str(error)),)
         else:
             now.doing, now.refusals = "", ()
         st.rerun()
@@ -218,8 +218,3 @@ def _repeat(entry: Entry, runs_here: list[Run]) -> None:
     except REFUSALS as error:
         now.refusals = (f"The run was not started: {error}.",)
     st.rerun()
-
-
-def _sentence(error: Exception) -> str:
-    text = str(error).rstrip(".")
-    return f"{text[:1].upper()}{text[1:]}."

@@ -29,7 +29,7 @@ EVERY_S = 2.0
 
 
 def panel(found: Sequence[Entry]) -> None:
-    """Table, curves and buttons; below them what the Doctor says of the selected run, and its timeline."""
+    """Renders table, curves and buttons; below them the Doctor's findings and the timeline of the selected run."""
     active = any(entry.active for entry in found)
     st.fragment(_panel, run_every=EVERY_S if active else None)(active)
     chosen = next((entry for entry in found if entry.name == CHOICES.now.run), None)
@@ -56,11 +56,11 @@ def _panel(was_active: bool) -> None:
     if picks.ticked is not None or picks.chosen is not None:
         st.rerun()
     _render_selected(names[now.run], found)
-    _overlay([names[name] for name in shown])
+    _render_overlay([names[name] for name in shown])
 
 
 def _render_selected(entry: Entry, found: Sequence[Entry]) -> None:
-    """The buttons for the selected run, and what there is to say of it."""
+    """Renders the buttons for the selected run, and its state."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"##### {wording.plain(entry.name)}", width="content")
         if entry.run is not None:
@@ -80,8 +80,8 @@ def _render_selected(entry: Entry, found: Sequence[Entry]) -> None:
     render_actions(entry, runs_here=[other.run for other in found if other.run is not None])
 
 
-def _overlay(shown: Sequence[Entry]) -> None:
-    """What to compare, over what, on which scale; and the curves."""
+def _render_overlay(shown: Sequence[Entry]) -> None:
+    """Renders the choice of quantity, axis and scale, and the curves."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         quantity = segments("quantity", "What to compare", quantities_of(shown))
         against = segments("against", "Over", tuple(AGAINST))
@@ -97,7 +97,7 @@ def _overlay(shown: Sequence[Entry]) -> None:
 
 
 def segments(key: str, label: str, options: Sequence[str]) -> str:
-    """A choice between a few words, in the URL."""
+    """Renders a choice between a few words, in the URL."""
     found = st.segmented_control(
         label, options, default=options[0], key=key, bind="query-params", label_visibility="collapsed", required=True
     )

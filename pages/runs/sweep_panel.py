@@ -1,4 +1,4 @@
-"""Sweeps on the Runs page: what they found as one chart with the curves beside it, and the form for a new one."""
+"""Sweeps on the Runs page: their results as one chart with the curves beside it, and the form for a new one."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,14 +10,13 @@ from pages.runs.run_table import EVERY_S, segments
 from pages.runs.run_table_state import BASE, CHOICES, table_state
 from pages.shared import wording
 from pages.shared.components.run_table import Column, run_table
-from pages.shared.controls import say
+from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
 from pages.shared.fields import box
 from pages.shared.visitor import visitor
 from pages.shared.wording import number
 from pages.training import durations, run_status
-from pages.training.compare import Entry, entries, last_of, quantities_of, render_curves
-from pages.training.differences import column_title
+from pages.training.compare import Entry, column_title, entries, last_of, quantities_of, render_curves
 from transformer.config import label_of, value_text
 from transformer.data.corpus_snapshot import located
 from transformer.runs.run_folder import RunError
@@ -46,7 +45,7 @@ _METRIC = "metric"
 
 
 def sweep_panel(found: Sequence[Entry]) -> None:
-    """The sweep on show, redrawn while its runs are at work, and the form for the next one."""
+    """Renders the sweep on show, again and again while its runs are at work, and the form for the next one."""
     made = sweeps_of([entry.run for entry in found if entry.run is not None])
     if made:
         active = any(sweep.active for sweep in made)
@@ -106,7 +105,7 @@ def _head(sweep: Sweep, made: Sequence[Sweep]) -> None:
 
 
 def _state_of(sweep: Sweep) -> str:
-    """How many of its runs are where, in a line."""
+    """Counts its runs by their state, in a line."""
     counts: dict[str, int] = {}
     for part in sweep.parts:
         word = run_status.state_word(part.run)
@@ -168,7 +167,7 @@ def _row(entry: Entry, value: str) -> tuple[str, ...]:
 
 
 def _form(found: Sequence[Entry]) -> None:
-    """All settings of a run but one; that one, and its values."""
+    """Renders the form of a new sweep: a run whose settings are kept but for one, and the values of that one."""
     names = [entry.name for entry in found]
     st.markdown("##### A new sweep")
     left, middle, right = st.columns([2, 2, 3], gap="small")
@@ -210,12 +209,11 @@ def _form(found: Sequence[Entry]) -> None:
 
 
 def _fault(setting: str, texts: Sequence[str], base: Base) -> str:
-    """What is wrong with the values, in a sentence; empty where nothing is."""
+    """Returns the fault of the values as a sentence; empty where there is none."""
     try:
         values_of(setting, texts, base)
     except RunError as error:
-        text = str(error)
-        return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+        return sentence(str(error))
     return ""
 
 

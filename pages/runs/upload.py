@@ -3,18 +3,20 @@
 import streamlit as st
 
 from pages.runs.run_table_state import CHOICES, show_run, table_state
-from pages.shared.controls import say
+from pages.shared.context import say, sentence
 from pages.shared.visitor import visitor
 from transformer.runs.archive import load_archive
 from transformer.runs.run_folder import RunError
 
 MOST_MB = 300
-"""Of an upload, which is held in memory while it is checked: the paper's base model has 260. Larger ones come in by
-`python -m transformer runs import`."""
+"""The size limit of an upload, which is held in memory while it is checked; the paper's base model has 260.
+
+Larger ones come in by `python -m transformer runs import`.
+"""
 
 
 def load_a_model() -> None:
-    """A button that opens a field for an archive; what was loaded is then selected."""
+    """Renders a button that opens a field for an archive; the loaded model is then selected."""
     now = table_state()
     with st.popover("Load a model", icon=":material/upload:", key="load-a-model"):
         file = st.file_uploader(
@@ -27,8 +29,7 @@ def load_a_model() -> None:
             with st.spinner("Checking the archive"):
                 name = load_archive(file, owner=visitor())
         except RunError as error:
-            text = str(error)
-            say(f"{text[:1].upper()}{text[1:].rstrip('.')}.")
+            say(sentence(str(error)))
             return
     now.uploads, now.arrived = now.uploads + 1, name
     CHOICES.change(shown=(*(CHOICES.now.shown or ()), name))

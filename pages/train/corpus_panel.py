@@ -1,4 +1,4 @@
-"""The corpus of a plan: bringing one, and what is in it: size, splits, lengths, samples, what was dropped and why."""
+"""The corpus of a plan: bringing one, and its content: size, splits, lengths, samples, dropped rows."""
 
 import streamlit as st
 
@@ -31,7 +31,7 @@ _UPLOAD = "upload"
 
 
 def choose_corpus() -> None:
-    """The box of corpora, and beside it the door for one of one's own."""
+    """Renders the box of corpora, and beside it the field for a file of one's own."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.container():
             field("corpus")
@@ -50,7 +50,7 @@ def choose_corpus() -> None:
 
 
 def corpus_panel(plan: Plan) -> None:
-    """What there is to know about the corpus before a model learns it."""
+    """Renders the facts about the corpus before a model learns it."""
     try:
         text, stats = text_of(plan), stats_of(plan)
     except (CorpusError, TokenizerError, ValueError):
@@ -59,35 +59,35 @@ def corpus_panel(plan: Plan) -> None:
     corpus = text.corpus
     limit = int(plan.max_length) if plan.max_length and plan.max_length >= 1 else None
     subject, view = Text(config_of(plan)), SentenceLengths(limit=limit)
-    _sizes(corpus, get_data(subject, view), text.tokenizer)
+    _render_sizes(corpus, get_data(subject, view), text.tokenizer)
     st.markdown("##### Sentence lengths")
     lengths = exhibit(subject, view)
     if lengths is not None:
-        _lengths(lengths)
+        _render_lengths(lengths)
     st.markdown("##### Samples")
-    _table([{corpus.source_name: pair.source, corpus.target_name: pair.target} for pair in stats.samples])
+    _render_table([{corpus.source_name: pair.source, corpus.target_name: pair.target} for pair in stats.samples])
     if stats.report is not None:
-        _dropped(stats.report)
-    _repeated(stats)
-    _odd(corpus, stats)
+        _render_dropped(stats.report)
+    _render_repeated(stats)
+    _render_odd(corpus, stats)
 
 
-def _sizes(corpus: Corpus, found: LengthsData, tokenizer: Tokenizer) -> None:
+def _render_sizes(corpus: Corpus, found: LengthsData, tokenizer: Tokenizer) -> None:
     names = {"train": "pairs to train on", "validation": "for validation"}
     splits = zip(found.splits, found.sizes.tolist(), strict=True)
     counts = [f"**{count:,}** {names.get(split, f'held out ({wording.plain(split)})')}" for split, count in splits]
     st.markdown(" · ".join(counts))
     kind = {"words": "whole words", "char": "characters"}.get(tokenizer.kind, f"{tokenizer.kind} pieces")
-    said = (
+    text = (
         f"No source sentence is in two splits. {tokenizer.vocab_size:,} tokens: {kind}, one vocabulary for both sides."
     )
-    st.caption(wording.plain(said))
+    st.caption(wording.plain(text))
     if corpus.credit:
         st.caption(wording.plain(corpus.credit))
 
 
-def _lengths(found: LengthsData) -> None:
-    """The figure in a sentence."""
+def _render_lengths(found: LengthsData) -> None:
+    """Renders the figure in a sentence."""
     sides = zip(found.sides, found.means, found.longest, strict=True)
     said = "; ".join(f"{name}: {mean:.1f} tokens on average, {most:,} at most" for name, mean, most in sides)
     sizes = dict(zip(found.splits, found.sizes.tolist(), strict=True))
@@ -95,8 +95,8 @@ def _lengths(found: LengthsData) -> None:
     st.caption(wording.plain(f"{said}.{counted}"))
 
 
-def _repeated(stats: CorpusStats) -> None:
-    """Sources with several translations, which stay: they are no duplicates."""
+def _render_repeated(stats: CorpusStats) -> None:
+    """Renders sources with several translations, which stay: they are no duplicates."""
     found = stats.repeats
     if found.most:
         st.markdown("##### Sources that occur more than once")
@@ -109,7 +109,7 @@ def _repeated(stats: CorpusStats) -> None:
         )
 
 
-def _odd(corpus: Corpus, stats: CorpusStats) -> None:
+def _render_odd(corpus: Corpus, stats: CorpusStats) -> None:
     if not stats.n_outliers:
         return
     st.markdown("##### Pairs that may be no translations")
@@ -118,10 +118,10 @@ def _odd(corpus: Corpus, stats: CorpusStats) -> None:
         "out of the file if they are wrong."
     )
     odd = [found.pair for found in stats.outliers[:N_ODD]]
-    _table([{corpus.source_name: pair.source, corpus.target_name: pair.target} for pair in odd])
+    _render_table([{corpus.source_name: pair.source, corpus.target_name: pair.target} for pair in odd])
 
 
-def _dropped(report: CleaningReport) -> None:
+def _render_dropped(report: CleaningReport) -> None:
     st.markdown("##### What was dropped")
     if not report.dropped:
         st.caption(f"Nothing: all {report.read:,} pairs of the file are used.")
@@ -131,18 +131,18 @@ def _dropped(report: CleaningReport) -> None:
     for reason, count in report.dropped.items():
         shown = report.examples.get(reason, ())
         rows.append({"rows": f"{count:,}", "why": REASONS[reason], "the first of them": shown[0] if shown else ""})
-    _table(rows)
+    _render_table(rows)
 
 
-def _table(rows: list[dict[str, str]]) -> None:
-    """A small table of plain text."""
+def _render_table(rows: list[dict[str, str]]) -> None:
+    """Renders a small table of plain text."""
     names = list(rows[0])
-    lines = [names, ["---"] * len(names), *([wording.plain(row[name]) for name in names] for row in rows)]
+    lines = [names, ["---" for _ in names], *([wording.plain(row[name]) for name in names] for row in rows)]
     st.markdown("\n".join("| " + " | ".join(line) + " |" for line in lines))
 
 
 def _uploader() -> str:
-    """The key of the field: a new one after each file, so that the same file can be brought twice."""
+    """Returns the key of the field: a new one after each file, so that the same file can be brought twice."""
     return key_of(f"{_UPLOAD}-{st.session_state.get(key_of(_UPLOAD), 0)}")
 
 

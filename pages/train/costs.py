@@ -1,4 +1,4 @@
-"""What a plan will take before it is started: parameters, memory and steps an epoch, counted; time, measured."""
+"""The costs of a plan before it is started: parameters, memory and steps an epoch, counted; time, measured."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,35 +21,35 @@ from transformer.training.devices import resolve_device
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """What is known of a plan before it is started."""
+    """The costs of a plan."""
 
     model: ModelConfig
-    """With its vocabulary."""
+    """The model's settings, with its vocabulary."""
     parameters: int
     memory: Memory
     width: int
-    """Tokens of a usual pair's longer side."""
+    """The number of tokens of a usual pair's longer side."""
     free: int
-    """Bytes of memory that are free on the device now."""
+    """The bytes of memory that are free on the device now."""
     steps_an_epoch: float
     work: measuring.Work
     beside: tuple[str, ...]
-    """Runs that are at work here now."""
+    """The runs that are at work here now."""
 
     @property
     def fits(self) -> bool:
-        """Whether the memory is there."""
+        """True if the memory suffices."""
         return self.memory.total < self.free
 
     @property
     def is_light(self) -> bool:
-        """Whether a few steps may be measured unasked: little memory, and nobody else at work."""
+        """True if a few steps may be measured unasked: little memory, and no run at work."""
         alone = measuring.is_unasked() and not self.beside
         return alone and self.memory.total < min(self.free // 4, 2**30) and self.parameters < 20_000_000
 
 
 def costs_of(plan: Plan, pinned: tuple[str, ...], beside: tuple[str, ...]) -> Costs:
-    """The costs of a plan without fault, where the runs `beside` are at work."""
+    """Returns the costs of a plan without fault, where the runs `beside` are at work."""
     model, train, corpus = plan.configs()
     text = text_of(plan)
     model = replace(model, vocab_size=text.tokenizer.vocab_size)
@@ -68,23 +68,23 @@ def costs_of(plan: Plan, pinned: tuple[str, ...], beside: tuple[str, ...]) -> Co
 
 
 def at_work(found: Sequence[Run]) -> tuple[str, ...]:
-    """Those of some runs that a trainer is at work on."""
+    """Returns the runs that a trainer is at work on."""
     return tuple(run.id for run in found if run.status.active)
 
 
 def measured(costs: Costs) -> Benchmark | str | None:
-    """What was measured for these costs, or why nothing could be; None where nothing was yet."""
+    """Returns the measurement for these costs, or why it failed; None where there is none yet."""
     return measuring.find(costs.work)
 
 
 def estimate(costs: Costs, train: TrainConfig) -> durations.Estimate | None:
-    """The time that training will take; None where it was not measured."""
+    """Returns the time that training will take; None where it was not measured."""
     found = measured(costs)
     return durations.estimate_of(found, train) if isinstance(found, Benchmark) else None
 
 
 def size(n_bytes: float) -> str:
-    """Bytes as said in a sentence: "12 MB", "1.3 GB"."""
+    """Returns bytes in words: "12 MB", "1.3 GB"."""
     for unit, power in (("GB", 1e9), ("MB", 1e6)):
         if n_bytes >= power:
             return f"{n_bytes / power:.2g} {unit}" if n_bytes < 100 * power else f"{n_bytes / power:,.0f} {unit}"

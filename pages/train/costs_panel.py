@@ -1,9 +1,9 @@
-"""What a plan will take, said beside the button, and drawn in full: parameters, memory, steps an epoch, time."""
+"""The costs of a plan, in a line beside the button and in full: parameters, memory, steps an epoch, time."""
 
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.controls import say
+from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
 from pages.train import measuring
 from pages.train.costs import Costs, measured, size
@@ -23,13 +23,13 @@ LOOK_EVERY_S = 0.7
 
 
 def forecast_line(plan: Plan, found: Costs) -> None:
-    """Parameters, memory, steps an epoch and time, in two lines; the time is measured meanwhile where it can be."""
+    """Renders parameters, memory, steps an epoch and time in two lines; measures the time meanwhile if it may."""
     waits = measured(found) is None and (found.is_light or memory().measure == found.work)
     st.fragment(_lines, run_every=LOOK_EVERY_S if waits else None)(plan, found, waits)
 
 
 def costs_panel(plan: Plan, found: Costs) -> None:
-    """Every cost with what it counts, and the learning rate step by step."""
+    """Renders every cost with what it counts, and the learning rate step by step."""
     train = plan.configs()[1]
     known = measured(found)
 
@@ -59,7 +59,7 @@ def costs_panel(plan: Plan, found: Costs) -> None:
 
 
 def schedule_curve(plan: Plan, found: Costs, *, key: str = "") -> None:
-    """The learning rate over the run."""
+    """Renders the learning rate over the run."""
     train = plan.configs()[1]
     last = max(2, int(plan.steps if plan.steps is not None else _steps_by_clock(found, train)))
     exhibit(subjects.Plan(found.model, train), LearningRate(last=last), key=key)
@@ -83,8 +83,7 @@ def _lines(plan: Plan, found: Costs, waits: bool) -> None:
         )
     match known:
         case Benchmark():
-            said = durations.said(train, known, beside=found.beside)
-            st.markdown(wording.plain(f"{said[:1].upper()}{said[1:]}."))
+            st.markdown(wording.plain(sentence(durations.said(train, known, beside=found.beside))))
         case str():
             say(f"The time could not be measured: {known}.")
         case None if waits:

@@ -61,11 +61,11 @@ WITHOUT: dict[Part, tuple[str, str]] = {
         "The full learning rate meets random initial weights: loss may jump at first, and some runs never recover.",
     ),
 }
-"""What each switch is called, and what is to be expected of it."""
+"""The label of each switch, and its expected effect."""
 
 
 def fields(names: Sequence[str], faults: Mapping[str, str], notes: Mapping[str, str]) -> None:
-    """A row of fields, and beneath it what is wrong with any of them."""
+    """Renders a row of fields, and beneath it their faults and notes."""
     for column, name in zip(st.columns(len(names), vertical_alignment="bottom", gap="small"), names, strict=True):
         with column:
             field(name)
@@ -73,21 +73,21 @@ def fields(names: Sequence[str], faults: Mapping[str, str], notes: Mapping[str, 
 
 
 def text_field(value: str, faults: Mapping[str, str], notes: Mapping[str, str]) -> None:
-    """The sentences to follow."""
+    """Renders the field of sentences to follow."""
     name = "sentences"
     lines(LABELS[name], value, partial(change, name), key=key_of(name), height=128, help=FIELDS[name].help)
     sentences((name,), faults, notes)
 
 
 def part_switches(left_out: Collection[Part]) -> None:
-    """A switch for each part that a run can leave out, each with what to expect."""
+    """Renders a switch for each part that a run can leave out, each with what to expect."""
     for part, (label, expected) in WITHOUT.items():
         toggle(label, part in left_out, partial(change_part, part), key=key_of(f"without-{part}"))
         st.caption(expected)
 
 
 def field(name: str) -> None:
-    """One field, which shows what the plan has.
+    """Renders one field with the plan's value.
 
     To the browser no number has to be whole: it would read 1e3 and 1.5 as 1. A number that may be left out is typed
     as text: a field for numbers that has a default cannot be emptied, and one without may lose its number (fields.py).
@@ -120,7 +120,7 @@ def _choice(name: str, value: str) -> None:
 
 
 def sentences(names: Sequence[str], faults: Mapping[str, str], notes: Mapping[str, str]) -> None:
-    """What is wrong with some fields, or worth knowing."""
+    """Renders the faults and notes of some fields."""
     for name in names:
         if name in faults:
             say(faults[name])

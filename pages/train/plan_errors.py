@@ -1,6 +1,6 @@
-"""What cannot work in a plan, or may surprise: a sentence for each field, with the numbers and the way out.
+"""The faults of a plan and its surprises: a sentence for each field, with the numbers and the way out.
 
-Only what the fields say by themselves. What depends on the text of the corpus is start.py's.
+Here are faults of the fields by themselves; those that depend on the text of the corpus are in start.py.
 """
 
 from collections.abc import Container, Mapping
@@ -27,7 +27,7 @@ _SYMBOL_TASKS = ("copy", "reverse", "sort")
 
 
 def faults(plan: Plan) -> dict[str, str]:
-    """For each field that cannot work, a sentence with what is wrong and the way out."""
+    """Returns a sentence for each field that cannot work, with the reason and the way out."""
     found = _missing_corpus(plan) | {
         name: f"This field is empty; the recipe has {_shown(getattr(recommended(plan.corpus), name))}."
         for name in NUMBERS
@@ -45,7 +45,7 @@ def faults(plan: Plan) -> dict[str, str]:
 
 
 def misread(drafts: Mapping[str, str]) -> dict[str, str]:
-    """For each number field with something else in it, a sentence."""
+    """Returns a sentence for each number field with something else in it."""
     return {
         name: f"“{short(text)}” is not a number: write digits, as 500 or 0.5, or leave the field empty."
         for name, text in drafts.items()
@@ -53,7 +53,7 @@ def misread(drafts: Mapping[str, str]) -> dict[str, str]:
 
 
 def notes(plan: Plan) -> dict[str, str]:
-    """For each field that works but may surprise, a sentence."""
+    """Returns a sentence for each field that works but may surprise."""
     found = {}
     if plan.steps and plan.warmup_steps and plan.steps < plan.warmup_steps:
         found["warmup_steps"] = (
@@ -71,7 +71,7 @@ def notes(plan: Plan) -> dict[str, str]:
 
 
 def has_longest(corpus: str) -> bool:
-    """Whether the strings of this corpus can be made longer."""
+    """Tells whether the strings of this corpus can be made longer."""
     return corpus in _SYMBOL_TASKS
 
 
@@ -84,7 +84,7 @@ def _missing_corpus(plan: Plan) -> dict[str, str]:
 
 
 def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
-    """Faults that concern two fields, or a field that is not a setting by the same name."""
+    """Finds faults that concern two fields, or a field that is not a setting by the same name."""
     found = {
         name: f"{LABELS[name]} ({getattr(plan, name):,}) is more than this page trains with: take at most {most:,}."
         for name, most in ((name, field.most) for name, field in FIELDS.items())
@@ -134,7 +134,7 @@ def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
 
 
 def _uneven_heads(plan: Plan) -> dict[str, str]:
-    """Where the width cannot be shared out among the heads."""
+    """Finds a width that cannot be shared out among the heads."""
     d_model, heads = plan.d_model, plan.n_heads
     assert d_model is not None and heads is not None, "empty fields are reported first"
     if d_model < 1 or heads < 1:
@@ -155,7 +155,7 @@ def _uneven_heads(plan: Plan) -> dict[str, str]:
 
 
 def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
-    """What the configs themselves refuse, each other field tried on its own with the recommended rest."""
+    """Finds what the configs themselves refuse, trying each other field on its own with the recommended rest."""
     base = recipe_for(plan.corpus)
     corpus = {} if "corpus" in known else plan.corpus_values()
     settings = (
@@ -197,7 +197,7 @@ def _refused_together(plan: Plan) -> dict[str, str]:
 
 
 def _multiples(d_model: int, heads: int) -> str:
-    """The nearest widths that these heads divide, even ones so that sinusoidal positions stay possible."""
+    """Returns the nearest widths that these heads divide, even ones so that sinusoidal positions stay possible."""
     step = heads if heads % 2 == 0 else 2 * heads
     below, above = d_model // step * step, (d_model // step + 1) * step
     return f"{below} or {above}" if below else f"{above}"

@@ -21,7 +21,7 @@ from transformer.text.tokenizer import Tokenizer, TokenizerError
 Found = TypeVar("Found")
 
 MEASURED_PAIRS = 2_000
-"""Training pairs whose tokens are counted at most, evenly spaced, to see whether they fit."""
+"""The most training pairs whose tokens are counted, evenly spaced, to see if they fit."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Text:
 
 
 def config_of(plan: Plan) -> CorpusConfig:
-    """The corpus settings of a plan, whatever else is wrong with it; ValueError where they are wrong themselves."""
+    """Returns the corpus settings of a plan, whatever else is wrong with it; ValueError where these are wrong."""
     values = plan.corpus_values()
     if not has_longest(plan.corpus):
         values["longest"] = None
@@ -41,35 +41,35 @@ def config_of(plan: Plan) -> CorpusConfig:
 
 
 def text_of(plan: Plan) -> Text:
-    """Corpus and tokenizer of a plan. CorpusError, TokenizerError or ValueError where there is none."""
+    """Returns corpus and tokenizer of a plan. CorpusError, TokenizerError or ValueError where there is none."""
     return Text(*_raised(_text(config_of(plan))))
 
 
 def corpus_of(plan: Plan) -> Corpus:
-    """The corpus of a plan. CorpusError where there is none."""
+    """Returns the corpus of a plan. CorpusError where there is none."""
     config = config_of(plan)
     return _raised(_corpus(config.name, config.longest, config.seed))
 
 
 def longer_sides(plan: Plan) -> Int[ndarray, "pair"]:
-    """Tokens of the longer side of some training pairs, its bos or eos included. Raises as `text_of`."""
+    """Counts the tokens of the longer side of some training pairs, its bos or eos included. Raises as `text_of`."""
     return _longer_sides(config_of(plan))
 
 
 def stats_of(plan: Plan) -> CorpusStats:
-    """All that is to be told of a plan's corpus. Raises as `text_of`."""
+    """Returns the statistics of a plan's corpus. Raises as `text_of`."""
     return _stats(config_of(plan))
 
 
 def steps_an_epoch(plan: Plan) -> float:
-    """Optimiser steps in which every training pair is seen once, counted on the first pool of the very stream that a
-    run reads. Raises as `text_of`, and ValueError where no pair fits."""
+    """Returns the optimiser steps in which every training pair is seen once. Raises as `text_of`; ValueError if no pair
+    fits. They are counted on the first pool of the very stream that a run reads."""
     model, train, _ = plan.configs()
     return _steps_an_epoch(config_of(plan), train.batch_tokens, model.max_length) / train.accumulate
 
 
 def _stamp(config: CorpusConfig | str, *_: object) -> tuple[int, int]:
-    """Changes whenever the file of the corpus does."""
+    """Returns a stamp that changes whenever the file of the corpus does."""
     name = config if isinstance(config, str) else config.name
     if name in CORPORA:
         return 0, 0
@@ -124,7 +124,7 @@ def _steps_an_epoch(config: CorpusConfig, batch_tokens: int, max_length: int) ->
 
 
 def _raised(found: Found | Exception) -> Found:
-    """The result; raises what was kept in its place."""
+    """Returns the result; raises an error that was kept in its place."""
     if isinstance(found, Exception):
         raise found
     return found

@@ -1,8 +1,9 @@
-"""From a plan to a run: what its text allows, what can be said before the start, and the start."""
+"""The way from a plan to a run: the faults and notes of its text, and the start."""
 
 from dataclasses import replace
 
 from pages.shared import wording
+from pages.shared.context import sentence
 from pages.shared.visitor import visitor
 from pages.train import costs, measuring, plan_errors
 from pages.train.previews import corpus_of, longer_sides, text_of
@@ -20,18 +21,18 @@ from transformer.runs.run_folder import RunError
 from transformer.text.tokenizer import Tokenizer, TokenizerError
 
 EXPECTED = (RunError, CorpusError, TokenizerError, CheckpointError, ValueError, OSError)
-"""What a start can be refused with; each says why in a sentence."""
+"""The errors with which a start can be refused; each says why in a sentence."""
 _EASY = 11
-"""Characters of a pair that is read at a glance."""
+"""The characters of a pair that is read at a glance."""
 N_PINNED = 3
-"""Examples of the corpus that are followed where the visitor names none."""
+"""The number of examples of the corpus that are followed where the visitor names none."""
 MUCH = 0.02
-"""Share of pairs that are too long for the model from which it is said."""
+"""The share of pairs too long for the model from which on a note says so."""
 _OF_TEXT = ("corpus", "longest", "tokenizer", "vocab_size")
 
 
 def sentences_of(plan: Plan) -> tuple[str, ...]:
-    """The sentences to follow: the visitor's, or the corpus's first examples."""
+    """Returns the sentences to follow: the visitor's, or the corpus's first examples."""
     if plan.sentences is not None:
         return plan.sentences
     try:
@@ -41,18 +42,17 @@ def sentences_of(plan: Plan) -> tuple[str, ...]:
 
 
 def described(plan: Plan) -> str:
-    """The corpus in a line, with a pair of it; nothing where it cannot be read."""
+    """Returns the corpus in a line, with a pair of it; nothing where it cannot be read."""
     try:
         corpus = corpus_of(plan)
     except (CorpusError, ValueError):
         return ""
     pair = min(corpus.validation[:20], key=lambda pair: abs(len(pair.source) - _EASY))
-    text = corpus.description
-    return wording.plain(f"{text[:1].upper()}{text[1:]}. {pair.source} → {pair.target}")
+    return wording.plain(f"{sentence(corpus.description)} {pair.source} → {pair.target}")
 
 
 def faults_of(plan: Plan) -> dict[str, str]:
-    """For each field that cannot work, by itself or with the text of the corpus, a sentence with the way out."""
+    """Returns a sentence with the way out for each field that cannot work, by itself or with the text of the corpus."""
     found = plan_errors.faults(plan)
     if not any(name in found for name in _OF_TEXT):
         found = _text_faults(plan, found) | found
@@ -60,7 +60,7 @@ def faults_of(plan: Plan) -> dict[str, str]:
 
 
 def notes_of(plan: Plan) -> dict[str, str]:
-    """For each field that works but may surprise, a sentence."""
+    """Returns a sentence for each field that works but may surprise."""
     found = plan_errors.notes(plan)
     try:
         text, sides = text_of(plan), longer_sides(plan)
@@ -77,7 +77,7 @@ def notes_of(plan: Plan) -> dict[str, str]:
 
 
 def ceiling_of(plan: Plan) -> int | None:
-    """The largest vocabulary that the text allows, where the plan asks for a larger one."""
+    """Returns the largest vocabulary that the text allows, where the plan asks for a larger one."""
     try:
         text_of(plan)
     except TokenizerError as error:
@@ -88,14 +88,14 @@ def ceiling_of(plan: Plan) -> int | None:
 
 
 def elsewhere(plan: Plan) -> str:
-    """How long a shipped model of these very settings took, where it was trained; nothing where there is none."""
+    """Returns the training time of a shipped model of these very settings in words; nothing where there is none."""
     model, train, _ = plan.configs()
     shipped_s = _shipped_s(model, train, plan)
     return "" if shipped_s is None else f"the shipped model took {durations.duration(shipped_s)} on two cores"
 
 
 def start(plan: Plan) -> str:
-    """The id of a run that has just been started on this plan. Raises one of EXPECTED."""
+    """Starts a run on this plan and returns its id. Raises one of EXPECTED."""
     model, train, corpus = plan.configs()
     pinned = sentences_of(plan)
     check_quota(visitor())
@@ -132,19 +132,19 @@ def _text_faults(plan: Plan, known: dict[str, str]) -> dict[str, str]:
 
 
 def _strange_words(plan: Plan, tokenizer: Tokenizer) -> dict[str, str]:
-    """The words that this corpus never shows, named."""
+    """Returns a note that names the words which this corpus never shows."""
     strange = dict.fromkeys(word for text in sentences_of(plan) for word in tokenizer.sentence(text).unseen)
     if not strange:
         return {}
-    listed = ", ".join(f"*{wording.plain(word[:30])}*" for word in list(strange)[:8]) + (
-        " …" if len(strange) > 8 else ""
-    )
+    listed = ", ".join(f"*{wording.plain(word[:30])}*" for word in list(strange)[:8])
+    if len(strange) > 8:
+        listed += " …"
     verb, them = ("is", "it") if len(strange) == 1 else ("are", "them")
     return {"sentences": f"{listed} {verb} not in this corpus: the model will never have seen {them}."}
 
 
 def _shipped_s(model: ModelConfig, train: TrainConfig, plan: Plan) -> float | None:
-    """Seconds that a shipped model of these very settings took where it was trained; None where there is none."""
+    """Returns the seconds that a shipped model of these very settings took; None where there is none."""
     if is_upload(plan.corpus):
         return None
     for found in list_checkpoints():

@@ -1,1 +1,1 @@
-"""What the Train and Runs pages share: the plan in the fields, its start, and runs as they stand or move."""
+"""Shared by the Train and Runs pages: the plan in the fields, and a run at rest or in progress."""

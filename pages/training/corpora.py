@@ -1,4 +1,4 @@
-"""What stands in the field of corpora: those that come with the lab, uploaded files, the file that a run holds.
+"""The options of the corpus field: corpora that come with the lab, uploaded files, the file that a run holds.
 
 A corpus is named so that a URL can carry it and nobody can reach another file by it: the name of a corpus of the lab,
 the key of an upload, or "run:ID" for the file in the folder of a run. No Streamlit here.
@@ -21,12 +21,12 @@ _RUN = "run:"
 
 
 def offered(visitor: str) -> tuple[str, ...]:
-    """The corpora to choose from: those of the lab, then uploads, the newest first; on a shared machine one's own."""
+    """Returns the corpora to choose from: the lab's, then uploads, the newest first; if shared, one's own."""
     return (*CORPORA, *(upload.key for upload in list_uploads(visitor if is_shared() else None)))
 
 
 def is_known(corpus: str) -> bool:
-    """Whether there is such a corpus."""
+    """Tells whether there is such a corpus."""
     try:
         config_name(corpus)
     except CorpusError:
@@ -35,7 +35,7 @@ def is_known(corpus: str) -> bool:
 
 
 def config_name(corpus: str) -> str:
-    """What CorpusConfig.name takes: a name of the lab or a path. CorpusError where the file is not here."""
+    """Returns what CorpusConfig.name takes: a name of the lab or a path. CorpusError where the file is not here."""
     if corpus in CORPORA:
         return corpus
     if _KEY.fullmatch(corpus):
@@ -51,7 +51,7 @@ def config_name(corpus: str) -> str:
 
 
 def of_run(settings: Settings) -> str:
-    """The corpus of a run, as `config_name` takes it."""
+    """Returns the corpus of a run, as `config_name` takes it."""
     if settings.corpus.name in CORPORA:
         return settings.corpus.name
     key = _key_of_copy(settings.name)
@@ -59,12 +59,12 @@ def of_run(settings: Settings) -> str:
 
 
 def of_path(upload: Path) -> str:
-    """The name of an uploaded file, as the field has it."""
+    """Returns the name of an uploaded file, as the field has it."""
     return upload.parent.name
 
 
 def title(corpus: str) -> str:
-    """What a corpus is called in the field: an upload by the name of its file."""
+    """Returns a corpus's label in the field; for an upload the name of its file."""
     if corpus in CORPORA:
         return corpus
     try:
@@ -75,19 +75,19 @@ def title(corpus: str) -> str:
 
 
 def titles(corpora: Sequence[str]) -> dict[str, str]:
-    """What each corpus is called, files of one name told apart by their keys."""
+    """Returns the label of each corpus; files of one name are told apart by their keys."""
     found = {corpus: title(corpus) for corpus in corpora}
     counts = Counter(found.values())
     return {corpus: f"{name} · {corpus[:4]}" if counts[name] > 1 else name for corpus, name in found.items()}
 
 
 def is_upload(corpus: str) -> bool:
-    """Whether the corpus is a file, not one that comes with the lab."""
+    """Tells whether the corpus is a file, not one that comes with the lab."""
     return corpus not in CORPORA
 
 
 def _key_of_copy(run: str) -> str:
-    """The key that the run's own copy of a file would have as an upload; empty where it has none."""
+    """Returns the key that the run's own copy of a file would have as an upload; empty where it has none."""
     try:
         found = read_json(find_checkpoint(run, folders=False) / FOLDER / "source.json")
     except CheckpointError:

@@ -1,4 +1,4 @@
-"""The Doctor's panel beside a run: what is wrong, with the number seen and what to try, or what was checked in vain."""
+"""The Doctor's panel beside a run: its findings with numbers and advice, or the checks that found nothing."""
 
 import time
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from transformer.runs.run_folder import Run, RunError
 EVERY_S = 5.0
 WHILE_EXAMINING_S = 1.0
 AGAIN_S = 30.0
-"""Seconds between two examinations of a run at work, which writes new weights all the time."""
+"""The seconds between two examinations of a run at work, which writes new weights all the time."""
 _SIGNS: dict[Severity, str] = {
     "serious": ":red[:material/error:]",
     "warning": ":orange[:material/warning:]",
@@ -74,7 +74,7 @@ def _found(folder: str, stamp: int | None) -> Examination | None:
 
 
 def doctor_panel(run_id: str) -> None:
-    """What the Doctor says of a run, looked at again while it trains or its heads are being examined."""
+    """Renders the Doctor's findings of a run, again and again while it trains or is being examined."""
     try:
         run = run_folder.get_run(run_id)
     except (RunError, CheckpointError):
@@ -98,25 +98,25 @@ def _panel(run_id: str, was_busy: bool) -> None:
     found = _diagnosis(str(run.folder), _stamp(run, METRICS_FILE), over, error, run, examination)
     st.markdown("##### Doctor")
     for finding in found.findings:
-        _show(finding)
+        _render_finding(finding)
     if not found.findings:
         st.markdown(":green[:material/check_circle:] **Nothing found.**")
-    st.caption(_said(found, busy=busy, examined=examination is not None))
+    st.caption(_checked_text(found, busy=busy, examined=examination is not None))
 
 
-def _show(finding: Finding) -> None:
+def _render_finding(finding: Finding) -> None:
     st.markdown(
         f"{_SIGNS[finding.severity]} **{plain(finding.sentence)}**  \n:material/lightbulb: {plain(finding.advice)}"
     )
 
 
-def _said(found: Diagnosis, *, busy: bool, examined: bool) -> str:
-    said = f"Checked: {'; '.join(map(plain, found.checked))}."
+def _checked_text(found: Diagnosis, *, busy: bool, examined: bool) -> str:
+    text = f"Checked: {'; '.join(map(plain, found.checked))}."
     if busy and not examined:
-        return f"{said} Heads and corpus are being examined."
+        return f"{text} Heads and corpus are being examined."
     if found.unchecked:
-        said += f" Not checked: {'; '.join(map(plain, found.unchecked))}."
-    return said
+        text += f" Not checked: {'; '.join(map(plain, found.unchecked))}."
+    return text
 
 
 @st.cache_data(max_entries=50, show_spinner=False)
@@ -136,7 +136,7 @@ def _diagnosis(
 
 
 def _examine(run: Run) -> Examination:
-    """Heads and corpus of a run as far as they can be read. Never raises: what is missing is said to be unchecked."""
+    """Measures heads and corpus of a run as far as they can be read. Never raises: missing ones are left unchecked."""
     try:
         corpus = load_own(run.settings.corpus, run.folder)
         checkpoint = load_checkpoint(run.folder)

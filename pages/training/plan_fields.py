@@ -20,9 +20,9 @@ from transformer.config import (
 RECIPE, OWN = "recipe", "own"
 Part = Literal["causal_mask", "positions", "scale_scores", "residual", "norm", "label_smoothing", "warmup_steps"]
 PARTS = get_args(Part)
-"""What a run can leave out; each is the name of a field of the plan."""
+"""The parts that a run can leave out; each is the name of a field of the plan."""
 NO_STEP_LIMIT = 1_000_000
-"""Steps allowed where the clock is to end the run."""
+"""The step limit of a run that the clock is to end."""
 MOST_SENTENCES = 5
 SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff")
 MODEL_FIELDS = (*SIZES, "max_length", "positions", "norm", "score", "causal_mask", "scale_scores", "residual")
@@ -69,7 +69,7 @@ _ORDER = (
     ),
     *("device", "threads", "sentences", "start_from", "others"),
 )
-"""The order in which what is wrong is listed."""
+"""The order in which faults are listed."""
 FIELDS: dict[str, About] = {name: _OWN.get(name) or about(*_OF_CONFIG[name]) for name in _ORDER}
 LABELS = {name: field.label for name, field in FIELDS.items()}
 NOUNS = {
@@ -78,7 +78,7 @@ NOUNS = {
     "target_percent": "Exact match",
     "patience": "The number of evaluations",
 }
-"""What a sentence calls a field where that is not its label."""
+"""The names of fields in a sentence where these are not their labels."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "preset": (RECIPE, *PRESETS, OWN),
     "tokenizer": get_args(TokenizerKind),
@@ -91,7 +91,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 SWITCHES = frozenset({"causal_mask", "scale_scores", "residual"})
 _TYPES = {name: config.__dataclass_fields__[setting].type for name, (config, setting) in _OF_CONFIG.items()}
 WHOLE = frozenset(name for name, kind in _TYPES.items() if int in (kind, *get_args(kind)))
-"""Fields of whole numbers."""
+"""The fields of whole numbers."""
 MAY_BE_EMPTY = frozenset({"longest", "vocab_size", "steps", "seconds", "target_percent", "patience", "threads"})
 FIELD_OF = {
     "max_steps": "steps",

@@ -10,7 +10,7 @@ _DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d{1,2})?")
 
 
 def written(value: object) -> str:
-    """What stands for a value; nothing for an empty field."""
+    """Returns a value as text; nothing for an empty field."""
     match value:
         case None:
             return ""
@@ -22,7 +22,7 @@ def written(value: object) -> str:
 
 
 def parsed(name: str, text: str) -> Any:
-    """The value of a field that a text means; ValueError where it means none."""
+    """Reads a field's value from a text; ValueError where it is none."""
     if name in CHOICES or name in SWITCHES:
         if text not in CHOICES.get(name, ("on", "off")):
             raise ValueError(text)
@@ -40,7 +40,7 @@ def parsed(name: str, text: str) -> Any:
 
 
 def expected(name: str) -> str:
-    """What a field takes, in words."""
+    """Describes what a field takes."""
     if name in CHOICES:
         return f"one of {', '.join(CHOICES[name])}"
     if name in SWITCHES:

@@ -1,15 +1,16 @@
-"""A run as both pages speak of it and act on it: its state in words, its buttons, the picker of runs."""
+"""A run's state in words, its buttons, the picker of runs, and the bars of runs in progress."""
 
 from collections.abc import Callable, Sequence
 
 import streamlit as st
 
+from pages.shared.context import sentence
 from pages.shared.fields import box
 from pages.shared.visitor import visitor
 from pages.training import durations
 from pages.training.train_state import memory
 from transformer.runs import run_folder
-from transformer.runs.run_folder import Run, RunError, Status
+from transformer.runs.run_folder import Run, RunError, Status, list_runs, start_waiting
 
 REASONS = {
     "max_steps": "all its steps are done",
@@ -18,20 +19,22 @@ REASONS = {
     "patience": "its validation loss no longer fell",
     "asked": "as asked",
 }
+EVERY_S = 2.0
+"""The seconds between two looks at the runs in progress."""
 ASKED = {"pause": "pausing", "stop": "stopping"}
-"""What a run at work does between being asked and having done it."""
+"""The words for a run between a request and its fulfilment."""
 
 
 def runs_here() -> list[Run]:
-    """All runs, the newest first; none where they are kept in something that is no folder, which a start refuses."""
+    """Returns all runs, the newest first; none if the place of runs is no folder, which a start refuses."""
     try:
-        return run_folder.list_runs()
+        return list_runs()
     except RunError:
         return []
 
 
 def state_word(run: Run) -> str:
-    """The state in a word or two: "training", "pausing", "paused", "scoring held-out pairs"."""
+    """Returns the state in a word or two: "training", "pausing", "paused", "scoring held-out pairs"."""
     status = run.status
     if status.active:
         return ASKED.get(memory().asked.get(run.id, ""), status.phase or "training")
@@ -39,34 +42,33 @@ def state_word(run: Run) -> str:
 
 
 def state_rest(run: Run) -> str:
-    """What there is to say beside the state: the step, the time, the reason."""
+    """Describes a run beside its state: the step, the time, the reason."""
     status, train = run.status, run.settings.train
     limit = "" if train.max_seconds is not None else f" of {train.max_steps:,}"
     if run.place:
         return f"number {run.place} in the queue" + (f" · goes on from step {status.step:,}" if status.step else "")
     took = durations.duration(status.elapsed_s)
     ended = durations.compared(run.folder, train, step=status.step, elapsed_s=status.elapsed_s) or f"in {took}"
-    said = [f"step {status.step:,}{limit}", f"{took} so far" if status.active else ended]
+    parts = [f"step {status.step:,}{limit}", f"{took} so far" if status.active else ended]
     if status.active and status.phase == "training":
         left = durations.time_left(train, step=status.step, elapsed_s=status.elapsed_s)
         at_most = "at most " if train.target_exact_match is not None else ""
-        said += [] if left is None else [f"{at_most}about {durations.duration(left)} left"]
+        parts += [] if left is None else [f"{at_most}about {durations.duration(left)} left"]
     elif status.reason and status.state != "failed":
-        said.append(REASONS.get(status.reason, status.reason))
-    return " · ".join(said)
+        parts.append(REASONS.get(status.reason, status.reason))
+    return " · ".join(parts)
 
 
 def share_done(run: Run) -> float:
-    """How far the run is, 0..1."""
+    """Returns the share of the run that is done, 0..1."""
     if run.status.state == "finished":
         return 1.0
     return durations.share_done(run.settings.train, step=run.status.step, elapsed_s=run.status.elapsed_s)
 
 
 def failure(status: Status) -> str:
-    """The sentence of a run that failed."""
-    text = (status.error or "the trainer ended without a word").strip().rstrip(".")
-    return f"{text[:1].upper()}{text[1:]}."
+    """Returns the error of a failed run as a sentence."""
+    return sentence(status.error or "the trainer ended without a word")
 
 
 def act(run_id: str, request: str) -> None:
@@ -94,10 +96,9 @@ def forget_answered(run: Run) -> None:
 
 
 def actions(run: Run, *, key: str) -> None:
-    """Pause or Resume, and Stop or Cancel: both always there and each in its place, whatever the run's state.
+    """Renders Pause or Resume, and Stop or Cancel: both always there and each in its place, whatever the run's state.
 
-    A button that went, came or moved between press and release, as the state changed, would lose the click. Draws
-    into the container at hand.
+    A button that went, came or moved between press and release, as the state changed, would lose the click.
     """
     status = run.status
     asked = run.id in memory().asked and status.active
@@ -127,7 +128,7 @@ def look_inside(
     step: int | None = None,
     disabled: bool = False,
 ) -> None:
-    """The link that opens the Attention page on this model; `step` is that of its weights, said where it is known.
+    """Renders the link that opens the Attention page on this model; `step` is that of its weights, None if unknown.
 
     A link and no button with `st.switch_page`: the browser stops the timers of the page that is left when the link is
     followed; a tick of the old page that arrives while the new one runs would leave that empty.
@@ -146,9 +147,34 @@ def look_inside(
 
 
 def choose_run(found: Sequence[Run], chosen: str, *, key: str, on_choice: Callable[[str], None]) -> None:
-    """The box to choose a run by name."""
+    """Renders the box to choose a run by name."""
     box("Run", [run.id for run in found], chosen, on_choice, key=key, hide_label=True)
 
 
 def _button(label: str, request: str, run: Run, key: str, *, icon: str, disabled: bool = False) -> None:
     st.button(label, key=key, icon=icon, width=104, disabled=disabled, on_click=act, args=(run.id, request))
+
+
+def runs_in_progress() -> None:
+    """Renders a bar for each run that trains or waits; without any, nothing is drawn and nothing polls."""
+    try:
+        busy = any(run.status.active for run in list_runs())
+    except RunError:  # said where a run is to be started
+        return
+    if busy:
+        st.fragment(_bars, run_every=EVERY_S)()
+
+
+def _bars() -> None:
+    start_waiting()
+    for run in list_runs():
+        if run.status.active:
+            st.progress(share_done(run), text=f"{run.id} · {_stand_text(run)}")
+
+
+def _stand_text(run: Run) -> str:
+    """Returns the step, and the last one unless the clock ends the run; of a waiting run its place in the queue."""
+    if run.place:
+        return f"waiting, {run.place} in the queue"
+    limit = "" if run.settings.train.max_seconds is not None else f" of {run.settings.train.max_steps:,}"
+    return f"step {run.status.step:,}{limit}"

@@ -1,34 +1,37 @@
-"""The right side of the Train page: one run, as it stands or as it moves."""
+"""The right side of the Train page: one run, at rest or in progress."""
 
 from pathlib import Path
 
 import streamlit as st
 
-from pages.shared.components.run_progress import run_readings, run_sentences
+from pages.shared.components.run_progress import run_curve, run_readings, run_sentences
 from pages.shared.controls import say
 from pages.shared.exhibit import exhibit
+from pages.shared.fields import pills
 from pages.shared.wording import built_without, number, plain
 from pages.training import run_status
 from pages.training.doctor import doctor_panel
-from pages.training.run_curves import render_curves
 from pages.training.timeline.panel import timeline_panel
 from pages.training.timeline.state import CHOICES
 from pages.training.train_state import CHOSEN, memory, show_run
 from transformer.analysis.training.progress import Progress, progress_of, samples_of
 from transformer.checkpoints.settings import list_checkpoints, read_settings
 from transformer.checkpoints.store import CheckpointError
+from transformer.figures.training.curves import X_TITLES
 from transformer.runs import run_folder
 from transformer.runs.kept_weights import newest_step
 from transformer.runs.run_folder import Run, RunError, Status
 from transformer.views.subjects import Runs
-from transformer.views.training.runs import RunCurves
+from transformer.views.training.runs import PANELS, QUANTITIES, SCORES, RunCurves
 
 EVERY_S = 1.0
 WHILE_STARTING_S = 0.4
+PARAMETER = "curve"
+FIRST = RunCurves.panels
 
 
 def run_panel(run_id: str) -> None:
-    """The run, redrawn every second while a trainer works on it. The others can be chosen above it."""
+    """Renders the run, every second while a trainer works on it. The others can be chosen above it."""
     before = run_folder.status(run_id)
     every = (EVERY_S if before.phase == "training" else WHILE_STARTING_S) if before.active else None
     st.fragment(_panel, run_every=every)(run_id, before)
@@ -37,7 +40,7 @@ def run_panel(run_id: str) -> None:
 
 
 def invite(corpus: str, *, others: bool) -> None:
-    """What there is to see before the first run: how the shipped model of this corpus learned, where there is one.
+    """Renders the panel before the first run: the curves of the shipped model of this corpus, where there is one.
 
     `others` says whether there are runs of other corpora.
     """
@@ -52,7 +55,7 @@ def invite(corpus: str, *, others: bool) -> None:
 
 
 def corpus_name(folder: Path) -> str:
-    """The corpus that the model in a folder learned; nothing where that cannot be read."""
+    """Returns the corpus that the model in a folder learned; nothing where that cannot be read."""
     try:
         return read_settings(folder).corpus.name
     except CheckpointError:
@@ -110,7 +113,7 @@ def _head(run: Run, progress: Progress) -> None:
 
 
 def run_note(run: Run) -> None:
-    """The parts that the run's model lacks, and what went wrong with the run or with what was last asked of it."""
+    """Renders the parts that the run's model lacks, and the errors of the run and of the last request."""
     if said := built_without(run.settings.model):
         st.caption(f":material/build: {plain(said)}")
     if memory().refusal:
@@ -160,3 +163,38 @@ def _sentences(run: Run) -> None:
 
 def _short(value: float) -> str:
     return f"{round(value):,}" if abs(value) >= 1000 else number(value)
+
+
+def render_curves(run: Run, progress: Progress) -> None:
+    """Renders the choice of quantities, and a panel for each, over one axis of steps."""
+    if progress.last("train", "loss") is None and not run.status.active:
+        return
+    offered = [name for name in PANELS if name not in SCORES or _has(progress, name)]
+    asked = st.query_params.get_all(PARAMETER)
+    known = [name for name in asked if name in (*PANELS, "none")] or FIRST
+    chosen = tuple(name for name in offered if name in known)
+    pills("Curves", offered, chosen, _choose_curves, key="curves-shown")
+    if not chosen:
+        st.caption("Choose what to see over the steps.")
+        return
+    limit = run.settings.train.max_steps if run.settings.train.max_seconds is None else 1
+    least = min(limit, max(20.0, 1.25 * run.status.step)) if run.status.active else 1
+    view = RunCurves(panels=chosen)
+    exhibit(
+        Runs((run.folder,)),
+        view,
+        draw=lambda data: run_curve(view.drawn(data), x_title=X_TITLES["step"], x_least=least, key="curve"),
+        live=run.status.active,
+    )
+
+
+def _has(progress: Progress, name: str) -> bool:
+    value = progress.last("validation", QUANTITIES[name].column)
+    return value is not None and value == value
+
+
+def _choose_curves(names: list[str]) -> None:
+    if sorted(names) == sorted(FIRST):
+        st.query_params.pop(PARAMETER, None)
+    else:
+        st.query_params[PARAMETER] = names or ["none"]

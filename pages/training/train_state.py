@@ -66,7 +66,7 @@ class Memory:
     drafts: dict[str, str] = field(default_factory=dict)
     """Texts in number fields that are no numbers; the plan then has the number before."""
     asked: dict[str, str] = field(default_factory=dict)
-    """What each run was asked to do and has not done yet: "pause" or "stop"."""
+    """The pending request to each run: "pause" or "stop"."""
     measure: object = None
     """The work whose speed the visitor asked to be measured."""
     watcher: Watcher = field(default_factory=Watcher)
@@ -76,14 +76,14 @@ class Memory:
 
 
 def memory() -> Memory:
-    """This session's memory."""
+    """Returns this session's memory."""
     if _KEY not in st.session_state:
         st.session_state[_KEY] = Memory()
     return st.session_state[_KEY]
 
 
 def key_of(name: str) -> str:
-    """The session key of a field's widget."""
+    """Returns the session key of a field's widget."""
     return f"train-{name}"
 
 

@@ -50,7 +50,7 @@ class Timeline:
         ]
 
     def missing(self, found: Sequence[Snapshot]) -> list[tuple[Snapshot, bool]]:
-        """What is left to compute, in the order in which a visitor wants it; True for a forced pass."""
+        """Returns what is left to compute, the most wanted first; True for a forced pass."""
         usable = [snapshot for snapshot in found if _key(snapshot) not in self.broken]
         passes = [(snapshot, forced) for snapshot in halving(usable) for forced in (False, True)]
         return [

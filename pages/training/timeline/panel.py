@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.shared import loading, wording
 from pages.shared.components.run_timeline import timeline_picks
-from pages.shared.context import say
+from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
 from pages.shared.fields import box, line, segments
 from pages.training import durations
@@ -56,7 +56,7 @@ def timeline_panel(run_id: str) -> None:
 
 
 def _every(run: Run, found: Sequence[Snapshot]) -> float | None:
-    """How often the panel has something new to do; the same for all of a run's work, as a change is a full run."""
+    """Returns the seconds between redraws, None for none; the same for all work of a run, as a change is a full run."""
     if run.status.active:
         return BESIDE_TRAINING_S
     now = timeline()
@@ -71,7 +71,7 @@ def _panel(run_id: str, every: float | None) -> None:
         return
     found = snapshots_of(run)
     if not found:
-        _nothing_yet(run)
+        _render_empty(run)
     else:
         chosen, misfits = CHOICES.now.fit(run)
         CHOICES.put(chosen)
@@ -80,15 +80,15 @@ def _panel(run_id: str, every: float | None) -> None:
         try:
             load_tokenizer(run.folder)
         except TokenizerError as error:
-            say(_sentence(error))
+            say(sentence(str(error)))
             return
-        _show(run, found)
+        _render_found(run, found)
         CHOICES.write_url()
     if _every(run, found) != every:
         st.rerun()  # how often this is redrawn is settled by a full run alone
 
 
-def _nothing_yet(run: Run) -> None:
+def _render_empty(run: Run) -> None:
     if run.status.active or run.status.state == "queued":
         st.caption("The timeline opens with the first snapshot, before the first step.")
     else:
@@ -106,12 +106,12 @@ def _follow_picks(run: Run) -> None:
         CHOICES.change(step=picks.step)
 
 
-def _show(run: Run, found: Sequence[Snapshot]) -> None:
+def _render_found(run: Run, found: Sequence[Snapshot]) -> None:
     now = timeline()
     st.markdown("##### The timeline of a sentence")
     if now.frames.run not in ("", run.id):
         _leave_run(run)
-    _controls(run)
+    _render_controls(run)
     computed = frames_of(run.id, _text(run))
     budget_s = BUDGET_BESIDE_S if run.status.active else BUDGET_S
     if not now.held or not computed.own:
@@ -119,7 +119,7 @@ def _show(run: Run, found: Sequence[Snapshot]) -> None:
             advance(computed, run, found, budget_s=budget_s)
         except ValueError as error:  # a sentence in a link: one that is typed is read before it is taken
             CHOICES.change(text="")
-            refuse_text(computed.text, f"{_sentence(error)} Below is a sentence of the run.")
+            refuse_text(computed.text, f"{sentence(str(error))} Below is a sentence of the run.")
             computed = frames_of(run.id, _text(run))
             advance(computed, run, found, budget_s=budget_s)
     say(*CHOICES.said())
@@ -128,7 +128,7 @@ def _show(run: Run, found: Sequence[Snapshot]) -> None:
         st.markdown(said)
     frames = computed.shown(found)
     if not frames:
-        say(*dict.fromkeys(f"{_sentence(text)}" for text in computed.broken.values()))
+        say(*dict.fromkeys(sentence(text) for text in computed.broken.values()))
         return
     steps, jump = render_timeline(run, computed.text, frames, key=_FRAMES)
     layer, head = CHOICES.now.place(run)
@@ -138,8 +138,8 @@ def _show(run: Run, found: Sequence[Snapshot]) -> None:
         _render_jump(jump, steps)
     elif len(steps) > 2 and not computed.missing(found):
         st.caption("No sudden change: between no two snapshots did a head sharpen far more than heads usually move.")
-    _computing(computed, found)
-    _notes(run, found, computed)
+    _render_progress(computed, found)
+    _render_notes(run, found, computed)
 
 
 def _leave_run(run: Run) -> None:
@@ -164,7 +164,7 @@ def _offered(run: Run) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*settings.pinned, *offered)))
 
 
-def _controls(run: Run) -> None:
+def _render_controls(run: Run) -> None:
     """The sentence; which attention, layer and head; whose words the rows are."""
     now, config = timeline(), run.settings.model
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -236,7 +236,7 @@ def _go_to(layer: int, head: int, step: int) -> None:
     timeline().order += 1
 
 
-def _computing(computed: Timeline, found: Sequence[Snapshot]) -> None:
+def _render_progress(computed: Timeline, found: Sequence[Snapshot]) -> None:
     """Says how much is computed, with a way to stop that."""
     now, missing = timeline(), len(computed.missing(found))
     if not missing:
@@ -257,7 +257,7 @@ def _hold(held: bool) -> None:
     timeline().held = held
 
 
-def _notes(run: Run, found: Sequence[Snapshot], computed: Timeline) -> None:
+def _render_notes(run: Run, found: Sequence[Snapshot], computed: Timeline) -> None:
     """Says what has to be known to read the timeline."""
     notes = []
     if CHOICES.now.rows == "own":
@@ -277,8 +277,3 @@ def _notes(run: Run, found: Sequence[Snapshot], computed: Timeline) -> None:
     if computed.broken:
         notes.append(f"{len(computed.broken)} of its snapshots cannot be read and are left out.")
     st.caption(" ".join(notes))
-
-
-def _sentence(error: object) -> str:
-    text = str(error).strip().rstrip(".")
-    return f"{text[:1].upper()}{text[1:]}."

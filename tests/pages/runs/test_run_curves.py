@@ -12,7 +12,7 @@ from transformer.views.training.runs import QUANTITIES
 
 
 def draw_chosen_curves(run_id: str) -> None:
-    from pages.training.run_curves import render_curves
+    from pages.training.run_view import render_curves
     from transformer.analysis.training.progress import progress_of
     from transformer.runs import run_folder
 

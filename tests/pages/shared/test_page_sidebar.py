@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("own_models")
 def test_a_run_in_progress_has_a_bar_with_its_step(monkeypatch):
     run_id = run_folder.create_run(MODEL, settings(max_steps=200), CorpusConfig(name="reverse"))
     training = replace(run_folder.get_run(run_id), status=Status(state="running", step=50))
-    monkeypatch.setattr("pages.training.sidebar.list_runs", lambda: [training])
+    monkeypatch.setattr("pages.training.run_status.list_runs", lambda: [training])
     bars = open_page(model=PRONOUNS).get("progress")
     assert [(bar.proto.text, bar.proto.value) for bar in bars] == [(f"{run_id} · step 50 of 200", 25)]
 

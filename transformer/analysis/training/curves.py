@@ -112,7 +112,7 @@ class Turn:
 
 
 def turn(curves: Curves) -> Turn | None:
-    """Finds the turn of the validation loss: up by 5 % and 0.1 nats over two evaluations or more, training loss down."""
+    """Finds the turn of the validation loss: up by 5 % and 0.1 nats over two evaluations, the training loss down."""
     rows = curves.evaluations
     if len(rows) < 4:
         return None
