@@ -9,7 +9,7 @@ from pages.shared.controls import PageContext, say
 from pages.shared.fields import box, number, segments, several, toggle
 from pages.shared.url.session import choose, problems
 from pages.shared.url.view_state import Combine, Picture, Shown, Specials
-from transformer.analysis.attention.entropy import Unit
+from transformer.analysis.attention.aggregation import Unit
 
 _PICTURES: dict[Picture, str] = {"matrix": "Matrix", "lines": "Lines", "bertviz": "bertviz"}
 _BERTVIZ: dict[Picture, str] = {

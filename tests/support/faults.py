@@ -554,7 +554,7 @@ FAULTS = (
     ),
     Fault(
         "entropy in bits by the logarithm of 10",
-        "transformer/analysis/attention/entropy.py",
+        "transformer/analysis/attention/aggregation.py",
         "np.log(2.0)",
         "np.log(10.0)",
         (
@@ -564,7 +564,7 @@ FAULTS = (
     ),
     Fault(
         "the largest entropy of one key more",
-        "transformer/analysis/attention/entropy.py",
+        "transformer/analysis/attention/aggregation.py",
         "np.log(np.maximum(allowed, 1))",
         "np.log(np.maximum(allowed, 1) + 1)",
         (

@@ -20,20 +20,6 @@ from transformer.model.transformer import Transformer
 _READ_AGAIN = "the same words read again in double precision, on the explicit path, without a cache"
 
 
-def check_output(
-    model: Transformer,
-    source: Sequence[int],
-    target: Sequence[int],
-    switches: Sequence[Intervention],
-    log_probs: Float[ndarray, "step"],
-) -> tuple[Check, ...]:
-    """Checks the log-probability of each token of an output, given the tokens before it."""
-    rows = slow_log_probs(model, source, target, switches)
-    again = rows[np.arange(len(target)), list(target)]
-    claim = "Each token's probability is the model's, given the tokens before it"
-    return (agree(claim, np.exp(log_probs.astype(np.float64)), np.exp(again), 1e-4, _READ_AGAIN),)
-
-
 def check_comparison(
     model: Transformer,
     source: Sequence[int],
@@ -63,22 +49,6 @@ def check_comparison(
             divergences,
             1e-3,
             f"summed again over {p.shape[1]:,} tokens at each of {len(p)} steps",
-        ),
-    )
-
-
-def check_masks(
-    applied: Bool[ndarray, "query key"], combined: Bool[ndarray, "query key"], expected: Bool[ndarray, "query key"]
-) -> tuple[Check, ...]:
-    """Checks a combined mask against the one that the pass applied, and against its rule."""
-    return (
-        agree("The combination is the mask that the pass applied", combined, applied, 0, "cell by cell"),
-        agree(
-            "The combination is what its rule says of each query and key",
-            combined,
-            expected,
-            0,
-            "tokens looked at one by one",
         ),
     )
 

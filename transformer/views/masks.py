@@ -13,20 +13,19 @@ from transformer.analysis.attention.mask_leakage import (
     Forcing,
     Leak,
     Reading,
-    causal_part,
     is_forcing_honest,
-    real_part,
     see_empty_row,
 )
 from transformer.analysis.attention.mask_leakage_checks import check_empty_row, check_forcing, check_reading
 from transformer.analysis.checks import Check, agree
-from transformer.analysis.figure_checks import check_masks, check_padding_is_invisible, mask_by_rule
+from transformer.analysis.figure_checks import check_padding_is_invisible, mask_by_rule
 from transformer.figures.attention.masks import Part, batch_figure, forcing_figure, leak_figure, masks_figure
 from transformer.figures.export import matrix_figure
 from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.masks import causal_mask
 
 OFF = " (off)"
 """Behind the name of a mask that is switched off."""
@@ -120,10 +119,10 @@ class SentenceMasks:
         config, off = lab.model.config, {spec.mask for spec in leak.off}
         every = np.ones((len(queries), len(keys)), dtype=bool)
         padding_off = ("cross" if self.kind == "cross" else "padding") in off
-        padding = every if padding_off else real_part(keys, config.pad_id, len(queries)).copy()
+        padding = every if padding_off else np.tile(keys != config.pad_id, (len(queries), 1))
         parts = [Part(_named("padding", padding_off), padding, "padding: no token stands here")]
         if self.kind == "decoder_self" and config.causal_mask:
-            causal = every if "causal" in off else causal_part(len(queries))
+            causal = every if "causal" in off else causal_mask(len(queries), len(queries)).numpy()
             parts.append(Part(_named("causal", "causal" in off), causal, "later than the query"))
         labels = [tuple(lab.tokenizer.piece(token) for token in side.tolist()) for side in (queries, keys)]
         return MasksData(labels[0], labels[1], tuple(parts), leak.lifted.masks[self.kind][self.row])
@@ -151,8 +150,8 @@ class SentenceMasks:
             yield agree(
                 f"The {mask} mask is what its rule says", part.mask, rules[-1], 0, "tokens looked at one by one"
             )
-        combined = np.logical_and.reduce([part.mask for part in data.parts])
-        yield from check_masks(data.applied, combined, np.logical_and.reduce(rules))
+        how = "tokens looked at one by one"
+        yield agree("The pass applied all rules together", data.applied, np.logical_and.reduce(rules), 0, how)
 
     def _sides(self, leak: Leak) -> tuple[Int[ndarray, "query"], Int[ndarray, "key"]]:
         """The ids of queries and keys; ValueError where there is no such sentence."""

@@ -16,7 +16,7 @@ from pages.shared.url.url_state import (
     whole,
 )
 from pages.shared.url.url_state import words as one_of
-from transformer.analysis.attention.entropy import Unit
+from transformer.analysis.attention.aggregation import Unit
 from transformer.interventions import (
     AblateHeads,
     Intervention,

@@ -12,8 +12,6 @@ from transformer.analysis.attention.weight_checks import check_weights
 from transformer.analysis.checks import agree
 from transformer.analysis.figure_checks import (
     check_comparison,
-    check_masks,
-    check_output,
     check_padding_is_invisible,
     mask_by_rule,
     one_pass_log_probs,
@@ -115,14 +113,13 @@ def test_other_models_are_proved_too(positions, changes):
 
 
 @pytest.mark.parametrize("name", ["none", "causal", "rows"])
-def test_an_outputs_probabilities_are_proved_and_those_of_another_pass_are_found(name):
+def test_an_outputs_probabilities_are_read_again(name):
     model, switches = half_trained_model(), SWITCHES[name]
     steps = list(greedy(model, torch.tensor([SOURCE]), max_length=12, tap=compile_interventions(switches, model)))
     target = [int(step.tokens[0]) for step in steps]
     own = np.array([float(step.log_probs[0, token]) for step, token in zip(steps, target, strict=True)])
-    assert all(check.holds for check in check_output(model, SOURCE, target, switches, own))
-    own[1] -= 0.1
-    assert not check_output(model, SOURCE, target, switches, own)[0].holds
+    again = slow_log_probs(model, SOURCE, target, switches)[np.arange(len(target)), target]
+    np.testing.assert_allclose(np.exp(own), np.exp(again), atol=1e-4)
 
 
 def test_a_pass_for_each_step_says_what_one_pass_says_under_a_causal_mask():
@@ -154,12 +151,9 @@ def test_a_comparison_is_proved_and_each_wrong_number_is_found():
         assert holds == [i != place for i in range(3)]
 
 
-def test_masks_are_proved_and_a_wrong_cell_is_found():
+def test_a_mask_is_written_by_its_rule():
     rule = mask_by_rule([1, 5, 6], [1, 5, 0], pad=0, padding=True, causal=True)
     assert rule.tolist() == [[True, False, False], [True, True, False], [True, True, False]]
-    assert all(check.holds for check in check_masks(rule, rule.copy(), rule.copy()))
-    wrong = ~rule
-    assert [check.holds for check in check_masks(rule, wrong, rule)] == [False, False]
 
 
 def test_a_batch_reads_as_its_sentences_do_alone():

@@ -70,7 +70,7 @@ def test_a_probability_that_is_shown_wrong_turns_its_check_red(monkeypatch):
     honest = vars(Inspection)["probabilities"].func
     monkeypatch.setattr(Inspection, "probabilities", property(lambda seen: honest(seen) * 0.9))
     said = texts(proved(other=OTHER_SEED, text="The dog did not cross the street because it was too tired."))
-    assert said.count(":red[**") == 2 and "**2 of 3 checks fail.**" in said
+    assert said.count(":red[**") == 2 and "**2 of 5 checks fail.**" in said
 
 
 @pytest.mark.parametrize("badge", BADGES)

@@ -25,8 +25,8 @@ ALL = tuple(f"{view}-proof" for view in VIEWS)
 @pytest.mark.parametrize(
     ("switches", "kind", "count"),
     [
-        ([], "cross", 2 + 3 + 7 + 3 + 6),
-        (["mask:padding", "mask:causal", "mask:cross"], "decoder_self", 2 + 4 + 9 + 3 + 6),
+        ([], "cross", 2 + 2 + 7 + 3 + 6),
+        (["mask:padding", "mask:causal", "mask:cross"], "decoder_self", 2 + 3 + 9 + 3 + 6),
     ],
 )
 def test_every_badge_opens_checks_that_hold(switches, kind, count):

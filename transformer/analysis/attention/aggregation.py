@@ -1,4 +1,5 @@
-"""One matrix out of many: subwords merged into words, heads combined, special tokens and weak cells left out.
+"""One matrix out of many: subwords merged into words, heads combined, special tokens and weak cells left out; and the
+entropy of rows.
 
 Plain arrays in and out; nothing here runs a model. The order in which a picture applies them is that of this file.
 """
@@ -10,9 +11,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
-from transformer.training.metrics import merge_to_words
+from transformer.training.metrics import attention_entropy, merge_to_words
 
 Combination = Literal["mean", "max"]
+Unit = Literal["nats", "bits"]
 Marks = Literal["shown", "hidden", "renormalised"]
 """The treatment of start and end marks: drawn, left out, or left out with rows scaled to sum to 1 again."""
 
@@ -100,3 +102,15 @@ def below(
     weak = values < threshold
     total = float(values.sum(dtype=np.float64))
     return weak, float(values[weak].sum(dtype=np.float64)) / total if total else 0.0
+
+
+def row_entropy(
+    weights: Float[ndarray, "layer head query key"], mask: Bool[ndarray, "layer query key"], unit: Unit
+) -> tuple[Float[ndarray, "layer head query"], Float[ndarray, "layer query"]]:
+    """Returns the Shannon entropy of every row, and the largest that it could have, both in float64.
+
+    It is -sum of w log w: 0 for a single key, NaN where a row sees nothing; the largest is the log of allowed keys.
+    """
+    base = 1.0 if unit == "nats" else np.log(2.0)
+    allowed = mask.sum(axis=-1)
+    return attention_entropy(weights) / base, np.log(np.maximum(allowed, 1)) / base

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
@@ -145,11 +144,6 @@ def see_empty_row(model: Transformer, source: Sequence[int]) -> EmptyRow:
     )
 
 
-def causal_part(n: int) -> Bool[ndarray, "query key"]:
-    """Returns True where a decoder position may see another: itself and all before it."""
-    return causal_mask(n, n).numpy()
-
-
 def _decode(
     model: Transformer, source: Sources, off: Sequence[Intervention], limits: Sequence[int]
 ) -> tuple[tuple[int, ...], ...]:
@@ -214,8 +208,3 @@ def padded(rows: Sequence[Sequence[int]], pad: int) -> Targets:
     """Returns rows of ids as one batch."""
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
-
-
-def real_part(ids: Int[ndarray, "length"], pad: int, n_query: int) -> Bool[ndarray, "query key"]:
-    """Returns True at real keys, for every query."""
-    return np.broadcast_to(ids != pad, (n_query, len(ids)))

@@ -14,15 +14,16 @@ from numpy import ndarray
 from transformer.analysis.attention.aggregation import (
     Combination,
     Marks,
+    Unit,
     below,
     combine_heads,
     leave_out,
     merge_masks,
     merge_words,
     renormalise,
+    row_entropy,
     strongest_head,
 )
-from transformer.analysis.attention.entropy import Unit, row_entropy
 from transformer.analysis.attention.matrix_checks import (
     check_combination,
     check_contributions,
@@ -272,8 +273,8 @@ class AttentionEntropy:
     def data(self, lab: Lab, seen: Inspection) -> MatrixData:
         """Minus the sum of w log w of each row; an entry leads to the row's largest weight."""
         attention = seen.attention(self.kind)
-        found = row_entropy(attention.weights, attention.mask, self.unit)
-        n_layers, n_heads, n_rows = found.values.shape
+        entropies, bound = row_entropy(attention.weights, attention.mask, self.unit)
+        n_layers, n_heads, n_rows = entropies.shape
         layer, head = np.divmod(np.arange(n_layers * n_heads), n_heads)
         row = np.broadcast_to(np.arange(n_rows)[:, None], (n_rows, len(layer)))
         strongest = attention.weights.argmax(axis=-1).reshape(-1, n_rows).T  # [layer head query] -> [query layer*head]
@@ -285,11 +286,11 @@ class AttentionEntropy:
         names = tuple(f"{a}·{b}" for a, b in zip(layer, head, strict=True))
         columns = Side(names, names, tuple((index,) for index in range(len(names))), (False,) * len(names))
         return MatrixData(
-            values=found.values.reshape(-1, n_rows).T.astype(np.float32)[kept],
+            values=entropies.reshape(-1, n_rows).T.astype(np.float32)[kept],
             rows=rows if all(kept) else rows.without_special(),
             columns=columns,
             entries=np.stack(at, axis=-1)[kept],
-            largest=found.largest[layer].T.astype(np.float32)[kept],
+            largest=bound[layer].T.astype(np.float32)[kept],
         )
 
     def top(self, data: MatrixData) -> float:

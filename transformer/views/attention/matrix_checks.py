@@ -42,7 +42,7 @@ def walked(
 
 
 def nothing_lost(lab: Lab, seen: Inspection, kind: KindName, n_layers: int) -> Check:
-    """Checks that a rollout counts attention by what went on of it in the pass: nothing, all, or a factor of it."""
+    """Checks that a rollout counts attention by the part that goes on in the pass: nothing, all, or a factor of it."""
     kinds: dict[str, int | None] = {kind: n_layers}
     if kind == "cross":
         kinds |= {"encoder_self": None, "decoder_self": n_layers}
@@ -60,7 +60,7 @@ def nothing_lost(lab: Lab, seen: Inspection, kind: KindName, n_layers: int) -> C
         f"recorded again, weights times values of {rows:,} rows of heads, times their factors, against the input of "
         "W_O, and its output against the block's; rows that count for something else"
     )
-    return Check("Attention counts by what went on of it: not where a switch cut it off", lost, 0.0, how)
+    return Check("Attention counts by the part of it that switches let through", lost, 0.0, how)
 
 
 def check_sides(lab: Lab, seen: Inspection, kind: KindName, marks: Marks, data: MatrixData) -> Iterator[Check]:

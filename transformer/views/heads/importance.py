@@ -34,6 +34,7 @@ QUANTITIES = {
     "loss": "change of loss, nats per token",
     "exact_match": "change of exact match",
 }
+Effects = Sequence[OutputEffect]
 _ENDS = ("value", "low", "high")
 
 
@@ -62,9 +63,7 @@ class OutputImportance:
     """The address of the head that is framed."""
     name = "importance"
 
-    def data(
-        self, lab: Lab, seen: Inspection, removal: Removal, effects: Sequence[OutputEffect]
-    ) -> OutputImportanceData:
+    def data(self, lab: Lab, seen: Inspection, removal: Removal, effects: Effects) -> OutputImportanceData:
         """The effects of all heads."""
         if not effects:
             raise ValueError(
@@ -95,12 +94,7 @@ class OutputImportance:
         return data.map.table(QUANTITIES["sentence"]), Table("without each head", values, names, columns)
 
     def checks(
-        self,
-        lab: Lab,
-        seen: Inspection,
-        removal: Removal,
-        effects: Sequence[OutputEffect],
-        data: OutputImportanceData,
+        self, lab: Lab, seen: Inspection, removal: Removal, effects: Effects, data: OutputImportanceData
     ) -> Iterator[Check]:
         """Takes each head out of W_O and reads the output again."""
         by_head = dict(zip(data.map.heads(), data.map.values.ravel().tolist(), strict=True))
@@ -150,7 +144,7 @@ class OutputRanking:
     """Heads that are shown."""
     name = "importance-ranking"
 
-    def data(self, lab: Lab, seen: Inspection, removal: Removal, effects: Sequence[OutputEffect]) -> RankingData:
+    def data(self, lab: Lab, seen: Inspection, removal: Removal, effects: Effects) -> RankingData:
         """The heads whose removal costs most log-probability."""
         order = sorted(effects, key=lambda effect: effect.log_prob)[: self.most]
         values = np.array([[effect.log_prob] for effect in order]).reshape(len(order), 1)
@@ -164,7 +158,7 @@ class OutputRanking:
         return (data.table(QUANTITIES["sentence"]),)
 
     def checks(
-        self, lab: Lab, seen: Inspection, removal: Removal, effects: Sequence[OutputEffect], data: RankingData
+        self, lab: Lab, seen: Inspection, removal: Removal, effects: Effects, data: RankingData
     ) -> Iterator[Check]:
         """Takes each head out of W_O and reads the output again; looks at the order."""
         by_head = {str(effect.at): effect for effect in effects}

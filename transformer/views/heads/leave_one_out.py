@@ -21,6 +21,7 @@ from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 
+Effect = Float[ndarray, "target source"]
 FAITHFULNESS_COLUMNS = ("ρ within a token", "tokens", "ρ over all cells", "ρ of the sums")
 
 
@@ -39,7 +40,7 @@ class LeaveOneOut:
 
     name = "leave-one-out"
 
-    def data(self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Float[ndarray, "target source"]) -> EffectData:
+    def data(self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect) -> EffectData:
         """The effects."""
         return EffectData(effect, seen.target_tokens, seen.source_tokens)
 
@@ -51,9 +52,7 @@ class LeaveOneOut:
         """The effects."""
         return (Table("nats lost", data.effect, numbered(data.targets), numbered(data.sources)),)
 
-    def checks(
-        self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Float[ndarray, "target source"], data: EffectData
-    ) -> Iterator[Check]:
+    def checks(self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect, data: EffectData) -> Iterator[Check]:
         """Hides each token in passes of its own."""
         yield from _effect_checked(lab, seen, hiding, data.effect)
 
@@ -77,9 +76,7 @@ class WeightAgainstEffect:
     """Its address, as in "decoder.1.cross.2"."""
     name = "{head}-faithfulness"
 
-    def data(
-        self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Float[ndarray, "target source"]
-    ) -> WeightEffectData:
+    def data(self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect) -> WeightEffectData:
         """The weights, the effects, and how well one ranks the other."""
         at = HeadAt.parse(self.head)
         if at.kind != "cross" or at not in heads_of(lab.model):
@@ -108,12 +105,7 @@ class WeightAgainstEffect:
         )
 
     def checks(
-        self,
-        lab: Lab,
-        seen: Inspection,
-        hiding: Hiding,
-        effect: Float[ndarray, "target source"],
-        data: WeightEffectData,
+        self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect, data: WeightEffectData
     ) -> Iterator[Check]:
         """Computes the weights from q and k, hides each token again, and counts ranks."""
         at = HeadAt.parse(self.head)
@@ -140,9 +132,7 @@ class FaithfulnessTable:
 
     name = "faithfulness"
 
-    def data(
-        self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Float[ndarray, "target source"]
-    ) -> FaithfulnessData:
+    def data(self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect) -> FaithfulnessData:
         """The correlations of each head."""
         heads = [at for at in heads_of(lab.model) if at.kind != "decoder_self"]  # which looks at no source token
         values = []
@@ -165,12 +155,7 @@ class FaithfulnessTable:
         return (Table("rank correlation", data.values, names, FAITHFULNESS_COLUMNS),)
 
     def checks(
-        self,
-        lab: Lab,
-        seen: Inspection,
-        hiding: Hiding,
-        effect: Float[ndarray, "target source"],
-        data: FaithfulnessData,
+        self, lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect, data: FaithfulnessData
     ) -> Iterator[Check]:
         """Counts ranks again."""
         cross: list[tuple[Check, ...]] = []
@@ -194,8 +179,6 @@ def _weights(seen: Inspection, at: HeadAt) -> Float[ndarray, "query key"]:
     return seen.attention(at.kind).weights[at.layer, at.head].astype(np.float64)
 
 
-def _effect_checked(
-    lab: Lab, seen: Inspection, hiding: Hiding, effect: Float[ndarray, "target source"]
-) -> Iterator[Check]:
+def _effect_checked(lab: Lab, seen: Inspection, hiding: Hiding, effect: Effect) -> Iterator[Check]:
     ids = seen.source_ids, seen.target_ids
     yield from check_leave_one_out(lab.model, *ids, hiding, seen.interventions, effect)
