@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.shared.controls import PageContext, say
+from pages.shared.context import PageContext, say
 from pages.shared.fields import box, number, segments, several, toggle
 from pages.shared.url.session import choose, problems
 from pages.shared.url.view_state import Combine, Picture, Shown, Specials

@@ -4,8 +4,7 @@ import numpy as np
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.context import is_dark
-from pages.shared.controls import PageContext, say
+from pages.shared.context import PageContext, is_dark, say
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.fields import box, segments
 from pages.shared.interventions.fields import numbered

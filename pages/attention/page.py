@@ -8,8 +8,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.attention.entry_panel import choose_entry, render_entry
 from pages.attention.pictures import is_wide, render_overview, render_picture, render_so_far
-from pages.shared import controls
 from pages.shared.before_after import render_output
+from pages.shared.controls import choose_head
+from pages.shared.header import frame
 
 
 def columns() -> tuple[DeltaGenerator, DeltaGenerator]:
@@ -21,9 +22,9 @@ def columns() -> tuple[DeltaGenerator, DeltaGenerator]:
     return overview, large
 
 
-context = controls.frame("Which tokens attend to which, and what changes if they can't?")
+context = frame("Which tokens attend to which, and what changes if they can't?")
 with st.container():  # what follows keeps its place, and with it the keyboard, however much is said here
-    controls.choose_head(context)
+    choose_head(context)
     output = st.container()
 with st.container(key="pictures"):
     overview, large = columns()

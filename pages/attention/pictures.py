@@ -13,8 +13,7 @@ from pages.attention.explanations import explain_picture
 from pages.shared.components.head_grid import SIDE, head_grid
 from pages.shared.components.head_matrix import head_matrix
 from pages.shared.components.tokens import token_lines
-from pages.shared.context import sentence
-from pages.shared.controls import PageContext
+from pages.shared.context import PageContext, sentence
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.url.session import GRID, MATRIX
 from pages.shared.url.view_state import Picture

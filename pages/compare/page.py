@@ -3,11 +3,12 @@
 from pages.compare.choices import PAGE
 from pages.compare.sections import render_heads, render_outputs
 from pages.compare.sides import choose_sides
-from pages.shared import controls
+from pages.shared.header import frame
+from pages.shared.interventions.panel import switch_chips
 
-context = controls.frame("What does another model see in this sentence, or this model in another?", PAGE)
+context = frame("What does another model see in this sentence, or this model in another?", PAGE)
 chosen = PAGE.now
-controls.switch_chips(context)
+switch_chips(context)
 sides = choose_sides(context, chosen)
 if sides is not None:
     render_outputs(*sides, chosen)

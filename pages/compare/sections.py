@@ -8,14 +8,16 @@ import streamlit as st
 
 from pages.compare.choices import PAGE, Choices
 from pages.compare.loading import Side, matched_texts
-from pages.shared import controls, wording
+from pages.shared import wording
 from pages.shared.before_after import room_for
 from pages.shared.components.tokens import aligned_tokens
 from pages.shared.context import PageContext, is_dark, say, sentence
+from pages.shared.controls import choose_kind, choose_layer
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.explain import what_am_i_looking_at
 from pages.shared.fields import box, segments
 from pages.shared.scrolling_figure import scrolling_figure
+from pages.shared.url.session import choose, problems
 from transformer.analysis.comparison.head_matching import Matching, Place
 from transformer.figures.attention.comparison import WIDTH
 from transformer.interventions.names import plural
@@ -98,10 +100,10 @@ def _suggested_pairing(first: Side, second: Side) -> str:
 def _choose_heads(context: PageContext, pairing: str | None) -> None:
     """The controls for the heads that are compared; `pairing` is None where heads are not matched."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        controls.choose_kind(context)
-        controls.choose_layer(context, width=80)
+        choose_kind(context)
+        choose_layer(context, width=80)
         heads = list(range(context.lab.model.config.n_heads))
-        box("Head", heads, context.head, lambda head: controls.choose(head=head), key="choose-head", width=80)
+        box("Head", heads, context.head, lambda head: choose(head=head), key="choose-head", width=80)
         if pairing is not None:
             segments(
                 "Head on the right",
@@ -112,7 +114,7 @@ def _choose_heads(context: PageContext, pairing: str | None) -> None:
                 names=_PAIRINGS.__getitem__,
                 hide_label=False,
             )
-    say(*controls.problems("kind", "layer", "head"))
+    say(*problems("kind", "layer", "head"))
 
 
 def _partner(second: Side, kind: AttentionKind, here: Place, matching: Matching | None) -> Place:

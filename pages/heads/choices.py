@@ -135,12 +135,7 @@ def box(
 
 def stepped(name: str, label: str, options: Sequence[Any], value: object) -> None:
     """Renders one choice of some ordered numbers."""
-    key = f"heads-{name}"
-    if key not in st.session_state or st.session_state[key] != value:
-        st.session_state[key] = value
-    st.select_slider(
-        label, options, value, key=key, format_func=lambda n: f"{n:,}", on_change=lambda: _take_slid(name, key)
-    )
+    fields.stepped(label, options, value, PAGE.take(name), key=f"heads-{name}", names="{:,}".format)
 
 
 def area(name: str, label: str, value: str, *, limit: int) -> None:
@@ -154,7 +149,3 @@ def area(name: str, label: str, value: str, *, limit: int) -> None:
     fields.lines(label, value, take, key=f"heads-{name}", height=120)
     if typed := st.session_state.get(cut):
         say(f"You typed {typed:,} characters. A link carries {limit:,}, so only the first {limit:,} are used.")
-
-
-def _take_slid(name: str, key: str) -> None:
-    PAGE.change(**{name: st.session_state[key]})

@@ -8,8 +8,7 @@ import streamlit as st
 from pages.heads.choices import COUNTS, MAX_LINES, Choices, Data, area, box, segments
 from pages.shared import loading
 from pages.shared.cache import cached
-from pages.shared.context import sentence
-from pages.shared.controls import PageContext, say
+from pages.shared.context import PageContext, say, sentence
 from pages.shared.wording import plain
 from transformer.analysis.heads.pair_sample import PairSample, validation_sample
 from transformer.config import DecodeConfig

@@ -12,7 +12,7 @@ from pages.heads.choices import Choices, segments
 from pages.heads.patterns import chosen_head, open_link, render_head_table, two_columns
 from pages.shared.cache import cached
 from pages.shared.components.head_table import Cell, Column
-from pages.shared.controls import PageContext
+from pages.shared.context import PageContext
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.wording import number, plain, token
 from transformer.analysis.heads.addresses import HeadAt

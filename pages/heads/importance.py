@@ -22,7 +22,7 @@ from pages.heads.patterns import (
 from pages.heads.work import result_of
 from pages.shared.cache import cached, lab_key
 from pages.shared.components.head_table import Cell, Column
-from pages.shared.controls import PageContext
+from pages.shared.context import PageContext
 from pages.shared.exhibit import exhibit
 from pages.shared.wording import NEGLIGIBLE, moved, number, token
 from transformer.analysis.heads.addresses import HeadAt, Tell

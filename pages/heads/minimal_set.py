@@ -11,12 +11,13 @@ from pages.heads.patterns import OPENS
 from pages.heads.work import result_of
 from pages.shared.cache import lab_key
 from pages.shared.components.tokens import token_chips
-from pages.shared.controls import PageContext, edit_marks, say
+from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit
 from pages.shared.wording import bare, duration, number, plain, pronoun_step, token
 from transformer.analysis.heads.addresses import HeadAt, Tell, heads_of
 from transformer.analysis.heads.minimal_set import WIDTH, Ablation, Goal, MinimalSets, SearchPlan, minimal_set
 from transformer.figures.heads.labels import Sublayer, head_name
+from transformer.inspection.token_alignment import edit_marks
 from transformer.interventions import heads_set_to, merged
 from transformer.interventions.names import plural
 from transformer.views.heads.minimal_set import MinimalSetOutputs

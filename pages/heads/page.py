@@ -6,14 +6,17 @@ from pages.heads.importance import render_importance
 from pages.heads.minimal_set import render_minimal_set
 from pages.heads.patterns import render_patterns
 from pages.heads.similarity import render_similarity
-from pages.shared import controls
+from pages.shared.context import say
+from pages.shared.header import frame
+from pages.shared.interventions.panel import switch_chips
+from pages.shared.url.session import problems
 
 follow_picks()
-context = controls.frame("What does each head do, over many sentences, and does it matter?", PAGE)
+context = frame("What does each head do, over many sentences, and does it matter?", PAGE)
 chosen = PAGE.settle(context.view)
-controls.say(*PAGE.said(), *controls.problems("kind", "layer", "head"))
+say(*PAGE.said(), *problems("kind", "layer", "head"))
 if chosen.section in ("roles", "alike"):
-    controls.say(*controls.problems("switch"))  # whose chips are not shown there
+    say(*problems("switch"))  # whose chips are not shown there
 segments("section", "Look at", SECTIONS, chosen.section, bare=True)
 match chosen.section:
     case "roles":
@@ -21,11 +24,11 @@ match chosen.section:
     case "alike":
         render_similarity(context, chosen)
     case "worth":
-        controls.switch_chips(context)
+        switch_chips(context)
         render_importance(context, chosen)
     case "smallest":
-        controls.switch_chips(context)
+        switch_chips(context)
         render_minimal_set(context, chosen)
     case "evidence":
-        controls.switch_chips(context)
+        switch_chips(context)
         render_faithfulness(context, chosen)

@@ -14,8 +14,7 @@ from pages.heads.head_text import EXPLAINED, alignment_text, profile_text
 from pages.heads.work import result_of
 from pages.shared.cache import lab_key
 from pages.shared.components.head_table import Cell, Column, Row, head_table
-from pages.shared.context import is_dark
-from pages.shared.controls import PageContext
+from pages.shared.context import PageContext, is_dark
 from pages.shared.exhibit import exhibit
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose

@@ -6,7 +6,7 @@ import streamlit as st
 from pages.heads.choices import CLOSEST, HEADS, Choices, segments, stepped
 from pages.heads.data import choose_data
 from pages.heads.patterns import OPENS, first_and_all, opens, render_sample, two_columns
-from pages.shared.controls import PageContext
+from pages.shared.context import PageContext
 from pages.shared.exhibit import exhibit
 from pages.shared.wording import number
 from transformer.analysis.heads.addresses import HeadAt

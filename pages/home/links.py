@@ -1,14 +1,19 @@
 """Invitations: one change to try, and links into the other pages that show something surprising."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from pages.shared import loading, wording
-from pages.shared.controls import PageContext, change_text
+from pages.shared.cache import cached
+from pages.shared.context import PageContext
+from pages.shared.header import change_text
+from pages.shared.url.session import session
+from transformer.analysis.heads.importance import HeadEffect, OutputEffect, head_effects, output_effects
 from transformer.data.corpora import CORPORA
+from transformer.inspection.token_alignment import edit_marks
 from transformer.interventions import AblateHeads, DisableMask, heads_set_to, merged
-from transformer.lab import AttentionKind
+from transformer.lab import AttentionKind, Lab
 
 _CHANGES = (
     ("tired", "wide"),
@@ -24,6 +29,32 @@ _CHANGES = (
 SEEN = 0.05
 """A move of a probability that a visitor is sent to see."""
 _ARROW = ":material/arrow_forward:"
+
+
+@dataclass(frozen=True)
+class SentenceChange:
+    """The difference from a similar sentence shown before."""
+
+    source: frozenset[int] = frozenset()
+    target: frozenset[int] = frozenset()
+    sentence: str = ""
+
+
+def sentence_change(context: PageContext) -> SentenceChange:
+    """Returns the difference from the sentence shown before, if the two are similar."""
+    text = session().previous.get(context.lab.name)
+    if text is None or text == context.view.text:
+        return SentenceChange()
+    try:
+        before = loading.get_inspection(context.lab, text, context.view.switches)
+    except ValueError:
+        return SentenceChange()
+    now = context.inspection
+    gone, new = edit_marks(before.source_tokens, now.source_tokens)
+    if 2 * len(new) > len(now.source_tokens) or 2 * len(gone) > len(before.source_tokens):
+        return SentenceChange()
+    _, written = edit_marks(before.target_tokens, now.target_tokens)
+    return SentenceChange(new, written, wording.change_of(before.target_tokens, now.target_tokens))
 
 
 def change_to_try(context: PageContext) -> tuple[str, str] | None:
@@ -81,7 +112,7 @@ def _most_needed_head(context: PageContext) -> None:
     """The one head without which the output changes most, measured now."""
     if context.view.switches:
         return
-    effects = loading.heads_by_effect(context.lab, context.view.text)
+    effects = _output_effects(context.lab, context.view.text)
     piece = context.lab.tokenizer.piece
     written = context.inspection.target_tokens[effects[0].step]
     instead = None if effects[0].instead is None else piece(effects[0].instead)
@@ -93,7 +124,7 @@ def _which_heads(context: PageContext) -> None:
     step = wording.pronoun_step(context.inspection)
     if context.view.switches or step is None:
         return
-    strongest = loading.strongest_heads(context.lab, context.view.text, step)
+    strongest = _head_effects(context.lab, context.view.text, step)[:2]
     if abs(strongest[0].shift) < SEEN:
         return
     specs = merged([effect.switch for effect in strongest])
@@ -116,3 +147,17 @@ def _link(context: PageContext, switches: tuple, label: str) -> None:
         kind = AttentionKind.DECODER_SELF
     view = replace(context.view.at_head(kind, layer, head), switches=switches)
     st.page_link("pages/attention/page.py", label=label, icon=_ARROW, query_params=view.parameters())
+
+
+@cached(max_entries=64)
+def _head_effects(lab: Lab, text: str, step: int) -> tuple[HeadEffect, ...]:
+    """Returns every head's effect on the token of a step, the largest first."""
+    inspection = loading.get_inspection(lab, text)
+    return head_effects(lab.model, inspection.source_ids, inspection.target_ids, step)
+
+
+@cached(max_entries=64)
+def _output_effects(lab: Lab, text: str) -> tuple[OutputEffect, ...]:
+    """Returns every head's effect on the output, the largest first."""
+    inspection = loading.get_inspection(lab, text)
+    return output_effects(lab.model, inspection.source_ids, inspection.target_ids)

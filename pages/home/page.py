@@ -4,24 +4,28 @@ from dataclasses import replace
 
 import streamlit as st
 
-from pages.home.links import change_to_try, look_further, try_a_change
-from pages.shared import controls, loading, wording
+from pages.home.links import change_to_try, look_further, sentence_change, try_a_change
+from pages.shared import loading, wording
 from pages.shared.components.tokens import token_lines
+from pages.shared.controls import choose_layer_or_average
 from pages.shared.exhibit import exhibit
 from pages.shared.explain import LINES_EXPLAINED, what_am_i_looking_at
+from pages.shared.header import frame
+from pages.shared.interventions.panel import switch_chips
+from pages.shared.url.session import write_url
 from transformer.lab import AttentionKind
 from transformer.views.attention.matrices import HeadMatrix, TokenLines
 from transformer.views.attention.matrix_data import MatrixData
 from transformer.views.subjects import Decoding
 
-context = controls.frame("Type a sentence. See its translation, and which words each word attended to.")
+context = frame("Type a sentence. See its translation, and which words each word attended to.")
 context = replace(context, view=replace(context.view, kind=AttentionKind.CROSS))
 inspection = context.inspection
 chosen = context.view.head
 heads = tuple(range(context.lab.model.config.n_heads)) if chosen is None else (chosen,)
 cross = HeadMatrix(kind=AttentionKind.CROSS, layer=context.layer, heads=heads)
 lines = TokenLines(of=cross, labels=("sentence", "translation"))
-change = controls.change(context)
+change = sentence_change(context)
 gold = loading.reference(context.lab, context.view.text)
 
 
@@ -47,7 +51,7 @@ def draw(data: MatrixData) -> None:
     st.caption(said)
 
 
-controls.switch_chips(context)
+switch_chips(context)
 exhibit(Decoding(context.lab, inspection), lines, draw=draw, also={"Matrix": cross})
 st.markdown(f"#### {wording.plain(inspection.translation) or '*(nothing was written)*'}")
 said = (change.sentence, wording.pronoun(inspection, gold), wording.verdict(inspection.translation, gold))
@@ -68,5 +72,5 @@ left, right = st.columns([3, 2], gap="medium")
 with left:
     what_am_i_looking_at(LINES_EXPLAINED, context.lab.model.config)
 with right, st.expander("Another layer or head"):
-    controls.choose_layer_or_average(context)
-controls.write_url()
+    choose_layer_or_average(context)
+write_url()

@@ -12,12 +12,15 @@ from pages.masks.sections import (
     render_masks,
     render_toggles,
 )
-from pages.shared import controls, loading
+from pages.shared import loading
+from pages.shared.context import say
+from pages.shared.header import frame
+from pages.shared.url.session import problems
 from transformer.model.kinds import AttentionKind
 from transformer.views.subjects import Decoding
 
 unlinked = is_first_visit_without_link()
-context = controls.frame("What must stay hidden, and what leaks if it doesn't?", PAGE)
+context = frame("What must stay hidden, and what leaks if it doesn't?", PAGE)
 chosen = PAGE.now
 if unlinked:  # the causal triangle is what masks are known for
     chosen = replace(chosen, attention=AttentionKind.DECODER_SELF)
@@ -27,7 +30,7 @@ batch = choose_batch(context, chosen)
 if batch is not None:
     render_batch(batch)
     render_toggles(context)
-    controls.say(*controls.problems("switch", "kind"))
+    say(*problems("switch", "kind"))
     render_masks(context, batch, chosen)
     render_leak(context, batch)
     sentence = Decoding(context.lab, loading.get_inspection(context.lab, context.view.text))

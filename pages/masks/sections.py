@@ -8,7 +8,8 @@ import streamlit as st
 
 from pages.masks.choices import MAX_TEXT, PAGE, Choices
 from pages.shared import fields, loading, wording
-from pages.shared.controls import PageContext, choose_kind, say
+from pages.shared.context import PageContext, say
+from pages.shared.controls import choose_kind
 from pages.shared.exhibit import exhibit
 from pages.shared.url.session import choose, session
 from transformer.analysis.attention.mask_leakage import Forcing
@@ -61,7 +62,7 @@ def choose_batch(context: PageContext, chosen: Choices) -> Batch | None:
         left_out = "the last one is left out" if extra == 1 else f"the last {extra} are left out"
         say(f"A batch here has at most {MAX_SENTENCES} sentences, including the one above: {left_out}.")
     try:
-        return Batch(context.lab, loading.get_leak(context.lab, texts, _masks_off(context)))
+        return Batch(context.lab, context.lab.leak(texts, _masks_off(context)))
     except ValueError as error:
         say(f"{str(error)[:1].upper()}{str(error)[1:]}.")
         return None

@@ -9,7 +9,7 @@ from pages.positions.choices import Choices, segments
 from pages.positions.study import choose_study, corpus_of
 from pages.shared import wording
 from pages.shared.cache import cached
-from pages.shared.controls import PageContext, say
+from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit
 from transformer.data.tasks import MAX_SYMBOLS, pairs_of_length
 from transformer.decoding.greedy import translate_ids

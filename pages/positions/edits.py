@@ -8,7 +8,7 @@ from pages.positions.choices import Choices, segments
 from pages.positions.table_choice import OTHER_KINDS, STACKS
 from pages.shared import fields
 from pages.shared.before_after import render_output
-from pages.shared.controls import PageContext
+from pages.shared.context import PageContext
 from pages.shared.url.session import choose, session
 from transformer.interventions import EditPositions, PositionEdit, merged
 from transformer.model.taps import Stack

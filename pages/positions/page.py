@@ -7,7 +7,8 @@ from pages.positions.scores import render_scores
 from pages.positions.shifts import render_shifts
 from pages.positions.study import render_study
 from pages.positions.tables import render_distances, render_tables
-from pages.shared import controls
+from pages.shared.context import say
+from pages.shared.header import frame
 
 _RENDER = {
     "table": render_tables,
@@ -19,8 +20,8 @@ _RENDER = {
     "study": render_study,
 }
 
-context = controls.frame("How does it know the order of the words? Sinusoids, and what a learned table becomes.", PAGE)
+context = frame("How does it know the order of the words? Sinusoids, and what a learned table becomes.", PAGE)
 chosen = PAGE.now
 segments("section", "Look at", SECTIONS, chosen.section)
-controls.say(*PAGE.said())
+say(*PAGE.said())
 _RENDER[chosen.section](context, chosen)

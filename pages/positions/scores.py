@@ -5,8 +5,9 @@ import streamlit as st
 from pages.positions.choices import Choices, segments
 from pages.positions.table_choice import OTHER_KINDS, STACKS
 from pages.shared import fields, wording
-from pages.shared.controls import PageContext, switch_chips
+from pages.shared.context import PageContext
 from pages.shared.exhibit import exhibit
+from pages.shared.interventions.panel import switch_chips
 from pages.shared.url.session import choose
 from transformer.analysis.positions.score_decomposition import PARTS
 from transformer.views.positions_scores import ScoreParts

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.positions.choices import PAGE, Choices, box, segments
 from pages.positions.verdict import LATER_KINDS, THE_PAPER, render_verdict, settings_text
-from pages.shared.controls import PageContext, say
+from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit
 from transformer.experiments import study
 from transformer.experiments.plan import KINDS, Study, StudyPlan, StudyRun

@@ -8,7 +8,7 @@ import streamlit as st
 from pages.positions.choices import BASES, MAX_SIZE, Choices, box, segments, slider, stepped
 from pages.shared import loading
 from pages.shared.cache import cached
-from pages.shared.controls import PageContext
+from pages.shared.context import PageContext
 from transformer.checkpoints.settings import CheckpointError, read_settings
 from transformer.lab import Lab
 from transformer.model.taps import Stack

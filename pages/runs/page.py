@@ -1,4 +1,4 @@
-"""Runs: all of them in a table, some of them laid over each other, one of them in hand; and sweeps over a setting."""
+"""The Runs page: a table of all runs, their curves over each other, the selected run; and sweeps over a setting."""
 
 import streamlit as st
 

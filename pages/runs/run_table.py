@@ -8,7 +8,7 @@ from pages.runs.actions import render_actions
 from pages.runs.run_table_state import CHOICES, select_run, table_state
 from pages.shared import wording
 from pages.shared.components.run_table import run_table
-from pages.shared.controls import say
+from pages.shared.context import say
 from pages.training import run_status
 from pages.training.compare import (
     AGAINST,

@@ -23,19 +23,15 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 import streamlit as st
 
-from transformer.analysis.attention.mask_leakage import Leak
 from transformer.analysis.heads.pair_sample import PairSample
-from transformer.analysis.steps.exposure_bias import Exposure
-from transformer.analysis.steps.logit_lens import LogitLens
 from transformer.analysis.steps.search_tree import SearchTree
 from transformer.analysis.trace.trace import Trace
 from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE
 from transformer.experiments.plan import Study
 from transformer.files import runs_folder
-from transformer.inspection.inspection import Comparison, Inspection
+from transformer.inspection.inspection import Inspection
 from transformer.interventions import INTERVENTIONS
 from transformer.lab import Lab
-from transformer.runs.position_moments import LearnedTable
 from transformer.runs.status import STATUS_FILE
 from transformer.views.training.timeline import DecodedSnapshot
 
@@ -54,72 +50,41 @@ def inspection_key(seen: Inspection) -> tuple[object, ...]:
     return *made_from, seen.source_ids, seen.target_ids, seen.digest
 
 
-def comparison_key(comparison: Comparison) -> tuple[object, ...]:
-    """Returns a key for two decodings side by side."""
-    return inspection_key(comparison.before), inspection_key(comparison.after)
-
-
-def leak_key(leak: Leak) -> tuple[object, ...]:
-    """Returns a key for a batch read with and without masks."""
-    probabilities = b"".join(reading.losses.tobytes() for reading in (leak.intact, leak.lifted))
-    return leak.texts, tuple(map(str, leak.off)), blake2b(probabilities).digest()
-
-
 def search_key(tree: SearchTree) -> tuple[object, ...]:
-    """What tells a beam search of a sentence from one with other settings."""
+    """Returns a key for a beam search: its settings and every node, of which there may be a thousand."""
     found = tuple((node.token, node.log_prob) for node in tree.nodes)
     return tree.size, tree.alpha, tree.norm, tree.early_stopping, found
 
 
-def lens_key(lens: LogitLens) -> tuple[object, ...]:
-    """What tells the logit lens of one step from that of another."""
-    return lens.parts, blake2b(lens.log_probs.tobytes()).digest()
-
-
-def exposure_key(exposure: Exposure) -> tuple[object, ...]:
-    """What tells a measurement of exposure bias from every other of the same model."""
-    return exposure.n_pairs, tuple(map(str, exposure.switches)), tuple(map(repr, exposure.positions))
-
-
-def learned_table_key(table: LearnedTable) -> tuple[object, ...]:
-    """What tells a learned position table from every other."""
-    return table.stack, table.moment, table.trained, table.rows.shape, blake2b(table.rows.tobytes()).digest()
-
-
 def study_key(study: Study) -> tuple[object, ...]:
-    """What tells a study from every other: all that its file holds, and what its runs in progress have written."""
+    """Returns a key for a study: all that its file holds, and what its runs in progress have written."""
     folders = (runs_folder() / run.id for run in study.runs if run.state == "running" and run.id)
     return study.name, blake2b(repr(study).encode()).digest(), tuple(map(folder_key, folders))
 
 
 def folder_key(folder: Path) -> tuple[object, ...]:
-    """A run's folder and the times of the files that a run at work writes to."""
+    """Returns a key for a run's folder: its path and the times of the files that a run at work writes to."""
     paths = (folder / name for name in (METRICS_FILE, STATUS_FILE, WEIGHTS_FILE))
     return str(folder), tuple(path.stat().st_mtime_ns if path.is_file() else 0 for path in paths)
 
 
 def snapshot_key(snapshot: DecodedSnapshot) -> tuple[object, ...]:
-    """What tells a sentence at one step of a training from every other."""
+    """Returns a key for a sentence at one step of a training."""
     return str(snapshot.run), snapshot.weights, snapshot.written_ns, snapshot.text, snapshot.forced
 
 
 KEYS: dict[str | type, Callable[[Any], object]] = {
     Lab: lab_key,
     Inspection: inspection_key,
-    Comparison: comparison_key,
-    Leak: leak_key,
     PairSample: lambda sample: sample.digest,
-    SearchTree: search_key,
-    LogitLens: lens_key,
-    Exposure: exposure_key,
     DecodedSnapshot: snapshot_key,
     Trace: lambda trace: trace.digest,
     type(Path()): folder_key,
-    LearnedTable: learned_table_key,
     Study: study_key,
+    SearchTree: search_key,
     **dict.fromkeys(INTERVENTIONS, str),
 }
-"""How objects of the library are told apart."""
+"""The keys of objects that are not told apart by all their fields."""
 
 
 def cached(

@@ -10,11 +10,9 @@ import streamlit as st
 
 from pages.shared import loading, wording
 from pages.shared.url.packed_link import PARAMETER, unpack
-from pages.shared.url.session import session
 from pages.shared.url.url_state import Problem
 from pages.shared.url.view_state import View
 from transformer.checkpoints.settings import CheckpointError
-from transformer.inspection.token_alignment import edit_marks
 from transformer.interventions import Intervention, compile_interventions, merged
 from transformer.lab import Inspection, Lab
 from transformer.model.seq2seq import attention_layers
@@ -62,15 +60,6 @@ class PageContext:
         return self.view.head or 0
 
 
-@dataclass(frozen=True)
-class Change:
-    """The difference from a similar sentence shown before."""
-
-    source: frozenset[int] = frozenset()
-    target: frozenset[int] = frozenset()
-    sentence: str = ""
-
-
 def decode_ahead(query: str) -> None:
     """Decodes the sentence that a link's query names, or the first that is shown, for the page to find it done.
 
@@ -99,23 +88,6 @@ def sentence(text: str) -> str:
     """A message as a sentence: with a capital and a full stop."""
     text = text.strip().rstrip(".")
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def change(context: PageContext) -> Change:
-    """Returns the difference from the sentence shown before, if the two are similar."""
-    text = session().previous.get(context.lab.name)
-    if text is None or text == context.view.text:
-        return Change()
-    try:
-        before = loading.get_inspection(context.lab, text, context.view.switches)
-    except ValueError:
-        return Change()
-    now = context.inspection
-    gone, new = edit_marks(before.source_tokens, now.source_tokens)
-    if 2 * len(new) > len(now.source_tokens) or 2 * len(gone) > len(before.source_tokens):
-        return Change()
-    _, written = edit_marks(before.target_tokens, now.target_tokens)
-    return Change(new, written, wording.change_of(before.target_tokens, now.target_tokens))
 
 
 def with_usable_switches(view: View, lab: Lab) -> tuple[View, tuple[Problem, ...]]:

@@ -1,38 +1,16 @@
-"""The controls that pages share, in the same place on each: which attention, which layer and head, what is off.
-
-What else they share is found through here too: the frame (model_controls.py), the switches (switch_panel.py).
-"""
+"""The controls that pages share, in the same place on each: which attention, which layer and head, what is off."""
 
 from collections.abc import Callable
 
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.context import Change, PageContext, change, edit_marks, say
+from pages.shared.context import PageContext, say
 from pages.shared.fields import Width, box, segments, toggle
-from pages.shared.header import change_text, frame
-from pages.shared.interventions.panel import switch_chips, switch_popover
-from pages.shared.url.session import choose, problems, session, write_url
+from pages.shared.interventions.panel import switch_popover
+from pages.shared.url.session import choose, problems, session
 from transformer.lab import AttentionKind
 from transformer.model.seq2seq import attention_layers
-
-__all__ = [
-    "AVERAGE",
-    "Change",
-    "PageContext",
-    "change",
-    "change_text",
-    "choose_head",
-    "choose_kind",
-    "choose_layer",
-    "choose_layer_or_average",
-    "edit_marks",
-    "frame",
-    "say",
-    "switch_chips",
-    "switch_popover",
-    "write_url",
-]
 
 AVERAGE = "average"
 

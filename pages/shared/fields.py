@@ -4,6 +4,8 @@ A value goes to the browser twice. As the field's default it is there when the f
 session state it reaches a field that stands already, where the page changed the value meanwhile. The session state
 alone does not do: a page that runs twice before the browser paints would leave the field at 0, empty or at its first
 option, and the next press of any button would send that back as the visitor's choice.
+
+Further options of a field are Streamlit's. A hidden label is for screen readers.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -12,7 +14,7 @@ from typing import Any, Literal
 import streamlit as st
 
 Take = Callable[[Any], None]
-"""What takes over what the visitor chose; called as a callback, before the page runs again."""
+"""Takes over what the visitor chose; called as a callback, before the page runs again."""
 Width = int | Literal["stretch"]
 
 
@@ -24,24 +26,13 @@ def box(
     *,
     key: str,
     names: Callable[[Any], str] = str,
-    width: Width = "stretch",
     hide_label: bool = False,
-    help: str | None = None,
-    placeholder: str | None = None,
+    **further: Any,
 ) -> None:
-    """A select box; `placeholder` stands in it where nothing is chosen."""
-    st.selectbox(
-        label,
-        options,
-        index=options.index(value) if value in options else None,
-        key=_held(key, value),
-        format_func=names,
-        width=width,
-        label_visibility="collapsed" if hide_label else "visible",
-        help=help,
-        placeholder=placeholder,
-        on_change=_taken(key, take),
-    )
+    """Renders a select box."""
+    index = options.index(value) if value in options else None
+    shown = {"index": index, "format_func": names, "label_visibility": _visibility(hide_label)}
+    _render(st.selectbox, label, options, key=key, value=value, take=take, **shown, **further)
 
 
 def segments(
@@ -54,17 +45,9 @@ def segments(
     names: Callable[[Any], str] = str,
     hide_label: bool = True,
 ) -> None:
-    """A few words in a row, one of them chosen. A hidden label is for screen readers."""
-    st.segmented_control(
-        label,
-        options,
-        default=value,
-        key=_held(key, value),
-        format_func=names,
-        required=True,
-        label_visibility="collapsed" if hide_label else "visible",
-        on_change=_taken(key, take),
-    )
+    """Renders a few words in a row, one of them chosen."""
+    shown = {"default": value, "format_func": names, "label_visibility": _visibility(hide_label), "required": True}
+    _render(st.segmented_control, label, options, key=key, value=value, take=take, **shown)
 
 
 def pills(
@@ -77,43 +60,18 @@ def pills(
     names: Callable[[Any], str] = str,
     hide_label: bool = True,
 ) -> None:
-    """Words in a row, any number of them chosen. A hidden label is for screen readers."""
+    """Renders words in a row, any number of them chosen."""
     chosen = [option for option in options if option in values]
-    st.pills(
-        label,
-        options,
-        default=chosen,
-        key=_held(key, chosen),
-        selection_mode="multi",
-        format_func=names,
-        label_visibility="collapsed" if hide_label else "visible",
-        on_change=_taken(key, take),
-    )
+    shown = {"default": chosen, "format_func": names, "label_visibility": _visibility(hide_label)}
+    _render(st.pills, label, options, key=key, value=chosen, take=take, selection_mode="multi", **shown)
 
 
 def several(
-    label: str,
-    options: Sequence[Any],
-    values: Collection[Any],
-    take: Take,
-    *,
-    key: str,
-    placeholder: str | None = None,
-    names: Callable[[Any], str] = str,
-    width: Width = "stretch",
+    label: str, options: Sequence[Any], values: Collection[Any], take: Take, *, key: str, **further: Any
 ) -> None:
-    """A box that takes any number of its options."""
+    """Renders a box that takes any number of its options."""
     chosen = [option for option in options if option in values]
-    st.multiselect(
-        label,
-        options,
-        default=chosen,
-        key=_held(key, chosen),
-        placeholder=placeholder,
-        format_func=names,
-        width=width,
-        on_change=_taken(key, take),
-    )
+    _render(st.multiselect, label, options, key=key, value=chosen, take=take, default=chosen, **further)
 
 
 def number(
@@ -122,88 +80,54 @@ def number(
     take: Take,
     *,
     key: str,
-    step: float,
-    format: str,
     least: float | None = None,
     most: float | None = None,
-    width: Width = "stretch",
-    help: str | None = None,
+    **further: Any,
 ) -> None:
-    """A number; whole where value and step are. A visitor cannot empty it: the browser puts the value back."""
-    st.number_input(
-        label,
-        least,
-        most,
-        value=value,
-        step=step,
-        format=format,
-        key=_held(key, value),
-        width=width,
-        help=help,
-        on_change=_taken(key, take),
-    )
+    """Renders a number; whole where value and step are. A visitor cannot empty it: the browser puts the value back."""
+    _render(st.number_input, label, least, most, value, key=key, value=value, take=take, **further)
 
 
-def slider(
-    label: str,
-    least: float,
-    most: float,
-    value: float,
-    take: Take,
-    *,
-    key: str,
-    step: float,
-    width: Width = "stretch",
-) -> None:
-    """A number between two ends; whole where both ends, value and step are."""
-    st.slider(label, least, most, value, step, key=_held(key, value), width=width, on_change=_taken(key, take))
+def slider(label: str, least: float, most: float, value: float, take: Take, *, key: str, **further: Any) -> None:
+    """Renders a number between two ends; whole where both ends, value and step are."""
+    _render(st.slider, label, least, most, value, key=key, value=value, take=take, **further)
 
 
 def stepped(
     label: str, options: Sequence[Any], value: object, take: Take, *, key: str, names: Callable[[Any], str] = str
 ) -> None:
-    """One of some values that have an order."""
-    st.select_slider(label, options, value, format_func=names, key=_held(key, value), on_change=_taken(key, take))
+    """Renders one of some values that have an order."""
+    _render(st.select_slider, label, options, value, key=key, value=value, take=take, format_func=names)
 
 
-def line(
-    label: str,
-    value: str,
-    take: Take,
-    *,
+def line(label: str, value: str, take: Take, *, key: str, **further: Any) -> None:
+    """Renders a line of text."""
+    _render(st.text_input, label, value, key=key, value=value, take=take, **further)
+
+
+def lines(label: str, value: str, take: Take, *, key: str, **further: Any) -> None:
+    """Renders several lines of text."""
+    _render(st.text_area, label, value, key=key, value=value, take=take, **further)
+
+
+def toggle(label: str, value: bool, take: Take, *, key: str, **further: Any) -> None:
+    """Renders a switch."""
+    _render(st.toggle, label, value, key=key, value=value, take=take, **further)
+
+
+def _render(
+    widget: Callable[..., object],
+    *args: Any,
     key: str,
-    width: Width = "stretch",
-    placeholder: str | None = None,
-    help: str | None = None,
+    value: object,
+    take: Take,
+    **options: Any,
 ) -> None:
-    """A line of text."""
-    st.text_input(
-        label,
-        value,
-        key=_held(key, value),
-        width=width,
-        placeholder=placeholder,
-        help=help,
-        on_change=_taken(key, take),
-    )
-
-
-def lines(label: str, value: str, take: Take, *, key: str, height: int, help: str | None = None) -> None:
-    """Several lines of text."""
-    st.text_area(label, value, key=_held(key, value), height=height, help=help, on_change=_taken(key, take))
-
-
-def toggle(label: str, value: bool, take: Take, *, key: str, help: str | None = None) -> None:
-    """A switch."""
-    st.toggle(label, value, key=_held(key, value), help=help, on_change=_taken(key, take))
-
-
-def _held(key: str, value: object) -> str:
-    """Puts the value into the session state, only where it differs: what is being typed stays untouched."""
+    """Renders a widget that holds a value; the session state changes only where it differs, under no one's typing."""
     if key not in st.session_state or st.session_state[key] != value:
         st.session_state[key] = value
-    return key
+    widget(*args, key=key, on_change=lambda: take(st.session_state[key]), **options)
 
 
-def _taken(key: str, take: Take) -> Callable[[], None]:
-    return lambda: take(st.session_state[key])
+def _visibility(hide_label: bool) -> str:
+    return "collapsed" if hide_label else "visible"

@@ -7,13 +7,11 @@ import streamlit as st
 
 from pages.shared.background import Background, Work
 from pages.shared.cache import cached, lab_key
-from transformer.analysis.attention.mask_leakage import Leak
-from transformer.analysis.heads.importance import HeadEffect, OutputEffect, head_effects, output_effects
 from transformer.checkpoints.settings import WEIGHTS_FILE, CheckpointError, Found, find_checkpoint, list_checkpoints
 from transformer.data.corpora import CorpusError, load_corpus
 from transformer.data.pronouns.reading import read as read_pronoun_sentence
 from transformer.interventions import Intervention, parse_intervention
-from transformer.lab import AttentionShift, Comparison, Inspection, Lab, load
+from transformer.lab import Comparison, Inspection, Lab, load
 from transformer.text.pairs import Pair
 from transformer.text.sentence import Sentence
 
@@ -90,12 +88,6 @@ def get_comparison(lab: Lab, text: str, switches: Sequence[object]) -> Compariso
     return lab.effect(get_inspection(lab, text), get_inspection(lab, text, switches))
 
 
-@cached(max_entries=8, shared=True)
-def get_attention_shift(lab: Lab, text: str, switches: Sequence[object]) -> AttentionShift:
-    """`lab.attention_shift` of the comparison, remembered for a while: it is large."""
-    return lab.attention_shift(get_comparison(lab, text, switches))
-
-
 @cached(max_entries=64)
 def get_examples(name: str, corpus: str, pinned: tuple[str, ...]) -> tuple[str, ...]:
     """Sentences to offer for a model: its corpus's, then those pinned to its run."""
@@ -116,26 +108,3 @@ def examples(lab: Lab) -> tuple[str, ...]:
 def reference(lab: Lab, text: str) -> Pair | None:
     """The right translation with its referent, where this model's corpus has a rule for it."""
     return read_pronoun_sentence(text) if lab.checkpoint.settings.corpus.name == "pronouns-en-fr" else None
-
-
-@cached(max_entries=64)
-def _head_effects(lab: Lab, text: str, step: int) -> tuple[HeadEffect, ...]:
-    inspection = get_inspection(lab, text)
-    return head_effects(lab.model, inspection.source_ids, inspection.target_ids, step)
-
-
-def strongest_heads(lab: Lab, text: str, step: int) -> tuple[HeadEffect, ...]:
-    """The two heads that move the probability of this step's token most when switched off one at a time."""
-    return _head_effects(lab, text, step)[:2]
-
-
-@cached(max_entries=64)
-def heads_by_effect(lab: Lab, text: str) -> tuple[OutputEffect, ...]:
-    """Every head alone, the one whose absence changes the output most first."""
-    inspection = get_inspection(lab, text)
-    return output_effects(lab.model, inspection.source_ids, inspection.target_ids)
-
-
-def get_leak(lab: Lab, texts: Sequence[str], off: Sequence[Intervention]) -> Leak:
-    """`lab.leak`, remembered; ValueError for a text that the model cannot read."""
-    return lab.leak(texts, off)

@@ -7,8 +7,8 @@ import streamlit as st
 
 from pages.shared import fields, loading, wording
 from pages.shared.components.tokens import token_chips
-from pages.shared.context import is_dark
-from pages.shared.controls import PageContext, choose_layer_or_average, say
+from pages.shared.context import PageContext, is_dark, say
+from pages.shared.controls import choose_layer_or_average
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.steps.choices import MAX_ALPHA, MAX_BEAM, PAGE, Choices, Forced, change, take_branch

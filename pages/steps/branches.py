@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.shared import fields, loading, wording
 from pages.shared.components.tokens import token_chips
-from pages.shared.controls import PageContext, say
+from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit
 from pages.steps.choices import PAGE, BranchesAs, Choices, Forced, change, complain, complaint, drop, take_branch
 from pages.steps.loading import get_branch

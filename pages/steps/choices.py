@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import streamlit as st
 
 from pages.shared import fields
-from pages.shared.controls import say
+from pages.shared.context import say
 from pages.shared.url.page_state import PageState
 from pages.shared.url.url_state import Form, Refused, UrlState, decimal, param, text, whole, words
 from transformer.config import LengthNorm

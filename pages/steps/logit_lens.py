@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pages.shared import fields, wording
-from pages.shared.controls import PageContext, say
+from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit, get_data
 from pages.steps.branches import Walk
 from pages.steps.choices import PAGE, Choices

@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import streamlit as st
 
-from pages.shared import controls
+from pages.shared.context import PageContext
+from pages.shared.controls import choose_layer_or_average
 from pages.shared.explain import steps_explained, what_am_i_looking_at
+from pages.shared.header import frame
+from pages.shared.interventions.panel import switch_chips, switch_popover
 from pages.steps.beam import render_beam
 from pages.steps.branches import Walk, decode_branches, render_branches, render_other_tokens
 from pages.steps.choices import PAGE, Choices, render_look
@@ -15,19 +18,19 @@ from pages.steps.step import offered, render_reference_rank, render_scale, rende
 from pages.steps.stepper import render_stepped
 from pages.steps.teacher_forcing import render_reference
 
-context = controls.frame("What did it consider at each token, and what if it had written another?", PAGE)
+context = frame("What did it consider at each token, and what if it had written another?", PAGE)
 chosen = PAGE.settle(context.view)
 context = replace(context, view=replace(context.view, kind="cross"))
 
 
-def step(context: controls.PageContext, walk: Walk, chosen: Choices) -> None:
+def step(context: PageContext, walk: Walk, chosen: Choices) -> None:
     """Renders what one step considered, and the ways to leave it."""
     render_step(context, walk, chosen)
     render_other_tokens(context, walk, offered(walk))
     render_reference_rank(context, walk, chosen)
 
 
-controls.switch_chips(context)
+switch_chips(context)
 render_look(chosen)
 match chosen.look:
     case "beam":
@@ -48,9 +51,9 @@ match chosen.look:
         with left:
             what_am_i_looking_at(steps_explained(context.lab.model.config), context.lab.model.config)
         with right:
-            controls.choose_layer_or_average(context)
+            choose_layer_or_average(context)
             with st.container(horizontal=True, vertical_alignment="center"):
                 render_scale(chosen)
-                controls.switch_popover(context)
+                switch_popover(context)
 if chosen.look != "steps":
-    controls.switch_popover(context)
+    switch_popover(context)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.shared import fields, wording
 from pages.shared.components.draw_distribution import Slider, draw_distribution
-from pages.shared.controls import PageContext, say
+from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit, get_data
 from pages.steps.branches import Walk, decode_branches
 from pages.steps.choices import PAGE, Choices, change

@@ -7,8 +7,7 @@ import streamlit as st
 
 from pages.shared import fields, loading, wording
 from pages.shared.components.tokens import token_chips
-from pages.shared.context import is_dark
-from pages.shared.controls import PageContext, say
+from pages.shared.context import PageContext, is_dark, say
 from pages.shared.exhibit import exhibit
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.steps.branches import Walk, force_token

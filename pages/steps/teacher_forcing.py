@@ -8,7 +8,7 @@ import streamlit as st
 from pages.shared import wording
 from pages.shared.background import Stopped, Work
 from pages.shared.components.tokens import token_chips
-from pages.shared.controls import PageContext, say
+from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit, get_data
 from pages.steps.choices import Choices
 from pages.steps.loading import cancel_exposure, measure_exposure, measured_exposure, validation_pairs

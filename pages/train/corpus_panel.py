@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.controls import say
+from pages.shared.context import say
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.url.url_state import Problem
 from pages.shared.visitor import visitor

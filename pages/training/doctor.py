@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.shared.background import Background
+from pages.shared.cache import cached
 from pages.shared.wording import plain
 from transformer.analysis.heads.health import HeadHealth, head_health
 from transformer.analysis.proportions import Proportions, proportions
@@ -119,7 +120,7 @@ def _checked_text(found: Diagnosis, *, busy: bool, examined: bool) -> str:
     return text
 
 
-@st.cache_data(max_entries=50, show_spinner=False)
+@cached(max_entries=50)
 def _diagnosis(
     folder: str, stamp: int, over: bool, error: str, _run: Run, examination: Examination | None
 ) -> Diagnosis:

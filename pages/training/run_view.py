@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from pages.shared.components.run_progress import run_curve, run_readings, run_sentences
-from pages.shared.controls import say
+from pages.shared.context import say
 from pages.shared.exhibit import exhibit
 from pages.shared.fields import pills
 from pages.shared.wording import built_without, number, plain

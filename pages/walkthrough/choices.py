@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.controls import PageContext
+from pages.shared.context import PageContext
 from pages.shared.url.page_state import PageState
 from pages.shared.url.session import choose, session
 from pages.shared.url.url_state import UrlState, param, text, whole

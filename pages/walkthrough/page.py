@@ -2,25 +2,28 @@
 
 import streamlit as st
 
-from pages.shared import controls
+from pages.shared.context import say
+from pages.shared.header import frame
+from pages.shared.interventions.panel import switch_chips, switch_popover
+from pages.shared.url.session import problems
 from pages.walkthrough.choices import PAGE, follow_picks, place
 from pages.walkthrough.map_section import render_map, render_reading
 from pages.walkthrough.step_section import choose_place, get_subject, render_step, render_walk
 
 follow_picks()
-context = controls.frame("How does a sentence become its translation? One real pass, step by step.", PAGE)
+context = frame("How does a sentence become its translation? One real pass, step by step.", PAGE)
 render_reading(context)
-controls.switch_chips(context)
+switch_chips(context)
 here, said = place(context)
 traced = get_subject(context, here.position)
 with st.container(key="walkthrough"):
     left, right = st.columns([4, 5], gap="medium")
 with left, st.container(key="walkthrough-map-frame"):
     render_map(context, traced, here)
-    controls.switch_popover(context)
+    switch_popover(context)
 with right:
     render_walk(context, here, where="above")
     choose_place(context, here)
-    controls.say(*said, *controls.problems("layer", "head"))
+    say(*said, *problems("layer", "head"))
     render_step(context, traced, here)
     render_walk(context, here, where="below")

@@ -1,4 +1,4 @@
-"""What is taken away: exact numbers in both formats, a file that needs no network, a link that holds everything."""
+"""Exports: exact numbers in both formats, a file that needs no network, a link that holds everything."""
 
 import base64
 import io

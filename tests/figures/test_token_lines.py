@@ -1,4 +1,4 @@
-"""Lines between tokens: each weight has its line, hovering is exact, and what is taken away is what the page draws."""
+"""Lines between tokens: each weight has its line, hovering is exact, and the export is what the page draws."""
 
 import json
 import re

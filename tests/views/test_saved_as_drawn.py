@@ -1,4 +1,4 @@
-"""What is taken away beside the Attention page is what the page draws: numbers, scales, marks and labels; and its files
+"""The exported figure is what the page draws: numbers, scales, marks and labels; and its files
 hold every number that is drawn."""
 
 import json

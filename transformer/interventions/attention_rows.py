@@ -36,8 +36,8 @@ class MaskEntry(AtBlock):
     usage = "`forbid:decoder.0.cross:3,5` query 3 may not see key 5"
     order = 2
     title = "Cell"
-    action = "Forbid this cell"
-    hint = "In all heads of the layer. A click on a cell of the matrix offers the same."
+    action = "Forbid this entry"
+    hint = "In all heads of the layer. A click on an entry of the matrix offers the same."
 
     @classmethod
     def parse(cls, text: str) -> "MaskEntry | None":

@@ -26,7 +26,7 @@ def offer(context: PageContext, spec: Intervention | None, label: str) -> None:
             spec = None
     is_on = spec is not None and spec in context.view.switches
     st.button(
-        label if not is_on else "It is on",
+        label if not is_on else "Applied",
         key="switch-offer",
         type="primary",
         disabled=spec is None or is_on,

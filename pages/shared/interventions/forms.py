@@ -213,7 +213,7 @@ def name_form(context: PageContext) -> None:
     """Any switch by its name, as it stands in the URL."""
     typed = st.text_input("A switch by its name", key="switch-typed", placeholder="forbid:decoder.0.cross:3,5").strip()
     if typed:
-        offer(context, parsed(typed), "Switch it")
+        offer(context, parsed(typed), "Apply")
     st.markdown("  \n".join(kind.usage for kind in INTERVENTIONS))
 
 

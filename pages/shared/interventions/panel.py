@@ -39,11 +39,11 @@ def switch_chips(context: PageContext) -> None:
                 key=f"remove-{spec}",
                 icon=":material/close:",
                 icon_position="right",
-                help="Take this switch back",
+                help="Remove",
                 on_click=lambda spec=spec: choose(switches=session().view.without(spec).switches),
             )
         if len(context.view.switches) > 1:
-            st.button("Take all back", key="remove-all", type="tertiary", on_click=lambda: choose(switches=()))
+            st.button("Clear all", key="remove-all", type="tertiary", on_click=lambda: choose(switches=()))
     for note in idle_notes(context.inspection, causal_mask=not context.lab.model.needs_recomputation()):
         st.caption(wording.plain(note))
 

@@ -1,4 +1,4 @@
-"""Runs: every run is in the table, any of them can be laid over each other, and one is in hand."""
+"""The Runs page: every run is in the table, any curves can be laid over each other, and one run is selected."""
 
 import pytest
 from page_models import checked, follow, open_page, texts

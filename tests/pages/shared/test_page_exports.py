@@ -1,4 +1,4 @@
-"""Take it away: the files hold the picture's numbers, and the lines of Python make the same ones."""
+"""Export: the files hold the picture's numbers, and the lines of Python make the same ones."""
 
 import json
 from urllib.parse import parse_qs, urlsplit

@@ -108,7 +108,7 @@ def test_a_cell_is_forbidden_in_any_sublayer():
     at = checked(at.selectbox(key="cell-key-encoder_self").set_value(2).run())
     at = checked(offer(at).click().run())
     assert at.query_params["switch"] == "forbid:encoder.0.self:4,2"
-    assert offer(at).disabled and offer(at).label == "It is on"
+    assert offer(at).disabled and offer(at).label == "Applied"
 
 
 def test_heads_are_scaled_in_any_sublayer_and_a_factor_of_one_is_said_to_change_nothing():
