@@ -313,7 +313,7 @@ def test_what_a_click_does_is_chosen_is_in_the_url_and_is_said():
     for show in ("entropy", "rollout"):
         assert not matrix(attention(click="forbid", show=show))["forbids"]
     assert "so a click explains it" in texts(attention(click="forbid", words="merged"))
-    assert "click “burn”, which must be one of: open, forbid" in texts(attention(click="burn"))
+    assert plain("click “burn”, which must be one of: open, forbid") in texts(attention(click="burn"))
 
 
 @pytest.mark.parametrize("specials", ["shown", "hidden"])
