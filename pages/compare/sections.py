@@ -19,7 +19,7 @@ from pages.shared.fields import box, segments
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose, problems
 from transformer.analysis.comparison.head_matching import Matching, Place
-from transformer.figures.attention.comparison import WIDTH
+from transformer.figures.attention.matrix import WIDTH
 from transformer.interventions.names import plural
 from transformer.model.kinds import AttentionKind
 from transformer.views.comparison import CommonData, HeadMatching, HeadPair, HeadPairData, OutputPair, OutputsData

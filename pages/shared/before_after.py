@@ -10,7 +10,7 @@ from pages.shared.exhibit import exhibit
 from pages.shared.interventions.panel import switch_chips
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose
-from transformer.figures.attention.comparison import WIDTH
+from transformer.figures.attention.matrix import WIDTH
 from transformer.model.kinds import AttentionKind
 from transformer.views.before_after import (
     SHIFT_SAID,

@@ -9,7 +9,7 @@ import pytest
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.attention.matrix import difference_heatmap, head_heatmap
+from transformer.figures.attention.matrix import difference_figure, head_heatmap
 from transformer.figures.labels import axis_labels, exact, readable
 from transformer.model.kinds import AttentionKind, KindName
 
@@ -172,7 +172,7 @@ def test_long_tokens_are_cut_on_the_axis_and_whole_on_hover() -> None:
 
 def test_a_difference_is_after_minus_before_around_zero() -> None:
     before, after = softmax_rows(3, 4, seed=1), softmax_rows(3, 4, seed=2)
-    fig = difference_heatmap(before, after, QUERIES, KEYS, kind="cross")
+    fig = difference_figure(before, after, QUERIES, KEYS, kind="cross")
     assert np.array_equal(fig.data[0].z, after - before)
     low, high = colour_positions(fig)
     assert low == -high and high == float(np.abs(after - before).max())
@@ -182,7 +182,7 @@ def test_a_difference_is_after_minus_before_around_zero() -> None:
 
 def test_no_difference_at_all_is_drawn_as_zeros() -> None:
     weights = softmax_rows(3, 4)
-    fig = difference_heatmap(weights, weights, QUERIES, KEYS, kind="cross")
+    fig = difference_figure(weights, weights, QUERIES, KEYS, kind="cross")
     assert not fig.data[0].z.any()
     assert colour_positions(fig) == (-1, 1)
 

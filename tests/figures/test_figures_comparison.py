@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from transformer.figures import theme
-from transformer.figures.attention.comparison import WIDTH, aligned_figure, difference_figure, probabilities_figure
+from transformer.figures.attention.comparison import aligned_figure, probabilities_figure
+from transformer.figures.attention.matrix import WIDTH, difference_figure
 
 TOKENS = ["▁il", "<b>x</b>", "</s>"]
 BEFORE, AFTER, KL = np.array([0.9, 0.2, 0.5]), np.array([0.1, 0.6, 0.5]), np.array([2.0, 0.5, 0.0])

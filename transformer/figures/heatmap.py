@@ -25,6 +25,8 @@ _BAR_WIDTH, _LEGEND_LEFT, _LETTER = 120, 146, 7
 """Pixels of a colour bar, where the legend begins beside it, and of a letter of the legend, a little over."""
 _NUMBER_WIDTH = 30
 """Pixels of a cell's number, with room around it."""
+_NUMBERED = 36.0
+"""Pixels of a square cell into which a number with two decimals fits."""
 _CHARACTER = 0.6
 """The width of a monospaced character, as a fraction of its size."""
 
@@ -159,7 +161,8 @@ def square_matrix(
     scale: theme.Scale,
     limits: Limits,
     legend: str,
-    numbers: Texts | None = None,
+    written: Texts | None = None,
+    room: float = _NUMBERED,
     colour: str | None = None,
     width: float = _WIDTH,
     masked: Bool[ndarray, "row column"] | None = None,
@@ -169,10 +172,11 @@ def square_matrix(
 ) -> go.Figure:
     """Draws a matrix of square cells with a label for each row and column, and above it a colour bar with a legend.
 
-    Cells share `width` pixels at most. Masked cells are painted over and struck through. `colour` is that of the
-    titles; the traces `above` lie on the cells.
+    Cells share `width` pixels at most. From `room` pixels on they hold their numbers, or what is `written`. Masked
+    cells are painted over and struck through. `colour` is that of the titles; the traces `above` lie on the cells.
     """
     cell = square_size(len(columns.labels), width)
+    numbers = numbers_on(values, scale, limits, written) if cell >= room else None
     size = max(8.0, min(14.0, cell * 0.8))
     row_width, column_width = (side.width * size * _CHARACTER for side in (rows, columns))
     lies = column_width < cell - 4

@@ -12,7 +12,8 @@ from transformer.analysis.attention.weight_checks import TOLERANCE
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.checks import check_most_moved
 from transformer.analysis.figure_checks import check_comparison
-from transformer.figures.attention.comparison import aligned_figure, difference_figure, probabilities_figure
+from transformer.figures.attention.comparison import aligned_figure, probabilities_figure
+from transformer.figures.attention.matrix import difference_figure
 from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Comparison
 from transformer.lab import Lab

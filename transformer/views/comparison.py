@@ -15,8 +15,8 @@ from transformer.analysis.comparison.checks import check_alignment, check_matchi
 from transformer.analysis.comparison.common_tokens import Along, common_positions, cut, whole_alignment
 from transformer.analysis.comparison.head_matching import Matching, Place, Read, match_heads
 from transformer.analysis.trace.trace import sees_later
-from transformer.figures.attention.comparison import aligned_figure, difference_figure, for_column
-from transformer.figures.attention.matrix import head_heatmap
+from transformer.figures.attention.comparison import aligned_figure
+from transformer.figures.attention.matrix import difference_figure, for_column, head_heatmap
 from transformer.figures.heads.tables import matching_figure
 from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Attention, Inspection

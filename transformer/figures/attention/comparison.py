@@ -6,20 +6,15 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.attention.matrix import ROUNDING, difference_heatmap
+from transformer.figures.attention.matrix import ROUNDING, WIDTH
 from transformer.figures.axes import column_axis, framed, hover, monospace, token_labels
 from transformer.figures.heatmap import cells, numbers_on
 from transformer.figures.labels import hover_label, label_width
-from transformer.model.kinds import KindName
 
-WIDTH = 460
-"""Pixels that each of the two figures is made for, so that both stand side by side."""
-_CELL, _LABEL = 6.5, 9.0
-"""Pixels of a matrix: a cell, and the distance of two labels, at least."""
 _SEEN = 0.001
 """A smaller move of a probability has no colour."""
 _ROW, _COLUMN, _ABOVE = 24, 120, 34
@@ -134,41 +129,3 @@ def aligned_figure(
         plot_bgcolor=theme.palette(dark).background,
     )
     return theme.on_paper(figure, dark)
-
-
-def difference_figure(
-    before: Float[ndarray, "query key"],
-    after: Float[ndarray, "query key"],
-    queries: Sequence[str],
-    keys: Sequence[str],
-    *,
-    kind: KindName,
-    mask: Bool[ndarray, "query key"] | None = None,
-    names: tuple[str, str] = ("before", "after"),
-    dark: bool = False,
-) -> go.Figure:
-    """Draws `difference_heatmap`, after minus before around 0, for a column of `WIDTH` pixels."""
-    fig = difference_heatmap(before, after, queries, keys, kind=kind, mask=mask, names=names, dark=dark)
-    return for_column(fig, len(queries), len(keys))
-
-
-def for_column(fig: go.Figure, n_queries: int, n_keys: int) -> go.Figure:
-    """Fits a matrix of square cells and its labels into a column of `WIDTH` pixels.
-
-    In a narrower window, such as a phone's, its cells shrink until its labels would touch; `layout.meta["squares"]`
-    tells `scrolling_figure` how much lower it then is.
-    """
-    layout: Any = fig.layout
-    margin = layout.margin
-    drawn = (layout.height - margin.t - margin.b) / max(n_queries, 1)
-    cell = min(drawn, max(_CELL, (WIDTH - margin.l - margin.r) / max(n_keys, 1)))
-    size = {"size": max(8.0, min(14.0, cell * 0.72))}
-    every = math.ceil(_LABEL / cell)  # labels stay apart; hovering names each token
-    for axis in (layout.xaxis, layout.yaxis):
-        axis.update(tickfont=size, tickvals=axis.tickvals[::every], ticktext=axis.ticktext[::every])
-    squares = {"rows": n_queries, "columns": n_keys, "beside": margin.l + margin.r, "above": margin.t + margin.b}
-    smallest = margin.l + margin.r + min(cell, size["size"] / every) * n_keys
-    return fig.update_layout(
-        height=round(margin.t + margin.b + cell * n_queries),
-        meta={"smallest_width": round(smallest), "squares": squares},
-    )

@@ -11,6 +11,7 @@ from jaxtyping import Bool
 from numpy import ndarray
 
 from transformer.figures import theme
+from transformer.figures.attention.matrix import query_key_texts
 from transformer.figures.axes import column_axis, monospace, note, panel, row_axis, token_labels
 from transformer.figures.bars import bars
 from transformer.figures.heatmap import cells, check_labels, struck
@@ -66,7 +67,9 @@ def masks_figure(
     for number, part in enumerate(drawn, start=1):
         end, left = panel(number), (number - 1) * (width + _GAP)
         scale = ((0, colours.masked), (1, colour))
-        traces.append(cells(part.mask.astype(float), _texts(part, queries, keys), scale=scale, opacity=0.75, end=end))
+        notes_on_cells = np.where(part.mask, "may attend", part.forbids).tolist()
+        texts = query_key_texts(queries, keys, notes_on_cells)
+        traces.append(cells(part.mask.astype(float), texts, scale=scale, opacity=0.75, end=end))
         axes |= _axes(end, (left, left + width), queries, keys, smallest, alone=len(drawn) == 1, dark=dark)
         shapes += struck(~part.mask, dark, end=end)
         place = {"xref": f"x{end}", "yshift": top - 30, "font": {"size": 14, "color": colour}}
@@ -141,17 +144,6 @@ def forcing_figure(names: Sequence[str], values: Sequence[float], *, dark: bool 
     trace = bars(values, texts, theme.palette(dark).accent, numbers=numbers, width=0.5)
     title = {"text": "largest difference of probabilities, log-probabilities"}
     return _named_rows([trace], names, {"rangemode": "tozero", "title": title}, above=12, right=64, dark=dark)
-
-
-def _texts(part: Part, queries: Sequence[str], keys: Sequence[str]) -> list[list[str]]:
-    return [
-        [
-            f"query <b>{hover_label(query)}</b>, row {row}<br>key <b>{hover_label(key)}</b>, column {column}<br>"
-            + ("may attend" if part.mask[row, column] else part.forbids)
-            for column, key in enumerate(keys)
-        ]
-        for row, query in enumerate(queries)
-    ]
 
 
 def _axes(

@@ -1,6 +1,8 @@
 """Attention as matrices: queries are rows, keys are columns, always."""
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,7 +11,7 @@ from numpy import ndarray
 
 from transformer.figures import theme
 from transformer.figures.axes import framed
-from transformer.figures.heatmap import Limits, Side, Texts, check_labels, numbers_on, short, square_matrix, square_size
+from transformer.figures.heatmap import Limits, Side, Texts, check_labels, short, square_matrix, square_size
 from transformer.figures.labels import exact, hover_label
 from transformer.model.kinds import KindName
 
@@ -24,6 +26,10 @@ ROUNDING = 1e-6
 """A change of a weight, or nats, that rounding alone can cause: it has no colour and no bar."""
 _NUMBERED_CELLS = 10
 """The most rows and columns at which numbers stand in the cells."""
+WIDTH = 460
+"""Pixels of a column, in which a figure stands beside another."""
+_CELL, _LABEL = 6.5, 9.0
+"""Pixels of a matrix in a column: a cell, and the distance of two labels, at least."""
 _SHORT_SIDE = 190
 """Pixels of a side that is too short for its whole title."""
 
@@ -60,7 +66,7 @@ def head_heatmap(
     )  # fmt: skip
 
 
-def difference_heatmap(
+def difference_figure(
     before: Float[ndarray, "query key"],
     after: Float[ndarray, "query key"],
     queries: Sequence[str],
@@ -71,7 +77,7 @@ def difference_heatmap(
     names: tuple[str, str] = ("before", "after"),
     dark: bool = False,
 ) -> go.Figure:
-    """Draws after minus before in each cell, around 0; `names` say what the two are.
+    """Draws after minus before in each cell, around 0, for a column of `WIDTH` pixels; `names` say what the two are.
 
     Raises ValueError if the two matrices are of different shape.
     """
@@ -88,10 +94,45 @@ def difference_heatmap(
     ]
     largest = float(np.abs(difference).max(initial=0.0))
     reach = largest if largest > ROUNDING else 1.0
-    return _matrix(
+    fig = _matrix(
         difference, notes, queries, keys, kind=kind, masked=None if mask is None else ~mask, legend="change",
         limits=(-reach, reach), scale=theme.diverging(dark), sign="+", dark=dark,
     )  # fmt: skip
+    return for_column(fig, len(queries), len(keys))
+
+
+def for_column(fig: go.Figure, n_queries: int, n_keys: int) -> go.Figure:
+    """Fits a matrix of square cells and its labels into a column of `WIDTH` pixels.
+
+    In a narrower window, such as a phone's, its cells shrink until its labels would touch; `layout.meta["squares"]`
+    tells `scrolling_figure` how much lower it then is.
+    """
+    layout: Any = fig.layout
+    margin = layout.margin
+    drawn = (layout.height - margin.t - margin.b) / max(n_queries, 1)
+    cell = min(drawn, max(_CELL, (WIDTH - margin.l - margin.r) / max(n_keys, 1)))
+    size = {"size": max(8.0, min(14.0, cell * 0.72))}
+    every = math.ceil(_LABEL / cell)  # labels stay apart; hovering names each token
+    for axis in (layout.xaxis, layout.yaxis):
+        axis.update(tickfont=size, tickvals=axis.tickvals[::every], ticktext=axis.ticktext[::every])
+    squares = {"rows": n_queries, "columns": n_keys, "beside": margin.l + margin.r, "above": margin.t + margin.b}
+    smallest = margin.l + margin.r + min(cell, size["size"] / every) * n_keys
+    return fig.update_layout(
+        height=round(margin.t + margin.b + cell * n_queries),
+        meta={"smallest_width": round(smallest), "squares": squares},
+    )
+
+
+def query_key_texts(queries: Sequence[str], keys: Sequence[str], notes: Texts) -> list[list[str]]:
+    """Returns a text for each cell: its query, its key, and the note on it."""
+    return [
+        [
+            f"query <b>{hover_label(query)}</b>, row {row}<br>key <b>{hover_label(key)}</b>, column {column}"
+            f"<br>{notes[row][column]}"
+            for column, key in enumerate(keys)
+        ]
+        for row, query in enumerate(queries)
+    ]
 
 
 def _matrix(
@@ -110,16 +151,9 @@ def _matrix(
     dark: bool,
 ) -> go.Figure:
     """Draws the values with their numbers where they fit; `notes` are said below the query and the key."""
-    texts = [
-        [
-            f"query <b>{hover_label(query)}</b>, row {row}<br>key <b>{hover_label(key)}</b>, column {column}"
-            f"<br>{notes[row][column]}"
-            for column, key in enumerate(keys)
-        ]
-        for row, query in enumerate(queries)
-    ]
+    texts = query_key_texts(queries, keys, notes)
     written = [[short(value, sign) for value in row] for row in values.tolist()]
-    numbered = max(values.shape, default=0) <= _NUMBERED_CELLS
+    room = 0.0 if max(values.shape, default=0) <= _NUMBERED_CELLS else math.inf
     colour = theme.kind_colour(kind, dark)
     cell = square_size(len(keys))
     titles = [
@@ -134,7 +168,8 @@ def _matrix(
         scale=scale,
         limits=limits,
         legend=legend,
-        numbers=numbers_on(values, scale, limits, written) if numbered else None,
+        written=written,
+        room=room,
         colour=colour,
         masked=masked,
         shapes=[] if chosen is None else [framed(*chosen, colour=colour)],

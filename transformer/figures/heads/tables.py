@@ -12,14 +12,12 @@ from numpy import ndarray
 from transformer.figures import theme
 from transformer.figures.axes import framed, hover
 from transformer.figures.heads.labels import Sublayer, head_name
-from transformer.figures.heatmap import Limits, Side, Texts, check_labels, numbers_on, square_matrix, square_size
+from transformer.figures.heatmap import Limits, Side, Texts, check_labels, square_matrix, square_size
 from transformer.figures.labels import hover_label, typeset
 from transformer.model.kinds import KindName
 
-_NUMBERED, _NUMBERED_BRIEFLY = 36.0, 26.0
-"""Pixels of a cell into which a number with two decimals fits, or one with a single decimal."""
-_EFFECT_WIDTH = 440.0
-"""Pixels that the cells of an effect map share."""
+_EFFECT_WIDTH, _NUMBERED_BRIEFLY = 440.0, 26.0
+"""Pixels that the cells of an effect map share, and those of a cell into which a number with one decimal fits."""
 _NEGLIGIBLE = 0.05
 """A smaller effect has no number."""
 
@@ -48,7 +46,7 @@ def head_map(
         for name, line in zip(names, lines, strict=True)
     ]
     labels = [f'<span style="color:{colour}">{name}</span>' for name, colour in zip(names, colours, strict=True)]
-    return _map(
+    return square_matrix(
         values,
         texts,
         Side(labels, max(map(len, names))),
@@ -82,7 +80,7 @@ def similarity_map(
         if size > 1
     ]
     longest = max(map(len, names))
-    return _map(
+    return square_matrix(
         distances, texts, Side(names, longest), Side(names, longest, "layer·head"), scale=theme.distances(dark),
         limits=(0.0, 1.0), legend="distance", shapes=groups, dark=dark,
     )  # fmt: skip
@@ -119,7 +117,7 @@ def matching_figure(
         Side(labels, max(map(len, labels), default=0), f"{name}: layer.head")
         for labels, name in zip((rows, columns), names, strict=True)
     )
-    return _map(
+    return square_matrix(
         distances, texts, *sides, scale=theme.distances(dark), limits=(0.0, 1.0), legend="distance", shapes=frames,
         dark=dark,
     )  # fmt: skip
@@ -140,10 +138,11 @@ def effect_map(
         for row, target in enumerate(targets)
     ]
     written = [["" if abs(value) < _NEGLIGIBLE else typeset(f"{value:.1f}") for value in row] for row in effect]
-    return _map(
+    return square_matrix(
         effect, texts, Side.of_tokens(targets, "output token", dark),
         Side.of_tokens(sources, "source token that is hidden", dark), scale=theme.diverging(dark),
-        limits=(-reach, reach), legend="nats lost", width=_EFFECT_WIDTH, written=written, dark=dark,
+        limits=(-reach, reach), legend="nats lost", width=_EFFECT_WIDTH, written=written, room=_NUMBERED_BRIEFLY,
+        dark=dark,
     )  # fmt: skip
 
 
@@ -165,34 +164,12 @@ def column_table(
     ]
     scale = theme.diverging(dark) if limits[0] < 0 else theme.sequential(dark)
     rows, above = Side(names, max(map(len, names))), Side(columns, max(map(len, columns)))
-    return _map(values, texts, rows, above, scale=scale, limits=limits, legend=quantity, dark=dark)
+    return square_matrix(values, texts, rows, above, scale=scale, limits=limits, legend=quantity, dark=dark)
 
 
 def loses(nats: float) -> str:
     """Returns a loss in words, as in "loses 2 nats"; a negative loss is a gain."""
     return f"loses {nats:.3g} nats" if nats >= 0 else f"gains {-nats:.3g} nats"
-
-
-def _map(
-    values: Float[ndarray, "row column"],
-    texts: Texts,
-    rows: Side,
-    columns: Side,
-    *,
-    scale: theme.Scale,
-    limits: Limits,
-    written: Texts | None = None,
-    width: float = 620.0,
-    dark: bool,
-    **options: Any,
-) -> go.Figure:
-    """Draws the matrix with a number in each cell where there is room: by default two decimals, else `written`."""
-    room = _NUMBERED if written is None else _NUMBERED_BRIEFLY
-    numbered = square_size(values.shape[1], width) >= room
-    numbers = numbers_on(values, scale, limits, written) if numbered else None
-    return square_matrix(
-        values, texts, rows, columns, scale=scale, limits=limits, numbers=numbers, width=width, dark=dark, **options
-    )
 
 
 def _click_targets(texts: Texts) -> dict[str, Any]:
