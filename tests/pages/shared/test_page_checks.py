@@ -115,7 +115,8 @@ def test_a_look_that_counts_though_nothing_of_it_arrives_turns_its_check_red(own
     monkeypatch.setattr("transformer.analysis.attention.silenced_heads.silenced", lambda *_: [])
     shown = dict(model=PRONOUNS, text=WIDE, kind=kind, show="rollout", switch=switch)
     at = proved("attention", "attention-rollout-proof", **shown)
-    assert verdicts(at)[1] == 1 and ":red[**Attention counts by the part of it that switches let through.**]" in texts(at)
+    claim = ":red[**Attention counts by the part of it that switches let through.**]"
+    assert verdicts(at)[1] == 1 and claim in texts(at)
 
 
 def test_a_corrupted_difference_turns_its_check_red(own_models, monkeypatch):
@@ -130,7 +131,7 @@ def test_a_corrupted_difference_turns_its_check_red(own_models, monkeypatch):
 
     monkeypatch.setattr(Lab, "attention_shift", attention_shift)
     at = proved("attention", "attention-difference-proof", model=PRONOUNS, text=WIDE, switch=SWITCHES)
-    assert verdicts(at)[1] == 1 and ":red[**After: the weights of this head.**]" in texts(at)
+    assert verdicts(at)[1] == 1 and f":red[**{plain('After: the weights of this head')}.**]" in texts(at)
 
 
 def test_a_head_of_another_kind_that_did_not_move_most_turns_the_check_of_the_difference_red(own_models, monkeypatch):
