@@ -27,6 +27,9 @@ from starlette.middleware import Middleware
 from streamlit.runtime.pages_manager import PagesManager
 
 from pages.shared.middleware import DecodeAhead, FilesFromMemory
+from transformer import check_memory
+
+check_memory()  # before anything imports PyTorch
 
 _PRELOADED = (
     "pandas",

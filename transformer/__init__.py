@@ -7,12 +7,33 @@ Masks are boolean and True means "may attend", everywhere.
     load("reverse").inspect("a b c").figure("cross").show()
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer.lab import load as load
 
-__all__ = ["load"]
+__all__ = ["check_memory", "load"]
+
+MIN_ADDRESS_SPACE = 700_000_000
+"""The bytes of memory below which loading PyTorch fails, measured on its CPU build."""
+
+
+def check_memory() -> None:
+    """Ends the process with a sentence where its memory limit (`ulimit -v`) has no room for PyTorch.
+
+    Without it the import fails in a traceback, or a library aborts the process, which nothing can catch.
+    """
+    if sys.platform == "win32":  # has no such limit
+        return
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < MIN_ADDRESS_SPACE:
+        sys.exit(
+            f"error: this process may use at most {limit / 1e6:,.0f} MB of memory, and PyTorch needs at least "
+            f"{MIN_ADDRESS_SPACE / 1e6:,.0f} MB to load: raise the limit (ulimit -v)"
+        )
 
 
 def __getattr__(name: str) -> Any:

@@ -175,3 +175,14 @@ def test_the_module_runs_as_a_program():
         [sys.executable, "-m", "transformer", "runs", "--help"], capture_output=True, text=True, check=True
     )
     assert "pause" in done.stdout
+
+
+@pytest.mark.parametrize("program", ["import transformer.__main__", "import serve"])
+def test_too_small_a_memory_limit_is_one_sentence(program):
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_AS, (500_000_000, resource.RLIM_INFINITY))"
+    done = subprocess.run([sys.executable, "-c", f"{limited}; {program}"], capture_output=True, text=True)
+    (sentence,) = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert sentence.startswith(
+        "error: this process may use at most 500 MB of memory, and PyTorch needs at least 700 MB"
+    )
