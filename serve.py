@@ -42,7 +42,7 @@ _PRELOADED = (
 )
 _EVERY_S = 2.0
 _TURN_S = 0.0005
-"""How long one thread may keep others waiting for the interpreter: files are served while a sentence is decoded."""
+"""The longest turn of one thread at the interpreter: files are served while a sentence is decoded."""
 _MANY = 20_000
 """Objects that a collection may look at: about 6 ms. Pages drawn for the first time add 200,000."""
 

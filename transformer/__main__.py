@@ -17,7 +17,7 @@ from transformer.experiments.study import StudyError
 
 @dataclass
 class _Choice:
-    """What the defaults of `train` depend on."""
+    """The options on which the defaults of `train` depend."""
 
     corpus: CorpusConfig = field(default_factory=CorpusConfig)
     preset: str | None = None

@@ -1,4 +1,4 @@
-"""What a model, a training run, a corpus and a decoding are made of: frozen settings, and the presets.
+"""Frozen settings of a model, a training run, a corpus and a decoding, and the presets.
 
 Only plain values live here. Contradictions are refused when a config is built, so that nothing downstream has to check.
 """
@@ -27,21 +27,21 @@ WIDEST_BEAM = 256
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What a setting is called and what it may hold."""
+    """The label, help and limits of a setting."""
 
     label: str
-    """As a form or the head of a column names it."""
+    """The name in a form or at the head of a column."""
     help: str
     """A sentence or two, for the form and the command line."""
     least: float | None = None
     above: float | None = None
     """Numbers are greater than this."""
     share: bool = False
-    """Whether it lies in [0, 1)."""
+    """True if it lies in [0, 1)."""
     most: float | None = None
     """The largest number that the Train page takes."""
     step: float = 1
-    """What one press of + adds."""
+    """The amount that one press of + adds."""
 
 
 def setting(
@@ -61,7 +61,7 @@ def setting(
 
 
 def about(config: type, name: str) -> About:
-    """What the config says of this setting."""
+    """Returns the label, help and limits of this setting."""
     return config.__dataclass_fields__[name].metadata["about"]
 
 
@@ -197,7 +197,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
-    """Which parallel text a run learns from, and how it is cut into tokens."""
+    """The parallel text that a run learns from, and its tokenizer."""
 
     name: str = setting(
         "reverse",
@@ -237,7 +237,7 @@ class CorpusConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How a model is trained; section 5 of the paper, with sizes for two cores."""
+    """Settings of a training; section 5 of the paper, with sizes for two cores."""
 
     max_steps: int = setting(
         1_000,
@@ -378,7 +378,7 @@ class TrainConfig:
 
     @property
     def final_weights(self) -> Literal["latest", "averaged", "best"]:
-        """Which weights a run ends with: averaged if `average_last` asks, else the best if `patience` may pass them."""
+        """The final weights of a run: averaged if `average_last` asks, else the best if `patience` may pass them."""
         if self.average_last > 1:
             return "averaged"
         return "latest" if self.patience is None else "best"
@@ -422,14 +422,14 @@ def missing_parts(model: ModelConfig, train: TrainConfig) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeConfig:
-    """How a translation is chosen."""
+    """Settings of decoding."""
 
     method: DecodeMethod = "greedy"
     """The most probable token each time, a beam of hypotheses, or tokens drawn by lot."""
     max_length: int | None = None
     """Most tokens written, the end token included; None: as many as the model can."""
     min_length: int = 0
-    """At least this many tokens, the end token included."""
+    """The fewest tokens, the end token included."""
     no_repeat_ngram: int = 0
     """No n tokens in a row are written twice; 0 allows it."""
     n_best: int = 1
@@ -451,7 +451,7 @@ class DecodeConfig:
     min_p: float = 0.0
     """Draw from tokens at least this fraction as probable as the most probable one (method sample)."""
     seed: int = 0
-    """Of the draws (method sample)."""
+    """The seed of the draws (method sample)."""
     cache: bool = True
     """Keep keys and values between steps; switched off where an intervention would make them wrong."""
 

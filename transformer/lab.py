@@ -221,7 +221,7 @@ class Lab(Generic[Model]):
         return found
 
     def without_switches(self, seen: Inspection) -> Float[ndarray, "step vocab"]:
-        """What an inspection's output would have got without its switches: log-probabilities on the same prefixes."""
+        """Returns the log-probabilities of an inspection's output without its switches, on the same prefixes."""
         source, target = torch.tensor([seen.source_ids]), torch.tensor([seen.target_ids])
         return log_probs_on_prefixes(self.model, source, target)[0].numpy()
 
@@ -244,11 +244,11 @@ class Lab(Generic[Model]):
         return replace(measure_leak(self._transformer, self._encode(texts)[0], off), texts=tuple(texts))
 
     def forcing(self, text: str) -> Forcing:
-        """Whether teacher forcing on this text's output sees what it predicts; ValueError as `translate`."""
+        """Measures whether teacher forcing on this text's output sees what it predicts; ValueError as `translate`."""
         return is_forcing_honest(self._transformer, self.sentence(text).ids)
 
     def empty_row(self, text: str) -> EmptyRow:
-        """What attention makes of this text if all of it is padding; ValueError as `translate`."""
+        """Returns what attention makes of this text if all of it is padding; ValueError as `translate`."""
         return see_empty_row(self._transformer, self.sentence(text).ids)
 
     def compare(self, text: str, interventions: Iterable[Intervention]) -> Comparison:

@@ -37,7 +37,7 @@ def take(path: Path, *, patience_s: float = 0.2) -> int | None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a living process holds this lock."""
+    """Tells whether a living process holds this lock."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

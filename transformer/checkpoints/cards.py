@@ -44,7 +44,7 @@ Made by{command}
 
 
 def _missing(settings: Settings) -> str:
-    """What of the paper was left out; nothing where all is there."""
+    """Returns the parts of the paper that were left out; empty if there are none."""
     missing = missing_parts(settings.model, settings.train)
     if not missing:
         return ""

@@ -31,12 +31,12 @@ def sample_rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def is_count(value: object) -> bool:
-    """Whether it is a whole number of at least 0 that is no boolean."""
+    """Tells whether it is a whole number of at least 0, and no boolean."""
     return type(value) is int and 0 <= value <= _MAX_NUMBER
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number that is no boolean; NaN and the infinities are."""
+    """Tells whether it is a number, and no boolean; NaN and the infinities are numbers."""
     return type(value) is float or (type(value) is int and abs(value) <= _MAX_NUMBER)
 
 

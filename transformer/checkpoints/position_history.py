@@ -1,4 +1,4 @@
-"""What a learned position table was on the way: the tables alone, taken out of a run's snapshots into one small file.
+"""The history of a learned position table: the tables alone, taken out of a run's snapshots into one small file.
 
 A shipped model keeps this file and no snapshots.
 """
@@ -51,7 +51,7 @@ def write_history(folder: Path, snapshots: Path) -> bool:
 
 
 def read_history(folder: Path) -> PositionHistory | None:
-    """What the file in a folder holds; None where there is none, or it cannot be read."""
+    """Reads the file in a folder; None where there is none, or it cannot be read."""
     try:
         found, _ = load_tensors(folder / POSITIONS_FILE)
         tables: dict[Stack, ndarray] = {stack: found[stack].float().numpy() for stack in STACKS}

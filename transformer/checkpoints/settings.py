@@ -23,7 +23,7 @@ METRICS_FILE = "metrics.jsonl"
 SAMPLES_FILE = "samples.jsonl"
 CARD_FILE = "CARD.md"
 ABOUT_FILE = "about.json"
-"""What a person says of a run: a note, and the names that it had before."""
+"""Labels of a run: a person's note, and the names that it had before."""
 START_FILE = "start.safetensors"
 """The weights that a run began with, where it continues another one."""
 SHIPPED_FOLDER = PROJECT_FOLDER / "checkpoints"
@@ -39,7 +39,7 @@ class CheckpointError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Resolved:
-    """What `auto` came to when the run started. It stays: another precision or thread count gives other sums."""
+    """The values of `auto` since the run started. They stay: another precision or thread count gives other sums."""
 
     device: str
     precision: Precision
@@ -125,7 +125,7 @@ def pickle_note(folder: Path) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether the text can be a run's id or a checkpoint's name: it then never leaves its folder."""
+    """Tells whether the text can be a run's id or a checkpoint's name, which never leaves its folder."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -172,7 +172,7 @@ def find_checkpoint(name: str, *, folders: bool = True) -> Path:
 
 
 def renamed(name: str) -> str | None:
-    """What the run that once had this name is called now; None where no run had it."""
+    """Returns the present name of the run that once had this name; None where no run had it."""
     root = runs_folder()
     folders = sorted(root.iterdir()) if root.is_dir() else []
     found = (path.name for path in folders if is_name(path.name) and name in formerly(path))
@@ -186,7 +186,7 @@ def formerly(folder: Path) -> tuple[str, ...]:
 
 
 def is_pickle(path: Path | PurePath) -> bool:
-    """Whether a file's name says that it holds pickled weights, which are read nowhere here."""
+    """Tells whether a file's name says that it holds pickled weights, which are never read here."""
     return path.suffix.lower() in _PICKLES
 
 

@@ -69,7 +69,7 @@ class Checkpoint(Generic[Model]):
     folder: Path
     settings: Settings
     model: Model
-    """In eval mode, float32, on the CPU."""
+    """The model in eval mode, float32, on the CPU."""
     tokenizer: Tokenizer
     step: int
     """The training step at which the weights stood."""
@@ -78,9 +78,9 @@ class Checkpoint(Generic[Model]):
     history: tuple[dict, ...]
     """The rows of metrics.jsonl, each step of a split once."""
     weights_file: Path
-    """What the weights were read from: the folder's, or a snapshot's."""
+    """The file of the weights: the folder's, or a snapshot's."""
     written_ns: int
-    """When that file had last been written before it was read, in nanoseconds."""
+    """The time at which that file was last written before it was read, in nanoseconds."""
 
     @property
     def model_config(self) -> ModelConfig:

@@ -1,4 +1,4 @@
-"""What `python -m transformer` does with a finished model: translate, evaluate, inspect."""
+"""The commands for a finished model: translate, evaluate, inspect."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ from transformer.training.evaluation import evaluate as evaluate_pairs
 from transformer.training.loop import TrainingError
 
 EXPECTED_ERRORS = (CheckpointError, CorpusError, RunError, TokenizerError, TrainingError, ValueError, OSError)
-"""What a wrong argument, file or setting raises; shown as one sentence."""
+"""The errors of a wrong argument, file or setting; shown as one sentence."""
 
 ModelName = Annotated[str, tyro.conf.arg(help="A shipped checkpoint's name, a run's id, or a folder.")]
 

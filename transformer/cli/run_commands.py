@@ -1,4 +1,4 @@
-"""What `python -m transformer runs` does: lists, shows, pauses, packs and publishes runs."""
+"""The commands for runs: list, show, pause, pack and publish them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -82,7 +82,7 @@ def runs(
 
 
 def described(run: str, status: Status) -> str:
-    """How a run is doing, in a line."""
+    """Returns the state of a run in a line."""
     why = status.error or status.reason
     return f"{run}: {status.state} at step {status.step:,} after {status.elapsed_s:.1f} s{f' ({why})' if why else ''}"
 

@@ -1,4 +1,4 @@
-"""What `python -m transformer study` does: the paired study of positions, at work in the terminal."""
+"""The command for the paired study of positions, at work in the terminal."""
 
 import shlex
 import sys

@@ -1,4 +1,4 @@
-"""What `python -m transformer train` and `sweep` do."""
+"""The commands that train: `train` and `sweep`."""
 
 import os
 import shlex

@@ -57,7 +57,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a stream stands: before batch `index` of pool `pool` in epoch `epoch`. Whole numbers, fit for JSON."""
+    """The place of a stream: before batch `index` of pool `pool` in epoch `epoch`. Whole numbers, fit for JSON."""
 
     epoch: int = 0
     pool: int = 0
@@ -156,7 +156,7 @@ def pair_batches(
 
 
 def fits(pair: Pair, tokenizer: Tokenizer, max_length: int) -> bool:
-    """Whether neither side of a pair is empty or longer than `max_length` tokens, bos or eos included."""
+    """Tells whether neither side of a pair is empty or longer than `max_length` tokens, bos or eos included."""
     return _fits(_encode(pair, tokenizer), max_length)
 
 

@@ -44,7 +44,7 @@ class CorpusError(Exception):
 
 @dataclass(frozen=True)
 class CleaningReport:
-    """What became of the rows of a file. Each dropped row is counted once, under its first reason."""
+    """Counts of a file's rows, kept and dropped. Each dropped row is counted once, under its first reason."""
 
     read: int
     kept: int
@@ -59,7 +59,7 @@ class CleaningReport:
 
     @property
     def dropped(self) -> dict[Reason, int]:
-        """How many rows each reason dropped, those that dropped some."""
+        """The number of rows that each reason dropped, without reasons that dropped none."""
         counts: dict[Reason, int] = {
             "malformed": self.malformed,
             "empty": self.empty,

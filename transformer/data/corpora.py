@@ -51,11 +51,11 @@ class Corpus:
     source_name: str
     target_name: str
     task: bool
-    """Whether pairs are generated, so that a right answer is known for each."""
+    """True if pairs are generated, so that a right answer is known for each."""
     primary_metric: Literal["exact_match", "bleu", "chrf"]
-    """What it is judged by first; BLEU and chrF are computed where it is one of them."""
+    """The first measure of success; BLEU and chrF are computed where it is one of them."""
     alignment_unit: AlignmentUnit = "word"
-    """What `Pair.alignment` counts in: `words(text)`, or characters of the text."""
+    """The unit of `Pair.alignment`: `words(text)`, or characters of the text."""
     vocab_size: int | None = None
     """The vocabulary that suits a bpe or unigram tokenizer of it; None takes what the tokenizer takes by itself."""
     vocabulary: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Corpus:
     credit: str = ""
     """Whom the text comes from and under which licence, where that must be said."""
     report: CleaningReport | None = None
-    """What cleaning a file dropped."""
+    """Counts of what cleaning a file dropped."""
 
 
 def load_corpus(config: CorpusConfig | str) -> Corpus:
@@ -98,7 +98,7 @@ def corpus_tokenizer(corpus: Corpus, config: CorpusConfig) -> Tokenizer:
 
 
 def tokenizer_texts(corpus: Corpus) -> Iterator[str]:
-    """What a tokenizer learns from: both sides of evenly spaced training pairs, and the corpus' own vocabulary."""
+    """Yields the texts for a tokenizer: both sides of evenly spaced training pairs, and the corpus' own vocabulary."""
     n_pairs = min(len(corpus.train), TOKENIZER_PAIRS_OF_TASK if corpus.task else TOKENIZER_PAIRS_OF_FILE)
     for i in range(n_pairs):
         pair = corpus.train[i * len(corpus.train) // n_pairs]

@@ -54,7 +54,7 @@ def located(config: CorpusConfig, folder: Path) -> CorpusConfig:
 
 
 def is_own_copy(config: CorpusConfig) -> bool:
-    """Whether the config names a copy in the folder that the config belongs to."""
+    """Tells whether the config names a copy in the folder that the config belongs to."""
     return PurePath(config.name).parts[:-1] == (FOLDER,)
 
 

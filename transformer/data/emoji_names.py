@@ -27,7 +27,7 @@ LANGUAGES: dict[str, str] = {
     "tr": "Turkish",
     "zh": "Chinese",
 }
-"""Those that the package has beside English, by its code."""
+"""The languages of the package beside English, by its codes."""
 CREDIT = (
     "names of emoji from the `emoji` package (New BSD License, Taehoon Kim and Kevin Wurster), which has them from the "
     "Unicode Common Locale Data Repository, CLDR (Unicode License v3, Unicode, Inc.)."

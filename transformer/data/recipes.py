@@ -1,4 +1,4 @@
-"""What works for each corpus: sizes and training settings, measured on two cores. The defaults of the command line, the
+"""Recipes for each corpus: sizes and training settings, measured on two cores. The defaults of the command line, the
 Train page and the shipped checkpoints; plain values and no more.
 """
 
@@ -65,7 +65,7 @@ RECIPES: dict[str, Recipe] = {
     ),
     **{f"emoji-en-{code}": _EMOJI for code in LANGUAGES},
 }
-"""By name of a corpus that comes with the lab."""
+"""The recipes of the corpora that come with the lab, by their names."""
 
 FILE_RECIPE = Recipe(
     preset="small",
@@ -74,7 +74,7 @@ FILE_RECIPE = Recipe(
         max_steps=4_000, batch_tokens=2_048, learning_rate=2e-3, warmup_steps=400, evaluate_every=250, average_last=5
     ),
 )
-"""For text of one's own, which is little: with dropout, and the last weights averaged."""
+"""The recipe for uploaded text, which is little: with dropout, and the last weights averaged."""
 
 
 def recipe_for(corpus: str) -> Recipe:

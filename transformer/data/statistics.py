@@ -1,4 +1,4 @@
-"""What a corpus holds, before anything learns from it: sizes, lengths, samples, repeats, odd pairs, its vocabulary.
+"""Statistics of a corpus before anything learns from it: sizes, lengths, samples, repeats, odd pairs, its vocabulary.
 
 Generated corpora make a pair when it is asked for, so lengths, samples and odd pairs are read off at most MOST_PAIRS
 evenly spaced training pairs; `counted` says how many those were. Not here: what cleaning dropped, which the corpus
@@ -36,7 +36,7 @@ Unit = Literal["words", "tokens"]
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long the counted training pairs are."""
+    """The lengths of the counted training pairs."""
 
     unit: Unit
     """Words of `pairs.words`, or tokens without bos and eos."""
@@ -44,7 +44,7 @@ class Lengths:
     target: Int[ndarray, "pair"]
 
     def histogram(self, side: Literal["source", "target"]) -> Int[ndarray, "length"]:
-        """How many sides have each length from 0 to the longest of either side."""
+        """The number of sides of each length from 0 to the longest of either side."""
         longest = max(self.source.max(initial=0), self.target.max(initial=0))
         return np.bincount(self.source if side == "source" else self.target, minlength=int(longest) + 1)
 
@@ -73,12 +73,12 @@ class Outlier:
     ratio: float
     """Characters of the target for each one of the source."""
     deviations: float
-    """How far its logarithm lies from the median, in robust standard deviations; negative for a short target."""
+    """The distance of its logarithm from the median, in robust standard deviations; negative for a short target."""
 
 
 @dataclass(frozen=True)
 class CorpusStats:
-    """What `corpus_stats` found."""
+    """The result of `corpus_stats`."""
 
     sizes: dict[str, int]
     """Pairs in each split: "train", "validation", then those held out."""
@@ -95,11 +95,11 @@ class CorpusStats:
     outliers: tuple[Outlier, ...]
     """The farthest ones."""
     report: CleaningReport | None
-    """What cleaning dropped and why; None where nothing is cleaned."""
+    """Counts of what cleaning dropped, by reason; None where nothing is cleaned."""
 
 
 def corpus_stats(corpus: Corpus, tokenizer: Tokenizer | None = None) -> CorpusStats:
-    """What the corpus holds; about a second, however large it is."""
+    """Returns the statistics of a corpus; takes about a second, however large it is."""
     pairs = spaced(corpus.train, MOST_PAIRS)
     deviations, usual = _deviations(pairs)
     odd = np.flatnonzero(np.abs(deviations) > OUTLIER_AT)
@@ -167,7 +167,7 @@ def _repeats(pairs: Sequence[Pair]) -> Repeats:
 
 
 def _deviations(pairs: Sequence[Pair]) -> tuple[Float[ndarray, "pair"], float]:
-    """How far each pair's ratio of lengths lies from the usual one, and the usual one.
+    """Returns the distance of each pair's ratio of lengths from the usual one, and the usual one.
 
     In units of 1.4826 median absolute deviations, a standard deviation where the logarithms are normal.
     """

@@ -27,9 +27,9 @@ class Upload:
     key: str
     """Names it in a URL; the beginning of its content's SHA-256."""
     name: str
-    """As its file was called, safely spelt."""
+    """The name of its file, safely spelt."""
     path: Path
-    """What CorpusConfig.name takes."""
+    """The value of CorpusConfig.name for it."""
     n_bytes: int
     saved: float
     """Unix time."""

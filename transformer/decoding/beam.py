@@ -13,7 +13,7 @@ from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Recording, Site, Tap
 
 GOES_ON, ENDED, PRUNED = 0, 1, 2
-"""What becomes of a candidate: it is extended at the next step, is complete, or is dropped for better ones."""
+"""The fates of a candidate: it is extended at the next step, is complete, or is dropped for better ones."""
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,15 @@ class Hypothesis:
     """One output of the search."""
 
     ids: tuple[int, ...]
-    """What was written, its eos included where it has one."""
+    """The tokens written, with eos where it has one."""
     log_prob: float
     """Natural log of its probability: the sum over its tokens, as a teacher-forced pass gives it."""
     score: float
     """`log_prob` divided by the length norm."""
     rows: tuple[int, ...]
-    """For each token, the row of that step's pass (and recording) from which it was chosen."""
+    """The row of each step's pass (and recording) from which its token was chosen."""
     ended: bool
-    """Whether it wrote eos; if not, it was cut off at the length limit."""
+    """False if it was cut off at the length limit before eos."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class BeamStep:
     sentences: Int[Tensor, "active"]
     """The rows of the source whose search was still going on."""
     prefixes: Int[Tensor, "active beam written"]
-    """What each hypothesis had written before this step."""
+    """The tokens that each hypothesis had written before this step."""
     alive: Bool[Tensor, "active beam"]
     """False for places that hold no hypothesis: all but one at the first step."""
     log_probs: Float[Tensor, "active beam vocab"]
@@ -60,7 +60,7 @@ class BeamStep:
     fates: Int[Tensor, "active candidate"]
     """GOES_ON, ENDED or PRUNED."""
     finished: tuple[tuple[Hypothesis, ...], ...]
-    """For every sentence of the source, its complete hypotheses up to now, the best first, at most `size`. After the
+    """The complete hypotheses of every source sentence up to now, the best first, at most `size`. After the
     last step these are the results; those cut off at the length limit stand among them."""
     computed: int
     """Target positions that this step's pass went through the decoder with, in every row."""
@@ -71,7 +71,7 @@ class BeamStep:
 
 
 def length_norm(length: int, alpha: float, norm: LengthNorm) -> float:
-    """What a hypothesis of this many tokens (eos included) is divided by; 1 for alpha 0.
+    """Returns the divisor of a hypothesis of this many tokens (eos included); 1 for alpha 0.
 
     paper: ((5 + length) / 6) ** alpha (Wu et al., 2016, which section 6.1 follows). length: length ** alpha (fairseq,
     transformers, CTranslate2).
@@ -190,7 +190,7 @@ def _keep(pool: list[Hypothesis], new: Hypothesis, size: int) -> None:
 
 
 def _over(pool: list[Hypothesis], bound: float, size: int, early_stopping: bool) -> bool:
-    """Whether a sentence's search is over, given the best score that any of its hypotheses may still reach."""
+    """Tells whether a sentence's search is over, given the best score that any of its hypotheses may still reach."""
     if bound == -torch.inf:
         return True
     return len(pool) >= size and (early_stopping or bound <= pool[-1].score)

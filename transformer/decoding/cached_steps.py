@@ -106,7 +106,7 @@ class _Target:
         self._spare = torch.empty_like(self._held)
 
     def context(self, x: States, start: int, mask: AttentionMask, tap: Tap | None) -> States:
-        """What each row gathered from its target positions, its newest the one at `start`."""
+        """Returns what each row gathered from its target positions, the newest at `start`."""
         weights, held, bias = self._weights, self._held, None
         found = weights.qkv(x).view(len(x), 3, weights.n_heads, -1)
         q = found.select(1, 0).unsqueeze(2)
@@ -135,7 +135,7 @@ class _Source:
         self._k, self._v = found.permute(2, 0, 3, 1, 4).contiguous().unbind()  # -> [source head position d_head] each
 
     def context(self, x: States, mask: AttentionMask, tap: Tap | None) -> States:
-        """What each row gathered from its source: rows of one source ask together."""
+        """Returns what each row gathered from its source: rows of one source ask together."""
         weights, n_sources = self._weights, len(self._k)
         q = weights.query(x).view(n_sources, -1, weights.n_heads, self._k.size(-1)).transpose(1, 2)
         return weights.attend(q, self._k, self._v, mask, None, tap).transpose(1, 2).reshape(x.shape)
@@ -156,7 +156,7 @@ class _Weights:
         self.project = _product(model.projection.weight, model.projection.bias)
 
     def final(self, x: States, tap: Tap | None) -> States:
-        """What the projection reads."""
+        """Returns the state that the projection reads."""
         return x if self._norm is None else _offer(_FINAL, tap, "normed", self._normed(x))
 
 

@@ -21,12 +21,12 @@ from transformer.model.transformer import Transformer
 
 @dataclass(frozen=True, kw_only=True)
 class Constraints:
-    """What may not be written, or must be, whatever the model says. The same for every row of a batch."""
+    """Rules on what must or may not be written, whatever the model says. The same for every row of a batch."""
 
     forced: Mapping[int, int] = field(default_factory=dict)
     """The token that must stand at a step, by step; 0 is the first after bos. Goes before every other constraint."""
     min_length: int = 0
-    """At least this many tokens, the end token included."""
+    """The fewest tokens of an output, the end token included."""
     no_repeat_ngram: int = 0
     """No n tokens in a row are written twice; 0 allows it."""
 
@@ -100,7 +100,7 @@ class Step:
     rows: Int[Tensor, "row"]
     """The rows of the source that this step's pass went over; row i of a recording is that of source row `rows[i]`."""
     row_logits: Float[Tensor, "row vocab"]
-    """Of every token in these rows, as the model gave them: what is forbidden or reshaped is so afterwards."""
+    """The logits of every token in these rows, as the model gave them: tokens are forbidden or reshaped afterwards."""
     pad_id: int
     computed: int
     """Target positions that this step's pass went through the decoder with."""
@@ -277,7 +277,7 @@ def translate_ids(
 
 
 def outputs(model: Seq2Seq, steps: Iterator[Step]) -> list[list[int]]:
-    """What each row wrote, without eos and padding."""
+    """Returns what each row wrote, without eos and padding."""
     ends = (model.config.eos_id, model.config.pad_id)
     return [_until(row, ends) for row in torch.stack([step.tokens for step in steps], dim=1).tolist()]
 

@@ -1,4 +1,4 @@
-"""From a DecodeConfig to the method that it names, and that method's outputs."""
+"""Decoding by the method that a DecodeConfig names."""
 
 from collections.abc import Iterator
 

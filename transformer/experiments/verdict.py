@@ -44,14 +44,14 @@ class Verdict:
     positions: PositionKind
     n_runs: int
     steps_to_target: tuple[int | None, ...]
-    """For each seed; None: never within the budget."""
+    """The step of each seed; None: never within the budget."""
     exact_match: Spread
     """On held-out sentences of the lengths of training; the mean of the seeds."""
     bleu: Spread | None
     near: Share | None
     """Just beyond the lengths of training; None where lengths were not tested."""
     beyond: Share | None
-    """At all lengths beyond, to the longest tested."""
+    """The score at all lengths beyond, up to the longest tested."""
     beyond_of_seeds: Spread | None
     parameters: int
     tokens_per_s: Spread

@@ -1,1 +1,1 @@
-"""What was recorded of a decoding, and two decodings aligned."""
+"""Records of a decoding, and two decodings aligned."""

@@ -1,4 +1,4 @@
-"""What was seen of one decoded sentence, and of two: labelled NumPy arrays, read from the passes that wrote the output.
+"""Records of one decoded sentence, and of two: labelled NumPy arrays, read from the passes that wrote the output.
 
 Not here: how they are recorded (lab.py).
 """
@@ -47,7 +47,7 @@ class Inspection:
     """The source as the encoder read it, its end mark included."""
     translation: str
     target_tokens: tuple[str, ...]
-    """What the decoder wrote, its end mark included where it wrote one."""
+    """The tokens that the decoder wrote, with its end mark if it wrote one."""
     target_ids: tuple[int, ...]
     attentions: Mapping[AttentionKind, Attention]
     """Every kind of attention that the model has."""
@@ -57,7 +57,7 @@ class Inspection:
     """Natural log-probabilities of every token at each step."""
     interventions: tuple[Intervention, ...]
     cached: bool
-    """Whether each step reused keys and values. If not, `decoder_self` is the last step's whole pass, not the rows of
+    """True if each step reused keys and values. If not, `decoder_self` is the last step's whole pass, not the rows of
     each step: earlier states were computed anew each time."""
     ended: bool
     """False where the output was cut off at the length limit before an end mark."""
@@ -140,7 +140,7 @@ class Comparison:
 
     @property
     def output_changed(self) -> bool:
-        """Whether the decoded tokens differ."""
+        """True if the decoded tokens differ."""
         return self.before.target_ids != self.after.target_ids
 
     @cached_property
@@ -150,7 +150,7 @@ class Comparison:
 
     @cached_property
     def marks(self) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
-        """For each token of both outputs, whether it is changed, by the fewest edits."""
+        """Marks of the tokens that are changed, for both outputs, by the fewest edits."""
         a, b = self.before.target_ids, self.after.target_ids
         changed_a, changed_b = [True] * len(a), [True] * len(b)
         for i, j in self.alignment:

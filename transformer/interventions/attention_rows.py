@@ -57,7 +57,7 @@ class MaskEntry(AtBlock):
         return self.sublayer == "cross"
 
     def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
-        """Where the spec acts; ValueError where the model has no such block or takes no such position."""
+        """Returns the site that it changes; ValueError where the model has no such block or takes no such position."""
         _check_positions(model, self.query, self.key)
         return (self.existing(model, "mask"),)
 
@@ -145,8 +145,8 @@ class SetAttentionRow(AtBlock):
                 return tuple(number / total for number in numbers)
 
     def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
-        """Where the spec acts; ValueError where the model lacks the head, the key comes after the query, or own numbers
-        cannot be weights."""
+        """Returns the site that it changes; ValueError if the model lacks the head, the key comes after the query, or
+        own numbers cannot be weights."""
         tensor = "scores" if self.to == "uniform" else "weights"
         site = self.existing(model, tensor)
         if self.head >= model.config.n_heads:
@@ -232,7 +232,7 @@ class SetAttentionRow(AtBlock):
 
 
 def _aim(to: str) -> int | Literal["uniform"] | tuple[float, ...] | None:
-    """What a row is overwritten with, None for what is neither "uniform" nor a key nor several numbers."""
+    """Returns the new content of a row; None for a text that is neither "uniform" nor a key nor several numbers."""
     if to == "uniform":
         return "uniform"
     if is_number(to):

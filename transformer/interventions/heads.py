@@ -34,7 +34,7 @@ class OfHeads(AtBlock):
     rank: ClassVar[int]
     """Its place among those of one block."""
     to: ClassVar[str]
-    """What the heads go to, in a word."""
+    """The fate of the heads, in a word."""
 
     @classmethod
     def parse(cls, text: str) -> "Intervention | None":
@@ -117,7 +117,7 @@ class MeanAblateHeads(OfHeads):
     """
 
     means: Float[Tensor, "head d_head"] | None = field(default=None, compare=False, repr=False)
-    """Of all heads of the block; `resolve` puts them in."""
+    """The means of all heads of the block, put in by `resolve`."""
 
     prefix = "mean"
     usage = "`mean:decoder.0.cross:1,3` heads 1 and 3 to their mean"

@@ -50,7 +50,7 @@ class DisableMask(Intervention):
         return self.mask == "causal"
 
     def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
-        """Where the spec acts; ValueError for an unknown mask, or a causal one that the model does not have."""
+        """Returns the sites of the mask; ValueError for a mask that is unknown or that the model does not have."""
         sublayers: dict[str, tuple[tuple[str, str], ...]] = {
             "padding": (("encoder", "self"), ("decoder", "self")),
             "causal": (("decoder", "self"),),

@@ -41,7 +41,7 @@ class PatchActivation(Intervention):
     text: str
     """The other sentence."""
     rows: Float[Tensor, "position ..."] | None = field(default=None, compare=False, repr=False)
-    """What the other sentence's pass had at the site; `resolve` puts it in."""
+    """The activations of the other sentence's pass at the site, put in by `resolve`."""
 
     prefix = "copy"
     usage = "`copy:encoder.1.ffn.output:3>5:The cat slept.` its token 3 onto token 5 here; `all` for each onto its own"
@@ -72,7 +72,7 @@ class PatchActivation(Intervention):
 
     @property
     def over_source(self) -> bool:
-        """Whether positions are those of the source sentence, which are all there from the beginning."""
+        """True if positions are those of the source sentence, which all exist from the beginning."""
         return self.site.stack == "encoder" or (self.site.sublayer == "cross" and self.site.tensor in ("k", "v"))
 
     @property
@@ -81,7 +81,7 @@ class PatchActivation(Intervention):
         return self.site.stack == "decoder" and self.site.tensor not in ("k", "v")
 
     def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
-        """Where the spec acts; ValueError where the model lacks the site or nothing can be copied there."""
+        """Returns the site; ValueError where the model lacks the site or nothing can be copied there."""
         if self.site not in model.sites():
             raise ValueError(f"this model has no activation {self.site}")
         if self.site.tensor not in COPYABLE:
@@ -184,7 +184,7 @@ class PatchActivation(Intervention):
 
 @torch.no_grad()
 def activations(model: Seq2Seq, source: Sequence[int], site: Site) -> Float[Tensor, "position ..."]:
-    """What these source ids had at a site, one row a position: of the decoder, as each was computed in decoding."""
+    """Returns the activations of a source at a site, one row a position; those of the decoder as decoding had them."""
     ids = torch.tensor([source])
     if site.stack == "encoder":
         recorder = Recorder(site.__eq__)

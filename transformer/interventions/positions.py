@@ -29,9 +29,9 @@ class EditPositions(Intervention):
     stack: Stack
     edit: PositionEdit
     value: int | float = 0
-    """Of shift: by how many positions. Of scale: the factor. Of shuffle: the seed of the order."""
+    """The number of positions of a shift, the factor of a scale, or the seed of a shuffle."""
     tokens: tuple[int, ...] = ()
-    """Of same: the two tokens that are to stand where the first of them stands."""
+    """The two tokens that get the position of the first of them (`same`)."""
 
     prefix = "positions"
     usage = "`positions:encoder:remove`; `:shuffle:7` (a seed), `:shift:3`, `:scale:0.5`, `:same:2,5` (in one place)"
@@ -55,7 +55,7 @@ class EditPositions(Intervention):
 
     @classmethod
     def among(cls, specs: Iterable[Intervention]) -> "list[EditPositions]":
-        """Those of these that change positions, for a form that shows how."""
+        """Returns those of these interventions that change positions, for a form that shows how."""
         return [spec for spec in specs if isinstance(spec, cls)]
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class EditPositions(Intervention):
         return self.stack == "decoder" and self.edit in ("shift", "same")
 
     def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
-        """Where the spec acts; ValueError where the model adds no positions or the spec would do nothing."""
+        """Returns the site of the positions; ValueError where the model adds none or nothing would change."""
         site = Site(self.stack, None, None, "positions")
         if site not in model.sites():
             kind = f": it has {model.config.positions} positions" if isinstance(model, Transformer) else ""

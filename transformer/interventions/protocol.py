@@ -26,14 +26,14 @@ HeadPlace = tuple[str, int, str, int]
 
 @runtime_checkable
 class Applied(Protocol):
-    """What a compiled tap calls at a site."""
+    """The part of an intervention that a compiled tap calls at a site."""
 
     def apply(self, site: Site, tensor: Tensor, /) -> Tensor: ...
 
 
 @runtime_checkable
 class Resources(Protocol):
-    """What an intervention may need from elsewhere to be complete; a Lab has it."""
+    """The resources that complete an intervention; a Lab has them."""
 
     @property
     def model(self) -> Seq2Seq: ...
@@ -48,14 +48,14 @@ class Replaced:
     """One tensor of a block in whose place an intervention puts something that this pass did not compute."""
 
     tensor: str
-    """As a site names it."""
+    """The name of the tensor, as a site has it."""
     by: ReplacedBy
     heads: tuple[int, ...] | None = None
     """None: all, or a tensor without heads."""
     positions: tuple[int, ...] | None = None
     """None: all."""
     rows: Tensor | None = None
-    """Of a copy: what stands at each of `positions`; None where that is not known yet."""
+    """The copied activations at each of `positions`; None for no copy, or before it is resolved."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class OverwrittenRow:
     head: int
     query: int
     weights: tuple[float, ...]
-    """From key 0 on, summing to 1; empty where the row is even over the allowed keys."""
+    """The weights from key 0 on, summing to 1; empty if the row is even over the allowed keys."""
 
     @property
     def is_even(self) -> bool:
@@ -82,7 +82,7 @@ class Intervention(ABC):
     order: ClassVar[int] = 1
     """Copies (0) are applied first, and what closes or sets to zero (2) last, so that it stays so."""
     preparation: ClassVar[str] = ""
-    """What resolving it spends time on, as a spinner says it."""
+    """The text of the spinner while it is resolved."""
     title: ClassVar[str] = ""
     """The section of the panel with a form made from its fields; empty: none, or one written by hand."""
     action: ClassVar[str] = ""
@@ -101,7 +101,7 @@ class Intervention(ABC):
 
     @abstractmethod
     def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
-        """Where it acts; ValueError where the model has no such place or nothing would be done."""
+        """Returns the sites that it changes; ValueError if the model lacks them or nothing would change."""
 
     @abstractmethod
     def apply(self, site: Site, tensor: Tensor, /) -> Tensor:
@@ -109,12 +109,12 @@ class Intervention(ABC):
 
     @abstractmethod
     def label(self) -> str:
-        """What it does, as plain text: where Markdown is read, it is still to be escaped."""
+        """Returns its description as plain text: Markdown needs it escaped."""
 
     # Before a pass
 
     def bound(self, model: Seq2Seq) -> Applied:
-        """What is applied in passes of this model."""
+        """Returns what is applied in passes of this model."""
         return self
 
     def resolve(self, resources: Resources) -> "Intervention":
@@ -129,7 +129,7 @@ class Intervention(ABC):
 
     @property
     def needs_recomputation(self) -> bool:
-        """Whether decoding must pass the whole prefix at each step, without cached keys and values."""
+        """True if decoding must pass the whole prefix at each step, without cached keys and values."""
         return False
 
     # In a set: see `merged`
@@ -139,7 +139,7 @@ class Intervention(ABC):
         return (self,)
 
     def replaces(self, other: "Intervention") -> bool:
-        """Whether it takes the place of an earlier part of the same set, both being about one thing."""
+        """Tells whether it replaces an earlier part of the same set, both changing one thing."""
         return False
 
     @property
@@ -159,7 +159,7 @@ class Intervention(ABC):
         return None
 
     def acts_in(self, stack: str, sublayer: str) -> bool:
-        """Whether it acts in blocks of this kind, in whichever layer."""
+        """Tells whether it acts in blocks of this kind, in any layer."""
         return self.address is not None and (self.address.stack, self.address.sublayer) == (stack, sublayer)
 
     @property
@@ -235,7 +235,7 @@ class AtBlock(Intervention):
 
     @property
     def is_own_output(self) -> bool:
-        """Whether its positions are steps of the output, queries and keys alike."""
+        """True if its queries and keys are steps of the output."""
         return (self.stack, self.sublayer) == ("decoder", "self")
 
     def existing(self, model: Seq2Seq, tensor: str) -> Site:
@@ -280,10 +280,10 @@ def parse_sublayer(address: str, *, attention: bool = False) -> tuple[Stack, int
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a whole number of a size that may be a position."""
+    """Tells whether a text is a whole number that may be a position."""
     return text.isascii() and text.isdecimal() and len(text) < 6
 
 
 def are_whole_numbers(text: str) -> bool:
-    """Whether a text is whole numbers with commas between."""
+    """Tells whether a text is whole numbers with commas between."""
     return all(n.isascii() and n.isdecimal() and len(n) < 7 for n in text.split(","))

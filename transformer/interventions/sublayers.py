@@ -32,7 +32,7 @@ class AblateSublayer(AtBlock):
         return f"block:{self.where}"
 
     def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
-        """Where the spec acts; ValueError where the model has no such block."""
+        """Returns the block's output; ValueError if the model lacks the block."""
         return (self.existing(model, "output"),)
 
     def apply(self, site: Site, output: Tensor, /) -> Tensor:
@@ -69,7 +69,7 @@ class AblateResidual(AtBlock):
         return f"residual:off:{self.where}"
 
     def sites(self, model: Seq2Seq) -> tuple[Site, ...]:
-        """Where the spec acts; ValueError where the model has no such block or no residual around it."""
+        """Returns the residual; ValueError if the model lacks the block or has no residual around it."""
         if not any(site.tensor == "residual" for site in model.sites()):
             raise ValueError("this model was trained without residual connections, so there is none to switch off")
         site = self.address.site("residual")

@@ -132,7 +132,7 @@ class MultiHeadAttention(nn.Module):
         *,
         tap: Tap | None = None,
     ) -> Float[Tensor, "batch query d_model"]:
-        """What each query gathered: `x` asks, `memory` answers (None: `x` itself, self-attention)."""
+        """Returns what each query gathered: `x` asks, `memory` answers (None: `x` itself, self-attention)."""
         q, k, v = self._queries_keys_values(x, memory)
         bias = self.relative(q.size(2), k.size(2)) if isinstance(self.relative, AlibiPositions) else None
         dropout = self.dropout if self.training else 0.0
@@ -146,7 +146,7 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def divisor(self) -> float:
-        """What the terms of a score are divided by: sqrt(d_head), or 1 where scores are not scaled."""
+        """The divisor of a score's terms: sqrt(d_head), or 1 where scores are not scaled."""
         return self.score.divisor(self.query.out_features // self.n_heads)
 
     def _queries_keys_values(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,7 +12,7 @@ _LEVELS = 1 << 16
 
 
 class Dropout(nn.Module):
-    """In training each element is 0 with probability `rate`, and all others are divided by 1 - rate.
+    """Dropout: in training each element is 0 with probability `rate`, and all others are divided by 1 - rate.
 
     Drawn from torch's generator of the device. On a CPU the rate is met to 1 part in 2^16.
     """

@@ -59,7 +59,7 @@ class AttentionKind(StrEnum):
         return f"{self.short}-attention"
 
     def n_layers(self, config: HasLayers) -> int:
-        """How many layers of a model have it."""
+        """Returns the number of layers that have it."""
         return config.n_encoder_layers if self.stack == "encoder" else config.n_decoder_layers
 
     def __repr__(self) -> str:

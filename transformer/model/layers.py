@@ -28,7 +28,7 @@ def activation_function(name: Activation) -> Callable[[Tensor], Tensor]:
 
 
 def _relu(x: Tensor) -> Tensor:
-    """In the memory of its input, which nobody else reads, where no gradient is wanted."""
+    """Works in the memory of its input, which nobody else reads, where no gradient is wanted."""
     return F.relu(x, inplace=not torch.is_grad_enabled())
 
 

@@ -50,7 +50,7 @@ class AttentionMask:
 
     allowed: Bool[Tensor, "#batch 1 #query #key"]
     fused: Tensor | None
-    """What is added to the scores, or True where a query may attend; never -inf or False in all of a row. None: every
+    """The term added to the scores, or True where a query may attend; never -inf or False in all of a row. None: every
     query sees every key."""
     blank: Bool[Tensor, "#batch 1 #query 1"] | None
     """True for fully masked rows. None: there are none."""

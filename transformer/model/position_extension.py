@@ -18,7 +18,7 @@ from transformer.model.transformer import Transformer
 Moved = TypeVar("Moved", bound=nn.Module)
 Extension = Literal["refuse", "noise", "clamp", "interpolate"]
 EXTENSIONS: tuple[Extension, ...] = get_args(Extension)
-"""What a learned table may do past the last row that training reached: answer nothing; read the rows that are there,
+"""The ways of a learned table past the last row that training reached: answer nothing; read the rows that are there,
 which are still the noise that they began as; take the last trained row again and again; or stretch the trained rows
 over the whole sentence, straight lines between them (as Chen et al. 2023 do with rotary positions)."""
 

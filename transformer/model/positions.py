@@ -1,4 +1,4 @@
-"""Where a token stands: the sinusoidal table, the learned table, or nothing (section 3.5); rotary and ALiBi.
+"""Positions of tokens: the sinusoidal table, the learned table, or nothing (section 3.5); rotary and ALiBi.
 
 The two tables are added to the embeddings. Rotary and ALiBi, which are later than the paper, act inside self-attention.
 """
@@ -103,7 +103,7 @@ class AlibiPositions(nn.Module):
         self.register_buffer("slopes", torch.tensor(alibi_slopes(n_heads)), persistent=False)
 
     def forward(self, n_queries: int, n_keys: int) -> Float[Tensor, "1 head query key"]:
-        """What is added to the scores; the last query stands at the last key."""
+        """Returns the term added to the scores; the last query stands at the last key."""
         key = torch.arange(n_keys, device=self.slopes.device)
         distance = (key[n_keys - n_queries :, None] - key).abs()
         return (-self.slopes[:, None, None] * distance)[None]
@@ -121,7 +121,7 @@ def alibi_slopes(n_heads: int) -> list[float]:
 def build_relative_positions(
     kind: PositionKind, max_length: int, n_heads: int, d_head: int
 ) -> RotaryPositions | AlibiPositions | None:
-    """What self-attention needs to know positions by itself; None for the kinds that are added to the embeddings."""
+    """Builds the positions that self-attention itself knows; None for the kinds that are added to the embeddings."""
     match kind:
         case "rotary":
             return RotaryPositions(max_length, d_head)

@@ -20,7 +20,7 @@ Keys = Float[Tensor, "batch head key d_head"]
 
 @runtime_checkable
 class Score(Protocol):
-    """What attention, its explanation and its equations need of a score; an `nn.Module`, as it may have parameters."""
+    """The interface of a score, for attention, its explanation and its equations; an `nn.Module`."""
 
     @property
     def equation(self) -> str:
@@ -34,11 +34,11 @@ class Score(Protocol):
 
     @property
     def is_dot_product(self) -> bool:
-        """Whether it is q k^T times a constant, as the fused path and bilinear splits need."""
+        """True if it is q k^T times a constant, as the fused path and bilinear splits need."""
         ...
 
     def divisor(self, d_head: int) -> float:
-        """What the sum of the terms is divided by."""
+        """Returns the divisor of the sum of the terms."""
         ...
 
     def terms(self, q: Float[Tensor, "d_head"], k: Float[Tensor, "d_head"], head: int) -> Float[Tensor, "d_head"]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformer.model.kinds import Stack, Sublayer
 
 ATTENTION_TENSORS = ("q", "k", "v", "scores", "mask", "weights", "heads")
-"""What an attention block offers besides its input, output and normed, in the order of computation."""
+"""The tensors that an attention block offers besides its input, output and normed, in the order of computation."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def needs_recomputation(tap: Tap | None) -> bool:
 
 
 class Recording(Mapping[Site, Tensor]):
-    """What a Recorder saw: detached tensors by site; a site may also be given as it prints."""
+    """The tensors that a Recorder saw, detached, by site; a site may also be given as it prints."""
 
     def __init__(self) -> None:
         self._tensors: dict[Site, Tensor] = {}
@@ -129,7 +129,7 @@ class _Chain:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a block stands, given to it when it is built; turns a tensor's name into its site."""
+    """The place of a block, given to it when it is built; turns a tensor's name into its site."""
 
     stack: Stack
     layer: int | None = None

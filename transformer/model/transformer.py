@@ -206,7 +206,7 @@ class Transformer(nn.Module):
 
 
 def parameter_count(config: ModelConfig) -> int:
-    """What `Transformer(config).n_parameters()` would be: nothing is built."""
+    """Returns what `Transformer(config).n_parameters()` would be, without building it."""
     c, d = config, config.d_model
     attention = 4 * (d * d + d) + d * (c.score == "additive")
     feed_forward = 2 * d * c.d_ff + c.d_ff + d

@@ -38,16 +38,16 @@ from transformer.training.step import READ_EVERY
 
 RESULT_FILE = "rehearsal.json"
 PREFIX = "attention-lab-benchmark-"
-"""How the names of the folders begin in which a server measures."""
+"""The beginning of the names of folders in which a server measures."""
 ENOUGH_S = 1.2
 """Seconds of steps that are measured, after the first ones."""
 AT_MOST_S = 3.0
-"""Where more would be measured to see the next pool of pairs encoded."""
+"""Seconds up to which more steps are measured, so that the encoding of the next pool of pairs is among them."""
 FIRST_STEPS, FEWEST_STEPS = 3, 10
 """Steps that warm up; steps that are measured at least, unless they take SLOW_S."""
 SLOW_S = 15.0
 SCORED_TOKENS = 4_096
-"""Of the held-out pairs that are scored: a batch of `evaluate`."""
+"""The tokens of the held-out pairs that are scored: a batch of `evaluate`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class Forecast:
 
     @property
     def total_s(self) -> float:
-        """With the held-out pairs scored."""
+        """All seconds, the scoring of held-out pairs included."""
         return self.training_s + self.scoring_s
 
 

@@ -23,7 +23,7 @@ class Snapshot:
     path: Path
     stamp: Stamp
     newest: bool
-    """Whether these are the run's own weights file."""
+    """True if these are the run's own weights file."""
 
 
 def snapshots_of(run: Run) -> list[Snapshot]:

@@ -1,4 +1,4 @@
-"""Which run starts next. Only so many are at work at once; the others wait, and visitors take turns.
+"""The queue of runs. Only so many work at once; the others wait, and visitors take turns.
 
 The queue is on disk: a run waits by its status.json, and its ticket.json says for whom and since when. Whichever
 process calls `start_waiting` starts what there is room for: the app on every visit and every other second, and each
@@ -31,7 +31,7 @@ from transformer.runs.status import (
 )
 
 LIMIT = "ATTENTION_LAB_MAX_RUNS"
-"""How many runs may be at work at once; not set: one for each CPU."""
+"""The number of runs that may work at once; not set: one for each CPU."""
 _LOCK, _TURNS = ".queue.lock", ".turns.json"
 
 

@@ -27,7 +27,7 @@ class Ticket:
     asked: float = 0.0
     """Unix time."""
     elapsed_s: float = 0.0
-    """What the run had been trained for before."""
+    """Seconds of training that the run had had before."""
 
 
 def read_ticket(folder: Path) -> Ticket:

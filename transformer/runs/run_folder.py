@@ -101,7 +101,7 @@ class Run:
     settings: Settings
     status: Status
     loadable: bool
-    """Whether it has weights to look into."""
+    """True if it has weights to look into."""
     resumable: bool
     place: int = 0
     """Its place in the queue, 1 for the next to start; 0 where it does not wait."""

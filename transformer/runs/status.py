@@ -53,7 +53,7 @@ class Status:
     elapsed_s: float = 0.0
     """Seconds of training, pauses not included."""
     phase: str = ""
-    """What a queued or running trainer is at: "waiting", "starting", "training", "scoring held-out pairs"."""
+    """The phase of a queued or running trainer: "waiting", "starting", "training", "scoring held-out pairs"."""
     reason: str = ""
     """Why it ended: a reason of training.Finished, "asked", or the sentence of a quota that is used up."""
     error: str = ""
@@ -171,7 +171,7 @@ _FORMS: dict[str, Callable[[Any], bool]] = {
     "pid": lambda value: value is None or (is_count(value) and 0 < value < _MAX_PID),
     **dict.fromkeys(("create_time", "boot_time"), lambda value: value is None or _is_finite(value)),
 }
-"""What each field of status.json may hold."""
+"""The values that each field of status.json may hold."""
 
 
 def _has_process(folder: Path, active: Status) -> bool:

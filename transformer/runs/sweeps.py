@@ -34,7 +34,7 @@ SETTINGS: tuple[str, ...] = tuple(
     for item in fields(config)
     if (name := f"{kind}.{item.name}") not in _FIXED
 )
-"""What can be varied, in the order of config.py."""
+"""The settings that can be varied, in the order of config.py."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Sweep:
     setting: str
     """Such as model.n_heads."""
     parts: tuple[Part, ...]
-    """In the order of the values as they were asked for."""
+    """The runs, in the order of the values as they were asked for."""
 
     @property
     def active(self) -> bool:

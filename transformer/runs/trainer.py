@@ -53,7 +53,7 @@ from transformer.training.state import TrainState, Weights, new_state, restored_
 SAVE_S = 10.0
 """The state is saved at evaluations, and when it is this old; less often where saving takes long."""
 SAVE_SHARE = 0.05
-"""At most about this share of the time goes into saving the state."""
+"""The largest share of the time, about, that goes into saving the state."""
 SNAPSHOT_LIMIT = 20_000_000
 """Models with more parameters than this keep no snapshots: a dozen copies would fill the disk."""
 SNAPSHOTS_AN_OCTAVE = (4, 2, 1)

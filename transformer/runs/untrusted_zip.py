@@ -20,7 +20,7 @@ _FAULTS = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError),
     *(NotImplementedError, LookupError, OverflowError),
 )
-"""What the standard library raises where an archive is damaged."""
+"""The errors of the standard library for a damaged archive."""
 
 
 class ArchiveError(Exception):
@@ -32,9 +32,9 @@ class Member:
     """One file in an archive."""
 
     path: str
-    """As the archive names it, with / between folders; never absolute, never with a step up."""
+    """The name in the archive, with / between folders; never absolute, never with a step up."""
     n_bytes: int
-    """As the archive says; `read` and `copy_to` never give more."""
+    """The size that the archive states; `read` and `copy_to` never give more."""
     packed: int
     _info: zipfile.ZipInfo
     _archive: zipfile.ZipFile

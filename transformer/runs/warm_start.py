@@ -38,7 +38,7 @@ class Start:
 
     weights: Path
     settings: Settings
-    """Of the model that they were taken from."""
+    """The settings of the model that they were taken from."""
     parent: Parent
 
     def copy_to(self, folder: Path) -> Parent:

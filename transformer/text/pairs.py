@@ -85,7 +85,7 @@ def join_words(tokens: Iterable[str]) -> str:
 
 
 def split_of(sentence: str) -> Split:
-    """Where pairs with this source sentence belong: 90 % train, 5 % validation, 5 % random (held out).
+    """Returns the split of pairs with this source sentence: 90 % train, 5 % validation, 5 % random (held out).
 
     CRC-32 of the UTF-8 bytes, modulo 20: 0 is validation, 1 is random. So no sentence is ever in two splits, in any
     process, at any seed, and a checkpoint can tell its held-out sentences without its corpus.

@@ -17,7 +17,7 @@ class Sentence:
     tokens: tuple[str, ...]
     """The vocabulary entry of each id."""
     words: tuple[int, ...]
-    """For each token, the index in `words(text)` of the word it belongs to; -1 for the end mark and where there is no
+    """The index in `words(text)` of the word of each token; -1 for the end mark and where there is no
     word. White space belongs to the word after it, and at the end to the word before."""
     unseen: tuple[str, ...]
     """The words with a part that was never seen in training, each once, in order."""

@@ -1,4 +1,4 @@
-"""What every kind of tokenizer shares: the special tokens, checks of ids and texts, words of characters, the error."""
+"""Parts that all tokenizers share: the special tokens, checks of ids and texts, words of characters, the error."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from transformer.text.pairs import word_spans
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
 UNKNOWN_MARK = "\u2047"
-"""What an unknown token reads as in decoded text."""
+"""The mark of an unknown token in decoded text."""
 
 
 class TokenizerError(Exception):
@@ -37,7 +37,7 @@ def valid_text(text: str) -> str:
 
 
 def words_at(text: str, starts: Sequence[int]) -> list[int]:
-    """For each character position, the index of the word there, of the next one, or at the end of the last one."""
+    """Returns the index of the word at each character position, of the next one, or at the end of the last one."""
     ends = [end for _, end in word_spans(text)]
     return [min(bisect_right(ends, start), len(ends) - 1) for start in starts]
 

@@ -43,7 +43,7 @@ TokenizerKind = Literal["words", "bpe", "unigram", "char"]
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What every kind of tokenizer offers. Immutable: one may serve many threads."""
+    """The interface of every kind of tokenizer. Immutable: one may serve many threads."""
 
     @property
     def kind(self) -> TokenizerKind: ...

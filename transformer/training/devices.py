@@ -1,4 +1,4 @@
-"""Where and in which precision a run computes: `auto` made concrete, and random generators that belong to one run."""
+"""Device and precision of a run: `auto` made concrete, and random generators that belong to one run."""
 
 import contextlib
 import time
@@ -48,7 +48,7 @@ def autocast(device: torch.device, precision: Precision) -> AbstractContextManag
 
 
 def supports_bfloat16(device: torch.device) -> bool:
-    """Whether bfloat16 autocast is worth a trial here; on a CPU without bfloat16 arithmetic it is only slower."""
+    """Tells whether bfloat16 autocast is worth a trial here; on a CPU without bfloat16 arithmetic it is only slower."""
     match device.type:
         case "cuda":
             return torch.cuda.is_bf16_supported(including_emulation=False)

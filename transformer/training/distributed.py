@@ -25,7 +25,7 @@ class Team:
 
     @property
     def leads(self) -> bool:
-        """Whether this is the process that decides and writes."""
+        """True for the process that decides and writes."""
         return self.rank == 0
 
     def shared(self, module: nn.Module) -> nn.Module:
@@ -65,7 +65,7 @@ ALONE = Team()
 
 
 def is_one_of_several() -> bool:
-    """Whether torchrun started this process as one of a group."""
+    """Tells whether torchrun started this process as one of a group."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 

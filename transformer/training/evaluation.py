@@ -32,7 +32,7 @@ class Evaluation:
     chrf: metrics.Score | None
     count: int
     translations: tuple[str, ...]
-    """In the order of the pairs."""
+    """The outputs, in the order of the pairs."""
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""What training tells those who listen: a step, an evaluation, the end; and why it cannot go on."""
+"""Events of a training: a step, an evaluation, the end; and the error that ends it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -61,7 +61,7 @@ Event = StepDone | Evaluated | Finished
 
 
 def as_event(found: Evaluation, step: int, elapsed_s: float) -> Evaluated:
-    """What there is to say of an evaluation at a step."""
+    """The result of an evaluation at a step."""
     return Evaluated(
         step=step,
         loss=found.loss,

@@ -32,7 +32,7 @@ class TrainState:
     generators: dict[str, Tensor]
     """States of torch's random generators that belong to this run (dropout)."""
     position: Position
-    """Where the next batch stands in the data."""
+    """The place of the next batch in the data."""
     step: int = 0
     """Optimiser steps taken."""
     elapsed_s: float = 0.0

@@ -60,7 +60,7 @@ def export(checkpoint: Checkpoint, folder: Path) -> None:
 
 
 def has_pieces(checkpoint: Checkpoint) -> bool:
-    """Whether Marian's tokenizer can read what this model's tokenizer makes: sentencepiece can, whole words cannot."""
+    """Tells whether Marian's tokenizer can read this model's tokens: sentencepiece can be read, whole words cannot."""
     return isinstance(checkpoint.tokenizer, SentencePieceTokenizer | TwoSidedTokenizer)
 
 
@@ -125,7 +125,7 @@ def _their_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def _generation(config: ModelConfig) -> dict[str, Any]:
-    """How to decode as we do: padding is never written."""
+    """Returns settings that decode as this lab does: padding is never written."""
     return {**_specials(config), "bad_words_ids": [[config.pad_id]], "max_length": config.max_length, "num_beams": 1}
 
 

@@ -106,7 +106,7 @@ _DEFAULTS: dict[str, Any] = {
     "normalize_before": False,
     "normalize_embedding": False,
 }
-"""What transformers takes where a Marian config says nothing."""
+"""The defaults of transformers for a Marian config."""
 
 
 def _read_weights(folder: Path) -> dict[str, Tensor]:

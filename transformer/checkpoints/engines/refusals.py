@@ -1,4 +1,4 @@
-"""What another library's format cannot express, refused by name."""
+"""Refusals of what another library's format cannot express."""
 
 from collections.abc import Mapping
 

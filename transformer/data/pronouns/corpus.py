@@ -47,7 +47,7 @@ from transformer.data.pronouns.verbs import EITHER, OBJECT, SUBJECT, VERBS, Reas
 from transformer.text.pairs import Pair
 
 N_PAIRS = 1_419_808
-"""How many pairs there are: `len` of the two spaces together."""
+"""The number of pairs: `len` of the two spaces together."""
 
 EXAMPLES = (
     "The animal did not cross the street because it was too tired.",
@@ -79,7 +79,7 @@ class Frame:
     denied: bool
     reason: Adjective | None
     about_subject: bool
-    """Whether the reason speaks of the subject; without a reason, False."""
+    """True if the reason speaks of the subject; without a reason, False."""
     degree: str
     """The degree of the reason in the plain variant: "too" or "very"."""
     pairs: tuple[tuple[Noun, Noun], ...]
@@ -122,7 +122,7 @@ def _noun_pairs(subjects: str, objects: str) -> tuple[tuple[Noun, Noun], ...]:
 
 @cache
 def is_reserved(noun: Noun, adjective: Adjective) -> bool:
-    """Whether training never says this adjective of this noun."""
+    """Tells whether training never says this adjective of this noun."""
     return (noun.couple + _ranks()[adjective.english]) % _RESERVED_PERIOD == 0
 
 
@@ -161,7 +161,7 @@ class Space(Sequence[Pair]):
 
 
 class Part(Sequence[Pair]):
-    """Of every `_STRIDE` neighbours in a space, the `width` from the `first` on."""
+    """Returns `width` of every `_STRIDE` neighbours in a space, from the `first` on."""
 
     def __init__(self, space: Space, first: int, width: int) -> None:
         self._space, self._first, self._width = space, first, width
@@ -225,7 +225,7 @@ def _pair(frame: Frame, number: int, draws: int) -> Pair:
 def _dresses(
     subject: Noun, object: Noun, reason: Adjective | None, dress_subject: bool, dress_object: bool, draws: int
 ) -> tuple[Dress, Dress]:
-    """How each noun is introduced, the noun that is not dressed plainly."""
+    """Returns the determiners of both nouns; PLAIN for one that is not dressed."""
     first: Dress = PLAIN
     second: Dress = PLAIN
     if dress_subject:

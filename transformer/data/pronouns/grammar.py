@@ -22,7 +22,7 @@ DEGREES = {"too": "trop", "very": "très", "": ""}
 
 PLAIN, THIS = "plain", "this"
 Dress = str | Adjective
-"""How a noun is introduced: PLAIN ("the dog"), THIS ("this dog") or an adjective ("the old dog")."""
+"""The determiner of a noun: PLAIN ("the dog"), THIS ("this dog") or an adjective ("the old dog")."""
 
 _VOWELS = frozenset("aeiouyàâéèêëîïôûœh")
 
@@ -47,7 +47,7 @@ def _phrase(english: str, french: str, links: Iterable[tuple[int, int]]) -> Phra
 
 
 def elides(word: str) -> bool:
-    """Whether the little word before this French word loses its vowel ("l'hippopotame", but "le hérisson")."""
+    """Tells whether the article before this French word loses its vowel ("l'hippopotame", but "le hérisson")."""
     return word[0] in _VOWELS and word not in ASPIRATED
 
 
