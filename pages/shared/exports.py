@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.components.saving import save_chart, save_drawing
+from pages.shared.components.frontend import declared
 from pages.shared.context import is_dark
 from pages.shared.registry import REOPENABLE
 from pages.shared.url.packed_link import LONGEST, PARAMETER, as_file, pack
@@ -20,6 +20,9 @@ from pages.shared.url.session import session
 from transformer.figures.export import html_document, on_paper
 from transformer.figures.tables import Table, as_csv, as_npz
 from transformer.views.view import Document, Subject, View, file_name, program, source
+
+_save_chart = declared("save_chart", css=("save_chart.css",), js=("save_chart.js",))
+_save_drawing = declared("save_drawing", css=("save_chart.css",), js=("save_drawing.js",))
 
 WIDTH = 640
 """Pixels of the panel; a figure of no width of its own is saved as wide."""
@@ -98,12 +101,13 @@ def offer_files(saved: Saved, caption: str, key: str, frame: str) -> None:
     """Renders the buttons that save a figure and its numbers; `frame` is the key of a drawing's container."""
     name, figure = saved.name, saved.figure
     if isinstance(figure, str):
-        save, document = partial(save_drawing, frame), partial(_with_caption, figure, caption)
+        buttons, drawing = _save_drawing, {"frame": frame}
+        document = partial(_with_caption, figure, caption)
     else:
-        save = partial(save_chart, _sheet(figure, key))
+        buttons, drawing = _save_chart, {"chart": _sheet(figure, key)}
         document = partial(html_document, figure, title=name, said=caption, dark=is_dark())
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        save(name=name, key=f"{key}-save")
+        buttons(key=f"{key}-save", data={**drawing, "name": name})
         _download("HTML", document, name, "html", key)
         _download("CSV", lambda: as_csv(saved.tables), name, "csv", key)
         _download("NPZ", lambda: as_npz(saved.tables), name, "npz", key)

@@ -3,14 +3,17 @@
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.components.walkthrough_map import walkthrough_map
+from pages.shared.components.frontend import colours_of, declared
 from pages.shared.context import PageContext
 from pages.shared.exhibit import exhibit
 from pages.walkthrough.choices import MAP, Place
 from transformer.analysis.trace.diagram import unfolded
+from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Stack
 from transformer.views.subjects import Traced
 from transformer.views.trace import MapData, TraceMap
+
+_map = declared("walkthrough_map", css=("walkthrough_map.css",), js=("walkthrough_map.js",), reports=("picked",))
 
 
 def render_reading(context: PageContext) -> None:
@@ -25,13 +28,11 @@ def render_map(context: PageContext, traced: Traced, place: Place) -> None:
     layers = unfolded(context.lab.model, place.layer)
 
     def draw(data: MapData) -> None:
-        walkthrough_map(
-            data.drawing.data(),
-            order=[(str(step), layers[step.stack]) for step in place.order],
-            chosen=str(place.step),
-            label=f"Map of {context.lab.name}. Arrow keys go from step to step, in the order of the computation.",
-            key=MAP,
-        )
+        label = f"Map of {context.lab.name}. Arrow keys go from step to step, in the order of the computation."
+        order = [[str(step), layers[step.stack]] for step in place.order]  # with the steps that are folded away
+        colours = {kind: colours_of(kind) for kind in AttentionKind}
+        chosen = {"order": order, "chosen": str(place.step), "label": label, "colours": colours}
+        _map(key=MAP, data=data.drawing.data() | chosen)  # reports [step, layer], the layer -1 outside of layers
         if elsewhere := _in_other_layers(context, layers):
             names = wording.plain("; ".join(elsewhere))
             st.caption(f":orange[●] Also switched, in a layer that is not unfolded: {names}.")
