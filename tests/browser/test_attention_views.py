@@ -1,8 +1,12 @@
 """The pictures of attention in a real browser with no network: bertviz's three views, and cells that can be clicked."""
 
+import io
+
+import numpy as np
 import pytest
 from app_server import Server
 from page_models import CLASSIC, PRONOUNS
+from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from transformer.checkpoints.settings import SHIPPED_FOLDER
@@ -151,3 +155,14 @@ def test_a_chosen_option_is_not_cut_in_its_box(page: Page, server: Server):
     for key in ("specials", "show", "combine"):
         shown = page.locator(f".st-key-choose-{key} [data-testid=stSelectbox] input")
         assert shown.evaluate("input => input.scrollWidth - input.clientWidth") <= 0, key
+
+
+def test_the_mark_of_a_word_start_keeps_away_from_the_probability_below(page: Page, server: Server):
+    page.goto(server.link("attention", model="emoji-en-fr", text="grinning face", switch="off:decoder.0.cross:1"))
+    chip = page.locator(".token:has(.mark):has(.probability)").first
+    expect(chip).to_be_visible()
+    chip.evaluate("e => { e.querySelector('.mark').style.cssText = 'color: #f00; opacity: 1' }")
+    chip.evaluate("e => { e.querySelector('.probability').style.color = '#00f' }")
+    red, _, blue = np.asarray(Image.open(io.BytesIO(chip.screenshot())).convert("RGB")).astype(int).transpose(2, 0, 1)
+    mark, number = (np.flatnonzero((ink > 100).any(axis=1)) for ink in (red - blue, blue - red))
+    assert number.min() - mark.max() >= 4

@@ -5,7 +5,7 @@ import re
 import pytest
 from app_server import Server
 from page_models import REVERSE
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 pytestmark = pytest.mark.browser
 
@@ -71,3 +71,21 @@ def test_a_wide_tree_shows_that_it_goes_on(server: Server, page: Page) -> None:
     assert not attention.evaluate(fades), "it does not scroll"
     thumb = tree.evaluate("e => getComputedStyle(e, '::-webkit-scrollbar-thumb').backgroundColor")
     assert thumb == "rgba(128, 132, 149, 0.7)"
+
+
+def test_nothing_moves_under_a_click_when_the_code_of_the_chips_arrives_late(server: Server, page: Page) -> None:
+    held: list[Route] = []
+    page.route(re.compile(r"/BidiComponent\.[^/]*\.js$"), lambda route: held.append(route))
+    page.goto(server.link("decoder-steps", model=REVERSE, text="a b c d", step=2))
+    box = page.get_by_role("combobox", name="Write another token at step 2")
+    expect(box).to_be_visible()
+    expect(page.locator(BARS).first).to_be_visible()
+    before = box.bounding_box()
+    assert held, "this is the name of the code of components"
+    for route in held:
+        route.continue_()
+    expect(page.locator(".st-key-so-far ol")).to_be_visible()
+    assert box.bounding_box() == before
+    box.scroll_into_view_if_needed()
+    box.click()
+    expect(page.get_by_role("option").first).to_be_visible()

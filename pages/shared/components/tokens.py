@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+import streamlit as st
 from jaxtyping import Float
 from numpy import ndarray
 
@@ -38,6 +39,8 @@ def token_chips(
     """
     if probabilities is not None and len(probabilities) != len(tokens):
         raise ValueError(f"{len(tokens)} tokens need as many probabilities, not {len(probabilities)}")
+    # Room for one line from the start: the page would move under a click when the component's code arrives.
+    st.html(f"<style>.st-key-{key} {{min-height: {3.25 if probabilities is None else 3.9375}rem}}</style>")
     _chips(
         key=key,
         data={
