@@ -8,11 +8,11 @@ from pages.shared import wording
 from pages.shared.components.values import Panel, ValueCurve, value_curves, value_tables
 from pages.shared.context import PageContext
 from pages.shared.exhibit import exhibit
+from transformer.views.positions import MatricesData
 from transformer.views.positions_shifts import (
     ERROR_AXES,
     FIT_PAIRS,
     MAP_AXES,
-    MapsData,
     ShiftErrors,
     ShiftErrorsData,
     ShiftMaps,
@@ -59,8 +59,8 @@ def render_shifts(context: PageContext, chosen: Choices) -> None:
         st.latex(_SHIFT)
 
 
-def _maps_canvas(data: MapsData) -> None:
-    panels = [Panel(matrix, title) for title, matrix in zip(data.titles, data.maps, strict=True)]
+def _maps_canvas(data: MatricesData) -> None:
+    panels = [Panel(matrix, title) for title, matrix in zip(data.titles, data.matrices, strict=True)]
     value_tables(panels, axes=MAP_AXES, quantity="entry", square=True, key="maps")
 
 

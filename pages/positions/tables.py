@@ -12,12 +12,12 @@ from pages.shared.exhibit import exhibit
 from transformer.views.positions import (
     QUANTITIES,
     DimensionsData,
+    MatricesData,
     OffsetData,
     PositionDimensions,
     PositionSimilarity,
     PositionTables,
     SimilarityByOffset,
-    SimilarityData,
     TablesData,
 )
 
@@ -65,7 +65,7 @@ def render_distances(context: PageContext, chosen: Choices) -> None:
     segments("likeness", "Measure", _MEASURES, chosen.likeness)
     quantity = QUANTITIES[chosen.likeness]
 
-    def matrices(data: SimilarityData) -> None:
+    def matrices(data: MatricesData) -> None:
         panels = [Panel(matrix, title) for title, matrix in zip(data.titles, data.matrices, strict=True)]
         value_tables(panels, axes=("position", "position"), quantity=quantity, square=True, key="likeness")
 

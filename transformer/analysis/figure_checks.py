@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
+from torch import Tensor
 
 from transformer.analysis.checks import Check, agree
 from transformer.interventions import DisableMask, Intervention, compile_interventions
-from transformer.model.taps import Recorder
+from transformer.model.taps import Recorder, Tap, chain
 from transformer.model.transformer import Transformer
 
 _READ_AGAIN = "the same words read again in double precision, on the explicit path, without a cache"
@@ -74,9 +75,9 @@ def check_padding_is_invisible(
     losses: Float[ndarray, "sentence"],
 ) -> tuple[Check, ...]:
     """Checks that each sentence of a batch has the loss that it has alone (`source` and `target` unpadded)."""
-    alone = []
+    alone, precise = [], deepcopy(model).double()
     for ids, out in zip(source, target, strict=True):
-        rows = one_pass_log_probs(model, ids, out, ())
+        rows = one_pass_log_probs(precise, ids, out, ())
         alone.append(-math.fsum(rows[np.arange(len(out)), list(out)]) / len(out))
     how = "each sentence read by itself, without padding, in double precision"
     return (agree("With all masks a sentence of the batch reads as it does alone", losses, alone, 1e-3, how),)
@@ -85,23 +86,44 @@ def check_padding_is_invisible(
 def slow_log_probs(
     model: Transformer, source: Sequence[int], target: Sequence[int], switches: Sequence[Intervention]
 ) -> Float[ndarray, "step vocab"]:
-    """Returns the log-probabilities from which each token of an output was chosen, in float64.
+    """Returns the log-probabilities from which each token of an output was chosen, in float64."""
+    return precise_log_probs(deepcopy(model).double(), source, target, switches)
 
-    Where positions see later ones, each step is a pass over what had been written by then.
+
+def precise_log_probs(
+    precise: Transformer,
+    source: Sequence[int],
+    target: Sequence[int],
+    switches: Sequence[Intervention],
+    *,
+    real: Bool[Tensor, "1 source"] | None = None,
+    also: Tap | None = None,
+) -> Float[ndarray, "step vocab"]:
+    """Returns log-probabilities at each step of an output, on the explicit path of a model in float64.
+
+    Where positions see later ones, each step is a pass over what had been written by then. `real` is False at source
+    tokens that count as padding; `also` is a tap behind the switches.
     """
-    sees_ahead = not model.config.causal_mask or DisableMask("causal") in switches
-    if not sees_ahead:
-        return one_pass_log_probs(model, source, target, switches)
+    if precise.config.causal_mask and DisableMask("causal") not in switches:
+        return one_pass_log_probs(precise, source, target, switches, real=real, also=also)
     prefixes = [target[: step + 1] for step in range(len(target))]
-    return np.stack([one_pass_log_probs(model, source, prefix, switches)[-1] for prefix in prefixes])
+    return np.stack(
+        [one_pass_log_probs(precise, source, prefix, switches, real=real, also=also)[-1] for prefix in prefixes]
+    )
 
 
 @torch.no_grad()
 def one_pass_log_probs(
-    model: Transformer, source: Sequence[int], target: Sequence[int], switches: Sequence[Intervention]
+    precise: Transformer,
+    source: Sequence[int],
+    target: Sequence[int],
+    switches: Sequence[Intervention],
+    *,
+    real: Bool[Tensor, "1 source"] | None = None,
+    also: Tap | None = None,
 ) -> Float[ndarray, "step vocab"]:
-    """Returns log-probabilities at each position of an output, from one teacher-forced explicit pass in float64."""
-    precise = deepcopy(model).double()
-    tap = compile_interventions(switches, precise) or Recorder(lambda site: False)
-    ids = torch.tensor([[model.config.bos_id, *target[:-1]]])
-    return precise(torch.tensor([list(source)]), ids, tap=tap)[0].log_softmax(dim=-1).numpy()
+    """Returns log-probabilities at each position of an output from one teacher-forced pass."""
+    tap = chain(compile_interventions(switches, precise), also) or Recorder(lambda site: False)
+    ids = torch.tensor([[precise.config.bos_id, *target[:-1]]])
+    masks = (None, None) if real is None else (real, torch.ones_like(ids, dtype=torch.bool))
+    return precise(torch.tensor([list(source)]), ids, *masks, tap=tap)[0].log_softmax(dim=-1).numpy()

@@ -186,11 +186,15 @@ class PositionDimensions(TablePair):
 
 
 @dataclass(frozen=True)
-class SimilarityData:
-    """The similarity of each pair of rows in each table."""
+class MatricesData:
+    """A matrix for each table."""
 
     titles: tuple[str, ...]
     matrices: tuple[Matrix, ...]
+
+    def tables(self, axes: tuple[str, str]) -> tuple[Table, ...]:
+        """Returns the matrices, rows and columns counted along these axes."""
+        return matrix_tables(self.titles, self.matrices, axes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,19 +204,19 @@ class PositionSimilarity(TablePair):
     measure: Similarity
     name = "positions-{measure}"
 
-    def data(self, lab: Lab, learned: LearnedTable | None) -> SimilarityData:
+    def data(self, lab: Lab, learned: LearnedTable | None) -> MatricesData:
         """The similarity of each pair of rows."""
         found = self.pair(lab, learned)
-        return SimilarityData(tuple(found), tuple(similarity(table, self.measure) for table in found.values()))
+        return MatricesData(tuple(found), tuple(similarity(table, self.measure) for table in found.values()))
 
-    def figure(self, data: SimilarityData, *, dark: bool = False) -> go.Figure:
+    def figure(self, data: MatricesData, *, dark: bool = False) -> go.Figure:
         """A matrix for each table."""
         return matrices_figure(data.matrices, data.titles, dark=dark)
 
-    def tables(self, data: SimilarityData) -> tuple[Table, ...]:
-        return matrix_tables(data.titles, data.matrices, ("position", "position"))
+    def tables(self, data: MatricesData) -> tuple[Table, ...]:
+        return data.tables(("position", "position"))
 
-    def checks(self, lab: Lab, learned: LearnedTable | None, data: SimilarityData) -> Iterator[Check]:
+    def checks(self, lab: Lab, learned: LearnedTable | None, data: MatricesData) -> Iterator[Check]:
         """Computes every product again."""
         for (title, table), matrix in zip(self.pair(lab, learned).items(), data.matrices, strict=True):
             yield from _named(title, check_similarity(table, matrix, self.measure))

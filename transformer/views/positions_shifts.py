@@ -15,20 +15,12 @@ from transformer.figures.positions.tables import errors_figure, matrices_figure
 from transformer.figures.tables import Table
 from transformer.lab import Lab
 from transformer.runs.position_moments import LearnedTable, Rows
-from transformer.views.positions import TablePair, matrix_tables
+from transformer.views.positions import MatricesData, TablePair
 
 MAP_AXES = ("dimension of PE(pos)", "dimension of PE(pos + k)")
 ERROR_AXES = ("position pos", "largest error of a dimension")
 FIT_PAIRS = 8
 """Pairs of positions that a map is fitted to and tested on, at the least."""
-
-
-@dataclass(frozen=True)
-class MapsData:
-    """The rotation by k positions, and the best linear map of a learned table."""
-
-    titles: tuple[str, ...]
-    maps: tuple[Float[ndarray, "to from"], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,26 +30,26 @@ class ShiftMaps(TablePair):
     k: int
     name = "positions-shift-{k}"
 
-    def data(self, lab: Lab, learned: LearnedTable | None) -> MapsData:
+    def data(self, lab: Lab, learned: LearnedTable | None) -> MatricesData:
         """The rotation and the fitted map; ValueError where too few pairs of positions are k apart."""
         fitted = _fitted_tables(self.pair(lab, learned, reached=True), self.k)
         maps = {f"the rotation for k = {self.k}": rotation(self.d_model, self.k, self.base)}
         if len(fitted) > 1:
             maps[f"best linear map of the learned table, k = {self.k}"] = fit_shift(fitted[1], self.k).matrix
-        return MapsData(tuple(maps), tuple(maps.values()))
+        return MatricesData(tuple(maps), tuple(maps.values()))
 
-    def figure(self, data: MapsData, *, dark: bool = False) -> go.Figure:
+    def figure(self, data: MatricesData, *, dark: bool = False) -> go.Figure:
         """The matrices on one scale."""
-        return matrices_figure(data.maps, data.titles, axes=MAP_AXES, dark=dark)
+        return matrices_figure(data.matrices, data.titles, axes=MAP_AXES, dark=dark)
 
-    def tables(self, data: MapsData) -> tuple[Table, ...]:
-        return matrix_tables(data.titles, data.maps, ("to dimension", "from dimension"))
+    def tables(self, data: MatricesData) -> tuple[Table, ...]:
+        return data.tables(("to dimension", "from dimension"))
 
-    def checks(self, lab: Lab, learned: LearnedTable | None, data: MapsData) -> Iterator[Check]:
+    def checks(self, lab: Lab, learned: LearnedTable | None, data: MatricesData) -> Iterator[Check]:
         """Turns positions with the rotation, and tests that the fitted map is the best."""
-        yield from check_rotation(data.maps[0], self.length, self.k, self.base)
+        yield from check_rotation(data.matrices[0], self.length, self.k, self.base)
         fitted = _fitted_tables(self.pair(lab, learned, reached=True), self.k)
-        for table, matrix in zip(fitted[1:], data.maps[1:], strict=True):
+        for table, matrix in zip(fitted[1:], data.matrices[1:], strict=True):
             yield check_map(table, self.k, matrix, "learned")
 
 

@@ -13,21 +13,21 @@ from math import comb
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
 from transformer.analysis.checks import Check, agree
+from transformer.analysis.figure_checks import precise_log_probs
 from transformer.analysis.heads.ablations import Means
 from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.importance import OutputEffect
 from transformer.analysis.heads.minimal_set import Goal, MinimalSets, SearchPlan, reaches
 from transformer.analysis.heads.validation_importance import Change, ImportanceMeasure, ValidationImportance
 from transformer.data.batches import pair_batches
-from transformer.decoding.greedy import greedy, log_probs_on_prefixes, translate_ids
+from transformer.decoding.greedy import greedy, translate_ids
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.taps import Tap, chain
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import UNK, Tokenizer
@@ -72,10 +72,10 @@ def check_output_effects(
     """Checks how an output's log-probability changes without each head, and what is written instead."""
     some, ids, each = effects[:MOST_HEADS], list(target), np.arange(len(target))
     moved = [effect.log_prob for effect in some]
-    whole = forced(without_heads(model, ()), source, target, switches)
+    whole = precise_log_probs(without_heads(model, ()), source, target, switches)
     again, short, divergences, chances, behind = [], [0.0], [], [], [0.0]
     for effect in some:
-        rows = forced(without_heads(model, [effect.at], means), source, target, switches)
+        rows = precise_log_probs(without_heads(model, [effect.at], means), source, target, switches)
         again.append(math.fsum(rows[each, ids] - whole[each, ids]))
         divergences.append(math.fsum((np.exp(whole) * (whole - rows)).ravel()) / len(ids))
         token = ids[effect.step]
@@ -162,7 +162,7 @@ def check_minimal_set(
         return _written(model, heads, source, switches, len(target))
 
     def missed_by(heads: Sequence[HeadAt]) -> float:
-        rows = forced(without_heads(model, heads), source, target, switches)
+        rows = precise_log_probs(without_heads(model, heads), source, target, switches)
         return _miss(rows, target, goal, model.config.pad_id)
 
     yield agree("The output with all heads", target, decoded(()), 0, "decoded again token by token")
@@ -200,25 +200,6 @@ def check_minimal_set(
     expected = [comb(n_heads, size) for size in range(1, len(every) + 1)]
     yield agree("Every set of these sizes was tried", every, expected, 0, f"sets of {n_heads} heads counted")
     yield agree("All sizes up to the last were tried", len(found.tried), found.size, 0, "sizes counted")
-
-
-def forced(
-    precise: Transformer,
-    source: Sequence[int],
-    target: Sequence[int],
-    switches: Sequence[Intervention],
-    *,
-    real: Bool[Tensor, "1 source"] | None = None,
-    also: Tap | None = None,
-) -> Float[ndarray, "step vocab"]:
-    """Returns log-probabilities at each step of an output; where positions see later ones, a pass for each step.
-
-    `real` is False at source tokens that count as padding; `also` is a tap behind the switches.
-    """
-    tap = compile_interventions(switches, precise)
-    tap = tap if also is None else chain(tap, also)
-    ids = torch.tensor([list(source)])
-    return log_probs_on_prefixes(precise, ids, torch.tensor([list(target)]), real, tap=tap)[0].numpy()
 
 
 def _falls_short(rows: Float[ndarray, "step vocab"], target: Sequence[int], effect: OutputEffect, pad_id: int) -> float:

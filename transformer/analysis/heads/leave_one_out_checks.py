@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.analysis.checks import Check, agree
-from transformer.analysis.heads.ablation_checks import forced
+from transformer.analysis.figure_checks import precise_log_probs
 from transformer.analysis.heads.leave_one_out import FEWEST, Faithfulness, Hiding
 from transformer.interventions import Intervention
 from transformer.model.taps import Site, Tap
@@ -28,7 +28,7 @@ def check_leave_one_out(
     """Checks the loss of each output token without each source token."""
     precise = deepcopy(model).double()
     each = np.arange(len(target)), list(target)
-    whole = forced(precise, source, target, switches)[each]
+    whole = precise_log_probs(precise, source, target, switches)[each]
     lost = [whole - _without(precise, source, target, how, switches, key)[each] for key in range(len(source))]
     said = f"each of {len(source)} source tokens hidden in passes of its own, in double precision"
     claim = "The log-probability that each output token loses"
@@ -89,9 +89,9 @@ def _without(
     """Reads the output with one source token hidden: as padding where it is hidden from everything."""
     lifted = any(spec.lifts - {"causal"} for spec in switches)
     if how == "cross" or lifted:
-        return forced(precise, source, target, switches, also=_hider(how, key))
+        return precise_log_probs(precise, source, target, switches, also=_hider(how, key))
     real = torch.arange(len(source))[None] != key
-    return forced(precise, source, target, switches, real=real)
+    return precise_log_probs(precise, source, target, switches, real=real)
 
 
 def _hider(how: Hiding, key: int) -> Tap:
