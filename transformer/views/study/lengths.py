@@ -3,13 +3,11 @@
 import json
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Float
-from numpy import ndarray
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.positions.checks import check_interval
@@ -51,34 +49,36 @@ class LengthsData:
     """Symbols in the longest training sentence."""
     ranges: tuple[LengthRange, ...]
 
-    @property
-    def all_tables(self) -> tuple[Table, ...]:
+
+class _Lengths:
+    """The figure and the tables of exact match by length; subclasses measure it."""
+
+    def figure(self, data: LengthsData, *, dark: bool = False) -> go.Figure:
+        """A line with its interval for each curve; the lengths of training are shaded."""
+        return lengths_figure(data.curves, data.kinds, trained_to=data.trained_to, dark=dark)
+
+    def tables(self, data: LengthsData) -> tuple[Table, ...]:
         """Counts and intervals, by length and by range."""
-        columns = ["right", "of", "low 95 %", "high 95 %"]
+        titles = ["right", "of", "low 95 %", "high 95 %"]
         by_length = (
             Table(
                 curve.name,
                 np.column_stack((curve.right, curve.count, curve.low, curve.high)),
                 [f"length {length}" for length in curve.length],
-                columns,
+                titles,
             )
-            for curve in self.curves
+            for curve in data.curves
         )
-        names = [curve.name for curve in self.curves]
+        names = [curve.name for curve in data.curves]
         by_range = (
-            Table(
-                f"lengths {each.first} to {each.last}",
-                np.array([(share.right, share.count, share.low, share.high) for share in each.shares]),
-                names,
-                columns,
-            )
-            for each in self.ranges
+            Table(f"lengths {each.first} to {each.last}", np.array(list(map(astuple, each.shares))), names, titles)
+            for each in data.ranges
         )
         return (*by_length, *by_range)
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyLengths:
+class StudyLengths(_Lengths):
     """Exact match by length for each kind of positions, all seeds together."""
 
     corpus: str
@@ -95,14 +95,6 @@ class StudyLengths:
         edges = [(1, first), (first + 1, min(first + JUST_BEYOND, last)), (first + 1, last)]
         return _lengths(study.plan.positions, found, first, edges)
 
-    def figure(self, data: LengthsData, *, dark: bool = False) -> go.Figure:
-        """A line with its interval for each kind; the lengths of training are shaded."""
-        return lengths_figure(data.curves, data.kinds, trained_to=data.trained_to, dark=dark)
-
-    def tables(self, data: LengthsData) -> tuple[Table, ...]:
-        """Counts and intervals, by length and by range."""
-        return data.all_tables
-
     def checks(self, study: Study, data: LengthsData) -> Iterator[Check]:
         """Counts again from the study's file, and solves the equation of each interval."""
         content = study_content(study)
@@ -115,7 +107,7 @@ class StudyLengths:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelLengths:
+class ModelLengths(_Lengths):
     """One model's exact match by length, on strings that it was not trained on."""
 
     past: Extension
@@ -136,14 +128,6 @@ class ModelLengths:
         found = scores_by_length(lab.model, lab.tokenizer, pairs, self._how(lab), trained=trained_to + 1)
         edges = [(1, min(trained_to, self.longest)), (trained_to + 1, self.longest)]
         return _lengths((config.positions,), {config.positions: found}, trained_to, edges)
-
-    def figure(self, data: LengthsData, *, dark: bool = False) -> go.Figure:
-        """A line with its interval; the lengths of training are shaded."""
-        return lengths_figure(data.curves, data.kinds, trained_to=data.trained_to, dark=dark)
-
-    def tables(self, data: LengthsData) -> tuple[Table, ...]:
-        """Counts and intervals, by length and by range."""
-        return data.all_tables
 
     def checks(self, lab: Lab, data: LengthsData) -> Iterator[Check]:
         """Translates every string again, in double precision and without a cache."""
@@ -202,20 +186,15 @@ def _check_lengths(
             [sum(pair[i] for length, pair in counts.items() if each.first <= length <= each.last) for i in (0, 1)]
             for counts in (counted[curve.name] for curve in data.curves)
         ]
-        shown = np.array([(share.right, share.count) for share in each.shares])
-        yield agree(f"Right of lengths {each.first} to {each.last}", shown, again, 0, how)
-        low, high = _ends(each.shares)
-        yield check_interval(shown[:, 0], shown[:, 1], low, high)
+        right, count, low, high = np.array(list(map(astuple, each.shares))).T
+        yield agree(f"Right of lengths {each.first} to {each.last}", np.stack((right, count), axis=1), again, 0, how)
+        yield check_interval(right, count, low, high)
     shown = [(each.first, each.last) for each in data.ranges]
     yield agree("The ranges meet where training ended", shown, _nonempty(edges), 0, "lengths counted")
 
 
 def _nonempty(edges: Edges) -> list[tuple[int, int]]:
     return [(first, last) for first, last in edges if first <= last]
-
-
-def _ends(shares: Sequence[Share]) -> tuple[Float[ndarray, "curve"], Float[ndarray, "curve"]]:
-    return np.array([share.low for share in shares]), np.array([share.high for share in shares])
 
 
 def study_content(study: Study) -> dict[str, Any]:

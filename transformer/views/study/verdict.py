@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -103,10 +103,10 @@ class StudyVerdict:
             [run for run in content["runs"] if (run["corpus"], run["positions"], run["state"]) == (*key, "done")]
             for key in ((self.corpus, kind) for kind in data.kinds)
         ]
-        n_seeds = len(plan["seeds"])
-        steps = [[*(run["steps_to_target"] for run in own), *[None] * (n_seeds - len(own))] for own in runs]
-        numbers = np.array(steps, dtype=float)  # None -> NaN
-        yield agree(f"Steps to {TARGET} are the runs' own", data.steps_to_target, numbers, 0, how)
+        steps = np.full((len(runs), len(plan["seeds"])), np.nan)
+        for row, own in zip(steps, runs, strict=True):
+            row[: len(own)] = [run["steps_to_target"] for run in own]  # None -> NaN
+        yield agree(f"Steps to {TARGET} are the runs' own", data.steps_to_target, steps, 0, how)
         yield agree("All finished runs are counted", data.n_runs, [len(own) for own in runs], 0, how)
         sizes = [own[0]["parameters"] for own in runs]
         yield agree("Parameters are those of the runs", data.parameters, sizes, 0, how)
@@ -138,7 +138,7 @@ def _spreads(found: Sequence[Spread | None]) -> Float[ndarray, "kind 3"]:
 
 
 def _shares(found: Sequence[Share | None]) -> Float[ndarray, "kind 4"]:
-    return np.array([[math.nan] * 4 if s is None else [s.right, s.count, s.low, s.high] for s in found])
+    return np.array([[math.nan] * 4 if share is None else astuple(share) for share in found])
 
 
 def _again(values: Sequence[Any], middle: Any) -> list[float]:
