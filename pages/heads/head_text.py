@@ -9,9 +9,9 @@ from transformer.figures.heads.labels import looked_at
 EXPLAINED: Mapping[str, str] = {
     "previous": "On the token just before the query.",
     "next": "On the token just after the query, where the query may see it: under a causal mask in the encoder alone.",
-    "diagonal": "Self-attention: on the query's own token. Cross-attention: on the source token at the same place in "
-    "its sentence as the written token in its own.",
-    "anti_diagonal": "On the token at the mirror place: the first from the last, the second from the last but one.",
+    "diagonal": "Self-attention: on the query's own token. Cross-attention: on the source token at the same position "
+    "in its sentence as the written token in its own.",
+    "anti_diagonal": "On the mirrored token: the first from the last, the second from the last but one.",
     "same_token": "Self-attention: on other places with the very same token. Cross-attention: on source tokens that "
     "are the token being written.",
     "first": "On the first token, in the decoder the start mark: where a head may look when it has nothing to do.",

@@ -1,4 +1,4 @@
-"""Numbers to take away: labelled arrays as CSV, to read, and as NPZ, exact and without pickles."""
+"""Exported numbers: labelled arrays as CSV, to read, and as NPZ, exact and without pickles."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ from numpy import ndarray
 
 @dataclass(frozen=True)
 class Table:
-    """A matrix with what stands at its rows and columns."""
+    """A matrix with a label for each row and column."""
 
     name: str
     values: Shaped[ndarray, "row column"]
@@ -28,7 +28,7 @@ class Table:
 
 
 def numbered(labels: Sequence[str]) -> list[str]:
-    """Labels that stay apart where two are the same: each with its place before it."""
+    """Returns the labels, each with its index before it, so that no two are the same."""
     return [f"{i} {label}" for i, label in enumerate(labels)]
 
 
@@ -41,7 +41,7 @@ def column_table(name: str, rows: Sequence[str], columns: Mapping[str, Shaped[nd
 def head_tables(
     values: Float[ndarray, "layer head row column"], rows: Sequence[str], columns: Sequence[str], *, name: str = ""
 ) -> tuple[Table, ...]:
-    """A table for every head of every layer; `name` is put behind "layer 0 head 0"."""
+    """Returns a table for every head of every layer; `name` is put behind "layer 0 head 0"."""
     layers, heads = map(range, values.shape[:2])
     labels = numbered(rows), numbered(columns)
     return tuple(
@@ -50,7 +50,7 @@ def head_tables(
 
 
 def as_csv(tables: Sequence[Table]) -> str:
-    """The tables below one another, an empty line between them: labels, then numbers that read back exactly."""
+    """Returns the tables below one another, an empty line between them: labels, then numbers that read back exactly."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for index, table in enumerate(tables):
@@ -63,7 +63,7 @@ def as_csv(tables: Sequence[Table]) -> str:
 
 
 def as_npz(tables: Sequence[Table]) -> bytes:
-    """The arrays under their names, each with its labels; `numpy.load` reads them without pickles."""
+    """Returns the arrays under their names, each with its labels; `numpy.load` reads them without pickles."""
     arrays: dict[str, ndarray] = {}
     for table in tables:
         arrays[table.name] = table.values

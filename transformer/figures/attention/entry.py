@@ -76,7 +76,7 @@ def shares_figure(names: Sequence[str], shares: Sequence[float], *, kind: KindNa
         "range": [low - room if low < 0 else low, high + room],
         "zeroline": True,
         "zerolinecolor": colours.line,
-        "title": {"text": "share of the sublayer's output; all of them sum to 1"},
+        "title": {"text": "share of the sublayer's output (they sum to 1)"},
     }
     return theme.figure(
         [trace],

@@ -1,4 +1,4 @@
-"""Masks as matrices: what each forbids, and how several become one. Queries are rows, keys are columns."""
+"""Masks as matrices: the cells that each forbids, and several combined. Queries are rows, keys are columns."""
 
 import math
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ _NAMED_ROW = 34
 
 @dataclass(frozen=True)
 class Part:
-    """One mask and what is said about it."""
+    """One mask with its name and its reason."""
 
     name: str
     mask: Bool[ndarray, "query key"]
     forbids: str
-    """Why a cell is forbidden, for hovering."""
+    """The reason why a cell is forbidden, for hovering."""
 
 
 def masks_figure(
@@ -142,7 +142,7 @@ def forcing_figure(names: Sequence[str], values: Sequence[float], *, dark: bool 
         raise ValueError(f"{len(names)} names do not fit {len(values)} values")
     texts, numbers = [f"{value:.9g}" for value in values], [f"{value:.3g}" for value in values]
     trace = bars(values, texts, theme.palette(dark).accent, numbers=numbers, width=0.5)
-    title = {"text": "largest difference of probabilities, log-probabilities"}
+    title = {"text": "largest difference in probability or log-probability"}
     return _named_rows([trace], names, {"rangemode": "tozero", "title": title}, above=12, right=64, dark=dark)
 
 

@@ -1,4 +1,4 @@
-"""Names of heads and of what is measured of them, as figures and pages write them."""
+"""Names of heads and of their measurements, for figures and pages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ _SHORT_KINDS: dict[KindName, str] = {
 _COLUMNS: Mapping[str, tuple[str, str]] = {
     "previous": ("previous token", "Prev."),
     "next": ("next token", "Next"),
-    "diagonal": ("diagonal: itself, or the same place", "Diag."),
-    "anti_diagonal": ("anti-diagonal: the mirror place", "Anti"),
+    "diagonal": ("diagonal: itself, or the same position", "Diag."),
+    "anti_diagonal": ("anti-diagonal: the mirrored position", "Anti"),
     "same_token": ("same token", "Same"),
     "first": ("first token", "First"),
     "end": ("end mark", "End"),
@@ -32,8 +32,8 @@ COLUMN_NAMES: Mapping[str, str] = {column: name for column, (name, _) in _COLUMN
 SHORT_NAMES: Mapping[str, str] = {column: short for column, (_, short) in _COLUMNS.items()}
 """The same as titles of columns."""
 _OBJECTS: Mapping[str, str] = {
-    "diagonal": "the same place",
-    "anti_diagonal": "the mirror place",
+    "diagonal": "the same position",
+    "anti_diagonal": "the mirrored position",
     "punctuation": "punctuation",
     "alignment": "the aligned word",
     "referent": "the pronoun's referent",

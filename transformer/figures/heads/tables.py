@@ -1,4 +1,4 @@
-"""Maps of all heads at once: layers and heads, how alike they are; and what hiding each source token costs."""
+"""Maps of all heads at once, of their distances to each other, and of the cost of hiding each source token."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -140,7 +140,7 @@ def effect_map(
     written = [["" if abs(value) < _NEGLIGIBLE else typeset(f"{value:.1f}") for value in row] for row in effect]
     return square_matrix(
         effect, texts, Side.of_tokens(targets, "output token", dark),
-        Side.of_tokens(sources, "source token that is hidden", dark), scale=theme.diverging(dark),
+        Side.of_tokens(sources, "hidden source token", dark), scale=theme.diverging(dark),
         limits=(-reach, reach), legend="nats lost", width=_EFFECT_WIDTH, written=written, room=_NUMBERED_BRIEFLY,
         dark=dark,
     )  # fmt: skip

@@ -31,7 +31,7 @@ def candidate_bars(
     dark: bool = False,
     before_name: str = "without the switches",
 ) -> go.Figure:
-    """Draws a bar for each candidate, the most probable on top; `written` and `reference` are rows.
+    """Draws a bar for each candidate, the most probable on top; `written` and `reference` are row indices.
 
     `before`: the same tokens' probabilities in another state (`before_name`), as marks. A clicked bar's y is its row.
     """

@@ -26,14 +26,14 @@ class Depth:
 
     name: str
     tokens: tuple[str, ...]
-    """The most probable first."""
+    """The tokens, the most probable first."""
     probabilities: tuple[float, ...]
     rank: int
-    """Rank of the followed token; 1 for the most probable."""
+    """The rank of the followed token; 1 for the most probable."""
     probability: float
-    """Probability of the followed token."""
+    """The probability of the followed token."""
     before: tuple[int, float] | None = None
-    """That rank and probability in another state."""
+    """Rank and probability of that token in another state."""
 
 
 def lens_figure(depths: Sequence[Depth], followed: str, *, before_name: str = "", dark: bool = False) -> go.Figure:
@@ -94,7 +94,7 @@ def _written(depth: Depth, y: int, dark: bool) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Share:
-    """One part's contribution as it is drawn."""
+    """The contribution of one part."""
 
     name: str
     value: float

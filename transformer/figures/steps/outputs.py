@@ -1,4 +1,4 @@
-"""Outputs one below the other: what a model writes, and what it writes with something taken out."""
+"""Outputs one below the other: of a model, and of the same model with parts ablated."""
 
 from collections.abc import Sequence
 

@@ -22,7 +22,7 @@ Fate = Literal["goes on", "ended", "pruned", "left over"]
 
 @dataclass(frozen=True)
 class Candidate:
-    """One candidate as it is drawn."""
+    """One candidate of a step."""
 
     step: int
     token: str

@@ -87,7 +87,7 @@ def exposure_figure(measured: Sequence[Measured], *, dark: bool = False) -> go.F
     x = [at.position for at in measured]
     texts = [
         f"position {at.position}: {at.bias:+.4g} nats, 95 % from {at.low:+.4g} to {at.high:+.4g}"
-        f"<br>{at.going:,} of {at.count:,} outputs go on here"
+        f"<br>{at.going:,} of {at.count:,} outputs continue here"
         for at in measured
     ]
     ends = {"array": [at.high - at.bias for at in measured], "arrayminus": [at.bias - at.low for at in measured]}

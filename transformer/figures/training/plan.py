@@ -1,4 +1,4 @@
-"""Figures of a plan: sentence lengths of a corpus, the learning rate by step, the memory of training."""
+"""Figures of a training plan: sentence lengths of a corpus, the learning rate by step, the memory needed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -53,8 +53,8 @@ def length_figure(
     if limit is not None and limit < longest:
         corner = {"yref": "paper", "xanchor": "left", "yanchor": "top", "xshift": 4}
         marked["shapes"] = [upright(limit + 0.5, colours.text, dash="dot")]
-        marked["annotations"] = [{"x": limit + 0.5, "y": 1, "text": "skipped past here", **corner}]
-    across = {"title": {"text": "tokens of a sentence, its end mark included"}, "showline": True}
+        marked["annotations"] = [{"x": limit + 0.5, "y": 1, "text": "skipped from here on", **corner}]
+    across = {"title": {"text": "tokens in a sentence, with its end mark"}, "showline": True}
     up = {"title": {"text": "sentences, %"}, "showgrid": True}
     return _figure(bars, across, up, height=260, above=30, showlegend=True, bargap=0, **marked, dark=dark)
 
