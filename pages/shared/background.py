@@ -27,7 +27,7 @@ raises Stopped if nobody waits for the rest."""
 _SOONEST = 0.02
 """The share of the work from which on the time left can be said."""
 _PATIENCE_S = 5.0
-"""How long the end of the server waits for work that does not tell how far it is."""
+"""The longest wait at the end of the server for work that does not tell how far it is."""
 
 
 class Stopped(Exception):
@@ -105,7 +105,7 @@ class Work(Generic[Found]):
 
 
 class Background:
-    """Work of one sort on this server: so much at once, in the order in which it was asked for."""
+    """The work of one sort on this server: a few pieces at once, in the order in which they were asked for."""
 
     def __init__(self, name: str, *, at_once: int = 1, kept: int = 60) -> None:
         """`kept` results stay for whoever asks for the same later; 0 where something else remembers them."""
@@ -117,7 +117,7 @@ class Background:
         _ALL.add(self)
 
     def submit(self, key: Hashable, compute: Callable[[Tell], Found], watcher: Watcher | None = None) -> Work[Found]:
-        """The work of this key, begun where it is new or was stopped; without a watcher it goes on to its end."""
+        """Returns the work of this key, begun if it is new or was stopped; without a watcher it goes on to its end."""
         with self._lock:
             work = self._known.get(key)
             if work is None or work.stopped:
@@ -145,12 +145,12 @@ class Background:
         return self.submit(key, compute, watcher)
 
     def find(self, key: Hashable) -> Work | None:
-        """The work of this key, where there is one."""
+        """Returns the work of this key, None if there is none."""
         with self._lock:
             return self._known.get(key)
 
     def leave(self, key: Hashable, watcher: Watcher) -> None:
-        """One visitor waits no longer."""
+        """Takes a visitor off the watchers of the work."""
         with self._lock:
             if (work := self._known.get(key)) is not None:
                 work.watchers.discard(watcher)

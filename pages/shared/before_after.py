@@ -28,7 +28,7 @@ _MANY, _ROOM = 80, 240
 
 
 def render_output(context: PageContext, *, invitation: str = "Switch a head off to decode again beside it.") -> None:
-    """The output as a line of chips, or both outputs with the switches between which they stand.
+    """Renders the output as a line of chips, or under switches both outputs and their differences.
 
     `invitation` says which of the page's controls makes the second output.
     """
@@ -74,13 +74,13 @@ def _render_chips(data: BranchesData) -> None:
 
 
 def room_for(n_tokens: int) -> DeltaGenerator:
-    """A place for so many chips: many scroll within a frame, so that the picture below stays near."""
+    """Returns a container for chips: many scroll within a frame, so that the picture below stays near."""
     many = n_tokens > _MANY
     return st.container(height=_ROOM if many else "content", border=many)
 
 
 def _render_difference(context: PageContext, subject: Compared) -> None:
-    """What the switches did to the weights of the selected head, and the way to the head that moved most."""
+    """Renders the change of the selected head's weights, and a button for the head that changed most."""
     kind, layer, head = context.view.kind, context.layer, context.head
     said = f"{kind.label} · layer {layer} · head {head} · {SHIFT_SAID}"
     st.caption(said)

@@ -35,7 +35,7 @@ class PageContext:
 
     @cached_property
     def inspection(self) -> Inspection:
-        """The decoding under the view's switches, made when it is first asked for: the browser paints what the page has
+        """Returns the decoding under the view's switches, made on first use: the browser paints what the page has
         drawn before that meanwhile."""
         asked = self.lab, self.view.text, self.view.switches
         with st.spinner("Decoding"):  # seen after half a second
@@ -51,12 +51,12 @@ class PageContext:
 
     @property
     def layer(self) -> int:
-        """The chosen layer, the last one where none was chosen."""
+        """Returns the chosen layer, the last one if none was chosen."""
         return attention_layers(self.lab.model)[self.view.kind] - 1 if self.view.layer is None else self.view.layer
 
     @property
     def head(self) -> int:
-        """The chosen head, 0 where none was chosen."""
+        """Returns the chosen head, 0 if none was chosen."""
         return self.view.head or 0
 
 
@@ -79,13 +79,13 @@ def is_dark() -> bool:
 
 
 def say(*sentences: str) -> None:
-    """A sentence for each thing that could not be done, where it belongs."""
+    """Renders a sentence in red for each thing that could not be done."""
     if sentences:
         st.markdown("  \n".join(f":red[:material/error: {wording.plain(sentence)}]" for sentence in sentences))
 
 
 def sentence(text: str) -> str:
-    """A message as a sentence: with a capital and a full stop."""
+    """Returns a message as a sentence: with a capital and a full stop."""
     text = text.strip().rstrip(".")
     return f"{text[:1].upper()}{text[1:]}."
 

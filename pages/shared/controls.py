@@ -16,7 +16,7 @@ AVERAGE = "average"
 
 
 def choose_head(context: PageContext) -> None:
-    """One row: kind, layer, head, and what to switch off."""
+    """Renders one row: kind, layer, head, and their switches."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         choose_kind(context)
         choose_layer(context, width=80)
@@ -39,7 +39,7 @@ def choose_kind(context: PageContext, take: Callable[[AttentionKind], None] = la
 
 
 def choose_layer_or_average(context: PageContext) -> None:
-    """Layer and head, where the mean over the heads can be chosen too."""
+    """Renders the choice of layer and head; the mean over the heads can be chosen too."""
     left, right = st.columns(2)
     with left:
         choose_layer(context)
@@ -58,13 +58,13 @@ def choose_layer_or_average(context: PageContext) -> None:
 
 
 def choose_layer(context: PageContext, *, width: Width = "stretch") -> None:
-    """A box with the layers of the stack."""
+    """Renders a box with the layers of the stack."""
     layers = list(range(attention_layers(context.lab.model)[context.view.kind]))
     box("Layer", layers, context.layer, lambda layer: choose(layer=layer), key="choose-layer", width=width)
 
 
 def _head_switches(context: PageContext) -> None:
-    """A toggle for the head that is shown, one for all heads of its block, and the rest behind a button."""
+    """Renders a toggle for the selected head, one for all heads of its layer, and the rest behind a button."""
     stack, sublayer = context.view.kind.where
     layer, head, n_heads = context.layer, context.head, context.lab.model.config.n_heads
     off = context.view.heads_off(stack, layer, sublayer)

@@ -72,7 +72,7 @@ def exhibit(
 
 
 def get_data(subject: Subject, view: View[D]) -> D:
-    """The view's data of a subject, remembered and shared by all visitors; CANNOT_SHOW as `view.data`."""
+    """Returns the view's data of a subject, cached for all visitors; raises CANNOT_SHOW as `view.data` does."""
     kind = type(view)
     return _data(
         f"{kind.__module__}.{kind.__qualname__}", data_options(view), tuple(given(subject).values()), view, subject
@@ -80,7 +80,7 @@ def get_data(subject: Subject, view: View[D]) -> D:
 
 
 def key_of(view: View[Any], key: str = "") -> str:
-    """The key of a view's chart, which those of its other elements begin with: its class and `key`."""
+    """Returns the key of a view's chart, with which those of its other elements begin: its class and `key`."""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", type(view).__name__).lower()
     return f"{name}-{key}" if key else name
 
@@ -125,7 +125,7 @@ def _render_checks(checks: Sequence[Check]) -> None:
 
 
 def _held(key: str, shown: object, run: Callable[[], Iterable[Check]]) -> Callable[[], tuple[Check, ...]]:
-    """The checks, run once while their badge stays open on what is shown: the same data, or the same live view."""
+    """Returns the checks as a function that runs once while their badge stays open on the same data or live view."""
     place = f"{key}-found"
     if not st.session_state.get(key):
         st.session_state.pop(place, None)

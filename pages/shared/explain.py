@@ -48,17 +48,17 @@ positions again.
 
 
 def kind_explained(kind: AttentionKind, config: ModelConfig) -> str:
-    """What the rows and columns of this kind of attention are in this model."""
+    """Explains the rows and columns of this kind of attention in this model."""
     return _WITHOUT_CAUSAL_MASK if kind == "decoder_self" and not config.causal_mask else KIND_EXPLAINED[kind]
 
 
 def steps_explained(config: ModelConfig) -> str:
-    """What happens at one step of decoding in this model."""
+    """Explains one step of decoding in this model."""
     return STEPS_EXPLAINED if config.causal_mask else _STEPS_WITHOUT_CAUSAL_MASK
 
 
 def what_am_i_looking_at(text: str, config: ModelConfig, equation: str = "") -> None:
-    """The explanation and this model's equation, or another one, closed until asked for."""
+    """Renders the explanation and this model's equation, or another one, in a closed expander."""
     with st.expander("What am I looking at?"):
         st.markdown(_one_line_a_paragraph(text))
         if equation:
@@ -72,5 +72,5 @@ def what_am_i_looking_at(text: str, config: ModelConfig, equation: str = "") -> 
 
 
 def _one_line_a_paragraph(text: str) -> str:
-    """The text without its line breaks: Markdown takes a line that happens to begin with "1." for a list."""
+    """Returns the text without its line breaks: Markdown takes a line that happens to begin with "1." for a list."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))

@@ -144,13 +144,13 @@ def _download(label: str, make: Callable[[], str | bytes], name: str, end: str, 
 
 
 def view_parameters() -> dict[str, str | list[str]]:
-    """Everything that this page's view is made of, the whole sentence with it."""
+    """Returns all query parameters of this page, the whole sentence included."""
     memory = session()
     return {**memory.view.parameters(), "text": memory.view.text, **memory.own}
 
 
 def link_to(address: str, page: str, parameters: Mapping[str, str | list[str]]) -> str | None:
-    """The shortest link that reopens this view; None where even a packed one is too long to be passed on."""
+    """Returns the shortest link that reopens this view; None if even a packed one is too long for browsers."""
     parts = urlsplit(address)
     home = parts.path.rsplit("/", 1)[0]
     begin = f"{parts.scheme}://{parts.netloc}{home}/{'' if page == 'home' else page}?"

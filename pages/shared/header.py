@@ -1,4 +1,4 @@
-"""The head of every page that looks at one sentence: what can be found out here, model, sentence, examples.
+"""The head of every page that looks at one sentence: the page's question, model, sentence, examples.
 
 `frame` draws it and returns the context of the page.
 """
@@ -18,7 +18,7 @@ from transformer.lab import Lab
 
 
 def frame(question: str, page: PageState | None = None) -> PageContext:
-    """Draws the head of a page (what can be found out here, model, sentence, examples) and returns its context.
+    """Draws the head of a page (its question, model, sentence, examples) and returns its context.
 
     `page` is the state of this page alone, which follows the URL here. Ends the page where there is nothing to look at
     yet.
@@ -64,7 +64,7 @@ def change_text(text: str) -> None:
 
 
 def _lab(names: list[str], shipped: dict[str, bool]) -> Lab:
-    """The chosen model, or the first that can be opened, with a sentence where that is another one."""
+    """Returns the chosen model, or the first that can be opened, with a sentence if that is another one."""
     memory = session()
     wanted = memory.view.model or loading.first_choice(loading.models())
     faults: list[Problem] = []
@@ -137,7 +137,7 @@ def _about(lab: Lab) -> None:
 
 
 def _change_model(name: str) -> None:
-    """Another model with the same sentence where it knows its words, else with one of its own."""
+    """Chooses another model with the same sentence if it knows the words, else with one of its own."""
     memory = session()
     memory.draft = None
     text = memory.view.text

@@ -21,12 +21,12 @@ _DECODINGS = Background("decoding", at_once=8, kept=0)
 
 
 def models() -> tuple[Found, ...]:
-    """Every model that can be opened: shipped ones, then runs, the newest first."""
+    """Returns every model that can be opened: shipped ones, then runs, the newest first."""
     return list_checkpoints()
 
 
 def first_choice(found: Sequence[Found]) -> str:
-    """The model that a visitor meets first."""
+    """Returns the name of the model that a visitor meets first."""
     names = [model.name for model in found]
     return FIRST_CHOICE if FIRST_CHOICE in names else names[0]
 
@@ -41,13 +41,13 @@ def _written_ns(name: str) -> int:
 
 @cached(max_entries=6, shared=True, also=_written_ns)
 def get_lab(name: str) -> Lab:
-    """The model of this name (never a path); CheckpointError where there is none."""
+    """Returns the model of this name (never a path); CheckpointError if there is none."""
     return load(name)
 
 
 @cached(max_entries=128)
 def get_resolved(lab: Lab, switches: Sequence[object]) -> tuple[Intervention, ...]:
-    """The switches with what they need from elsewhere, remembered; ValueError where that cannot be had."""
+    """Returns the switches with what they need from elsewhere, cached; ValueError if that cannot be had."""
     specs = [parse_intervention(str(switch)) for switch in switches]
     waiting = [spec.preparation for spec in specs if spec.preparation]
     with st.spinner(waiting[0]) if waiting else nullcontext():
@@ -106,5 +106,5 @@ def examples(lab: Lab) -> tuple[str, ...]:
 
 
 def reference(lab: Lab, text: str) -> Pair | None:
-    """The right translation with its referent, where this model's corpus has a rule for it."""
+    """Returns the right translation with its referent, if this model's corpus has a rule for it."""
     return read_pronoun_sentence(text) if lab.checkpoint.settings.corpus.name == "pronouns-en-fr" else None

@@ -17,11 +17,11 @@ class RegisteredPage:
     section: str = EXPLORE
     """The part of the navigation in which it stands."""
     shows_a_sentence: bool = True
-    """Whether its link describes a sentence looked at, so that a saved view can reopen it."""
+    """True if its link describes a sentence, so that a saved view can reopen it."""
 
     @property
     def path(self) -> str:
-        """The script, from the app's folder."""
+        """Returns the path of its script, relative to the app's folder."""
         return f"pages/{self.folder}/page.py"
 
 
@@ -37,6 +37,6 @@ PAGES = (
     RegisteredPage("train", "Train", "train", TRAIN, shows_a_sentence=False),
     RegisteredPage("runs", "Runs", "runs", TRAIN, shows_a_sentence=False),
 )
-"""In the order of the navigation; the first is where the app opens."""
+"""The pages in the order of the navigation; the app opens on the first."""
 REOPENABLE = {page.url: page for page in PAGES if page.shows_a_sentence}
 """The pages whose views can be saved and reopened, by the end of their address."""

@@ -28,7 +28,7 @@ def scrolling_figure(figure: go.Figure, *, key: str, **options: Any) -> Any:
 
 
 def _style(frame: str, smallest: int, lower: str) -> str:
-    """The rules of a frame: where the figure goes on, it fades out at the right and its scroll bar is always drawn.
+    """Returns the rules of a frame: a figure that goes on fades out at the right, and its scroll bar is always drawn.
 
     A frame that does not scroll has no timeline, so that nothing fades there.
     """

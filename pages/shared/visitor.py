@@ -15,7 +15,7 @@ _KEY = "attention-lab-visitor"
 
 
 def visitor() -> str:
-    """This visitor's id: the same after a reload, in every tab, and after the server was started again.
+    """Returns this visitor's id: the same after a reload, in every tab, and after a restart of the server.
 
     A browser that refuses cookies gets one for this tab only.
     """
@@ -28,7 +28,7 @@ def visitor() -> str:
 
 
 def of_cookie(cookies: Mapping[str, str]) -> str:
-    """The id in a browser's cookies; empty where there is none.
+    """Returns the id in a browser's cookies; empty if there is none.
 
     The cookie reads "2|mask|token|time" in hexadecimal. The mask is another one each time, and the token under it is
     not. Only its hash is kept: the token itself guards the browser against forged requests.

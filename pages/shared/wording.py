@@ -36,7 +36,7 @@ _KIND_COLOURS = {
 
 
 def kind_label(name: KindName) -> str:
-    """The short name of a kind of attention in its colour, as a control shows it."""
+    """Returns the short name of a kind of attention in its colour, as a control shows it."""
     kind = AttentionKind(name)
     return f":{_KIND_COLOURS[kind]}[{kind.short}]"
 

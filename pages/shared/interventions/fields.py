@@ -16,7 +16,7 @@ from transformer.model.taps import Stack, Sublayer
 
 
 def offer(context: PageContext, spec: Intervention | None, label: str) -> None:
-    """A button that sets the switch; where it cannot be set, a sentence saying why, and a button that does nothing."""
+    """Renders a button that applies the switch; if it cannot be applied, says why and disables the button."""
     if spec is not None:
         others = [other for other in merged([*context.view.switches, spec]) if other != spec]
         try:
@@ -35,7 +35,7 @@ def offer(context: PageContext, spec: Intervention | None, label: str) -> None:
 
 
 def fields_form(kind: type[Intervention]) -> Callable[[PageContext], None]:
-    """The form of an intervention in one block of attention, made from the fields of its class."""
+    """Returns the form of an intervention in one attention sublayer, made from the fields of its class."""
 
     def form(context: PageContext) -> None:
         name = kind.title.lower()
@@ -71,7 +71,7 @@ def parsed(text: str) -> Intervention | None:
 
 
 def pick_attention(context: PageContext, form: str) -> tuple[AttentionKind, int]:
-    """An attention block; at first the one that the page shows."""
+    """Renders the choice of an attention sublayer; at first the one that the page shows."""
     kinds = {kind.where: kind for kind in AttentionKind}
     offered = [(kinds[stack, sublayer], layer) for stack, layer, sublayer in sublayers(context) if sublayer != "ffn"]  # type: ignore[index]
     shown = (context.view.kind, context.layer)
@@ -92,7 +92,7 @@ def pick_cell(context: PageContext, kind: AttentionKind, form: str) -> tuple[int
 def pick(
     key: str, label: str, options: Sequence[Any], default: Hashable, format_func: Callable[[Any], str] = str
 ) -> Any:
-    """A box that keeps its choice for as long as there is such an option."""
+    """Renders a box that keeps its choice as long as there is such an option."""
     if key in st.session_state and st.session_state[key] not in options:
         del st.session_state[key]
     index = list(options).index(default) if default in options else 0
@@ -100,7 +100,7 @@ def pick(
 
 
 def sublayers(context: PageContext) -> list[tuple[Stack, int, Sublayer]]:
-    """Every block of the model, in the order of a pass."""
+    """Returns every sublayer of the model, in the order of a pass."""
     return [
         (site.stack, site.layer, site.sublayer)
         for site in context.lab.model.sites()

@@ -36,7 +36,7 @@ _ALL = "all"
 
 
 def parts_form(context: PageContext) -> None:
-    """Every block in a row: its heads, the whole of it, and the way around it."""
+    """Renders a row for each sublayer: its heads, the whole of it, and its residual connection."""
     to = _heads_go_to(context)
     with st.container(height=min(400, 41 * len(sublayers(context))), border=False, gap="xsmall"):
         for stack, layer, sublayer in sublayers(context):
@@ -98,7 +98,7 @@ def _sublayer_row(context: PageContext, stack: Stack, layer: int, sublayer: Subl
 
 
 def masks_form(context: PageContext) -> None:
-    """Each mask, lifted or not."""
+    """Renders each mask, lifted or not."""
 
     def take(picked: Sequence[MaskKind]) -> None:
         others = [spec for spec in session().view.switches if not spec.lifts]
@@ -120,7 +120,7 @@ def masks_form(context: PageContext) -> None:
 
 
 def row_form(context: PageContext) -> None:
-    """A row of one head's weights: evenly, all on one key, or with own numbers."""
+    """Renders the form for a row of one head's weights: even, all on one key, or the visitor's numbers."""
     kind, layer = pick_attention(context, "row")
     attention, n_heads = context.inspection.attention(kind), context.lab.model.config.n_heads
     left, middle = st.columns([1, 2])
@@ -144,7 +144,7 @@ def row_form(context: PageContext) -> None:
 
 
 def _own_numbers(row: SetAttentionRow, keys: Sequence[str], now: Sequence[float]) -> SetAttentionRow | None:
-    """The field for one number a key, filled with what the row has; None where they are no numbers."""
+    """Renders a field for one number a key, filled with the row's own; returns None if they are no numbers."""
     written = " ".join(f"{readable(token)}" for token in keys)
     key = f"row-numbers-{row}-{len(keys)}"
     st.session_state.setdefault(key, ", ".join(f"{weight:.2g}" for weight in now))
@@ -161,7 +161,7 @@ def _own_numbers(row: SetAttentionRow, keys: Sequence[str], now: Sequence[float]
 
 
 def copy_form(context: PageContext) -> None:
-    """An activation out of another sentence's pass."""
+    """Renders the form for an activation out of another sentence's pass."""
     examples = [text for text in loading.examples(context.lab) if text != context.view.text]
     st.session_state.setdefault("copy-text", examples[0] if examples else context.view.text)
     text = st.text_input("Out of the pass of another sentence", key="copy-text").strip()
@@ -191,7 +191,7 @@ def copy_form(context: PageContext) -> None:
 
 
 def _pick_tensor(context: PageContext, sublayer: Any) -> tuple[str, str]:
-    """The address of what is copied at a block, and the head of it (with its dot) where one is chosen."""
+    """Returns the address of the copied tensor of a sublayer, and its head (with its dot) if one is chosen."""
     if sublayer == "encoder":
         return "encoder.embedding", ""
     stack, layer, name = sublayer
@@ -210,7 +210,7 @@ def _pick_tensor(context: PageContext, sublayer: Any) -> tuple[str, str]:
 
 
 def name_form(context: PageContext) -> None:
-    """Any switch by its name, as it stands in the URL."""
+    """Renders a field for any switch by its name, as the URL writes it."""
     typed = st.text_input("A switch by its name", key="switch-typed", placeholder="forbid:decoder.0.cross:3,5").strip()
     if typed:
         offer(context, parsed(typed), "Apply")

@@ -1,4 +1,4 @@
-"""The switches on a page: a chip for each that is on, and a panel behind a button in which others are set."""
+"""The switches on a page: a chip for each that is applied, and a panel behind a button to apply others."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ _WIDTH = 560
 
 
 def switch_chips(context: PageContext) -> None:
-    """A chip for each switch that is on; clicking it takes the switch back."""
+    """Renders a chip for each applied switch; a click removes it."""
     say(*problems("switch"))
     if not context.inspection.ended and not context.view.switches:
         st.caption(
@@ -49,7 +49,7 @@ def switch_chips(context: PageContext) -> None:
 
 
 def switch_popover(context: PageContext, label: str = "Switches") -> None:
-    """A button that opens the panel. What is closed computes nothing."""
+    """Renders a button that opens the panel. A closed panel computes nothing."""
     with st.popover(label, key="switches", on_change="rerun") as box:
         if box.open:
             with st.container(width=_WIDTH):

@@ -27,7 +27,7 @@ class CannotOpen(ValueError):
 
 
 def pack(parameters: Parameters) -> str:
-    """The query parameters in a few characters that any link can carry."""
+    """Returns the query parameters in a few characters that any link can carry."""
     text = json.dumps(parameters, ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode("ascii").rstrip("=")
 
@@ -54,7 +54,7 @@ def as_file(page: str, parameters: Parameters) -> str:
 
 
 def from_file(content: bytes, pages: Mapping[str, object]) -> tuple[str, dict[str, str | list[str]]]:
-    """The page and the query parameters in such a file; CannotOpen for one that is none."""
+    """Returns the page and the query parameters in such a file; CannotOpen for any other file."""
     if len(content) > _MOST_BYTES:
         raise CannotOpen(f"The file has {len(content):,} bytes; a saved view has at most {_MOST_BYTES:,}.")
     try:
@@ -89,7 +89,7 @@ def follow_packed_link() -> None:
 
 
 def _checked(found: object) -> dict[str, str | list[str]]:
-    """Query parameters and nothing else."""
+    """Returns the query parameters; CannotOpen for anything else."""
     if not isinstance(found, dict):
         raise CannotOpen("The saved view holds no parameters.")
     for name, value in found.items():

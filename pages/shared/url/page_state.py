@@ -23,7 +23,7 @@ from pages.shared.url.url_state import Problem, UrlState
 
 State = TypeVar("State", bound=UrlState)
 LATE_S = 3.0
-"""For so long after a change of the URL the one before may still arrive. Later it is the back button."""
+"""The time after a change of the URL in which the one before may still arrive. Later it is the back button."""
 
 
 class Shown(Protocol):
@@ -57,7 +57,7 @@ class PageState(Generic[State]):
 
     @property
     def now(self) -> State:
-        """The current choice, whatever the URL says."""
+        """Returns the current choice, whatever the URL says."""
         return self._kept.state
 
     @property
@@ -81,7 +81,7 @@ class PageState(Generic[State]):
         kept.shown, kept.written = None, found
 
     def settle(self, view: Shown) -> State:
-        """The state as it fits what the page shows: another model or text resets what its fields say."""
+        """Returns the state as it fits what the page shows: another model or text resets what its fields say."""
         kept, shown = self._kept, (view.model, view.text)
         if kept.shown is not None and kept.shown != shown:
             pairs = zip(("model", "text"), kept.shown, shown, strict=True)
@@ -112,7 +112,7 @@ class PageState(Generic[State]):
         kept.problems = (*(problem for problem in kept.problems if problem.place not in places), *problems)
 
     def said(self, *places: str) -> tuple[str, ...]:
-        """The sentences about the link that was followed that belong beside these controls; all, where none is named.
+        """Returns the sentences about the last link that belong beside these controls; all of them if none is named.
 
         They are gone with the visitor's next change.
         """
@@ -120,7 +120,7 @@ class PageState(Generic[State]):
 
     @property
     def problems(self) -> dict[str, str]:
-        """The same sentences by the control beside which they belong."""
+        """Returns the same sentences by the control beside which they belong."""
         return {problem.place: problem.sentence for problem in self._kept.problems}
 
 

@@ -1,4 +1,4 @@
-"""A saved view that is opened again: what in it makes no sense is said before it is opened."""
+"""The reopening of a saved view: its problems are said before it is opened."""
 
 import streamlit as st
 
@@ -12,7 +12,7 @@ from transformer.lab import Lab
 
 
 def reopen(key: str) -> None:
-    """A field for the file, and the link that opens it on its page."""
+    """Renders a field for the file, and the link that opens it on its page."""
     with st.expander("Open a saved view"):
         file = st.file_uploader("A view saved here before", type=["json"], key=f"{key}-reopen")
         if file is None:

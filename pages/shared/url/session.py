@@ -28,7 +28,7 @@ class Session:
     problems: tuple[Problem, ...] = ()
     """Sentences about the last link or change; gone with the next change."""
     draft: str | None = None
-    """What stands in the sentence field where it is not a sentence that can be shown."""
+    """The text in the sentence field if it is no sentence that can be shown."""
     texts: dict[str, str] = field(default_factory=dict)
     """The last sentence shown with each model."""
     previous: dict[str, str] = field(default_factory=dict)
@@ -40,15 +40,15 @@ class Session:
     shown: dict[str, list[str]] | None = None
     """All query parameters as the session last wrote them."""
     arrived: bool = False
-    """Whether this run shows what a link led to."""
+    """True if this run shows the target of a link."""
     touched: bool = False
-    """Whether a control was changed since the last run: its word then goes before that of a URL on its way."""
+    """True if a control was changed since the last run: it goes before a URL that is on its way."""
     changes: int = 0
     """Counts changes, so that a popover that was used can be drawn anew, closed."""
 
 
 def session() -> Session:
-    """This session's memory."""
+    """Returns this session's memory."""
     if _KEY not in st.session_state:
         st.session_state[_KEY] = Session()
     return st.session_state[_KEY]
@@ -75,7 +75,7 @@ def follow_url() -> None:
 
 
 def _take_pick() -> None:
-    """The head just picked in the grid, or the cell in the matrix: both report in the run itself, not by a callback."""
+    """Takes over a head or an entry picked in a picture: these report in the run itself, not by a callback."""
     for key in [key for key in st.session_state if str(key).startswith(GRID)]:
         if (head := _picked(str(key), 2)) is not None:
             choose(layer=head[0], head=head[1])
@@ -110,7 +110,7 @@ def write_url() -> None:
 
 
 def problems(*places: str) -> tuple[str, ...]:
-    """The sentences that belong beside these controls."""
+    """Returns the sentences that belong beside these controls."""
     return tuple(problem.sentence for problem in session().problems if problem.place in places)
 
 

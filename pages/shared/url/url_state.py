@@ -85,7 +85,7 @@ def param(
     nonsense: str = NONSENSE,
     absent: str = ABSENT,
 ) -> Any:
-    """A field of a UrlState that travels in the URL.
+    """Returns a dataclass field that travels in the URL.
 
     name: the query parameter, where it is not called like the field.
     many: the parameter may occur several times; makes the field's value of the values read, as `tuple` does.
@@ -124,12 +124,12 @@ class UrlState:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The query parameters that carry this state."""
+        """Returns the names of the query parameters that carry this state."""
         return tuple(_name(each, said) for each, said in _params(cls))
 
     @classmethod
     def read(cls, parameters: Parameters, base: Self | None = None) -> tuple[Self, tuple[Problem, ...]]:
-        """The state in these query parameters, and a problem for each value that could not be taken as it stands.
+        """Returns the state in these query parameters, and a problem for each value that could not be taken as it is.
 
         A parameter that is missing has its field's default, or the value that it has in `base`.
         """
@@ -154,8 +154,7 @@ class UrlState:
         return state, tuple(problems)
 
     def parameters(self, base: Self | None = None) -> dict[str, str | list[str]]:
-        """The query parameters that `read` turns into this state again; defaults, or the values of `base`, are left
-        out."""
+        """Returns the query parameters that `read` turns into this state; default values, or those of `base`, stay out."""
         found: dict[str, str | list[str]] = {}
         for each, said in _params(type(self)):
             value = getattr(self, each.name)
@@ -169,7 +168,7 @@ class UrlState:
         return found
 
     def fit(self, context: Any) -> tuple[Self, tuple[Problem, ...]]:
-        """The state with every field as the context has it, and a problem for each value that does not exist there."""
+        """Returns the state with values that exist in the context, and a problem for each value that does not."""
         state, problems = self, []
         for each, said in _params(type(self)):
             value = getattr(state, each.name)
@@ -184,17 +183,17 @@ class UrlState:
         return state, tuple(problems)
 
     def changed(self, **changes: Any) -> Self:
-        """The state with these changes, and with the default of every other field that they reset."""
+        """Returns the state with these changes, and with the default of every other field that they reset."""
         return replace(self.reset_by(*changes), **changes)
 
     def reset_by(self, *names: str) -> Self:
-        """The state after a change of the fields, or of what the page shows, that have these names."""
+        """Returns the state after a change of the fields of these names, or of what the page shows."""
         again = {f.name: f.default for f, said in _params(type(self)) if set(said.resets) & set(names)}
         return replace(self, **again) if again else self
 
 
 def words(*options: Any) -> Form:
-    """One of these values, each written as `str` does."""
+    """Returns the form of one of these values, each written as `str` does."""
     by_text = {str(option): option for option in options}
     listed = ", ".join([text for text in by_text if text][:12]) + (" …" if len(by_text) > 12 else "")
 
@@ -207,7 +206,7 @@ def words(*options: Any) -> Form:
 
 
 def whole(least: int, most: int, *, clamp: bool = False, multiple_of: int = 1) -> Form[int]:
-    """A whole number from `least` to `most`; `clamp` takes the nearest one for a number outside."""
+    """Returns the form of an integer from `least` to `most`; `clamp` takes the nearest one for a number outside."""
     expected = f"must be a whole number from {least:,} to {most:,}"
 
     def read(text: str) -> int:
@@ -224,7 +223,7 @@ def whole(least: int, most: int, *, clamp: bool = False, multiple_of: int = 1) -
 
 
 def decimal(least: float, most: float, *, clamp: bool = False) -> Form[float]:
-    """A number from `least` to `most`; `clamp` takes the nearest one for a number outside."""
+    """Returns the form of a number from `least` to `most`; `clamp` takes the nearest one for a number outside."""
     expected = f"must lie between {least:g} and {most:g}"
 
     def read(text: str) -> float:
@@ -239,7 +238,7 @@ def decimal(least: float, most: float, *, clamp: bool = False) -> Form[float]:
 
 
 def flag(word: str) -> Form[bool]:
-    """A switch that is on where the URL holds this word."""
+    """Returns the form of a switch that is on if the URL holds this word."""
 
     def read(text: str) -> bool:
         if text != word:
@@ -250,7 +249,7 @@ def flag(word: str) -> Form[bool]:
 
 
 def several(form: Form) -> Form[tuple]:
-    """Values with commas between them, each once and in order."""
+    """Returns the form of values with commas between them, each once and in order."""
 
     def read(text: str) -> tuple:
         return tuple(sorted({form.read(part) for part in text.split(",")}))
@@ -259,7 +258,7 @@ def several(form: Form) -> Form[tuple]:
 
 
 def text(longest: int) -> Form[str]:
-    """Any text; of a longer one the beginning is taken, and a longer one is not written."""
+    """Returns the form of a text; a longer one is cut when it is read, and not written."""
 
     def read(text: str) -> str:
         if len(text) > longest:
@@ -278,7 +277,7 @@ def _name(each: Any, said: Param) -> str:
 
 
 def _read(text: str, each: Any, said: Param, problems: list[Problem]) -> Any:
-    """The value of a text; _NOTHING, with a problem, where the default is taken."""
+    """Returns the value of a text; _NOTHING, with a problem, if the default is taken."""
     try:
         return said.form.read(text)
     except Refused as refused:
