@@ -154,7 +154,7 @@ class UrlState:
         return state, tuple(problems)
 
     def parameters(self, base: Self | None = None) -> dict[str, str | list[str]]:
-        """Returns the query parameters that `read` turns into this state; default values, or those of `base`, stay out."""
+        """Returns the query parameters that `read` turns into this state; defaults or the values of `base` stay out."""
         found: dict[str, str | list[str]] = {}
         for each, said in _params(type(self)):
             value = getattr(self, each.name)

@@ -111,3 +111,32 @@ def test_so_many_results_are_kept_and_no_unfinished_work_is_forgotten(endless, g
     nothing = Background("test", kept=0)
     nothing.submit("key", lambda tell: 0).result()
     wait(lambda: nothing.find("key") is None)
+
+
+def test_when_the_server_ends_all_work_is_stopped_and_its_threads_are_joined(endless, going):
+    works = Background("test at its end", at_once=2)
+    work, waiting = works.submit("key", endless), [works.submit(name, endless) for name in "abc"]
+    going.wait(20)
+    works.join()
+    assert work.stopped and all(each.stopped for each in waiting)
+    wait(lambda: all(thread.name != "test at its end" for thread in threading.enumerate()))
+
+
+def test_work_tells_what_it_has_found_so_far_and_a_watcher_wants_one_thing_at_a_time(endless, going):
+    works, watcher, found = Background("test"), Watcher(), threading.Event()
+
+    def compute(tell):
+        tell(0.25, lambda: "half")
+        assert found.wait(20)
+        return "whole"
+
+    work = works.submit_instead("word", "key", compute, watcher)
+    wait(lambda: work.so_far is not None)
+    assert work.so_far() == "half"
+    found.set()
+    assert work.result() == "whole" and work.so_far is None
+    first = works.submit_instead("word", "first", endless, watcher)
+    assert going.wait(20)
+    works.submit_instead("word", "second", lambda tell: 2, watcher)
+    wait(first.over.is_set)
+    assert first.stopped
