@@ -33,12 +33,12 @@ _UNITS: dict[Unit, str] = {"nats": "nats", "bits": "bits"}
 
 
 def is_bertviz(picture: Picture) -> bool:
-    """Whether bertviz draws it."""
+    """Returns whether bertviz draws the picture."""
     return picture in _BERTVIZ
 
 
 def choose_picture(context: PageContext) -> None:
-    """Matrix, lines, or one of bertviz's views."""
+    """Renders the choice between matrix, lines and bertviz's views."""
     chosen = context.view.picture
     with st.container(horizontal=True, gap="small", width="content"):
         family: Picture = "bertviz" if is_bertviz(chosen) else chosen
@@ -49,7 +49,7 @@ def choose_picture(context: PageContext) -> None:
 
 
 def choose_what(context: PageContext) -> None:
-    """Beside the raw weights: norms of contributions, rollout, entropy; and what is left out of the picture."""
+    """Renders the choice of the quantity (weights, norms, rollout, entropy) and of what is left out of the picture."""
     view, bertviz = context.view, is_bertviz(context.view.picture)
     if view.picture == "bertviz-neuron":
         return
@@ -89,7 +89,7 @@ def _choose_picture(key: str, label: str, names: Mapping[Picture, str], chosen: 
 
 
 def _choose_specials(chosen: Specials, *, scaled: bool) -> None:
-    """Whether marks are drawn; where rows cannot be scaled to sum to 1, leaving them out is one choice."""
+    """Renders whether marks are drawn. If rows cannot be rescaled to sum to 1, there is one way to leave marks out."""
     names = {name: label for name, label in _SPECIALS.items() if scaled or name != "renormalised"}
     _box("specials", "Start, end marks", names, chosen if chosen in names else "hidden", 186)
 

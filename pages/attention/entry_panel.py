@@ -22,11 +22,11 @@ from transformer.views.subjects import Decoding
 _QUERY, _KEY = "choose-query", "choose-key"
 _CLICKS: dict[Click, str] = {"open": "Explain it", "forbid": "Forbid it"}
 _TERMS = 4
-"""Products that an equation writes out; the rest are summed up."""
+"""The number of products that an equation writes out; the rest are summed up."""
 
 
 def chosen_entry(context: PageContext) -> tuple[int, int] | None:
-    """The chosen query and key, where this picture has such an entry."""
+    """Returns the chosen query and key; None if this picture has no such entry."""
     attention, entry = context.inspection.attention(context.view.kind), context.view.cell
     if entry is None or entry[0] >= len(attention.queries) or entry[1] >= len(attention.keys):
         return None
@@ -34,7 +34,7 @@ def chosen_entry(context: PageContext) -> tuple[int, int] | None:
 
 
 def choose_entry(context: PageContext) -> None:
-    """One row: what a click on an entry does, and two boxes that do what such a click does."""
+    """Renders one row: what a click on an entry does, and two boxes that choose an entry as such a click does."""
     attention = context.inspection.attention(context.view.kind)
     query, key = chosen_entry(context) or (None, None)
 
@@ -111,7 +111,7 @@ def _say_click(context: PageContext) -> None:
 
 
 def render_entry(context: PageContext) -> None:
-    """The chosen entry's whole sum; nothing where none is chosen."""
+    """Renders the chosen entry's whole sum; nothing if none is chosen."""
     where = chosen_entry(context)
     if where is None:
         return
@@ -146,7 +146,7 @@ def render_entry(context: PageContext) -> None:
 
 
 def _draw(context: PageContext, data: EntryData, shown: float) -> None:
-    """The sum, the row around the entry, and the parts of the block's output."""
+    """Renders the sum, the row around the entry, and the parts of the block's output."""
     _sum(context, data.entry)
     with st.container(key="entry-parts"):
         left, right = st.columns([5, 4], gap="medium")
@@ -158,7 +158,7 @@ def _draw(context: PageContext, data: EntryData, shown: float) -> None:
 
 
 def _change_it(context: PageContext, query: int, key: int) -> None:
-    """The switches that act on this entry."""
+    """Renders the switches that act on this entry."""
     stack, sublayer = context.view.kind.where
     where = (stack, context.layer, sublayer)
     offered: dict[str, tuple[Intervention, str]] = {
@@ -191,7 +191,7 @@ def _sum(context: PageContext, entry: Entry) -> None:
 
 
 def equation(entry: Entry) -> str:
-    """The whole sum of an entry with its numbers, as LaTeX."""
+    """Returns the whole sum of an entry with its numbers, as LaTeX."""
     largest = np.argsort(-np.abs(entry.products))[:_TERMS]
     written = " ".join(_signed(float(entry.products[i])) for i in largest)
     rest = entry.dot - float(entry.products[largest].sum())
@@ -231,7 +231,8 @@ def _score_line(entry: Entry) -> str:
 
 
 def _mask_and_softmax(entry: Entry) -> list[str]:
-    """The mask added to the score that the pass went on with (0 or minus infinity), and the softmax of the sums."""
+    """Returns two lines of LaTeX: the mask added to the score that the pass went on with, and the softmax of the
+    sums."""
     score = float(entry.scores[entry.key])
     numbers = rf"s' &= s + \text{{mask}} = {_plain(score)}"
     if not entry.allowed[entry.key]:
@@ -295,7 +296,7 @@ def _same_number(context: PageContext, entry: Entry, shown: float) -> None:
 
 
 def _plain(value: float) -> str:
-    """Four significant digits as LaTeX writes them."""
+    """Returns four significant digits as LaTeX."""
     text = f"{float(value):.4g}"
     if "e" not in text:
         return text

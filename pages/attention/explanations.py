@@ -42,7 +42,7 @@ _CROSS_EQUATION = (
 
 
 def explain_picture(view: View, config: ModelConfig) -> None:
-    """The explanation of the picture that is shown, closed until asked for."""
+    """Renders the explanation of the picture that is shown, closed until the visitor opens it."""
     shown: Shown = "weights" if is_bertviz(view.picture) else view.show
     if shown == "weights":
         what_am_i_looking_at(kind_explained(view.kind, config), config)

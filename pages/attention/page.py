@@ -14,7 +14,7 @@ from pages.shared.header import frame
 
 
 def columns() -> tuple[DeltaGenerator, DeltaGenerator]:
-    """Where all heads stand and, beside or above them, the large picture."""
+    """Renders all heads and, beside or above them, the large picture."""
     if is_wide(context.view.picture):
         large = st.container()
         return st.container(), large

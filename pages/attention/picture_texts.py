@@ -32,7 +32,7 @@ WEIGHTS_COPIED = (
     "any further."
 )
 _INSIDE_ATTENTION = ("q", "k", "v", "heads", "output")
-"""What is copied there shows in the weights, or makes them idle."""
+"""The tensors of an attention block: copied values show in its weights, or make them idle."""
 
 
 def title(picture: Matrix, context: PageContext) -> str:
@@ -137,7 +137,7 @@ def _percent(share: float) -> str:
 
 
 def _zeroed(picture: HeadMatrix, context: PageContext) -> Mapping[int, bool]:
-    """Which heads of the layer are set to zero."""
+    """Returns, for each head of the layer, whether it is set to zero."""
     return dict(enumerate(heads_replaced(context.inspection, picture.kind, ("zero",))[picture.layer].tolist()))
 
 
@@ -172,7 +172,7 @@ def _is_block_off(seen: Inspection, kind: AttentionKind, layer: int) -> bool:
 
 
 def _is_copied_into(picture: HeadMatrix, seen: Inspection) -> bool:
-    """Whether a switch puts another sentence's context or output in place of what these heads gathered."""
+    """Returns whether a switch replaces what these heads gathered with another sentence's context or output."""
     replaced = [spec.replaced for spec, at in silenced(seen, picture.kind) if at[0] == picture.layer]
     copied = [r for r in replaced if r is not None and r.by == "copy" and r.tensor in ("heads", "output")]
     return any(r.heads is None or not {*r.heads}.isdisjoint(picture.heads) for r in copied)
@@ -222,7 +222,7 @@ def _empty_text(data: MatrixData) -> str:
 
 
 def _counted_text(seen: Inspection, through: Mapping[AttentionKind, int]) -> str:
-    """What switches took away of so many layers of each kind, and what of that a rollout does not follow."""
+    """Returns how a rollout through so many layers of each kind counts the visitor's switches, and what it ignores."""
     gone = [spec for kind, n in through.items() for spec, (layer, *_) in silenced(seen, kind) if layer < n]
     copied = [spec for spec in gone if _is_copy(spec)]
     said = " Heads that are off or at their mean count as zero." if len(gone) > len(copied) else ""
@@ -247,7 +247,7 @@ def _is_copy(spec: Intervention) -> bool:
 
 
 def _is_followed(spec: Intervention) -> bool:
-    """Whether a rollout has what was copied there, or comes before it."""
+    """Returns whether a rollout counts what was copied there, or only begins after it."""
     assert spec.address is not None and spec.replaced is not None, "it is a copy"
     sublayer = spec.address.sublayer
     return sublayer == "final" or (sublayer in ("self", "cross") and spec.replaced.tensor in _INSIDE_ATTENTION)

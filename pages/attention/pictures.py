@@ -61,7 +61,7 @@ def picture_of(context: PageContext) -> Matrix | TokenLines | Bertviz:
 
 
 def render_picture(context: PageContext) -> None:
-    """The chosen picture, with a line saying what it shows and what it hides, its checks and its export."""
+    """Renders the chosen picture, with a line saying what it shows and what it hides, its checks and its export."""
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         caption = st.empty()
         choose_picture(context)
@@ -92,7 +92,7 @@ def render_picture(context: PageContext) -> None:
 
 
 def render_overview(context: PageContext) -> None:
-    """All layers and heads, small, with their checks, their export and the explanation below."""
+    """Renders all layers and heads, small, with their checks, their export and the explanation below."""
     shape = context.inspection.attention(context.view.kind).weights.shape
     said = ["All layers and heads"]
     if context.view.switches:
@@ -106,7 +106,7 @@ def render_overview(context: PageContext) -> None:
 
 
 def render_so_far(context: PageContext, place: DeltaGenerator, seen: Inspection) -> None:
-    """All heads of a decoding in progress, as far as it is written, in place of the overview before."""
+    """Renders all heads of a decoding in progress, as far as it is written, in place of the overview before."""
     with place.container():
         st.caption(f"All layers and heads · {len(seen.target_tokens)} tokens written so far")
         data = AllHeads(kind=context.view.kind).data(context.lab, seen)
@@ -131,7 +131,7 @@ def _grid(context: PageContext, data: AllHeadsData, *, key: str) -> None:
 
 
 def _draw(context: PageContext, picture: Matrix, data: MatrixData) -> None:
-    """The matrix on a canvas whose entries can be clicked."""
+    """Renders the matrix on a canvas whose entries can be clicked."""
     view, kind = context.view, context.view.kind
     rows_unseen, columns_unseen = _unseen(context, data)
     weak, names, chosen = None, ("query", "key"), None
@@ -180,7 +180,7 @@ def _draw(context: PageContext, picture: Matrix, data: MatrixData) -> None:
 
 
 def _draw_lines(context: PageContext, picture: TokenLines, data: MatrixData) -> None:
-    """The lines on a canvas."""
+    """Renders the lines on a canvas."""
     rows_unseen, columns_unseen = _unseen(context, data)
     weak, _ = hidden_share(picture.of, data)
     token_lines(
@@ -199,7 +199,7 @@ def _draw_lines(context: PageContext, picture: TokenLines, data: MatrixData) -> 
 
 
 def _unseen(context: PageContext, data: MatrixData) -> tuple[Mapping[int, str], Mapping[int, str]]:
-    """The rows and the columns that are a token of the sentence with a word that the model never saw, and that word."""
+    """Returns the rows and the columns whose token stands for a word that the model never saw, with that word."""
 
     def words(side: Side) -> Mapping[int, str]:
         unseen = context.sentence.unseen_tokens

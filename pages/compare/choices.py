@@ -1,4 +1,4 @@
-"""What is chosen on Two at once alone: what is compared with the page's model and sentence; in the URL too."""
+"""The choices of Two at once: what is compared with the page's model and sentence. They are kept in the URL too."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -29,9 +29,9 @@ class Choices(UrlState):
     other: str = param("", text(_MAX_TEXT))
     """The model on the right."""
     at: str = param("", Form(_step), nonsense=_STEP)
-    """The step of its run from which the left model's weights are; empty: the weights at the end."""
+    """The step of its run from which the left model's weights are; empty for the weights at the end."""
     other_at: str = param("", Form(_step), resets=("other",), nonsense=_STEP)
-    """The same for the right one."""
+    """The same for the right model."""
     other_text: str = param("", text(_MAX_TEXT))
     """The sentence on the right."""
     pairing: Pairing = param("", words(*get_args(Pairing)[1:]))

@@ -14,8 +14,8 @@ from transformer.lab import Inspection, Lab
 from transformer.runs.run_folder import RunError, snapshots
 
 N_SENTENCES = 6
-"""Example sentences on which heads are matched, beside the page's own: enough to tell heads apart, few enough to wait
-for."""
+"""The number of example sentences on which heads are matched, beside the page's own: enough to tell heads apart, and
+few enough to wait for."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class Side:
 
     lab: Lab
     step: str
-    """Empty: the weights at the end of its run."""
+    """The step of a snapshot; empty for the weights at the end of its run."""
     seen: Inspection
     left_out: tuple[str, ...]
     """Sentences about switches that this model cannot take."""
 
     @property
     def name(self) -> str:
-        """The model, with its step where it is a snapshot."""
+        """Returns the model's name, with its step if it is a snapshot."""
         return f"{self.lab.name}, step {int(self.step):,}" if self.step else self.lab.name
 
 

@@ -27,7 +27,7 @@ from transformer.views.subjects import SideBySide
 
 _PAIRINGS = {"matched": "Its match", "same": "The same place"}
 _MAX_TITLE = 70
-"""Characters of a sentence above its matrix."""
+"""The largest number of characters of a sentence above its matrix."""
 _EXPLAINED = """
 Queries are rows and keys are columns on both sides. Which head does what depends on the random seed, so head 3 of one
 model need not be head 3 of another: heads are compared by what they attend to in the same tokens. The distance of two
@@ -82,7 +82,7 @@ def _subject(first: Side, second: Side) -> SideBySide:
 
 
 def _matching(context: PageContext, first: Side, second: Side, chosen: Choices) -> tuple[Matching | None, str]:
-    """The heads of both models matched, or None and why that says nothing here."""
+    """Returns the heads of both models matched, or None with the reason why matching says nothing here."""
     if chosen.two == "sentences":
         return None, "Both sentences went through the same heads: there is nothing to match."
     view = HeadMatching(kind=context.view.kind, texts=matched_texts(first))
@@ -98,7 +98,7 @@ def _suggested_pairing(first: Side, second: Side) -> str:
 
 
 def _choose_heads(context: PageContext, pairing: str | None) -> None:
-    """The controls for the heads that are compared; `pairing` is None where heads are not matched."""
+    """Renders the controls for the heads that are compared; `pairing` is None if heads are not matched."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         choose_kind(context)
         choose_layer(context, width=80)
@@ -118,8 +118,8 @@ def _choose_heads(context: PageContext, pairing: str | None) -> None:
 
 
 def _partner(second: Side, kind: AttentionKind, here: Place, matching: Matching | None) -> Place:
-    """The head on the right: the match, else the one in the same place; where there is none, the nearest, which the
-    page says."""
+    """Returns the head on the right: the match, else the head in the same place, else the nearest one, which the page
+    says."""
     n_layers, n_heads = second.seen.attention(kind).weights.shape[:2]
     missing = ""
     if matching is None:
@@ -199,7 +199,7 @@ def _render_matching(subject: SideBySide, view: HeadMatching, there: Place) -> N
 
 
 def _differences_text(data: OutputsData) -> str:
-    """The first places that differ, in words."""
+    """Returns the first places that differ, in words."""
     a, b = data.tokens
     found = []
     for i, j in data.differing:

@@ -17,7 +17,8 @@ _CHANGES = (("tired", "wide"), ("wide", "tired"), ("did not follow", "followed")
 
 
 def choose_sides(context: PageContext, chosen: Choices) -> tuple[Side, Side] | None:
-    """The controls for what is compared with the page's model and sentence; both sides, or None where one fails."""
+    """Renders the controls for what is compared with the page's model and sentence. Returns both sides, or None if one
+    fails."""
     say(*PAGE.said())
     other = chosen.other or _suggested_model(context)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -79,7 +80,7 @@ def _choose_sentence(context: PageContext, chosen: Choices) -> None:
 
 
 def _side(name: str, step: str, text: str, context: PageContext) -> Side | None:
-    """One side, or a sentence about what is wrong with it."""
+    """Returns one side, or None with a sentence about what is wrong with it."""
     try:
         get_lab_at(name, step)
         return side(name, step, text, context.view.switches)
@@ -89,7 +90,7 @@ def _side(name: str, step: str, text: str, context: PageContext) -> Side | None:
 
 
 def _suggested_model(context: PageContext) -> str:
-    """A model to compare this one with: another of the same corpus, else any other, else itself."""
+    """Returns a model to compare this one with: another of the same corpus, else any other, else itself."""
     others = [model for model in loading.models() if model.name != context.lab.name]
     corpus = context.lab.checkpoint.settings.corpus.name
     related = [model.name for model in others if _corpus_of(model) == corpus]
@@ -98,7 +99,7 @@ def _suggested_model(context: PageContext) -> str:
 
 
 def _corpus_of(model: Found) -> str:
-    """The corpus in a model's settings, read without its weights; empty where they cannot be read."""
+    """Returns the corpus in a model's settings, read without its weights; empty if they cannot be read."""
     try:
         return read_settings(model.folder).corpus.name
     except CheckpointError:
@@ -106,7 +107,7 @@ def _corpus_of(model: Found) -> str:
 
 
 def _other_sentence(context: PageContext) -> str:
-    """The page's sentence with one word changed, else another example."""
+    """Returns the page's sentence with one word changed, else another example."""
     text = context.view.text
     for old, new in _CHANGES:
         if f" {old}" in text and not context.lab.unknown(new):

@@ -1,4 +1,4 @@
-"""What is chosen on the Heads page alone, kept over page changes and in the URL, and the controls for it."""
+"""The Heads page's own choices, kept over page changes and in the URL, and the controls for them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,18 +35,18 @@ HEADS: dict[Heads, str] = {
     **{kind.value: wording.kind_label(kind) for kind in AttentionKind},
 }
 TABLE = "heads-table"
-"""Key of the table of heads."""
+"""The key of the table of heads."""
 FIRST = 500
-"""Pairs that are measured at once."""
+"""The number of pairs that are measured at once."""
 COUNTS = (50, 100, 200, FIRST, 1_000, 5_000)
 CLOSEST = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7)
 MAX_EXACT, MAX_HEADS = 6, 12
-"""Heads of a set up to which every one can be tried, and at all."""
+"""The sizes of a set up to which every one can be tried, and up to which one is searched for at all."""
 MAX_LINES = 1_500
-"""Characters of the visitor's own sentences, which travel in the URL."""
+"""The largest number of characters of the visitor's own sentences, which travel in the URL."""
 COLUMNS = (*get_args(Pattern), *OTHER_COLUMNS)
 IMPORTANCE_COLUMNS = ("log_prob", "instead", "loss", "exact_match", "per_token", "tokens", "pooled", "received")
-"""Columns of the tables of importance and of faithfulness."""
+"""The columns of the tables of importance and of faithfulness."""
 _SORTED = (*COLUMNS, *IMPORTANCE_COLUMNS, "head", "role")
 
 
@@ -59,36 +59,36 @@ def _distance(text: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Choices(UrlState):
-    """Empty values mean "what suits best"."""
+    """The visitor's choices; empty values take what suits the model best."""
 
     section: Section = param("roles", words(*get_args(Section)))
     data: Data = param("validation", words(*get_args(Data)))
-    """On what heads are measured; the visitor's own sentences where the model has no others."""
+    """The pairs that heads are measured on; the visitor's own sentences where the model has no others."""
     lines: str = param("", text(MAX_LINES))
     """The visitor's own sentences, one a line."""
     pairs: int | Literal["", "all"] = param("", words(*COUNTS, "all"))
-    """Validation pairs at most."""
+    """The largest number of validation pairs."""
     colour: str = param("", words(*COLUMNS))
-    """What the map of heads shows: a pattern, or another column of the table."""
+    """The column of the map of heads: a pattern, or another column of the table."""
     measure: Measure = param("weight", words(*get_args(Measure)))
     heads: Heads = param("all", words(*get_args(Heads)))
-    """Which heads are in the table, compared, or searched."""
+    """The heads that are in the table, compared, or searched."""
     sort: str = param("", words(*_SORTED, *(f"-{name}" for name in _SORTED)))
     """The column by which the table is sorted, with a minus where the largest comes first."""
     closest: float = param(0.45, Form(_distance, "{:g}".format))
     """The mean distance up to which heads are grouped."""
     measured_by: MeasuredBy = param("sentence", words(*get_args(MeasuredBy)), name="worth")
-    """What a removed head changes: this translation, or a measure over many pairs."""
+    """The measure of importance: this translation, or a score over many pairs."""
     removal: Removal = param("zero", words(*get_args(Removal)))
     step: int | None = param(None, whole(0, 99_999))
-    """The output token that is to change; None: what suits best."""
+    """The output token that is to change; None takes what suits best."""
     into: int | None = param(None, whole(0, 9_999_999))
-    """The token id that it is to become; None: anything else."""
+    """The token id that it is to become; None for any other one."""
     goal: Literal["", "any", "token"] = param("", words("any", "token"))
     exact: int = param(3, whole(1, MAX_EXACT))
-    """Every set of up to so many heads is tried."""
+    """The size of a set up to which every one is tried."""
     most: int = param(8, whole(1, MAX_HEADS))
-    """Heads of a set at most."""
+    """The largest size of a set."""
     hiding: Hiding = param("hidden", words(*get_args(Hiding)), name="erase")
 
     @property

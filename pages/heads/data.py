@@ -21,7 +21,7 @@ from transformer.lab import Lab
 from transformer.text.pairs import Pair, split_of
 
 FEW = 20
-"""Pairs below which the page says that they are few."""
+"""The page says that there are few pairs below this number."""
 _FILE = "heads-file"
 _SENTENCES = {
     "everyday-en-fr": (
@@ -84,7 +84,7 @@ def _choose_count(chosen: Choices) -> None:
 
 @cached(max_entries=8, spinner="Reading the corpus", shared=True)
 def _validation(lab: Lab) -> tuple[PairSample | None, str]:
-    """The model's own validation pairs, or a sentence that says why there are none."""
+    """Returns the model's own validation pairs, or None with a sentence that says why there are none."""
     try:
         return validation_sample(lab.checkpoint), ""
     except AbsentCorpus as error:
@@ -160,7 +160,7 @@ def _fitting(lab: Lab, digest: str, _found: Sequence[Pair]) -> tuple[Pair, ...]:
 
 @cached(max_entries=4, spinner="Reading the file")
 def _read(name: str, digest: str, _content: bytes) -> tuple[Sequence[Pair], bool]:
-    """The pairs of a file that the split rule puts to validation; all, where they are few."""
+    """Returns the pairs of a file that the split rule holds out for validation, or all of them if these are few."""
     pairs, report = clean_pairs(rows_of(name, _content, limit=MAX_UPLOAD_BYTES))
     if not pairs:
         raise CorpusError(f"{name} has no pair that can be used ({report})")

@@ -59,7 +59,7 @@ def _effect(lab: Lab, seen: Inspection, how: Hiding) -> Float[ndarray, "target s
 
 
 def _selected(context: PageContext, found: FaithfulnessData) -> HeadAt:
-    """The selected head of cross-attention; where another kind is selected, the one that agrees best."""
+    """Returns the selected head of cross-attention; if another kind is selected, the head that agrees best."""
     if context.view.kind == "cross" and context.view.head is not None:
         return chosen_head(context)
     ranked = _ranked(found)
@@ -68,7 +68,7 @@ def _selected(context: PageContext, found: FaithfulnessData) -> HeadAt:
 
 
 def _ranked(found: FaithfulnessData) -> dict[HeadAt, tuple[float, int]]:
-    """The heads whose weights could be ranked: the correlation, and over how many output tokens."""
+    """Renders the heads whose weights could be ranked: the correlation, and over how many output tokens."""
     rows = zip(found.heads, found.values.tolist(), strict=True)
     return {HeadAt.parse(head): (row[0], int(row[1])) for head, row in rows if not math.isnan(row[0])}
 

@@ -1,4 +1,4 @@
-"""What heads look at, in sentences. Plain strings; nothing is drawn here."""
+"""Sentences about what heads attend to. Plain strings; nothing is drawn here."""
 
 from collections.abc import Mapping
 

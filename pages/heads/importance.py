@@ -125,7 +125,7 @@ def _render_output(context: PageContext, chosen: Choices, surveyed: Surveyed | N
 
 
 def _render_pairs(context: PageContext, chosen: Choices, subject: RemovedOverPairs, surveyed: Surveyed) -> None:
-    """The pairs without each head."""
+    """Returns what the pairs lose without each head."""
     assert chosen.measured_by != "sentence"
     view = ValidationImportanceMap(measure=chosen.measured_by, chosen=str(chosen_head(context)))
     _render_pairs_text(chosen, subject)
@@ -135,7 +135,7 @@ def _render_pairs(context: PageContext, chosen: Choices, subject: RemovedOverPai
 
 
 def _render_figures(context: PageContext, subject: Any, view: Any, ranking: Any, surveyed: Surveyed | None) -> Any:
-    """The map, the selected head and the ranking; returns the map's data."""
+    """Renders the map, the selected head and the ranking; returns the map's data."""
     at = chosen_head(context)
     left, right = two_columns(2, 3)
     with left:
@@ -265,7 +265,7 @@ def _render_table(
     heads: Sequence[str],
     surveyed: Surveyed | None,
 ) -> None:
-    """The heads with these columns and, where they were surveyed, with where they look."""
+    """Renders a table of the heads with these columns and, if they were surveyed, where they look."""
     usual = {"sentence": "log_prob", "loss": "-loss", "exact_match": "exact_match"}[chosen.measured_by]
     if surveyed is None:
         render_head_table(context, columns, cells, heads, sort=chosen.sort, usual=usual)

@@ -24,11 +24,11 @@ from transformer.views.heads.minimal_set import MinimalSetOutputs
 from transformer.views.heads.subjects import Searched
 
 N_OFFERED = 50
-"""Tokens offered for what a token is to become, the most probable at that step first."""
+"""The number of tokens offered for what a token is to become, the most probable at that step first."""
 UNASKED_S = 120.0
-"""A search that takes longer, by a rough estimate, begins when it is asked for."""
+"""A search with a rough estimate above this starts only when the visitor asks for it."""
 _NUMBERS_A_SECOND = 2e10
-"""Parameters times positions that one thread of a small machine gets through, with all that is around them."""
+"""Parameters times positions that one thread of a small machine gets through in a second, overhead included."""
 _ASKED = "heads-searches-asked"
 _OTHER = {"il": "elle", "elle": "il"}
 
@@ -103,7 +103,7 @@ def _token_goal(context: PageContext, chosen: Choices, default_step: int, defaul
 
 
 def _default_goal(context: PageContext) -> tuple[int, int | None]:
-    """The pronoun and the other one, where the output has one; else the first token."""
+    """Returns the pronoun's token and the other pronoun; if the output has none, its first token."""
     step = pronoun_step(context.inspection)
     if step is None:
         return 0, None
@@ -221,7 +221,7 @@ def _goal_said(context: PageContext, goal: Goal) -> str:
 
 
 def _draw_outputs(context: PageContext, ablation: Ablation) -> None:
-    """The output before and after."""
+    """Renders the output before and after."""
     before = context.inspection.target_tokens
     after = tuple(map(context.lab.tokenizer.piece, ablation.written))
     gone, new = edit_marks(before, after)
@@ -240,7 +240,7 @@ def _list_sets(context: PageContext, found: MinimalSets) -> None:
 
 
 def _link(context: PageContext, ablation: Ablation, label: str) -> None:
-    """The Attention page with these heads off."""
+    """Returns the view of the Attention page with these heads off."""
     at = ablation.heads[0]
     switches = merged([*context.view.switches, *ablation.switches])
     view = replace(context.view.at_head(at.kind, at.layer, at.head), switches=switches)
@@ -248,7 +248,7 @@ def _link(context: PageContext, ablation: Ablation, label: str) -> None:
 
 
 def _named(ablation: Ablation) -> str:
-    """As in "encoder 1 · head 3 and decoder 1 cross · heads 0, 2"."""
+    """Returns the names of heads, block by block: "encoder 1 · head 3 and decoder 1 cross · heads 0, 2"."""
     sublayers: dict[str, list[HeadAt]] = {}
     for at in sorted(ablation.heads):
         sublayers.setdefault(Sublayer.of(str(at)).name, []).append(at)

@@ -1,4 +1,5 @@
-"""What every head looks at, on the Heads page: a map of layers and heads, the selected one in words, a table of all."""
+"""The patterns of every head, on the Heads page: a map of layers and heads, the selected one in words, a table of
+all."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -37,7 +38,7 @@ from transformer.views.heads.survey import (
 from transformer.views.view import View
 
 OPENS = ":material/arrow_forward:"
-"""Icon of a link to the Attention page."""
+"""The icon of a link to the Attention page."""
 
 
 def render_patterns(context: PageContext, chosen: Choices) -> None:
@@ -76,7 +77,7 @@ def render_patterns(context: PageContext, chosen: Choices) -> None:
 
 
 def first_and_all(context: PageContext, sample: PairSample | None) -> Surveyed | None:
-    """All heads over these pairs; over the first of many while the others are read."""
+    """Returns all heads measured on these pairs; on the first of many until the others are read."""
     if sample is None:
         return None
     many = len(sample.pairs) > 2 * FIRST
@@ -90,7 +91,7 @@ def first_and_all(context: PageContext, sample: PairSample | None) -> Surveyed |
 def survey_of(
     context: PageContext, sample: PairSample, *, purpose: str = "survey", wait_s: float | None = None
 ) -> Surveyed | None:
-    """All heads of the model over these pairs; None while that is computed, which is then said."""
+    """Returns all heads of the model measured on these pairs; None, with a progress bar, while that is computed."""
     lab = context.lab
 
     def compute(tell: Tell) -> Survey:
@@ -116,20 +117,20 @@ def render_sample(surveyed: Surveyed, context: PageContext) -> None:
 
 
 def two_columns(left: int, right: int) -> tuple[DeltaGenerator, DeltaGenerator]:
-    """Two columns side by side, one below the other in a narrow window."""
+    """Returns two columns side by side, one below the other in a narrow window."""
     with st.container(key="pictures"):
         first, second = st.columns([left, right], gap="large")
     return first, second
 
 
 def chosen_head(context: PageContext) -> HeadAt:
-    """The selected head."""
+    """Returns the selected head."""
     row = next(row for row in sublayers_of(context.lab.model) if (row[0].kind, row[0].layer) == _selected(context))
     return row[context.head]
 
 
 def opens(context: PageContext, at: HeadAt) -> dict[str, str | list[str]]:
-    """The query parameters that open a head on the Attention page, with this sentence."""
+    """Returns the query parameters that open a head on the Attention page, with this sentence."""
     return context.view.at_head(at.kind, at.layer, at.head).parameters()
 
 
@@ -177,7 +178,7 @@ def _selected(context: PageContext) -> tuple[str, int]:
 
 
 def _columns(found: Survey) -> tuple[str, ...]:
-    """The columns that say something of this model and these pairs."""
+    """Returns the columns that have a value for this model and these pairs."""
     patterns = [name for name in get_args(Pattern) if any(name in profile.weight for profile in found.profiles)]
     return (*patterns, *(("error_rate", "accuracy", "error_rate_read") if found.n_links else ()), "entropy", "largest")
 
@@ -219,7 +220,7 @@ def _render_table(context: PageContext, chosen: Choices, data: PatternTableData)
 
 
 def _note(chosen: Choices, data: PatternTableData, row: int, column: int) -> str:
-    """What a cell's number is, with the other measure of it."""
+    """Returns what the number in a cell means, with the other measure of it."""
     name = data.columns[column]
     if name in OTHER_COLUMNS:
         return EXPLAINED[name]

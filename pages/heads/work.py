@@ -15,7 +15,7 @@ from pages.shared.wording import duration
 from transformer.analysis.heads.addresses import Tell
 
 FIRST_WAIT_S = 1.0
-"""How long a page waits before it shows progress: most computations are done by then."""
+"""The time that a page waits before it shows progress: most computations are done by then."""
 EVERY_S = 0.5
 _SESSION = "heads-work"
 
@@ -32,7 +32,7 @@ class Reader(Watcher):
 
 @st.cache_resource
 def works() -> Background:
-    """All computations of this server."""
+    """Returns the background worker of this server."""
     return Background("heads")
 
 

@@ -25,9 +25,9 @@ _CHANGES = (
     ("heavy", "weak"),
     ("black", "old"),
 )
-"""One word for another that turns the meaning of a sentence of the pronoun corpus."""
+"""Pairs of words of which one in place of the other turns the meaning of a sentence of the pronoun corpus."""
 SEEN = 0.05
-"""A move of a probability that a visitor is sent to see."""
+"""The smallest change of a probability that Home sends a visitor to see."""
 _ARROW = ":material/arrow_forward:"
 
 
@@ -58,7 +58,7 @@ def sentence_change(context: PageContext) -> SentenceChange:
 
 
 def change_to_try(context: PageContext) -> tuple[str, str] | None:
-    """One change of the sentence that is worth seeing: what it is and the sentence it makes; None where none is."""
+    """Returns a change of the sentence that is worth seeing, with the new sentence; None if there is none."""
     text = context.view.text
     padded = f" {text} ".replace(".", " .").replace(",", " ,")
     for old, new in _CHANGES:
@@ -72,7 +72,7 @@ def change_to_try(context: PageContext) -> tuple[str, str] | None:
 
 
 def try_a_change(offered: tuple[str, str]) -> None:
-    """A button that makes this change."""
+    """Renders a button that makes this change."""
     label, changed = offered
     st.button(label, key="try", on_click=change_text, args=(changed,))
 
@@ -94,14 +94,14 @@ def look_further(context: PageContext) -> None:
 
 
 def _smallest_set(context: PageContext) -> None:
-    """The Heads page's search, with this sentence."""
+    """Returns the parameters of the Heads page's search, with this sentence."""
     label = "How many heads must go together before this output changes? Search for the smallest set."
     filled = context.view.parameters() | {"section": "smallest"}
     st.page_link("pages/heads/page.py", label=label, icon=_ARROW, query_params=filled)
 
 
 def _train_your_own(context: PageContext) -> None:
-    """The Train page with this model's corpus and this sentence filled in."""
+    """Returns the parameters of the Train page with this model's corpus and this sentence filled in."""
     corpus = context.lab.checkpoint.settings.corpus.name
     label = "Train your own and watch it learn this sentence."
     filled = {"corpus": corpus, "sentence": context.view.text} if corpus in CORPORA else None
@@ -109,7 +109,7 @@ def _train_your_own(context: PageContext) -> None:
 
 
 def _most_needed_head(context: PageContext) -> None:
-    """The one head without which the output changes most, measured now."""
+    """Returns the one head without which the output changes most, measured now."""
     if context.view.switches:
         return
     effects = _output_effects(context.lab, context.view.text)
@@ -120,7 +120,8 @@ def _most_needed_head(context: PageContext) -> None:
 
 
 def _which_heads(context: PageContext) -> None:
-    """The two heads that matter most to the pronoun, measured now, where one of them moves it enough to be seen."""
+    """Returns the two heads that matter most to the pronoun, measured now; None if neither moves it enough to be
+    seen."""
     step = wording.pronoun_step(context.inspection)
     if context.view.switches or step is None:
         return

@@ -30,7 +30,7 @@ gold = loading.reference(context.lab, context.view.text)
 
 
 def draw(data: MatrixData) -> None:
-    """The lines on a canvas, and the sentence below them."""
+    """Renders the lines on a canvas, and the sentence below them."""
     token_lines(
         inspection.source_tokens,
         inspection.target_tokens,

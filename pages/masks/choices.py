@@ -11,13 +11,13 @@ from pages.shared.url.view_state import View
 from transformer.model.kinds import AttentionKind
 
 MAX_TEXT = 1000
-"""Characters of the other sentences, which travel in the URL."""
+"""The largest number of characters of the other sentences, which travel in the URL."""
 _OPENED = "masks-opened"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices(UrlState):
-    """The batch, and what is looked at."""
+    """The batch, and the part of it that is looked at."""
 
     others: str = param("", Form(str, lambda text: text[:MAX_TEXT]), name="beside")
     """The sentences that share the batch with the page's own, one a line."""
@@ -27,7 +27,7 @@ class Choices(UrlState):
         resets=("others",),
         nonsense="The link says row “{text}”, which is no number of a sentence of the batch.",
     )
-    """The sentence whose masks are shown. At first the shortest of the others, so that its padding is seen."""
+    """The sentence whose masks are shown; at first the shortest of the others, so that its padding is seen."""
     attention: AttentionKind | None = param(None, words(*AttentionKind))
     """The kind of attention that is shown until the visitor chooses one."""
 

@@ -69,7 +69,7 @@ def choose_batch(context: PageContext, chosen: Choices) -> Batch | None:
 
 
 def render_toggles(context: PageContext) -> None:
-    """A toggle for each mask; a mask that is off is a switch like any other and applies on the other pages too."""
+    """Renders a toggle for each mask; lifting one is a switch like any other and applies on the other pages too."""
     off = {mask for spec in _masks_off(context) for mask in spec.lifts}
     never = set() if context.lab.model.config.causal_mask else {"causal"}
     with st.container(horizontal=True, gap="medium"):
@@ -84,7 +84,7 @@ def render_toggles(context: PageContext) -> None:
 
 
 def render_batch(batch: Batch) -> None:
-    """The batch as it goes into the encoder."""
+    """Renders the batch as it goes into the encoder."""
     data = exhibit(batch, BatchTokens())
     if data is None:
         return
@@ -96,7 +96,7 @@ def render_batch(batch: Batch) -> None:
 
 
 def render_masks(context: PageContext, batch: Batch, chosen: Choices) -> None:
-    """The masks of one sentence that combine into what the pass applied."""
+    """Renders the masks of one sentence that combine into the one that the pass applied."""
     texts = batch.leak.texts
     row = min(chosen.row, len(texts) - 1)
     say(*PAGE.said())
@@ -129,7 +129,7 @@ def _combination(data: MasksData) -> str:
 
 
 def _no_causal(context: PageContext, data: MasksData) -> str:
-    """Why there is no causal mask beside the padding mask; empty where there is one."""
+    """Returns why there is no causal mask beside the padding mask; empty if there is one."""
     if len(data.parts) > 1:
         return ""
     kind = context.view.kind
@@ -172,7 +172,7 @@ def _leak_table(context: PageContext, batch: Batch, data: LeakData) -> None:
 
 
 def _what_changed(data: LeakData, off: set[MaskKind]) -> None:
-    """The outputs that came out differently; where none did, what changed instead."""
+    """Renders the outputs that came out differently; if none did, what changed instead."""
     if not data.changed:
         st.markdown(_same_outputs_text(data, off))
     for i in data.changed:
@@ -208,7 +208,7 @@ def _same_outputs_text(data: LeakData, off: set[MaskKind]) -> str:
 
 
 def render_forcing(context: PageContext, sentence: Decoding) -> None:
-    """Why teacher forcing under a causal mask is not cheating, measured on the page's own sentence."""
+    """Renders why teacher forcing under a causal mask is not cheating, measured on the page's own sentence."""
     causal = context.lab.model.config.causal_mask
     without = "Why teacher forcing without a causal mask is cheating"
     with st.expander("Why teacher forcing with a causal mask is not cheating" if causal else without):
@@ -235,7 +235,7 @@ they never received in training.
 
 
 def _cheating_text(measured: Forcing) -> None:
-    """The same for a model that never had a causal mask."""
+    """Renders the same for a model that never had a causal mask."""
     st.markdown(
         f"""
 In training the decoder got the whole correct answer at once, and nothing hid from position *t* the token that it had to

@@ -39,7 +39,7 @@ _FORMULA = {
 
 
 def render_beyond(context: PageContext, chosen: Choices) -> None:
-    """The study's curves by length, then this page's model and a string of the visitor's own."""
+    """Renders the study's curves by length, then this page's model and a string of the visitor's own."""
     _, found = choose_study(chosen)
     segments("past", "Past its last trained row, a learned table", PAST, chosen.past)
     if found is not None and length_curves(found, corpus_of(found, chosen), chosen.past):
@@ -83,7 +83,7 @@ def _ends_text(found: Study, past: Extension) -> str:
 
 
 def _render_ranges(data: LengthsData) -> None:
-    """The same in numbers: inside, just beyond, and beyond."""
+    """Renders the same in numbers: inside the trained lengths, just beyond, and beyond."""
     table: dict[str, list[str]] = {"positions": [curve.name for curve in data.curves]}
     for each in data.ranges:
         where = "inside" if each.last <= data.trained_to else "beyond"
@@ -130,7 +130,7 @@ def _render_model(lab: Lab, past: Extension) -> None:
 
 
 def _render_own_string(lab: Lab, past: Extension, longest: int) -> None:
-    """A long string of the visitor's own, translated with the positions extended."""
+    """Renders a long string of the visitor's own, translated with the positions extended."""
     key = f"beyond-text-{lab.name}"
     example = pairs_of_length(lab.checkpoint.settings.corpus.name, longest + 4, 1)[0].source
     text = st.text_input(f"A string longer than {longest} symbols", example, key=key)

@@ -23,9 +23,9 @@ SECTIONS: dict[Section, str] = {
     "study": "The paired study",
 }
 MAX_SIZE = 512
-"""Positions and dimensions of the largest table."""
+"""The number of positions and of dimensions of the largest table."""
 MAX_NAME = 200
-"""Characters of a name in the URL."""
+"""The largest number of characters of a name in the URL."""
 BASES = (2, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -37,14 +37,14 @@ def _moment(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Choices(UrlState):
-    """Empty values mean whatever suits the model best."""
+    """The visitor's choices; empty values take what suits the model best."""
 
     section: Section = param("table", words(*get_args(Section)))
     table: str = param("", text(MAX_NAME))
     """The model whose learned table is shown."""
     stack: Stack = param("encoder", words(*get_args(Stack)))
     moment: str = param("trained", Form(_moment))
-    """trained, start, or the step of a snapshot."""
+    """"trained", "start", or the step of a snapshot."""
     d_model: int | None = param(None, whole(2, MAX_SIZE, multiple_of=2))
     length: int | None = param(None, whole(2, MAX_SIZE))
     base: int = param(10_000, words(*BASES))

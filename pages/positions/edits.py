@@ -26,7 +26,7 @@ _LARGEST_SHIFT = 64
 
 
 def render_edits(context: PageContext, chosen: Choices) -> None:
-    """The controls that change positions, then the output before and after."""
+    """Renders the controls that change positions, then the output before and after."""
     kind = context.lab.model.config.positions
     if kind in OTHER_KINDS:
         st.markdown(f"**{context.lab.name}** adds nothing to its embeddings that could be changed. {OTHER_KINDS[kind]}")

@@ -20,7 +20,7 @@ _SPLIT_UNSCALED = r"q_i \cdot k_j = (q^c_i + q^p_i)\cdot(k^c_j + k^p_j)"
 
 
 def render_scores(context: PageContext, chosen: Choices) -> None:
-    """The first layer's scores of the sentence, as a sum of four parts."""
+    """Renders the first layer's scores of the sentence, as a sum of four parts."""
     config = context.lab.model.config
     left, right = st.columns([2, 1], gap="medium")
     with left:

@@ -26,7 +26,7 @@ _SHIFT = r"""
 
 
 def render_shifts(context: PageContext, chosen: Choices) -> None:
-    """The maps from PE(pos) to PE(pos + k), their errors, and how much of the variance they explain."""
+    """Renders the maps from PE(pos) to PE(pos + k), their errors, and how much of the variance they explain."""
     shown = choose_tables(context, chosen)
     most = shown.usable_rows - FIT_PAIRS
     if most < 1:

@@ -17,12 +17,12 @@ EVERY_S = 3.0
 _SEEDS, _STEPS = (1, 2, 3, 5), (300, 600, 1_000, 1_500, 2_000)
 _CORPORA = ("reverse", "copy", "sort")
 _REFUSAL = "study-refusal"
-"""Key of a sentence that says why a study was not started."""
+"""The key of a sentence that says why a study was not started."""
 _WITHOUT_RESULT = ("stopped", "failed", "deleted")
 
 
 def render_study(context: PageContext, chosen: Choices) -> None:
-    """Which study, its curves, its verdict, and what the paper says."""
+    """Renders the choice of a study, its curves, its verdict, and the paper's findings."""
     name, found = choose_study(chosen)
     if not name:
         st.markdown("No study yet. Start one: it trains each kind of positions on the same data with the same seeds.")
@@ -123,7 +123,7 @@ def _step(run: StudyRun) -> int:
 
 
 def _render_start() -> None:
-    """The button that starts a study, and what it will train."""
+    """Renders the button that starts a study, and what it will train."""
     if _REFUSAL in st.session_state:
         say(st.session_state.pop(_REFUSAL))
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):

@@ -35,23 +35,23 @@ class Shown:
     subject: LearnedPositions
     choices: Choices
     models: tuple[str, ...]
-    """Models with a learned table."""
+    """The models with a learned table."""
     d_model: int
     length: int
 
     @property
     def learned(self) -> LearnedTable | None:
-        """The learned table, where there is one."""
+        """Returns the learned table, or None."""
         return self.subject.learned
 
     @property
     def size(self) -> dict[str, Any]:
-        """The options that all views of tables share."""
+        """Returns the options that all views of tables share."""
         return {"d_model": self.d_model, "length": self.length, "base": self.choices.base}
 
     @property
     def usable_rows(self) -> int:
-        """The rows that both tables have and training reached."""
+        """Returns the number of rows that both tables have and training reached."""
         return self.length if self.learned is None else min(self.length, self.learned.trained)
 
 
@@ -121,7 +121,7 @@ def _table_at_start(lab: Lab, stack: Stack) -> Rows:
 
 
 def _render_controls(shown: Shown) -> None:
-    """The sliders of the sinusoidal table, and which learned table stands beside it."""
+    """Renders the sliders of the sinusoidal table, and which learned table stands beside it."""
     with st.container(key="table-sizes"):
         columns = st.columns(3, gap="medium")
         with columns[0]:

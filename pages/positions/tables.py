@@ -32,7 +32,7 @@ PE_{(pos,\,2i+1)} &= \cos\!\left(pos / 10000^{2i/d_{model}}\right)
 
 
 def render_tables(context: PageContext, chosen: Choices) -> None:
-    """Both tables on one scale, then one pair of dimensions as curves."""
+    """Renders both tables on one scale, then one pair of dimensions as curves."""
     shown = choose_tables(context, chosen)
     segments("layout", "Layout of the sinusoidal table", _LAYOUTS, chosen.layout)
     exhibit(shown.subject, PositionTables(**shown.size, layout=chosen.layout), draw=_table_canvas)

@@ -31,7 +31,7 @@ LATER_KINDS = (
 
 
 def render_verdict(found: Study, corpus: str, chosen: Choices) -> None:
-    """A row for each kind of positions, and what its numbers mean."""
+    """Renders a row for each kind of positions, and what its numbers mean."""
     plan = found.plan
     view = StudyVerdict(corpus=corpus, past=chosen.past)
     data = exhibit(PairedStudy(found), view, draw=lambda data: _render_rows(plan, data))

@@ -23,18 +23,18 @@ class Walk:
     """The selected branch and the step at which the visitor is."""
 
     branches: tuple[Inspection, ...]
-    """The model's own output first."""
+    """The decoded branches; the first is the model's own output."""
     index: int
     step: int
 
     @property
     def branch(self) -> Inspection:
-        """The selected one."""
+        """Returns the selected branch."""
         return self.branches[self.index]
 
     @property
     def written(self) -> int:
-        """The id of the token that this step wrote."""
+        """Returns the id of the token that this step wrote."""
         return self.branch.target_ids[self.step]
 
     def forcing(self, token: int) -> Forced:

@@ -15,9 +15,9 @@ from transformer.config import LengthNorm
 Forced = tuple[tuple[int, int], ...]
 """The tokens that are forced on a branch, each as (step, id); empty for the model's own output."""
 MAX_BRANCHES = 5
-"""Branches kept beside the model's own output."""
+"""The number of branches kept beside the model's own output."""
 MAX_BEAM, MAX_ALPHA = 10, 2.0
-"""What still makes a readable tree, and where a length norm has long outweighed everything else."""
+"""The largest tree that is still readable, and an α with which the length norm has long outweighed everything else."""
 
 Look = Literal["steps", "inside", "beam", "samples", "reference"]
 BranchesAs = Literal["lines", "tree", "pair"]
@@ -26,7 +26,7 @@ _PROBLEM = "steps-page-problem"
 _FORCED = re.compile(r"\d{1,4}:\d{1,7}(,\d{1,4}:\d{1,7})*", re.ASCII)
 _SENTENCE = ("model", "text")
 _SEARCH = ("beam", "alpha", "norm", "stop")
-"""Fields of which a change makes another tree of the beam."""
+"""The fields whose change makes another beam tree."""
 _ABSENT = "There is no branch {value}: there are branches {first} to {last}; {used}."
 
 
@@ -55,11 +55,11 @@ def _among_branches(state: "Choices") -> range:
 
 @dataclass(frozen=True, kw_only=True)
 class Choices(UrlState):
-    """Where the visitor stands."""
+    """The visitor's choices: the branches, the step, and the settings of each view."""
 
     step: int = param(0, whole(0, 9_999), resets=_SENTENCE)
     branch: int = param(0, whole(0, 9_999), name="road", among=_among_branches, resets=_SENTENCE, absent=_ABSENT)
-    """0 for the model's own output, then the branches."""
+    """The number of the selected branch; 0 is the model's own output."""
     scale: str = param("linear", words("linear", "log"))
     reference: str = param("", text(1_000), resets=_SENTENCE)
     branches: tuple[Forced, ...] = param(
@@ -75,7 +75,7 @@ class Choices(UrlState):
     alpha: float = param(0.6, decimal(0.0, MAX_ALPHA, clamp=True))
     norm: LengthNorm = param("paper", words(*get_args(LengthNorm)))
     stop: str = param("early", words("early", "late"))
-    """early, or late: only when no hypothesis can be overtaken."""
+    """"early", or "late": only when no hypothesis can be overtaken."""
     branches_as: BranchesAs = param("lines", words(*get_args(BranchesAs)), name="roads_as")
     """Branches as lines below one another, as one tree, or two of them step by step."""
     beside: int = param(0, whole(0, 9_999), among=_among_branches, resets=_SENTENCE, absent=_ABSENT)

@@ -16,7 +16,7 @@ from transformer.views.steps.logit_lens import LogitContributions, LogitLensDept
 from transformer.views.steps.subjects import LensAtStep
 
 N_OTHERS = 50
-"""Tokens in the box of those that could have been written instead."""
+"""The number of tokens in the box of those that could have been written instead."""
 
 LENS_EXPLAINED = """
 The decoder passes a vector from layer to layer, and the projection turns the last one into a score for every token. The

@@ -19,9 +19,9 @@ from transformer.views.subjects import Decoding
 
 N_SAMPLES = 100
 _MAX_LISTED = 12
-"""Different outputs that are listed and drawn."""
+"""The number of different outputs that are listed and drawn."""
 _MAX_CHARACTERS = 160
-"""Characters of an output in the list; the tree and the export have all."""
+"""The largest number of characters of an output in the list; the tree and the export have all."""
 _SLIDERS = (
     Slider(name="temperature", label="Temperature", low=0.1, high=5.0, step=0.1),
     Slider(name="top_k", label="Top-k", low=0, high=50, step=1),

@@ -19,7 +19,7 @@ from transformer.views.steps.candidates import CandidatesData, StepAttention, St
 from transformer.views.subjects import Decoding
 
 N_OFFERED = 500
-"""Tokens in the box of other tokens; any words can be typed."""
+"""The number of tokens in the box of other tokens; any words can be typed."""
 
 
 def offered(walk: Walk) -> tuple[int, ...]:

@@ -13,10 +13,10 @@ from pages.steps.branches import Walk
 from pages.steps.choices import PAGE, Choices, change
 
 PLAY_S = 1.0
-"""How long a step is shown while it plays."""
+"""The time for which a step is shown while it plays."""
 _PLAYING = "steps-page-playing"
 _OWN = {"step": 0, "against": -1, "reference": ""}
-"""What is chosen in the part that runs by itself, so that the rest of the page need not know."""
+"""The choices of the part that runs by itself, with their defaults: the rest of the page does not depend on them."""
 Render = Callable[[PageContext, Walk, Choices], None]
 
 

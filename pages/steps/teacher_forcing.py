@@ -20,7 +20,7 @@ from transformer.views.steps.teacher_forcing import ExposureBias, TeacherForcedR
 from transformer.views.subjects import Decoding
 
 FIRST_WAIT_S, EVERY_S = 0.5, 0.5
-"""A page waits so long before it shows progress, and between two looks at it."""
+"""The time before a page shows progress, and between two updates of it."""
 LOSSES_EXPLAINED = """
 **Teacher-forced**: at each position the decoder reads the reference's own words before it, as in training, and is asked
 for the next. **Free-running**: it reads what it wrote itself, as in use. The loss of a reference token is −log of its

@@ -1,4 +1,4 @@
-"""What is chosen on Walkthrough alone: the step of the pass and the tokens that are followed; in the URL too.
+"""The Walkthrough page's own choices: the step of the pass and the tokens that are followed. They are kept in the URL.
 
 Layer and head are shared by all pages.
 """
@@ -18,14 +18,14 @@ from transformer.analysis.trace.steps import find_step, steps
 from transformer.lab import Inspection
 
 MAP = "walkthrough-map"
-"""Key of the drawing whose steps can be clicked."""
+"""The key of the drawing whose steps can be clicked."""
 _MAX_NAME = 1_000
-"""Characters of a step's name in a link."""
+"""The largest number of characters of a step's name in a link."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices(UrlState):
-    """Where the visitor stands. Empty and None mean "what suits best"."""
+    """The visitor's choices; empty and None take what suits the model best."""
 
     station: str = param(
         "",
@@ -34,7 +34,7 @@ class Choices(UrlState):
         usual=lambda _, context: str(steps(context.lab.model)[0]),
         absent="There is no step “{value}” in {context.lab.name}; the walk begins at the first one.",
     )
-    """The step of the pass, as it prints: encoder.self.weights."""
+    """The name of the step: encoder.self.weights."""
     token: int | None = param(
         None,
         whole(0, 9_999),
@@ -62,7 +62,7 @@ class Place:
 
     step: Step
     order: tuple[Step, ...]
-    """All steps of this model."""
+    """The steps of this model."""
     layer: int
     head: int
     token: int
@@ -71,12 +71,12 @@ class Place:
 
     @property
     def row(self) -> int:
-        """The followed token's row at this step."""
+        """Returns the followed token's row at this step."""
         return self.token if self.step.stack == "encoder" else self.position
 
     @property
     def index(self) -> int:
-        """The step's place in the order."""
+        """Returns the step's place in the order."""
         return self.order.index(self.step)
 
 

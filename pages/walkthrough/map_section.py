@@ -41,7 +41,7 @@ def render_map(context: PageContext, traced: Traced, place: Place) -> None:
 
 
 def _in_other_layers(context: PageContext, layers: dict[Stack, int]) -> list[str]:
-    """The switches that act only in layers which the map does not unfold."""
+    """Returns the switches that act only in layers which the map does not unfold."""
     return [
         spec.label()
         for spec in context.inspection.interventions

@@ -39,7 +39,7 @@ def _trace(lab: Lab, seen: Inspection, step: int | None) -> Trace:
 
 
 def choose_place(context: PageContext, place: Place) -> None:
-    """The controls for layer, head and the followed token, each where the step has one."""
+    """Renders the controls for layer, head and the followed token, as far as the step has them."""
     step, seen, model = place.step, context.inspection, context.lab.model
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         if step.in_layer and n_layers(model, step.stack) > 1:
@@ -133,7 +133,7 @@ def _render_numbers(context: PageContext, traced: Traced, place: Place, view: St
 
 
 def _other_sides(step: Step) -> tuple[Side, ...]:
-    """The sides of a step that its export offers beside what comes out."""
+    """Returns the sides of a step that its export offers beside what comes out."""
     if step.name == "ids":
         return ()
     return ("in",) if step.name in ("logits", "probabilities") else ("all", "in")
@@ -144,7 +144,7 @@ def _render_side(view: StepNumbers, data: StepData) -> None:
 
 
 def _shapes_text(values: Sequence[Value]) -> str:
-    """The arrays with their shapes: scores 4 heads × 14 × 14."""
+    """Returns the arrays with their shapes: scores 4 heads × 14 × 14."""
     named: dict[str, str] = {}
     for shown in values:
         sizes = shown.values.shape
