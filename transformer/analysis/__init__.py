@@ -1,1 +1,1 @@
-"""What can be measured on a model: proofs and effects. Runs the model; returns plain values and arrays."""
+"""Measures a model: effects, and checks of what is shown. Runs the model; returns plain values and arrays."""

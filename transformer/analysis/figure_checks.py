@@ -80,7 +80,7 @@ def check_padding_is_invisible(
         rows = one_pass_log_probs(precise, ids, out, ())
         alone.append(-math.fsum(rows[np.arange(len(out)), list(out)]) / len(out))
     how = "each sentence read by itself, without padding, in double precision"
-    return (agree("With all masks a sentence of the batch reads as it does alone", losses, alone, 1e-3, how),)
+    return (agree("With all masks, each sentence has the loss that it has alone", losses, alone, 1e-3, how),)
 
 
 def slow_log_probs(

@@ -154,7 +154,9 @@ class AttentionDifference:
             masks.append(mask[self.layer])
             how = "the original output read again, and computed from queries and keys in double precision"
             yield agree(f"{name}: the weights of this head", own, again[at], TOLERANCE, how)
-        yield agree("Hidden are the cells that neither pass allowed", data.mask, masks[0] | masks[1], 0, "read again")
+        yield agree(
+            "The hidden cells are those that neither pass allowed", data.mask, masks[0] | masks[1], 0, "read again"
+        )
         named, layer, head = data.most
         claim = f"{AttentionKind(named).label}, layer {layer}, head {head} moved most"
         if data.moved < NEGLIGIBLE:

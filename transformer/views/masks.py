@@ -237,7 +237,7 @@ class MaskLeak:
         else:
             yield _same_twice(data)
         ends = [[out[-1] == model.config.eos_id for out in outputs] for outputs in data.outputs]
-        yield agree("Outputs end in an end mark where this is said", data.ended, ends, 0, "their last tokens read")
+        yield agree("Outputs marked as ended have an end mark", data.ended, ends, 0, "their last tokens read")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,7 +329,7 @@ def _reading_shown(leak: Leak, data: LeakData, index: int) -> Reading:
 def _same_twice(data: LeakData) -> Check:
     """Tests that both readings are equal where no mask is off."""
     one, other = ([*data.shares[i], data.loss[i], *data.losses[i], *_flat(data.outputs[i])] for i in (0, 1))
-    return agree("Without a switch both readings are one", other, one, 0, "every number of them")
+    return agree("Without a switch both readings are the same", other, one, 0, "every number of them")
 
 
 def _flat(outputs: Sequence[Sequence[int]]) -> list[int]:

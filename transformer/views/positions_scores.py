@@ -86,7 +86,9 @@ class ScoreParts:
         )
         again = [np.sqrt(np.nanmean(part**2) - np.nanmean(part) ** 2) for part in data.parts]
         size = max(1.0, float(np.nanmax(np.abs(data.parts))))
-        yield agree("How much each part varies", data.spread, again, 1e-5 * size, "from its cells and their squares")
+        yield agree(
+            "The standard deviation of each part", data.spread, again, 1e-5 * size, "from its cells and their squares"
+        )
         apart = max(abs(sum(cells) - score) for *cells, score in _cells(data))
         yield agree("The largest error of the sum", data.largest_error, apart, 1e-9 * size, "cell by cell")
 

@@ -207,7 +207,7 @@ def test_the_smallest_set_is_decoded_again_and_its_parts_are(reverser, goal):
     first = checked(replace(found, sets=(replace(found.sets[0], written=tuple(target)),)))
     assert not first["The output without each set"] and not first["Each of these outputs is what was asked for"]
     more = replace(found.sets[0], heads=(*found.sets[0].heads, heads_of(model)[-1]))
-    assert not checked(replace(found, sets=(more,)))["No part of the set does it"]
+    assert not checked(replace(found, sets=(more,)))["No part of the set reaches the goal"]
 
 
 def test_a_set_that_comes_nearest_is_measured_again(reverser):

@@ -189,7 +189,7 @@ def check_minimal_set(
     if parts:
         by_parts = sum(reaches(decoded(part), target, goal) for part in parts)
         how = f"{len(parts)} of its parts taken out and decoded; those that reach it"
-        yield Check("No part of the set does it", float(by_parts), 0.0, how)
+        yield Check("No part of the set reaches the goal", float(by_parts), 0.0, how)
     if not sets:
         how = f"the same output read again, {_REWRITTEN}"
         yield agree("The margin by which the nearest set misses it", found.nearest.margin, missed_by(whole), 1e-3, how)

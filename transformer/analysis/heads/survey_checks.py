@@ -65,7 +65,7 @@ def check_similarity(
     wanted = _linked(distances, closest)
     apart = len(set(map(tuple, groups)) ^ wanted)
     how = "mean distances between groups taken anew from all heads after each merger; groups that differ"
-    yield Check("Groups merge while their heads' mean distance is at most what you chose", float(apart), 0.0, how)
+    yield Check("Groups merge up to the mean distance that you chose", float(apart), 0.0, how)
 
 
 def value_of(found: Survey, at: HeadAt, name: str) -> float | None:

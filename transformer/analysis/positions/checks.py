@@ -68,7 +68,7 @@ def check_rotation(matrix: Float[ndarray, "d_model d_model"], length: int, k: in
     place, rate = np.arange(length + k)[:, None], np.exp(-np.log(base) * np.arange(0, width, 2) / width)
     table = np.stack((np.sin(place * rate), np.cos(place * rate)), axis=-1).reshape(length + k, width)
     how = f"PE(0) to PE({length - 1}) turned, in double precision"
-    yield agree(f"It turns PE(pos) into PE(pos + {k})", table[:length] @ matrix.T, table[k:], 1e-9, how)
+    yield agree(f"The rotation turns PE(pos) into PE(pos + {k})", table[:length] @ matrix.T, table[k:], 1e-9, how)
 
 
 def check_map(table: Table, k: int, matrix: Float[ndarray, "d_model d_model"], name: str) -> Check:

@@ -79,8 +79,10 @@ class AllHeads:
         for kind in seen.attentions:
             yield from check_recorded(lab.model, seen, kind)
         own = seen.attention(self.kind)
-        yield agree("Drawn are the recorded weights", data.weights, own.weights, 0, f"{own.weights.size:,} weights")
-        yield agree("Masked is what the pass masked", data.mask, own.mask, 0, f"{own.mask.size:,} places")
+        yield agree(
+            "The drawn weights are the recorded ones", data.weights, own.weights, 0, f"{own.weights.size:,} weights"
+        )
+        yield agree("The masked cells are those of the pass", data.mask, own.mask, 0, f"{own.mask.size:,} places")
         yield from check_replaced(lab, seen, self.kind, data.off, data.at_mean)
 
 
@@ -246,7 +248,7 @@ class Bertviz:
             share = float(again[weak].sum() / again.sum()) if again.sum() else 0.0
             yield agree("The share that a threshold hides", data.hidden, share, 1e-5, "hidden values summed again")
         how = f"{again.size:,} values put together again, one by one"
-        yield agree("These are the weights of every head", data.weights, np.where(weak, 0.0, again), 1e-5, how)
+        yield agree("The weights of every head", data.weights, np.where(weak, 0.0, again), 1e-5, how)
 
 
 def softmax_differences(lab: Lab, seen: Inspection, kind: KindName, vectors: Vectors) -> tuple[str, ...]:

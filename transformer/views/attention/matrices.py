@@ -334,7 +334,7 @@ class AttentionEntropy:
         one_each = matrix_checks.flat([[place] for place in range(len(heads))], [False for _ in heads])
         yield agree("Each column is a head", shown, one_each, 0, "layers and heads counted")
         largest = [[(*at, row, int(weights[at][row].argmax())) for at in heads] for row in rows]
-        yield agree("Each entry leads to its row's largest weight", data.entries, largest, 0, "keys compared")
+        yield agree("Each entry leads to the largest weight of its row", data.entries, largest, 0, "keys compared")
         yield agree("Entropy is not drawn as off", data.off, False, 0, "weights are computed whatever follows")
 
 

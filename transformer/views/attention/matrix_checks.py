@@ -83,7 +83,7 @@ def _check_tokens(name: str, side: Side, ids: Sequence[int], marks: Marks) -> Ch
             places.append([])
         places[-1].append(i)
     special = [all(ids[i] in MARKS for i in at) for at in places]
-    claim = f"Each {name} is its tokens of the pass"
+    claim = f"Each {name} stands for its tokens of the pass"
     return agree(claim, flat(side.positions, side.special), flat(places, special), 0, f"{len(ids)} tokens counted")
 
 
@@ -98,14 +98,14 @@ def check_masks(seen: Inspection, kind: KindName, layer: int, data: MatrixData) 
     cells = [[list(product(a, b)) for b in data.columns.positions] for a in data.rows.positions]
     how = f"{data.values.size:,} cells looked at one by one"
     allowed = [[any(mask[at] for at in pieces) for pieces in row] for row in cells]
-    yield agree("Masked are the cells that the pass masked", data.mask, allowed, 0, how)
+    yield agree("The masked cells are those of the pass", data.mask, allowed, 0, how)
     if data.forbidden is None:
         return
     closed = {
         at for spec in seen.interventions if spec.address == Address(stack, layer, sublayer) for at in spec.forbidden
     }
     again = [[pieces[0] in closed for pieces in row] for row in cells]
-    yield agree("Crossed out are the entries that a switch forbids", data.forbidden, again, 0, how)
+    yield agree("The crossed-out entries are those that a switch forbids", data.forbidden, again, 0, how)
 
 
 def check_entries(
@@ -138,7 +138,13 @@ def check_reach(lab: Lab, seen: Inspection, kind: KindName, n_layers: int, data:
         [any(key in ends[query] for query in a for key in b) for b in data.columns.positions]
         for a in data.rows.positions
     ]
-    return agree("Masked is what no path leads to", data.mask, again, 0, "allowed entries followed back one by one")
+    return agree(
+        "The masked cells are those that no path leads to",
+        data.mask,
+        again,
+        0,
+        "allowed entries followed back one by one",
+    )
 
 
 def check_on_marks(data: MatrixData, total: Float[ndarray, "row column"], whole: Sequence[Sequence[int]]) -> Check:
@@ -156,11 +162,13 @@ def check_replaced(
     """Checks which heads are marked as off or at their mean, head by head, and that nothing of these arrived."""
     zero, mean = (_heads_by_switch(seen, kind, by) for by in ("zero", "mean"))
     how = f"{zero.size} heads looked up in the switches"
-    yield agree("Struck out are the heads that are off", off, zero, 0, how)
-    yield agree("Struck out are the heads at their mean", at_mean, mean & ~zero, 0, how)
+    yield agree("The heads marked as off are those that switches turn off", off, zero, 0, how)
+    yield agree("The heads marked as at their mean are those that switches set to it", at_mean, mean & ~zero, 0, how)
     if off.any() or at_mean.any():
         arrived = float(_reached(lab, seen, kind)[zero | mean].sum())
-        yield Check("Nothing of these heads arrives", arrived, 0.0, "their context recorded again; rows that do")
+        yield Check(
+            "Nothing of these heads reaches the output", arrived, 0.0, "their context recorded again; rows that do"
+        )
 
 
 def check_off(lab: Lab, seen: Inspection, kind: KindName, layer: int, heads: Sequence[int], data: MatrixData) -> Check:
@@ -169,7 +177,7 @@ def check_off(lab: Lab, seen: Inspection, kind: KindName, layer: int, heads: Seq
     reached = _reached(lab, seen, kind)[layer, list(heads)].any()
     how = "their context and the block's output recorded again"
     is_off = taken[layer, list(heads)].all() and not reached
-    return agree("Grey are heads of which nothing goes any further", data.off, is_off, 0, how)
+    return agree("A grey matrix is of heads that do not reach the output", data.off, is_off, 0, how)
 
 
 def _heads_by_switch(seen: Inspection, kind: KindName, by: str) -> Bool[ndarray, "layer head"]:
