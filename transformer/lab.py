@@ -16,12 +16,8 @@ from torch import Tensor
 
 from transformer.analysis.attention.entry import Entry, explain_entry
 from transformer.analysis.attention.mask_leakage import (
-    EmptyRow,
-    Forcing,
     Leak,
-    is_forcing_honest,
     measure_leak,
-    see_empty_row,
 )
 from transformer.analysis.heads.statistics import HeadMeans, head_means
 from transformer.analysis.trace.trace import Trace, record_trace
@@ -242,14 +238,6 @@ class Lab(Generic[Model]):
     def leak(self, texts: Sequence[str], off: Sequence[Intervention]) -> Leak:
         """The texts as one batch, with all masks and without the given ones; ValueError as `translate`."""
         return replace(measure_leak(self._transformer, self._encode(texts)[0], off), texts=tuple(texts))
-
-    def forcing(self, text: str) -> Forcing:
-        """Measures whether teacher forcing on this text's output sees what it predicts; ValueError as `translate`."""
-        return is_forcing_honest(self._transformer, self.sentence(text).ids)
-
-    def empty_row(self, text: str) -> EmptyRow:
-        """Returns what attention makes of this text if all of it is padding; ValueError as `translate`."""
-        return see_empty_row(self._transformer, self.sentence(text).ids)
 
     def compare(self, text: str, interventions: Iterable[Intervention]) -> Comparison:
         """The text decoded without and with the switches, and their effect on the original output's probabilities."""

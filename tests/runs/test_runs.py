@@ -44,7 +44,7 @@ def test_names_become_ids_and_are_never_taken_twice():
 
 
 def test_a_shipped_checkpoints_name_is_not_given_to_a_run(monkeypatch, tmp_path):
-    monkeypatch.setattr(run_folder, "SHIPPED_FOLDER", tmp_path / "checkpoints")
+    monkeypatch.setattr("transformer.checkpoints.settings.SHIPPED_FOLDER", tmp_path / "checkpoints")
     (tmp_path / "checkpoints" / "reverse").mkdir(parents=True)
     assert create(name="reverse") == "reverse-2"
 

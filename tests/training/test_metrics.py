@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from transformer.training.metrics import (
-    alignment_accuracy,
-    alignment_error_rate,
     attention_entropy,
     bleu,
     chrf,
@@ -84,27 +82,3 @@ def test_merging_single_token_words_changes_nothing(weights):
 
 def test_strongest_links_are_the_argmax_of_every_row_that_sees_something():
     assert strongest_links(np.array([[0.2, 0.8], [0, 0], [0.9, 0.1]])) == {(1, 0), (0, 2)}
-
-
-def test_alignment_error_rate_follows_its_definition():
-    gold = [(0, 0), (1, 1), (2, 2)]
-    assert alignment_error_rate(gold, gold) == 0
-    assert alignment_error_rate([], gold) == alignment_error_rate([(5, 5)], gold) == 1
-    assert alignment_error_rate([(0, 0), (1, 2)], gold) == pytest.approx(1 - 2 * 1 / 5)
-
-
-def test_alignment_accuracy_counts_aligned_targets_that_look_right():
-    weights = np.array([[0.9, 0.1, 0], [0.1, 0.2, 0.7], [0.1, 0.8, 0.1], [0, 0, 0]])
-    assert alignment_accuracy(weights, [(0, 0), (2, 1), (1, 1)]) == 1
-    assert alignment_accuracy(weights, [(0, 0), (0, 1)]) == 0.5
-    assert alignment_accuracy(weights, [(0, 3)]) == 0
-
-
-def test_scoring_without_gold_links_or_with_impossible_ones_is_refused():
-    weights = np.ones((2, 3))
-    with pytest.raises(ValueError, match="needs gold links"):
-        alignment_error_rate([(0, 0)], [])
-    with pytest.raises(ValueError, match="needs gold links"):
-        alignment_accuracy(weights, [])
-    with pytest.raises(ValueError, match=r"link \(3, 0\) lies outside attention from 2 target to 3 source"):
-        alignment_accuracy(weights, [(3, 0)])

@@ -129,10 +129,12 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def free_names(wanted: str) -> Iterator[str]:
-    """Names that no run and no shipped checkpoint has: the one that is wanted, then the same with a number."""
-    base = re.sub(r"[^A-Za-z0-9._-]+", "-", wanted).strip("-._")[:60] or "model"
-    for name in itertools.chain([base], (f"{base}-{number}" for number in itertools.count(2))):
+def free_names(wanted: str, *, numbered: bool = False) -> Iterator[str]:
+    """Yields names that no run and no shipped checkpoint has: the one that is wanted, then the same with a number;
+    `numbered`: with a number from the first."""
+    base = re.sub(r"[^A-Za-z0-9._-]+", "-", wanted).strip("-._")[:60] or "run"
+    for number in itertools.count(1):
+        name = base if number == 1 and not numbered else f"{base}-{number}"
         if not any(os.path.lexists(root / name) for root in (SHIPPED_FOLDER, runs_folder())):
             yield name
 

@@ -14,11 +14,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from transformer.config import CorpusConfig
 from transformer.data.cleaning import CleaningReport
-from transformer.data.corpora import Corpus, corpus_tokenizer, tokenizer_texts
+from transformer.data.corpora import Corpus
 from transformer.text.pairs import Pair, words
-from transformer.text.tokenizer import Tokenizer, TokenizerError, train_tokenizer
+from transformer.text.tokenizer import Tokenizer
 
 MOST_PAIRS = 10_000
 """Training pairs that are looked at."""
@@ -29,7 +28,6 @@ OUTLIER_AT = 4.0
 _ADDED_CHARACTERS = 10
 """Added to both lengths: of short sentences any ratio is usual ("Hi." is "Guten Tag.")."""
 _LEAST_SPREAD = 0.1
-_NO_TEXT_HAS_AS_MANY = 10_000_000
 
 Unit = Literal["words", "tokens"]
 
@@ -47,10 +45,6 @@ class Lengths:
         """The number of sides of each length from 0 to the longest of either side."""
         longest = max(self.source.max(initial=0), self.target.max(initial=0))
         return np.bincount(self.source if side == "source" else self.target, minlength=int(longest) + 1)
-
-    def share_within(self, longest: int) -> float:
-        """The fraction, 0..1, of pairs of which neither side is longer."""
-        return float(np.mean(np.maximum(self.source, self.target) <= longest))
 
 
 @dataclass(frozen=True)
@@ -120,33 +114,6 @@ def corpus_stats(corpus: Corpus, tokenizer: Tokenizer | None = None) -> CorpusSt
         outliers=tuple(_outlier(pairs[i], float(deviations[i])) for i in farthest),
         report=corpus.report,
     )
-
-
-def vocabulary_ceiling(corpus: Corpus, config: CorpusConfig) -> int:
-    """The largest vocabulary that a tokenizer of the asked kind can have of this corpus, specials included.
-
-    The size itself for words and characters. About 10 s for bpe, 20 s for unigram, of 100,000 pairs.
-    """
-    kind = corpus.tokenizer if config.tokenizer == "auto" else config.tokenizer
-    if kind in ("words", "char"):
-        return train_tokenizer(kind, tokenizer_texts(corpus)).vocab_size
-    try:
-        return train_tokenizer(kind, tokenizer_texts(corpus), _NO_TEXT_HAS_AS_MANY).vocab_size
-    except TokenizerError as error:
-        if error.ceiling is None:
-            raise
-        return error.ceiling
-
-
-def tokenizer_or_ceiling(corpus: Corpus, config: CorpusConfig) -> Tokenizer | TokenizerError:
-    """The tokenizer that a run would have; or the error, whose `ceiling` is the most that the text allows.
-
-    Without starting a run, and for the price of one tokenizer. Its `ceiling` is None where something else is wrong.
-    """
-    try:
-        return corpus_tokenizer(corpus, config)
-    except TokenizerError as error:
-        return error
 
 
 def spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:

@@ -5,13 +5,11 @@ run outlives the page, the browser and the server that started it. No torch here
 """
 
 import datetime
-import itertools
 import os
 import platform
-import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -21,10 +19,10 @@ from transformer import locks
 from transformer.checkpoints.metric_rows import metric_rows, sample_rows
 from transformer.checkpoints.settings import (
     CONFIG_FILE,
-    SHIPPED_FOLDER,
     WEIGHTS_FILE,
     CheckpointError,
     Settings,
+    free_names,
     read_settings,
     write_settings,
 )
@@ -133,7 +131,7 @@ def create_run(
     if begin is not None:
         check_start(begin, model, tokenizer)
     root = runs_folder()
-    for run_id in _free_ids(root, name, corpus):
+    for run_id in free_names(name or Path(corpus.name).stem, numbered=not name):
         settings = Settings(
             name=run_id,
             model=model,
@@ -267,15 +265,6 @@ def _ask(run_id: str, request: Request) -> None:
     if not now.active:
         raise RunError(f"{run_id} cannot {request}: it is {now.state}")
     write_json(run_folder(run_id) / REQUEST_FILE, {"request": request})
-
-
-def _free_ids(root: Path, name: str | None, corpus: CorpusConfig) -> Iterator[str]:
-    """Ids that no run and no shipped checkpoint has: the name, or the corpus with a number."""
-    base = re.sub(r"[^A-Za-z0-9._-]+", "-", name or Path(corpus.name).stem).strip("-._")[:60] or "run"
-    numbered = (f"{base}-{number}" for number in itertools.count(2 if name else 1))
-    for run_id in itertools.chain([base] if name else [], numbered):
-        if not (root / run_id).exists() and not (SHIPPED_FOLDER / run_id).exists():
-            yield run_id
 
 
 def _check_pinned(pinned: Sequence[str], tokenizer: Tokenizer, max_length: int) -> None:

@@ -3,7 +3,7 @@
 Not here: perplexity, which needs a model (training.py).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,35 +69,6 @@ def strongest_links(weights: Float[ndarray, "target source"]) -> frozenset[Link]
     """The link from each target unit to the source unit it looks at most; none from a fully masked row."""
     seen = np.flatnonzero(weights.sum(axis=-1) > 0)
     return frozenset((int(weights[target].argmax()), int(target)) for target in seen)
-
-
-def alignment_error_rate(predicted: Collection[Link], gold: Collection[Link]) -> float:
-    """1 - 2 |predicted and gold| / (|predicted| + |gold|): 0 is perfect, 1 has no link right.
-
-    Och and Ney (2003), with every gold link sure. ValueError where there is no gold link.
-    """
-    if not gold:
-        raise ValueError("an alignment error rate needs gold links, and this pair has none")
-    found, right = set(predicted), set(gold)
-    return 1 - 2 * len(found & right) / (len(found) + len(right))
-
-
-def alignment_accuracy(weights: Float[ndarray, "target source"], gold: Collection[Link]) -> float:
-    """The fraction, 0..1, of aligned target units that look most at a source unit they are aligned with.
-
-    ValueError where there is no gold link, or one lies outside the weights.
-    """
-    if not gold:
-        raise ValueError("an alignment accuracy needs gold links, and this pair has none")
-    n_target, n_source = weights.shape
-    for source, target in gold:
-        if not (0 <= source < n_source and 0 <= target < n_target):
-            raise ValueError(
-                f"link ({source}, {target}) lies outside attention from {n_target} target to {n_source} source units"
-            )
-    aligned = {target for _, target in gold}
-    right = strongest_links(weights) & set(gold)
-    return len({target for _, target in right}) / len(aligned)
 
 
 def _scored(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> Score:

@@ -9,6 +9,7 @@ from page_models import CLASSIC, PRONOUNS, checked, open_page, texts
 
 from pages.masks.sections import _same_outputs_text
 from pages.shared.wording import number, plain
+from transformer.analysis.attention.mask_leakage import is_forcing_honest
 from transformer.interventions import DisableMask
 from transformer.lab import Lab, load
 from transformer.views.masks import LeakData, MaskLeak
@@ -142,7 +143,8 @@ def test_an_output_that_was_cut_off_is_said(own_models, monkeypatch):
 
 def test_forcing_and_the_empty_row_are_told_with_measured_numbers():
     said = texts(masks())
-    forcing = load(PRONOUNS).forcing(CLASSIC)
+    lab = load(PRONOUNS)
+    forcing = is_forcing_honest(lab.model, lab.sentence(CLASSIC).ids)
     assert number(forcing.unmasked_change) in said and "move by **0**" in said
     assert "defined as zero" in said
 

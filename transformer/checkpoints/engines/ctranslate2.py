@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer.checkpoints.engines.refusals import refuse
+from transformer.checkpoints.engines import refuse
 from transformer.checkpoints.settings import CheckpointError
 from transformer.checkpoints.store import Checkpoint
 from transformer.files import new_folder

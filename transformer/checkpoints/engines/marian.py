@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer.checkpoints.engines.refusals import refuse
+from transformer.checkpoints.engines import refuse
 from transformer.checkpoints.store import Checkpoint, save_tensors
 from transformer.config import ModelConfig
 from transformer.files import new_folder, write_json

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from transformer.checkpoints.engines import refuse
 from transformer.checkpoints.engines.marian import EPSILON, WEIGHTS, halves, moved, names
-from transformer.checkpoints.engines.refusals import refuse
 from transformer.checkpoints.settings import CheckpointError, Settings
 from transformer.checkpoints.store import load_tensors, save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
