@@ -1,6 +1,7 @@
 """The patterns of every head, on the Heads page: a map of layers and heads, the selected one in words, a table of
 all."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, get_args
@@ -62,7 +63,7 @@ def render_patterns(context: PageContext, chosen: Choices) -> None:
         segments("heads", "Heads", HEADS, chosen.heads)
         segments("measure", "Numbers are", MEASURES, chosen.measure)
     profiles = [p for p in found.profiles if chosen.heads in ("all", p.at.kind)]
-    shown = [name for name in columns if any(value_of(found, p.at, name) is not None for p in profiles)]
+    shown = [name for name in columns if any(not math.isnan(value_of(found, p.at, name)) for p in profiles)]
     shown = [name for name in shown if name != "error_rate_read" or chosen.heads == "cross"]
     table = PatternTable(columns=tuple(shown), measure=chosen.measure, heads=chosen.heads)
     exhibit(surveyed, table, draw=partial(_render_table, context, chosen))

@@ -46,7 +46,7 @@ def surveyed(corpus: str, pairs, unit: AlignmentUnit = "word", **parts):
 
 
 def shown(found, columns):
-    return [np.nan if (value := value_of(found, *column)) is None else value for column in columns]
+    return [value_of(found, *column) for column in columns]
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ def check_survey(
 ) -> Iterator[Check]:
     """Checks that each column of a survey of these pairs is what is shown; NaN where a head has no such place."""
     small, passes, first = _first(model, sample, tokenizer)
-    wanted = [column for column in columns if value_of(small, *column) is not None]
+    wanted = [column for column in columns if not math.isnan(value_of(small, *column))]
     how = f"the first {first} pairs, each in a pass of its own, every query and key looked at in turn"
     claim = "Each share is the count of a loop over queries and keys"
     yield agree(claim, _values(small, wanted), [counted(passes, *column) for column in wanted], _TOLERANCE, how)
@@ -68,16 +68,16 @@ def check_similarity(
     yield Check("Groups merge up to the mean distance that you chose", float(apart), 0.0, how)
 
 
-def value_of(found: Survey, at: HeadAt, name: str) -> float | None:
-    """Returns one head's number in a column of a survey; None where it has none."""
+def value_of(found: Survey, at: HeadAt, name: str) -> float:
+    """Returns one head's number in a column of a survey; NaN where it has none."""
     profile = found.by_head[at]
     match name:
         case "entropy" | "largest" | "evenness":
             return getattr(profile, name)
         case "error_rate" | "accuracy":
-            return profile.written and getattr(profile.written, name)
+            return getattr(profile.written, name) if profile.written else math.nan
         case "error_rate_read" | "accuracy_read":
-            return profile.read and getattr(profile.read, name.removesuffix("_read"))
+            return getattr(profile.read, name.removesuffix("_read")) if profile.read else math.nan
     pattern, _, what = name.partition(" ")
     values = {
         "": profile.weight,
@@ -85,7 +85,7 @@ def value_of(found: Survey, at: HeadAt, name: str) -> float | None:
         "even": found.even[at.kind],
         "rows": found.rows[at.kind],
     }[what]
-    return {**values}.get(pattern)  # type: ignore[call-overload]
+    return {**values}.get(pattern, math.nan)  # type: ignore[call-overload]
 
 
 def _first(model: Transformer, sample: PairSample, tokenizer: Tokenizer) -> tuple[Survey, tuple[Alone, ...], int]:
@@ -108,8 +108,7 @@ def _again(
 
 
 def _values(found: Survey, columns: Sequence[Column]) -> Float[ndarray, "column"]:
-    values = [value_of(found, *column) for column in columns]
-    return np.array([np.nan if value is None else value for value in values], dtype=float)
+    return np.array([value_of(found, *column) for column in columns], dtype=float)
 
 
 def _linked(distances: Float[ndarray, "head head"], closest: float) -> set[tuple[int, ...]]:

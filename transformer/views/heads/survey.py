@@ -56,10 +56,10 @@ class MapData:
         return (self.sublayers.index(sublayer), int(number)) if head else None
 
 
-def on_map(lab: Lab, values: dict[HeadAt, float | None], notes: dict[HeadAt, str] | None = None) -> MapData:
+def on_map(lab: Lab, values: dict[HeadAt, float], notes: dict[HeadAt, str] | None = None) -> MapData:
     """Returns the heads of a model with their values."""
     rows = sublayers_of(lab.model)
-    numbers = np.array([[_or_nan(values.get(at)) for at in row] for row in rows], dtype=float)
+    numbers = np.array([[values.get(at, np.nan) for at in row] for row in rows], dtype=float)
     sublayers = tuple(str(row[0]).rpartition(".")[0] for row in rows)
     said = () if notes is None else tuple(tuple(notes.get(at, "") for at in row) for row in rows)
     return MapData(numbers, sublayers, said)
@@ -143,9 +143,7 @@ class PatternTable:
         profiles = [p for p in found.profiles if self.heads in ("all", p.at.kind)]
 
         def column(names: Sequence[str]) -> Float[ndarray, "head column"]:
-            return np.array(
-                [[_or_nan(value_of(found, p.at, name) if name else None) for name in names] for p in profiles]
-            )
+            return np.array([[value_of(found, p.at, name) if name else np.nan for name in names] for p in profiles])
 
         other: Measure = "peak" if self.measure == "weight" else "weight"
         return PatternTableData(
@@ -225,7 +223,7 @@ class HeadProfile:
         patterns = tuple(found.by_head[at].weight)
 
         def values(names: Sequence[str]) -> Float[ndarray, "name"]:
-            return np.array([_or_nan(value_of(found, at, name)) for name in names], dtype=float)
+            return np.array([value_of(found, at, name) for name in names], dtype=float)
 
         weight, peak, even, rows = (values(names) for names in _profile_columns(patterns))
         return ProfileData(patterns, weight, peak, even, rows, values(_SPREAD), values(_ALIGNMENT))
@@ -317,7 +315,3 @@ def _profile_columns(patterns: Sequence[str]) -> tuple[list[str], ...]:
 def _measured(column: str, what: str) -> str:
     """Returns the survey's name of a column in a measure."""
     return column if column in OTHER_COLUMNS or what == "weight" else f"{column} {what}"
-
-
-def _or_nan(value: float | None) -> float:
-    return np.nan if value is None else value
