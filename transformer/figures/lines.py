@@ -1,4 +1,4 @@
-"""Lines over a common axis, and the bands of their intervals."""
+"""Lines, the bands of their intervals, and points with texts."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 from numpy import ndarray
 
+from transformer.figures.axes import hover
 from transformer.figures.labels import hover_label
 
 
@@ -17,6 +18,12 @@ def line(
         "type": "scatter", "mode": "lines", "x": x, "y": y, "name": name and hover_label(name),
         "line": {"color": colour, "width": width, "dash": dash}, "marker": {"color": colour, "size": 5},
     } | own  # fmt: skip
+
+
+def points(x: Any, y: Any, texts: Any = None, *, mode: str = "markers", **own: Any) -> dict[str, Any]:
+    """Returns the trace of marks, or of words (mode "text"), at these places; `texts` are said on hover, if given."""
+    said = {"hoverinfo": "skip"} if texts is None else hover(texts)
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, "showlegend": False, **said} | own
 
 
 def band(

@@ -9,9 +9,10 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.axes import hover, monospace, note, token_labels
+from transformer.figures.axes import monospace, note, token_labels
 from transformer.figures.heatmap import check_labels
 from transformer.figures.labels import exact, hover_label, label_width
+from transformer.figures.lines import points
 from transformer.model.kinds import KindName
 
 _CHARACTER, _ROOM, _GAP, _CHIP, _APART = 7.6, 18, 6, 28, 124
@@ -50,13 +51,9 @@ def lines_figure(
         notes = [
             f"<b>{hover_label(token)}</b> {verb}{_largest(values[index], others)}" for index, token in enumerate(tokens)
         ]
-        texts.append(
-            {
-                "type": "scatter", "x": [(a + b) / 2 for a, b in places], "y": [y + _CHIP / 2 for _ in tokens],
-                "mode": "text", "showlegend": False, "text": token_labels(tokens, dark),
-                "textfont": monospace(13, color=colours.text), **hover(notes),
-            }
-        )  # fmt: skip
+        middles, face = [(a + b) / 2 for a, b in places], monospace(13, color=colours.text)
+        labels = token_labels(tokens, dark)
+        texts.append(points(middles, [y + _CHIP / 2 for _ in tokens], notes, mode="text", text=labels, textfont=face))
     width = max(end for places in edges for _, end in places)
     bare = {"visible": False, "fixedrange": True}
     height = 2 * _CHIP + _APART

@@ -9,10 +9,11 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.axes import hover, row_axis, upright
+from transformer.figures.axes import row_axis, upright
 from transformer.figures.bars import bars as horizontal_bars
 from transformer.figures.heads.tables import loses
 from transformer.figures.labels import hover_label, typeset
+from transformer.figures.lines import points
 from transformer.model.kinds import AttentionKind, KindName
 
 
@@ -70,10 +71,8 @@ def profile_bars(
         raise ValueError(f"{len(values)} values, {len(even)} of an even head and {len(titles)} titles must be as many")
     colours = theme.palette(dark)
     texts = [f"{title}: {v:.3f}, an even head {e:.3f}" for title, v, e in zip(titles, values, even, strict=True)]
-    marks = {
-        "type": "scatter", "x": list(even), "y": list(range(len(values))), "mode": "markers", "hoverinfo": "skip",
-        "marker": {"symbol": "line-ns", "size": 13, "line": {"width": 1.5, "color": colours.quiet}},
-    }  # fmt: skip
+    look = {"symbol": "line-ns", "size": 13, "line": {"width": 1.5, "color": colours.quiet}}
+    marks = points(list(even), list(range(len(values))), marker=look)
     font = {"size": 12, "color": colours.text}
     numbers = [
         {"x": max(value, tick), "y": place, "text": f"{value:.2f}", "xanchor": "left", "xshift": 4, "font": font}
@@ -109,10 +108,8 @@ def weight_against_effect(
         for row, target in enumerate(targets)
         for column, source in enumerate(sources)
     ]
-    dots = {
-        "type": "scatter", "x": weights.ravel(), "y": effect.ravel(), "mode": "markers", **hover(texts),
-        "marker": {"color": theme.kind_colour(kind, dark), "size": 7, "opacity": 0.55},
-    }  # fmt: skip
+    look = {"color": theme.kind_colour(kind, dark), "size": 7, "opacity": 0.55}
+    dots = points(weights.ravel(), effect.ravel(), texts, marker=look)
     zero = {"zeroline": True, "zerolinecolor": theme.palette(dark).line}
     return theme.figure(
         [dots],

@@ -10,10 +10,11 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.axes import framed, hover
+from transformer.figures.axes import framed
 from transformer.figures.heads.labels import Sublayer, head_name
 from transformer.figures.heatmap import Limits, Side, Texts, check_labels, square_matrix, square_size
 from transformer.figures.labels import hover_label, typeset
+from transformer.figures.lines import points
 from transformer.model.kinds import KindName
 
 _EFFECT_WIDTH, _NUMBERED_BRIEFLY = 440.0, 26.0
@@ -176,14 +177,6 @@ def _click_targets(texts: Texts) -> dict[str, Any]:
     """Returns invisible points above the cells, since heatmaps report no clicks."""
     rows, columns = np.mgrid[: len(texts), : len(texts[0])]
     hidden = {"marker": {"opacity": 0}}
-    return {
-        "type": "scatter",
-        "x": columns.ravel(),
-        "y": rows.ravel(),
-        "mode": "markers",
-        "marker": {"symbol": "square", "size": square_size(len(texts[0])), "opacity": 0},
-        "selected": hidden,
-        "unselected": hidden,
-        "showlegend": False,
-        **hover([text for row in texts for text in row]),
-    }
+    square = {"symbol": "square", "size": square_size(len(texts[0])), "opacity": 0}
+    said = [text for row in texts for text in row]
+    return points(columns.ravel(), rows.ravel(), said, marker=square, selected=hidden, unselected=hidden)

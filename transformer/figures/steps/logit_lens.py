@@ -8,10 +8,11 @@ import numpy as np
 import plotly.graph_objects as go
 
 from transformer.figures import theme
-from transformer.figures.axes import hover, level, monospace, row_axis, token_labels, upright
+from transformer.figures.axes import level, monospace, row_axis, token_labels, upright
 from transformer.figures.bars import bars, ticks
 from transformer.figures.heatmap import cells
 from transformer.figures.labels import hover_label, label_width, typeset
+from transformer.figures.lines import points
 from transformer.model.kinds import KindName
 
 _ROW, _CHARACTER = 26, 7.4
@@ -75,12 +76,10 @@ def lens_figure(depths: Sequence[Depth], followed: str, *, before_name: str = ""
 
 
 def _ranks(x: int, found: Sequence[tuple[int, float]], ink: str) -> dict[str, Any]:
-    return {
-        "type": "scatter", "x": [x] * len(found), "y": list(range(len(found))), "mode": "text",
-        "text": [f"{rank:,} ({_share(p)})" for rank, p in found],
-        "textfont": {"color": ink, "size": 13}, "showlegend": False,
-        **hover([f"rank {rank:,}, probability {p:.6g}" for rank, p in found]),
-    }  # fmt: skip
+    written = [f"{rank:,} ({_share(p)})" for rank, p in found]
+    said = [f"rank {rank:,}, probability {p:.6g}" for rank, p in found]
+    font = {"color": ink, "size": 13}
+    return points([x for _ in found], list(range(len(found))), said, mode="text", text=written, textfont=font)
 
 
 def _written(depth: Depth, y: int, dark: bool) -> Iterator[dict[str, Any]]:

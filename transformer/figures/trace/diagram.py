@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 from plotly.colors import hex_to_rgb
 
 from transformer.figures import theme
-from transformer.figures.axes import hover
 from transformer.figures.labels import hover_label
+from transformer.figures.lines import points
 from transformer.model.kinds import KindName
 
 WIDTH = 450
@@ -99,28 +99,25 @@ def map_figure(
         *(shape for box in drawing.boxes for shape in _outline(box, dark)),
     ]
     quiet = theme.palette(dark).quiet
-    steps = {
-        "type": "scatter",
-        "mode": "text",
-        "x": [_across(box.x + box.w / 2) for box in drawing.boxes],
-        "y": [box.y + box.h / 2 for box in drawing.boxes],
-        "text": [_label(box, shapes.get(box.step, {}), dark) for box in drawing.boxes],
-        "textfont": {
+    steps = points(
+        [_across(box.x + box.w / 2) for box in drawing.boxes],
+        [box.y + box.h / 2 for box in drawing.boxes],
+        [_note(box, shapes.get(box.step, {})) for box in drawing.boxes],
+        mode="text",
+        text=[_label(box, shapes.get(box.step, {}), dark) for box in drawing.boxes],
+        textfont={
             "size": [12 if box.shape == "pill" or box.folded or box.ghost else 13 for box in drawing.boxes],
             "color": [_ink(box, dark) for box in drawing.boxes],
         },
-        **hover([_note(box, shapes.get(box.step, {})) for box in drawing.boxes]),
-    }
+    )
     titled = [frame for frame in drawing.frames if frame.label]
-    titles = {
-        "type": "scatter",
-        "mode": "text",
-        "x": [_across(frame.x + frame.w / 2) for frame in titled],
-        "y": [frame.y + frame.h - 12 for frame in titled],
-        "text": [f"<b>{frame.label}</b>" for frame in titled],
-        "textfont": {"size": 12, "color": [_colour(frame.kind, quiet, dark) for frame in titled]},
-        "hoverinfo": "skip",
-    }
+    titles = points(
+        [_across(frame.x + frame.w / 2) for frame in titled],
+        [frame.y + frame.h - 12 for frame in titled],
+        mode="text",
+        text=[f"<b>{frame.label}</b>" for frame in titled],
+        textfont={"size": 12, "color": [_colour(frame.kind, quiet, dark) for frame in titled]},
+    )
     bare = {"visible": False, "fixedrange": True}
     figure = theme.figure(
         [steps, titles],
@@ -131,7 +128,6 @@ def map_figure(
         width=round(_across(WIDTH) + 2 * _MARGIN),
         height=round(drawing.height + 2 * _MARGIN),
         margin={"l": _MARGIN, "r": _MARGIN, "t": _MARGIN, "b": _MARGIN, "autoexpand": False},
-        showlegend=False,
         dragmode=False,
     )
     return theme.on_paper(figure, dark)
