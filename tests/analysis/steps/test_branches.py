@@ -41,7 +41,9 @@ def test_the_tree_is_drawn_with_its_notes(dark):
     assert len(lines) == sum(node.parent is not None for node in nodes)
     for line, node in zip(lines, (node for node in nodes if node.parent is not None), strict=True):
         above = nodes[node.parent]
-        ends = (line.x[0], line.y[0], line.x[-1], line.y[-1])
+        *way, gap = zip(line.x, line.y, strict=True)
+        ends = (*way[0], *way[-1])
+        assert gap == (None, None), "the pen is lifted before the next line"
         assert ends == (above.step, above.row, node.step, node.row)
 
 

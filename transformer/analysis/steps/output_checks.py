@@ -19,7 +19,6 @@ from transformer.analysis.positions.lengths import Z95
 from transformer.analysis.steps.checks import sampling_reference
 from transformer.analysis.steps.exposure_bias import MIN_COUNT, AtPosition, ReferenceLosses
 from transformer.analysis.steps.samples import Sample, Sampling
-from transformer.inspection.inspection import Inspection
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model.taps import Recorder, Recording, chain
 from transformer.model.transformer import Transformer
@@ -37,6 +36,7 @@ class SlowReader:
     """A copy of a model in double precision that reads every prefix of a source's output from its beginning."""
 
     def __init__(self, model: Transformer, switches: Sequence[Intervention]) -> None:
+        self.eos, self.pad, self.max_length = model.config.eos_id, model.config.pad_id, model.config.max_length
         self._precise = deepcopy(model).double()
         self._tap = compile_interventions(switches, self._precise) or Recorder(lambda site: False)
         self._one_pass = not self._precise.needs_recomputation(self._tap)
@@ -69,10 +69,10 @@ class SlowReader:
 
     def greedy(self, source: Sequence[int], most: int) -> list[int]:
         """Returns the most probable token after token, up to an end mark or `most` tokens."""
-        config, written = self._precise.config, []
-        while len(written) < most and written[-1:] != [config.eos_id]:
+        written: list[int] = []
+        while len(written) < most and written[-1:] != [self.eos]:
             row = self.next_log_probs(source, [written])[0]
-            row[config.pad_id] = -math.inf
+            row[self.pad] = -math.inf
             written.append(int(row.argmax()))
         return written
 
@@ -84,20 +84,20 @@ def check_labels(tokenizer: Tokenizer, ids: Sequence[int], tokens: Sequence[str]
 
 
 def check_written(
-    model: Transformer,
-    branch: Inspection,
+    reader: SlowReader,
+    source: Sequence[int],
     target: Sequence[int],
     forced: Sequence[tuple[int, int]],
     probabilities: Float[ndarray, "step"],
     log_prob: float,
 ) -> Iterator[Check]:
     """Checks an output's probabilities and their sum, and that every token is the most probable or was forced."""
-    rows = SlowReader(model, branch.interventions).log_probs(branch.source_ids, target)
+    rows = reader.log_probs(source, target)
     own = rows[np.arange(len(target)), list(target)]
     claim = "Each token's probability is the model's, given the tokens before it"
     yield agree(claim, probabilities, np.exp(own), 1e-4, f"the output {AGAIN}")
     yield agree("The output's log-probability is their sum", log_prob, math.fsum(own), 1e-2, "logarithms summed")
-    rows[:, model.config.pad_id] = -math.inf
+    rows[:, reader.pad] = -math.inf
     gaps = rows.max(axis=1) - own
     wrong = sum(
         (step, token) not in forced if gap > TIE else False
@@ -124,9 +124,8 @@ def check_changes(before: Sequence[str], after: Sequence[str], changed: Bool[nda
 
 
 def check_samples(
-    model: Transformer,
+    reader: SlowReader,
     source: Sequence[int],
-    switches: Sequence[Intervention],
     samples: Sequence[Sample],
     sampling: Sampling,
     *,
@@ -135,7 +134,6 @@ def check_samples(
     whose: str = "",
 ) -> Iterator[Check]:
     """Checks the log-probability of every output, and counts samples drawn again in a plain loop."""
-    reader = SlowReader(model, switches)
     totals = []
     for sample in samples:
         rows = reader.log_probs(source, sample.ids)
@@ -145,91 +143,81 @@ def check_samples(
     yield agree(claim, [sample.log_prob for sample in samples], totals, 1e-2, how)
     counted = sum(sample.count for sample in samples)
     yield agree(f"{whose}All samples are counted", counted, n, 0, "counts summed")
-    again = Counter(_drawn_again(reader, model, source, sampling, n=n, seed=seed))
+    again = Counter(_drawn_again(reader, source, sampling, n=n, seed=seed))
     shown = {sample.ids: sample.count for sample in samples}
     differ = sum(abs(again[ids] - shown.get(ids, 0)) for ids in again.keys() | shown.keys()) / 2
     how = f"{n} samples drawn again from the same seed, {AGAIN}; those that differ, of which rounding explains one"
-    yield Check(f"{whose}Each output was drawn so often", differ, 1.0, how)
+    yield Check(f"{whose}The count of each output", differ, 1.0, how)
 
 
 def _drawn_again(
-    reader: SlowReader, model: Transformer, source: Sequence[int], sampling: Sampling, *, n: int, seed: int
+    reader: SlowReader, source: Sequence[int], sampling: Sampling, *, n: int, seed: int
 ) -> list[tuple[int, ...]]:
     """Draws samples with the same random numbers: all that are under way draw together, in their order."""
-    generator, eos = torch.Generator().manual_seed(seed), model.config.eos_id
+    generator = torch.Generator().manual_seed(seed)
     written: list[list[int]] = [[] for _ in range(n)]
     going = list(range(n))
-    while going and len(written[going[0]]) < model.config.max_length:
+    while going and len(written[going[0]]) < reader.max_length:
         different = sorted({tuple(written[row]) for row in going})
         rows = dict(zip(different, reader.next_log_probs(source, different), strict=True))
-        chances = {
-            prefix: sampling_reference(row, sampling, model.config.pad_id).chances for prefix, row in rows.items()
-        }
+        chances = {prefix: sampling_reference(row, sampling, reader.pad).chances for prefix, row in rows.items()}
         odds = torch.from_numpy(np.stack([chances[tuple(written[row])] for row in going])).float()
         for row, token in zip(going, torch.multinomial(odds, 1, generator=generator)[:, 0].tolist(), strict=True):
             written[row].append(token)
-        going = [row for row in going if written[row][-1] != eos]
+        going = [row for row in going if written[row][-1] != reader.eos]
     return [tuple(row) for row in written]
 
 
-def check_greedy(
-    model: Transformer,
-    source: Sequence[int],
-    switches: Sequence[Intervention],
-    written: Sequence[int],
-    whose: str = "",
-) -> Iterator[Check]:
+def check_greedy(reader: SlowReader, source: Sequence[int], written: Sequence[int], whose: str = "") -> Iterator[Check]:
     """Checks that an output is the most probable token after token, up to its end."""
-    rows = SlowReader(model, switches).log_probs(source, written)
-    rows[:, model.config.pad_id] = -math.inf
+    rows = reader.log_probs(source, written)
+    rows[:, reader.pad] = -math.inf
     gap = float((rows.max(axis=1) - rows[np.arange(len(written)), list(written)]).max())
     yield Check(f"{whose}The model's own words are its most probable", gap, TIE, "nats below the best, at most")
-    ends = written[-1] == model.config.eos_id or len(written) == model.config.max_length
-    yield Check(f"{whose}They go on to the end", float(not ends), 0.0, "the last one looked at; 1 where they do not")
+    ends = written[-1] == reader.eos or len(written) == reader.max_length
+    yield Check(
+        f"{whose}They go on to an end mark or the length limit",
+        float(not ends),
+        0.0,
+        "the last one looked at; 1 where they do not",
+    )
 
 
 def check_reference_losses(
-    model: Transformer,
-    source: Sequence[int],
-    switches: Sequence[Intervention],
-    shown: ReferenceLosses,
-    whose: str = "",
+    reader: SlowReader, source: Sequence[int], shown: ReferenceLosses, whose: str = ""
 ) -> Iterator[Check]:
     """Checks a reference's losses, after its own words and after what the model wrote."""
-    reader, ids, written = SlowReader(model, switches), list(shown.reference), list(shown.written)
+    ids, written = list(shown.reference), list(shown.written)
     rows = reader.log_probs(source, ids)
     claim = f"{whose}Teacher-forced, a token's loss is −ln p after the reference's words"
     yield agree(claim, shown.forced_loss, -rows[np.arange(len(ids)), ids], CLOSE, f"the reference {AGAIN}")
-    rows[:, model.config.pad_id] = -math.inf
+    rows[:, reader.pad] = -math.inf
     if len(shown.likeliest) != len(ids):
         yield Check("Every position has a most probable token", math.inf, 0.0, f"{len(shown.likeliest)} of {len(ids)}")
         return
     gap = float((rows.max(axis=1) - rows[np.arange(len(ids)), list(shown.likeliest)]).max())
-    yield Check(f"{whose}The most probable tokens are so", gap, TIE, "compared with all others; nats below the best")
+    yield Check(
+        f"{whose}The most probable tokens are the model's", gap, TIE, "compared with all others; nats below the best"
+    )
     free = reader.log_probs(source, written)
     again = np.full(len(ids), np.nan)
     length = min(len(ids), len(free))
     again[:length] = -free[np.arange(length), ids[:length]]
     claim = f"{whose}Free-running, it is −ln p after the model's own words"
     yield agree(claim, shown.free_loss, again, CLOSE, f"the model's own output {AGAIN}")
-    yield from check_greedy(model, source, switches, written, whose)
+    yield from check_greedy(reader, source, written, whose)
 
 
 def check_exposure(
-    model: Transformer,
-    pairs: Sequence[Pair],
-    tokenizer: Tokenizer,
-    switches: Sequence[Intervention],
-    shown: Sequence[AtPosition],
+    reader: SlowReader, pairs: Sequence[Pair], tokenizer: Tokenizer, shown: Sequence[AtPosition]
 ) -> Iterator[Check]:
     """Checks exposure bias at every position: pairs are read one by one, and each output is written in a plain loop."""
-    reader, eos = SlowReader(model, switches), model.config.eos_id
     forced_hits: dict[int, list[bool]] = {}
     free_hits: dict[int, list[bool]] = {}
     losses: dict[int, list[tuple[float, float]]] = {}
     for pair in pairs:
-        source = [*tokenizer.encode(pair.source), eos]
-        reference = [*tokenizer.encode_target(pair.target), eos]
+        source = [*tokenizer.encode(pair.source), reader.eos]
+        reference = [*tokenizer.encode_target(pair.target), reader.eos]
         forced = reader.log_probs(source, reference)
         written = reader.greedy(source, len(reference))
         free = reader.log_probs(source, written)
@@ -253,10 +241,10 @@ def check_exposure(
 
 
 _EXPOSURE = (
-    ("count", "So many references have each position", 0.0),
-    ("going", "So many outputs go on at it", 0.0),
-    ("forced_right", "So many tokens are right after the reference's words", 0.0),
-    ("free_right", "So many tokens are right after the model's own words", 0.0),
+    ("count", "The number of references at each position", 0.0),
+    ("going", "The number of outputs that go on at it", 0.0),
+    ("forced_right", "The number of right tokens after the reference's words", 0.0),
+    ("free_right", "The number of right tokens after the model's own words", 0.0),
     ("forced_loss", "The mean loss after the reference's words", CLOSE),
     ("bias", "Exposure bias at each position", CLOSE),
     ("bias_error", "Half its 95 % interval", CLOSE),

@@ -11,8 +11,6 @@ from transformer.analysis.checks import Check, agree
 from transformer.analysis.steps.output_checks import AGAIN, CLOSE, TIE, SlowReader
 from transformer.analysis.steps.search_tree import Fate, Node, SearchTree
 from transformer.decoding.beam import length_norm
-from transformer.interventions import Intervention
-from transformer.model.transformer import Transformer
 
 
 class Result(Protocol):
@@ -25,24 +23,23 @@ class Result(Protocol):
 
 
 def check_search(
-    model: Transformer,
+    reader: SlowReader,
     source: Sequence[int],
-    switches: Sequence[Intervention],
     tree: SearchTree,
     nodes: Sequence[Node],
     results: Sequence[Result],
 ) -> Iterator[Check]:
     """Checks a beam search's candidates, and its results, step by step, with the settings of a search."""
-    config, reader, size = model.config, SlowReader(model, switches), tree.size
+    size, longest = tree.size, reader.max_length
     beam: list[tuple[tuple[int, ...], float, int | None]] = [((), 0.0, None)]
     pool: list[tuple[tuple[int, ...], float, float]] = []
     totals, scores, missed, wrong, place = [], [], 0.0, 0, 0
     best = results[0].ids if results else ()
-    for step in range(config.max_length):
+    for step in range(longest):
         rows = reader.next_log_probs(source, [prefix for prefix, _, _ in beam])
-        rows[:, config.pad_id] = -math.inf
+        rows[:, reader.pad] = -math.inf
         sums = rows + np.array([[total] for _, total, _ in beam])
-        divisor, last = length_norm(step + 1, tree.alpha, tree.norm), step + 1 == config.max_length
+        divisor, last = length_norm(step + 1, tree.alpha, tree.norm), step + 1 == longest
         found = list(nodes[place : place + min(2 * size, int(np.isfinite(sums).sum()))])
         going: list[tuple[tuple[int, ...], float, int | None]] = []
         fates: list[Fate] = []
@@ -57,7 +54,7 @@ def check_search(
             sums[node.place, node.token] = -math.inf
             wrong += (node.step, node.parent, node.rank) != (step, parent, rank)
             wrong += node.on_best != (ids == best[: len(ids)])
-            if node.token == config.eos_id:
+            if node.token == reader.eos:
                 fates.append("ended" if rank <= size else "pruned")
             else:
                 fates.append("goes on" if len(going) < size else "pruned")
@@ -68,7 +65,7 @@ def check_search(
         missed = max(missed, float(sums.max()) - min((total for total in totals[place:]), default=math.inf))
         pool = sorted(pool, key=lambda each: -each[2])[:size]
         bound = max((total for _, total, _ in going), default=-math.inf)
-        reach = bound / length_norm(config.max_length, tree.alpha, tree.norm)
+        reach = bound / length_norm(longest, tree.alpha, tree.norm)
         over = last or not going or (len(pool) >= size and (tree.early_stopping or reach <= pool[-1][2]))
         named = ["left over" if over and fate == "goes on" else fate for fate in fates]
         wrong += sum(node.fate != fate for node, fate in zip(found, named, strict=True))
@@ -96,6 +93,6 @@ def check_search(
     again = [known.get(result.ids, (math.nan, math.nan)) for result in results]
     found = [(result.log_prob, result.score) for result in results]
     yield agree("The results are the best hypotheses", found, again, CLOSE, "collected again")
-    ends = [result.ids[-1] == config.eos_id for result in results]
+    ends = [result.ids[-1] == reader.eos for result in results]
     claim = "They are complete where an end mark was written"
     yield agree(claim, [result.ended for result in results], ends, 0, "last tokens looked at")

@@ -124,10 +124,12 @@ class BeamTree:
         self, lab: Lab, seen: Inspection, tree: SearchTree, baseline: SearchTree | None, data: BeamData
     ) -> Iterator[Check]:
         """Searches again in a plain loop over the same hypotheses, in double precision, without a cache."""
-        yield from check_search(lab.model, seen.source_ids, seen.interventions, tree, data.nodes, data.results)
+        reader = SlowReader(lab.model, seen.interventions)
+        yield from check_search(reader, seen.source_ids, tree, data.nodes, data.results)
         yield check_labels(lab.tokenizer, data.token.tolist(), data.tokens)
         if baseline is not None and data.baseline is not None:
-            for check in check_search(lab.model, seen.source_ids, (), baseline, baseline.nodes, data.baseline):
+            reader = SlowReader(lab.model, ())
+            for check in check_search(reader, seen.source_ids, baseline, baseline.nodes, data.baseline):
                 yield Check(f"Without switches: {check.claim}", check.measured, check.tolerance, check.how)
 
 

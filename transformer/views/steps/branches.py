@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.steps.branches import branch_changes, prefix_tree
-from transformer.analysis.steps.output_checks import check_changes, check_labels, check_written
+from transformer.analysis.steps.output_checks import SlowReader, check_changes, check_labels, check_written
 from transformer.figures.steps.branches import TreeToken, branches_figure, two_branches_figure
 from transformer.figures.steps.outputs import outputs_figure
 from transformer.figures.tables import Table, numbered
@@ -88,7 +88,9 @@ class _Outputs:
         own = _own(branches)
         for index, shown in zip(self._chosen(len(branches)), data, strict=True):
             branch, before = branches[index], branches[0 if index <= own else own]
-            yield from check_written(lab.model, branch, shown.ids, shown.forced, shown.probabilities, shown.log_prob)
+            reader = SlowReader(lab.model, branch.interventions)
+            output = shown.ids, shown.forced, shown.probabilities, shown.log_prob
+            yield from check_written(reader, branch.source_ids, *output)
             claim = f"{shown.name}: these tokens were forced".capitalize()
             yield agree(claim, np.ravel(shown.forced), np.ravel(branch.forced), 0, "steps and ids compared")
             yield check_labels(lab.tokenizer, shown.ids, shown.tokens)

@@ -163,12 +163,12 @@ class SampleTree(Sampling):
         for samples, switches, whose in ((data.samples, specs, ""), (data.baseline, (), "Without switches: ")):
             if samples is not None:
                 again = {"n": self.n, "seed": self.seed, "whose": whose}
-                yield from check_samples(lab.model, source, switches, samples, self, **again)
+                yield from check_samples(SlowReader(lab.model, switches), source, samples, self, **again)
         for sample, tokens in zip(data.samples, data.tokens, strict=True):
             check = check_labels(lab.tokenizer, sample.ids, tokens)
             if not check.holds:
                 yield check
-        yield from check_greedy(lab.model, source, specs, data.greedy)
+        yield from check_greedy(SlowReader(lab.model, specs), source, data.greedy)
 
     def _draw(self, lab: Lab, seen: Inspection, switches: Sequence) -> tuple[Sample, ...]:
         return draw_samples(lab.model, seen.source_ids, switches, self, n=self.n, seed=self.seed)

@@ -16,7 +16,7 @@ from transformer.analysis.steps.exposure_bias import (
     readable_pairs,
     reference_losses,
 )
-from transformer.analysis.steps.output_checks import check_exposure, check_labels, check_reference_losses
+from transformer.analysis.steps.output_checks import SlowReader, check_exposure, check_labels, check_reference_losses
 from transformer.data.corpora import load_corpus
 from transformer.figures.steps.teacher_forcing import Measured, exposure_figure, losses_figure
 from transformer.figures.tables import Table, column_table, numbered
@@ -76,8 +76,10 @@ class TeacherForcedReference:
             (data.baseline, (), "Without switches: "),
         ):
             if losses is not None:
-                yield agree(f"{whose}It is this reference", losses.reference, self.reference, 0, "ids compared")
-                yield from check_reference_losses(lab.model, seen.source_ids, switches, losses, whose)
+                yield agree(
+                    f"{whose}The losses are of this reference", losses.reference, self.reference, 0, "ids compared"
+                )
+                yield from check_reference_losses(SlowReader(lab.model, switches), seen.source_ids, losses, whose)
         yield check_labels(lab.tokenizer, self.reference, data.tokens)
 
 
@@ -138,7 +140,7 @@ class ExposureBias:
         validation = load_corpus(lab.checkpoint.corpus_config).validation
         pairs = readable_pairs(validation, lab.tokenizer, lab.model.config.max_length, exposure.n_pairs)
         yield agree("The number of pairs is that of the measurement", data.n_pairs, len(pairs), 0, "counted")
-        yield from check_exposure(lab.model, pairs, lab.tokenizer, exposure.switches, data.positions)
+        yield from check_exposure(SlowReader(lab.model, exposure.switches), pairs, lab.tokenizer, data.positions)
 
 
 def _measured(at: AtPosition) -> Measured:
