@@ -65,9 +65,7 @@ def result_of(
 
 
 def _watcher() -> Reader:
-    if _SESSION not in st.session_state:
-        st.session_state[_SESSION] = Reader()
-    return st.session_state[_SESSION]
+    return st.session_state.setdefault(_SESSION, Reader())
 
 
 def _render_progress(work: Work, watcher: Reader, key: Hashable, doing: str) -> None:

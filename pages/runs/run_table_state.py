@@ -52,9 +52,7 @@ class RunTable:
 
 def table_state() -> RunTable:
     """This session's memory."""
-    if _KEY not in st.session_state:
-        st.session_state[_KEY] = RunTable()
-    return st.session_state[_KEY]
+    return st.session_state.setdefault(_KEY, RunTable())
 
 
 def select_run(name: str, *also_shown: str) -> None:

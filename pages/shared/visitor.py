@@ -22,9 +22,7 @@ def visitor() -> str:
     found = of_cookie(st.context.cookies)
     if found:
         return found
-    if _KEY not in st.session_state:
-        st.session_state[_KEY] = secrets.token_hex(8)
-    return st.session_state[_KEY]
+    return st.session_state.setdefault(_KEY, secrets.token_hex(8))
 
 
 def of_cookie(cookies: Mapping[str, str]) -> str:

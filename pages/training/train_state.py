@@ -77,9 +77,7 @@ class Memory:
 
 def memory() -> Memory:
     """Returns this session's memory."""
-    if _KEY not in st.session_state:
-        st.session_state[_KEY] = Memory()
-    return st.session_state[_KEY]
+    return st.session_state.setdefault(_KEY, Memory())
 
 
 def key_of(name: str) -> str:

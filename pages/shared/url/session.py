@@ -49,9 +49,7 @@ class Session:
 
 def session() -> Session:
     """Returns this session's memory."""
-    if _KEY not in st.session_state:
-        st.session_state[_KEY] = Session()
-    return st.session_state[_KEY]
+    return st.session_state.setdefault(_KEY, Session())
 
 
 def choose(**changes: Any) -> None:

@@ -74,9 +74,7 @@ class TimelineState:
 
 def timeline() -> TimelineState:
     """This session's timeline."""
-    if _KEY not in st.session_state:
-        st.session_state[_KEY] = TimelineState()
-    return st.session_state[_KEY]
+    return st.session_state.setdefault(_KEY, TimelineState())
 
 
 def refuse_text(text: str, sentence: str) -> None:
