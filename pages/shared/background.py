@@ -26,6 +26,8 @@ Tell = Callable[..., object]
 raises Stopped if nobody waits for the rest."""
 _SOONEST = 0.02
 """The share of the work from which on the time left can be said."""
+_IDLE_S = 60.0
+"""Seconds that a thread waits for more work: starting one takes longer than finding a decoding that is cached."""
 _PATIENCE_S = 5.0
 """The longest wait at the end of the server for work that does not tell how far it is."""
 
@@ -110,7 +112,8 @@ class Background:
     def __init__(self, name: str, *, at_once: int = 1, kept: int = 60) -> None:
         """`kept` results stay for whoever asks for the same later; 0 where something else remembers them."""
         self._name, self._at_once, self._kept = name, at_once, kept
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
+        self._idle, self._is_over = 0, False
         self._known: OrderedDict[Hashable, Work] = OrderedDict()
         self._waiting: deque[tuple[Hashable, Work]] = deque()
         self._threads: set[threading.Thread] = set()
@@ -129,7 +132,9 @@ class Background:
                 work.watchers.add(watcher)
             self._known.move_to_end(key)
             self._forget_oldest()
-            if self._waiting and len(self._threads) < self._at_once:
+            if len(self._waiting) <= self._idle:
+                self._lock.notify()
+            elif len(self._threads) < self._at_once:
                 thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
                 self._threads.add(thread)
                 thread.start()
@@ -172,12 +177,18 @@ class Background:
     def join(self) -> None:
         """Stops all work and waits for its threads, but not for long."""
         self.cancel_all()
+        with self._lock:
+            self._is_over = True
+            self._lock.notify_all()
         for thread in list(self._threads):
             thread.join(_PATIENCE_S)
 
     def _serve(self) -> None:
         while True:
             with self._lock:
+                self._idle += 1
+                self._lock.wait_for(lambda: self._waiting or self._is_over, _IDLE_S)
+                self._idle -= 1
                 if not self._waiting:
                     self._threads.discard(threading.current_thread())
                     return
