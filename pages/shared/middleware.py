@@ -9,9 +9,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pages.shared.background import Background, Work
+from pages.shared.registry import PAGES
 
 _STATIC = Path(streamlit.__file__).parent / "static"
-_LOOKING = frozenset({"/", "/home", "/attention", "/masks", "/decoder-steps", "/walkthrough", "/two-at-once"})
+_DECODING = frozenset({"/", *(f"/{page.url}" for page in PAGES if page.decodes)})
 """Addresses of the pages that show a decoding as soon as they open."""
 
 
@@ -44,7 +45,7 @@ class DecodeAhead:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         idle = self.latest is None or self.latest.over.is_set()
-        if idle and scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in _LOOKING:
+        if idle and scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in _DECODING:
             query = scope["query_string"].decode("latin-1")
             self.latest = self._works.submit(query, lambda _: _decode_ahead(query))
         await self._app(scope, receive, send)

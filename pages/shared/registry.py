@@ -19,6 +19,9 @@ class RegisteredPage:
     shows_a_sentence: bool = True
     """True if its link describes a sentence, so that a saved view can reopen it."""
 
+    decodes: bool = True
+    """Whether it shows a decoding as soon as it opens, which the server then begins before the page asks."""
+
     @property
     def path(self) -> str:
         """Returns the path of its script, relative to the app's folder."""
@@ -28,14 +31,14 @@ class RegisteredPage:
 PAGES = (
     RegisteredPage("home", "Home", "home"),
     RegisteredPage("attention", "Attention", "attention"),
-    RegisteredPage("heads", "Heads", "heads"),
+    RegisteredPage("heads", "Heads", "heads", decodes=False),
     RegisteredPage("masks", "Masks", "masks"),
     RegisteredPage("steps", "Decoder steps", "decoder-steps"),
     RegisteredPage("walkthrough", "Walkthrough", "walkthrough"),
     RegisteredPage("compare", "Two at once", "two-at-once"),
-    RegisteredPage("positions", "Positions", "positions"),
-    RegisteredPage("train", "Train", "train", TRAIN, shows_a_sentence=False),
-    RegisteredPage("runs", "Runs", "runs", TRAIN, shows_a_sentence=False),
+    RegisteredPage("positions", "Positions", "positions", decodes=False),
+    RegisteredPage("train", "Train", "train", TRAIN, shows_a_sentence=False, decodes=False),
+    RegisteredPage("runs", "Runs", "runs", TRAIN, shows_a_sentence=False, decodes=False),
 )
 """The pages in the order of the navigation; the app opens on the first."""
 REOPENABLE = {page.url: page for page in PAGES if page.shows_a_sentence}

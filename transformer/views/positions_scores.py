@@ -15,9 +15,9 @@ from transformer.analysis.positions.score_decomposition import PARTS, decompose_
 from transformer.figures.positions.tables import parts_figure
 from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Inspection
-from transformer.interventions import compile_interventions
+from transformer.interventions import Intervention, compile_interventions
 from transformer.lab import Lab
-from transformer.model.taps import Stack
+from transformer.model.taps import Site, Stack
 
 TITLES = (*PARTS, "sum: the score")
 
@@ -46,7 +46,10 @@ class ScoreParts:
     name = "scores-{stack}-head{head}"
 
     def data(self, lab: Lab, seen: Inspection) -> ScorePartsData:
-        """The parts and the scores; ValueError for a model that adds no positions to its embeddings."""
+        """The parts and the scores; ValueError for a model that adds no positions, or where a switch sets scores."""
+        set_by = [str(switch) for switch in seen.interventions if self._sets_scores(switch, lab)]
+        if set_by:
+            raise ValueError(f"{set_by[0]} sets scores of this head, which are then no sum of content and position")
         source, target = seen.source_ids, self._decoder_input(lab, seen)
         tap = compile_interventions(seen.interventions, lab.model)
         found = decompose_scores(lab.model, torch.tensor([source]), torch.tensor([target]), self.stack, tap=tap)
@@ -91,6 +94,13 @@ class ScoreParts:
         )
         apart = max(abs(sum(cells) - score) for *cells, score in _cells(data))
         yield agree("The largest error of the sum", data.largest_error, apart, 1e-9 * size, "cell by cell")
+
+    def _sets_scores(self, switch: Intervention, lab: Lab) -> bool:
+        """Tells whether a switch changes what lies between the embeddings and this head's scores."""
+        between = {Site(self.stack, 0, "self", tensor) for tensor in ("input", "q", "k", "scores")}
+        rows = {row.head for row in switch.overwritten}
+        heads = rows or (switch.replaced and switch.replaced.heads) or {self.head}
+        return self.head in heads and not between.isdisjoint(switch.sites(lab.model))
 
     def _decoder_input(self, lab: Lab, seen: Inspection) -> list[int]:
         return [lab.model.config.bos_id, *seen.target_ids[:-1]]
