@@ -166,19 +166,19 @@ def test_loss_match_and_interval_over_pairs_are_measured_again(at_mean):
     def checked(found):
         return held(check_validation_importance(model, sample.pairs, tokenizer, found, means))
 
-    assert checked(found) == [True] * 6
+    assert checked(found) == [True] * 8
     if at_mean:
         return
     first = found.heads[1]
     for field, place in (("value", 1), ("low", 2), ("high", 2)):
         wrong = replace(first, loss=replace(first.loss, **{field: getattr(first.loss, field) + 0.01}))
         assert checked(replace(found, heads=(found.heads[0], wrong, *found.heads[2:])))[place] is False
-    assert checked(replace(found, exact_match=found.exact_match + 0.4))[3] is False
+    assert checked(replace(found, exact_match=found.exact_match + 0.4))[4] is False
 
 
 @pytest.mark.parametrize(("name", "value"), [("LEVEL", 0.8), ("LEVEL", 0.99), ("resamples", None)])
 def test_an_interval_of_another_level_or_of_other_samples_is_noticed(monkeypatch, name, value):
-    """Its check draws its own samples and has its own level."""
+    """Its check shares neither the level nor the samples with the interval."""
 
     def once_each(n):
         yield np.ones((RESAMPLES, n), dtype=np.int64) + np.eye(n, dtype=np.int64)[np.arange(RESAMPLES) % n]
@@ -188,7 +188,7 @@ def test_an_interval_of_another_level_or_of_other_samples_is_noticed(monkeypatch
     model, sample, tokenizer, _ = surveyed("reverse", [Pair(" ".join(w), " ".join(w[::-1])) for w in words])
     found = validation_importance(model, sample.pairs, tokenizer)
     checks = held(check_validation_importance(model, sample.pairs, tokenizer, found, measures=("loss",)))
-    assert checks == [True, True, False]
+    assert checks == [True, True, False, False]
 
 
 @pytest.mark.parametrize("goal", [Goal(), Goal(1)])
