@@ -1,6 +1,8 @@
 """Actions on the selected run: rename, note, download, repeat, delete."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
 
@@ -26,6 +28,15 @@ from transformer.text.tokenizer import TokenizerError
 REFUSALS = (RunError, CorpusError, TokenizerError, ValueError, OSError)
 """Errors with which an action is refused; each says why in a sentence."""
 _SEED = re.compile(r"-seed-\d+$")
+
+
+@contextmanager
+def refusal_kept(before: str = "") -> Iterator[None]:
+    """Keeps the reason for the page where the block is refused, as a sentence that may have a beginning of its own."""
+    try:
+        yield
+    except REFUSALS as error:
+        table_state().refusals = (f"{before}: {error}." if before else sentence(str(error)),)
 
 
 def render_actions(entry: Entry, *, runs_here: list[Run]) -> None:
@@ -148,12 +159,8 @@ def _rename(name: str) -> None:
 
 
 def _renamed(name: str, wanted: str) -> None:
-    now = table_state()
-    try:
+    with refusal_kept():
         rename(name, wanted)
-    except REFUSALS as error:
-        now.refusals = (sentence(str(error)),)
-    else:
         CHOICES.change(shown=tuple(wanted if shown == name else shown for shown in CHOICES.now.shown or ()))
         select_run(wanted)
         if CHOSEN.now.run == name:
@@ -170,13 +177,9 @@ def _note(entry: Entry) -> None:
             pressed = st.form_submit_button("Save note", type="primary")
             st.form_submit_button("Cancel", on_click=_open, args=("note",))
     if pressed:
-        now = table_state()
-        try:
+        with refusal_kept():
             set_note(entry.name, text)
-        except REFUSALS as error:
-            now.refusals = (sentence(str(error)),)
-        else:
-            now.doing, now.refusals = "", ()
+            table_state().doing, table_state().refusals = "", ()
         st.rerun()
 
 
@@ -190,31 +193,25 @@ def _confirm(name: str) -> None:
 
 
 def _delete(name: str) -> None:
-    now = table_state()
-    now.doing = ""
-    try:
+    table_state().doing = ""
+    with refusal_kept(f"{name} could not be deleted"):
         run_folder.delete(name)
-    except REFUSALS as error:
-        now.refusals = (f"{name} could not be deleted: {error}.",)
 
 
 def _repeat(entry: Entry, runs_here: list[Run]) -> None:
-    settings, now = entry.settings, table_state()
+    settings = entry.settings
     seed = next_seed(settings, runs_here)
     name = f"{re.sub(_SEED, '', entry.name)}-seed-{seed}"
-    try:
-        with st.spinner("Preparing the corpus and starting the trainer"):
-            made = run_folder.create_run(
-                settings.model,
-                replace(settings.train, seed=seed),
-                located(settings.corpus, entry.folder),
-                pinned=settings.pinned,
-                name=name if is_name(name) else None,
-                credit=settings.credit,
-                start_from=same_start(entry.folder, settings),
-            )
-            select_run(made, made)
-            run_folder.start(made, owner=visitor())
-    except REFUSALS as error:
-        now.refusals = (f"The run was not started: {error}.",)
+    with refusal_kept("The run was not started"), st.spinner("Preparing the corpus and starting the trainer"):
+        made = run_folder.create_run(
+            settings.model,
+            replace(settings.train, seed=seed),
+            located(settings.corpus, entry.folder),
+            pinned=settings.pinned,
+            name=name if is_name(name) else None,
+            credit=settings.credit,
+            start_from=same_start(entry.folder, settings),
+        )
+        select_run(made, made)
+        run_folder.start(made, owner=visitor())
     st.rerun()

@@ -1,11 +1,12 @@
 """Sweeps on the Runs page: their results as one chart with the curves beside it, and the form for a new one."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
 
-from pages.runs.actions import REFUSALS
+from pages.runs.actions import REFUSALS, refusal_kept
 from pages.runs.run_table import EVERY_S, segments
 from pages.runs.run_table_state import BASE, CHOICES, table_state
 from pages.shared import wording
@@ -106,27 +107,20 @@ def _head(sweep: Sweep, made: Sequence[Sweep]) -> None:
 
 def _state_of(sweep: Sweep) -> str:
     """Counts its runs by their state, in a line."""
-    counts: dict[str, int] = {}
-    for part in sweep.parts:
-        word = run_status.state_word(part.run)
-        counts[word] = counts.get(word, 0) + 1
+    counts = Counter(run_status.state_word(part.run) for part in sweep.parts)
     listed = " · ".join(f"{count} {word}" for word, count in counts.items())
     values = ", ".join(value_text(part.value) for part in sweep.parts)
     return wording.plain(f"{label_of(sweep.setting)}: {values} · {listed}")
 
 
 def _cancel(sweep: Sweep) -> None:
-    try:
+    with refusal_kept():
         cancel_sweep(sweep)
-    except REFUSALS as error:
-        table_state().refusals = (f"{error}.",)
 
 
 def _rest(sweep: Sweep) -> None:
-    try:
+    with refusal_kept():
         start_sweep(sweep, owner=visitor())
-    except REFUSALS as error:
-        table_state().refusals = (f"{error}.",)
 
 
 def _chart(sweep: Sweep, shown: Sequence[Entry], quantity: str) -> None:
