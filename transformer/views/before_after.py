@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.analysis.attention.weight_checks import TOLERANCE
+from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_attention
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.checks import check_most_moved
 from transformer.analysis.figure_checks import check_comparison
@@ -18,7 +18,7 @@ from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Comparison
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
-from transformer.views.comparison import OutputsData, weights_again
+from transformer.views.comparison import OutputsData
 
 NAMES = "before", "after"
 SHIFT_SAID = "after minus before, on the same words"
@@ -148,9 +148,10 @@ class AttentionDifference:
 
     def checks(self, lab: Lab, comparison: Comparison, data: DifferenceData) -> Iterator[Check]:
         """Reads each side again, without recording anything else, and every head for the one that moved most."""
+        source, forced = comparison.before.source_ids, dict(enumerate(comparison.before.target_ids))
         shown, at, masks = {"Before": data.before, "After": data.after}, (self.layer, self.head), []
         for (name, own), seen in zip(shown.items(), (comparison.before, comparison.after), strict=True):
-            again, mask = weights_again(lab, seen, comparison.before, self.kind)
+            again, mask = recomputed_attention(lab.model, source, seen.interventions, forced, self.kind)
             masks.append(mask[self.layer])
             how = "the original output read again, and computed from queries and keys in double precision"
             yield agree(f"{name}: the weights of this head", own, again[at], TOLERANCE, how)

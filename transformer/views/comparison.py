@@ -9,12 +9,11 @@ import plotly.graph_objects as go
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_weights
+from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_attention
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.checks import check_alignment, check_matching, check_written
 from transformer.analysis.comparison.common_tokens import Along, common_positions, cut, whole_alignment
 from transformer.analysis.comparison.head_matching import Matching, Place, Read, match_heads
-from transformer.analysis.trace.trace import sees_later
 from transformer.figures.attention.comparison import aligned_figure
 from transformer.figures.attention.matrix import difference_figure, for_column, head_heatmap
 from transformer.figures.heads.tables import matching_figure
@@ -184,7 +183,7 @@ class HeadPair:
         """Decodes both again and computes their weights from queries, keys and masks; then aligns and subtracts."""
         sides = (("Left", first, left, self.left, data.left), ("Right", second, right, self.right, data.right))
         for name, lab, seen, place, shown in sides:
-            again, mask = weights_again(lab, seen, None, self.kind)
+            again, mask = _attention_again(lab, seen, None, self.kind)
             yield agree(f"{name}: the weights of this head", shown.weights, again[place], TOLERANCE, _RECOMPUTED)
             yield agree(f"{name}: the mask of the pass", shown.mask, mask[place[0]], 0, "decoded again")
         if data.common is not None:
@@ -205,7 +204,7 @@ class HeadPair:
         sides = ((first, left, self.left, common.left), (second, right, self.right, common.right))
         weights, masks = [], []
         for side, (lab, seen, place, shown) in enumerate(sides):
-            again, mask = weights_again(lab, seen, on, self.kind)
+            again, mask = _attention_again(lab, seen, on, self.kind)
             weights.append(_cells(again[place], side, common))
             masks.append(_cells(mask[place[0]], side, common))
             claim = f"{NAMES[side].capitalize()}: the weights on common tokens"
@@ -298,24 +297,14 @@ def _on_common_tokens(
     return cut(mine, theirs, *along) if how == "aligned" else (mine, theirs)
 
 
-def weights_again(
+def _attention_again(
     lab: Lab, seen: Inspection, on: Inspection | None, kind: KindName
 ) -> tuple[Float[ndarray, "layer head query key"], Bool[ndarray, "layer query key"]]:
-    """Returns all weights of one kind, in double precision, and the masks; with the output of `on` forced if given.
-
-    Where positions see later ones, decoding with a forced output ends in another pass than reading it does: then the
-    output is read again.
-    """
-    if on is None:
-        mask = lab.inspect(seen.text, seen.interventions, dict(seen.forced)).attention(kind).mask
-        forced, source = dict(seen.forced), seen.source_ids
-    else:
-        read = lab.attention_on(on, seen.interventions)[AttentionKind(kind)]
-        forced, source, mask = dict(enumerate(on.target_ids)), on.source_ids, read.mask
-        if sees_later(lab.model, seen.interventions):
-            return read.weights, mask
-    again = recomputed_weights(lab.model, source, seen.interventions, forced, kind)
-    return again, mask
+    """Returns all weights and masks of one kind, computed again, with the output of `on` forced if given."""
+    source, forced = seen.source_ids, dict(seen.forced)
+    if on is not None:
+        source, forced = on.source_ids, dict(enumerate(on.target_ids))
+    return recomputed_attention(lab.model, source, seen.interventions, forced, kind)
 
 
 def _cells(array: ndarray, side: int, common: CommonData) -> ndarray:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.analysis.attention.entry_reference import Row, record_rows
@@ -34,15 +34,14 @@ def check_weights(
     shown: Attention,
 ) -> tuple[Check, ...]:
     """Checks the weights and masks of every layer of one kind of attention in the decoding of this source."""
-    layers = _rows(model, source, switches, forced, kind)
+    weights, masks = recomputed_attention(model, source, switches, forced, kind)
     how = "decoded again, and computed from recorded queries and keys in double precision"
     overwritten = [spec.overwritten for spec in switches if spec.acts_in(*AttentionKind(kind).where)]
     if n_rows := sum(map(len, overwritten)):
         how += f"; {n_rows} rows that a switch overwrote against what it asked for"
     claim = f"The weights are softmax({score_formula(model)}) over the keys that the mask allows"
-    masks = _together([[row.allowed for row in rows] for rows in layers])
     return (
-        agree(claim, shown.weights, _weights(layers), TOLERANCE, how),
+        agree(claim, shown.weights, weights, TOLERANCE, how),
         agree("The mask is what its rule says", shown.mask, masks, 0, f"{masks.size:,} cells looked at one by one"),
     )
 
@@ -55,7 +54,20 @@ def recomputed_weights(
     kind: KindName,
 ) -> Float[ndarray, "layer head query key"]:
     """Returns the weights of every layer in double precision; overwritten rows as they were asked for."""
-    return _weights(_rows(model, source, switches, forced, kind))
+    return recomputed_attention(model, source, switches, forced, kind)[0]
+
+
+def recomputed_attention(
+    model: Transformer,
+    source: Sequence[int],
+    switches: Sequence[Intervention],
+    forced: Mapping[int, int],
+    kind: KindName,
+) -> tuple[Float[ndarray, "layer head query key"], Bool[ndarray, "layer query key"]]:
+    """Returns the weights of every layer as `recomputed_weights`, and the masks by their rule."""
+    layers = _rows(model, source, switches, forced, kind)
+    weights = _together([[row.softmax for row in rows] for rows in layers])
+    return weights, _together([[row.allowed for row in rows] for rows in layers])
 
 
 def recorded_rows(model: Transformer, seen: Inspection, kind: KindName) -> list[list[Row]]:
@@ -76,11 +88,7 @@ def _rows(
     return record_rows(model, source, switches, forced, addresses)
 
 
-def _weights(layers: Sequence[Sequence[Row]]) -> Float[ndarray, "layer head query key"]:
-    return _together([[row.softmax for row in rows] for rows in layers])
-
-
-def _together(layers: Sequence[Sequence[Float[ndarray, "*head key"]]]) -> Float[ndarray, "layer *head query key"]:
+def _together(layers: Sequence[Sequence[ndarray]]) -> ndarray:
     """Returns the rows as one array, 0 at keys that did not exist yet."""
     n_keys = max(row.shape[-1] for rows in layers for row in rows)
     padded = [
