@@ -53,69 +53,37 @@ class Form(Generic[Value]):
 
 @dataclass(frozen=True, kw_only=True)
 class Param:
-    """A field's description of itself; see `param`."""
+    """A field's description of itself; sentences may hold what their comment names in braces."""
 
     form: Form
-    name: str
-    many: Callable[[Sequence[Any]], Any] | None
-    always: bool
-    among: Callable[[Any], Collection[Any]] | None
-    offered: Callable[[Any, Any], Collection[Any]] | None
-    usual: Callable[[Any, Any], Any] | None
-    nearest: bool
-    resets: tuple[str, ...]
-    beside: str
-    nonsense: str
-    absent: str
+    name: str = ""
+    """The query parameter, if it is not called like the field."""
+    many: Callable[[Sequence[Any]], Any] | None = None
+    """Makes the field's value of all values read, as `tuple` does: the parameter may occur several times."""
+    always: bool = False
+    """True if it is written although it is the default."""
+    among: Callable[[Any], Collection[Any]] | None = None
+    """Returns the values that exist, given the rest of the state; else the default is taken."""
+    offered: Callable[[Any, Any], Collection[Any]] | None = None
+    """Returns the values that exist, given the state and a context (a model, a sentence), for `fit(context)`; a tuple
+    keeps those of its values that exist."""
+    usual: Callable[[Any, Any], Any] | None = None
+    """Returns what None stands for in a context, which `fit` also takes in place of a value that is not offered."""
+    nearest: bool = False
+    """True if `fit` takes the last value offered in place of a larger one."""
+    resets: tuple[str, ...] = ()
+    """Changes of these (fields of this state, or what the page shows: "model", "text") put the default back."""
+    beside: str = ""
+    """The control beside which a problem is told, if that is not the one of the parameter's name."""
+    nonsense: str = NONSENSE
+    """The sentence for a text that cannot be read: {name}, {text}, {expected}, {used}."""
+    absent: str = ABSENT
+    """The sentence for a value that does not exist: {name}, {value}, {first}, {last}, {used}, {context}, {state}."""
 
 
-def param(
-    default: Any,
-    form: Form,
-    *,
-    name: str = "",
-    many: Callable[[Sequence[Any]], Any] | None = None,
-    always: bool = False,
-    among: Callable[[Any], Collection[Any]] | None = None,
-    offered: Callable[[Any, Any], Collection[Any]] | None = None,
-    usual: Callable[[Any, Any], Any] | None = None,
-    nearest: bool = False,
-    resets: Sequence[str] = (),
-    beside: str = "",
-    nonsense: str = NONSENSE,
-    absent: str = ABSENT,
-) -> Any:
-    """Returns a dataclass field that travels in the URL.
-
-    name: the query parameter, where it is not called like the field.
-    many: the parameter may occur several times; makes the field's value of the values read, as `tuple` does.
-    always: is written although it is the default.
-    among: the values that exist, given the rest of the state; else the default is taken.
-    offered: the values that exist in a context (a model, a sentence), checked by `fit(context)`; a tuple keeps those
-        of its values that exist.
-    usual: what None stands for in a context, and what `fit` takes in place of a value that is not offered.
-    nearest: `fit` takes the last value offered in place of a larger one.
-    resets: changes of these (fields of this state, or what the page shows: "model", "text") put the default back.
-    beside: the control beside which a problem is told, where that is not the one of the parameter's name.
-    nonsense: the sentence for a text that cannot be read, with {name}, {text}, {expected} and {used}.
-    absent: the sentence for a value that does not exist, with {name}, {value}, {first}, {last}, {used}, {context} and
-        {state}.
-    """
-    said = Param(
-        form=form,
-        name=name,
-        many=many,
-        always=always,
-        among=among,
-        offered=offered,
-        usual=usual,
-        nearest=nearest,
-        resets=tuple(resets),
-        beside=beside,
-        nonsense=nonsense,
-        absent=absent,
-    )
-    return field(default=default, metadata={"param": said})
+def param(default: Any, form: Form, **options: Any) -> Any:
+    """Returns a dataclass field that travels in the URL; the options are those of `Param`."""
+    return field(default=default, metadata={"param": Param(form=form, **options)})
 
 
 @dataclass(frozen=True)
