@@ -3,6 +3,7 @@
 `frame` draws it and returns the context of the page.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -13,7 +14,7 @@ from pages.shared.fields import box, line
 from pages.shared.url.page_state import PageState
 from pages.shared.url.session import choose, follow_url, problems, session, write_url
 from pages.shared.url.url_state import Problem
-from transformer.checkpoints.settings import CheckpointError
+from transformer.checkpoints.settings import CheckpointError, Found
 from transformer.lab import Lab
 
 
@@ -29,15 +30,13 @@ def frame(question: str, page: PageState | None = None) -> PageContext:
     found = loading.models()
     if not found:
         _invite_to_train()
-    names = [model.name for model in found]
-    lab = _lab(names, {model.name: model.shipped for model in found})
-    memory = session()
+    lab, memory = _lab(found), session()
     memory.view, misfits = memory.view.fit(lab)
     memory.problems += misfits
     _settle_text(lab)
     memory.view, misfits = with_usable_switches(memory.view, lab)
     memory.problems += misfits
-    _choices(names, {model.name: model.shipped for model in found}, lab)
+    _choices(found, lab)
     say(*problems("model", "text"))
     if said := wording.built_without(lab.model.config):
         st.caption(f":material/build: {wording.plain(said)}")
@@ -63,12 +62,11 @@ def change_text(text: str) -> None:
         choose(text=text)
 
 
-def _lab(names: list[str], shipped: dict[str, bool]) -> Lab:
+def _lab(found: Sequence[Found]) -> Lab:
     """Returns the chosen model, or the first that can be opened, with a sentence if that is another one."""
-    memory = session()
-    wanted = memory.view.model or loading.first_choice(loading.models())
+    memory, first = session(), loading.first_choice(found)
     faults: list[Problem] = []
-    for name in dict.fromkeys((wanted, loading.first_choice(loading.models()), *names)):
+    for name in dict.fromkeys((memory.view.model or first, first, *(model.name for model in found))):
         try:
             lab = loading.get_lab(name)
         except CheckpointError as error:
@@ -100,11 +98,11 @@ def _settle_text(lab: Lab) -> None:
     memory.texts[lab.name] = wanted
 
 
-def _choices(names: list[str], shipped: dict[str, bool], lab: Lab) -> None:
-    memory = session()
+def _choices(found: Sequence[Found], lab: Lab) -> None:
+    memory, shipped = session(), {model.name: model.shipped for model in found}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame-choices"):
         label = "Model" if shipped[lab.name] else "Model · your run"
-        box(label, names, lab.name, _change_model, key="choose-model", width=200)
+        box(label, list(shipped), lab.name, _change_model, key="choose-model", width=200)
         text = memory.view.text if memory.draft is None else memory.draft
         line("Sentence", text, change_text, key="choose-text")
         # A popover that was used is drawn anew, closed, over the new result.
