@@ -74,7 +74,7 @@ def matrix_text(picture: Matrix, data: MatrixData, context: PageContext) -> list
             f"many keys it may see, here up to {picture.top(data):.3g} {picture.unit}."
         ]
         if picture.marks != "shown":
-            said.append("Start and end marks are left out as rows alone: as keys they count.")
+            said.append("Start and end marks are left out only as rows: as keys they count.")
         return said
     norms = isinstance(picture, HeadMatrix) and picture.shows == "norms"
     said = [NORMS] if norms else []

@@ -6,7 +6,7 @@ from pages.compare.sides import choose_sides
 from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips
 
-context = frame("What does another model see in this sentence, or this model in another?", PAGE)
+context = frame("Compare two models, or two sentences.", PAGE)
 chosen = PAGE.now
 switch_chips(context)
 sides = choose_sides(context, chosen)

@@ -19,7 +19,7 @@ EXPLAINED: Mapping[str, str] = {
     "punctuation": "On tokens that are punctuation (Unicode's categories P).",
     "alignment": "On source words that the corpus's gold alignment links to the word being written.",
     "referent": "Where the pronoun stands or is written: on the noun that it refers to, by the corpus's rule.",
-    "entropy": "Mean entropy of the rows, in nats: 0 looks at one token alone.",
+    "entropy": "Mean entropy of the rows, in nats: 0 means that it looks at one token alone.",
     "largest": "The largest weight of a row, on average (the confidence of Voita et al., 2019).",
     "error_rate": "Alignment error rate (Och and Ney, 2003): 1 − 2 |found ∩ gold| / (|found| + |gold|) over all pairs, "
     "each word linked to the source word it looks at most while it is written. 0 is perfect.",
@@ -33,7 +33,7 @@ def profile_text(found: Survey, profile: Profile) -> str:
     main, kind = found.main_patterns(profile), profile.at.kind
     if not main.patterns:
         return (
-            "No place gets noticeably more of its weight than a uniform head would give it. "
+            "No position gets noticeably more of its weight than a uniform head would give it. "
             f"The entropy of its rows is {number(profile.entropy)} nats on average."
         )
     name = main.patterns[0]

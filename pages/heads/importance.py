@@ -226,7 +226,7 @@ def _render_output_table(
     log_probs = dict(zip(data.map.heads(), data.map.values.ravel().tolist(), strict=True))
     columns = [
         Column("log_prob", "This translation", "Change of the output's log-probability in nats, without the head."),
-        Column("instead", "Then written", "The first token that greedy decoding writes otherwise.", text=True),
+        Column("instead", "Then written", "The first token that greedy decoding writes differently.", text=True),
     ]
 
     def cells(at: HeadAt) -> list[Cell | None]:

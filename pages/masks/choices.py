@@ -25,7 +25,7 @@ class Choices(UrlState):
         1,
         whole(0, 999),
         resets=("others",),
-        nonsense="The link says row “{text}”, which is no number of a sentence of the batch.",
+        nonsense="The link says row “{text}”, which is not the number of a sentence in the batch.",
     )
     """The sentence whose masks are shown; at first the shortest of the others, so that its padding is seen."""
     attention: AttentionKind | None = param(None, words(*AttentionKind))

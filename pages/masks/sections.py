@@ -117,7 +117,7 @@ def render_masks(context: PageContext, batch: Batch, chosen: Choices) -> None:
         )
     data = exhibit(batch, SentenceMasks(kind=context.view.kind, row=row))
     if data is not None:
-        legend = "Coloured: the query may attend to the key. Struck: it may not."
+        legend = "Coloured: the query may attend to the key. Crossed out: it may not."
         st.caption(f"{legend} {_combination(data)}{_no_causal(context, data)}")
 
 

@@ -33,10 +33,10 @@ def render_beam(context: PageContext, chosen: Choices) -> None:
     _render_results(context, chosen, get_data(subject, view))
     st.caption(
         "Each column holds a step's candidates, the most probable on top, each with its token and score. The best "
-        "result's way is blue. Click a candidate to see where its hypothesis looked, and why it went on or not."
+        "result's path is blue. Click a candidate to see where its hypothesis looked, and why it went on or not."
     )
     if chosen.node >= nodes:
-        st.caption(f"The link names candidate {chosen.node:,}; this tree has {nodes:,}. Shown is the best.")
+        st.caption(f"The link names candidate {chosen.node:,}; this tree has {nodes:,}. The best one is shown.")
     data = exhibit(subject, view, draw=partial(_render_tree, view, f"beam-tree-{chosen.node}"), width=640)
     if data is not None:
         _render_hypothesis(context, subject, data, index)

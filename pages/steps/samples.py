@@ -51,7 +51,7 @@ def render_samples(context: PageContext, chosen: Choices) -> None:
     st.caption(
         f"Each token with the number of all {N_SAMPLES} samples that wrote it there; the {len(shown)} most frequent "
         f"{plural(len(shown), 'output')} ({sum(sample.count for sample in shown)} samples) are drawn. Thicker lines "
-        "were sampled more often. Greedy decoding's way is blue."
+        "were sampled more often. Greedy decoding's path is blue."
     )
     exhibit(subject, view, width=640)
 

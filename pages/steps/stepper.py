@@ -77,7 +77,7 @@ def render_stepper(walk: Walk, chosen: Choices) -> None:
         )
     say(*PAGE.said("step"))
     if chosen.step > last:
-        st.caption(f"There is no step {chosen.step}: this output has steps 0 to {last}. Shown is the last.")
+        st.caption(f"There is no step {chosen.step}: this output has steps 0 to {last}. The last one is shown.")
     if playing:
         st.fragment(_tick, run_every=PLAY_S)(walk.step)
     else:

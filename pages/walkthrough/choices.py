@@ -27,9 +27,10 @@ _MAX_NAME = 1_000
 class Choices(UrlState):
     """The visitor's choices; empty and None take what suits the model best."""
 
-    station: str = param(
+    pass_step: str = param(
         "",
         text(_MAX_NAME),
+        name="station",
         offered=lambda _, context: [str(step) for step in steps(context.lab.model)],
         usual=lambda _, context: str(steps(context.lab.model)[0]),
         absent="There is no step “{value}” in {context.lab.name}; the walk begins at the first one.",
@@ -93,7 +94,7 @@ def place(context: PageContext) -> tuple[Place, tuple[str, ...]]:
     chosen, problems = PAGE.settle(context.view).fit(context)
     assert chosen.token is not None and chosen.step is not None
     model = context.lab.model
-    step = find_step(model, chosen.station)
+    step = find_step(model, chosen.pass_step)
     layer = min(context.view.layer or 0, n_layers(model, step.stack) - 1)
     said = (*PAGE.said(), *(problem.sentence for problem in problems))
     return Place(step, steps(model), layer, context.head, chosen.token, chosen.step), said
@@ -116,7 +117,7 @@ def go_to(context: PageContext, step: Step, layer: int) -> None:
 
 def _stand_at(step: str, layer: int) -> None:
     """Opens a step; its layer is counted in its own stack, which the kind of attention names."""
-    PAGE.change(station=step)
+    PAGE.change(pass_step=step)
     kind = session().view.kind
     if step.startswith("encoder"):
         kind = "encoder_self"

@@ -181,7 +181,7 @@ def _where_text(place: Place, *, masked: bool) -> str:
 
 
 def _render_source(step: Step) -> None:
-    st.caption("The lines of this project that computed it")
+    st.caption("The code that computed it")
     for snippet in step.source:
         lines = f"line {snippet.first}" if snippet.first == snippet.last else f"lines {snippet.first}–{snippet.last}"
         st.code(f"# {snippet.file}, {snippet.function}, {lines}\n{snippet.text}", language="python", wrap_lines=True)

@@ -31,7 +31,7 @@ def test_sort_the_table_and_open_a_head_on_the_attention_page(page: Page, server
     expect(page).to_have_url(re.compile(r"sort=-diagonal"))
 
     name = rows.first.get_by_role("link").inner_text()
-    rows.nth(1).locator("td").nth(2).click()  # takes it in hand
+    rows.nth(1).locator("td").nth(2).click()  # selects it
     expect(page.get_by_role("heading", name=rows.nth(1).get_by_role("link").inner_text())).to_be_visible()
     rows.first.get_by_role("link").click()
     stack, layer, rest, head = re.fullmatch(r"(encoder|decoder) (\d+)(.*) · head (\d+)", name).groups()  # type: ignore[union-attr]
@@ -44,7 +44,7 @@ def test_sort_the_table_and_open_a_head_on_the_attention_page(page: Page, server
 
 
 @pytest.mark.slow
-def test_a_click_in_the_map_takes_a_head_in_hand(page: Page, server: Server):
+def test_a_click_in_the_map_selects_a_head(page: Page, server: Server):
     page.goto(server.link("heads", model=MODEL, text=CLASSIC, pairs=50))
     expect(page.get_by_role("heading", name="decoder 1 cross · head 0")).to_be_visible()
     page.locator(".st-key-heads-map .point").nth(1).click(force=True)

@@ -52,7 +52,7 @@ def test_another_sentence_goes_through_the_same_model(page: Page, server: Server
 
 
 @pytest.mark.slow
-def test_two_steps_of_a_run_are_chosen_and_proved(page: Page, server: Server):
+def test_two_steps_of_a_run_are_chosen_and_checked(page: Page, server: Server):
     page.goto(server.link("two-at-once", model=OTHER_SEED, text=CLASSIC, other=OTHER_SEED))
     expect(page.get_by_text("the largest difference is exactly 0")).to_be_visible()
     page.locator(".st-key-two-other-at").get_by_role("combobox").click()
@@ -65,7 +65,7 @@ def test_two_steps_of_a_run_are_chosen_and_proved(page: Page, server: Server):
 
 
 @pytest.mark.slow
-def test_the_difference_is_taken_away(page: Page, server: Server):
+def test_the_difference_is_exported(page: Page, server: Server):
     page.goto(server.link("two-at-once", model=PRONOUNS, text=CLASSIC, other=OTHER_SEED, kind="encoder_self"))
     page.locator(".st-key-head-pair-export").get_by_role("button").click()
     expect(page.locator(".st-key-head-pair-export-chart .js-plotly-plot")).to_be_visible()

@@ -14,7 +14,7 @@ def step_box(page: Page, name: str):
     return page.locator(f'[data-step="{name}"]')
 
 
-def test_a_click_on_the_map_opens_a_station_and_the_arrow_keys_walk_on(page: Page, server: Server):
+def test_a_click_on_the_map_opens_a_step_and_the_arrow_keys_walk_on(page: Page, server: Server):
     page.goto(server.link("walkthrough", model=PRONOUNS, text=CLASSIC))
     expect(page.get_by_role("heading", name="Words become numbers")).to_be_visible()
     expect(step_box(page, "encoder.ids")).to_have_attribute("aria-current", "step")

@@ -584,7 +584,7 @@ FAULTS = (
         "transformer/analysis/attention/vectors.py",
         '_stacked(recording, addresses, "v")) * factors[..., None]',
         '_stacked(recording, addresses, "v"))',
-        "tests/analysis/attention/test_picture_proofs.py::test_contributions_are_multiplied_out",
+        "tests/analysis/attention/test_picture_checks.py::test_contributions_are_multiplied_out",
     ),
     Fault(
         "distances of heads over another number of rows",

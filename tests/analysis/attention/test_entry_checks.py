@@ -1,4 +1,4 @@
-"""The proof of an entry: an honest one holds in every model and under every switch; no lie about a term stays green."""
+"""The check of an entry: an honest one holds in every model and under every switch; no lie about a term stays green."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ FORCED = {0: 6, 1: 7, 2: 8, 3: 9, 4: 2}
 
 
 def taken_apart(model, switches, stack, sublayer, *, head=2, query=2, key=1):
-    """An entry of layer 1, and what else its proof is given."""
+    """An entry of layer 1, and what else its check is given."""
     asked = {"address": Address(stack, 1, sublayer), "query": query}
     entry = explain_entry(model, SOURCE, switches, forced=FORCED, head=head, key=key, **asked)
     return entry, (model, SOURCE, switches, FORCED), {**asked, "shown": entry.weights.copy()}

@@ -82,7 +82,7 @@ def test_marks_are_left_out_of_entropy_in_one_way_alone():
     at = attention(show="entropy", specials="renormalised")
     box = at.selectbox(key="choose-specials")
     assert box.options == ["Shown", "Left out"] and box.value == "hidden"
-    assert "left out as rows alone: as keys they count" in texts(at)
+    assert "left out only as rows: as keys they count" in texts(at)
     assert "rows alone" not in texts(attention(show="entropy"))
     at = checked(at.selectbox(key="choose-show").set_value("weights").run())
     assert at.selectbox(key="choose-specials").value == "renormalised" and view_of(at).specials == "renormalised"

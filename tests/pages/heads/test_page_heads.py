@@ -98,7 +98,7 @@ def test_all_validation_pairs_are_gone_through_while_the_first_ones_are_shown(se
     assert figure(at) != first
 
 
-def test_the_number_of_pairs_is_chosen_reopened_by_its_link_and_written_on_what_is_taken_away():
+def test_the_number_of_pairs_is_chosen_reopened_by_its_link_and_written_on_the_export():
     at = heads()
     assert "Measured on 50 of 1,000 validation pairs" in texts(at)
     checked(field(at.selectbox, "Pairs at most").set_value("all").run())
@@ -149,7 +149,7 @@ def test_a_file_of_pairs_is_measured_and_a_bad_one_is_told():
     assert "has no pair that can be used" in texts(at)
 
 
-def test_alike_heads_are_grouped_and_the_distance_can_be_chosen():
+def test_similar_heads_are_grouped_and_the_distance_can_be_chosen():
     at = heads(section="alike", closest="0.05")
     assert "No two heads are that similar" in texts(at)
     checked(at.select_slider(key="heads-closest").set_value(0.7).run())
@@ -158,7 +158,7 @@ def test_alike_heads_are_grouped_and_the_distance_can_be_chosen():
     assert any(link.proto.label.startswith("encoder 0") for link in at.get("page_link"))
 
 
-def test_what_each_head_is_worth_to_this_translation_under_the_visitors_switches():
+def test_the_importance_of_each_head_for_this_translation_is_measured_under_the_visitors_switches():
     switch = "off:decoder.0.cross:1"
     at = heads(section="worth", text="a b c", switch=switch)
     lab = load(REVERSE)
@@ -200,7 +200,7 @@ def test_without_means_the_page_says_so_and_zero_is_the_way_out(own_models, monk
 @pytest.mark.parametrize(
     "worth, said", [("loss", "With all heads: loss"), ("exact_match", "With all heads: exact match")]
 )
-def test_what_each_head_is_worth_on_the_pairs_comes_with_an_interval(worth, said):
+def test_the_importance_of_each_head_on_the_pairs_comes_with_an_interval(worth, said):
     at = heads(section="worth")
     checked(at.segmented_control(key="heads-measured_by").set_value(worth).run())
     assert said in texts(at) and "percentile bootstrap over the 50 pairs, 2,000 samples" in texts(at)

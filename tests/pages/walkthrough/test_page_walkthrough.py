@@ -1,4 +1,4 @@
-"""Walkthrough: every station of every kind of model opens, every control is turned, nonsense is answered."""
+"""Walkthrough: every step of every kind of model opens, every control is turned, nonsense is answered."""
 
 import json
 from dataclasses import replace
@@ -72,7 +72,7 @@ def said(at):
 HOLDS = ":green[:material/check:] **The equation gives what the pass computed.**"
 
 
-def proved(at, *badges):
+def checked_badges(at, *badges):
     """The page with these badges open."""
     for badge in badges or ("step-numbers-proof",):
         at.session_state[badge] = True
@@ -80,14 +80,14 @@ def proved(at, *badges):
 
 
 @pytest.mark.slow
-def test_the_walk_goes_from_the_first_station_to_the_last_and_every_equation_holds():
+def test_the_walk_goes_from_the_first_step_to_the_last_and_every_equation_holds():
     at = open_page("walkthrough", model="pre", text="a b c")
     titles = []
     order = steps(load("pre").model)
-    for index, station in enumerate(order):
+    for index, step in enumerate(order):
         assert f"{index + 1} of {len(order)}" in texts(at)
-        assert the_map(at)["chosen"] == str(station)
-        assert at.code and HOLDS in texts(proved(at)), str(station)
+        assert the_map(at)["chosen"] == str(step)
+        assert at.code and HOLDS in texts(checked_badges(at)), str(step)
         titles.append(next(m.value for m in at.markdown if m.value.startswith("##### ")))
         at = checked(at.button(key="walk-next-below").click().run())
     assert titles[0] == "##### Words become numbers" and "what comes next" in titles[-1]
@@ -106,8 +106,8 @@ def test_the_walk_goes_from_the_first_station_to_the_last_and_every_equation_hol
         ("bare", "decoder.probabilities", "Greedy decoding"),
     ],
 )
-def test_stations_of_other_kinds_of_model_say_what_they_do(model, station, words):
-    at = proved(open_page("walkthrough", model=model, text="a b c", station=station))
+def test_steps_of_other_kinds_of_model_say_what_they_do(model, station, words):
+    at = checked_badges(open_page("walkthrough", model=model, text="a b c", station=station))
     assert words in texts(at) and HOLDS in texts(at)
 
 
@@ -124,7 +124,7 @@ def test_layer_head_token_and_step_are_chosen_and_in_the_url():
     assert at.query_params["step"] == "1"
 
 
-def test_back_and_next_go_one_station():
+def test_back_and_next_go_one_step():
     at = walkthrough(station="decoder.self.scaled", kind="decoder_self", layer="1")
     at = checked(at.button(key="walk-next-above").click().run())
     assert at.query_params["station"] == "decoder.self.masked" and at.query_params["layer"] == "1"
@@ -177,7 +177,7 @@ def test_a_switch_is_marked_on_the_map_and_told_where_it_acts():
 def test_a_link_that_asks_for_what_is_not_there_is_answered_in_a_sentence(parameters, sentence):
     at = walkthrough(**parameters)
     assert sentence in said(at)
-    assert HOLDS in texts(proved(at))
+    assert HOLDS in texts(checked_badges(at))
 
 
 def test_another_sentence_follows_other_tokens():
@@ -186,7 +186,7 @@ def test_another_sentence_follows_other_tokens():
     assert "token" not in at.query_params and "There is no token" not in texts(at)
 
 
-def test_a_model_without_a_station_of_the_link_says_so():
+def test_a_model_without_the_step_of_the_link_says_so():
     at = open_page("walkthrough", model="bare", text="a b", station="encoder.positions")
     assert "There is no step “encoder.positions” in bare" in said(at)
     ghosts = [box["label"] for box in the_map(at)["boxes"] if box["ghost"]]
@@ -198,9 +198,9 @@ WROTE, ODDS = "They are the weights that wrote the output", "They are the probab
 
 @pytest.mark.parametrize("switch", ["off:decoder.0.cross:1", "mask:causal"])
 @pytest.mark.parametrize(("sublayer", "kind"), [("cross", "cross"), ("self", "decoder_self")])
-def test_the_whole_map_and_the_weights_of_a_station_are_proved(switch, sublayer, kind):
+def test_the_whole_map_and_the_weights_of_a_step_are_checked(switch, sublayer, kind):
     at = walkthrough(station=f"decoder.{sublayer}.weights", kind=kind, switch=switch, step="2")
-    at = proved(at, "trace-map-proof", "step-numbers-proof")
+    at = checked_badges(at, "trace-map-proof", "step-numbers-proof")
     assert "Every step's equation gives what the pass computed" in texts(at)
     assert "Recording does not change the pass" in texts(at) and ":red[" not in texts(at)
     assert texts(at).count(WROTE) == 2 and ODDS in texts(at)
@@ -222,7 +222,11 @@ def test_without_a_causal_mask_each_step_is_shown_in_its_own_pass(model, text, s
     assert f"with probability **{number(float(seen.probabilities[step]))}**" in texts(at)
     before = {0: "**Step 0’s own pass**: the start mark alone.", 2: "the 2 tokens written before it, none after"}
     assert before.get(step, "the 5 tokens written before it, none after") in texts(at)
-    assert ":red[" not in (check := texts(proved(at))) and ODDS in check and f"step {step} of the decoding" in check
+    assert (
+        ":red[" not in (check := texts(checked_badges(at)))
+        and ODDS in check
+        and f"step {step} of the decoding" in check
+    )
 
 
 def test_the_words_of_the_mask_say_what_the_pass_did():
@@ -254,13 +258,13 @@ def test_an_inspection_that_is_not_of_this_pass_turns_the_badges_red(monkeypatch
         )
 
     monkeypatch.setattr(loading, "get_inspection", get_inspection)
-    at = proved(
+    at = checked_badges(
         walkthrough(station=station, kind="cross", switch=switch, step="1"), "trace-map-proof", "step-numbers-proof"
     )
     assert texts(at).count(f":red[**{claim}.**]") == 2
 
 
-def test_a_pass_whose_numbers_are_wrong_turns_map_and_station_red(monkeypatch):
+def test_a_pass_whose_numbers_are_wrong_turns_map_and_step_red(monkeypatch):
     honest = Lab.trace
 
     def trace(self, *arguments):
@@ -271,7 +275,7 @@ def test_a_pass_whose_numbers_are_wrong_turns_map_and_station_red(monkeypatch):
 
     monkeypatch.setattr(Lab, "trace", trace)
     at = walkthrough(station="decoder.cross.weights", layer="0", kind="cross", text="The old cat slept.")
-    said = texts(proved(at, "trace-map-proof", "step-numbers-proof"))
+    said = texts(checked_badges(at, "trace-map-proof", "step-numbers-proof"))
     assert ":red[**Every step's equation gives what the pass computed.**]" in said
     assert ":red[**The equation gives what the pass computed.**]" in said
     assert ":red[**They are the weights that wrote the output.**]" in said

@@ -59,7 +59,7 @@ def test_a_leak_that_is_wrong_turns_its_badge_red(own_models, monkeypatch):
 )
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("off", [[], [DisableMask("padding")]], ids=["all masks", "no padding mask"])
-def test_every_number_of_a_reading_is_proved(wrong, causal, off):
+def test_every_number_of_a_reading_is_checked(wrong, causal, off):
     model = random_model(causal_mask=causal)
     leak = measure_leak(model, torch.tensor([[5, 9, 4, 2], [7, 2, 0, 0]]), off)
     assert [check.holds for check in check_reading(model, leak, leak.lifted, off)] == [True] * 3
@@ -79,7 +79,7 @@ def test_a_row_that_is_wrong_turns_its_badge_red(own_models, monkeypatch):
 
 
 @pytest.mark.parametrize("causal", [True, False])
-def test_forcing_is_proved_and_a_wrong_number_is_noticed(causal):
+def test_forcing_is_checked_and_a_wrong_number_is_noticed(causal):
     model = random_model(causal_mask=causal)
     found = is_forcing_honest(model, [5, 9, 4, 2])
     assert [check.holds for check in check_forcing(model, [5, 9, 4, 2], found)] == [True] * 3

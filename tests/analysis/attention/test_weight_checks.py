@@ -83,7 +83,7 @@ def checks_of(model, kind, switches, forced, attention):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SWITCHES)
-def test_the_weights_of_an_honest_decoding_are_proved_and_a_corrupted_one_is_found(kind, name):
+def test_the_weights_of_an_honest_decoding_are_checked_and_a_corrupted_one_is_found(kind, name):
     model = half_trained_model()
     switches = filled(model, SWITCHES[name])
     forced = {0: 6, 1: 7, 2: 8}
@@ -104,7 +104,7 @@ def test_the_weights_of_an_honest_decoding_are_proved_and_a_corrupted_one_is_fou
 
 @pytest.mark.parametrize("positions", ["learned", "rotary", "alibi", "none"])
 @pytest.mark.parametrize("changes", [{}, {"score": "additive"}, {"scale_scores": False}, {"causal_mask": False}])
-def test_other_models_are_proved_too(positions, changes):
+def test_other_models_are_checked_too(positions, changes):
     if positions == "rotary" and changes.get("score") == "additive":
         pytest.skip("a contradiction, which ModelConfig refuses")
     model = random_model(max_length=12, positions=positions, **changes)
@@ -138,7 +138,7 @@ def test_a_pass_for_each_step_says_what_one_pass_says_under_a_causal_mask():
     assert next(model.parameters()).dtype == torch.float32
 
 
-def test_a_comparison_is_proved_and_each_wrong_number_is_found():
+def test_a_comparison_is_checked_and_each_wrong_number_is_found():
     model, specs = half_trained_model(), (AblateHeads("decoder", 0, "cross", (0, 1)),)
     target = [7, 4, 9, 2]
     p, q = (

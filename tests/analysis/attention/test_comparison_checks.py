@@ -1,4 +1,4 @@
-"""The proofs of alignments and of matched heads: they hold for honest numbers and fail for others."""
+"""The checks of alignments and of matched heads: they hold for honest numbers and fail for others."""
 
 import dataclasses
 from itertools import permutations
