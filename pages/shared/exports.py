@@ -60,7 +60,7 @@ def export(
     with st.popover("Export", icon=":material/download:", type="tertiary", key=key, on_change="rerun") as box:
         if not box.open:
             return
-        with st.container(width=WIDTH, key=f"{key}-panel"):
+        with st.container(width=WIDTH, key=f"{key}-exported"):
             view = _choose_view(views, key)
             data = data_of(view)
             figure = _figure(view, data, width)
