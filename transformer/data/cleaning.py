@@ -12,6 +12,7 @@ import struct
 import unicodedata
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -48,32 +49,18 @@ class CleaningReport:
 
     read: int
     kept: int
-    malformed: int
-    """Rows without two columns, or that are not JSON with a source and a target."""
-    empty: int
-    """Pairs with a side that has no word."""
-    too_long: int
-    duplicate: int
+    dropped: Mapping[Reason, int]
+    """The number of rows that each reason dropped, without reasons that dropped none. Malformed: rows without two
+    columns, or that are not JSON with a source and a target. Empty: pairs with a side that has no word."""
     examples: Mapping[Reason, tuple[str, ...]] = field(default_factory=dict)
     """The first few dropped rows of each reason, cut short, the two sides with a tab between them."""
 
-    @property
-    def dropped(self) -> dict[Reason, int]:
-        """The number of rows that each reason dropped, without reasons that dropped none."""
-        counts: dict[Reason, int] = {
-            "malformed": self.malformed,
-            "empty": self.empty,
-            "too_long": self.too_long,
-            "duplicate": self.duplicate,
-        }
-        return {reason: count for reason, count in counts.items() if count}
-
     def __str__(self) -> str:
-        reasons = [f"{count:,} {_REASONS[reason]}" for reason, count in self.dropped.items()]
+        reasons = [f"{count:,} {REASONS[reason]}" for reason, count in self.dropped.items()]
         return f"{self.kept:,} of {self.read:,} pairs kept" + (f"; dropped: {', '.join(reasons)}" if reasons else "")
 
 
-_REASONS: dict[Reason, str] = {
+REASONS: dict[Reason, str] = {
     "malformed": "malformed",
     "empty": "with an empty side",
     "too_long": "too long",
@@ -123,7 +110,7 @@ def clean_pairs(rows: Iterable[Row]) -> tuple[list[Pair], CleaningReport]:
     """
     kept: dict[tuple[str, str], Pair] = {}
     read = 0
-    counts: dict[Reason, int] = {"malformed": 0, "empty": 0, "too_long": 0, "duplicate": 0}
+    counts = Counter[Reason]()
     examples: dict[Reason, list[str]] = {}
     for row in rows:
         read += 1
@@ -136,8 +123,9 @@ def clean_pairs(rows: Iterable[Row]) -> tuple[list[Pair], CleaningReport]:
         counts[reason] += 1
         if len(shown := examples.setdefault(reason, [])) < EXAMPLES_SHOWN:
             shown.append(_shortened(row))
+    dropped = {reason: counts[reason] for reason in REASONS if counts[reason]}
     frozen: dict[Reason, tuple[str, ...]] = {reason: tuple(shown) for reason, shown in examples.items()}
-    return list(kept.values()), CleaningReport(read, len(kept), **counts, examples=frozen)
+    return list(kept.values()), CleaningReport(read, len(kept), dropped, frozen)
 
 
 def kinds_of_files() -> tuple[str, ...]:

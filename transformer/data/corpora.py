@@ -205,7 +205,7 @@ def _examples(pairs: Sequence[Pair]) -> tuple[str, ...]:
 
 def _too_few(name: str, rows: Sequence[Row], report: CleaningReport) -> str:
     """Why so few rows were kept, where one reason stands out."""
-    if report.read and report.malformed == report.read:
+    if report.read and report.dropped.get("malformed") == report.read:
         first = rows[0] if isinstance(rows[0], str) else rows[0][0]
         return (
             f"{name} has no row with two columns, a sentence and its translation ({report}); "

@@ -19,6 +19,7 @@ from transformer.analysis.training.plan_checks import (
     check_splits,
 )
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.data.cleaning import REASONS
 from transformer.data.corpora import CORPORA, load_corpus
 from transformer.data.corpus_cache import counted, prepared
 from transformer.figures.tables import Table
@@ -26,7 +27,7 @@ from transformer.figures.training.plan import length_bars, length_figure, memory
 from transformer.model.transformer import parameter_count
 from transformer.training.schedule import learning_rate
 
-REPORTED = ("read", "kept", "malformed", "empty", "too_long", "duplicate")
+REPORTED = ("read", "kept", *REASONS)
 """The counts of a file's rows, by their fate."""
 
 
@@ -65,7 +66,8 @@ class SentenceLengths:
         assert stats.tokens is not None, "counted with a tokenizer"
         sides = stats.tokens.source + 1, stats.tokens.target + 1
         labels, shares = length_bars(*sides)
-        rows = [] if stats.report is None else [getattr(stats.report, name) for name in REPORTED]
+        report = stats.report
+        rows = [] if report is None else [report.read, report.kept, *(report.dropped.get(why, 0) for why in REASONS)]
         return LengthsData(
             sides=(text.source_name, text.target_name),
             labels=labels,
