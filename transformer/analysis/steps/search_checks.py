@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from transformer.analysis.steps.search_tree import Fate, Node, SearchTree
 from transformer.decoding.beam import length_norm
 
 
+@runtime_checkable
 class Result(Protocol):
     """A result as it is shown."""
 

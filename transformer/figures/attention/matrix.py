@@ -152,8 +152,7 @@ def _matrix(
 ) -> go.Figure:
     """Draws the values with their numbers where they fit; `notes` are said below the query and the key."""
     texts = query_key_texts(queries, keys, notes)
-    written = [[short(value, sign) for value in row] for row in values.tolist()]
-    room = 0.0 if max(values.shape, default=0) <= _NUMBERED_CELLS else math.inf
+    numbered = max(values.shape, default=0) <= _NUMBERED_CELLS
     colour = theme.kind_colour(kind, dark)
     cell = square_size(len(keys))
     titles = [
@@ -168,8 +167,8 @@ def _matrix(
         scale=scale,
         limits=limits,
         legend=legend,
-        written=written,
-        room=room,
+        written=[[short(value, sign) for value in row] for row in values.tolist()] if numbered else None,
+        room=0.0 if numbered else math.inf,
         colour=colour,
         masked=masked,
         shapes=[] if chosen is None else [framed(*chosen, colour=colour)],
