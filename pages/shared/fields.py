@@ -67,11 +67,19 @@ def pills(
 
 
 def several(
-    label: str, options: Sequence[Any], values: Collection[Any], take: Take, *, key: str, **further: Any
+    label: str,
+    options: Sequence[Any],
+    values: Collection[Any],
+    take: Take,
+    *,
+    key: str,
+    names: Callable[[Any], str] = str,
+    **further: Any,
 ) -> None:
     """Renders a box that takes any number of its options."""
     chosen = [option for option in options if option in values]
-    _render(st.multiselect, label, options, key=key, value=chosen, take=take, default=chosen, **further)
+    shown = {"default": chosen, "format_func": names}
+    _render(st.multiselect, label, options, key=key, value=chosen, take=take, **shown, **further)
 
 
 def number(

@@ -158,7 +158,7 @@ def test_a_sentence_that_cannot_be_read_is_answered_in_a_sentence():
     ("row", "said"),
     [
         ("99", "There is no sentence 99: the batch has sentences 0 to 1. Sentence 1 is shown."),
-        ("x", "The link says row “x”, which is no number of a sentence"),
+        ("x", "The link says row “x”, which is not the number of a sentence in the batch"),
         ("-1", "The link says row “-1”"),
     ],
 )
