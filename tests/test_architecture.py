@@ -88,7 +88,7 @@ def within_package(name: str, package: str) -> bool:
 
 
 def room(name: str) -> str:
-    """The part of a library module's name that stands in ROOMS."""
+    """The part of a library module's name that stands in FLOORS."""
     return name.split(".")[1]
 
 

@@ -425,7 +425,7 @@ class DecodeConfig:
     """Settings of decoding."""
 
     method: DecodeMethod = "greedy"
-    """The most probable token each time, a beam of hypotheses, or tokens drawn by lot."""
+    """The most probable token each time, a beam of hypotheses, or tokens sampled at random."""
     max_length: int | None = None
     """Most tokens written, the end token included; None: as many as the model can."""
     min_length: int = 0

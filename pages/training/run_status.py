@@ -68,7 +68,7 @@ def share_done(run: Run) -> float:
 
 def failure(status: Status) -> str:
     """Returns the error of a failed run as a sentence."""
-    return sentence(status.error or "the trainer ended without a word")
+    return sentence(status.error or "the trainer ended without a message")
 
 
 def act(run_id: str, request: str) -> None:

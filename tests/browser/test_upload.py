@@ -118,4 +118,4 @@ def _killed(run: str) -> None:
     while run_folder.status(run).active and time.monotonic() < deadline:
         time.sleep(0.1)
     assert run_folder.status(run).state == "failed"
-    assert "ended without a word" in run_folder.status(run).error
+    assert "ended without a message" in run_folder.status(run).error

@@ -118,7 +118,7 @@ def test_killed_a_hundred_times_at_any_moment_runs_lose_nothing_and_end_bit_equa
         now = settled(name)
         met[now.state] += 1
         if now.state == "failed":
-            assert "the trainer ended without a word, as when it is killed" in now.error
+            assert "the trainer ended without a message, as when it is killed" in now.error
         kept = lost_nothing(name, kept, whole)
         if now.state == "finished":
             number, kept = number + 1, {}

@@ -45,7 +45,7 @@ def test_a_detached_run_killed_without_warning_resumes_bit_equal(children):
     wait_until(lambda: not run_folder.status(killed).active, "the end of the process")
     dead = run_folder.status(killed)
     assert dead.state == "failed"
-    assert "ended without a word, as when it is killed or memory runs out" in dead.error
+    assert "ended without a message, as when it is killed or memory runs out" in dead.error
     run_folder.resume(killed)
     wait_until(lambda: not run_folder.status(killed).active, "the end of training")
     assert run_folder.status(killed).state == "finished"

@@ -1,4 +1,4 @@
-"""An example of every view for tests/test_views.py: the options, the subject, and what is deliberately not proved."""
+"""An example of every view for tests/views: the options, the subject, and what is deliberately not checked."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

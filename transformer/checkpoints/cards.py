@@ -8,6 +8,7 @@ from transformer.checkpoints.settings import Settings
 from transformer.config import missing_parts
 from transformer.data.corpora import Corpus
 from transformer.data.corpus_snapshot import SPLIT_RULE, is_own_copy
+from transformer.interventions.names import plural
 
 
 def card(settings: Settings, corpus: Corpus, rows: Sequence[dict], n_parameters: int) -> str:
@@ -15,7 +16,7 @@ def card(settings: Settings, corpus: Corpus, rows: Sequence[dict], n_parameters:
     m, c, r = settings.model, settings.corpus, settings.resolved
     steps = max((row["step"] for row in rows), default=0)
     seconds = max((row["elapsed_s"] for row in rows), default=0.0)
-    where = "" if r is None else f" on {r.device} in {r.precision}, {r.threads} thread{'s' * (r.threads > 1)}"
+    where = "" if r is None else f" on {r.device} in {r.precision}, {plural(r.threads, 'thread')}"
     command = f"\n```\n{settings.command}\n```\n" if settings.command else " the Train page, with the settings below.\n"
     return f"""# {settings.name}
 
@@ -66,7 +67,7 @@ def _credit(settings: Settings, corpus: Corpus) -> str:
 
 
 def _beginning(settings: Settings) -> str:
-    """Whose weights it began with; nothing where they were drawn by lot."""
+    """Returns a sentence about the initial weights; empty if they were random."""
     if settings.parent is None:
         return ""
     return (
@@ -79,7 +80,9 @@ def _table(rows: Sequence[dict]) -> str:
     last = {row["split"]: row for row in rows if row["split"] != "train"}
     if not last:
         return "It was stopped before its first evaluation.\n"
-    columns = ["exact match", "perplexity"] + ["BLEU", "chrF"] * any(row["bleu"] is not None for row in last.values())
+    columns = ["exact match", "perplexity"]
+    if any(row["bleu"] is not None for row in last.values()):
+        columns += ["BLEU", "chrF"]
     lines = [f"| split | pairs | {' | '.join(columns)} |", "|---" * (2 + len(columns)) + "|"]
     for split, row in last.items():
         values = [f"{row['exact_match']:.4f}", f"{row['perplexity']:.3f}"]

@@ -74,7 +74,7 @@ class Settings:
     created: str = ""
     """ISO 8601, UTC."""
     parent: Parent | None = None
-    """None for a run that began with weights drawn by lot."""
+    """None for a run that began with random weights."""
     resolved: Resolved | None = None
     """None until the run has started."""
     versions: Mapping[str, str] = field(default_factory=dict)

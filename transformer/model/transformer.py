@@ -170,7 +170,7 @@ class Transformer(nn.Module):
         return not self.config.causal_mask or needs_recomputation(tap)
 
     def sites(self) -> tuple[Site, ...]:
-        """Every address of a pass, in the order in which the pass comes by."""
+        """Returns every address of a pass, in the order in which the pass reaches them."""
         c = self.config
         sites = _embedding_sites("encoder", c)
         for layer in range(c.n_encoder_layers):
@@ -311,14 +311,12 @@ def _embedding_sites(stack: Stack, config: ModelConfig) -> list[Site]:
 
 def _sublayer_sites(stack: Stack, layer: int, sublayer: Sublayer, config: ModelConfig) -> list[Site]:
     inner = [] if sublayer == "ffn" else list(ATTENTION_TENSORS)
-    order = [
-        *["input"],
-        *["residual"] * config.residual,
-        *["normed"] * (config.norm == "pre"),
-        *inner,
-        *["output"],
-        *["normed"] * (config.norm == "post"),
-    ]
+    order = ["input", "residual"] if config.residual else ["input"]
+    if config.norm == "pre":
+        order += ["normed"]
+    order += [*inner, "output"]
+    if config.norm == "post":
+        order += ["normed"]
     return [Site(stack, layer, sublayer, name) for name in order]
 
 

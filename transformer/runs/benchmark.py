@@ -123,7 +123,7 @@ def benchmark(folder: Path, *, clock: Callable[[], float] = time.monotonic) -> B
     def score(pairs: Sequence[Pair]) -> float:
         return _timed(lambda: evaluate(state.model, pairs, tokenizer, overlap_scores=overlap), clock)
 
-    # Before any step: weights drawn by lot do not end a sentence early, and so cost what long translations cost.
+    # Before any step: random weights do not end a sentence early, and so cost what long translations cost.
     evaluation_s = score(fitting(corpus.validation, tokenizer, longest, settings.train.evaluate_pairs))
     samples_s = _timed(lambda: trainer.write_samples(0.0), clock)
     scoring_s = 0.0
@@ -152,7 +152,7 @@ def read_benchmark(folder: Path) -> Benchmark | str:
     try:
         return Benchmark(**found)
     except TypeError:
-        return str(found.get("error") or "the measurement ended without a word, as when memory runs out")
+        return str(found.get("error") or "the measurement ended without a message, as when memory runs out")
 
 
 def new_benchmark_folder() -> tempfile.TemporaryDirectory[str]:

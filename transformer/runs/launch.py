@@ -21,7 +21,7 @@ SWITCH = "ATTENTION_LAB_WARM_WORKER"
 REPLY_LIMIT_S = 3.0
 """A warm worker that does not fork within this time is given up."""
 READY = b"ready"
-"""The word of a warm worker that has imported everything."""
+"""The message of a warm worker that has imported everything."""
 NICENESS = 10
 """The niceness of trainers: pages stay quick beside them."""
 COMMAND = (sys.executable, "-m", "transformer.runs.warm_worker")

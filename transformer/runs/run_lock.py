@@ -20,7 +20,7 @@ from transformer.runs.status import (
 )
 
 PATIENCE_S = 3.0
-"""A trainer that has said its last word still closes its files."""
+"""How long a trainer that has written its last status may take to close its files."""
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ def _last_words(folder: Path) -> str:
     said = f"; its log ends with: {last[:200]}" if last else ""
     if _is_full(folder):
         return f"the disk is full: free some space, then resume from the last saved state{said}"
-    return f"the trainer ended without a word, as when it is killed or memory runs out{said}"
+    return f"the trainer ended without a message, as when it is killed or memory runs out{said}"
 
 
 def _is_full(folder: Path) -> bool:

@@ -137,7 +137,7 @@ def create_sweep(base: Base, setting: str, texts: Sequence[str], *, command: str
 
 
 def start_sweep(sweep: Sweep, *, owner: str = "") -> None:
-    """Puts those of its runs into the queue that are neither at work nor finished. RunError as runs.start."""
+    """Queues its runs that are neither at work nor finished; RunError as `run_folder.start`."""
     for part in sweep.parts:
         now = run_folder.status(part.run.id)
         if not now.active and now.state != "finished":

@@ -68,7 +68,7 @@ Outcome = Literal["pause", "stop"] | Reason
 def train(folder: Path, threads: int, run_log: RunLog, progress: Callable[[Event], None], team: Team = ALONE) -> None:
     """Trains the run in the folder from where it stands until it ends or is asked to; its status then says how.
 
-    Of a team, this is the leader's part; the other processes `follow`.
+    In a team, only rank 0 calls this; the other ranks call `follow`.
     """
     torch.set_num_threads(threads)
     remove_leftovers(folder)
@@ -91,13 +91,13 @@ def train(folder: Path, threads: int, run_log: RunLog, progress: Callable[[Event
 
 
 def follow(folder: Path, threads: int, team: Team) -> None:
-    """Trains the run in the folder at the side of the leader, who writes and decides, until he ends."""
+    """Runs a non-zero rank until rank 0 stops; rank 0 alone evaluates and writes."""
     torch.set_num_threads(threads)
-    if not team.told(0):  # the leader could not begin, and says why
+    if not team.told(0):  # rank 0 could not begin, and reports the reason
         return
     settings = read_settings(folder)
     corpus, tokenizer = load_own(settings.corpus, folder), load_tokenizer(folder)
-    assert settings.resolved is not None, "the leader resolves before it says that it is ready"
+    assert settings.resolved is not None, "rank 0 resolves the settings before it reports that it is ready"
     device = resolve_device(team.device(settings.resolved.device))
     state = _last_state(folder, settings, device)
     for _ in train_steps(state, settings.train, corpus, tokenizer, precision=settings.resolved.precision, team=team):

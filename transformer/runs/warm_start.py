@@ -67,7 +67,7 @@ def start_of(name: str) -> Start:
 
 
 def same_start(folder: Path, settings: Settings) -> Start | None:
-    """The weights that a run began with; None where they were drawn by lot. RunError where they are gone."""
+    """The weights that a run began with; None where they were random. RunError where they are gone."""
     if settings.parent is None:
         return None
     if not (folder / START_FILE).is_file():

@@ -68,7 +68,7 @@ def _serve(line: socket.socket) -> None:
 
 
 def _become_trainer(line: socket.socket, request: dict[str, Any], lock: int) -> None:
-    """Never returns. Whoever asked hears of the fork from the fork itself, or it ends: see launch.py."""
+    """Trains in this forked process and never returns; the fork itself reports its process id to launch.py."""
     status = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

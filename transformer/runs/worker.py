@@ -39,10 +39,10 @@ Progress = Callable[["Event"], None]
 def train_run(run_id: str, progress: Progress | None = None, team: "Team | None" = None) -> Status:
     """Trains a run in this process, in the foreground; returns how it ended. RunError if a trainer is at work on it.
 
-    With a `team`, as its leader; the other processes call `train_beside`.
+    With a `team`, rank 0 calls this; the other ranks call `train_beside`.
 
-    `progress` sees every event. Ctrl-C pauses: `runs.start`, or this function, goes on from there. It does not wait in
-    the queue, but counts as a run at work for those that do.
+    `progress` sees every event. Ctrl-C pauses: `run_folder.start`, or this function, goes on from there. It does not
+    wait in the queue, but counts as a run at work for those that do.
     """
     claimed = run_folder.claim(run_id)
     try:
@@ -53,7 +53,7 @@ def train_run(run_id: str, progress: Progress | None = None, team: "Team | None"
 
 
 def train_beside(run_id: str, team: "Team") -> None:
-    """Trains a run at the side of the team's leader, until he ends; writes nothing."""
+    """Runs a non-zero rank of a team until rank 0 stops; writes nothing."""
     from transformer.runs.trainer import follow
 
     follow(run_folder.run_folder(run_id), threads=max(1, usable_cpus() // team.size), team=team)

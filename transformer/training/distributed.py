@@ -55,7 +55,7 @@ class Team:
         return words[0]
 
     def device(self, name: str) -> str:
-        """The device of this process where the leader's is `name`: of several GPUs, its own."""
+        """Returns the device of this process if rank 0 uses `name`: with several GPUs, its own."""
         if self.size == 1 or not name.startswith("cuda"):
             return name
         return f"cuda:{os.environ['LOCAL_RANK']}"

@@ -49,7 +49,7 @@ def train_steps(
     state or a restored one. Raises TrainingError when the loss is no longer finite.
 
     Each process of a `team` runs this on a state of its own that began alike; a step then takes as many micro-batches
-    more. Only the leader evaluates and decides: the others yield their steps and end when it does.
+    more. Only rank 0 evaluates and decides when to end: the others yield their steps and end with it.
     """
     trainer = Trainer(state, config, tokenizer, precision, clock, team)
     stream = BatchStream(
@@ -88,7 +88,7 @@ def train_steps(
 
 
 def _agreed_end(reason: Reason | Literal["left"] | None, team: Team) -> Reason | Literal["left"] | None:
-    """Why the leader ends, in every process; "left": it stopped listening."""
+    """Returns to every process the reason why rank 0 ends; "left" if its caller closed the generator."""
     reasons = (None, "left", *get_args(Reason))
     return reasons[team.told(reasons.index(reason))]
 

@@ -1,6 +1,6 @@
 """Scores of translations, and of attention against gold alignments. Strings and NumPy arrays in, numbers out.
 
-Not here: perplexity, which needs a model (training.py).
+Not here: perplexity, which needs a model (step.py).
 """
 
 from collections.abc import Sequence

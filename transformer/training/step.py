@@ -1,4 +1,4 @@
-"""One optimiser step and one evaluation on a training state; when to do which is train_steps' (training.py)."""
+"""One optimiser step and one evaluation on a training state; loop.py says when to do which."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -50,7 +50,7 @@ class Trainer:
         plain = decoder_states(state.model)
         states: States = torch.compile(plain, dynamic=True) if config.compile else plain
         self.loss = team.shared(_SummedLoss(state, config.label_smoothing, states))
-        if not team.leads:  # other dropout than the leader's, and other after each start
+        if not team.leads:  # another dropout than rank 0's, and another after each start
             with state.own_generators():
                 torch.manual_seed(hash((config.seed, team.rank, state.step)))
 

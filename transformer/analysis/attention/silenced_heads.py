@@ -1,4 +1,4 @@
-"""Heads and rows of attention whose weights come to nothing, because an intervention replaced what they gathered."""
+"""Heads and rows of attention whose weights have no effect, because an intervention replaced what they gathered."""
 
 from collections.abc import Sequence
 from typing import Any
