@@ -17,7 +17,6 @@ from transformer.figures.labels import exact
 from transformer.interventions import Intervention, MaskEntry, SetAttentionRow, merged
 from transformer.interventions.names import plural
 from transformer.views.attention.entry import EntryData, EntryProducts, EntryShares
-from transformer.views.subjects import Decoding
 
 _QUERY, _KEY = "choose-query", "choose-key"
 _CLICKS: dict[Click, str] = {"open": "Explain it", "forbid": "Forbid it"}
@@ -124,7 +123,7 @@ def render_entry(context: PageContext) -> None:
         st.markdown(f"{title} · layer {context.layer} · head {context.head}", width="content")
         st.button("Close", key="close-entry", type="tertiary", on_click=lambda: choose(cell=None))
     place = {"kind": context.view.kind, "layer": context.layer, "head": context.head, "query": query, "key": key}
-    subject, products = Decoding(context.lab, context.inspection), EntryProducts(**place)
+    subject, products = context.decoding, EntryProducts(**place)
     try:
         get_data(subject, products)
     except ValueError:

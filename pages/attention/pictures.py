@@ -28,7 +28,6 @@ from transformer.views.attention.matrices import (
     hidden_share,
 )
 from transformer.views.attention.matrix_data import MatrixData, Side
-from transformer.views.subjects import Decoding
 
 NO_ROLLOUT_ENTRY = (
     "Clicking does nothing here: a rollout is a product of whole matrices, with no single q · k behind an entry."
@@ -66,7 +65,7 @@ def render_picture(context: PageContext) -> None:
         caption = st.empty()
         choose_picture(context)
     choose_what(context)
-    picture, subject, kind = picture_of(context), Decoding(context.lab, context.inspection), context.view.kind
+    picture, subject, kind = picture_of(context), context.decoding, context.view.kind
     try:
         data = get_data(subject, picture)
     except ValueError as error:
@@ -101,7 +100,7 @@ def render_overview(context: PageContext) -> None:
         said.append("each pixel the largest weight of its patch")
     st.caption(" · ".join(said))
     view = AllHeads(kind=context.view.kind)
-    exhibit(Decoding(context.lab, context.inspection), view, draw=lambda data: _grid(context, data, key=GRID))
+    exhibit(context.decoding, view, draw=lambda data: _grid(context, data, key=GRID))
     explain_picture(context.view, context.lab.model.config)
 
 

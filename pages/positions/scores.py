@@ -11,7 +11,6 @@ from pages.shared.interventions.panel import switch_chips
 from pages.shared.url.session import choose
 from transformer.analysis.positions.score_decomposition import PARTS
 from transformer.views.positions_scores import ScoreParts
-from transformer.views.subjects import Decoding
 
 _SPLIT = r"""
 \frac{q_i \cdot k_j}{\sqrt{d_k}} = \frac{(q^c_i + q^p_i)\cdot(k^c_j + k^p_j)}{\sqrt{d_k}}
@@ -29,7 +28,7 @@ def render_scores(context: PageContext, chosen: Choices) -> None:
         heads = list(range(config.n_heads))
         fields.box("Head", heads, context.head, lambda head: choose(head=head), key="positions-head")
     switch_chips(context)
-    data = exhibit(Decoding(context.lab, context.inspection), ScoreParts(stack=chosen.stack, head=context.head))
+    data = exhibit(context.decoding, ScoreParts(stack=chosen.stack, head=context.head))
     if data is None:
         st.markdown(OTHER_KINDS.get(config.positions, ""))
         return

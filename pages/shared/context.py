@@ -17,6 +17,7 @@ from transformer.interventions import Intervention, compile_interventions, merge
 from transformer.lab import Inspection, Lab
 from transformer.model.seq2seq import attention_layers
 from transformer.text.sentence import Sentence
+from transformer.views.subjects import Decoding
 
 _FIRST_S, _EVERY_S, _WORTH_S = 0.1, 2.0, 0.6
 """The seconds before a decoding is first drawn and between two drawings, and those that the rest must take at least."""
@@ -48,6 +49,11 @@ class PageContext:
                     self.meanwhile(so_far())
                     patience = _EVERY_S
             return work.result()
+
+    @property
+    def decoding(self) -> Decoding:
+        """Returns the decoding with its model, as the subject of views."""
+        return Decoding(self.lab, self.inspection)
 
     @property
     def layer(self) -> int:

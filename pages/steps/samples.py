@@ -39,7 +39,7 @@ def render_samples(context: PageContext, chosen: Choices) -> None:
     left, right = st.columns([5, 6], gap="medium")
     with left:
         _render_distribution(context, walk, settings)
-    subject = Decoding(context.lab, context.inspection)
+    subject = context.decoding
     view = SampleTree(**settings, n=N_SAMPLES, seed=chosen.seed, most=_MAX_LISTED)
     with right:
         fields.slider("Seed", 0, 100, chosen.seed, PAGE.take("seed"), key="draw-seed", step=1)

@@ -17,7 +17,6 @@ from transformer.analysis.steps.exposure_bias import Exposure, ReferenceLosses
 from transformer.interventions.names import plural
 from transformer.views.steps.subjects import MeasuredExposure
 from transformer.views.steps.teacher_forcing import ExposureBias, TeacherForcedReference
-from transformer.views.subjects import Decoding
 
 FIRST_WAIT_S, EVERY_S = 0.5, 0.5
 """The time before a page shows progress, and between two updates of it."""
@@ -48,7 +47,7 @@ def render_reference(context: PageContext, chosen: Choices) -> None:
 
 
 def _render_losses(context: PageContext, ids: tuple[int, ...]) -> None:
-    subject, view = Decoding(context.lab, context.inspection), TeacherForcedReference(reference=ids)
+    subject, view = context.decoding, TeacherForcedReference(reference=ids)
     try:
         data = get_data(subject, view)
     except ValueError as error:
