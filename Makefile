@@ -5,8 +5,9 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PORT ?= 8501
-# A worker that runs dry takes from the tail of the other one, so most files, with what they set up, stay in one process.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# A worker that runs dry takes from the tail of another one, so most files, with what they set up, stay in one process.
+# Three on two cores: a test in the browser waits for half of its time.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
 # The tests of the parts whose shapes matter most run again with types and shapes checked at each call.
 SHAPED := tests/model tests/decoding tests/interventions tests/inspection tests/training tests/text
 

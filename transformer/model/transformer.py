@@ -1,6 +1,7 @@
 """The Transformer: embeddings, encoder, decoder, output projection (section 3), built from one ModelConfig."""
 
 import math
+from functools import lru_cache
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -171,15 +172,7 @@ class Transformer(nn.Module):
 
     def sites(self) -> tuple[Site, ...]:
         """Returns every address of a pass, in the order in which the pass reaches them."""
-        c = self.config
-        sites = _embedding_sites("encoder", c)
-        for layer in range(c.n_encoder_layers):
-            sites += _sublayer_sites("encoder", layer, "self", c) + _sublayer_sites("encoder", layer, "ffn", c)
-        sites += _final_sites("encoder", c) + _embedding_sites("decoder", c)
-        for layer in range(c.n_decoder_layers):
-            for sublayer in ("self", "cross", "ffn"):
-                sites += _sublayer_sites("decoder", layer, sublayer, c)
-        return tuple(sites + _final_sites("decoder", c) + [Site("decoder", None, None, "logits")])
+        return _sites(self.config)
 
     def n_parameters(self) -> int:
         """Trained numbers, shared ones counted once."""
@@ -302,6 +295,18 @@ def _quieten_copying(norm: nn.Module | None) -> None:
     """
     if isinstance(norm, nn.LayerNorm):
         nn.init.constant_(norm.weight, min(1.0, 4 / math.sqrt(norm.normalized_shape[0])))
+
+
+@lru_cache
+def _sites(c: ModelConfig) -> tuple[Site, ...]:
+    sites = _embedding_sites("encoder", c)
+    for layer in range(c.n_encoder_layers):
+        sites += _sublayer_sites("encoder", layer, "self", c) + _sublayer_sites("encoder", layer, "ffn", c)
+    sites += _final_sites("encoder", c) + _embedding_sites("decoder", c)
+    for layer in range(c.n_decoder_layers):
+        for sublayer in ("self", "cross", "ffn"):
+            sites += _sublayer_sites("decoder", layer, sublayer, c)
+    return tuple(sites + _final_sites("decoder", c) + [Site("decoder", None, None, "logits")])
 
 
 def _embedding_sites(stack: Stack, config: ModelConfig) -> list[Site]:
