@@ -20,7 +20,7 @@ class RegisteredPage:
     """True if its link describes a sentence, so that a saved view can reopen it."""
 
     decodes: bool = True
-    """Whether it shows a decoding as soon as it opens, which the server then begins before the page asks."""
+    """True if it shows a decoding as soon as it opens: the server then begins to decode before the page asks."""
 
     @property
     def path(self) -> str:

@@ -1,4 +1,4 @@
-"""What a page offers under a figure, for the tests: the files and numbers of its export, and what its badge says."""
+"""Readers of what stands under a figure: the files and numbers of its export, and the verdicts of its badge."""
 
 import base64
 import json
