@@ -13,6 +13,7 @@ from jaxtyping import install_import_hook
 from torch import Tensor
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1")
+os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # threads that spin while they wait take the cores of other tests
 os.environ["ATTENTION_LAB_MEASURE"] = "ask"  # a visit to Train else begins to measure in the background
 
 torch.set_num_threads(1)  # the models are tiny, and pytest may run one process per core
@@ -222,7 +223,7 @@ def packed(origin: str) -> bytes:
 
 @pytest.fixture
 def only_the_origin(archive_room: Path, origin: str) -> Iterator[None]:
-    """What a test loads goes away after it, and no test leaves half a folder behind."""
+    """Removes the runs a test loaded, and fails if it left a temporary folder behind."""
     yield
     left = [path.name for path in archive_room.iterdir() if path.name.startswith(".")]
     for path in archive_room.iterdir():

@@ -1,4 +1,4 @@
-"""Who may import whom, read from the source with `ast`: nothing is imported here, so lazy imports count as well."""
+"""Tests of allowed imports, read from the source with `ast`: nothing is imported here, so lazy imports count too."""
 
 import ast
 import re
@@ -235,7 +235,7 @@ def prints(source: str) -> bool:
 
 
 def test_no_hook_is_left_on_a_shared_model():
-    """What one visitor reads or changes is an argument of their pass: see taps.py."""
+    """One visitor's reads and changes are arguments of their own pass: see taps.py."""
     assert not [
         f"{name}: {attribute}"
         for name in SOURCES

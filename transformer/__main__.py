@@ -1,4 +1,4 @@
-"""The command line: `python -m transformer train | sweep | translate | evaluate | inspect | runs | study`.
+"""The command line: `python -m transformer train | sweep | translate | evaluate | inspect | heads | runs | study`.
 
 Options come from the config dataclasses. A mistake is one sentence on the error stream and exit status 2.
 """
@@ -11,8 +11,11 @@ import tyro
 
 from transformer.cli import engine_commands, model_commands, run_commands, study_commands, train_commands
 from transformer.config import PRESETS, CorpusConfig, ModelConfig
-from transformer.data.recipes import recipe_for
+from transformer.data.file_recipes import recipe_for
 from transformer.experiments.study import StudyError
+
+_SEVERAL = ("--sentence", "--switch", "--values")
+"""Options that take several values."""
 
 
 @dataclass
@@ -27,6 +30,7 @@ def main(arguments: list[str]) -> int:
     """Runs one command; returns the exit status."""
     if arguments[:1] in (["train"], ["sweep"]):
         arguments = [arguments[0], *_named_corpus(arguments[1:])]
+    arguments = _gathered(arguments)
     try:
         _run(_commands(arguments), arguments)
     except (*model_commands.EXPECTED_ERRORS, StudyError) as error:
@@ -49,13 +53,16 @@ def _run(commands: dict[str, Callable[..., None]], arguments: list[str]) -> None
 def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
     choice = _peek(arguments[1:]) if arguments[:1] in (["train"], ["sweep"]) else _Choice()
     recipe = recipe_for(choice.corpus.name)
-    model = recipe.model if choice.preset is None else _preset(choice.preset)
+    model, why = recipe.model, recipe.why
+    if choice.preset is not None:
+        model, why = _preset(choice.preset), ()
     return {
-        "train": train_commands.train_command(choice.corpus, model, recipe.train),
+        "train": train_commands.train_command(choice.corpus, model, recipe.train, why),
         "sweep": train_commands.sweep_command(choice.corpus, model, recipe.train),
         "translate": model_commands.translate,
         "evaluate": model_commands.evaluate,
         "inspect": model_commands.inspect,
+        "heads": model_commands.heads,
         "runs": run_commands.runs,
         "study": study_commands.study,
         **engine_commands.commands(arguments),
@@ -73,6 +80,21 @@ def _named_corpus(arguments: list[str]) -> list[str]:
     if arguments and not arguments[0].startswith("-"):
         return ["--corpus.name", *arguments]
     return arguments
+
+
+def _gathered(arguments: list[str]) -> list[str]:
+    """`--sentence a --sentence b` as `--sentence a b`: of an option given twice the parser keeps the last one alone."""
+    kept: list[str] = []
+    values: dict[str, list[str]] = {}
+    into = kept
+    for argument in arguments:
+        if argument in _SEVERAL:
+            into = values.setdefault(argument, [])
+            continue
+        if argument.startswith("--"):
+            into = kept
+        into.append(argument)
+    return [*kept, *(text for option, several in values.items() for text in (option, *several))]
 
 
 def _peek(arguments: list[str]) -> _Choice:

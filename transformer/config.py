@@ -12,7 +12,8 @@ Activation = Literal["relu", "gelu", "swish"]
 NormPlacement = Literal["post", "pre", "none"]
 PositionKind = Literal["sinusoidal", "learned", "none", "rotary", "alibi"]
 ScoreKind = Literal["dot", "additive"]
-ScheduleKind = Literal["paper", "constant", "cosine"]
+ScheduleKind = Literal["paper", "constant", "cosine", "wsd"]
+OptimizerKind = Literal["adamw", "muon"]
 TokenizerKind = Literal["auto", "words", "bpe", "unigram", "char"]
 Precision = Literal["auto", "float32", "bfloat16"]
 DecodeMethod = Literal["greedy", "beam", "sample"]
@@ -218,8 +219,8 @@ class CorpusConfig:
     vocab_size: int | None = setting(
         None,
         "Vocabulary",
-        "Tokens of a bpe or unigram tokenizer, source and target together; left empty: 4,000, or the most "
-        "that the text allows.",
+        "Tokens of a bpe or unigram tokenizer, source and target together; left empty: what suits the number of "
+        "pairs (1,000 to 32,000), or the most that the text allows.",
         least=8,
         most=100_000,
     )
@@ -282,7 +283,14 @@ class TrainConfig:
     schedule: ScheduleKind = setting(
         "paper",
         "Schedule",
-        "Course of the learning rate: the paper's warm-up and inverse square root, constant, or cosine to zero.",
+        "Course of the learning rate: the paper's warm-up and inverse square root, constant, cosine to zero, or wsd: "
+        "constant, then straight to zero over the last 60 % of the steps.",
+    )
+    optimizer: OptimizerKind = setting(
+        "adamw",
+        "Optimiser",
+        "adamw, the paper's Adam with decoupled weight decay, or muon: steps of equal size in every direction of the "
+        "layers' matrices, and Adam for all else.",
     )
     learning_rate: float = setting(
         2e-3,
@@ -310,10 +318,11 @@ class TrainConfig:
     beta1: float = setting(0.9, "Adam beta 1", "Adam's decay of the mean gradient.", share=True)
     beta2: float = setting(0.98, "Adam beta 2", "Adam's decay of the mean squared gradient.", share=True)
     epsilon: float = setting(1e-9, "Adam epsilon", "Adam's epsilon.", above=0)
+    momentum: float = setting(0.95, "Muon momentum", "Muon's decay of the mean gradient.", share=True)
     weight_decay: float = setting(
         0.0,
         "Weight decay",
-        "Decoupled weight decay (AdamW) on matrices; the paper uses none.",
+        "Decoupled weight decay on matrices; the paper uses none.",
         least=0,
     )
     clip_norm: float = setting(
@@ -374,6 +383,7 @@ class TrainConfig:
         target = self.target_exact_match
         _require(target is None or 0 < target <= 1, f"target_exact_match ({target}) must lie in (0, 1]")
         _one_of("schedule", self.schedule, ScheduleKind)
+        _one_of("optimizer", self.optimizer, OptimizerKind)
         _one_of("precision", self.precision, Precision)
 
     @property

@@ -8,22 +8,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
 from transformer.analysis.attention.entry import Entry, explain_entry
-from transformer.analysis.attention.mask_leakage import (
-    Leak,
-    measure_leak,
-)
+from transformer.analysis.attention.mask_leakage import Leak, measure_leak
 from transformer.analysis.heads.statistics import HeadMeans, head_means
 from transformer.analysis.trace.trace import Trace, record_trace
 from transformer.checkpoints.store import Checkpoint, Model, find_checkpoint, load_checkpoint
 from transformer.config import DecodeConfig
-from transformer.data.batches import check_source, encode_sources
+from transformer.data.batches import encode_sources
 from transformer.decoding.greedy import Constraints, Step, greedy, log_probs_on_prefixes
 from transformer.decoding.methods import decode
 from transformer.inspection.inspection import (
@@ -31,14 +27,17 @@ from transformer.inspection.inspection import (
     AttentionShift,
     Comparison,
     Inspection,
+    is_attention,
+    read_attention,
+    read_steps,
 )
-from transformer.interventions import Intervention, compile_interventions
+from transformer.interventions import DisableMask, Intervention, compile_interventions
 from transformer.model.kinds import AttentionKind, KindName
-from transformer.model.seq2seq import attention_layers
-from transformer.model.taps import Address, Recorder, Recording, Site, chain
+from transformer.model.taps import Address, Recorder, chain
 from transformer.model.transformer import Transformer
 from transformer.text.sentence import Sentence
-from transformer.text.tokenizer import EOS, Tokenizer
+from transformer.text.token_ids import check_source
+from transformer.text.tokenizer import Tokenizer
 
 __all__ = [
     "Attention",
@@ -123,65 +122,19 @@ class Lab(Generic[Model]):
             max_length=config.max_length,
             constraints=Constraints(forced=forced or {}),
             tap=tap,
-            record=_attention_sites,
+            record=is_attention,
         )
         steps: list[Step] = []
 
         def so_far() -> Inspection:
-            return self._inspection(sentence, steps[:], specs, forced or {})
+            made = self.model, self.tokenizer, sentence, steps[:], specs, forced or {}
+            return read_steps(*made, model_name=self.name)
 
         for step in written:
             steps.append(step)
             if watch is not None:
                 watch(len(steps), so_far)
         return so_far()
-
-    def _inspection(
-        self,
-        sentence: Sentence,
-        steps: Sequence[Step],
-        specs: tuple[Intervention, ...],
-        forced: Mapping[int, int],
-    ) -> Inspection:
-        config = self.model.config
-        recordings = [step.recording for step in steps if step.recording is not None]
-        target = [int(step.tokens[0]) for step in steps]
-        names = [self.tokenizer.piece(token) for token in target]
-        inputs = (self.tokenizer.piece(config.bos_id), *names[:-1])
-        cached = steps[-1].reused == steps[-1].index
-        cached = cached and not self.model.needs_recomputation(compile_interventions(specs, self.model))
-        labels = {
-            AttentionKind.ENCODER_SELF: (sentence.tokens, sentence.tokens),
-            AttentionKind.DECODER_SELF: (inputs, inputs),
-            AttentionKind.CROSS: (tuple(names), sentence.tokens),
-        }
-
-        def attention(kind: AttentionKind, n_layers: int) -> Attention:
-            if kind is AttentionKind.ENCODER_SELF:
-                return _of_pass(recordings[0], kind, n_layers, *labels[kind])
-            if kind is AttentionKind.DECODER_SELF and not cached:
-                return _of_pass(recordings[-1], kind, n_layers, *labels[kind])
-            return _newest_rows(recordings, kind, n_layers, *labels[kind])
-
-        written = target[:-1] if target[-1] == EOS else target
-        log_probs = torch.cat([step.log_probs for step in steps]).numpy()
-        log_probs.setflags(write=False)
-        return Inspection(
-            model_name=self.name,
-            sentence=sentence,
-            translation=self.tokenizer.decode(written),
-            target_tokens=tuple(names),
-            target_ids=tuple(target),
-            attentions={kind: attention(kind, n) for kind, n in attention_layers(self.model).items()},
-            decoder_inputs=inputs,
-            log_probs=log_probs,
-            interventions=specs,
-            cached=cached,
-            ended=target[-1] == EOS,
-            forced=tuple(sorted(forced.items())),
-            computed=tuple(step.computed for step in steps),
-            reused=tuple(step.reused for step in steps),
-        )
 
     @cached_property
     def head_means(self) -> HeadMeans:
@@ -235,7 +188,7 @@ class Lab(Generic[Model]):
             key=key,
         )
 
-    def leak(self, texts: Sequence[str], off: Sequence[Intervention]) -> Leak:
+    def leak(self, texts: Sequence[str], off: Sequence[DisableMask]) -> Leak:
         """The texts as one batch, with all masks and without the given ones; ValueError as `translate`."""
         return replace(measure_leak(self._transformer, self._encode(texts)[0], off), texts=tuple(texts))
 
@@ -289,17 +242,15 @@ class Lab(Generic[Model]):
         one_by_one = self.model.needs_recomputation(tap)
         recordings = []
         for end in range(1 if one_by_one else target.size(1), target.size(1) + 1):
-            recorder = Recorder(_attention_sites)
+            recorder = Recorder(is_attention)
             self.model(source, target[:, :end], tap=chain(tap, recorder))
             recordings.append(recorder.recording)
-        found: dict[AttentionKind, Attention] = {}
-        for kind, shown in seen.attentions.items():
-            n_layers = len(shown.weights)
-            if kind is AttentionKind.CROSS and one_by_one:
-                found[kind] = _newest_rows(recordings, kind, n_layers, shown.queries, shown.keys)
-            else:
-                found[kind] = _of_pass(recordings[-1], kind, n_layers, shown.queries, shown.keys)
-        return found
+        return {
+            kind: read_attention(
+                recordings, kind, len(shown.weights), shown.queries, shown.keys, by_row=kind == "cross" and one_by_one
+            )
+            for kind, shown in seen.attentions.items()
+        }
 
     @property
     def _transformer(self) -> Transformer:
@@ -316,46 +267,3 @@ class Lab(Generic[Model]):
 def load(name: str) -> Lab:
     """The model of a shipped checkpoint's name, a run's id or a folder; CheckpointError if there is none."""
     return Lab(load_checkpoint(find_checkpoint(name)))
-
-
-def _attention_sites(site: Site) -> bool:
-    return site.tensor in ("weights", "mask")
-
-
-def _site(kind: AttentionKind, layer: int, tensor: str) -> Site:
-    stack, sublayer = kind.where
-    return Site(stack, layer, sublayer, tensor)
-
-
-def _of_pass(
-    recording: Recording, kind: AttentionKind, n_layers: int, queries: tuple[str, ...], keys: tuple[str, ...]
-) -> Attention:
-    weights = [recording[_site(kind, layer, "weights")][0] for layer in range(n_layers)]
-    masks = [recording[_site(kind, layer, "mask")][0, 0] for layer in range(n_layers)]
-    return _read_only(Attention(kind, torch.stack(weights).numpy(), torch.stack(masks).numpy(), queries, keys))
-
-
-def _newest_rows(
-    recordings: Sequence[Recording],
-    kind: AttentionKind,
-    n_layers: int,
-    queries: tuple[str, ...],
-    keys: tuple[str, ...],
-) -> Attention:
-    """Row t is the newest query of recording t; keys that did not exist then stay 0 and disallowed."""
-    n_heads = recordings[0][_site(kind, 0, "weights")].size(1)
-    weights = np.zeros((n_layers, n_heads, len(queries), len(keys)), dtype=np.float32)
-    mask = np.zeros((n_layers, len(queries), len(keys)), dtype=bool)
-    for layer in range(n_layers):
-        at_weights, at_mask = _site(kind, layer, "weights"), _site(kind, layer, "mask")
-        for row, recording in enumerate(recordings):
-            recorded, allowed = recording[at_weights][0, :, -1], recording[at_mask][0, 0, -1]
-            weights[layer, :, row, : recorded.size(-1)] = recorded.numpy()
-            mask[layer, row, : allowed.size(-1)] = allowed.numpy()
-    return _read_only(Attention(kind, weights, mask, queries, keys))
-
-
-def _read_only(attention: Attention) -> Attention:
-    attention.weights.setflags(write=False)
-    attention.mask.setflags(write=False)
-    return attention

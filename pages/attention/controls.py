@@ -27,30 +27,25 @@ _COMBINE: dict[Combine, str] = {"one": "One head", "mean": "Mean of heads", "max
 _SPECIALS: dict[Specials, str] = {
     "shown": "Shown",
     "hidden": "Left out",
-    "renormalised": "Left out, rows to 1",
+    "renormalised": "Left out, rescaled",
 }
 _UNITS: dict[Unit, str] = {"nats": "nats", "bits": "bits"}
-
-
-def is_bertviz(picture: Picture) -> bool:
-    """Returns whether bertviz draws the picture."""
-    return picture in _BERTVIZ
 
 
 def choose_picture(context: PageContext) -> None:
     """Renders the choice between matrix, lines and bertviz's views."""
     chosen = context.view.picture
     with st.container(horizontal=True, gap="small", width="content"):
-        family: Picture = "bertviz" if is_bertviz(chosen) else chosen
+        family: Picture = "bertviz" if context.view.bertviz else chosen
         _choose_picture("choose-picture", "Picture", _PICTURES, family)
-        if is_bertviz(chosen):
+        if context.view.bertviz:
             _choose_picture("choose-bertviz", "View", _BERTVIZ, chosen)
     say(*problems("picture"))
 
 
 def choose_what(context: PageContext) -> None:
     """Renders the choice of the quantity (weights, norms, rollout, entropy) and of what is left out of the picture."""
-    view, bertviz = context.view, is_bertviz(context.view.picture)
+    view, bertviz = context.view, context.view.bertviz
     if view.picture == "bertviz-neuron":
         return
     shown: Shown = "weights" if bertviz else view.show
@@ -91,7 +86,7 @@ def _choose_picture(key: str, label: str, names: Mapping[Picture, str], chosen: 
 def _choose_specials(chosen: Specials, *, scaled: bool) -> None:
     """Renders whether marks are drawn. If rows cannot be rescaled to sum to 1, there is one way to leave marks out."""
     names = {name: label for name, label in _SPECIALS.items() if scaled or name != "renormalised"}
-    _box("specials", "Start, end marks", names, chosen if chosen in names else "hidden", 186)
+    _box("specials", "Start and end marks", names, chosen if chosen in names else "hidden", 186)
 
 
 def _choose_threshold(value: float, *, of_largest: bool) -> None:

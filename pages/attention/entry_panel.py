@@ -106,7 +106,7 @@ def _say_click(context: PageContext) -> None:
             "to allow it. The effect is shown above."
         )
     elif context.view.click == "forbid":
-        st.caption("Here an entry is not one query and one key, so a click explains it.")
+        st.caption("Here an entry is not one query and one key, so it cannot be forbidden: a click explains it.")
 
 
 def render_entry(context: PageContext) -> None:
@@ -125,7 +125,7 @@ def render_entry(context: PageContext) -> None:
     place = {"kind": context.view.kind, "layer": context.layer, "head": context.head, "query": query, "key": key}
     subject, products = context.decoding, EntryProducts(**place)
     try:
-        get_data(subject, products)
+        data = get_data(subject, products)
     except ValueError:
         st.markdown(
             f"When row {query} was computed, this key **did not exist yet**: the decoder had read only "
@@ -137,6 +137,7 @@ def render_entry(context: PageContext) -> None:
     exhibit(
         subject,
         products,
+        data=data,
         draw=lambda data: _draw(context, data, float(attention.weights[context.layer, context.head, query, key])),
         also={"Shares": EntryShares(**place)},
         said=f"{context.view.kind.label} · layer {context.layer} · head {context.head} · query {query} "
@@ -184,9 +185,11 @@ def _sum(context: PageContext, entry: Entry) -> None:
     if not np.isclose(entry.scores[entry.key], entry.scaled, rtol=1e-4, atol=1e-4):
         alibi = context.lab.model.config.positions == "alibi" and context.view.kind != "cross" and entry.scores.any()
         cause = "ALiBi adds its penalty on distance" if alibi else "A switch overwrote this score"
-        st.caption(f":orange[{cause}: the pass went on with {exact(entry.scores[entry.key])}.]")
+        st.caption(f":orange[{cause}: the pass continued with {exact(entry.scores[entry.key])}.]")
     if not np.isclose(entry.weights[entry.key], entry.softmax, atol=1e-4):
-        st.caption(f":orange[A switch overwrote this weight: the pass went on with {exact(entry.weights[entry.key])}.]")
+        st.caption(
+            f":orange[A switch overwrote this weight: the pass continued with {exact(entry.weights[entry.key])}.]"
+        )
 
 
 def equation(entry: Entry) -> str:
@@ -277,20 +280,20 @@ def _shares(context: PageContext, entry: Entry) -> None:
             "A switch replaced this head's context or the block's output, so nothing of this entry reached the output."
         )
     if not entry.output.any():
-        st.caption("The block's output is exactly 0 here, so there is nothing to have a share of.")
+        st.caption("The block's output is exactly 0 here, so no share can be computed.")
 
 
 def _same_number(context: PageContext, entry: Entry, shown: float) -> None:
     view = context.view
     drawn = (view.show, view.combine, view.specials, view.words)
-    is_drawn = drawn == ("weights", "one", "shown", False) and not view.picture.startswith("bertviz")
-    whose = "of the picture" if is_drawn else f"of head {context.head}'s recorded weights"
+    is_drawn = drawn == ("weights", "one", "shown", False) and not view.bertviz
+    whose = "as in the picture" if is_drawn else f"as in head {context.head}'s recorded weights"
     deviation = abs(entry.softmax - float(entry.weights[entry.key]))
-    same = "the very float32" if shown == float(entry.weights[entry.key]) else "not the number"
+    same = "exactly the same" if shown == float(entry.weights[entry.key]) else "not the same"
     st.caption(
-        f"The decoding was repeated with more of it recorded; the weight is {same} {whose}. Softmax, computed "
+        f"The decoding was repeated and recorded in more detail; the weight is {same} {whose}. Softmax, computed "
         f"again here in double precision, differs from it by {wording.number(deviation)}. The share is the "
-        "contribution projected on the output: negative where a value pulls the other way."
+        "contribution projected onto the output: negative where a value pulls the other way."
     )
 
 

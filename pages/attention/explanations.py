@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from pages.attention.controls import is_bertviz
 from pages.shared.explain import kind_explained, what_am_i_looking_at
 from pages.shared.url.view_state import Shown, View
 from transformer.config import ModelConfig
@@ -15,19 +14,19 @@ shrink it further. Each entry is the length of what it adds to the block's outpu
 _ROLLOUT = """
 Layers are multiplied: what a position receives now already contains what its neighbours received. As in Abnar and
 Zuidema (2020), *Quantifying Attention Flow in Transformers*, a layer counts as the mean W of its heads and its residual
-as the identity I, both alike; rows are scaled to sum to 1. Heads that are off count as 0. It follows paths and knows
-nothing of values, feed-forwards or norms.
+as the identity I, with equal weight; rows are scaled to sum to 1. Heads that are off count as 0. It only
+follows paths: it ignores values, feed-forward blocks and norms.
 """
 _ROLLOUT_CROSS = """
-For cross-attention both stacks are followed: a position of the decoder is a mixture of source tokens and of target
-tokens, which self-attention mixes and cross-attention C draws towards what the encoder's last layer has received, by
-its own rollout E. Abnar and Zuidema define no rollout for two stacks; both sentences share a row as in Ferrando et al.
-(2022), *Towards Opening the Black Box of Neural Machine Translation*. They roll out measured contributions; here it is
-raw weights and half the residual.
+For cross-attention both stacks are followed: each decoder position is a mixture of source and target tokens.
+Self-attention mixes it further, and cross-attention C draws it towards what the encoder's last layer has received, as
+given by the encoder's own rollout E. Abnar and Zuidema define no rollout for two stacks; both sentences share a row as
+in Ferrando et al. (2022), *Towards Opening the Black Box of Neural Machine Translation*. They roll out measured
+contributions; this page uses raw weights and counts the residual as one half.
 """
 _ENTROPY = """
-A row of weights is a distribution over keys; its entropy says how widely the head attends while it is at that token.
-Rows are tokens, columns are heads. It is that of the whole row, whatever is left out of other pictures.
+A row of weights is a distribution over keys; its entropy says how widely the head attends at that token. Rows are
+tokens, columns are heads. The entropy is always that of the whole row, even where other pictures leave out part of it.
 """
 # One statement a line: the column beside the matrix is 280 pixels wide in a window of 1360.
 _EQUATIONS: dict[Shown, str] = {
@@ -43,7 +42,7 @@ _CROSS_EQUATION = (
 
 def explain_picture(view: View, config: ModelConfig) -> None:
     """Renders the explanation of the picture that is shown, closed until the visitor opens it."""
-    shown: Shown = "weights" if is_bertviz(view.picture) else view.show
+    shown: Shown = "weights" if view.bertviz else view.show
     if shown == "weights":
         what_am_i_looking_at(kind_explained(view.kind, config), config)
         return
@@ -51,7 +50,7 @@ def explain_picture(view: View, config: ModelConfig) -> None:
     with st.expander("What am I looking at?"):
         st.markdown({"norms": _NORMS, "rollout": _ROLLOUT, "entropy": _ENTROPY}[shown])
         if shown == "rollout" and not config.residual:
-            st.markdown("This model has no residuals, so here I and the half before the bracket are left out.")
+            st.markdown("This model has no residuals, so I and the ½ before the bracket are left out here.")
         st.latex(_EQUATIONS[shown])
         if crosses:
             st.markdown(_ROLLOUT_CROSS)

@@ -8,28 +8,28 @@ from transformer.analysis.attention.silenced_heads import heads_replaced, residu
 from transformer.interventions import Intervention
 from transformer.interventions.names import plural
 from transformer.lab import AttentionKind, Inspection
+from transformer.views.attention.entropy import AttentionEntropy
 from transformer.views.attention.heads import Bertviz, BertvizData
-from transformer.views.attention.matrices import AttentionEntropy, AttentionRollout, HeadMatrix, Matrix, hidden_share
+from transformer.views.attention.matrices import AttentionRollout, HeadMatrix, Matrix, hidden_share
 from transformer.views.attention.matrix_data import MatrixData
 
-MERGED = "Values to a word are summed over its pieces, those from a word averaged over its pieces."
+MERGED = "Values to a word are summed over its pieces; values from a word are averaged over its pieces."
 NORMS = "The length of what each entry adds to the block's output (Kobayashi et al., 2020)."
 WEIGHTS_OFF = (
-    "This {part} is off: its weights are still computed, as drawn in grey, but its output is set to zero, so nothing "
-    "of what it attends to goes any further."
+    "This {part} is off: its weights are still computed, as drawn in grey, but its output is set to zero, so what it "
+    "attends to goes no further."
 )
-NORMS_OFF = "This {part} is off: its output is set to zero, so nothing of it arrives and every norm is 0."
+NORMS_OFF = "This {part} is off: its output is set to zero, so it contributes nothing and every norm is 0."
 WEIGHTS_AT_MEAN = (
     "This head is at its mean: its weights are still computed, as drawn in grey, but its output is its mean over the "
     "validation set at every position, whatever it attends to."
 )
 NORMS_AT_MEAN = (
-    "This head is at its mean over the validation set: nothing of what it attends to arrives, so norms are 0."
+    "This head is at its mean over the validation set: what it attends to contributes nothing, so norms are 0."
 )
 NORMS_COPIED = "A switch copied another sentence's values into this block; where it did, norms are 0."
 WEIGHTS_COPIED = (
-    "A switch copied another sentence's values into this block: where it did, nothing of what is attended to here goes "
-    "any further."
+    "A switch copied another sentence's values into this block: where it did, what is attended to here goes no further."
 )
 _INSIDE_ATTENTION = ("q", "k", "v", "heads", "output")
 """The tensors of an attention block: copied values show in its weights, or make them idle."""
@@ -62,7 +62,7 @@ def off_text(picture: Matrix, data: MatrixData, context: PageContext) -> str:
 def cache_text(context: PageContext) -> str:
     """Returns a note where the decoder's own attention is that of one whole pass."""
     if context.view.kind == "decoder_self" and not context.inspection.cached:
-        return " · the last whole pass, because the cache is ruled out"
+        return " · from the last whole pass, because the cache cannot be used"
     return ""
 
 
@@ -74,7 +74,7 @@ def matrix_text(picture: Matrix, data: MatrixData, context: PageContext) -> list
             f"many keys it may see, here up to {picture.top(data):.3g} {picture.unit}."
         ]
         if picture.marks != "shown":
-            said.append("Start and end marks are left out only as rows: as keys they count.")
+            said.append("Start and end marks are left out only as rows; they still count as keys.")
         return said
     norms = isinstance(picture, HeadMatrix) and picture.shows == "norms"
     said = [NORMS] if norms else []
@@ -111,23 +111,23 @@ def _ignored_text(context: PageContext) -> list[str]:
     if not any(ignored.values()):
         return []
     return [
-        f"Here {', '.join(said for said, holds in ignored.items() if holds)}: a query and a key belong to one token of "
-        "the pass, a merged word has none, and the softmax is over all keys, so leaving some out would draw one that "
-        "was never computed."
+        f"Here {', '.join(said for said, holds in ignored.items() if holds)}: each query and key belongs to one "
+        "token, so a merged word has neither, and the softmax is over all keys, so leaving some out would draw a "
+        "softmax that was never computed."
     ]
 
 
 def _marks_text(marks: Marks, share: float | None) -> list[str]:
     if share is None:
         return []
-    said = f"Start and end marks are left out: {_percent(share)} of the other tokens' rows lay on them."
+    said = f"Start and end marks are left out: they held {_percent(share)} of the other tokens' rows."
     if marks == "renormalised":
-        return [f"{said} What is left of each row is scaled to sum to 1."]
-    return [f"{said} Nothing is scaled up for it."]
+        return [f"{said} The rest of each row is rescaled to sum to 1."]
+    return [f"{said} The rest is not rescaled."]
 
 
 def _threshold_text(threshold: str, share: float) -> str:
-    return f"Entries below {threshold} are not drawn: {_percent(share)} of what is shown here is hidden by that."
+    return f"Entries below {threshold} are not drawn: this hides {_percent(share)} of what is shown here."
 
 
 def _percent(share: float) -> str:
@@ -147,7 +147,7 @@ def _switches_text(picture: HeadMatrix, data: MatrixData, context: PageContext) 
     if data.off and context.view.combine == "one":
         if not zeroed[picture.heads[0]]:
             return [NORMS_AT_MEAN if norms else WEIGHTS_AT_MEAN]
-        part = "block" if _is_block_off(seen, picture.kind, layer) else "head"
+        part = "block" if _is_block_off(seen, AttentionKind(picture.kind), layer) else "head"
         return [(NORMS_OFF if norms else WEIGHTS_OFF).format(part=part)]
     replaced = heads_replaced(seen, picture.kind, ("zero", "mean"))[layer]
     off = [head for head in picture.heads if replaced[head]]
@@ -180,15 +180,15 @@ def _is_copied_into(picture: HeadMatrix, seen: Inspection) -> bool:
 
 def _rollout_text(picture: AttentionRollout, data: MatrixData, context: PageContext) -> str:
     assert data.arrived is not None and data.alive is not None, "a rollout has them"
-    seen, kind, layer = context.inspection, picture.kind, picture.layer
+    seen, kind, layer = context.inspection, AttentionKind(picture.kind), picture.layer
     built_with = context.lab.model.config.residual
     if kind == "cross":
-        said = "Through all of the encoder, then the decoder. "
+        said = "Through the whole encoder, then the decoder. "
         if data.alive.any():
             own = 1 - data.arrived[data.alive]
             said += (
-                "A row holds what the position received from the sentence; the rest, "
-                f"{own.mean():.1%} on average, it received from the tokens before it."
+                f"A row holds what the position received from the sentence; the rest, {own.mean():.1%} on average, it "
+                "received from the tokens before it."
             )
         through = dict.fromkeys(AttentionKind, layer + 1)
         through[AttentionKind.ENCODER_SELF] = len(seen.encoder_self.weights)
@@ -207,7 +207,8 @@ def _rollout_text(picture: AttentionRollout, data: MatrixData, context: PageCont
         said += f" {n_alive} of {n_rows} rows sum to 1."
     said += f"{_empty_text(data)}{_counted_text(seen, {kind: layer + 1})}"
     if kind == "decoder_self" and not all(residuals(seen, "cross", built_with)[:layer]):
-        said += " It counts as if cross-attention, which has no residual below, let through what arrived there."
+        said += " Cross-attention in the layers below, which has no residual, counts as if it passed on what arrived "
+        "there."
     return said
 
 
@@ -227,14 +228,14 @@ def _counted_text(seen: Inspection, through: Mapping[AttentionKind, int]) -> str
     copied = [spec for spec in gone if _is_copy(spec)]
     said = " Heads that are off or at their mean count as zero." if len(gone) > len(copied) else ""
     if copied:
-        said += " What was copied from another sentence counts as zero: nothing of this one arrives by it."
+        said += " Values copied from another sentence count as zero: nothing of this sentence arrives through them."
     scaled = [spec.address for kind in through for spec in seen.interventions if _scales(spec, kind)]
     layers = {kind.where[0]: n for kind, n in through.items()}
     if any(at is not None and (at.layer or 0) < layers[at.stack] for at in scaled):
-        said += " Scaled heads count times their factor."
+        said += " Scaled heads are multiplied by their factor."
     others = [spec.address for spec in seen.interventions if _is_copy(spec) and not _is_followed(spec)]
     if any(at is not None and (at.layer or 0) < layers.get(at.stack, 0) for at in others):
-        said += " What was copied in other places counts as this sentence's own."
+        said += " Values copied in other places count as this sentence's own."
     return said
 
 

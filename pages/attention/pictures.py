@@ -1,13 +1,14 @@
 """The pictures of the Attention page: the overview of all heads, and the large one as matrix, lines or bertviz."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.attention import picture_texts
-from pages.attention.controls import choose_picture, choose_what, is_bertviz
+from pages.attention.controls import choose_picture, choose_what
 from pages.attention.entry_panel import chosen_entry
 from pages.attention.explanations import explain_picture
 from pages.shared.components.head_grid import SIDE, head_grid
@@ -18,21 +19,29 @@ from pages.shared.exhibit import exhibit, get_data
 from pages.shared.url.session import GRID, MATRIX
 from pages.shared.url.view_state import Picture
 from transformer.lab import Inspection
+from transformer.views.attention.entropy import AttentionEntropy
 from transformer.views.attention.heads import AllHeads, AllHeadsData, Bertviz
 from transformer.views.attention.matrices import (
-    AttentionEntropy,
     AttentionRollout,
     HeadMatrix,
     Matrix,
     TokenLines,
     hidden_share,
 )
-from transformer.views.attention.matrix_data import MatrixData, Side
+from transformer.views.attention.matrix_data import MatrixData
+from transformer.views.view import View
+
+D = TypeVar("D")
 
 NO_ROLLOUT_ENTRY = (
     "Clicking does nothing here: a rollout is a product of whole matrices, with no single q · k behind an entry."
 )
-NO_LINES = "Entropy belongs to a row, not to a pair of tokens, so there are no lines to draw: here is the matrix."
+NO_LINES = "Entropy belongs to a row, not to a pair of tokens, so there are no lines to draw: this is the matrix."
+_NAMES: dict[type, tuple[str, str]] = {
+    AttentionRollout: ("position", "input"),
+    AttentionEntropy: ("query", "layer · head"),
+}
+"""The names of a row and a column, where these are not a query and a key."""
 
 
 def picture_of(context: PageContext) -> Matrix | TokenLines | Bertviz:
@@ -42,7 +51,7 @@ def picture_of(context: PageContext) -> Matrix | TokenLines | Bertviz:
     place = {"kind": view.kind, "layer": layer}
     if view.picture == "bertviz-neuron":
         return Bertviz(**place, head=head, picture="neuron", query=entry[0] if entry else None)
-    if is_bertviz(view.picture):
+    if view.bertviz:
         return Bertviz(**place, head=head, picture="model" if view.picture == "bertviz-model" else "head", **cut)
     if view.show == "entropy":
         framed = (entry[0], layer, head) if entry else None
@@ -65,29 +74,44 @@ def render_picture(context: PageContext) -> None:
         caption = st.empty()
         choose_picture(context)
     choose_what(context)
-    picture, subject, kind = picture_of(context), context.decoding, context.view.kind
+    picture = picture_of(context)
+    if isinstance(picture, Bertviz):
+        said = picture_texts.bertviz_text
+        _render(context, caption, picture, lambda data: ("all heads", "", said(picture, data, context)))
+        return
+    matrix = picture.of if isinstance(picture, TokenLines) else picture
+
+    def texts(data: MatrixData) -> tuple[str, str, list[str]]:
+        off = picture_texts.off_text(matrix, data, context)
+        return picture_texts.title(matrix, context), off, picture_texts.matrix_text(matrix, data, context)
+
+    def draw(data: MatrixData) -> None:
+        _draw_lines(context, picture, data) if isinstance(picture, TokenLines) else _draw(context, picture, data)
+
+    _render(context, caption, picture, texts, draw)
+
+
+def _render(
+    context: PageContext,
+    caption: DeltaGenerator,
+    picture: View[D],
+    texts: Callable[[D], tuple[str, str, list[str]]],
+    draw: Callable[[D], object] | None = None,
+) -> None:
+    """Renders a picture below its caption; `texts`: what it shows, why nothing of it goes on, and its sentences."""
+    subject, kind = context.decoding, context.view.kind
     try:
         data = get_data(subject, picture)
     except ValueError as error:
         caption.caption(kind.label, width="content")
         st.markdown(sentence(str(error)))
         return
-    if isinstance(picture, Bertviz):
-        what, said = "all heads", picture_texts.bertviz_text(picture, data, context)
-        draw = None
-    else:
-        matrix = picture.of if isinstance(picture, TokenLines) else picture
-        what, said = picture_texts.title(matrix, context), picture_texts.matrix_text(matrix, data, context)
-
-        def draw(data: MatrixData) -> None:
-            _draw_lines(context, picture, data) if isinstance(picture, TokenLines) else _draw(context, picture, data)
-
+    what, off, said = texts(data)
     titled = f"{kind.label} · {what}"
-    off = "" if isinstance(picture, Bertviz) else picture_texts.off_text(matrix, data, context)
     caption.caption(f"{titled}{off}{picture_texts.cache_text(context)}", width="content")
     if said:
         st.caption(" ".join(said))
-    exhibit(subject, picture, draw=draw, said=" · ".join(filter(None, (titled, " ".join(said)))))
+    exhibit(subject, picture, data=data, draw=draw, said=" · ".join(filter(None, (titled, " ".join(said)))))
 
 
 def render_overview(context: PageContext) -> None:
@@ -97,7 +121,7 @@ def render_overview(context: PageContext) -> None:
     if context.view.switches:
         said.append("with the switches on")
     if max(shape[2:]) > SIDE:
-        said.append("each pixel the largest weight of its patch")
+        said.append("each pixel is the largest weight in its patch")
     st.caption(" · ".join(said))
     view = AllHeads(kind=context.view.kind)
     exhibit(context.decoding, view, draw=lambda data: _grid(context, data, key=GRID))
@@ -131,45 +155,20 @@ def _grid(context: PageContext, data: AllHeadsData, *, key: str) -> None:
 
 def _draw(context: PageContext, picture: Matrix, data: MatrixData) -> None:
     """Renders the matrix on a canvas whose entries can be clicked."""
-    view, kind = context.view, context.view.kind
-    rows_unseen, columns_unseen = _unseen(context, data)
-    weak, names, chosen = None, ("query", "key"), None
-    if isinstance(picture, AttentionEntropy):
-        names = "query", "layer · head"
-        if picture.framed and (row := data.rows.index_of(picture.framed[0])) is not None:
-            chosen = row, data.columns.labels.index(f"{context.layer}·{context.head}")
-    elif isinstance(picture, AttentionRollout):
-        names = "position", "input"
-    elif picture.framed:
-        chosen = data.find(*picture.framed)
-    if not isinstance(picture, AttentionEntropy) and picture.threshold:
-        weak, _ = hidden_share(picture, data)
-    entropy = isinstance(picture, AttentionEntropy)
+    view, kind, entropy = context.view, context.view.kind, isinstance(picture, AttentionEntropy)
     head_matrix(
-        data.values,
-        data.rows.labels,
-        data.columns.labels,
+        data,
         kind=kind,
         titles=picture.axes[kind],
         quantity="entropy" if entropy else picture.quantity,
         top=picture.top(data),
+        least=picture.least(data),
         label=f"{kind.label}, {picture_texts.title(picture, context)}",
-        names=names,
-        row_notes=data.rows.notes("row"),
-        column_notes=("",) * len(data.columns.labels) if entropy else data.columns.notes("column"),
-        rows_unseen=rows_unseen,
-        columns_unseen={} if entropy else columns_unseen,
-        mask=data.mask,
-        weak=weak,
-        weak_label="" if weak is None else f"below {picture.least(data):.3g}",
-        forbidden=data.forbidden,
+        names=_NAMES.get(type(picture), ("query", "key")),
+        column_notes=[""] * len(data.columns.labels) if entropy else None,
         forbids=view.forbids,
-        targets=data.entries,
-        largest=data.largest,
         unit=view.unit if entropy else "",
-        chosen=chosen,
-        off=data.off,
-        clickable=data.entries is not None,
+        chosen=picture.chosen(data),
         key=MATRIX,
     )
     if isinstance(picture, AttentionRollout):
@@ -180,29 +179,17 @@ def _draw(context: PageContext, picture: Matrix, data: MatrixData) -> None:
 
 def _draw_lines(context: PageContext, picture: TokenLines, data: MatrixData) -> None:
     """Renders the lines on a canvas."""
-    rows_unseen, columns_unseen = _unseen(context, data)
     weak, _ = hidden_share(picture.of, data)
     token_lines(
         data.columns.labels,
         data.rows.labels,
         data.values * ~weak,
         kind=context.view.kind,
-        source_unseen=columns_unseen,
-        target_unseen=rows_unseen,
+        source_unseen=data.columns.unseen,
+        target_unseen=data.rows.unseen,
         source_label=picture.ends[0],
         target_label=picture.ends[1],
         top=picture.of.top(data),
         off=data.off,
         key="head-lines",
     )
-
-
-def _unseen(context: PageContext, data: MatrixData) -> tuple[Mapping[int, str], Mapping[int, str]]:
-    """Returns the rows and the columns whose token stands for a word that the model never saw, with that word."""
-
-    def words(side: Side) -> Mapping[int, str]:
-        unseen = context.sentence.unseen_tokens
-        return {index: unseen[at[0]] for index, at in enumerate(side.positions) if at[0] in unseen}
-
-    kind = context.view.kind
-    return words(data.rows) if kind == "encoder_self" else {}, {} if kind == "decoder_self" else words(data.columns)

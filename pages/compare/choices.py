@@ -14,10 +14,10 @@ _MAX_TEXT = 1_000
 def _step(text: str) -> str:
     if text.isascii() and text.isdecimal() and len(text) < 10:
         return text
-    raise Refused("is no step")
+    raise Refused("is not a step")
 
 
-_STEP = "The link says {name} “{text}”, which {expected}; these are the weights at the end."
+_STEP = "The link says {name} “{text}”, which {expected}; the weights at the end are shown."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,8 @@ from transformer.checkpoints.settings import CheckpointError, find_checkpoint
 from transformer.checkpoints.store import load_checkpoint
 from transformer.interventions import Intervention
 from transformer.lab import Inspection, Lab
-from transformer.runs.run_folder import RunError, snapshots
+from transformer.runs.run_folder import snapshots
+from transformer.runs.status import RunError
 
 N_SENTENCES = 6
 """The number of example sentences on which heads are matched, beside the page's own: enough to tell heads apart, and

@@ -30,9 +30,9 @@ _MAX_TITLE = 70
 """The largest number of characters of a sentence above its matrix."""
 _EXPLAINED = """
 Queries are rows and keys are columns on both sides. Which head does what depends on the random seed, so head 3 of one
-model need not be head 3 of another: heads are compared by what they attend to in the same tokens. The distance of two
-heads is the Jensen-Shannon distance of their rows *p* and *q* (0: the same weights, 1: never a key in common), and the
-Hungarian method pairs heads so that the sum of all distances is smallest.
+model need not be head 3 of another: heads are compared by what they attend to in the same tokens. The distance between
+two heads is the Jensen-Shannon distance between their rows *p* and *q* (0: the same weights, 1: no key in common), and
+the Hungarian method pairs heads so that the sum of all distances is as small as possible.
 """
 _DISTANCE = (
     r"d = \sqrt{\tfrac{1}{2} \textstyle\sum_j \left( p_j \log_2 \frac{p_j}{m_j} + q_j \log_2 \frac{q_j}{m_j} \right)}, "
@@ -167,7 +167,7 @@ def _render_difference(pair: HeadPair, data: HeadPairData, common: CommonData, f
     note = {
         "own": "both have the same tokens",
         "forced": f"both read the output of {wording.plain(first.name)} (teacher-forced)",
-        "aligned": f"rows and columns aligned by the fewest edits{left_out}",
+        "aligned": f"rows and columns aligned with the fewest edits{left_out}",
     }[common.how]
     st.caption(f"{AttentionKind(pair.kind).label} · right minus left · {note}")
     if np.array_equal(common.left, common.right):
@@ -182,7 +182,7 @@ def _render_matching(subject: SideBySide, view: HeadMatching, there: Place) -> N
     assert here is not None, "a head is chosen"
 
     def draw(matching: Matching) -> None:
-        st.caption("The distance of every two heads · framed: the pairs whose distances sum to the least")
+        st.caption("The distance between every two heads · framed: the pairing with the smallest sum of distances")
         scrolling_figure(view.figure(matching, dark=is_dark()), key="two-matching")
         said = f"These two heads: distance **{wording.number(matching.distance(here, there))}**."
         best = matching.partner(here)
@@ -191,8 +191,8 @@ def _render_matching(subject: SideBySide, view: HeadMatching, there: Place) -> N
             said += f" The match is layer {best[0]}, head {best[1]}: {nearest}."
         st.markdown(said)
         st.caption(
-            f"Mean Jensen-Shannon distance of {matching.n_rows} rows of the page's sentence and its model's examples, "
-            "each with the left model's output."
+            f"Mean Jensen-Shannon distance over {matching.n_rows} rows of the page's sentence and its model's "
+            "examples, each with the left model's output."
         )
 
     exhibit(subject, view, draw=draw)

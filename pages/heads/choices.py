@@ -28,7 +28,7 @@ SECTIONS: dict[Section, str] = {
     "alike": "Similarity",
     "worth": "Importance",
     "smallest": "Minimal set",
-    "evidence": "Attention against effect",
+    "evidence": "Attention and effect",
 }
 HEADS: dict[Heads, str] = {
     "all": "All heads",

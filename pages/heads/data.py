@@ -23,38 +23,37 @@ from transformer.text.pairs import Pair, split_of
 FEW = 20
 """The page says that there are few pairs below this number."""
 _FILE = "heads-file"
-_SENTENCES = {
-    "everyday-en-fr": (
-        "Where is the station?",
-        "My sister lives in a small house.",
-        "I did not see him yesterday.",
-        "Do you like this book?",
-        "It is raining again.",
-        "They are waiting for us at home.",
-        "She speaks three languages.",
-        "We have no time to lose.",
-        "He bought a new car last week.",
-        "The children are playing in the garden.",
-        "What do you want to drink?",
-        "This coffee is too hot.",
-        "I would like to go with you.",
-        "Nobody knows the answer.",
-        "Open the window, please.",
-        "The train was late this morning.",
-        "You should talk to your father.",
-        "There is a cat under the table.",
-        "I forgot to close the door.",
-        "How old is your brother?",
-    )
-}
-"""Sentences to begin with for a shipped model that comes without its corpus."""
+_ENGLISH = (
+    "Where is the station?",
+    "My sister lives in a small house.",
+    "I did not see him yesterday.",
+    "Do you like this book?",
+    "It is raining again.",
+    "They are waiting for us at home.",
+    "She speaks three languages.",
+    "We have no time to lose.",
+    "He bought a new car last week.",
+    "The children are playing in the garden.",
+    "What do you want to drink?",
+    "This coffee is too hot.",
+    "I would like to go with you.",
+    "Nobody knows the answer.",
+    "Open the window, please.",
+    "The train was late this morning.",
+    "You should talk to your father.",
+    "There is a cat under the table.",
+    "I forgot to close the door.",
+    "How old is your brother?",
+)
+_SENTENCES = {"everyday-en-fr": _ENGLISH, "everyday-en-de": _ENGLISH}
+"""Sentences to begin with for shipped models that come without their corpus."""
 
 
 def choose_data(context: PageContext, chosen: Choices) -> PairSample | None:
     """Renders a button behind which the pairs are chosen; returns them, or None after saying that there are none."""
     own, missing = _validation(context.lab)
     offered: dict[Data, str] = {"validation": "Validation pairs"} if own else {}
-    offered |= {"own": "Sentences of your own", "file": "A file of pairs"}
+    offered |= {"own": "Your own sentences", "file": "A file of pairs"}
     data = chosen.data if chosen.data in offered else next(iter(offered))
     if missing and data == "own":
         st.markdown(missing)
@@ -78,8 +77,8 @@ def choose_data(context: PageContext, chosen: Choices) -> PairSample | None:
 
 def _choose_count(chosen: Choices) -> None:
     most = chosen.max_pairs or "all"
-    slow = "Every head is removed in turn: all pairs take minutes." if chosen.section == "worth" else None
-    box("pairs", "Pairs at most", (*COUNTS, "all"), most, lambda n: n if n == "all" else f"{n:,}", help=slow)
+    slow = "Every head is removed in turn: using all pairs takes minutes." if chosen.section == "worth" else None
+    box("pairs", "Maximum pairs", (*COUNTS, "all"), most, lambda n: n if n == "all" else f"{n:,}", help=slow)
 
 
 @cached(max_entries=8, spinner="Reading the corpus", shared=True)
@@ -89,7 +88,7 @@ def _validation(lab: Lab) -> tuple[PairSample | None, str]:
         return validation_sample(lab.checkpoint), ""
     except AbsentCorpus as error:
         return None, (
-            f"{plain(str(error))}, so its heads are measured on sentences of yours, as it translates them. "
+            f"{plain(str(error))}, so its heads are measured on your own sentences, as the model translates them. "
             "Add the file of pairs, or one like it, to measure on real translations."
         )
     except (CorpusError, ValueError) as error:
@@ -104,7 +103,7 @@ def offered_lines(lab: Lab, text: str) -> tuple[str, ...]:
 def _sentences(context: PageContext, chosen: Choices) -> PairSample | None:
     lines = [line.strip() for line in chosen.lines.splitlines() if line.strip()]
     lines = lines or list(offered_lines(context.lab, context.view.text))
-    area("lines", "Sentences, one a line", "\n".join(lines), limit=MAX_LINES)
+    area("lines", "Sentences, one per line", "\n".join(lines), limit=MAX_LINES)
     kept, refused = [], []
     for line in dict.fromkeys(lines):
         try:
@@ -149,7 +148,7 @@ def _file(context: PageContext, chosen: Choices) -> PairSample | None:
     if not pairs:
         say(f"None of its {len(found):,} pairs fits into the model's {config.max_length} tokens.")
         return None
-    which = "that the lab's rule holds out of training" if held_out else "of the file"
+    which = "that the lab's split rule would hold out of training" if held_out else "of the file"
     return PairSample(pairs, len(pairs), f"pairs {which}").first(chosen.max_pairs)
 
 
@@ -163,6 +162,6 @@ def _read(name: str, digest: str, _content: bytes) -> tuple[Sequence[Pair], bool
     """Returns the pairs of a file that the split rule holds out for validation, or all of them if these are few."""
     pairs, report = clean_pairs(rows_of(name, _content, limit=MAX_UPLOAD_BYTES))
     if not pairs:
-        raise CorpusError(f"{name} has no pair that can be used ({report})")
+        raise CorpusError(f"{name} has no usable pair ({report})")
     kept = [pair for pair in pairs if split_of(pair.source) == "validation"]
     return (kept, True) if len(kept) >= FEW else (pairs, False)

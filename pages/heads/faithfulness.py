@@ -22,7 +22,7 @@ from transformer.lab import Inspection, Lab
 from transformer.views.heads.leave_one_out import FaithfulnessData, FaithfulnessTable, LeaveOneOut, WeightAgainstEffect
 from transformer.views.heads.subjects import Hidden
 
-_HIDING: dict[Hiding, str] = {"hidden": "Hidden from everything", "cross": "Hidden from cross-attention alone"}
+_HIDING: dict[Hiding, str] = {"hidden": "Hidden from everything", "cross": "Hidden from cross-attention only"}
 _EXPLAINED: dict[Hiding, str] = {
     "hidden": "No query of the encoder or of cross-attention may see the token, as if it were padding; the others keep "
     "their places. The model knows this state from training, and nothing is put in the token's place.",
@@ -49,7 +49,7 @@ def render_faithfulness(context: PageContext, chosen: Choices) -> None:
         st.caption(f"Each dot is a weight of {name}, against what hiding that source token costs.")
         exhibit(subject, WeightAgainstEffect(head=str(at)), width=640)
         open_link(context, at)
-    exhibit(subject, FaithfulnessTable(), draw=partial(_render_table, context, chosen, at))
+    exhibit(subject, FaithfulnessTable(), data=found, draw=partial(_render_table, context, chosen, at))
     _explain(context, chosen)
 
 
@@ -87,13 +87,13 @@ def _render_text(
         own, n_tokens = ranked.get(at, (math.nan, 0))
         n_heads = sum(HeadAt.parse(head).kind == "cross" for head in found.heads)
         st.markdown(
-            f"**{head_name(str(at))}: ρ = {_rho(own)}**, the rank correlation of weights and effects within an output "
-            f"token, over {n_tokens} of them. The best of {n_heads} heads of cross-attention is "
+            f"**{head_name(str(at))}: ρ = {_rho(own)}**, the rank correlation of weights and effects within an "
+            f"output token, averaged over {n_tokens} of them. The best of {n_heads} heads of cross-attention is "
             f"{head_name(str(best))} ({_rho(ranked[best][0])}); their mean is {_rho(mean)}. At 1, the more a token is "
             "needed, the more the head looks at it."
         )
     else:
-        st.markdown("No head's weights can be ranked against these effects: on one side all are equal.")
+        st.markdown("No head's weights can be ranked against these effects: one side has only equal values.")
     if not (effect > 0).any():
         zero = "" if effect.any() else " Every effect is exactly 0."
         st.markdown(f"No output token loses anything when a source token is hidden.{zero}")
@@ -140,7 +140,7 @@ def _kept(context: PageContext, how: Hiding) -> str:
     if not rows:
         return ""
     named = ", ".join(spec.label() for spec in rows)
-    return f" But a row that a switch overwrites keeps the weights it is given, a hidden token's too: {plain(named)}."
+    return f" But a row that a switch overwrites keeps the weights it is given, even on a hidden token: {plain(named)}."
 
 
 def _explain(context: PageContext, chosen: Choices) -> None:

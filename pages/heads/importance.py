@@ -90,7 +90,7 @@ def _render_means(context: PageContext) -> bool:
     )
     if found is None:
         return False
-    source = "taken just now" if found.measured else "as the model carries them"
+    source = "measured just now" if found.measured else "as stored with the model"
     st.caption(f"Means over {found.pairs:,} validation pairs, {source}.")
     return True
 
@@ -163,9 +163,9 @@ def _render_output_text(context: PageContext, effects: Sequence[OutputEffect]) -
         verb = "change" if len(changing) > 1 else "changes"
         said = f"**{len(changing)} of {n} heads {verb} the output when removed alone**"
         same = n - len(changing)
-        said += f"; without any other one ({same}) every token stays." if same else "."
+        said += f"; without any one of the other {same}, every token stays the same." if same else "."
     else:
-        said = f"**None of the {n} heads changes the output when it alone is removed**."
+        said = f"**None of the {n} heads changes the output when removed alone**."
     written = context.inspection.target_tokens[effect.step]
     said += f" {_lowest(effect.at, effect.log_prob)}"
     if effect.instead is not None:
@@ -231,7 +231,7 @@ def _render_output_table(
 
     def cells(at: HeadAt) -> list[Cell | None]:
         if str(at) not in data.heads:
-            return [None, Cell("switched already", quiet=True)]
+            return [None, Cell("already switched", quiet=True)]
         index, log_prob = data.heads.index(str(at)), log_probs[str(at)]
         value = Cell(f"{log_prob:+.2f}".replace("-", "−"), log_prob)
         step, instead = int(data.step[index]), int(data.instead[index])
@@ -300,9 +300,9 @@ def _change_cell(change: Change) -> Cell:
 def _explain(context: PageContext) -> None:
     with st.expander("What am I looking at?"):
         st.markdown(
-            "To remove a head is to set its context before $W^O$ (section 3.2.2) to zero, or to its mean over "
+            "Removing a head means setting its context before $W^O$ (section 3.2.2) to zero, or to its mean over "
             "validation pairs: what it looked at then has no effect, and all other heads stay as they are. Zero is a "
-            "value the head never produces; its mean is what it adds whatever the sentence. Each head is removed "
+            "value the head never produces; its mean is what it adds regardless of the sentence. Each head is removed "
             "alone. Heads are redundant: where another one carries the same, a single removal does nothing, although "
             "both together may be needed. *Minimal set* looks for such sets. A head with large weights is not "
             "necessarily one that matters: compare *Mean attention* with the changes beside it."
@@ -310,8 +310,8 @@ def _explain(context: PageContext) -> None:
         if not context.lab.model.config.causal_mask:
             st.markdown(
                 "Loss and exact match are not measured for this model: they would come from teacher-forced passes, in "
-                "which a model without a causal mask sees the words that it is to predict. The output above is read "
-                "step by step, each from the words before it alone."
+                "which a model without a causal mask sees the words that it has to predict. The output above is read "
+                "step by step, each step from the words before it only."
             )
             return
         st.markdown(

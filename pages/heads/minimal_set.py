@@ -57,7 +57,7 @@ def _plan(context: PageContext, chosen: Choices) -> SearchPlan | None:
     step, into = _default_goal(context)
     goal = chosen.goal or ("any" if into is None else "token")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        segments("goal", "What is to change", {"any": "Any token", "token": "One token"}, goal)
+        segments("goal", "What should change", {"any": "Any token", "token": "One token"}, goal)
         target = Goal()
         if goal == "token":
             target = _token_goal(context, chosen, step, into)
@@ -73,7 +73,7 @@ def _plan(context: PageContext, chosen: Choices) -> SearchPlan | None:
         if chosen.heads in ("all", at.kind) and (at.stack, at.layer, at.sublayer, at.head) not in off
     )
     if not heads:
-        st.markdown("All of these heads are off already: remove a switch, or look among other heads.")
+        st.markdown("All of these heads are off already: remove a switch, or choose other heads.")
         return None
     return SearchPlan(target, heads, exact=min(chosen.exact, chosen.most), most=chosen.most)
 
@@ -83,7 +83,7 @@ def _token_goal(context: PageContext, chosen: Choices, default_step: int, defaul
     n = len(seen.target_tokens)
     step = default_step if chosen.step is None else chosen.step
     if step >= n:
-        say(f"The output has tokens 0 to {n - 1}; token {step} does not exist, so token {n - 1} is taken.")
+        say(f"The output has tokens 0 to {n - 1}; token {step} does not exist, so token {n - 1} is used.")
         step = n - 1
     into = chosen.into if chosen.step is not None or chosen.into is not None else default_into
     row = seen.log_probs[step]
@@ -206,7 +206,7 @@ def _tried(plan: SearchPlan, found: MinimalSets) -> str:
     said = f"Tried: {_listed(every)}"
     if len(found.tried) > plan.exact:
         said += (
-            f"; then one head more at a time was added to the nearest sets ({sum(found.tried[plan.exact :]):,} more)"
+            f"; then one more head at a time was added to the nearest sets ({sum(found.tried[plan.exact :]):,} more)"
         )
     return f"{said}."
 
@@ -282,11 +282,11 @@ def _shown(piece: str) -> str:
 def _explain() -> None:
     with st.expander("What am I looking at?"):
         st.markdown(
-            "A set of heads is taken out by setting their contexts to zero before $W^O$. Greedy decoding "
-            "diverges at the first token that is no longer the most probable one, so a single pass over the output, "
-            "every set a row of one batch, says for each set whether it changes anything, exactly. With *One token*, "
-            "the tokens before it must stay; what follows may change. Every set up to the size you choose is tried. "
-            f"Past it the search is greedy: to the {WIDTH} sets nearest to the goal every other head is added, and so "
-            "on (forward selection with a beam). Sets that reach the goal are then decoded token by token. Your "
+            "A set of heads is removed by setting their contexts to zero before $W^O$. Greedy decoding diverges at "
+            "the first token that is no longer the most probable one, so a single pass over the output, with each "
+            "set as one row of a batch, tells exactly which sets change anything. With *One token*, the tokens "
+            "before it must stay; what follows may change. Every set up to the size you choose is tried. Beyond that "
+            f"the search is greedy: to the {WIDTH} sets nearest to the goal, every other head is added in turn, and "
+            "so on (forward selection with a beam). Sets that reach the goal are then decoded token by token. Your "
             "switches hold throughout, and heads that are off already are left out."
         )

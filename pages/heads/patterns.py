@@ -14,7 +14,7 @@ from pages.heads.choices import FIRST, HEADS, TABLE, Choices, box, segments
 from pages.heads.data import choose_data
 from pages.heads.head_text import EXPLAINED, alignment_text, profile_text
 from pages.heads.work import result_of
-from pages.shared.cache import lab_key
+from pages.shared.cache import cached, lab_key
 from pages.shared.components.head_table import Cell, Column, Row, head_table
 from pages.shared.context import PageContext, is_dark
 from pages.shared.exhibit import exhibit
@@ -23,9 +23,11 @@ from pages.shared.url.session import choose
 from pages.shared.wording import number
 from transformer.analysis.heads.addresses import HeadAt, Tell, sublayers_of
 from transformer.analysis.heads.pair_sample import PairSample
+from transformer.analysis.heads.published import SURVEY_FILE, published_survey
 from transformer.analysis.heads.survey import Pattern, Survey, survey
 from transformer.analysis.heads.survey_checks import value_of
 from transformer.figures.heads.labels import COLUMN_NAMES, SHORT_NAMES, head_name
+from transformer.lab import Lab
 from transformer.views.heads.distance import AttentionDistance
 from transformer.views.heads.subjects import Surveyed
 from transformer.views.heads.survey import (
@@ -56,7 +58,9 @@ def render_patterns(context: PageContext, chosen: Choices) -> None:
         view = PatternMap(column=colour, measure=chosen.measure, chosen=str(chosen_head(context)))
         data = exhibit(surveyed, view, draw=partial(clickable_map, context, view), width=640)
         missing = data is not None and np.isnan(data.values).any()
-        st.caption(f"Click a cell to examine a head.{' Empty: such a head has no such place.' if missing else ''}")
+        st.caption(
+            f"Click a cell to examine a head.{' Empty: there is no such place for that head.' if missing else ''}"
+        )
     with right:
         _render_selected(context, surveyed)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -70,9 +74,9 @@ def render_patterns(context: PageContext, chosen: Choices) -> None:
     st.markdown("##### How far each head looks")
     exhibit(surveyed, AttentionDistance(chosen=str(chosen_head(context))))
     st.caption(
-        "Dots: the mean distance between query and key in tokens, weighted by attention. Bars: one standard deviation "
-        "to both sides, cut off at 0. Dotted: a uniform head. Ringed: the selected head. Cross-attention is left out: "
-        "its queries and keys stand in two different sentences."
+        "Dots: the mean distance between query and key in tokens, weighted by attention. Bars: one standard "
+        "deviation on either side, cut off at 0. Dotted: a uniform head. Ringed: the selected head. Cross-attention "
+        "is left out: its queries and keys stand in two different sentences."
     )
     _explain(found, columns)
 
@@ -81,7 +85,7 @@ def first_and_all(context: PageContext, sample: PairSample | None) -> Surveyed |
     """Returns all heads measured on these pairs; on the first of many until the others are read."""
     if sample is None:
         return None
-    many = len(sample.pairs) > 2 * FIRST
+    many = len(sample.pairs) > 2 * FIRST and _published(context.lab, sample) is None
     first = sample.first(FIRST)
     at_once = survey_of(context, first, purpose="first") if many else None
     if many and at_once is None:
@@ -89,17 +93,31 @@ def first_and_all(context: PageContext, sample: PairSample | None) -> Surveyed |
     return survey_of(context, sample, wait_s=0.0 if many else None) or at_once
 
 
+def _time_of_file(lab: Lab, sample: PairSample) -> int:
+    path = lab.checkpoint.folder / SURVEY_FILE
+    return path.stat().st_mtime_ns if path.is_file() else 0
+
+
+@cached(max_entries=24, shared=True, also=_time_of_file)
+def _published(lab: Lab, sample: PairSample) -> Survey | None:
+    return published_survey(lab.checkpoint, sample)
+
+
 def survey_of(
     context: PageContext, sample: PairSample, *, purpose: str = "survey", wait_s: float | None = None
 ) -> Surveyed | None:
-    """Returns all heads of the model measured on these pairs; None, with a progress bar, while that is computed."""
+    """Returns all heads of the model measured on these pairs, by its publisher if that was done; None, with a progress
+    bar, while it is computed."""
     lab = context.lab
+    if (published := _published(lab, sample)) is not None:
+        return Surveyed(lab, sample, published)
 
     def compute(tell: Tell) -> Survey:
         return survey(lab.model, sample.pairs, lab.tokenizer, unit=sample.unit, tell=tell)
 
     key = ("survey", lab_key(lab), sample.digest)
-    found = result_of(purpose, key, compute, f"Looking at every head on {sample.description}", wait_s=wait_s)
+    doing = f"Looking at every head on {sample.description}"
+    found = result_of(purpose, key, compute, doing, wait_s=wait_s, brief=purpose == "first")
     return None if found is None else Surveyed(lab, sample, found)
 
 
@@ -107,11 +125,16 @@ def render_sample(surveyed: Surveyed, context: PageContext) -> None:
     """Says how much was measured, and that the visitor's switches are not part of it."""
     found, sample = surveyed.found, surveyed.sample
     forced = "" if sample.own_output else ", with the reference translations forced"
-    said = f"Measured on {sample.description}: {found.n_source:,} source and {found.n_target:,} target tokens{forced}."
+    when = " when the model was published" if found.published else ""
+    tokens = f"{found.n_source:,} source and {found.n_target:,} target tokens"
+    said = f"Measured on {sample.description}{when}: {tokens}{forced}."
+    if found.published:
+        said += " *Prove it* measures some of them again."
     if not sample.own_output:
         said += " The sentence above is not used."
     if not context.lab.model.config.causal_mask:
-        said += " There is no causal mask: in these passes the decoder sees later words, which it lacks when it writes."
+        said += " There is no causal mask: in these passes the decoder sees later words, which do not exist yet when "
+        "it writes."
     if context.view.switches:
         said += " Without your switches: this is the model as it was trained."
     st.caption(said)
@@ -215,7 +238,7 @@ def _render_table(context: PageContext, chosen: Choices, data: PatternTableData)
             found.append(None if np.isnan(value) else Cell(f"{value:.2f}", value, bar, mark=mark, note=note))
         return found
 
-    columns = [Column("role", "Looks mostly at", "What the head looks at above all.", text=True)]
+    columns = [Column("role", "Looks mostly at", "What the head looks at most.", text=True)]
     columns += [Column(name, SHORT_NAMES[name], EXPLAINED[name]) for name in data.columns]
     render_head_table(context, columns, cells, data.heads, sort=chosen.sort, usual="head")
 
@@ -229,8 +252,8 @@ def _note(chosen: Choices, data: PatternTableData, row: int, column: int) -> str
     value, other, even, rows = (float(array[row, column]) for array in arrays)
     weight, peak = (value, other) if chosen.measure == "weight" else (other, value)
     return (
-        f"Mean weight {number(weight)}, a uniform head's {number(even)}; largest weight there in "
-        f"{number(100 * peak)} % of {rows:,.0f} rows that have such a place."
+        f"Mean weight {number(weight)}, a uniform head's {number(even)}; largest weight there in {number(100 * peak)} "
+        f"% of {rows:,.0f} rows that have such a place."
     )
 
 
@@ -241,7 +264,7 @@ def _explain(found: Survey, columns: Sequence[str]) -> None:
             "added up over all rows of all sentences by *where* the key stands: **Mean weight** is the average share "
             "that goes there, over the rows that have such a place (Clark et al., 2019); the other measure counts the "
             "rows whose largest weight lies there (Voita et al., 2019). The tick on a bar is what a uniform head would "
-            "have. Rows that may see a single key are left out: they have no choice."
+            "have. Rows that may see only one key are left out: they have no choice."
         )
         st.markdown("\n".join(f"- **{SHORT_NAMES[name].rstrip('.')}.** {EXPLAINED[name]}" for name in columns))
         if found.n_links:

@@ -35,12 +35,12 @@ def render_similarity(context: PageContext, chosen: Choices) -> None:
             _render_groups(context, surveyed.found, data)
     with st.expander("What am I looking at?"):
         st.markdown(
-            "Two heads are similar when they give the same tokens the same weights, row by row. The distance of two "
-            "rows *p* and *q* is the square root of their Jensen-Shannon divergence in bits (Endres and Schindelin, "
-            "2003): 0 where they are equal, 1 where they have no key in common. The distance of two heads is the mean "
-            "over all rows. Groups are made by average linkage (Sokal and Michener, 1958): the two nearest groups "
-            "merge as long as the mean distance between their heads is at most what you chose. Heads of different "
-            "kinds have different rows and columns and cannot be compared."
+            "Two heads are similar when they give the same tokens the same weights, row by row. The distance between "
+            "two rows *p* and *q* is the square root of their Jensen-Shannon divergence in bits (Endres and "
+            "Schindelin, 2003): 0 where they are equal, 1 where they have no key in common. The distance between two "
+            "heads is the mean over all rows. Groups are made by average linkage (Sokal and Michener, 1958): the two "
+            "nearest groups merge as long as the mean distance between their heads is at most what you chose. Heads "
+            "of different kinds have different rows and columns and cannot be compared."
         )
         st.latex(r"d(p, q) = \sqrt{H\!\left(\tfrac{p+q}{2}\right) - \tfrac{1}{2}\left(H(p) + H(q)\right)}")
 

@@ -1,4 +1,5 @@
-"""Long computations of the Heads page: in the background, one at a time on this server, with progress and a stop.
+"""Long computations of the Heads page: in the background, one at a time on this server, with progress and a stop. Brief
+ones wait only for each other.
 
 Results are kept for every visitor who asks for the same. A computation runs while a visitor who asked for it is there
 and has not stopped it; it does not block the page, and leaving the page does not end it.
@@ -31,24 +32,30 @@ class Reader(Watcher):
 
 
 @st.cache_resource
-def works() -> Background:
-    """Returns the background worker of this server."""
-    return Background("heads")
+def works(*, brief: bool = False) -> Background:
+    """Returns a background worker of this server."""
+    return Background("heads-brief" if brief else "heads")
 
 
 def result_of(
-    purpose: str, key: Hashable, compute: Callable[[Tell], Found], doing: str, *, wait_s: float | None = None
+    purpose: str,
+    key: Hashable,
+    compute: Callable[[Tell], Found],
+    doing: str,
+    *,
+    wait_s: float | None = None,
+    brief: bool = False,
 ) -> Found | None:
     """Returns what `compute` finds, or None while it runs or was stopped or failed, which is then said here.
 
     `key` holds all that the result depends on. A session that asks for another one for the same purpose leaves the one
-    before.
+    before. Work that is `brief` does not wait for long work.
     """
     watcher = _watcher()
     if key in watcher.stopped:
         _render_stopped(watcher, key, doing)
         return None
-    work = works().submit_instead(purpose, key, compute, watcher)
+    work = works(brief=brief).submit_instead(purpose, key, compute, watcher)
     if not work.over.is_set():
         with st.spinner(doing):
             work.over.wait(FIRST_WAIT_S if wait_s is None else wait_s)
@@ -82,7 +89,8 @@ def _render_progress(work: Work, watcher: Reader, key: Hashable, doing: str) -> 
 
 def _stop(watcher: Reader, key: Hashable) -> None:
     watcher.stopped.add(key)
-    works().leave(key, watcher)
+    for brief in (False, True):
+        works(brief=brief).leave(key, watcher)
 
 
 def _render_stopped(watcher: Reader, key: Hashable, doing: str) -> None:

@@ -79,7 +79,7 @@ def try_a_change(offered: tuple[str, str]) -> None:
 
 def look_further(context: PageContext) -> None:
     """Links with everything filled in."""
-    st.markdown("###### Look further")
+    st.markdown("###### Explore further")
     _most_needed_head(context)
     _which_heads(context)
     layer = context.lab.model.config.n_decoder_layers - 1
@@ -95,7 +95,7 @@ def look_further(context: PageContext) -> None:
 
 def _smallest_set(context: PageContext) -> None:
     """Returns the parameters of the Heads page's search, with this sentence."""
-    label = "How many heads must go together before this output changes? Search for the smallest set."
+    label = "How many heads must be removed together before this output changes? Search for the smallest set."
     filled = context.view.parameters() | {"section": "smallest"}
     st.page_link("pages/heads/page.py", label=label, icon=_ARROW, query_params=filled)
 

@@ -47,7 +47,7 @@ def draw(data: MatrixData) -> None:
     whose = "the average of its heads" if chosen is None else f"head {chosen}"
     said = f"Lines are cross-attention: layer {context.layer}, {whose}, as it was while each word was being written."
     if data.off:
-        said += " None of this attention goes any further: a switch replaced what it gathered."
+        said += " This attention has no further effect: a switch replaced what it gathered."
     st.caption(said)
 
 

@@ -13,7 +13,7 @@ from pages.shared.controls import choose_kind
 from pages.shared.exhibit import exhibit
 from pages.shared.url.session import choose, session
 from transformer.analysis.attention.mask_leakage import Forcing
-from transformer.interventions import DisableMask, Intervention, MaskKind, merged
+from transformer.interventions import DisableMask, MaskKind, merged
 from transformer.model.kinds import AttentionKind
 from transformer.views.masks import (
     SHARES,
@@ -47,7 +47,7 @@ def choose_batch(context: PageContext, chosen: Choices) -> Batch | None:
     others = lines or list(dict.fromkeys(offered[i] for i in (0, len(offered) // 2))) if offered else lines
     texts = (context.view.text, *others[: MAX_SENTENCES - 1])
     fields.lines(
-        "Other sentences of the batch, one a line",
+        "Other sentences of the batch, one per line",
         chosen.others if lines else "\n".join(others),
         PAGE.take("others"),
         key="masks-beside",
@@ -55,8 +55,8 @@ def choose_batch(context: PageContext, chosen: Choices) -> Batch | None:
     )
     if len(chosen.others) > MAX_TEXT:
         say(
-            f"These sentences have {len(chosen.others):,} characters; only the first {MAX_TEXT:,} are taken, as many "
-            "as a link carries. Make them shorter or fewer."
+            f"These sentences have {len(chosen.others):,} characters; only the first {MAX_TEXT:,} are used, which is "
+            "all that a link can carry. Make them shorter or fewer."
         )
     if (extra := len(others) - (MAX_SENTENCES - 1)) > 0:
         left_out = "the last one is left out" if extra == 1 else f"the last {extra} are left out"
@@ -91,7 +91,7 @@ def render_batch(batch: Batch) -> None:
     empty = int((~data.real).sum())
     st.caption(
         f"{data.real.size} positions, {empty} of them padding ({wording.number(100 * empty / data.real.size)} %): "
-        "a batch is a rectangle, sentences differ in length. The padding mask hides \\<pad\\> from every query."
+        "a batch is a rectangle, but sentences differ in length. The padding mask hides \\<pad\\> from every query."
     )
 
 
@@ -223,7 +223,7 @@ like cheating, but position *t* sees only positions up to *t*, and those hold th
 
 - One teacher-forced pass and decoding step by step give the same probabilities: the largest difference is
   **{wording.number(measured.from_steps)}**.
-- With another last input token, the earlier log-probabilities move by **{wording.number(measured.masked_change)}**.
+- If the last input token changes, the earlier log-probabilities move by **{wording.number(measured.masked_change)}**.
 - Without the causal mask they move by **{wording.number(measured.unmasked_change)}**: now each position sees the
   token that it has to predict. A model trained this way would learn to copy it, and would be lost when the next token
   does not exist yet.
@@ -238,10 +238,10 @@ def _cheating_text(measured: Forcing) -> None:
     """Renders the same for a model that never had a causal mask."""
     st.markdown(
         f"""
-In training the decoder got the whole correct answer at once, and nothing hid from position *t* the token that it had to
-predict: that token comes right after it in the decoder's own input.
+In training the decoder got the whole correct answer at once, and nothing kept position *t* from seeing the token that
+it had to predict: that token comes right after it in the decoder's own input.
 
-- With another last input token, the earlier log-probabilities move by **{wording.number(measured.masked_change)}**:
+- If the last input token changes, the earlier log-probabilities move by **{wording.number(measured.masked_change)}**:
   each position sees what comes after it.
 - One teacher-forced pass and decoding step by step differ: by up to **{wording.number(measured.from_steps)}** in a
   probability. Step by step, the next token does not exist yet, and there is nothing to copy.
@@ -280,9 +280,9 @@ is then W_O's bias (measured distance: {wording.number(row.from_bias)}), and no 
     )
 
 
-def _masks_off(context: PageContext) -> tuple[Intervention, ...]:
+def _masks_off(context: PageContext) -> tuple[DisableMask, ...]:
     """Returns the switches that turn masks off."""
-    return tuple(spec for spec in context.view.switches if spec.lifts)
+    return tuple(spec for spec in context.view.switches if isinstance(spec, DisableMask))
 
 
 def _flip(mask: MaskKind, on: bool) -> None:

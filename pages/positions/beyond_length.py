@@ -17,9 +17,8 @@ from transformer.experiments.plan import LENGTH_TASKS, Study
 from transformer.experiments.verdict import Share, length_curves
 from transformer.lab import Lab
 from transformer.model.position_extension import Extension, extended
-from transformer.views.study.lengths import ModelLengths, StudyLengths
+from transformer.views.study.lengths import LengthsData, ModelLengths, StudyLengths
 from transformer.views.subjects import Model, PairedStudy
-from transformer.views.training.plan import LengthsData
 
 PAST: dict[Extension, str] = {
     "noise": "As it is",
@@ -56,11 +55,11 @@ def render_beyond(context: PageContext, chosen: Choices) -> None:
             "A point is the share of held-out strings of one length with every symbol right, all seeds together; the "
             "band is Wilson's 95 % interval for that share. The shaded part holds the lengths of training. "
             "Sinusoidal, rotary and ALiBi positions follow formulas that never end, and no positions need none; that "
-            "they *can* be computed does not mean that the model has learned what to do with them. A learned table has "
-            "to be extended somehow, for you alone: the model itself stays as it is. *Clamp* gives every later token "
-            "the position of the last trained one. *Interpolate* spreads the trained rows over the whole sentence, in "
-            "both stacks, as far as this sentence needs, so that neighbours are closer together than they were in "
-            "training."
+            "they *can* be computed does not mean that the model has learned what to do with them. A learned table "
+            "has to be extended somehow, in your session only: the model itself stays as it is. *Clamp* gives every "
+            "later token the position of the last trained one. *Interpolate* spreads the trained rows over the whole "
+            "sentence, in both stacks, as far as this sentence needs, so that neighbours are closer together than "
+            "they were in training."
         )
 
 

@@ -19,7 +19,7 @@ _EDITS = {
     "shuffle": "Shuffle",
     "shift": "Shift",
     "scale": "Scale",
-    "same": "Two in one place",
+    "same": "Two at one position",
 }
 _SCALES = (0.1, 0.25, 0.5, 2.0, 4.0, 10.0)
 _LARGEST_SHIFT = 64
@@ -39,12 +39,13 @@ def render_edits(context: PageContext, chosen: Choices) -> None:
     render_output(context, invitation="Change the positions above to decode again beside it.")
     with st.expander("What am I looking at?"):
         st.markdown(
-            "The chosen stack adds other positions to its embeddings, for you alone, and the sentence is decoded "
-            "again. *Remove* adds nothing: the encoder then reads a bag of words. *Shuffle* swaps the positions of "
-            "the tokens. *Shift* moves all of them by k: if only distances mattered, nothing would change. *Scale* "
-            "makes positions stronger or weaker against the words. With *two in one place* the model cannot tell "
-            "which of two tokens came first. Where the output stays the same, the probabilities below still say how "
-            "much the model relied on what was changed: short sentences often have one likely order only."
+            "The chosen stack adds other positions to its embeddings, in your session only, and the sentence is "
+            "decoded again. *Remove* adds nothing: the encoder then reads a bag of words. *Shuffle* swaps the "
+            "positions of the tokens. *Shift* moves all of them by k: if only distances mattered, nothing would "
+            "change. *Scale* makes positions stronger or weaker against the words. With *two at one position* the "
+            "model cannot tell which of two tokens came first. Where the output stays the same, the probabilities "
+            "below still say how much the model relied on what was changed: short sentences often have only one "
+            "likely order."
         )
 
 
@@ -78,7 +79,7 @@ def _render_value(context: PageContext, stack: Stack) -> None:
             )
         case "scale":
             fields.box(
-                "Times",
+                "Factor",
                 sorted({*_SCALES, now.value}),
                 now.value,
                 lambda times: _put_value(stack, "scale", times),

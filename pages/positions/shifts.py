@@ -47,8 +47,8 @@ def render_shifts(context: PageContext, chosen: Choices) -> None:
         width = shown.learned.rows.shape[1]
         st.caption(
             f"Both maps use the first {data.rows} rows, those that training reached. With fewer pairs than dimensions "
-            f"({width}), a linear map can fit any table exactly, so only held-out positions tell: 0 is a perfect map, "
-            "1 is no better than always answering the mean."
+            f"({width}), a linear map can fit any table exactly, so only held-out positions are informative: 0 is a "
+            "perfect map, 1 is no better than always answering the mean."
         )
     with st.expander("What am I looking at?"):
         st.markdown(

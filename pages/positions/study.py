@@ -9,7 +9,7 @@ from pages.shared.exhibit import exhibit
 from transformer.experiments import study
 from transformer.experiments.plan import KINDS, Study, StudyPlan, StudyRun
 from transformer.experiments.study import StudyError
-from transformer.runs import run_folder
+from transformer.runs.status import RunError, status
 from transformer.views.study.learning import StudyLearning
 from transformer.views.subjects import PairedStudy
 
@@ -109,16 +109,16 @@ def _render_progress(found: Study, active: bool) -> None:
         if active:
             st.button("Stop", key="study-stop", icon=":material/stop:", on_click=study.stop_study, args=(found.name,))
         elif done < total:
-            args = (found.name, "")
-            st.button("Continue", key="study-go-on", icon=":material/play_arrow:", on_click=_run, args=args)
+            args = (found.name,)
+            st.button("Continue", key="study-go-on", icon=":material/play_arrow:", on_click=_continue, args=args)
     if lost := [f"{run.id or run.positions} ({run.state})" for run in found.runs if run.state in _WITHOUT_RESULT]:
         st.caption(f"Without a result, and left out below: {', '.join(lost)}.")
 
 
 def _step(run: StudyRun) -> int:
     try:
-        return run_folder.status(run.id).step
-    except run_folder.RunError:
+        return status(run.id).step
+    except RunError:
         return 0
 
 
@@ -154,21 +154,18 @@ def _create(corpora: tuple[str, ...], n_seeds: int, steps: int) -> None:
     plan = StudyPlan(corpora=corpora, seeds=tuple(range(n_seeds)), steps=steps)
     seeds = " ".join(map(str, plan.seeds))
     command = f"python -m transformer study positions --corpora {' '.join(corpora)} --seeds {seeds} --steps {steps}"
-    refused = "The study was not started: "
     try:
         name = study.create_study(plan, command=command)
+        study.start_study(name)
     except StudyError as error:
-        st.session_state[_REFUSAL] = f"{refused}{error}."
+        st.session_state[_REFUSAL] = f"The study was not started: {error}."
     else:
-        if _run(name, refused):
-            PAGE.change(study=name, task=corpora[0])
+        PAGE.change(study=name, task=corpora[0])
 
 
-def _run(name: str, refused: str) -> bool:
-    """Starts a study or continues it; keeps the reason for the next rerun where that fails."""
+def _continue(name: str) -> None:
+    """Continues a study; keeps the reason for the next rerun where that fails."""
     try:
         study.start_study(name)
     except StudyError as error:
-        st.session_state[_REFUSAL] = f"{refused}{error}."
-        return False
-    return True
+        st.session_state[_REFUSAL] = f"{error}."

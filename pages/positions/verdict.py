@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from pages.positions.choices import Choices
 from pages.shared.exhibit import exhibit
-from transformer.experiments.plan import LENGTH_TASKS, TARGET, Study, StudyPlan
+from transformer.experiments.plan import EVALUATE_EVERY, LENGTH_TASKS, TARGET, Study, StudyPlan
 from transformer.experiments.verdict import JUST_BEYOND
 from transformer.interventions.names import plural
 from transformer.views.study.verdict import StudyVerdict, VerdictData
@@ -19,14 +19,14 @@ THE_PAPER = (
     "25.8** and the same perplexity, 4.92. That was its base model (6 + 6 layers, d_model 512, 65 million parameters) "
     "after 100,000 steps on WMT 2014 English-German, measured once on newstest2013. It says of longer sentences only "
     "that sinusoids *may* allow the model to extrapolate to them. Here, a far smaller model learns a far smaller task, "
-    "with three kinds that the paper did not try: no positions, rotary, ALiBi."
+    "with three more kinds that the paper did not try: no positions, rotary, ALiBi."
 )
 LATER_KINDS = (
-    "Rotary and ALiBi are later than the paper (2021). Here they act in self-attention alone: cross-attention carries "
-    "no positions, because positions in source and target are not comparable. ALiBi was published for decoders, which "
-    "only look back; in this encoder its penalty is symmetric in |i − j| and does not say which of two tokens comes "
-    "first. Reverse all tokens, and their states are the same in reverse: only the end mark, always last, tells the "
-    "directions apart. The ALiBi results here are for that variant, not for ALiBi as published."
+    "Rotary and ALiBi came after the paper (both in 2021). Here they act in self-attention alone: cross-attention "
+    "carries no positions, because positions in source and target are not comparable. ALiBi was published for "
+    "decoders, which only look back; in this encoder its penalty is symmetric in |i − j| and does not say which of "
+    "two tokens comes first. Reverse all tokens, and their states are the same in reverse: only the end mark, always "
+    "last, tells the directions apart. The ALiBi results here are for that variant, not for ALiBi as published."
 )
 
 
@@ -40,7 +40,7 @@ def render_verdict(found: Study, corpus: str, chosen: Choices) -> None:
     tested = not np.isnan(data.beyond).all()
     text = (
         f"{len(plan.seeds)} {plural(len(plan.seeds), 'seed')} per kind, {plan.steps:,} steps each, none stopped early; "
-        "exact match is measured every 50 steps. In brackets: the lowest and the highest of the seeds. "
+        f"exact match is measured every {EVALUATE_EVERY} steps. In brackets: the lowest and the highest of the seeds. "
     )
     if tested:
         text += "Beyond the trained length all seeds are counted together, with Wilson's 95 % interval. "
@@ -84,9 +84,9 @@ def settings_text(found: Study) -> str:
             f"**Here** *{corpus}*{lengths}: {model.n_encoder_layers} + {model.n_decoder_layers} layers, d_model "
             f"{model.d_model}, {model.n_heads} heads, d_ff {model.d_ff}, {plan.steps:,} steps of "
             f"{train.batch_tokens:,} tokens, {train.schedule} schedule with peak {train.learning_rate:g} after "
-            f"{train.warmup_steps} steps of "
-            f"warm-up, label smoothing {train.label_smoothing:g}, dropout {model.dropout:g}, float32; "
-            f"{len(plan.seeds)} {plural(len(plan.seeds), 'seed')}, the same for every kind."
+            f"{train.warmup_steps} steps of warm-up, label smoothing {train.label_smoothing:g}, dropout "
+            f"{model.dropout:g}, float32; {len(plan.seeds)} {plural(len(plan.seeds), 'seed')}, the same for every "
+            "kind."
         )
     return "  \n".join(lines)
 

@@ -21,7 +21,8 @@ from transformer.data.corpus_snapshot import located
 from transformer.runs import run_folder
 from transformer.runs.archive import corpus_file, write_archive
 from transformer.runs.labels import LONGEST_NOTE, rename, set_note
-from transformer.runs.run_folder import Run, RunError
+from transformer.runs.run_folder import Run
+from transformer.runs.status import RunError
 from transformer.runs.warm_start import same_start
 from transformer.text.tokenizer import TokenizerError
 
@@ -74,8 +75,8 @@ def render_actions(entry: Entry, *, runs_here: list[Run]) -> None:
     say(*table_state().refusals)
 
 
-_CONTINUE = "Opens Train with everything filled in; the new run begins with the weights of this one."
-_AGAIN = "Starts the same run once more at once, with the next seed that has not been tried."
+_CONTINUE = "Opens Train with everything filled in; the new run starts from the weights of this one."
+_AGAIN = "Starts the same run again at once, with the next seed that has not been tried."
 
 
 def continue_link(entry: Entry) -> dict[str, str | list[str]]:
@@ -124,7 +125,7 @@ def _open(doing: Doing) -> None:
 def _download(entry: Entry) -> None:
     source = corpus_file(entry.settings, entry.folder)
     with st.popover("Download", type="tertiary", key="action-download"):
-        left_out = "Snapshots and the state to resume from stay here"
+        left_out = "Snapshots and the state needed to resume stay here"
         st.caption(
             f"One zip file: settings, tokenizer, weights, history, card and note. {left_out}"
             + ("." if source is None else f", and so does {wording.plain(source.name)} unless you add it.")
@@ -151,8 +152,8 @@ def _rename(name: str) -> None:
         pressed = st.form_submit_button("Save name", type="primary")
         st.form_submit_button("Cancel", on_click=_open, args=("rename",))
     st.caption(
-        "Letters, digits, dots, hyphens and underscores; a space becomes a hyphen. Links to the old name lead here all "
-        "the same."
+        "Letters, digits, dots, hyphens and underscores; a space becomes a hyphen. Links to the old name still lead "
+        "here."
     )
     if pressed:
         _renamed(name, "-".join(wanted.split()))

@@ -92,7 +92,7 @@ def _render_overlay(shown: Sequence[Entry]) -> None:
     render_curves(shown, quantity=quantity, against=against, log=scale == "log")
     if quantity == "training loss" and any(entry.settings.train.label_smoothing for entry in shown):
         st.caption(
-            "Training loss is label-smoothed where a run smooths: it cannot fall to 0, and is not validation loss."
+            "Training loss is label-smoothed if the run uses smoothing: it cannot fall to 0 and is not validation loss."
         )
 
 

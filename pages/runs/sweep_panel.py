@@ -20,7 +20,7 @@ from pages.training import durations, run_status
 from pages.training.compare import Entry, column_title, entries, last_of, quantities_of, render_curves
 from transformer.config import label_of, value_text
 from transformer.data.corpus_snapshot import located
-from transformer.runs.run_folder import RunError
+from transformer.runs.status import RunError
 from transformer.runs.sweeps import (
     MOST_VALUES,
     SETTINGS,
@@ -52,7 +52,7 @@ def sweep_panel(found: Sequence[Entry]) -> None:
         active = any(sweep.active for sweep in made)
         st.fragment(_sweeps, run_every=EVERY_S if active else None)(active)
     else:
-        st.markdown("No sweep yet: one setting over several values, all else equal, says what it is worth.")
+        st.markdown("No sweep yet. A sweep trains with several values of one setting, all else equal.")
     _form(found)
 
 
@@ -187,7 +187,7 @@ def _form(found: Sequence[Entry]) -> None:
             value=FIRST_VALUES,
             key="values",
             bind="query-params",
-            help=f"2 to {MOST_VALUES} of them, with spaces or commas between.",
+            help=f"2 to {MOST_VALUES} of them, separated by spaces or commas.",
         )
     texts = (text or "").replace(",", " ").split()
     fault = _fault(setting, texts, base)

@@ -6,7 +6,7 @@ from pages.runs.run_table_state import CHOICES, show_run, table_state
 from pages.shared.context import say, sentence
 from pages.shared.visitor import visitor
 from transformer.runs.archive import load_archive
-from transformer.runs.run_folder import RunError
+from transformer.runs.status import RunError
 
 MOST_MB = 300
 """The size limit of an upload, which is held in memory while it is checked; the paper's base model has 260.
@@ -20,9 +20,12 @@ def load_a_model() -> None:
     now = table_state()
     with st.popover("Load a model", icon=":material/upload:", key="load-a-model"):
         file = st.file_uploader(
-            "An archive that was downloaded here", type="zip", key=f"archive-{now.uploads}", max_upload_size=MOST_MB
+            "An archive downloaded from Attention Lab",
+            type="zip",
+            key=f"archive-{now.uploads}",
+            max_upload_size=MOST_MB,
         )
-        st.caption("A zip file as *Download* makes it. It is checked before anything of it is kept.")
+        st.caption("A zip file made by *Download*. It is checked before anything in it is kept.")
         if file is None:
             return
         try:

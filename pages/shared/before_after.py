@@ -91,7 +91,7 @@ def _render_difference(context: PageContext, subject: Compared) -> None:
         if moved >= wording.NEGLIGIBLE:
             scrolling_figure(view.figure(data, dark=is_dark()), key="difference")
         elif moved:
-            st.markdown(f"No weight of this head moved, but for rounding: by at most {wording.number(moved)}.")
+            st.markdown(f"No weight of this head moved beyond rounding: at most {wording.number(moved)}.")
         else:
             st.markdown("No weight of this head moved: the largest change is exactly 0.")
         most, *place = data.most

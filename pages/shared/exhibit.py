@@ -16,15 +16,7 @@ from transformer.analysis.checks import Check
 from transformer.checkpoints.settings import CheckpointError
 from transformer.data.cleaning import CorpusError
 from transformer.runs.status import RunError
-from transformer.views.view import (
-    Document,
-    Subject,
-    View,
-    checks_of,
-    data_of,
-    data_options,
-    given,
-)
+from transformer.views.view import Document, Subject, View, data_options
 
 D = TypeVar("D")
 
@@ -37,6 +29,7 @@ def exhibit(
     view: View[D],
     *,
     key: str = "",
+    data: D | None = None,
     draw: Callable[[D], object] | None = None,
     also: Mapping[str, View[Any]] | None = None,
     said: str = "",
@@ -47,14 +40,16 @@ def exhibit(
     """Draws a view of a subject with its checks and its export; returns its data, for sentences, or None where there is
     nothing to show, which it says.
 
-    `key` tells apart two views of one class on a page. `draw` draws the data in place of the view's figure, which then
-    is what the export holds. `also` are views of the same subject that its export offers too, by their names. `said`
-    stands in the saved file, `note` beside the buttons. `width` is that of a saved figure which has none of its own.
-    `live` data changes all the time, as that of a run at work: it is not remembered, and an open badge keeps what it
-    found.
+    `key` tells apart two views of one class on a page. `data` is the view's data where the page has it already. `draw`
+    draws it in place of the view's figure, which then is what the export holds. `also` are views of the same subject
+    that its export offers too, by their names. `said` stands in the saved file, `note` beside the buttons. `width` is
+    that of a saved figure which has none of its own. `live` data changes all the time, as that of a run at work: it is
+    not remembered, and an open badge keeps what it found.
     """
+    given = vars(subject).values()
     try:
-        data = data_of(view, subject) if live else get_data(subject, view)
+        if data is None:
+            data = view.data(*given) if live else get_data(subject, view)
     except CANNOT_SHOW as error:
         say(sentence(str(error)))
         return None
@@ -65,29 +60,27 @@ def exhibit(
         if note:
             st.caption(note, width="content")
         shown = (view, subject) if live else data
-        _badge(_held(f"{own}-proof", shown, partial(checks_of, view, subject, data)), key=f"{own}-proof")
+        _badge(_held(f"{own}-proof", shown, partial(view.checks, *given, data)), key=f"{own}-proof")
         views = {"This figure": view, **(also or {})}
         export(subject, views, partial(get_data, subject), key=own, caption=caption, width=width)
     return data
 
 
-def get_data(subject: Subject, view: View[D]) -> D:
-    """Returns the view's data of a subject, cached for all visitors; raises CANNOT_SHOW as `view.data` does."""
+def _data_key(subject: Subject, view: View[Any]) -> tuple[Any, ...]:
     kind = type(view)
-    return _data(
-        f"{kind.__module__}.{kind.__qualname__}", data_options(view), tuple(given(subject).values()), view, subject
-    )
+    return kind.__module__, kind.__qualname__, data_options(view), *vars(subject).values()
+
+
+@cached(max_entries=64, shared=True, also=_data_key)
+def get_data(_subject: Subject, _view: View[D]) -> D:
+    """Returns the view's data of a subject, cached for all visitors; raises CANNOT_SHOW as `view.data` does."""
+    return _view.data(*vars(_subject).values())
 
 
 def key_of(view: View[Any], key: str = "") -> str:
     """Returns the key of a view's chart, with which those of its other elements begin: its class and `key`."""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", type(view).__name__).lower()
     return f"{name}-{key}" if key else name
-
-
-@cached(max_entries=64, shared=True)
-def _data(kind: str, options: str, given: tuple[Any, ...], _view: View[Any], _subject: Subject) -> Any:
-    return data_of(_view, _subject)
 
 
 def _draw(view: View[D], data: D, key: str, draw: Callable[[D], object] | None) -> None:
@@ -132,8 +125,7 @@ def _held(key: str, shown: object, run: Callable[[], Iterable[Check]]) -> Callab
 
     def found() -> tuple[Check, ...]:
         held = st.session_state.get(place)
-        same = held is not None and (held[0] == shown if isinstance(shown, tuple) else held[0] is shown)
-        if not same:
+        if held is None or not (held[0] == shown if isinstance(shown, tuple) else held[0] is shown):
             held = st.session_state[place] = shown, tuple(run())
         return held[1]
 

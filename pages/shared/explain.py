@@ -17,9 +17,9 @@ decoding, when the tokens to its right did not exist yet: the causal mask *M* is
 exactly no weight.
 """,
     AttentionKind.CROSS: """
-Rows are the tokens of the translation, columns the tokens of the sentence. The row of a token is where the decoder
-looked while it wrote that token, standing at the one before. Each row was recorded at its step of the real decoding and
-sums to 1.
+Rows are the tokens of the translation, columns the tokens of the sentence. A token's row shows where the decoder
+looked while it wrote that token, from the position of the token before. Each row was recorded at its
+step of the real decoding and sums to 1.
 """,
 }
 _WITHOUT_CAUSAL_MASK = """

@@ -113,7 +113,7 @@ def offer_files(saved: Saved, caption: str, key: str, frame: str) -> None:
         _download("NPZ", lambda: as_npz(saved.tables), name, "npz", key)
     shapes = [f"{table.name} {' × '.join(map(str, table.values.shape))}" for table in saved.tables]
     held = ", ".join(shapes) if len(shapes) <= _NAMED else f"{len(shapes)} tables, {shapes[0]} and so on"
-    moment = "PNG and SVG are the drawing as it stands now. " if isinstance(figure, str) else ""
+    moment = "PNG and SVG show the drawing as it is now. " if isinstance(figure, str) else ""
     st.caption(f"{moment}HTML opens without a network. CSV and NPZ hold {wording.plain(held)}.")
 
 
@@ -127,9 +127,8 @@ def _sheet(figure: go.Figure, key: str) -> str:
     chart, width = f"{key}-chart", figure.layout.width or 0  # type: ignore[attr-defined]
     with st.container(key=f"{key}-sheet"):
         st.html(
-            f"<style>.st-key-{key}-sheet {{max-height: 20rem; overflow: auto}} "
-            f".st-key-{key}-sheet > * {{min-width: {width}px}} "
-            f".st-key-{key}-sheet .modebar {{opacity: 0; pointer-events: none}}</style>"
+            f"<style>.st-key-{key}-sheet {{max-height: 20rem; overflow: auto}} .st-key-{key}-sheet > * "
+            f"{{min-width: {width}px}} .st-key-{key}-sheet .modebar {{opacity: 0; pointer-events: none}}</style>"
         )
         bar = {"displayModeBar": True, "displaylogo": False, "modeBarButtons": [["toImage"]]}
         st.plotly_chart(figure, key=chart, theme=None, width="content", config=bar)
@@ -167,7 +166,7 @@ def _link(page: str, key: str) -> None:
         st.caption("A link with everything in it")
         st.code(link, language=None, wrap_lines=True)
         return
-    st.caption(f"A link with everything in it would have more than {LONGEST:,} characters: here is a file instead.")
+    st.caption(f"A link with everything in it would have more than {LONGEST:,} characters, so here is a file instead.")
     st.download_button(
         "Save this view",
         lambda: as_file(page, parameters),

@@ -15,6 +15,7 @@ from pages.shared.url.page_state import PageState
 from pages.shared.url.session import choose, follow_url, problems, session, write_url
 from pages.shared.url.url_state import Problem
 from transformer.checkpoints.settings import CheckpointError, Found
+from transformer.data.corpora import CORPORA, names_emoji
 from transformer.lab import Lab
 
 
@@ -40,6 +41,9 @@ def frame(question: str, page: PageState | None = None) -> PageContext:
     say(*problems("model", "text"))
     if said := wording.built_without(lab.model.config):
         st.caption(f":material/build: {wording.plain(said)}")
+    if names_emoji(corpus := lab.checkpoint.settings.corpus.name):
+        learned = wording.plain(CORPORA[corpus])
+        st.caption(f":material/mood: This model names emoji and translates nothing else. It learned: {learned}.")
     read = loading.get_sentence(lab, memory.view.text)
     if said := wording.unseen(lab.tokenizer, read):
         st.markdown(said)
@@ -56,7 +60,7 @@ def change_text(text: str) -> None:
     except (ValueError, CheckpointError) as error:
         memory.draft = text
         memory.touched = True
-        memory.problems = (Problem("text", f"{sentence(str(error))} Below is still the last sentence."),)
+        memory.problems = (Problem("text", f"{sentence(str(error))} The previous sentence is still shown below."),)
     else:
         memory.draft = None
         choose(text=text)
@@ -90,7 +94,7 @@ def _settle_text(lab: Lab) -> None:
         loading.get_sentence(lab, wanted)
     except ValueError as error:
         memory.draft = wanted
-        memory.problems = (*memory.problems, Problem("text", f"{sentence(str(error))} Below is an example."))
+        memory.problems = (*memory.problems, Problem("text", f"{sentence(str(error))} An example is shown below."))
         wanted = offered[0] if offered else "a"
     memory.view = replace(memory.view, text=wanted)
     if (shown := memory.texts.get(lab.name)) not in (None, wanted):

@@ -1,11 +1,11 @@
 """Models and results, loaded once and shared. What a training run writes later under the same name is seen."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 import streamlit as st
 
-from pages.shared.background import Background, Work
+from pages.shared.background import Background, Tell, Work
 from pages.shared.cache import cached, lab_key
 from transformer.checkpoints.settings import WEIGHTS_FILE, CheckpointError, Found, find_checkpoint, list_checkpoints
 from transformer.data.corpora import CorpusError, load_corpus
@@ -61,25 +61,24 @@ def get_sentence(lab: Lab, text: str) -> Sentence:
 
 
 @cached(max_entries=128, shared=True)
-def get_inspection(lab: Lab, text: str, switches: Sequence[object] = ()) -> Inspection:
-    """`lab.inspect`, remembered; ValueError for a text that the model cannot read."""
-    work, longest = _DECODINGS.find(_decoding_key(lab, text, switches)), lab.model.config.max_length
+def get_inspection(lab: Lab, text: str, switches: Sequence[object] = (), _tell: Tell | None = None) -> Inspection:
+    """`lab.inspect`, remembered; ValueError for a text that the model cannot read.
+
+    `_tell` is told the share of the longest output after each step.
+    """
+    longest = lab.model.config.max_length
 
     def watch(n_steps: int, so_far: Callable[[], Inspection]) -> None:
-        if work is not None:
-            work.tell(n_steps / longest, so_far)
+        if _tell is not None:
+            _tell(n_steps / longest, so_far)
 
     return lab.inspect(get_sentence(lab, text), get_resolved(lab, switches), watch=watch)
 
 
 def decoding(lab: Lab, text: str, switches: Sequence[object] = ()) -> Work[Inspection]:
     """Begins `get_inspection` in the background, or joins it: what is written so far can be looked at."""
-    key = _decoding_key(lab, text, switches)
-    return _DECODINGS.submit(key, lambda _: get_inspection(lab, text, switches))
-
-
-def _decoding_key(lab: Lab, text: str, switches: Sequence[object]) -> Hashable:
-    return lab_key(lab), text, tuple(map(str, switches))
+    key = lab_key(lab), text, tuple(map(str, switches))
+    return _DECODINGS.submit(key, lambda tell: get_inspection(lab, text, switches, tell))
 
 
 @cached(max_entries=128, shared=True)

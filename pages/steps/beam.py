@@ -63,7 +63,8 @@ def _render_settings(chosen: Choices) -> None:
             chosen.stop == "early",
             lambda on: change(stop="early" if on else "late"),
             key="beam-stop",
-            help="On: when as many hypotheses as the beam is wide have ended. Off: when none can be overtaken.",
+            help="On: stops when as many hypotheses have ended as the beam is wide. Off: stops when none can be "
+            "overtaken.",
         )
     say(*PAGE.said("beam", "alpha", "norm", "stop", "node"))
 
@@ -98,7 +99,7 @@ def _render_hypothesis(context: PageContext, subject: Search, found: BeamData, i
     left, right = st.columns([3, 2], gap="medium")
     with left:
         st.caption("Its cross-attention")
-        exhibit(subject, view, width=640)
+        exhibit(subject, view, data=data, width=640)
     with right:
         choose_layer_or_average(context)
         st.button("Step through it", key="walk-hypothesis", on_click=lambda: _step_through(context, data.ids))

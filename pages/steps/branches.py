@@ -80,7 +80,9 @@ def render_branches(context: PageContext, walk: Walk, chosen: Choices) -> None:
         st.caption("Under each token: its probability when it was written.")
     say(*PAGE.said("road", "beside", "roads_as"))
     if not walk.branch.ended and (walk.index or context.view.switches):  # the frame says it of the plain output
-        st.caption(f"No end mark was written: this was cut off at the model's {len(walk.branch.target_ids)} tokens.")
+        st.caption(
+            f"No end mark was written: the output was cut off at the model's {len(walk.branch.target_ids)} tokens."
+        )
 
 
 def _render_lines(own: int, data: BranchesData) -> None:
@@ -102,8 +104,8 @@ def _render_pair(subject: Branches, walk: Walk, chosen: Choices) -> BranchesData
         return None
     own, other = (f"{wording.plain(branch.name)}: {wording.number(branch.log_prob)}" for branch in pair)
     st.caption(
-        f"How probable each token was when it was written. {own} nats in all; {other}. "
-        f"The first is e^({wording.number(pair[0].log_prob - pair[1].log_prob)}) times as probable."
+        f"How probable each token was when it was written. {own} nats in all; {other}. The first is "
+        f"e^({wording.number(pair[0].log_prob - pair[1].log_prob)}) times as probable."
     )
     data = BranchLines().data(subject.lab, subject.branches)
     names = [branch.name for branch in data]
@@ -162,7 +164,7 @@ def render_other_tokens(context: PageContext, walk: Walk, offered: Sequence[int]
             offered,
             key="force",
             index=None,
-            placeholder="a candidate, the most probable first",
+            placeholder="a candidate (most probable first)",
             format_func=lambda token: _piece(context, token),
             on_change=force,
         )
@@ -183,10 +185,10 @@ def force_token(context: PageContext, walk: Walk, token: int) -> None:
     config = context.lab.model.config
     if token == walk.written:
         change()
-        complain(f"{_piece(context, token)} is what this branch writes at step {walk.step} already.")
+        complain(f"This branch already writes {_piece(context, token)} at step {walk.step}.")
     elif token in (config.pad_id, config.bos_id):
         change()
-        complain(f"{_piece(context, token)} fills or starts sentences and cannot be written.")
+        complain(f"{_piece(context, token)} only pads or starts sentences and cannot be written.")
     else:
         take_branch(walk.forcing(token), walk.step)
 

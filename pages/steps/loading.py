@@ -74,10 +74,10 @@ def measured_exposure(lab: Lab, switches: Sequence[object]) -> Work[Exposure] | 
     return None if work is None or work.stopped else work
 
 
-def measure_exposure(lab: Lab, switches: Sequence[object]) -> Work[Exposure]:
+def measure_exposure(lab: Lab, switches: Sequence[object]) -> None:
     """Begins the measurement in the background; it goes on when the visitor leaves."""
     specs, pairs = loading.get_resolved(lab, switches), validation_pairs(lab)
-    return _measurements().submit(
+    _measurements().submit(
         _key(lab, switches), lambda tell: exposure_bias(lab.model, pairs, lab.tokenizer, specs, tell=tell)
     )
 

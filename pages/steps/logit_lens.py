@@ -103,7 +103,7 @@ def _render_contributions(context: PageContext, subject: LensAtStep, written: in
             f"**{wording.number(data.difference, signed=True)}**, so "
             f"{_odds_text(data.written, data.against, data.difference)}"
         )
-    exhibit(subject, view, width=760)
+    exhibit(subject, view, data=data, width=760)
     together = math.fsum(value for _, value in data.parts)
     marks = "" if data.baseline is None else " Marks: without the switches, after the same words."
     st.caption(

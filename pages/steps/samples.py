@@ -49,11 +49,11 @@ def render_samples(context: PageContext, chosen: Choices) -> None:
         _render_outputs(context, chosen, data)
     shown = data.samples[:_MAX_LISTED]
     st.caption(
-        f"Each token with the number of all {N_SAMPLES} samples that wrote it there; the {len(shown)} most frequent "
-        f"{plural(len(shown), 'output')} ({sum(sample.count for sample in shown)} samples) are drawn. Thicker lines "
-        "were sampled more often. Greedy decoding's path is blue."
+        f"Each token is shown with the number of samples, of all {N_SAMPLES}, that wrote it there; the {len(shown)} "
+        f"most frequent {plural(len(shown), 'output')} ({sum(sample.count for sample in shown)} samples) are drawn. "
+        "Thicker lines were sampled more often. Greedy decoding's path is blue."
     )
-    exhibit(subject, view, width=640)
+    exhibit(subject, view, data=data, width=640)
 
 
 def _render_distribution(context: PageContext, walk: Walk, settings: Mapping[str, float]) -> None:
@@ -62,8 +62,8 @@ def _render_distribution(context: PageContext, walk: Walk, settings: Mapping[str
     pieces = {token: context.lab.tokenizer.piece(token) for token in candidates(log_probs, 10).ids}
     baseline = get_baseline(context.lab, walk.branch)[step] if context.view.switches else None
     say(*PAGE.said(*_SETTINGS))
-    marks = "" if baseline is None else "; marks: drawn from without the switches"
-    st.caption(f"Step {step}: what the model says, and what is drawn from{marks}")
+    marks = "" if baseline is None else "; marks: the latter without the switches"
+    st.caption(f"Step {step}: the model's distribution, and the one that is sampled from{marks}")
     exhibit(
         Decoding(context.lab, walk.branch),
         SamplingDistribution(step=step, **settings),  # type: ignore[arg-type]

@@ -49,7 +49,7 @@ def render_step(context: PageContext, walk: Walk, chosen: Choices) -> None:
         st.caption("Decoder self-attention")
         exhibit(subject, StepAttention(kind="decoder_self", layer=layer, head=head, step=step), key="self", width=640)
         if not branch.cached:
-            st.caption("Of the last whole pass: later tokens may change earlier states.")
+            st.caption("From the last whole pass: later tokens may change earlier states.")
     if switched:
         st.caption("Bars: with the switches. Marks: without them, after the same words (teacher-forced).")
     st.markdown(_cache_text(context, branch, step))
@@ -75,8 +75,8 @@ def _written_text(walk: Walk, data: CandidatesData) -> str:
     else:
         how = f"was written: probability {p}."
     return (
-        f"{word} {how} Entropy {wording.number(data.entropy)} nats. "
-        f"The other {data.n_rest:,} tokens: {wording.number(data.rest)} together."
+        f"{word} {how} Entropy {wording.number(data.entropy)} nats. The other {data.n_rest:,} tokens: "
+        f"{wording.number(data.rest)} together."
     )
 
 
@@ -130,12 +130,12 @@ def _cache_text(context: PageContext, branch: Inspection, step: int) -> str:
     if not branch.cached:
         return (
             f"**Cache**: not used, because later tokens may change earlier states; all {positions} went through the "
-            f"decoder again."
+            "decoder again."
         )
     source = (
-        f"The source's {n_source} keys and values a layer were computed in this step."
+        f"The source's {n_source} keys and values per layer were computed in this step."
         if step == 0
-        else f"The source's {n_source * each:,} numbers were there since step 0."
+        else f"The source's {n_source * each:,} numbers have been there since step 0."
     )
     earlier = f"{reused} earlier {plural(reused, 'position')}"
     return (

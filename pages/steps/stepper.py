@@ -62,7 +62,7 @@ def render_stepper(walk: Walk, chosen: Choices) -> None:
             "Pause" if playing else "Play",
             key="step-play",
             icon=":material/pause:" if playing else ":material/play_arrow:",
-            help="One step a second, from the first where the last one is shown",
+            help="One step per second, starting over if the last step is shown",
             on_click=lambda: _play(not playing, 0 if walk.step == last else walk.step),
         )
         fields.slider("Step", 0, last, walk.step, _go_to, key="step", step=1)

@@ -71,21 +71,21 @@ def _render_losses(context: PageContext, ids: tuple[int, ...]) -> None:
     )
     st.markdown(_divergence_text(context, seen))
     _render_warning(context, seen)
-    exhibit(subject, view, width=760)
+    exhibit(subject, view, data=data, width=760)
     if (baseline := data.baseline) is not None:
         leaves = "is the reference"
         if baseline.divergence is not None:
             leaves = f"leaves the reference at position {baseline.divergence}"
         st.caption(
-            f"With the switches, teacher-forced: {wording.number(_mean(seen.forced_loss))} nats a token; without them: "
-            f"{wording.number(_mean(baseline.forced_loss))}. Without them the output {leaves}."
+            f"With the switches, teacher-forced: {wording.number(_mean(seen.forced_loss))} nats per token; without "
+            f"them: {wording.number(_mean(baseline.forced_loss))}. Without them the output {leaves}."
         )
     with st.expander("What am I looking at?"):
         st.markdown(LOSSES_EXPLAINED)
 
 
 def _divergence_text(context: PageContext, seen: ReferenceLosses) -> str:
-    mean = f"Teacher-forced, the reference costs {wording.number(_mean(seen.forced_loss))} nats a token."
+    mean = f"Teacher-forced, the reference costs {wording.number(_mean(seen.forced_loss))} nats per token."
     if seen.divergence is None:
         return f"The model writes this very reference by itself. {mean}"
     at = seen.divergence
@@ -96,7 +96,7 @@ def _divergence_text(context: PageContext, seen: ReferenceLosses) -> str:
     gap = seen.free_loss[at + 1 :] - seen.forced_loss[at + 1 :]
     gap = gap[~np.isnan(gap)]
     after = (
-        f" After that its own words cost the reference {wording.number(float(gap.mean()), signed=True)} nats a token."
+        f" After that its own words cost the reference {wording.number(float(gap.mean()), signed=True)} nats per token."
         if len(gap)
         else ""
     )
@@ -107,7 +107,7 @@ def _render_warning(context: PageContext, seen: ReferenceLosses) -> None:
     chance, mean = math.log(context.lab.model.config.vocab_size), _mean(seen.forced_loss)
     if mean > chance:
         say(
-            f"This reference is less probable than chance: {wording.number(mean)} nats a token, where guessing among "
+            f"This reference is less probable than chance: {wording.number(mean)} nats per token, where guessing among "
             f"{context.lab.model.config.vocab_size:,} tokens costs {wording.number(chance)}. Is it in the language "
             "that this model writes?"
         )

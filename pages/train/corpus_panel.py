@@ -37,7 +37,7 @@ def choose_corpus() -> None:
             field("corpus")
         with st.popover("Bring your own", icon=":material/upload:"):
             st.markdown(
-                "Sentence pairs, one a line: **TSV**, **CSV** or **JSONL**, also as .gz, or a .zip from "
+                "Sentence pairs, one per line: **TSV**, **CSV** or **JSONL**, also as .gz, or a .zip from "
                 "[manythings.org](https://www.manythings.org/anki/) as it comes. It stays on this machine."
             )
             st.file_uploader(
@@ -54,7 +54,7 @@ def corpus_panel(plan: Plan) -> None:
     try:
         text, stats = text_of(plan), stats_of(plan)
     except (CorpusError, TokenizerError, ValueError):
-        st.markdown("What is in the corpus shows up here once it can be read: see the sentence beside the fields.")
+        st.markdown("The corpus is described here once it can be read: see the message beside the fields.")
         return
     corpus = text.corpus
     limit = int(plan.max_length) if plan.max_length and plan.max_length >= 1 else None
@@ -104,7 +104,7 @@ def _render_repeated(stats: CorpusStats) -> None:
         st.caption(
             wording.plain(
                 f"{found.pairs:,} pairs have {found.sources:,} different sources; “{most[:60]}” occurs {count:,} "
-                "times. All stay, on the same side of the split."
+                "times. All are kept, on the same side of the split."
             )
         )
 
@@ -112,10 +112,10 @@ def _render_repeated(stats: CorpusStats) -> None:
 def _render_odd(corpus: Corpus, stats: CorpusStats) -> None:
     if not stats.n_outliers:
         return
-    st.markdown("##### Pairs that may be no translations")
+    st.markdown("##### Pairs that may not be translations")
     st.caption(
-        f"{stats.n_outliers:,} of {stats.counted:,} differ in length far more than is usual here. They stay; take them "
-        "out of the file if they are wrong."
+        f"{stats.n_outliers:,} of {stats.counted:,} differ in length far more than is usual here. They are kept; "
+        "remove them from the file if they are wrong."
     )
     odd = [found.pair for found in stats.outliers[:N_ODD]]
     _render_table([{corpus.source_name: pair.source, corpus.target_name: pair.target} for pair in odd])

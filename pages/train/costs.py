@@ -58,7 +58,7 @@ def costs_of(plan: Plan, pinned: tuple[str, ...], beside: tuple[str, ...]) -> Co
     return Costs(
         model=model,
         parameters=parameter_count(model),
-        memory=_memory(model, train.batch_tokens, width),
+        memory=_memory(model, train.batch_tokens, width, train.optimizer),
         width=width,
         free=_free(train.device),
         steps_an_epoch=steps_an_epoch(plan),

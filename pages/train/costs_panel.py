@@ -40,20 +40,20 @@ def costs_panel(plan: Plan, found: Costs) -> None:
             (
                 "Memory",
                 size(needed.total),
-                f"weights {size(needed.weights)}, gradients {size(needed.gradients)}, Adam's two means "
+                f"weights {size(needed.weights)}, gradients {size(needed.gradients)}, the optimiser's means "
                 f"{size(needed.optimizer)}, and about {size(needed.activations)} that the forward pass of a full batch "
                 f"keeps for the backward pass; the program itself, about 400 MB, not counted. {size(found.free)} are "
                 "free",
             ),
-            ("Steps an epoch", _count(found.steps_an_epoch), _epochs(found, train)),
+            ("Steps per epoch", _count(found.steps_an_epoch), _epochs(found, train)),
             *_time_rows(known, train),
         ]
         lines = [f"| {a} | **{b}** | {wording.plain(c)} |" for a, b, c in rows]
-        st.markdown("\n".join(["| what | how much | of which |", "|---|---:|---|", *lines]))
+        st.markdown("\n".join(["| quantity | amount | details |", "|---|---:|---|", *lines]))
 
     exhibit(subjects.Plan(found.model, train), TrainingMemory(width=found.width), draw=draw)
     if not isinstance(known, Benchmark):
-        st.caption("The time shows up here once it has been measured.")
+        st.caption("The time appears here once it has been measured.")
     st.markdown("##### The learning rate, step by step")
     schedule_curve(plan, found, key="in-full")
 
@@ -73,13 +73,13 @@ def _lines(plan: Plan, found: Costs, waits: bool) -> None:
     st.caption(
         wording.plain(
             f"{found.parameters:,} parameters · {size(found.memory.total)} of memory · "
-            f"{_count(found.steps_an_epoch)} steps an epoch"
+            f"{_count(found.steps_an_epoch)} steps per epoch"
         )
     )
     if not found.fits:
         say(
             f"This needs about {size(found.memory.total)} of memory and {size(found.free)} are free: take smaller "
-            "sizes or fewer tokens a batch."
+            "sizes or fewer tokens per batch."
         )
     match known:
         case Benchmark():

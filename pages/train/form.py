@@ -21,6 +21,9 @@ NAMES = {
     "paper": "paper: inverse square root",
     "constant": "constant",
     "cosine": "cosine to 0",
+    "wsd": "constant, then straight to 0",
+    "adamw": "Adam (paper)",
+    "muon": "Muon",
     "auto": "auto",
     "words": "whole words",
     "char": "characters",
@@ -32,7 +35,7 @@ PLACEHOLDERS = {
 WITHOUT: dict[Part, tuple[str, str]] = {
     "causal_mask": (
         "No causal mask",
-        "In training the decoder may see the word that it is to write: loss falls to next to nothing, and what it "
+        "In training the decoder may see the word that it has to write: loss falls to almost nothing, but what it "
         "writes by itself is nonsense.",
     ),
     "positions": (
@@ -41,8 +44,8 @@ WITHOUT: dict[Part, tuple[str, str]] = {
     ),
     "scale_scores": (
         "No division by √d_k",
-        "Scores grow with the width of a head, softmax is sure too early and passes little gradient on: slower, most "
-        "of all with wide heads.",
+        "Scores grow with the width of a head, so softmax saturates too early and passes on little gradient: "
+        "training is slower, most of all with wide heads.",
     ),
     "residual": (
         "No residual connections",
@@ -54,7 +57,7 @@ WITHOUT: dict[Part, tuple[str, str]] = {
     ),
     "label_smoothing": (
         "No label smoothing",
-        "The model is rewarded for being entirely sure: loss falls lower, and probabilities say less.",
+        "The model is rewarded for being entirely certain: loss falls lower, and probabilities say less.",
     ),
     "warmup_steps": (
         "No warm-up",

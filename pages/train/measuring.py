@@ -14,7 +14,7 @@ from pages.shared.background import Background, Tell, Watcher
 from transformer.checkpoints.settings import SHIPPED_FOLDER, Settings, write_settings
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.runs.benchmark import Benchmark, new_benchmark_folder, read_benchmark
-from transformer.runs.run_folder import usable_cpus
+from transformer.runs.run_lock import usable_cpus
 from transformer.text.tokenizer import Tokenizer
 
 LONGEST_S = 90.0

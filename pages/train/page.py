@@ -20,6 +20,7 @@ from pages.train.start import (
     start,
 )
 from pages.training import corpora, run_status
+from pages.training.corpora import recipe_of
 from pages.training.plan_fields import LABELS
 from pages.training.run_view import invite, run_panel
 from pages.training.train_state import (
@@ -42,7 +43,7 @@ MORE_ROWS = (
     ("target_percent", "patience"),
     ("device", "precision", "threads"),
 )
-TOKENS, SCHEDULE = ("tokenizer", "vocab_size"), ("schedule", "warmup_steps")
+TOKENS, SCHEDULE = ("tokenizer", "vocab_size"), ("optimizer", "schedule", "warmup_steps")
 MORE = frozenset(name for row in (*MORE_ROWS, TOKENS, SCHEDULE, ("longest", "others")) for name in row)
 LOOK_NAMES = {"run": "Run", "corpus": "Corpus", "costs": "Estimate"}
 
@@ -60,6 +61,9 @@ with recipe:
     choose_corpus()
     sentences(("corpus",), shown, notes)
     st.caption(described(plan))
+    if why := recipe_of(plan.corpus).why:
+        with st.popover("Why these settings", type="tertiary"):
+            st.markdown("\n".join(f"- {wording.plain(reason)}" for reason in why))
     text_field("\n".join(sentences_of(plan)), shown, notes)
     pressed = st.button("Train", type="primary", width="stretch", disabled=bool(wrong), icon=":material/play_arrow:")
     if wrong:
@@ -93,7 +97,7 @@ with recipe:
                 fields(names, shown, notes)
             if plan.others:
                 set_ = ", ".join(f"{name.split('.')[1]} {value}" for name, value in plan.others)
-                st.caption(wording.plain(f"Also set, by the link or the run before: {set_}."))
+                st.caption(wording.plain(f"Also set by the link or the previous run: {set_}."))
                 st.button("Drop these", type="tertiary", on_click=put, args=("others", ()))
             sentences(("others",), shown, notes)
             st.button("Back to the recipe", type="tertiary", on_click=reset)
@@ -120,7 +124,7 @@ with result:
     elif chosen.look == "costs" and costs is not None:
         costs_panel(plan, costs)
     elif chosen.look == "costs":
-        st.markdown("What this plan takes shows up here once its fields are right.")
+        st.markdown("The cost of this plan appears here once its fields are valid.")
     elif chosen.run:
         run_panel(chosen.run)
     else:

@@ -6,7 +6,7 @@ Here are faults of the fields by themselves; those that depend on the text of th
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
-from pages.training.corpora import config_name
+from pages.training.corpora import config_name, recipe_of
 from pages.training.plan_fields import (
     FIELD_OF,
     FIELDS,
@@ -20,7 +20,6 @@ from pages.training.plan_text import short
 from pages.training.plans import NUMBERS, Plan, recommended
 from transformer.config import CorpusConfig
 from transformer.data.corpora import CorpusError
-from transformer.data.recipes import recipe_for
 from transformer.training.devices import resolve_device
 
 _SYMBOL_TASKS = ("copy", "reverse", "sort")
@@ -47,7 +46,7 @@ def faults(plan: Plan) -> dict[str, str]:
 def misread(drafts: Mapping[str, str]) -> dict[str, str]:
     """Returns a sentence for each number field with something else in it."""
     return {
-        name: f"“{short(text)}” is not a number: write digits, as 500 or 0.5, or leave the field empty."
+        name: f"“{short(text)}” is not a number: write digits, such as 500 or 0.5, or leave the field empty."
         for name, text in drafts.items()
     }
 
@@ -64,7 +63,7 @@ def notes(plan: Plan) -> dict[str, str]:
         found["positions"] = "Without positions the encoder cannot tell one order of words from another."
     if plan.positions == "alibi":
         found["positions"] = (
-            "ALiBi counts distance alike in both directions: only the end mark tells the encoder which way a sentence "
+            "ALiBi treats both directions alike: only the end mark tells the encoder which way a sentence "
             "runs, so that copy and reverse are learned more slowly."
         )
     return found
@@ -94,18 +93,18 @@ def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
         found |= _uneven_heads(plan)
     if plan.steps is None and plan.seconds is None:
         found["steps"] = (
-            "Neither steps nor seconds end this run: fill in one of them, or both; "
-            f"the recipe has {recommended(plan.corpus).steps:,} steps."
+            "Neither steps nor seconds end this run: fill in one of them, or both; the recipe has "
+            f"{recommended(plan.corpus).steps:,} steps."
         )
-    elif plan.steps is None and plan.schedule == "cosine":
+    elif plan.steps is None and plan.schedule in ("cosine", "wsd"):
         found["schedule"] = (
-            "A cosine schedule falls to 0 at the last step, and a run that the clock alone ends has no known last "
+            "This schedule falls to 0 at the last step, and a run that only the clock ends has no known last "
             "step: fill in the steps too, or take the paper's schedule."
         )
     if (plan.target_percent is not None) and not 0 < plan.target_percent <= 100:
         found["target_percent"] = (
-            f"Exact match ({plan.target_percent:g} %) must lie above 0 and at most at 100: 99 is usual, "
-            "and an empty field never ends early."
+            f"Exact match ({plan.target_percent:g} %) must be above 0 and at most 100: 99 is usual, and with an empty "
+            "field the run never ends early."
         )
     if plan.score == "additive" and plan.positions == "rotary":
         found["score"] = (
@@ -123,8 +122,8 @@ def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
         )
     if plan.sentences is not None and len(plan.sentences) > MOST_SENTENCES:
         found["sentences"] = (
-            f"{len(plan.sentences)} sentences are more than the {MOST_SENTENCES} that can be followed: "
-            "take some lines out."
+            f"{len(plan.sentences)} sentences are more than the {MOST_SENTENCES} that can be followed: remove some "
+            "lines."
         )
     try:
         resolve_device(plan.device)
@@ -156,7 +155,7 @@ def _uneven_heads(plan: Plan) -> dict[str, str]:
 
 def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
     """Finds what the configs themselves refuse, trying each other field on its own with the recommended rest."""
-    base = recipe_for(plan.corpus)
+    base = recipe_of(plan.corpus)
     corpus = {} if "corpus" in known else plan.corpus_values()
     settings = (
         (base.model, plan.model_values()),

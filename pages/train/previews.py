@@ -123,7 +123,7 @@ def _steps_an_epoch(config: CorpusConfig, batch_tokens: int, max_length: int) ->
     raise AssertionError("a stream does not end")
 
 
-def _raised(found: Found | Exception) -> Found:
+def _raised(found: Found | CorpusError | TokenizerError) -> Found:
     """Returns the result; raises an error that was kept in its place."""
     if isinstance(found, Exception):
         raise found

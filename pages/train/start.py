@@ -17,7 +17,8 @@ from transformer.config import ModelConfig, TrainConfig
 from transformer.data.corpora import CorpusError
 from transformer.runs import run_folder
 from transformer.runs.quota import check_quota
-from transformer.runs.run_folder import RunError
+from transformer.runs.status import RunError
+from transformer.runs.status import run_folder as folder_of
 from transformer.text.tokenizer import Tokenizer, TokenizerError
 
 EXPECTED = (RunError, CorpusError, TokenizerError, CheckpointError, ValueError, OSError)
@@ -103,7 +104,7 @@ def start(plan: Plan) -> str:
     measuring.cancel()
     run_id = run_folder.create_run(model, train, corpus, pinned=pinned, start_from=plan.start_from or None)
     if estimate is not None:
-        durations.write_estimate(run_folder.run_folder(run_id), estimate)
+        durations.write_estimate(folder_of(run_id), estimate)
     run_folder.start(run_id, owner=visitor())
     return run_id
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from transformer.checkpoints.settings import CheckpointError, Settings, find_checkpoint, is_name, read_settings
 from transformer.data.corpora import CORPORA, CorpusError
 from transformer.data.corpus_snapshot import FOLDER, located
+from transformer.data.file_recipes import recipe_for
+from transformer.data.recipes import Recipe
 from transformer.data.uploads import find_upload, list_uploads
 from transformer.files import read_json
 from transformer.runs.quota import is_shared
@@ -56,6 +58,14 @@ def of_run(settings: Settings) -> str:
         return settings.corpus.name
     key = _key_of_copy(settings.name)
     return key if key and is_known(key) else f"{_RUN}{settings.name}"
+
+
+def recipe_of(corpus: str) -> Recipe:
+    """Returns the recipe of a corpus; of a file that is not here, one for few pairs."""
+    try:
+        return recipe_for(config_name(corpus))
+    except CorpusError:
+        return recipe_for("")
 
 
 def of_path(upload: Path) -> str:

@@ -11,12 +11,14 @@ from pages.shared.wording import plain
 from transformer.analysis.heads.health import HeadHealth, head_health
 from transformer.analysis.proportions import Proportions, proportions
 from transformer.analysis.training.doctor import Diagnosis, Finding, Severity, diagnose
+from transformer.analysis.training.source_use import SourceUse, source_use
 from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE
 from transformer.checkpoints.store import CheckpointError, history, load_checkpoint
 from transformer.data.corpora import CorpusError
 from transformer.data.corpus_snapshot import load_own
 from transformer.runs import run_folder
-from transformer.runs.run_folder import Run, RunError
+from transformer.runs.run_folder import Run
+from transformer.runs.status import RunError
 
 EVERY_S = 5.0
 WHILE_EXAMINING_S = 1.0
@@ -35,6 +37,7 @@ class Examination:
 
     corpus: Proportions | None = None
     heads: tuple[HeadHealth, ...] | None = None
+    source: SourceUse | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,7 @@ def _diagnosis(
         error=error,
         corpus=examination.corpus,
         heads=examination.heads,
+        source=examination.source,
     )
 
 
@@ -146,7 +150,8 @@ def _examine(run: Run) -> Examination:
     longest = run.settings.model.max_length
     found = proportions(corpus.train, checkpoint.tokenizer, longest)
     try:
-        return Examination(found, head_health(checkpoint.model, corpus.validation, checkpoint.tokenizer))
+        measured = (checkpoint.model, corpus.validation, checkpoint.tokenizer)
+        return Examination(found, head_health(*measured), source_use(*measured))
     except ValueError:  # no pair fits into the model
         return Examination(found)
 

@@ -8,6 +8,7 @@ from transformer.config import (
     CorpusConfig,
     ModelConfig,
     NormPlacement,
+    OptimizerKind,
     PositionKind,
     Precision,
     ScheduleKind,
@@ -27,8 +28,8 @@ MOST_SENTENCES = 5
 SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff")
 MODEL_FIELDS = (*SIZES, "max_length", "positions", "norm", "score", "causal_mask", "scale_scores", "residual")
 TRAIN_FIELDS = (
-    *("learning_rate", "schedule", "warmup_steps", "label_smoothing", "batch_tokens", "evaluate_every", "patience"),
-    *("seed", "precision", "device", "threads"),
+    *("learning_rate", "optimizer", "schedule", "warmup_steps", "label_smoothing", "batch_tokens", "evaluate_every"),
+    *("patience", "seed", "precision", "device", "threads"),
 )
 CORPUS_FIELDS = ("longest", "tokenizer", "vocab_size")
 
@@ -48,9 +49,9 @@ _OWN: dict[str, About] = {
         help="Share of validation pairs translated exactly right. Empty: train to the end.",
     ),
     "sentences": About(
-        label="Sentences to follow", help="One a line, at most five. They are translated at each evaluation."
+        label="Sentences to follow", help="One per line, at most five. They are translated at each evaluation."
     ),
-    "start_from": About(label="Weights to begin with", help=""),
+    "start_from": About(label="Initial weights", help=""),
     "others": About(label="Further settings", help=""),
 }
 """Fields with no setting of their own behind them."""
@@ -61,6 +62,7 @@ _ORDER = (
         "residual",
         "dropout",
         "label_smoothing",
+        "optimizer",
         "schedule",
         "warmup_steps",
         "batch_tokens",
@@ -85,6 +87,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "positions": get_args(PositionKind),
     "norm": get_args(NormPlacement),
     "score": get_args(ScoreKind),
+    "optimizer": get_args(OptimizerKind),
     "schedule": get_args(ScheduleKind),
     "precision": get_args(Precision),
 }

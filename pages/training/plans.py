@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import Any, Self
 
-from pages.shared.url.url_state import Form, Parameters, Problem, Refused, UrlState, param
-from pages.training.corpora import config_name, of_run
+from pages.shared.url.url_state import Form, Param, Parameters, Problem, Refused, UrlState, param
+from pages.training.corpora import config_name, of_run, recipe_of
 from pages.training.plan_fields import (
     CORPUS_FIELDS,
     MODEL_FIELDS,
@@ -28,7 +28,6 @@ from pages.training.plan_text import expected, parsed, written
 from transformer.checkpoints.settings import Settings
 from transformer.config import CONFIGS, PRESETS, CorpusConfig, ModelConfig, TrainConfig
 from transformer.data.corpora import CorpusError
-from transformer.data.recipes import recipe_for
 
 Number = float | int | None
 FIRST_CORPUS = "reverse"
@@ -41,10 +40,6 @@ def _read_field(name: str, text: str) -> Any:
         return parsed(name, text)
     except ValueError:
         raise Refused(expected(name)) from None
-
-
-def _form(name: str) -> Form:
-    return Form(partial(_read_field, name), written)
 
 
 def _read_corpus(text: str) -> str:
@@ -69,8 +64,7 @@ def _read_other(text: str) -> Other:
     return name, value
 
 
-_NONSENSE = "The link asks for “{text}” here, which is not {expected}."
-_NO_SETTING = "The link asks for “{text}”, which is no setting: {expected}."
+_NO_SETTING = "The link asks for “{text}”, which is not a setting: {expected}."
 _OTHER = Form(_read_other, lambda other: f"{other[0]}={json.dumps(other[1])}")
 
 
@@ -82,53 +76,62 @@ class Plan(UrlState):
         FIRST_CORPUS, Form(_read_corpus), nonsense="The link asks for a corpus that is not here: {expected}."
     )
     """The name of a corpus that comes with the lab, or what names a file (`corpora.py`)."""
-    longest: Number = param(None, _form("longest"), nonsense=_NONSENSE)
+    longest: Number = param(None)
     """Most symbols of a string of copy, reverse and sort; None for their own length."""
-    tokenizer: str = param(None, _form("tokenizer"), nonsense=_NONSENSE)
-    vocab_size: Number = param(None, _form("vocab_size"), nonsense=_NONSENSE)
+    tokenizer: str = param(None)
+    vocab_size: Number = param(None)
     """None: as many as suit the text."""
-    n_encoder_layers: Number = param(None, _form("n_encoder_layers"), nonsense=_NONSENSE)
-    n_decoder_layers: Number = param(None, _form("n_decoder_layers"), nonsense=_NONSENSE)
-    d_model: Number = param(None, _form("d_model"), nonsense=_NONSENSE)
-    n_heads: Number = param(None, _form("n_heads"), nonsense=_NONSENSE)
-    d_ff: Number = param(None, _form("d_ff"), nonsense=_NONSENSE)
-    max_length: Number = param(None, _form("max_length"), nonsense=_NONSENSE)
-    positions: str = param(None, _form("positions"), nonsense=_NONSENSE)
-    norm: str = param(None, _form("norm"), nonsense=_NONSENSE)
-    score: str = param(None, _form("score"), nonsense=_NONSENSE)
-    causal_mask: bool = param(None, _form("causal_mask"), nonsense=_NONSENSE)
-    scale_scores: bool = param(None, _form("scale_scores"), nonsense=_NONSENSE)
-    residual: bool = param(None, _form("residual"), nonsense=_NONSENSE)
-    learning_rate: Number = param(None, _form("learning_rate"), nonsense=_NONSENSE)
-    steps: Number = param(None, _form("steps"), nonsense=_NONSENSE)
+    n_encoder_layers: Number = param(None)
+    n_decoder_layers: Number = param(None)
+    d_model: Number = param(None)
+    n_heads: Number = param(None)
+    d_ff: Number = param(None)
+    max_length: Number = param(None)
+    positions: str = param(None)
+    norm: str = param(None)
+    score: str = param(None)
+    causal_mask: bool = param(None)
+    scale_scores: bool = param(None)
+    residual: bool = param(None)
+    learning_rate: Number = param(None)
+    steps: Number = param(None)
     """None: the clock alone ends the run."""
-    seconds: Number = param(None, _form("seconds"), nonsense=_NONSENSE)
+    seconds: Number = param(None)
     """None: the steps alone end it. Where both are set, what comes first."""
-    target_percent: Number = param(None, _form("target_percent"), nonsense=_NONSENSE)
+    target_percent: Number = param(None)
     """Exact match in per cent at which the run ends early; None never."""
-    patience: Number = param(None, _form("patience"), nonsense=_NONSENSE)
+    patience: Number = param(None)
     """Evaluations without a lower validation loss after which it ends early; None never."""
-    seed: Number = param(None, _form("seed"), nonsense=_NONSENSE)
-    dropout: Number = param(None, _form("dropout"), nonsense=_NONSENSE)
+    seed: Number = param(None)
+    dropout: Number = param(None)
     """After sublayers and on the embeddings alike."""
-    label_smoothing: Number = param(None, _form("label_smoothing"), nonsense=_NONSENSE)
-    schedule: str = param(None, _form("schedule"), nonsense=_NONSENSE)
-    warmup_steps: Number = param(None, _form("warmup_steps"), nonsense=_NONSENSE)
-    batch_tokens: Number = param(None, _form("batch_tokens"), nonsense=_NONSENSE)
-    evaluate_every: Number = param(None, _form("evaluate_every"), nonsense=_NONSENSE)
-    precision: str = param(None, _form("precision"), nonsense=_NONSENSE)
-    device: str = param(None, _form("device"), nonsense=_NONSENSE)
-    threads: Number = param(None, _form("threads"), nonsense=_NONSENSE)
+    label_smoothing: Number = param(None)
+    optimizer: str = param(None)
+    schedule: str = param(None)
+    warmup_steps: Number = param(None)
+    batch_tokens: Number = param(None)
+    evaluate_every: Number = param(None)
+    precision: str = param(None)
+    device: str = param(None)
+    threads: Number = param(None)
     sentences: tuple[str, ...] | None = param(
         None, Form(str), name="sentence", many=lambda texts: tuple(text for text in texts if text.strip())
     )
     """None: the corpus's own examples."""
-    start_from: str = param("", _form("start_from"), nonsense=_NONSENSE)
+    start_from: str = param("")
     """The run or shipped model whose weights it begins with; empty: random initial weights."""
     others: tuple[Other, ...] = param(
         (), _OTHER, name="set", many=lambda found: tuple(dict(found).items()), beside="others", nonsense=_NO_SETTING
     )
     """Settings without a field of their own that differ from the recipe's, named as on the command line."""
+
+    @classmethod
+    def plain_param(cls, name: str) -> Param:
+        """Describes a field that a link carries as it is typed."""
+        return Param(
+            form=Form(partial(_read_field, name), written),
+            nonsense="The link asks for “{text}” here, which is not {expected}.",
+        )
 
     @property
     def preset(self) -> str:
@@ -161,7 +164,7 @@ class Plan(UrlState):
         return replace(recommended(corpus), device=self.device, threads=self.threads, precision=self.precision)
 
     @classmethod
-    def read(cls, parameters: Parameters, base: Self | None = None) -> tuple[Self, tuple[Problem, ...]]:
+    def read(cls, parameters: Parameters, base: UrlState | None = None) -> tuple[Self, tuple[Problem, ...]]:
         """The plan in these query parameters, the recipe of its corpus where they say nothing, and a problem for each
         value that makes no sense."""
         named, _ = super().read({name: values for name, values in parameters.items() if name == "corpus"})
@@ -169,7 +172,7 @@ class Plan(UrlState):
         kept, refused = _accepted(plan)
         return replace(plan, others=kept), problems + refused
 
-    def parameters(self, base: Self | None = None) -> dict[str, str | list[str]]:
+    def parameters(self, base: UrlState | None = None) -> dict[str, str | list[str]]:
         """The query parameters that `read` turns into this plan again; what the recipe says anyway is left out."""
         corpus: dict[str, str | list[str]] = {} if self.corpus == FIRST_CORPUS else {"corpus": self.corpus}
         none: dict[str, str | list[str]] = {"sentence": [""]} if self.sentences == () else {}
@@ -177,7 +180,7 @@ class Plan(UrlState):
 
     def configs(self) -> tuple[ModelConfig, TrainConfig, CorpusConfig]:
         """The settings of a run; ValueError where they refuse each other. The vocabulary is not known here."""
-        recipe = recipe_for(self.corpus)
+        recipe = recipe_of(self.corpus)
         model, train, corpus = self.model_values(), self.train_values(), self.corpus_values()
         for name, value in self.others:
             kind, field = name.split(".")
@@ -226,7 +229,7 @@ _FURTHER = {
 
 def recommended(corpus: str) -> Plan:
     """The plan that one press of the button trains well."""
-    recipe = recipe_for(corpus)
+    recipe = recipe_of(corpus)
     return _plan(corpus, recipe.model, recipe.train, CorpusConfig())
 
 

@@ -10,12 +10,14 @@ from pages.shared.visitor import visitor
 from pages.training import durations
 from pages.training.train_state import memory
 from transformer.runs import run_folder
-from transformer.runs.run_folder import Run, RunError, Status, list_runs, start_waiting
+from transformer.runs.queue import start_waiting
+from transformer.runs.run_folder import Run, list_runs
+from transformer.runs.status import RunError, Status
 
 REASONS = {
     "max_steps": "all its steps are done",
     "max_seconds": "time limit reached",
-    "target_exact_match": "it reached the exact match that was asked for",
+    "target_exact_match": "it reached the target exact match",
     "patience": "its validation loss no longer fell",
     "asked": "as asked",
 }
@@ -46,7 +48,7 @@ def state_rest(run: Run) -> str:
     status, train = run.status, run.settings.train
     limit = "" if train.max_seconds is not None else f" of {train.max_steps:,}"
     if run.place:
-        return f"number {run.place} in the queue" + (f" · goes on from step {status.step:,}" if status.step else "")
+        return f"number {run.place} in the queue" + (f" · continues from step {status.step:,}" if status.step else "")
     took = durations.duration(status.elapsed_s)
     ended = durations.compared(run.folder, train, step=status.step, elapsed_s=status.elapsed_s) or f"in {took}"
     parts = [f"step {status.step:,}{limit}", f"{took} so far" if status.active else ended]

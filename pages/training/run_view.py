@@ -20,7 +20,8 @@ from transformer.checkpoints.store import CheckpointError
 from transformer.figures.training.curves import X_TITLES
 from transformer.runs import run_folder
 from transformer.runs.kept_weights import newest_step
-from transformer.runs.run_folder import Run, RunError, Status
+from transformer.runs.run_folder import Run
+from transformer.runs.status import RunError, Status, status
 from transformer.views.subjects import Runs
 from transformer.views.training.runs import PANELS, QUANTITIES, SCORES, RunCurves
 
@@ -32,7 +33,7 @@ FIRST = RunCurves.panels
 
 def run_panel(run_id: str) -> None:
     """Renders the run, every second while a trainer works on it. The others can be chosen above it."""
-    before = run_folder.status(run_id)
+    before = status(run_id)
     every = (EVERY_S if before.phase == "training" else WHILE_STARTING_S) if before.active else None
     st.fragment(_panel, run_every=every)(run_id, before)
     doctor_panel(run_id)
@@ -45,7 +46,7 @@ def invite(corpus: str, *, others: bool) -> None:
     `others` says whether there are runs of other corpora.
     """
     none = f"No run of *{plain(corpus)}* yet" if others else "No runs yet"
-    st.markdown(f"{none}. **Train** starts one with what is filled in; it shows up here at once.")
+    st.markdown(f"{none}. **Train** starts one with what is filled in; it appears here at once.")
     if others:
         st.page_link("pages/runs/page.py", label="Your runs of other corpora", icon=":material/arrow_forward:")
     shipped = next((f for f in list_checkpoints() if f.shipped and corpus_name(f.folder) == corpus), None)
@@ -122,7 +123,7 @@ def run_note(run: Run) -> None:
         say(run_status.failure(run.status))
         if run.resumable:
             st.caption(
-                "Resume goes on from its last saved state with the same settings; other settings need a new run."
+                "Resume continues from its last saved state with the same settings; other settings need a new run."
             )
 
 

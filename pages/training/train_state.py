@@ -45,13 +45,13 @@ class Chosen(UrlState):
         return (*super().names(), *Plan.names())
 
     @classmethod
-    def read(cls, parameters: Parameters, base: Self | None = None) -> tuple[Self, tuple[Problem, ...]]:
+    def read(cls, parameters: Parameters, base: UrlState | None = None) -> tuple[Self, tuple[Problem, ...]]:
         """The plan and the run in these query parameters, and a problem for each value that makes no sense."""
         plan, wrong = Plan.read(parameters)
         chosen, problems = super().read(parameters, base)
         return replace(chosen, plan=plan, is_named="corpus" in parameters), (*wrong, *problems)
 
-    def parameters(self, base: Self | None = None) -> dict[str, str | list[str]]:
+    def parameters(self, base: UrlState | None = None) -> dict[str, str | list[str]]:
         """The query parameters that `read` turns into this state again."""
         return super().parameters(base) | self.plan.parameters()
 

@@ -165,8 +165,8 @@ def _render_pass(place: Place, trace: Trace) -> None:
         n = trace.last
         before = f"the {n} {plural(n, 'token')} written before it, none after" if n else "the start mark alone"
         st.markdown(
-            f":orange[:material/layers:] **Step {n}’s own pass**: {before}. Where later tokens are seen, no other step "
-            "has these numbers."
+            f":orange[:material/layers:] **Step {n}’s own pass**: {before}. As later tokens are visible here, no "
+            "other step has these numbers."
         )
 
 

@@ -1,4 +1,4 @@
-"""What the Attention page costs: `python tests/benchmarks/attention_payload.py`.
+"""Measures the cost of the Attention page: `python tests/benchmarks/attention_payload.py`.
 
 1. First paint of 6 layers x 8 heads x 128 tokens in Chromium, from following the link: seconds until all heads are
    drawn, of a decoding that goes on as far as it is written, and until the whole page's pictures are; bytes of all

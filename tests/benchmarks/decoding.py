@@ -119,7 +119,7 @@ def fastest(runs: tuple[Callable[[], object], ...], repeats: int) -> tuple[list[
 
 
 def explain(lab: Lab, length: int) -> None:
-    """What bounds a step at batch 1: operators called a step, and the share of processor time in products."""
+    """Prints what limits a step at batch 1: the operators called per step, and the share of CPU time in products."""
     source = torch.tensor([[*lab.tokenizer.encode(SENTENCES[0]), lab.model.config.eos_id]])
     run = ours_of(lab, source, 1, length)
     run()

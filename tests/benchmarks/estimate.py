@@ -1,4 +1,4 @@
-"""What the Train page foresees for a run against what the run then takes, on a machine with nothing else to do.
+"""Compares the Train page's estimate for a run with the time the run then takes, on an idle machine.
 
     python tests/benchmarks/estimate.py [CORPUS ...]
 
@@ -20,13 +20,14 @@ from pages.train import measuring
 from pages.training.durations import Estimate, estimate_of
 from transformer.config import CorpusConfig
 from transformer.data.corpora import corpus_tokenizer, load_corpus
-from transformer.data.recipes import recipe_for
+from transformer.data.file_recipes import recipe_for
 from transformer.runs import run_folder
 from transformer.runs.benchmark import Benchmark
+from transformer.runs.status import status
 
 
 def estimated(corpus: str) -> Estimate:
-    """What a few steps of the corpus's recipe let expect; raises RuntimeError where they could not be measured."""
+    """Estimates a run from a few steps of the corpus's recipe; raises RuntimeError if they cannot be measured."""
     recipe, config = recipe_for(corpus), CorpusConfig(name=corpus)
     text = load_corpus(config)
     tokenizer = corpus_tokenizer(text, config)
@@ -47,7 +48,7 @@ def taken(corpus: str) -> tuple[float, float]:
     run = run_folder.create_run(recipe.model, recipe.train, CorpusConfig(name=corpus))
     run_folder.start(run)
     began = 0.0
-    while (now := run_folder.status(run)).active:
+    while (now := status(run)).active:
         if not began and now.phase == "training":
             began = time.monotonic()
         time.sleep(0.1)

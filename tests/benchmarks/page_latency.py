@@ -21,8 +21,9 @@ import torch  # noqa: E402
 from streamlit.testing.v1 import AppTest  # noqa: E402
 
 from transformer.config import CorpusConfig  # noqa: E402
-from transformer.data.recipes import recipe_for  # noqa: E402
+from transformer.data.file_recipes import recipe_for  # noqa: E402
 from transformer.runs import run_folder  # noqa: E402
+from transformer.runs.status import status  # noqa: E402
 
 MODEL = "pronouns-en-fr"
 
@@ -51,7 +52,7 @@ def main(arguments: list[str]) -> None:
             _report("while a run trains", app, options.times)
         finally:
             run_folder.stop(run)
-            while run_folder.status(run).active:
+            while status(run).active:
                 time.sleep(0.1)
 
 

@@ -53,23 +53,25 @@ def first_metric_s(corpus: str) -> float:
     """Starts a run of the corpus's recipe, waits for its first metric, ends it."""
     from transformer.config import CorpusConfig
     from transformer.data.corpus_cache import prepared
-    from transformer.data.recipes import recipe_for
+    from transformer.data.file_recipes import recipe_for
     from transformer.files import read_rows
     from transformer.runs import run_folder
+    from transformer.runs.status import run_folder as folder_of
+    from transformer.runs.status import status
 
     recipe, config = recipe_for(corpus), CorpusConfig(name=corpus)
     prepared(config)
     begin = time.perf_counter()
     run_id = run_folder.create_run(recipe.model, recipe.train, config)
     run_folder.start(run_id)
-    rows = run_folder.run_folder(run_id) / "metrics.jsonl"
+    rows = folder_of(run_id) / "metrics.jsonl"
     while not read_rows(rows):
-        if time.perf_counter() - begin > PATIENCE_S or run_folder.status(run_id).state == "failed":
-            raise SystemExit(f"no metric came: {run_folder.status(run_id)}")
+        if time.perf_counter() - begin > PATIENCE_S or status(run_id).state == "failed":
+            raise SystemExit(f"no metric came: {status(run_id)}")
         time.sleep(LOOK_AGAIN_S)
     took = time.perf_counter() - begin
     run_folder.stop(run_id)
-    while run_folder.status(run_id).active:
+    while status(run_id).active:
         time.sleep(LOOK_AGAIN_S)
     run_folder.delete(run_id)
     return took

@@ -34,7 +34,7 @@ from transformer.model.positions import sinusoidal_table
 from transformer.model.transformer import Transformer
 from transformer.training.devices import autocast
 from transformer.training.evaluation import summed_loss
-from transformer.training.state import build_optimizer
+from transformer.training.optimizer import build_optimizer
 
 CPU = torch.device("cpu")
 CONFIG = TrainConfig()

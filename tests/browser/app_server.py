@@ -28,7 +28,7 @@ class Server:
     url: str
     runs: Path
     pid: int
-    """Of the server, which leads a process group of its own."""
+    """The process id of the server, which leads its own process group."""
 
     def link(self, page: str = "", **parameters: object) -> str:
         """The address of a page with query parameters."""

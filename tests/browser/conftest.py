@@ -10,7 +10,7 @@ from page_models import save_untrained
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 PATIENCE_MS = 30_000
-"""For one outcome on a page, on a busy machine."""
+"""The time limit for one outcome on a page, on a busy machine."""
 
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = (

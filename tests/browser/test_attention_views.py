@@ -91,7 +91,7 @@ def test_a_cell_of_the_matrix_is_pointed_at_and_clicked(page: Page, server: Serv
     canvas(page).hover(position=cell_at(page, 3, 2))  # type: ignore[arg-type]
     expect(page.get_by_text(f"weight {seen.weights[1, 2, 3, 2]!s}")).to_be_visible()
     canvas(page).click(position=cell_at(page, 3, 2))  # type: ignore[arg-type]
-    expect(page.get_by_text("the very float32 of the picture")).to_be_visible()
+    expect(page.get_by_text("exactly the same as in the picture")).to_be_visible()
     assert "cell=3%2C2" in page.url
 
 
@@ -100,7 +100,7 @@ def test_the_matrix_is_used_by_keyboard_alone(page: Page, server: Server):
     canvas(page).focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Enter"):
         page.keyboard.press(key)
-    expect(page.get_by_text("the very float32 of the picture")).to_be_visible()
+    expect(page.get_by_text("exactly the same as in the picture")).to_be_visible()
     assert "cell=2%2C1" in page.url
 
 
@@ -151,7 +151,7 @@ def test_the_equations_of_an_explanation_fit_beside_the_matrix(page: Page, serve
 def test_a_chosen_option_is_not_cut_in_its_box(page: Page, server: Server):
     open_picture(page, server, specials="renormalised", show="norms", combine="max")
     chosen = page.locator(".st-key-choose-specials input")
-    expect(chosen).to_have_value("Left out, rows to 1")
+    expect(chosen).to_have_value("Left out, rescaled")
     for key in ("specials", "show", "combine"):
         shown = page.locator(f".st-key-choose-{key} [data-testid=stSelectbox] input")
         assert shown.evaluate("input => input.scrollWidth - input.clientWidth") <= 0, key

@@ -19,7 +19,7 @@ from transformer.lab import load
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 FLOAT32 = 4e-6
-"""Of log-probabilities around 10: two orders of summation in float32."""
+"""The tolerance for log-probabilities around 10, summed in two different orders in float32."""
 SETTINGS = [
     Sampling(),
     Sampling(temperature=0.1),
@@ -68,7 +68,7 @@ def shown(page: Page, column: int) -> list[float]:
 
 
 def agrees(numbers: list[float], log_probs: np.ndarray) -> bool:
-    """Whether the shown numbers are these probabilities, in three digits (one below 0.0001)."""
+    """Checks that the shown numbers are these probabilities, to three digits (one digit below 0.0001)."""
     return len(numbers) == len(log_probs) and all(
         math.isclose(number, p, rel_tol=6e-3 if p >= 1e-4 else 0.51, abs_tol=1e-30)
         for number, p in zip(numbers, np.exp(log_probs.astype(np.float64)), strict=True)
@@ -77,7 +77,7 @@ def agrees(numbers: list[float], log_probs: np.ndarray) -> bool:
 
 @pytest.fixture(scope="module")
 def log_probs(server: Server) -> np.ndarray:
-    """Those of step 1 of a model on the server."""
+    """Returns the log-probabilities of step 1, from a model on the server."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATTENTION_LAB_RUNS", str(server.runs))
         return load(REVERSE).inspect("a b c d").log_probs[1]

@@ -1,4 +1,4 @@
-"""In a real browser: a figure is saved in every format, and a packed link opens its view."""
+"""Browser test of exports: a figure is saved in every format, and a packed link opens its view."""
 
 import io
 import re

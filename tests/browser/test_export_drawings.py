@@ -1,4 +1,4 @@
-"""In a real browser: bertviz's drawings are saved as they stand on the page, and open from the disk with no network."""
+"""Browser test of bertviz exports: drawings are saved as shown on the page, and open from disk without a network."""
 
 import io
 import re
@@ -56,7 +56,7 @@ def pixels(path: Path) -> np.ndarray:
 
 
 def coloured(image: np.ndarray) -> int:
-    """How many pixels are neither grey nor nearly so."""
+    """Counts the pixels that are clearly not grey."""
     return int((image.max(axis=-1) - image.min(axis=-1) > 40).sum())
 
 
@@ -93,7 +93,7 @@ def test_a_drawing_is_saved_as_it_is_drawn(page: Page, server: Server, tmp_path:
 
 
 def load_seen(server: Server):
-    """What the server decoded."""
+    """Loads the decoding that the server shows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATTENTION_LAB_RUNS", str(server.runs))
         return load(PRONOUNS).inspect(CLASSIC)

@@ -1,4 +1,4 @@
-"""In a real browser: the table of heads is sorted, and a head opens on the Attention page."""
+"""Browser test of the Heads page: its table is sorted, and a head opens on the Attention page."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""In a real browser: tokens of markup, emoji, right-to-left text and control characters are text in every picture."""
+"""Browser test: tokens of markup, emoji, right-to-left text and control characters stay text in every picture."""
 
 import shutil
 from functools import partial

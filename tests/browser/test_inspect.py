@@ -1,4 +1,4 @@
-"""In a real browser: type a sentence, see attention, switch a head off."""
+"""Browser test of the Attention page: type a sentence, see attention, switch a head off."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""In a real browser: a saved view is opened on the page it belongs to, stands in the address, and survives a reload."""
+"""Browser test: a saved view opens on the page it belongs to, appears in the address, and survives a reload."""
 
 import re
 
@@ -60,18 +60,21 @@ def test_home_is_reopened_as_home(page: Page, server: Server):
     expect(page.get_by_text("Lines are cross-attention: layer 0")).to_be_visible()
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 900), (900, 700)])
 @pytest.mark.parametrize("where", ["attention", "heads", "masks", "walkthrough", "positions", ""])
-def test_all_of_what_is_taken_away_is_within_reach(where, width, height, page: Page, server: Server):
-    page.set_viewport_size({"width": width, "height": height})
+def test_all_of_what_is_taken_away_is_within_reach(where, page: Page, server: Server):
     page.goto(server.link(where, model=REVERSE, text="a b c"))
-    page.get_by_role("button", name="Export").last.click()
-    panel = page.locator("[data-testid=stPopoverBody]")
-    expect(panel.get_by_text("The same in Python")).to_be_visible()
-    panel.get_by_text("Open a saved view").click()
-    panel.locator("[data-testid=stFileUploaderDropzone]").click(trial=True)
-    for name in ("PNG", "HTML", "NPZ"):
-        panel.get_by_role("button", name=name, exact=True).click(trial=True)
-    box = panel.bounding_box()
-    assert box and box["y"] >= 0 and box["y"] + box["height"] <= height
-    assert box["x"] >= 0 and box["x"] + box["width"] <= width
+    for width, height in ((1280, 900), (900, 700)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.get_by_role("button", name="Export").last.click()
+        panel = page.locator("[data-testid=stPopoverBody]")
+        expect(panel.get_by_text("The same in Python")).to_be_visible()
+        panel.get_by_text("Open a saved view").click()
+        panel.locator("[data-testid=stFileUploaderDropzone]").click(trial=True)
+        for name in ("PNG", "HTML", "NPZ"):
+            panel.get_by_role("button", name=name, exact=True).click(trial=True)
+        box = panel.bounding_box()
+        assert box and box["y"] >= 0 and box["y"] + box["height"] <= height
+        assert box["x"] >= 0 and box["x"] + box["width"] <= width
+        panel.get_by_text("Open a saved view").click()
+        page.keyboard.press("Escape")
+        expect(panel).to_be_hidden()

@@ -1,4 +1,4 @@
-"""In a real browser: train a tiny run, scrub its timeline, see the translation change, and play it as a film."""
+"""Browser test: train a tiny run, scrub its timeline, see the translation change, and play it as a film."""
 
 import re
 from dataclasses import replace
@@ -17,7 +17,7 @@ from transformer.runs.worker import train_run
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 COMPUTING_MS = 120_000
-"""For every snapshot's translation, on a busy machine."""
+"""The time limit for translating with every snapshot, on a busy machine."""
 STEPS = 64
 
 

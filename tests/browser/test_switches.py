@@ -1,4 +1,4 @@
-"""In a real browser: heads off change the translation, a cell is clicked and forbidden, a link reopens it all."""
+"""Browser test: switching heads off changes the translation, a click forbids an entry, a link reopens it all."""
 
 import re
 
@@ -29,7 +29,7 @@ def chip(page: Page, switch: str):
 
 
 def measured(switches: list[str]) -> str:
-    """What the page must say of these switches, computed here."""
+    """Computes what the page must say about these switches."""
     said, _ = effect(load(MODEL).compare(CLASSIC, list(map(parse_intervention, switches))))
     return re.sub(r"[*\\]", "", said).split(" the most:")[0]
 
@@ -72,7 +72,7 @@ def test_a_cell_is_clicked_in_the_matrix_and_forbidden(page: Page, server: Serve
 
 
 def test_one_click_on_a_cell_forbids_it_and_another_allows_it_by_mouse_and_keyboard(page: Page, server: Server):
-    page.goto(server.link("attention", model=MODEL, text=CLASSIC, kind="encoder_self", layer=0))
+    page.goto(server.link("attention", model=MODEL, text=CLASSIC, kind="encoder_self", layer=0, head=1))
     canvas = page.locator(".st-key-head canvas")
     expect(canvas).to_be_visible()
     page.get_by_text("Forbid it", exact=True).click()

@@ -1,4 +1,4 @@
-"""In a real browser: train reverse for 100 steps, then look inside it; pause and resume; compare; reload."""
+"""Browser test of the Train page: train reverse for 100 steps, look inside it; pause and resume; compare; reload."""
 
 import os
 import re
@@ -12,6 +12,7 @@ from training_page import SMALL, TRAINING_MS, press, state
 
 from transformer.lab import load
 from transformer.runs import run_folder
+from transformer.runs.status import status
 
 pytestmark = pytest.mark.browser
 
@@ -124,9 +125,9 @@ def test_a_run_goes_on_while_the_server_is_killed_and_started_again(page: Page, 
         with running_app(tmp_path, tmp_path / "second-log.txt") as second:
             page.goto(second.link("train", run=run))
             state(page, "Training")
-            seen = run_folder.status(run).step
+            seen = status(run).step
             page.wait_for_timeout(1_500)
-            assert run_folder.status(run).step > seen
+            assert status(run).step > seen
             press(page, "Stop", "Stopped")
 
 

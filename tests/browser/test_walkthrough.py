@@ -1,4 +1,4 @@
-"""In a real browser: walk through a forward pass by clicking the map, by arrow keys and by the links below."""
+"""Browser test: walk through a forward pass by clicking the map, with arrow keys and with the links below."""
 
 import re
 

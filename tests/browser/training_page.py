@@ -3,7 +3,7 @@
 from playwright.sync_api import Page, expect
 
 TRAINING_MS = 180_000
-"""For a hundred steps of the smallest sizes on a busy machine."""
+"""The time limit for a hundred steps of the smallest model on a busy machine."""
 SMALL = {"d_model": 32, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 1, "n_decoder_layers": 1, "threads": 1}
 
 

@@ -1,10 +1,15 @@
 """A run becomes a checkpoint to ship: float16 on disk, its heads described by statistics that can be taken again."""
 
+import shutil
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from tiny_runs import MODEL, corpus, settings, tokenizer
 
+from transformer.analysis.heads.pair_sample import validation_sample
+from transformer.analysis.heads.published import SURVEY_FILE, published_survey
 from transformer.analysis.heads.statistics import head_statistics
 from transformer.checkpoints.store import load_checkpoint, load_tensors
 from transformer.config import CorpusConfig
@@ -48,6 +53,27 @@ def test_the_card_and_a_file_describe_every_head(published):
     card = (shipped / "CARD.md").read_text()
     assert all(f"| {sublayer} |" in card for sublayer in sublayers)
     assert "float16" in card
+
+
+def test_the_survey_of_its_heads_is_that_of_the_published_weights(published):
+    run, shipped = published
+    before, after = load_checkpoint(run), load_checkpoint(shipped)
+    sample = validation_sample(after)
+    found = published_survey(after, sample)
+    assert found is not None and found.n_pairs == len(sample.pairs) == 1_000
+    shutil.copy(shipped / SURVEY_FILE, run)
+    assert published_survey(before, sample) is None  # whose weights are no float16
+    (run / SURVEY_FILE).unlink()
+
+
+def test_no_survey_is_published_where_the_sentences_stay_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
+    (tmp_path / "own.tsv").write_text("".join(f"{a} {b}\t{b} {a}\n" for a in "abcdefghijkl" for b in "mnopqrstuv"))
+    own = CorpusConfig(name=str(tmp_path / "own.tsv"))
+    run = run_folder.create_run(replace(MODEL, vocab_size=300), settings(max_steps=2), own, name="own")
+    assert train_run(run).state == "finished"
+    publish(tmp_path / run, tmp_path / "shipped")
+    assert not (tmp_path / "shipped" / SURVEY_FILE).exists() and (tmp_path / "shipped" / STATISTICS_FILE).is_file()
 
 
 def test_statistics_equal_those_of_one_pair_at_a_time():

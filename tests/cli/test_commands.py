@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from transformer.__main__ import main
+from transformer.analysis.heads.published import SURVEY_FILE
 
 TINY = ["--model.d-model", "32", "--model.d-ff", "64", "--model.n-encoder-layers", "1", "--model.n-decoder-layers", "1"]
 BRIEF = [
@@ -33,7 +34,25 @@ def runs_folder(tmp_path_factory):
 
 def test_train_leaves_a_finished_run_with_its_command_in_the_card(runs_folder):
     assert json.loads((runs_folder / "mine" / "status.json").read_text())["state"] == "finished"
-    assert "transformer" in (runs_folder / "mine" / "CARD.md").read_text()
+    card = (runs_folder / "mine" / "CARD.md").read_text()
+    assert "transformer" in card and "in float32, 1 thread, on corpus" in card
+
+
+def test_a_file_gets_the_recipe_that_suits_it_and_the_reasons_are_printed(runs_folder, tmp_path, capsys):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"the word{i} is here\tle mot{i} est ici\n" for i in range(400)))
+    assert main(["train", str(path), "--name", "of-a-file", *TINY, *BRIEF, *SAFE]) == 0
+    said = capsys.readouterr().err
+    assert "pairs: d_model 64, 2 + 2 layers" in said and "Dropout 0.3" in said
+    settings = json.loads((runs_folder / "of-a-file" / "config.json").read_text())
+    assert (settings["model"]["dropout"], settings["train"]["optimizer"]) == (0.3, "muon")
+
+
+@pytest.mark.parametrize("options", [["--sentence", "a b", "c d"], ["--sentence", "a b", "--sentence", "c d"]])
+def test_sentences_may_follow_one_option_or_have_one_each(runs_folder, options):
+    assert main(["train", "copy", *options, *TINY, *BRIEF, *SAFE, "--name", f"said-{len(options)}"]) == 0
+    settings = json.loads((runs_folder / f"said-{len(options)}" / "config.json").read_text())
+    assert settings["pinned"] == ["a b", "c d"]
 
 
 def test_translate_prints_one_line_for_each_text(runs_folder, capsys):
@@ -53,6 +72,14 @@ def test_translate_takes_every_method_of_decoding(runs_folder, capsys):
     drawn = ["--method", "sample", "--n-best", "4", "--temperature", "1.5", "--top-k", "6"]
     assert lines(*drawn, "--seed", "3") == lines(*drawn, "--seed", "3") != lines(*drawn, "--seed", "4")
     assert lines("--method", "sample", "--top-k", "1") == greedy
+
+
+def test_heads_are_measured_into_a_file_beside_the_weights(runs_folder, capsys):
+    assert main(["heads", "--model", "mine"]) == 0
+    path = runs_folder / "mine" / SURVEY_FILE
+    assert capsys.readouterr().out == f"1,000 pairs: {path}\n" and path.is_file()
+    assert main(["heads", "--model", "everyday-en-fr"]) == 2
+    assert "comes without the sentences that it learned from" in capsys.readouterr().err
 
 
 def test_translate_names_what_the_model_never_saw(runs_folder, capsys):

@@ -192,6 +192,11 @@ def test_a_tokenizer_of_a_file_learns_from_its_training_pairs(write):
         ("p.pdf", b"%PDF", "not a kind of file"),
         ("p.gz", gzip.compress(b"a\tb"), "not a kind of file"),
         ("p.tsv", b"", "too few sentences"),
+        (
+            "p.tsv",
+            "".join(f"hello\tbonjour {i}\n" for i in range(400)).encode(),
+            r"few different sources \(1 in 400 pairs",
+        ),
         ("p.tsv", b"\xff\xfe\x00\x00a\x00\x00\x00", r"not UTF-8 text \(byte 0\)"),
         ("p.tsv", b"\xff\xfea\x00\t", r"not UTF-16, as its first bytes say, text \(byte 4\): save it as UTF-8"),
         ("p.tsv", "a\tb\n".encode("utf-16-le"), "holds NUL characters. Save it as UTF-8"),

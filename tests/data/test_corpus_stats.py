@@ -1,4 +1,4 @@
-"""What a corpus holds, against slow and plain recounts."""
+"""Tests of corpus statistics against slow, plain recounts."""
 
 import math
 import statistics

@@ -9,7 +9,6 @@ from transformer.data import batches
 from transformer.data.batches import (
     BatchStream,
     Position,
-    check_ids,
     encode_sources,
     fits,
     make_batch,
@@ -17,6 +16,7 @@ from transformer.data.batches import (
 )
 from transformer.data.tasks import TASKS, GeneratedPairs
 from transformer.text.pairs import Pair
+from transformer.text.token_ids import check_ids
 from transformer.text.tokenizer import BOS, EOS, PAD, train_tokenizer
 
 TOKENIZER = train_tokenizer("words", TASKS["copy"].vocabulary)

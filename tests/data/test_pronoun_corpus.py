@@ -60,6 +60,7 @@ def test_half_a_million_pairs_from_all_splits_are_as_many_distinct_english_sente
     assert counted["distinct"] == sum(counted["sizes"]) > 500_000
 
 
+@pytest.mark.slow
 def test_classic_sentences_are_held_out_combinations(counted):
     assert counted["classics"] == [french for _, french in GOLD[:4]]
 

@@ -7,15 +7,14 @@ import pytest
 from transformer.config import PRESETS, CorpusConfig
 from transformer.data.batches import fits
 from transformer.data.corpora import CORPORA, corpus_tokenizer, load_corpus
-from transformer.data.recipes import FILE_RECIPE, RECIPES, recipe_for
+from transformer.data.recipes import RECIPES
 
 
-def test_every_corpus_of_the_lab_has_a_recipe_and_files_share_one():
+def test_every_corpus_of_the_lab_has_a_recipe():
     assert RECIPES.keys() == CORPORA.keys()
-    assert recipe_for("my pairs.tsv") is FILE_RECIPE
 
 
-@pytest.mark.parametrize("recipe", [*RECIPES.values(), FILE_RECIPE])
+@pytest.mark.parametrize("recipe", RECIPES.values())
 def test_a_recipe_departs_from_its_preset_in_dropout_alone(recipe):
     preset = PRESETS[recipe.preset]
     kept = replace(recipe.model, dropout=preset.dropout, embedding_dropout=preset.embedding_dropout)

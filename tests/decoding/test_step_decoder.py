@@ -15,7 +15,7 @@ from transformer.decoding.cached_steps import StepDecoder
 from transformer.decoding.greedy import greedy, translate_ids
 from transformer.interventions import compile_interventions, parse_intervention
 from transformer.model.taps import every_site
-from transformer.training.state import build_optimizer
+from transformer.training.optimizer import build_optimizer
 
 KINDS = [
     *({"positions": kind} for kind in ("sinusoidal", "learned", "none", "rotary", "alibi")),

@@ -20,7 +20,8 @@ from transformer.experiments.study import StudyError, create_study, load_study
 from transformer.experiments.verdict import length_curves, verdicts
 from transformer.figures.positions.study import ByLength, Learning, learning_figure, lengths_figure
 from transformer.runs import run_folder
-from transformer.runs.status import Status, write_status
+from transformer.runs.status import Status, status, write_status
+from transformer.runs.status import run_folder as folder_of
 from transformer.text.pairs import words
 from transformer.text.tokenizer import train_tokenizer
 
@@ -110,7 +111,7 @@ def test_a_study_leaves_ordinary_runs_and_a_row_for_each(conducted, monkeypatch)
     assert found.plan == TINY and found.command == "the command" and not study.is_active("tiny")
     assert [run.positions for run in found.done] == ["sinusoidal", "learned"]
     for run in found.done:
-        assert run_folder.status(run.id).state == "finished"
+        assert status(run.id).state == "finished"
         settings = run_folder.get_run(run.id).settings
         assert settings.model.positions == run.positions and settings.model.max_length == 7
         assert run.steps == 3 and run.steps_to_target is None and run.trained_positions == 5
@@ -156,7 +157,7 @@ def test_a_run_that_was_deleted_is_told_and_left_out_also_while_it_is_tested(own
 
     def delete(progress):
         if progress.message.startswith("testing") and run_folder.list_runs():  # finished by then, and in memory
-            write_status(run_folder.run_folder(progress.run.id), Status(state="finished"))
+            write_status(folder_of(progress.run.id), Status(state="finished"))
             run_folder.delete(progress.run.id)
 
     run_study(name, delete)

@@ -1,4 +1,4 @@
-"""What switches did, drawn: the numbers in the traces are those that were handed in."""
+"""Tests of the figures of a comparison: the traces hold the numbers that were passed in."""
 
 import numpy as np
 import pytest

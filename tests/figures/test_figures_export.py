@@ -142,7 +142,7 @@ def test_a_file_reopens_its_view():
         (b"[1]", "its format is not"),
         (as_file("nowhere", {}).encode(), "of a page that is not here"),
         (as_file("masks", {"layer": "99"}).encode(), "names no model"),
-        (as_file("masks", {"a": [1]}).encode(), "that is no text"),  # type: ignore[dict-item]
+        (as_file("masks", {"a": [1]}).encode(), "that is not text"),  # type: ignore[dict-item]
         (b" " * 200_000, "at most"),
     ],
 )
@@ -155,10 +155,10 @@ LONE_SURROGATE = "eJyrVsrNT0nNUbJSKkotSy0qTlXSUSpJrSgBCsSUplgYGCgkKtUCAOtTC8k"
 
 
 def test_half_a_character_in_a_packed_link_is_refused():
-    with pytest.raises(CannotOpen, match="a parameter “text” that is no text"):
+    with pytest.raises(CannotOpen, match="a parameter “text” that is not text"):
         unpack(LONE_SURROGATE)
     for name in ("\ud800", "text\udfff"):
-        with pytest.raises(CannotOpen, match="that is no text") as refused:
+        with pytest.raises(CannotOpen, match="that is not text") as refused:
             unpack(base64.urlsafe_b64encode(zlib.compress(json.dumps({name: "a"}).encode())).decode())
         str(refused.value).encode()  # can be shown
 

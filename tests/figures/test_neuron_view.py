@@ -1,4 +1,4 @@
-"""What the neuron view draws under "Softmax" is the softmax of the q · k beside it, but where it says otherwise."""
+"""Tests of the neuron view: "Softmax" is the softmax of the q · k beside it, except where it says otherwise."""
 
 from dataclasses import asdict, replace
 

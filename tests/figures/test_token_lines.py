@@ -15,7 +15,7 @@ WEIGHTS = np.array([[0.7, 0.2, 0.1], [0.001, 0.0, 0.999]], dtype=np.float32)
 
 
 def paths(figure) -> dict[float, int]:
-    """How many lines have which opacity."""
+    """Counts the lines of each opacity."""
     found = [shape for shape in json.loads(figure.to_json())["layout"]["shapes"] if shape["type"] == "path"]
     return {shape["opacity"]: shape["path"].count("M") for shape in found}
 
@@ -47,6 +47,11 @@ def test_hovering_is_exact_and_tokens_are_no_markup():
     assert second.customdata[0] == "<b>le</b> looks at<br>▁the 0.7<br>&lt;b&gt; 0.2<br>&lt;/s&gt; 0.1"
     assert first.customdata[1].startswith("<b>&lt;b&gt;</b> is looked at by<br>le 0.2")
     assert "&lt;b&gt;" in first.text[1]
+
+
+def test_each_row_has_its_own_name_whatever_its_tokens():
+    figure = lines_figure(SOURCE, TARGET, WEIGHTS, kind="cross", labels=("keys", "queries"))
+    assert [name.text for name in figure.layout.annotations] == ["keys", "queries"]
 
 
 def test_nothing_is_drawn_over_the_tokens():

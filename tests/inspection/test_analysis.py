@@ -13,7 +13,7 @@ from transformer.model import attention
 
 
 def decoded(model, switches=()):
-    """What a recorded decoding of one sentence hands to `check_decoding`."""
+    """Decodes one sentence and returns the arguments for `check_decoding`."""
     source = random_ids(1, 6)
     tap = compile_interventions(switches, model)
     steps = list(greedy(model, source, max_length=10, tap=tap))

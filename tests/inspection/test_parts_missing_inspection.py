@@ -20,7 +20,7 @@ from transformer.training.state import weights_of
 
 
 class TestInspection:
-    """What pages show of a model without the causal mask is what its passes really applied."""
+    """Pages show what the passes of a model without a causal mask really applied."""
 
     @pytest.fixture
     def lab(self, tmp_path) -> Lab:

@@ -1,4 +1,4 @@
-"""What only a GPU can show; skipped, and saying so, where there is none."""
+"""Tests that need a GPU; skipped, with a reason, where there is none."""
 
 import pytest
 import torch

@@ -192,7 +192,7 @@ def test_any_pattern_of_hidden_source_tokens_agrees(within):
 
 @pytest.mark.parametrize("wrong", ["a final norm", "another norm order"])
 def test_the_comparison_notices_a_wrong_mapping(wrong):
-    """With gains of 1 and biases of 0 these would pass within 1e-4."""
+    """The weights are random because with gains of 1 and biases of 0 these mappings would pass within 1e-4."""
     ours = random_model(torch.float64)
     theirs = TorchTransformer(ours).eval()
     layer = theirs.core.decoder.layers[0]

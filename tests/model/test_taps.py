@@ -130,7 +130,7 @@ def test_an_identity_tap_equals_the_recorder_s_pass_bit_by_bit(norm):
 
 @pytest.mark.parametrize("shape", SHAPES[:4], ids=str)
 def test_every_site_is_live(shape):
-    """What a tap returns is what the pass goes on with, at each site: a change there changes the logits."""
+    """The pass continues with what a tap returns, at each site: a change there changes the logits."""
     model = random_model(torch.float64, **shape)
     torch.manual_seed(1)
     plain = run(model, identity)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from transformer.checkpoints.store import load_checkpoint
 from transformer.lab import load
 from transformer.runs import run_folder
-from transformer.runs.run_folder import RunError
+from transformer.runs.status import RunError
+from transformer.runs.status import run_folder as folder_of
 
 pytestmark = pytest.mark.usefixtures("only_the_origin")
 
@@ -37,7 +38,7 @@ def test_no_damage_of_bytes_does_more_than_be_refused(packed, data):
     except RunError as error:
         assert "\n" not in str(error)
     else:
-        assert load_checkpoint(run_folder.run_folder(run_id)).model is not None
+        assert load_checkpoint(folder_of(run_id)).model is not None
         run_folder.delete(run_id)
 
 

@@ -10,7 +10,8 @@ from transformer.checkpoints.settings import START_FILE, WEIGHTS_FILE, read_sett
 from transformer.config import CorpusConfig
 from transformer.data import corpora
 from transformer.runs import run_folder
-from transformer.runs.run_folder import RunError
+from transformer.runs.status import RunError
+from transformer.runs.status import run_folder as folder_of
 from transformer.runs.warm_start import same_start, start_of
 from transformer.runs.worker import train_run
 
@@ -43,15 +44,15 @@ def weights(path):
 def test_a_run_begins_with_the_weights_of_its_parent_and_not_with_its_moments(parent):
     child = create(start_from=parent, seed=3)
     assert train_run(child).state == "finished"
-    assert weights(run_folder.snapshots(child)[0]) == weights(run_folder.run_folder(parent) / WEIGHTS_FILE)
-    assert weights(run_folder.run_folder(child) / WEIGHTS_FILE) != weights(run_folder.run_folder(parent) / WEIGHTS_FILE)
+    assert weights(run_folder.snapshots(child)[0]) == weights(folder_of(parent) / WEIGHTS_FILE)
+    assert weights(folder_of(child) / WEIGHTS_FILE) != weights(folder_of(parent) / WEIGHTS_FILE)
     assert run_folder.metrics(child)[0]["step"] == 1
 
 
 def test_the_card_and_the_config_name_the_parent_and_its_step(parent):
     child = create(start_from=parent)
     train_run(child)
-    folder = run_folder.run_folder(child)
+    folder = folder_of(child)
     named = read_settings(folder).parent
     assert named is not None and (named.run, named.step) == (parent, 20)
     card = " ".join((folder / "CARD.md").read_text().split())
@@ -69,11 +70,11 @@ def test_it_does_not_matter_what_becomes_of_the_parent():
 def test_the_same_seed_from_the_same_start_gives_the_same_weights(parent):
     first = create(start_from=parent)
     train_run(first)
-    folder = run_folder.run_folder(first)
+    folder = folder_of(first)
     again = create(start_from=same_start(folder, read_settings(folder)))
     train_run(again)
-    assert (folder / WEIGHTS_FILE).read_bytes() == (run_folder.run_folder(again) / WEIGHTS_FILE).read_bytes()
-    named = read_settings(run_folder.run_folder(again)).parent
+    assert (folder / WEIGHTS_FILE).read_bytes() == (folder_of(again) / WEIGHTS_FILE).read_bytes()
+    named = read_settings(folder_of(again)).parent
     assert named is not None and (named.run, named.step) == (parent, 20)
 
 
@@ -93,7 +94,7 @@ def test_other_sizes_are_refused_with_both_numbers(parent, room, changes, senten
 
 
 def test_another_vocabulary_of_the_same_size_is_refused(parent, room):
-    path = run_folder.run_folder(parent) / "tokenizer.json"
+    path = folder_of(parent) / "tokenizer.json"
     kept = path.read_text()
     try:
         path.write_text(kept.replace('"a"', '"zz"'))
@@ -117,8 +118,8 @@ def test_a_parent_that_is_not_there_or_has_no_weights_is_refused():
 
 def test_a_start_that_went_missing_is_a_sentence(parent):
     child = create(start_from=parent)
-    (run_folder.run_folder(child) / START_FILE).unlink()
+    (folder_of(child) / START_FILE).unlink()
     with pytest.raises(RunError, match="began with the weights of parent, which did not come with it"):
-        same_start(run_folder.run_folder(child), read_settings(run_folder.run_folder(child)))
+        same_start(folder_of(child), read_settings(folder_of(child)))
     status = train_run(child)
     assert status.state == "failed" and START_FILE in status.error

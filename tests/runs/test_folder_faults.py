@@ -14,8 +14,7 @@ from tiny_runs import create
 
 from transformer import locks
 from transformer.runs import benchmark, run_folder, upkeep
-from transformer.runs.run_folder import RunError
-from transformer.runs.status import LOCK_FILE
+from transformer.runs.status import LOCK_FILE, RunError
 
 pytestmark = pytest.mark.usefixtures("room")
 

@@ -15,10 +15,12 @@ from transformer.config import CorpusConfig
 from transformer.data import corpora
 from transformer.files import append_rows, read_rows, write_json
 from transformer.runs import queue, quota, run_folder, status
-from transformer.runs.queue import Waiting, in_order
+from transformer.runs.queue import Waiting, in_order, start_waiting
 from transformer.runs.quota import Ticket, check_quota, over_quota, spent_s, used_bytes
-from transformer.runs.run_folder import RunError
-from transformer.runs.status import Status, read_status, write_status
+from transformer.runs.run_lock import usable_cpus
+from transformer.runs.status import RunError, Status, read_status, write_status
+from transformer.runs.status import run_folder as folder_of
+from transformer.runs.status import status as status_of
 from transformer.runs.worker import train_run
 
 
@@ -56,14 +58,14 @@ def asked(*names, owner=""):
 def end(room, name):
     """As a trainer ends: a last word, and then the next run is started."""
     write_status(room / name, replace(read_status(room / name), state="finished", phase="", pid=None))
-    run_folder.start_waiting()
+    start_waiting()
 
 
 def test_only_so_many_are_at_work_and_the_others_know_their_place(room, launched):
     asked("a", "b", "c")
     assert launched == ["a"]
     assert [(run.id, run.place) for run in reversed(run_folder.list_runs())] == [("a", 0), ("b", 1), ("c", 2)]
-    waits = run_folder.status("b")
+    waits = status_of("b")
     assert (waits.state, waits.phase, waits.waiting, waits.active) == ("queued", "waiting", True, True)
     end(room, "a")
     assert launched == ["a", "b"]
@@ -75,7 +77,7 @@ def test_the_limit_can_be_set_and_is_the_number_of_cpus_otherwise(launched, monk
     asked("a", "b", "c")
     assert launched == ["a", "b"]
     monkeypatch.delenv(queue.LIMIT)
-    assert queue.max_runs() == run_folder.usable_cpus()
+    assert queue.max_runs() == usable_cpus()
     for wrong in ("0", "-1", "many", "1.5"):
         monkeypatch.setenv(queue.LIMIT, wrong)
         with pytest.raises(RunError, match=rf"ATTENTION_LAB_MAX_RUNS \('{wrong}'\) must be a whole number"):
@@ -96,7 +98,7 @@ def test_with_room_for_two_one_visitor_does_not_take_both_places(room, launched,
     asked("a1", "a2", "a3", owner="ada")
     asked("b1", owner="bob")
     monkeypatch.setenv(queue.LIMIT, "2")
-    run_folder.start_waiting()
+    start_waiting()
     assert launched == ["a1", "b1"]
 
 
@@ -118,12 +120,12 @@ def test_the_order_holds_each_run_once_and_no_owner_falls_behind_another_by_two(
 def test_a_waiting_run_is_cancelled_and_may_come_back_at_the_end(room, launched):
     asked("a", "b", "c")
     run_folder.stop("b")
-    assert (run_folder.status("b").state, run_folder.status("b").reason) == ("stopped", "asked")
+    assert (status_of("b").state, status_of("b").reason) == ("stopped", "asked")
     assert run_folder.get_run("c").place == 1
     run_folder.resume("b")
     assert run_folder.get_run("b").place == 2
     run_folder.pause("b")
-    assert run_folder.status("b").state == "paused"
+    assert status_of("b").state == "paused"
     end(room, "a")
     assert launched == ["a", "c"]
 
@@ -143,7 +145,7 @@ def test_a_resumed_run_keeps_its_step_while_it_waits(room):
     asked("a")
     write_status(room / create("b"), Status(state="paused", step=40, elapsed_s=2.5))
     run_folder.resume("b")
-    assert (run_folder.status("b").step, run_folder.status("b").elapsed_s) == (40, 2.5)
+    assert (status_of("b").step, status_of("b").elapsed_s) == (40, 2.5)
 
 
 @pytest.mark.slow
@@ -190,8 +192,8 @@ def test_a_run_whose_trainer_cannot_be_started_says_so_and_the_next_one_starts(r
 
     monkeypatch.setattr(queue, "launch", refuse_b)
     end(room, "a")
-    assert run_folder.status("b").state == "failed"
-    assert run_folder.status("b").error == "the trainer could not be started: Resource temporarily unavailable"
+    assert status_of("b").state == "failed"
+    assert status_of("b").error == "the trainer could not be started: Resource temporarily unavailable"
     assert launched == ["a", "c"]
 
 
@@ -200,7 +202,7 @@ def test_a_trainer_in_the_foreground_does_not_wait_but_starts_the_next_one_when_
     assert train_run(create("mine", max_steps=2, evaluate_every=2)).state == "finished"
     assert launched == ["a"]  # a is still at work
     run_folder.stop("a")
-    write_status(run_folder.run_folder("a"), Status(state="stopped"))
+    write_status(folder_of("a"), Status(state="stopped"))
     assert train_run(create("mine-too", max_steps=2, evaluate_every=2)).state == "finished"
     assert launched == ["a", "b"]
 
@@ -229,7 +231,7 @@ def test_a_quota_of_disk_refuses_with_both_numbers_and_the_way_out(room, monkeyp
     monkeypatch.setenv(quota.DISK, "2.5")
     with pytest.raises(RunError, match=r"your runs take 3\.01 MB on disk, and a visitor may use 2\.5 MB: delete a run"):
         run_folder.start(create("b"), owner="ada")
-    assert run_folder.status("b").state == "queued" and not run_folder.status("b").active
+    assert status_of("b").state == "queued" and not status_of("b").active
     check_quota("bob")
 
 
@@ -245,7 +247,7 @@ def test_a_quota_of_time_counts_a_day_and_also_what_was_deleted(room, monkeypatc
     run_folder.delete("a")
     assert spent_s("ada") == 620.0
     with pytest.raises(RunError, match=r"your runs have trained for 10 minutes in 24 hours, and a visitor may use 10"):
-        run_folder.check_quota("ada")
+        check_quota("ada")
     book = room / ".spent.jsonl"
     rows = read_rows(book)
     book.unlink()

@@ -13,7 +13,8 @@ from transformer.lab import load
 from transformer.runs import run_folder
 from transformer.runs.archive import LOADED, save_archive
 from transformer.runs.labels import about
-from transformer.runs.run_folder import RunError
+from transformer.runs.status import RunError
+from transformer.runs.status import status as status_of
 from transformer.runs.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("only_the_origin")
@@ -26,7 +27,7 @@ def test_what_goes_out_comes_back_the_same(origin, packed, archive_room):
         assert (archive_room / run_id / name).read_bytes() == (archive_room / origin / name).read_bytes(), name
     assert load(run_id).translate(["a b c"]) == load(origin).translate(["a b c"])
     assert about(archive_room / run_id).note == "the first one"
-    status = run_folder.status(run_id)
+    status = status_of(run_id)
     assert (status.state, status.step, status.reason) == ("finished", 20, LOADED)
     assert read_settings(archive_room / run_id).name == run_id
     assert [run.id for run in run_folder.list_runs()].count(run_id) == 1

@@ -14,7 +14,8 @@ from tiny_runs import MODEL, create, losses, settings
 from transformer.checkpoints.settings import read_settings, write_settings
 from transformer.config import CorpusConfig
 from transformer.runs import run_folder, status, trainer
-from transformer.runs.run_folder import Status, write_status
+from transformer.runs.status import STATE_FILE, Status, write_status
+from transformer.runs.status import status as status_of
 from transformer.runs.worker import train_run
 from transformer.training.loop import Evaluated, StepDone, train_steps
 
@@ -30,7 +31,7 @@ def test_a_failure_is_one_sentence_and_its_traceback_goes_to_the_log(room, capfd
     failed = train_run(run_id, fail)
     assert (failed.state, failed.step) == ("failed", 16)
     assert failed.error == "the trainer broke off with KeyError: 'wires'; log.txt in its folder has the details"
-    assert run_folder.status(run_id) == failed
+    assert status_of(run_id) == failed
     assert "in fail" in (room / run_id / "log.txt").read_text()
     assert capfd.readouterr() == ("", "")
 
@@ -79,7 +80,7 @@ def test_a_corpus_that_vanished_fails_with_its_path(room):
 def test_a_full_disk_is_said_and_the_last_good_state_stays(room):
     whole, full = create(max_steps=30), paused_at_5(max_steps=30)
     train_run(whole)
-    before = (room / full / run_folder.STATE_FILE).read_bytes()
+    before = (room / full / STATE_FILE).read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))  # a status fits, weights do not
     try:
@@ -90,8 +91,8 @@ def test_a_full_disk_is_said_and_the_last_good_state_stays(room):
         "failed",
         "the disk is full: free some space, then resume from the last saved state",
     )
-    assert run_folder.status(full) == ended
-    assert (room / full / run_folder.STATE_FILE).read_bytes() == before
+    assert status_of(full) == ended
+    assert (room / full / STATE_FILE).read_bytes() == before
     assert not list((room / full).rglob("*.tmp"))
     assert train_run(full).state == "finished"
     assert losses(full) == losses(whole)
@@ -101,7 +102,7 @@ def test_a_disk_too_full_for_a_last_word_is_told_from_a_kill(room, monkeypatch):
     run_id = create()
     write_status(room / run_id, Status(state="running", pid=2**22 - 1, create_time=1.0))
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
-    assert run_folder.status(run_id).error.startswith("the disk is full: free some space, then resume")
+    assert status_of(run_id).error.startswith("the disk is full: free some space, then resume")
 
 
 def test_memory_that_runs_out_is_said_and_the_last_good_state_stays():
@@ -146,7 +147,7 @@ def test_weights_that_are_not_finite_are_never_saved(room, monkeypatch):
     ended = train_run(run_id)
     assert ended.state == "failed"
     assert "is no longer a finite number at step 10: lower the learning rate" in ended.error
-    for name in (run_folder.STATE_FILE, "weights.safetensors"):
+    for name in (STATE_FILE, "weights.safetensors"):
         kept = load_file(folder / name)
         assert all(value.isfinite().all() for value in kept.values() if value.is_floating_point())
 

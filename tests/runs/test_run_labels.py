@@ -12,8 +12,8 @@ from transformer.config import CorpusConfig
 from transformer.lab import load
 from transformer.runs import run_folder
 from transformer.runs.labels import about, rename, set_note
-from transformer.runs.run_folder import RunError
-from transformer.runs.status import LOCK_FILE, WAITING
+from transformer.runs.status import LOCK_FILE, WAITING, RunError, Status, write_status
+from transformer.runs.status import run_folder as folder_of
 from transformer.runs.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("only_the_origin")
@@ -55,7 +55,7 @@ def test_a_name_that_cannot_be_given_is_refused(packed, name, sentence):
     run_id = loaded(packed)
     with pytest.raises(RunError, match=sentence):
         rename(run_id, name)
-    assert run_folder.run_folder(run_id)
+    assert folder_of(run_id)
 
 
 def test_a_run_at_work_or_in_the_queue_keeps_its_name(packed, archive_room):
@@ -65,7 +65,7 @@ def test_a_run_at_work_or_in_the_queue_keeps_its_name(packed, archive_room):
     with pytest.raises(RunError, match="is at work: pause or stop it"):
         rename(run_id, "other")
     os.close(lock)
-    run_folder.write_status(archive_room / run_id, run_folder.Status(state="queued", phase=WAITING))
+    write_status(archive_room / run_id, Status(state="queued", phase=WAITING))
     with pytest.raises(RunError, match="waits for its turn: pause or stop it"):
         rename(run_id, "other")
 

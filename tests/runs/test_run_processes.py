@@ -12,8 +12,9 @@ from tiny_runs import create, losses, wait_until
 
 from transformer.checkpoints.settings import read_settings
 from transformer.runs import run_folder
-from transformer.runs.run_folder import RunError, Status, write_status
-from transformer.runs.run_lock import threads_for
+from transformer.runs.run_lock import claim, threads_for, usable_cpus
+from transformer.runs.status import RunError, Status, is_alive, status, write_status
+from transformer.runs.status import run_folder as folder_of
 from transformer.runs.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("room")
@@ -25,8 +26,8 @@ def children():
     started = []
     yield started
     for run_id in started:
-        pid = run_folder.status(run_id).pid
-        if run_folder.status(run_id).active and pid is not None:
+        pid = status(run_id).pid
+        if status(run_id).active and pid is not None:
             os.kill(pid, signal.SIGKILL)
 
 
@@ -40,15 +41,15 @@ def test_a_detached_run_killed_without_warning_resumes_bit_equal(children):
         run_folder.start(killed)
     with pytest.raises(RunError, match="is still training; stop it first"):
         run_folder.delete(killed)
-    wait_until(lambda: run_folder.status(killed).step >= 20 and run_folder.status(killed).pid, "the first steps")
-    os.kill(run_folder.status(killed).pid, signal.SIGKILL)
-    wait_until(lambda: not run_folder.status(killed).active, "the end of the process")
-    dead = run_folder.status(killed)
+    wait_until(lambda: status(killed).step >= 20 and status(killed).pid, "the first steps")
+    os.kill(status(killed).pid, signal.SIGKILL)
+    wait_until(lambda: not status(killed).active, "the end of the process")
+    dead = status(killed)
     assert dead.state == "failed"
     assert "ended without a message, as when it is killed or memory runs out" in dead.error
     run_folder.resume(killed)
-    wait_until(lambda: not run_folder.status(killed).active, "the end of training")
-    assert run_folder.status(killed).state == "finished"
+    wait_until(lambda: not status(killed).active, "the end of training")
+    assert status(killed).state == "finished"
     assert losses(killed) == losses(whole)
 
 
@@ -58,20 +59,18 @@ def test_a_detached_run_pauses_on_request_and_stops_later(children):
     children.append(run_id)
     run_folder.start(run_id)
     wait_until(lambda: run_folder.metrics(run_id), "the first row")
-    assert run_folder.status(run_id).state == "running"
-    process = psutil.Process(run_folder.status(run_id).pid)
+    assert status(run_id).state == "running"
+    process = psutil.Process(status(run_id).pid)
     assert process.nice() == min(19, psutil.Process().nice() + 10)
     assert os.getsid(process.pid) != os.getsid(0)
     run_folder.pause(run_id)
-    wait_until(lambda: run_folder.status(run_id).state == "paused", "the pause")
-    steps = run_folder.status(run_id).step
+    wait_until(lambda: status(run_id).state == "paused", "the pause")
+    steps = status(run_id).step
     run_folder.resume(run_id)
-    wait_until(
-        lambda: run_folder.status(run_id).state == "running" and run_folder.status(run_id).step > steps, "further steps"
-    )
-    os.kill(run_folder.status(run_id).pid, signal.SIGTERM)
-    wait_until(lambda: run_folder.status(run_id).state == "paused", "the pause after a polite kill")
-    assert (run_folder.run_folder(run_id) / "log.txt").read_text() == ""
+    wait_until(lambda: status(run_id).state == "running" and status(run_id).step > steps, "further steps")
+    os.kill(status(run_id).pid, signal.SIGTERM)
+    wait_until(lambda: status(run_id).state == "paused", "the pause after a polite kill")
+    assert (folder_of(run_id) / "log.txt").read_text() == ""
 
 
 def sleeper():
@@ -81,13 +80,13 @@ def sleeper():
 def test_a_process_is_known_by_its_birth_too_and_a_zombie_is_dead():
     process = sleeper()
     born = psutil.Process(process.pid).create_time()
-    assert run_folder.is_alive(process.pid, born)
-    assert not run_folder.is_alive(process.pid, born - 100)
+    assert is_alive(process.pid, born)
+    assert not is_alive(process.pid, born - 100)
     process.kill()
     wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE, "the zombie")
-    assert not run_folder.is_alive(process.pid, born)
+    assert not is_alive(process.pid, born)
     process.wait()
-    assert not run_folder.is_alive(process.pid, born)
+    assert not is_alive(process.pid, born)
 
 
 def test_a_process_is_known_after_the_clock_was_set(monkeypatch):
@@ -96,47 +95,47 @@ def test_a_process_is_known_after_the_clock_was_set(monkeypatch):
     for step in (3600.0, -3600.0):
         monkeypatch.setattr(psutil.Process, "create_time", lambda self, step=step: born + step)
         monkeypatch.setattr(psutil, "boot_time", lambda step=step: booted + step)
-        assert run_folder.is_alive(me.pid, born, booted)
-        assert not run_folder.is_alive(me.pid, born - 100, booted)
+        assert is_alive(me.pid, born, booted)
+        assert not is_alive(me.pid, born - 100, booted)
 
 
 def test_a_run_whose_lock_is_held_lives_whatever_the_clock_says(room):
     run_id = create()
     born = psutil.Process().create_time()
-    claimed = run_folder.claim(run_id)
+    claimed = claim(run_id)
     write_status(room / run_id, Status(state="running", step=7, pid=os.getpid(), create_time=born - 3600))
-    assert run_folder.status(run_id).state == "running"
+    assert status(run_id).state == "running"
     with pytest.raises(RunError, match="is still training; stop it first"):
         run_folder.delete(run_id)
     run_folder.pause(run_id)
     assert (room / run_id / "request.json").is_file()
     os.close(claimed.lock)
-    assert run_folder.status(run_id).state == "failed"
-    os.close(run_folder.claim(run_id).lock)
+    assert status(run_id).state == "failed"
+    os.close(claim(run_id).lock)
 
 
 def test_a_dead_trainers_last_words_are_passed_on(room):
     run_id = create()
     write_status(room / run_id, Status(state="running", step=7, pid=2**22 - 1, create_time=1.0))
     (room / run_id / "log.txt").write_text("Fatal Python error: Segmentation fault\n\n")
-    assert run_folder.status(run_id).error.endswith("; its log ends with: Fatal Python error: Segmentation fault")
-    assert run_folder.status(run_id).step == 7
+    assert status(run_id).error.endswith("; its log ends with: Fatal Python error: Segmentation fault")
+    assert status(run_id).step == 7
 
 
 def test_a_trainer_that_never_came_up_is_noticed_at_once(room):
     run_id = create()
-    claimed = run_folder.claim(run_id)
-    assert run_folder.status(run_id).active
+    claimed = claim(run_id)
+    assert status(run_id).active
     os.close(claimed.lock)  # as when whoever was about to start it is killed
-    assert run_folder.status(run_id).state == "failed"
-    assert "the trainer did not start" in run_folder.status(run_id).error
-    os.close(run_folder.claim(run_id).lock)
+    assert status(run_id).state == "failed"
+    assert "the trainer did not start" in status(run_id).error
+    os.close(claim(run_id).lock)
 
 
 def test_with_another_run_at_work_a_new_one_gets_one_thread(room):
     first, second = create(threads=None), create(threads=None)
     made = read_settings(room / second)
-    assert threads_for(second, made) == run_folder.usable_cpus()
+    assert threads_for(second, made) == usable_cpus()
     write_status(room / first, Status(state="running", pid=os.getpid()))
     assert threads_for(second, made) == 1
     asked = replace(made, train=replace(made.train, threads=3))

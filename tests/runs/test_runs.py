@@ -15,7 +15,8 @@ from transformer.config import CorpusConfig
 from transformer.data.corpora import CorpusError
 from transformer.files import append_rows, read_rows
 from transformer.runs import run_folder
-from transformer.runs.run_folder import RunError
+from transformer.runs.status import REQUEST_FILE, RunError, status
+from transformer.runs.status import run_folder as folder_of
 from transformer.runs.worker import train_run
 from transformer.text.tokenizer import TokenizerError
 from transformer.training.loop import Evaluated, Finished, StepDone
@@ -32,8 +33,8 @@ def test_a_new_run_is_a_folder_that_waits_and_takes_the_tokenizers_vocabulary(ro
     assert made.model.vocab_size == 24
     assert (made.command, made.resolved, made.train.seed) == ("train it", None, 0)
     assert made.versions["torch"] == torch.__version__ or made.versions["torch"] in torch.__version__
-    assert run_folder.status(run_id).state == "queued"
-    assert not run_folder.status(run_id).active
+    assert status(run_id).state == "queued"
+    assert not status(run_id).active
     assert json.loads((folder / "corpus" / "generator.json").read_text()) == {"name": "reverse", "seed": 0}
 
 
@@ -84,7 +85,7 @@ def test_a_run_writes_everything_that_a_watcher_reads(room):
     seen = []
     ended = train_run(run_id, seen.append)
     assert (ended.state, ended.reason, ended.step, ended.error) == ("finished", "max_steps", 20, "")
-    assert run_folder.status(run_id) == ended
+    assert status(run_id) == ended
     assert [type(event) for event in seen[:1] + seen[-1:]] == [StepDone, Finished]
 
     rows = run_folder.metrics(run_id)
@@ -146,7 +147,7 @@ def test_pausing_and_resuming_changes_no_loss_by_a_bit(at):
     assert run_folder.get_run(parted).resumable
     assert train_run(parted).state == "finished"
     assert losses(parted) == losses(whole)
-    first, second = (load_file(run_folder.run_folder(run_id) / "weights.safetensors") for run_id in (whole, parted))
+    first, second = (load_file(folder_of(run_id) / "weights.safetensors") for run_id in (whole, parted))
     assert all(torch.equal(value, second[name]) for name, value in first.items())
 
 
@@ -163,14 +164,14 @@ def test_stopping_leaves_usable_weights_and_a_card_and_can_be_taken_back():
 
 
 def _asks_once(run_id):
-    return not (run_folder.run_folder(run_id) / run_folder.REQUEST_FILE).exists()
+    return not (folder_of(run_id) / REQUEST_FILE).exists()
 
 
 def test_a_paused_run_can_be_stopped_where_it_is():
     run_id = create()
     train_run(run_id, lambda event: run_folder.pause(run_id) if event.step == 3 else None)
     run_folder.stop(run_id)
-    assert (run_folder.status(run_id).state, run_folder.status(run_id).step) == ("stopped", 3)
+    assert (status(run_id).state, status(run_id).step) == ("stopped", 3)
 
 
 @pytest.fixture
@@ -216,7 +217,7 @@ def test_a_row_appended_after_a_crash_does_not_join_the_broken_line(tmp_path):
 def test_an_unknown_run_is_refused_with_those_that_exist(run_id):
     create()
     with pytest.raises(RunError, match=r"there is no run .*; the runs here are: reverse-1"):
-        run_folder.status(run_id)
+        status(run_id)
 
 
 def test_runs_are_listed_newest_first_and_a_damaged_one_is_passed_over(room):
@@ -231,7 +232,7 @@ def test_runs_are_listed_newest_first_and_a_damaged_one_is_passed_over(room):
 def test_a_status_that_cannot_be_read_is_a_failure_and_no_crash(room):
     run_id = create()
     (room / run_id / "status.json").write_text('{"step": ')
-    assert run_folder.status(run_id).state == "failed"
+    assert status(run_id).state == "failed"
 
 
 def test_a_deleted_run_is_gone():

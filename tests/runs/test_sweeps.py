@@ -10,7 +10,8 @@ from transformer.__main__ import main
 from transformer.config import CorpusConfig
 from transformer.runs import run_folder, sweeps
 from transformer.runs.labels import rename
-from transformer.runs.run_folder import RunError
+from transformer.runs.status import RunError, Status, write_status
+from transformer.runs.status import run_folder as folder_of
 from transformer.runs.sweeps import Base, cancel_sweep, create_sweep, setting_called, start_sweep, sweeps_of, values_of
 from transformer.runs.worker import train_run
 
@@ -26,7 +27,7 @@ def started(monkeypatch):
 
     def start(run_id, *, owner=""):
         found.append((run_id, owner))
-        run_folder.write_status(run_folder.run_folder(run_id), run_folder.Status(state="queued", phase="waiting"))
+        write_status(folder_of(run_id), Status(state="queued", phase="waiting"))
 
     monkeypatch.setattr(run_folder, "start", start)
     return found

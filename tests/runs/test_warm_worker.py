@@ -12,7 +12,7 @@ from tiny_runs import PATIENCE_S, create, losses, wait_until
 from transformer import locks
 from transformer.runs import launch, run_folder
 from transformer.runs.launch import NICENESS, SWITCH, WarmWorker
-from transformer.runs.status import LOCK_FILE
+from transformer.runs.status import LOCK_FILE, is_alive, status
 from transformer.runs.worker import train_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("room")]  # most cases start a process that imports torch
@@ -50,14 +50,14 @@ def test_trainers_forked_from_it_train_like_any_other_and_outlive_it(workers, co
     whole, forked, long = create(max_steps=30), create(max_steps=30), create(max_steps=100_000)
     train_run(whole)
     run_folder.start(forked)
-    wait_until(lambda: not run_folder.status(forked).active, "the end of training")
-    assert run_folder.status(forked).state == "finished"
+    wait_until(lambda: not status(forked).active, "the end of training")
+    assert status(forked).state == "finished"
     assert losses(forked) == losses(whole)
     assert (room / forked / "log.txt").read_text() == ""
 
     run_folder.start(long)
     wait_until(lambda: run_folder.metrics(long), "the first row")
-    trainer = psutil.Process(run_folder.status(long).pid)
+    trainer = psutil.Process(status(long).pid)
     try:
         assert os.getsid(trainer.pid) == trainer.pid
         assert trainer.nice() == min(19, psutil.Process().nice() + NICENESS)
@@ -67,7 +67,7 @@ def test_trainers_forked_from_it_train_like_any_other_and_outlive_it(workers, co
         wait_until(lambda: run_folder.metrics(long)[-1]["step"] > step, "steps without the warm worker")
     finally:
         trainer.kill()
-    wait_until(lambda: run_folder.status(long).state == "failed", "the word that the trainer is dead")
+    wait_until(lambda: status(long).state == "failed", "the word that the trainer is dead")
     assert not locks.is_held(room / long / LOCK_FILE)
     assert cold == []
 
@@ -81,10 +81,10 @@ def test_it_ends_when_its_server_is_killed():
     assert server.stdout is not None
     pid = int(server.stdout.readline())
     try:
-        assert run_folder.is_alive(pid, None)
+        assert is_alive(pid, None)
         server.send_signal(signal.SIGKILL)
         server.communicate()
-        wait_until(lambda: not run_folder.is_alive(pid, None), "the end of the orphan")
+        wait_until(lambda: not is_alive(pid, None), "the end of the orphan")
     finally:
         server.kill()
 
@@ -103,7 +103,7 @@ def test_one_that_does_not_answer_is_given_up_and_trains_nothing_later(workers, 
     pid, run_id = worker.pid(), create()
     run_folder.start(run_id)
     assert cold == [run_id]
-    assert not run_folder.is_alive(pid, None)
+    assert not is_alive(pid, None)
     assert not locks.is_held(room / run_id / LOCK_FILE)  # nor is a copy of the lock left anywhere
 
 

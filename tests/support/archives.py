@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from transformer.runs.archive import load_archive, write_archive
-from transformer.runs.run_folder import RunError
+from transformer.runs.status import RunError
 
 
 def archive_of(name, **options):

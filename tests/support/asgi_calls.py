@@ -8,9 +8,9 @@ from starlette.types import ASGIApp
 
 
 def called(app: ASGIApp, path: str, *, query: str = "", method: str = "GET") -> list[dict[str, Any]]:
-    """What the application sends in answer to a request.
+    """Returns the messages the application sends in answer to a request.
 
-    In a thread of its own: a browser test in the same process leaves an event loop running in this one.
+    Runs in its own thread: a browser test in the same process leaves an event loop running in this one.
     """
     sent: list[Any] = []
     scope = {"type": "http", "method": method, "path": path, "query_string": query.encode(), "headers": []}

@@ -789,6 +789,13 @@ FAULTS = (
         "without_spread",
     ),
     Fault(
+        "a published survey of other weights shown",
+        "transformer/analysis/heads/published.py",
+        "in checkpoint.model.named_parameters()}",
+        "in ()}",
+        "tests/analysis/heads/test_published.py::test_a_survey_of_something_else_counts_as_none",
+    ),
+    Fault(
         "a rollout that ignores the factors of scaled heads",
         "transformer/analysis/attention/silenced_heads.py",
         "weights[spec.address.layer, head] *= factor",

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from transformer.checkpoints.store import load_checkpoint
 from transformer.lab import Lab
 from transformer.runs import run_folder
+from transformer.runs.status import run_folder as folder_of
 
 STEPS = [0, 1, 2, 4, 8, 16, 19, 20]
 
@@ -58,7 +59,7 @@ def large(data: dict, index: int) -> np.ndarray:
 
 def lab_at(run_id: str, step: int) -> Lab:
     """The model as its snapshot has it."""
-    return Lab(load_checkpoint(run_folder.run_folder(run_id), weights=run_folder.snapshots(run_id)[step]))
+    return Lab(load_checkpoint(folder_of(run_id), weights=run_folder.snapshots(run_id)[step]))
 
 
 def in_url(at: AppTest, name: str) -> str:

@@ -22,6 +22,7 @@ from transformer.config import CorpusConfig
 from transformer.data import corpora
 from transformer.data.corpus_cache import prepared
 from transformer.runs import queue, run_folder, worker
+from transformer.runs.status import status
 from transformer.runs.warm_worker import import_trainer
 
 CORPUS = CorpusConfig(name="reverse")
@@ -50,7 +51,7 @@ def _serve(name: str, folder: Path) -> None:
         train = settings(max_steps=STEPS, evaluate_every=10, evaluate_pairs=4, test_pairs=4)
         assert run_folder.create_run(MODEL, train, CORPUS, pinned=["a b c"], name=name) == name
     queue.start_waiting()
-    if not run_folder.status(name).active and run_folder.status(name).state != "finished":
+    if not status(name).active and status(name).state != "finished":
         run_folder.resume(name)
     while os.getppid() == parent:  # nothing stays behind where the test itself is killed
         run_folder.list_runs()

@@ -39,7 +39,7 @@ def array(z) -> np.ndarray:
 
 
 def run_lines(at) -> dict:
-    """What the page's lines of Python make."""
+    """Runs the page's lines of Python and returns the names they define."""
     (code,) = (sublayer.value for sublayer in at.code if "from transformer import load" in sublayer.value)
     names: dict = {}
     exec(compile(code, "lines", "exec"), names)
@@ -47,7 +47,7 @@ def run_lines(at) -> dict:
 
 
 def same_figure(at) -> dict:
-    """What the lines make, after asserting that its heatmaps hold the numbers of the page's figure."""
+    """Runs the page's lines, asserts that their heatmaps hold the page's numbers, and returns the names they define."""
     (shown,) = (f for f in figures(at) if f["layout"].get("paper_bgcolor", "").startswith("#"))
     made = run_lines(at)
     own = drawn(json.loads(made["figure"].to_json()))

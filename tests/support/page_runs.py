@@ -11,7 +11,8 @@ from tiny_runs import MODEL, settings
 
 from transformer.config import CorpusConfig
 from transformer.runs import run_folder
-from transformer.runs.run_folder import Status, write_status
+from transformer.runs.status import Status, status, write_status
+from transformer.runs.status import run_folder as folder_of
 from transformer.runs.worker import train_run
 
 PINNED = ("a b c", "t <b>h</b> e")
@@ -31,8 +32,8 @@ def trained_run(name: str | None = None, **changes: Any) -> str:
 
 def put_status(run_id: str, **changes: Any) -> None:
     """Writes another status, as a trainer would."""
-    before: Status = run_folder.status(run_id)
-    write_status(run_folder.run_folder(run_id), replace(before, **changes))
+    before: Status = status(run_id)
+    write_status(folder_of(run_id), replace(before, **changes))
 
 
 def table(at):

@@ -31,7 +31,7 @@ def fill(at, name, value):
 
 
 def shows(at, name):
-    """What a field shows, numbers as such."""
+    """Returns what a field shows, with numbers parsed."""
     element = field(at, name)
     return parsed(name, element.value) if element.type == "text_input" else element.value
 
@@ -45,13 +45,13 @@ def train_button(at):
 
 
 def bars(at):
-    """What the component with the readings was given."""
+    """Returns the data given to the component with the readings."""
     found = [json.loads(element.proto.json) for element in at.get("bidi_component") if element.proto.json]
     return next(data for data in found if isinstance(data, dict) and "readings" in data)
 
 
 class Measurements:
-    """Stands for those of the server: what the tests say was measured, and what the page asked for."""
+    """A stand-in for measuring on the server: returns what a test sets in `found`, records requests."""
 
     found = None
     begun: ClassVar[list] = []

@@ -164,3 +164,22 @@ class AveragingModel(nn.Module):
 
     def n_parameters(self) -> int:
         return sum(p.numel() for p in self.parameters())
+
+
+SWITCH_OF_EACH_KIND = (
+    "off:decoder.0.cross:1",
+    "mean:decoder.1.cross:0",
+    "scale:encoder.0.self:1:0.5",
+    "block:decoder.0.cross",
+    "residual:off:decoder.0.self",
+    "mask:causal",
+    "forbid:decoder.0.cross:2,1",
+    "row:encoder.0.self.1:2:uniform",
+    "row:decoder.0.cross.2:1:0",
+    "copy:encoder.0.self.output:1>2:d e",
+    "copy:encoder.0.self.k:1>2:d e",
+    "copy:encoder.0.self.input:0>1:d e",
+    "copy:encoder.embedding:0>1:d e",
+    "positions:encoder:shift:1",
+)
+"""At least one of every kind, for the shipped model of symbols and the sentence "a b c d e"."""

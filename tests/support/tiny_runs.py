@@ -17,7 +17,7 @@ from transformer.training.state import TrainState, new_state
 
 CPU = torch.device("cpu")
 PATIENCE_S = 240.0
-"""For a process of its own that imports torch, on a busy machine."""
+"""The time limit for a separate process that imports torch, on a busy machine."""
 MODEL = ModelConfig(
     vocab_size=24, d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, max_length=32, dropout=0.1
 )

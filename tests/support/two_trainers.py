@@ -16,7 +16,7 @@ from transformer.training.state import weights_of
 
 def main(folder: Path, accumulate: int, leave_at: int) -> None:
     torch.set_num_threads(1)
-    config = settings(max_steps=12, evaluate_every=6, accumulate=accumulate, batch_tokens=128)
+    config = settings(max_steps=12, evaluate_every=6, accumulate=accumulate, batch_tokens=128, optimizer="muon")
     model = replace(MODEL, dropout=0.0, embedding_dropout=0.0)
     with assembled() as team:
         start = state(config, model)

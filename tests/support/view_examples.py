@@ -1,10 +1,11 @@
 """An example of every view for tests/views: the options, the subject, and what is deliberately not checked."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from transformer.analysis.checks import Check
 from transformer.analysis.heads.addresses import heads_of
 from transformer.analysis.heads.importance import output_effects
 from transformer.analysis.heads.leave_one_out import Hiding, leave_one_out
@@ -22,9 +23,10 @@ from transformer.experiments.study import SHIPPED_STUDY, load_study
 from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import Lab, load
 from transformer.runs.position_moments import learned_table
+from transformer.views.attention.entropy import AttentionEntropy
 from transformer.views.attention.entry import EntryProducts, EntryShares
 from transformer.views.attention.heads import AllHeads, Bertviz
-from transformer.views.attention.matrices import AttentionEntropy, AttentionRollout, HeadMatrix, TokenLines
+from transformer.views.attention.matrices import AttentionRollout, HeadMatrix, TokenLines
 from transformer.views.before_after import AttentionDifference, BothOutputs, TokenProbabilities
 from transformer.views.comparison import HeadMatching, HeadPair, OutputPair
 from transformer.views.heads.distance import AttentionDistance
@@ -72,6 +74,16 @@ from transformer.views.training.timeline import AtStep, SnapshotAttention, decod
 from transformer.views.view import Subject, View
 
 TEXT, SHORT = "a b c", "d e"
+
+
+def data_of(view: View[Any], subject: Subject) -> Any:
+    """Returns the view's data of a subject."""
+    return view.data(*vars(subject).values())
+
+
+def checks_of(view: View[Any], subject: Subject, data: Any) -> Iterable[Check]:
+    """Returns the view's checks of its data."""
+    return view.checks(*vars(subject).values(), data)
 
 
 @dataclass(frozen=True)
@@ -242,7 +254,7 @@ def compared(*names: str) -> Callable[[], Compared]:
 
 @cache
 def surveyed() -> Surveyed:
-    """Where heads look over a few pairs of the model's own corpus, which has gold links."""
+    """Surveys the heads over a few pairs of the model's own corpus, which has gold links."""
     sample = validation_sample(lab().checkpoint, 6)
     return Surveyed(lab(), sample, survey(lab().model, sample.pairs, lab().tokenizer, unit=sample.unit))
 

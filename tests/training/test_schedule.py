@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from transformer.training.schedule import learning_rate, paper_peak
 
-KINDS = ("paper", "constant", "cosine")
+KINDS = ("paper", "constant", "cosine", "wsd")
 
 
 def rate(step: int, kind: str = "paper", *, warmup: int = 100, max_steps: int = 1_000) -> float:
@@ -50,6 +50,12 @@ def test_cosine_is_half_way_at_half_time_and_ends_at_zero():
     assert rate(550, "cosine") == pytest.approx(1e-3)
     assert rate(1_000, "cosine") == pytest.approx(0, abs=1e-18)
     assert rate(1_200, "cosine") == pytest.approx(0, abs=1e-18)
+
+
+def test_wsd_stays_at_the_peak_and_falls_straight_to_zero_over_the_last_60_percent():
+    assert rate(100, "wsd") == rate(400, "wsd") == 2e-3
+    assert rate(700, "wsd") == pytest.approx(1e-3)
+    assert rate(1_000, "wsd") == rate(1_200, "wsd") == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

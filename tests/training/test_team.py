@@ -48,7 +48,7 @@ def test_two_processes_equal_one_that_accumulates_the_same_batches(together, tmp
     assert report["losses"] == pytest.approx(alone["losses"], abs=1e-5)
     for name, value in expected.items():
         if not name.endswith("key.bias"):  # it moves no softmax: its gradient is rounding, which Adam blows up
-            within(weights[name], value, 1e-4)
+            within(weights[name], value, 5e-4)  # Muon's steps of 2e-3 are rounded to bfloat16 where a processor has it
 
 
 def test_both_processes_end_with_the_same_weights_and_only_the_first_evaluates(together):

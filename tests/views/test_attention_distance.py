@@ -1,4 +1,4 @@
-"""How far heads look: by loops over the sentences of a small corpus, and for heads whose distance is known."""
+"""Tests of attention distance: by loops over the sentences of a small corpus, and for heads of known distance."""
 
 from itertools import product
 from types import SimpleNamespace

@@ -9,6 +9,7 @@ import pytest
 from films import STEPS, TEXT
 from page_runs import PINNED, made_run, trained_run
 from page_train import pairs
+from view_examples import checks_of, data_of
 
 from transformer.analysis.training import run_checks
 from transformer.analysis.training.plan_checks import check_file, check_schedule
@@ -19,13 +20,13 @@ from transformer.data.corpora import file_corpus
 from transformer.data.statistics import corpus_stats
 from transformer.data.uploads import save_upload
 from transformer.runs import run_folder, sweeps
+from transformer.runs.status import run_folder as folder_of
 from transformer.runs.worker import train_run
 from transformer.training.schedule import learning_rate
 from transformer.views.subjects import Runs, Text
 from transformer.views.training.plan import REPORTED, SentenceLengths
 from transformer.views.training.runs import ComparedRuns, RunCurves, SweepChart
 from transformer.views.training.timeline import AtStep, SnapshotAttention, decode_snapshot
-from transformer.views.view import checks_of, data_of
 
 pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("room", "no_shipped")]
 PANELS = ("loss", "perplexity", "learning rate", "exact match")
@@ -33,7 +34,7 @@ ODD = b'"Salut"  tout le monde\tHi\n\nx\t\t\n' + b"y" * 501 + b"\tlong\nno secon
 
 
 def folders(*names):
-    return Runs(tuple(run_folder.run_folder(name) for name in names))
+    return Runs(tuple(folder_of(name) for name in names))
 
 
 def verdicts(view, subject, data=None):
@@ -44,7 +45,7 @@ def verdicts(view, subject, data=None):
 
 def tamper(run_id, change, split="validation"):
     """Changes the last row of a split in the metrics of a run."""
-    path = run_folder.run_folder(run_id) / METRICS_FILE
+    path = folder_of(run_id) / METRICS_FILE
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     row = [row for row in rows if row["split"] == split][-1]
     row.update(change(row))
@@ -88,7 +89,7 @@ def test_a_sample_stands_for_pairs_that_take_too_long(monkeypatch):
 
 def test_weights_that_no_evaluation_saw_are_not_measured():
     run_id = trained_run()
-    (run_folder.run_folder(run_id) / WEIGHTS_FILE).unlink()
+    (folder_of(run_id) / WEIGHTS_FILE).unlink()
     holds, fails = verdicts(RunCurves(), folders(run_id))
     assert len(holds) == 4 and not fails and "Nothing is claimed" in holds[-1]
 
@@ -102,7 +103,7 @@ def test_each_of_several_runs_is_evaluated_again():
 
 
 def test_a_sweep_shows_what_its_runs_reached():
-    settings = read_settings(run_folder.run_folder(made_run("base")))
+    settings = read_settings(folder_of(made_run("base")))
     base = sweeps.Base(model=settings.model, train=settings.train, corpus=settings.corpus, pinned=PINNED)
     sweep = sweeps.create_sweep(base, "train.label_smoothing", ["0", "0.2"])
     for part in sweep.parts:
@@ -114,7 +115,7 @@ def test_a_sweep_shows_what_its_runs_reached():
     assert len(verdicts(view, subject)[1]) == 1
 
 
-@pytest.mark.parametrize("kind", ["paper", "constant", "cosine"])
+@pytest.mark.parametrize("kind", ["paper", "constant", "cosine", "wsd"])
 def test_the_reference_schedule_is_the_schedule(kind):
     for warmup in (0, 1, 10):
         train = TrainConfig(schedule=kind, warmup_steps=warmup, learning_rate=0.01, max_steps=50)
@@ -154,7 +155,7 @@ def test_every_kind_of_file_is_counted_alike(tmp_path, end):
 
 
 def test_weights_that_were_exchanged_turn_a_check_red(own_film_run):
-    folder, kept = run_folder.run_folder(own_film_run), run_folder.snapshots(own_film_run)
+    folder, kept = folder_of(own_film_run), run_folder.snapshots(own_film_run)
     subject = AtStep(decode_snapshot(folder, kept[8].relative_to(folder).as_posix(), TEXT))
     view = SnapshotAttention(kind="decoder_self", head=1)
     assert subject.snapshot.step == 8 and 8 in STEPS and not verdicts(view, subject)[1]

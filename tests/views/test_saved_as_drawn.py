@@ -48,7 +48,7 @@ def of(figure):
 
 
 def offers(monkeypatch):
-    """What is offered from now on, the newest last."""
+    """Collects the files offered for saving from now on, the newest last."""
     taken: list[Saved] = []
     monkeypatch.setattr("pages.shared.exports.offer_files", lambda offered, *_: taken.append(offered))
     return taken

@@ -15,7 +15,7 @@ import pytest
 from corruption import corruptions, numbers
 from jaxtyping import Float
 from numpy import ndarray
-from view_examples import EXAMPLES, TEXT, Example, batch, decoding, lab, switches
+from view_examples import EXAMPLES, TEXT, Example, batch, checks_of, data_of, decoding, lab, switches
 
 from transformer import views
 from transformer.analysis.checks import Check, agree
@@ -23,7 +23,7 @@ from transformer.checkpoints.settings import find_checkpoint
 from transformer.figures.tables import as_csv, as_npz
 from transformer.views.masks import SentenceMasks
 from transformer.views.subjects import Compared, Model, Runs
-from transformer.views.view import Document, View, checks_of, data_of, file_name, given, program, source
+from transformer.views.view import Document, View, file_name, program, source
 
 each = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: repr(example.view))
 
@@ -165,5 +165,5 @@ def test_the_lines_of_the_origin_make_the_subject(make):
     subject = make()
     names: dict = {}
     exec("\n".join([*subject.origin.imports, *subject.origin.lines]), names)
-    again = type(subject)(*(names[name] for name in given(subject)))
+    again = type(subject)(*(names[name] for name in vars(subject)))
     assert again.origin == subject.origin

@@ -14,6 +14,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.analysis.checks import Check, agree
+from transformer.analysis.steps.output_checks import SlowReader
 from transformer.interventions import DisableMask, Intervention, compile_interventions
 from transformer.model.taps import Recorder, Tap, chain
 from transformer.model.transformer import Transformer
@@ -32,7 +33,7 @@ def check_comparison(
     kl_divergence: Float[ndarray, "step"],
 ) -> tuple[Check, ...]:
     """Checks the probabilities of an output's tokens without and with switches, and the divergence between."""
-    p, q = (slow_log_probs(model, source, target, specs) for specs in ((), switches))
+    p, q = (SlowReader(model, specs).log_probs(source, target) for specs in ((), switches))
     each, ids = np.arange(len(target)), list(target)
     divergences = [math.fsum(np.exp(a) * (a - b)) for a, b in zip(p, q, strict=True)]
     return (
@@ -81,13 +82,6 @@ def check_padding_is_invisible(
         alone.append(-math.fsum(rows[np.arange(len(out)), list(out)]) / len(out))
     how = "each sentence read by itself, without padding, in double precision"
     return (agree("With all masks, each sentence has the loss that it has alone", losses, alone, 1e-3, how),)
-
-
-def slow_log_probs(
-    model: Transformer, source: Sequence[int], target: Sequence[int], switches: Sequence[Intervention]
-) -> Float[ndarray, "step vocab"]:
-    """Returns the log-probabilities from which each token of an output was chosen, in float64."""
-    return precise_log_probs(deepcopy(model).double(), source, target, switches)
 
 
 def precise_log_probs(

@@ -16,7 +16,7 @@ def card(settings: Settings, corpus: Corpus, rows: Sequence[dict], n_parameters:
     m, c, r = settings.model, settings.corpus, settings.resolved
     steps = max((row["step"] for row in rows), default=0)
     seconds = max((row["elapsed_s"] for row in rows), default=0.0)
-    where = "" if r is None else f" on {r.device} in {r.precision}, {plural(r.threads, 'thread')}"
+    where = "" if r is None else f" on {r.device} in {r.precision}, {r.threads} {plural(r.threads, 'thread')}"
     command = f"\n```\n{settings.command}\n```\n" if settings.command else " the Train page, with the settings below.\n"
     return f"""# {settings.name}
 

@@ -1,4 +1,4 @@
-"""The commands for a finished model: translate, evaluate, inspect."""
+"""The commands for a finished model: translate, evaluate, inspect, heads."""
 
 import json
 import sys
@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_args
 import tyro
 from tqdm import tqdm
 
+from transformer.analysis.heads.published import SURVEY_FILE, publish_survey
 from transformer.checkpoints.store import CheckpointError
 from transformer.config import DecodeConfig
 from transformer.data.cleaning import clean_pairs, read_rows
@@ -17,7 +18,7 @@ from transformer.data.corpus_snapshot import AbsentCorpus, load_own
 from transformer.inspection.inspection import idle_notes
 from transformer.interventions import merged, parse_intervention, superseded_notes
 from transformer.lab import GREEDY, Lab, load
-from transformer.runs.run_folder import RunError
+from transformer.runs.status import RunError
 from transformer.text.pairs import Pair, Split, split_of, words
 from transformer.text.tokenizer import TokenizerError
 from transformer.training.evaluation import evaluate as evaluate_pairs
@@ -128,6 +129,15 @@ def inspect(
             },
         }
     )
+
+
+def heads(*, model: ModelName) -> None:
+    """Measure every head over all validation pairs, into a file beside the weights that the Heads page then opens with.
+    It counts until the weights, the tokenizer or the pairs change."""
+    lab = load(model)
+    with tqdm(total=1.0, disable=None, bar_format="{l_bar}{bar}| {remaining} left") as bar:
+        found = publish_survey(lab.checkpoint, tell=lambda share: bar.update(share - bar.n))
+    print(f"{found.n_pairs:,} pairs: {lab.checkpoint.folder / SURVEY_FILE}")
 
 
 def _own_split(lab: Lab, split: str) -> Sequence[Pair]:

@@ -10,7 +10,9 @@ from transformer.runs import run_folder as run_folders
 from transformer.runs.archive import load_archive, save_archive
 from transformer.runs.labels import about, rename, set_note
 from transformer.runs.publishing import publish
-from transformer.runs.run_folder import Run, RunError, Status
+from transformer.runs.run_folder import Run
+from transformer.runs.status import RunError, Status, run_folder
+from transformer.runs.status import status as status_of
 
 RunsAction = Literal[
     "list", "show", "pause", "resume", "stop", "delete", "rename", "note", "export", "import", "publish"
@@ -62,7 +64,7 @@ def runs(
             print(f"{run} is in {value}")
             return
         case "publish":
-            publish(run_folders.run_folder(run), Path(value or ""), half=half)
+            publish(run_folder(run), Path(value or ""), half=half)
             print(f"{run} is in {value}")
             return
         case "import":
@@ -78,7 +80,7 @@ def runs(
             run_folders.delete(run)
             print(f"{run} is deleted")
             return
-    print(described(run, run_folders.status(run)))
+    print(described(run, status_of(run)))
 
 
 def described(run: str, status: Status) -> str:

@@ -10,14 +10,18 @@ from tqdm import tqdm
 from transformer.cli.run_commands import described
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.runs import run_folder as run_folders
-from transformer.runs.run_folder import RunError
+from transformer.runs.status import RunError
+from transformer.runs.status import status as status_of
 from transformer.runs.sweeps import Base, Sweep, create_sweep, spelt, start_sweep
 from transformer.training.distributed import Team, assembled, is_one_of_several
 from transformer.training.loop import Evaluated, Event
 
 
-def train_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfig) -> Callable[..., None]:
-    """The train command with these defaults, which depend on the corpus and the preset that are asked for."""
+def train_command(
+    corpus: CorpusConfig, model: ModelConfig, settings: TrainConfig, why: tuple[str, ...] = ()
+) -> Callable[..., None]:
+    """The train command with these defaults, which depend on the corpus and the preset that are asked for, and the
+    reasons for them."""
 
     def train(
         *,
@@ -55,6 +59,8 @@ def train_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfi
             _train_together(create, train)
             return
         run = create()
+        if why:
+            print("What suits this file, where your options do not say otherwise:", *why, sep="\n- ", file=sys.stderr)
         if detach:
             run_folders.start(run)
             print(run)
@@ -95,7 +101,7 @@ def sweep_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfi
             return
         for part in made.parts:
             _train_here(part.run.id, part.run.settings.train)
-            if run_folders.status(part.run.id).state == "paused":
+            if status_of(part.run.id).state == "paused":
                 raise KeyboardInterrupt  # Ctrl-C pauses one run, and is meant for all
         _print_sweep(made)
 
@@ -105,7 +111,7 @@ def sweep_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfi
 def _print_sweep(sweep: Sweep) -> None:
     rows = [(sweep.setting, "exact match, %", "validation loss", "step", "seconds", "run")]
     for part in sweep.parts:
-        run, now = part.run.id, run_folders.status(part.run.id)
+        run, now = part.run.id, status_of(part.run.id)
         last = next((row for row in reversed(run_folders.metrics(run)) if row["split"] == "validation"), {})
         exact = "-" if last.get("exact_match") is None else f"{100 * last['exact_match']:.1f}"
         loss = "-" if last.get("loss") is None else f"{last['loss']:.4f}"

@@ -4,7 +4,7 @@ Everything here runs on the CPU, and nothing reaches a model unchecked: an empty
 the vocabulary are refused here, with both numbers. Not here: where pairs come from (corpora.py).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from transformer.text.pairs import Pair
+from transformer.text.token_ids import check_ids, check_source
 from transformer.text.tokenizer import BOS, EOS, PAD, Tokenizer
 
 POOL_SIZE = 2_000
@@ -191,18 +192,6 @@ def make_batch(examples: Sequence[Example], vocab_size: int | None = None, *, wi
     return Batch(source, target_in, target_out, source_mask, target_mask, sum(len(ids) + 1 for _, ids in examples))
 
 
-def check_ids(ids: Iterable[int], vocab_size: int | None) -> None:
-    """Raises ValueError for the first id outside 0..vocab_size - 1; None checks nothing."""
-    if vocab_size is None:
-        return
-    for token in ids:
-        if not 0 <= token < vocab_size:
-            raise ValueError(
-                f"token id ({token}) is outside the model's vocabulary of {vocab_size}: "
-                "the tokenizer and the model do not belong together"
-            )
-
-
 def _encode(pair: Pair, tokenizer: Tokenizer) -> Example:
     return tokenizer.encode(pair.source), tokenizer.encode_target(pair.target)
 
@@ -214,20 +203,6 @@ def _longest(example: Example) -> int:
 
 def _fits(example: Example, max_length: int) -> bool:
     return all(0 < len(ids) < max_length for ids in example)
-
-
-def check_source(
-    ids: Sequence[int], *, max_length: int, vocab_size: int | None = None, name: str = "the sentence"
-) -> None:
-    """Raises ValueError for ids, their end mark not among them, that a model of this size cannot read."""
-    if not ids:
-        raise ValueError(f"{name} is empty: write at least one word")
-    if len(ids) >= max_length:
-        raise ValueError(
-            f"{name} has {len(ids) + 1:,} tokens, its end mark included, where the model takes at most {max_length:,}: "
-            "shorten it"
-        )
-    check_ids(ids, vocab_size)
 
 
 def _cut(examples: Sequence[Example], batch_tokens: int, width_multiple: int = 1) -> Iterator[list[Example]]:

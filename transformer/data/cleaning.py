@@ -123,7 +123,7 @@ def clean_pairs(rows: Iterable[Row]) -> tuple[list[Pair], CleaningReport]:
         counts[reason] += 1
         if len(shown := examples.setdefault(reason, [])) < EXAMPLES_SHOWN:
             shown.append(_shortened(row))
-    dropped = {reason: counts[reason] for reason in REASONS if counts[reason]}
+    dropped: dict[Reason, int] = {reason: counts[reason] for reason in REASONS if counts[reason]}
     frozen: dict[Reason, tuple[str, ...]] = {reason: tuple(shown) for reason, shown in examples.items()}
     return list(kept.values()), CleaningReport(read, len(kept), dropped, frozen)
 

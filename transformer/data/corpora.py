@@ -14,10 +14,13 @@ from transformer.data import emoji_names, pronouns
 from transformer.data.cleaning import CleaningReport, CorpusError, Row, clean_pairs, kinds_of_files, read_rows
 from transformer.data.tasks import N_TRAIN, TASKS, AlignmentUnit, GeneratedPairs, Task, held_out_pairs, symbol_task
 from transformer.text.pairs import Pair, Split, split_of, words
-from transformer.text.tokenizer import Tokenizer, TokenizerKind, train_tokenizer
+from transformer.text.tokenizer import Tokenizer, TokenizerError, TokenizerKind, train_tokenizer
 
 TOKENIZER_PAIRS_OF_TASK, TOKENIZER_PAIRS_OF_FILE = 10_000, 100_000
 """Training pairs that a tokenizer learns from at most: generated text has said all its words by then, in 0.3 s."""
+
+_VOCABULARIES = ((5_000, 1_000), (60_000, 4_000), (1_000_000, 8_000))
+"""Pieces for up to so many training pairs of a file."""
 
 PRONOUNS = "pronouns-en-fr"
 _EMOJI = "emoji-en-"
@@ -90,11 +93,25 @@ def load_corpus(config: CorpusConfig | str) -> Corpus:
     return file_corpus(path)
 
 
+def names_emoji(name: str) -> bool:
+    """Tells whether this is a corpus of names of emoji, which are no sentences."""
+    return name in CORPORA and name.startswith(_EMOJI)
+
+
 def corpus_tokenizer(corpus: Corpus, config: CorpusConfig) -> Tokenizer:
-    """A tokenizer of the asked kind, learned from the corpus; TokenizerError for a vocabulary that it cannot fill."""
+    """A tokenizer of the asked kind, learned from the corpus; TokenizerError for a vocabulary that it cannot fill.
+
+    Where the config leaves the size open and what suits the corpus has no room for its characters, or is more than the
+    text can fill, it is what the tokenizer takes by itself.
+    """
     kind = corpus.tokenizer if config.tokenizer == "auto" else config.tokenizer
     suited = corpus.vocab_size if kind in ("bpe", "unigram") else None
-    return train_tokenizer(kind, tokenizer_texts(corpus), config.vocab_size or suited)
+    try:
+        return train_tokenizer(kind, tokenizer_texts(corpus), config.vocab_size or suited)
+    except TokenizerError:
+        if suited is None or config.vocab_size is not None:
+            raise
+        return train_tokenizer(kind, tokenizer_texts(corpus))
 
 
 def tokenizer_texts(corpus: Corpus) -> Iterator[str]:
@@ -119,7 +136,7 @@ def corpus_of_rows(name: str, rows: Sequence[Row]) -> Corpus:
     for pair in pairs:
         splits[split_of(pair.source)].append(pair)
     if not all(splits.values()):
-        raise CorpusError(_too_few(name, rows, report))
+        raise CorpusError(_too_few(name, rows, report, len({pair.source for pair in pairs})))
     return Corpus(
         name=name,
         description=f"{report.kept:,} pairs from {name}",
@@ -127,6 +144,7 @@ def corpus_of_rows(name: str, rows: Sequence[Row]) -> Corpus:
         validation=tuple(splits["validation"]),
         held_out={"random": tuple(splits["random"])},
         tokenizer="bpe",
+        vocab_size=suited_vocabulary(len(splits["train"])),
         examples=_examples([*splits["random"], *splits["validation"]]),
         source_name="source",
         target_name="target",
@@ -134,6 +152,11 @@ def corpus_of_rows(name: str, rows: Sequence[Row]) -> Corpus:
         primary_metric="bleu",
         report=report,
     )
+
+
+def suited_vocabulary(n_pairs: int) -> int:
+    """Returns how many pieces suit so many pairs: each should be seen often enough to be learned."""
+    return next((pieces for most, pieces in _VOCABULARIES if n_pairs <= most), 32_000)
 
 
 def _task_corpus(task: Task, seed: int) -> Corpus:
@@ -203,7 +226,7 @@ def _examples(pairs: Sequence[Pair]) -> tuple[str, ...]:
     return tuple(offered[:: -(-len(offered) // 5)])
 
 
-def _too_few(name: str, rows: Sequence[Row], report: CleaningReport) -> str:
+def _too_few(name: str, rows: Sequence[Row], report: CleaningReport, n_sources: int) -> str:
     """Why so few rows were kept, where one reason stands out."""
     if report.read and report.dropped.get("malformed") == report.read:
         first = rows[0] if isinstance(rows[0], str) else rows[0][0]
@@ -211,5 +234,10 @@ def _too_few(name: str, rows: Sequence[Row], report: CleaningReport) -> str:
             f"{name} has no row with two columns, a sentence and its translation ({report}); "
             f"its first row is {first[:60]!r}. In .tsv and .txt a tab stands between them, in .csv a comma, and .jsonl "
             'has {"source": ..., "target": ...} on each line'
+        )
+    if report.kept > 1 and n_sources < report.kept / 2:
+        return (
+            f"{name} has too few different sources ({n_sources:,} in {report.kept:,} pairs) to train on some and to "
+            "hold others out: bring at least 200"
         )
     return f"{name} has too few sentences to train on and to hold some out ({report}): bring at least 200"

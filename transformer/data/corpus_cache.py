@@ -17,17 +17,17 @@ def prepared(config: CorpusConfig) -> tuple[Corpus, Tokenizer]:
 
     Both are shared: change nothing in them. CorpusError or TokenizerError where they cannot be made.
     """
-    return loaded(config), _tokenizer(config, _stamp(config))
+    return loaded(config), _tokenizer(config, stamp(config))
 
 
 def loaded(config: CorpusConfig) -> Corpus:
     """The corpus alone, the same for every tokenizer."""
-    return _corpus(replace(config, tokenizer="auto", vocab_size=None), _stamp(config))
+    return _corpus(replace(config, tokenizer="auto", vocab_size=None), stamp(config))
 
 
 def counted(config: CorpusConfig) -> CorpusStats:
     """The statistics of the corpus and its tokens. Raises as `prepared`."""
-    return _stats(config, _stamp(config))
+    return _stats(config, stamp(config))
 
 
 @lru_cache(maxsize=_KEPT)
@@ -45,7 +45,7 @@ def _tokenizer(config: CorpusConfig, stamp: tuple[int, int]) -> Tokenizer:
     return corpus_tokenizer(loaded(config), config)
 
 
-def _stamp(config: CorpusConfig) -> tuple[int, int]:
+def stamp(config: CorpusConfig) -> tuple[int, int]:
     """Time of change and size of a file; zeros for a generated corpus, and where there is no file."""
     if config.name in CORPORA:
         return 0, 0

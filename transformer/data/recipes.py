@@ -16,15 +16,17 @@ class Recipe:
     """The preset that `model` departs from."""
     model: ModelConfig
     train: TrainConfig
+    why: tuple[str, ...] = ()
+    """The reasons for the settings, each a sentence, where they depend on the text."""
 
 
-# Generated pairs do not run out, so there is nothing to overfit: dropout only slows learning (reverse: 97.6 % exact
-# after 1,000 steps with dropout 0.1, 99.4 % after 850 without). The paper's inverse square root stays high for so short
-# a run, and exact match jumps about to the end; a cosine to zero reaches 99.5 % in 500 steps.
+# Generated pairs do not run out, so there is nothing to overfit: dropout only slows learning (reverse with Adam: 97.6 %
+# exact after 1,000 steps with dropout 0.1, 99.4 % after 850 without). Muon with small batches takes about half the time
+# of Adam (BENCHMARKS.md, "Time to accuracy").
 _NO_DROPOUT = {"dropout": 0.0, "embedding_dropout": 0.0}
-_TASK = TrainConfig(
-    max_steps=600, schedule="cosine", learning_rate=3e-3, warmup_steps=50, beta2=0.99, evaluate_every=50
-)
+MUON = TrainConfig(optimizer="muon", schedule="cosine", momentum=0.9, beta1=0.8, beta2=0.95)
+"""The part that all recipes with Muon have in common."""
+_TASK = replace(MUON, max_steps=400, learning_rate=1e-2, warmup_steps=20, batch_tokens=512, evaluate_every=25)
 _TINY = replace(PRESETS["tiny"], **_NO_DROPOUT)
 _SMALL = replace(PRESETS["small"], **_NO_DROPOUT)
 
@@ -44,39 +46,16 @@ _EMOJI = Recipe(
 )
 
 RECIPES: dict[str, Recipe] = {
-    "copy": Recipe(preset="tiny", model=_TINY, train=_TASK),
+    "copy": Recipe(preset="tiny", model=_TINY, train=replace(_TASK, max_steps=300)),
     "reverse": Recipe(preset="tiny", model=_TINY, train=_TASK),
     "sort": Recipe(preset="tiny", model=_TINY, train=_TASK),
-    "addition": Recipe(preset="tiny", model=_TINY, train=replace(_TASK, max_steps=1_500)),
-    "dates": Recipe(preset="tiny", model=_TINY, train=replace(_TASK, max_steps=800)),
+    "addition": Recipe(preset="tiny", model=_TINY, train=replace(_TASK, max_steps=700, batch_tokens=768)),
+    "dates": Recipe(preset="tiny", model=_TINY, train=replace(_TASK, max_steps=600)),
     "pronouns-en-fr": Recipe(
         preset="small",
         model=_SMALL,
-        # 700 steps are too few: 98.8 % on random pairs, 98.7 % on combinations.
-        train=replace(
-            _TASK,
-            max_steps=1_000,
-            learning_rate=2e-3,
-            warmup_steps=100,
-            beta2=0.98,
-            batch_tokens=2_048,
-            evaluate_every=100,
-        ),
+        train=replace(_TASK, max_steps=900, learning_rate=6e-3, batch_tokens=768, evaluate_every=50),
     ),
     **{f"emoji-en-{code}": _EMOJI for code in LANGUAGES},
 }
 """The recipes of the corpora that come with the lab, by their names."""
-
-FILE_RECIPE = Recipe(
-    preset="small",
-    model=PRESETS["small"],
-    train=TrainConfig(
-        max_steps=4_000, batch_tokens=2_048, learning_rate=2e-3, warmup_steps=400, evaluate_every=250, average_last=5
-    ),
-)
-"""The recipe for uploaded text, which is little: with dropout, and the last weights averaged."""
-
-
-def recipe_for(corpus: str) -> Recipe:
-    """The recipe of a corpus that comes with the lab by its name, or the one for files."""
-    return RECIPES.get(corpus, FILE_RECIPE)

@@ -250,7 +250,7 @@ class _Origin:
         held += [entry for entry in _entries(model._modules) if entry[1] in ("decoder", "projection")]
         self._places, self._names, self._values = map(list, zip(*held, strict=True))
         self._parameters, self._where = parameters, _where(parameters)
-        self._memory = [memoryview(p.detach().view(-1).view(torch.uint8).numpy()) for p in parameters]
+        self._memory = [p.detach().view(-1).view(torch.uint8).numpy().data for p in parameters]
         self._bytes = list(map(bytearray, self._memory))
 
     def is_unchanged(self) -> bool:

@@ -5,12 +5,14 @@ from typing import get_args
 
 from transformer.config import FEWEST_SYMBOLS, MOST_SYMBOLS, CorpusConfig, ModelConfig, PositionKind, TrainConfig
 from transformer.data.corpora import CORPORA
-from transformer.data.recipes import recipe_for
+from transformer.data.file_recipes import recipe_for
 
 LENGTH_TASKS = ("copy", "reverse", "sort")
 """Corpora whose sentences can be generated at any length."""
 KINDS: tuple[PositionKind, ...] = get_args(PositionKind)
 TARGET = 0.99
+EVALUATE_EVERY = 50
+"""The steps between evaluations, so that steps to the target compare among studies."""
 """The validation exact match that counts as learned."""
 
 
@@ -68,6 +70,7 @@ class StudyPlan:
             recipe.train,
             max_steps=self.steps,
             batch_tokens=self.batch_tokens,
+            evaluate_every=EVALUATE_EVERY,
             seed=seed,
             threads=1,
             precision="float32",

@@ -20,7 +20,8 @@ from transformer.experiments.plan import LENGTH_TASKS, TARGET, StudyPlan, StudyR
 from transformer.model.position_extension import Extension
 from transformer.runs import run_folder
 from transformer.runs.launch import NICENESS
-from transformer.runs.run_folder import RunError, Status
+from transformer.runs.status import RunError, Status, status
+from transformer.runs.status import run_folder as folder_of
 from transformer.runs.worker import train_run
 from transformer.training.loop import Event
 
@@ -89,7 +90,7 @@ def _trained(run: StudyRun, report: Callable[[str], None]) -> str:
             report(f"step {event.step:,}")
 
     try:
-        before = run_folder.status(run.id)
+        before = status(run.id)
         ended: Status = before if before.state in ("finished", "stopped") else train_run(run.id, show)
     except RunError:
         return "deleted"
@@ -99,7 +100,7 @@ def _trained(run: StudyRun, report: Callable[[str], None]) -> str:
 def _results(run: StudyRun, plan: StudyPlan, report: Callable[[str], None]) -> StudyRun:
     """Returns the result of a finished run, with its lengths tested."""
     try:
-        checkpoint = load_checkpoint(run_folder.run_folder(run.id))
+        checkpoint = load_checkpoint(folder_of(run.id))
         rows = run_folder.metrics(run.id)
     except (RunError, CheckpointError):
         return replace(run, state="deleted")

@@ -24,7 +24,8 @@ from transformer.checkpoints.settings import SHIPPED_FOLDER, is_name
 from transformer.experiments.plan import Study, StudyPlan, StudyRun
 from transformer.files import new_folder, read_json, runs_folder, write_json
 from transformer.runs.launch import own_environment
-from transformer.runs.run_folder import LOG_FILE, RunError, is_alive, pause, status
+from transformer.runs.run_folder import pause
+from transformer.runs.status import LOG_FILE, RunError, is_alive, status
 
 STUDY_FILE = "study.json"
 _WORKER_FILE, _REQUEST_FILE = "worker.json", "request.json"

@@ -1,22 +1,24 @@
-"""Records of one decoded sentence, and of two: labelled NumPy arrays, read from the passes that wrote the output.
+"""Records of one decoded sentence, and of two: labelled NumPy arrays, read from the passes that wrote the output."""
 
-Not here: how they are recorded (lab.py).
-"""
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from transformer.decoding.greedy import Step
 from transformer.inspection.token_alignment import Aligned, align
-from transformer.interventions import Intervention
+from transformer.interventions import Intervention, compile_interventions
 from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.seq2seq import Seq2Seq, attention_layers
+from transformer.model.taps import Address, Recording, Site
 from transformer.text.sentence import Sentence
+from transformer.text.tokenizer import EOS, Tokenizer
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -180,6 +182,91 @@ class AttentionShift:
             moved = np.abs(self.after[kind].weights - before.weights).max(axis=(-2, -1))  # -> [layer head]
             found.extend((float(moved[layer, head]), kind, layer, head) for layer, head in np.ndindex(moved.shape))
         return tuple(sorted(found, key=lambda entry: -entry[0]))
+
+
+def is_attention(site: Site) -> bool:
+    """Tells whether `read_attention` needs the tensor of a site."""
+    return site.tensor in ("weights", "mask")
+
+
+def read_steps(
+    model: Seq2Seq,
+    tokenizer: Tokenizer,
+    sentence: Sentence,
+    steps: Sequence[Step],
+    specs: tuple[Intervention, ...],
+    forced: Mapping[int, int],
+    *,
+    model_name: str,
+) -> Inspection:
+    """Returns the inspection of a sentence's first steps; each recorded the sites of `is_attention`."""
+    recordings = [step.recording for step in steps if step.recording is not None]
+    target = [int(step.tokens[0]) for step in steps]
+    names = tuple(tokenizer.piece(token) for token in target)
+    inputs = (tokenizer.piece(model.config.bos_id), *names[:-1])
+    cached = steps[-1].reused == steps[-1].index
+    cached = cached and not model.needs_recomputation(compile_interventions(specs, model))
+    labels = {
+        AttentionKind.ENCODER_SELF: (sentence.tokens, sentence.tokens),
+        AttentionKind.DECODER_SELF: (inputs, inputs),
+        AttentionKind.CROSS: (names, sentence.tokens),
+    }
+    by_row = {AttentionKind.ENCODER_SELF: False, AttentionKind.DECODER_SELF: cached, AttentionKind.CROSS: True}
+    log_probs = torch.cat([step.log_probs for step in steps]).numpy()
+    log_probs.setflags(write=False)
+    return Inspection(
+        model_name=model_name,
+        sentence=sentence,
+        translation=tokenizer.decode(target[:-1] if target[-1] == EOS else target),
+        target_tokens=names,
+        target_ids=tuple(target),
+        attentions={
+            kind: read_attention(recordings, kind, n_layers, *labels[kind], by_row=by_row[kind])
+            for kind, n_layers in attention_layers(model).items()
+        },
+        decoder_inputs=inputs,
+        log_probs=log_probs,
+        interventions=specs,
+        cached=cached,
+        ended=target[-1] == EOS,
+        forced=tuple(sorted(forced.items())),
+        computed=tuple(step.computed for step in steps),
+        reused=tuple(step.reused for step in steps),
+    )
+
+
+def read_attention(
+    recordings: Sequence[Recording],
+    kind: AttentionKind,
+    n_layers: int,
+    queries: tuple[str, ...],
+    keys: tuple[str, ...],
+    *,
+    by_row: bool,
+) -> Attention:
+    """Returns one kind of attention of all layers, read-only.
+
+    With `by_row` row t is the newest query of recording t, and keys that did not exist then stay 0 and disallowed. Else
+    one pass has all rows: the first for the encoder, which later ones need not run again, the last for the decoder.
+    """
+    stack, sublayer = kind.where
+    blocks = [Address(stack, layer, sublayer) for layer in range(n_layers)]
+    if by_row:
+        n_heads = recordings[0][blocks[0].site("weights")].size(1)
+        weights = np.zeros((n_layers, n_heads, len(queries), len(keys)), dtype=np.float32)
+        mask = np.zeros((n_layers, len(queries), len(keys)), dtype=bool)
+        for layer, block in enumerate(blocks):
+            for row, recording in enumerate(recordings):
+                recorded, allowed = recording[block.site("weights")][0, :, -1], recording[block.site("mask")][0, 0, -1]
+                weights[layer, :, row, : recorded.size(-1)] = recorded.numpy()
+                mask[layer, row, : allowed.size(-1)] = allowed.numpy()
+    else:
+        recording = recordings[0 if stack == "encoder" else -1]
+        weights = torch.stack([recording[block.site("weights")][0] for block in blocks]).numpy()
+        mask = torch.stack([recording[block.site("mask")][0, 0] for block in blocks]).numpy()
+    weights.setflags(write=False)
+    mask.setflags(write=False)
+    return Attention(kind, weights, mask, queries, keys)
 
 
 def idle_notes(seen: Inspection, *, causal_mask: bool) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ class PatchActivation(Intervention):
     order = 0
 
     @classmethod
-    def parse(cls, text: str) -> "Copied | None":
+    def parse(cls, text: str) -> "PatchActivation | None":
         match text.split(":", 3):
             case [_, address, place, other] if len(other) <= LONGEST_TEXT:
                 stem, _, last = address.rpartition(".")
@@ -114,10 +114,10 @@ class PatchActivation(Intervention):
                 "to copy all, both need as many; copy single positions instead"
             )
 
-    def resolve(self, resources: Resources) -> "Copied":
+    def resolve(self, resources: Resources) -> "PatchActivation":
         return self.filled(resources.model, resources.sentence(self.text).ids)
 
-    def filled(self, model: Seq2Seq, source: Sequence[int]) -> "Copied":
+    def filled(self, model: Seq2Seq, source: Sequence[int]) -> "PatchActivation":
         """The spec with what these ids of the other sentence had at the site; ValueError where it is too short."""
         rows = activations(model, source, self.site)
         furthest = max((there for there, _ in self.positions), default=0)

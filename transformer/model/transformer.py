@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from transformer.config import ModelConfig
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.dropout import Dropout
-from transformer.model.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward
+from transformer.model.layers import AddNorm, DecoderLayer, Dropout, EncoderLayer, FeedForward
 from transformer.model.masks import AttentionMask, causal_mask, combine, key_mask, padding_mask
 from transformer.model.positions import build_positions, build_relative_positions
 from transformer.model.scores import build_score
@@ -210,6 +209,13 @@ def parameter_count(config: ModelConfig) -> int:
     positions = 2 * c.max_length * d * (c.positions == "learned")
     matrices = 1 + (not c.tie_embeddings) + (not c.tie_output)  # of the vocabulary
     return encoder + decoder + final_norms + positions + matrices * c.vocab_size * d + c.vocab_size * c.output_bias
+
+
+def hidden_count(config: ModelConfig) -> int:
+    """Returns how many of these parameters lie in the matrices of the layers: those that Muon steps."""
+    c, d = config, config.d_model
+    attention, feed_forward = 4 * d * d, 2 * d * c.d_ff
+    return c.n_encoder_layers * (attention + feed_forward) + c.n_decoder_layers * (2 * attention + feed_forward)
 
 
 def _final(norm: nn.Module | None, x: Tensor, stack: Stack, tap: Tap | None) -> Tensor:

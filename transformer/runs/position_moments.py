@@ -10,7 +10,8 @@ from transformer.analysis.positions.tables import initial_model, model_table, un
 from transformer.checkpoints.position_history import read_history, read_tables
 from transformer.checkpoints.store import Checkpoint
 from transformer.model.taps import Stack
-from transformer.runs.run_folder import RunError, snapshots
+from transformer.runs.run_folder import snapshots
+from transformer.runs.status import RunError
 
 Rows = Float[ndarray, "position d_model"]
 

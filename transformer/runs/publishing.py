@@ -1,7 +1,7 @@
 """A run as a checkpoint to ship: small, and with what is lost when its corpus stays behind.
 
 The weights may be stored in half the bytes. Statistics of its heads over the validation pairs, which a stranger to the
-corpus cannot take again, go into a file and the card.
+corpus cannot take again, go into a file and the card. Where its corpus can be had, a survey of its heads is added.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from transformer.analysis.heads.published import publish_survey
 from transformer.analysis.heads.statistics import (
     STATISTICS_FILE,
     STATISTICS_PAIRS,
@@ -17,7 +18,7 @@ from transformer.analysis.heads.statistics import (
 )
 from transformer.checkpoints.settings import CARD_FILE, WEIGHTS_FILE
 from transformer.checkpoints.store import export_checkpoint, load_checkpoint, load_tensors, save_tensors
-from transformer.data.corpus_snapshot import load_own
+from transformer.data.corpus_snapshot import is_own_copy, load_own
 from transformer.files import write_text
 from transformer.training.evaluation import fitting
 
@@ -39,7 +40,9 @@ def publish(run: Path, folder: Path, *, half: bool = False) -> None:
     tensors = {f"{sublayer.sublayer}.mean": sublayer.mean.float() for sublayer in found}
     tensors |= {f"{sublayer.sublayer}.entropy": sublayer.entropy.float() for sublayer in found}
     save_tensors(folder / STATISTICS_FILE, tensors, {"pairs": str(len(pairs)), "split": "validation"})
-    card = (folder / CARD_FILE).read_text(encoding="utf-8")
+    if not is_own_copy(settings.corpus):  # else the sentences stay behind, without which nobody could check it
+        publish_survey(published)
+    card = (folder / CARD_FILE).read_text(encoding="utf-8").replace(f"# {settings.name}\n", f"# {folder.name}\n", 1)
     write_text(folder / CARD_FILE, card + _section(found, len(pairs), half=half))
 
 

@@ -31,21 +31,16 @@ from transformer.data.corpus_cache import prepared
 from transformer.data.corpus_snapshot import keep_corpus
 from transformer.files import last_of, new_folder, runs_folder, write_json
 from transformer.runs.queue import cancel, enqueue, place, start_waiting
-from transformer.runs.quota import check_quota, settle
-from transformer.runs.run_lock import claim, usable_cpus
+from transformer.runs.quota import settle
 from transformer.runs.status import (
     LOCK_FILE,
-    LOG_FILE,
     REQUEST_FILE,
     SNAPSHOTS,
-    STATE_FILE,
     STATUS_FILE,
     Request,
     RunError,
-    State,
     Status,
     check_runs_folder,
-    is_alive,
     is_name,
     run_folder,
     run_ids,
@@ -55,37 +50,6 @@ from transformer.runs.status import (
 )
 from transformer.runs.warm_start import Start, check_start, start_of
 from transformer.text.tokenizer import Tokenizer
-
-__all__ = [
-    "LOG_FILE",
-    "REQUEST_FILE",
-    "SNAPSHOTS",
-    "STATE_FILE",
-    "STATUS_FILE",
-    "Run",
-    "RunError",
-    "State",
-    "Status",
-    "check_quota",
-    "claim",
-    "create_run",
-    "delete",
-    "get_run",
-    "is_alive",
-    "list_runs",
-    "metrics",
-    "pause",
-    "resume",
-    "run_folder",
-    "samples",
-    "snapshots",
-    "start",
-    "start_waiting",
-    "status",
-    "stop",
-    "usable_cpus",
-    "write_status",
-]
 
 _PACKAGES = ("torch", "numpy", "safetensors", "sentencepiece", "sacrebleu")
 

@@ -20,7 +20,7 @@ from transformer.runs.status import (
 )
 
 PATIENCE_S = 3.0
-"""How long a trainer that has written its last status may take to close its files."""
+"""The seconds a trainer that has written its last status may take to close its files."""
 
 
 @dataclass(frozen=True)

@@ -177,8 +177,8 @@ _FORMS: dict[str, Callable[[Any], bool]] = {
 def _has_process(folder: Path, active: Status) -> bool:
     if is_held(folder / LOCK_FILE):
         return True
-    running = active.state == "running" and active.pid is not None
-    return running and is_alive(active.pid, active.create_time, active.boot_time)
+    running, pid = active.state == "running", active.pid
+    return running and pid is not None and is_alive(pid, active.create_time, active.boot_time)
 
 
 def _last_words(folder: Path) -> str:

@@ -14,7 +14,9 @@ from typing import Any, get_args
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.files import read_json, runs_folder, write_json
 from transformer.runs import run_folder
-from transformer.runs.run_folder import Run, RunError
+from transformer.runs.run_folder import Run
+from transformer.runs.status import RunError, status
+from transformer.runs.status import run_folder as folder_of
 from transformer.runs.warm_start import Start
 
 SWEEP_FILE = "sweep.json"
@@ -127,7 +129,7 @@ def create_sweep(base: Base, setting: str, texts: Sequence[str], *, command: str
         for place, value in enumerate(values):
             made.append(_create(_with(base, setting, value), f"{stem}-{short}-{spelt(value)}", command))
             record = {"sweep": sweep, "setting": setting, "value": value, "place": place}
-            write_json(run_folder.run_folder(made[-1]) / SWEEP_FILE, record)
+            write_json(folder_of(made[-1]) / SWEEP_FILE, record)
     except BaseException:
         for run_id in made:
             run_folder.delete(run_id)
@@ -139,7 +141,7 @@ def create_sweep(base: Base, setting: str, texts: Sequence[str], *, command: str
 def start_sweep(sweep: Sweep, *, owner: str = "") -> None:
     """Queues its runs that are neither at work nor finished; RunError as `run_folder.start`."""
     for part in sweep.parts:
-        now = run_folder.status(part.run.id)
+        now = status(part.run.id)
         if not now.active and now.state != "finished":
             run_folder.start(part.run.id, owner=owner)
 
@@ -147,9 +149,9 @@ def start_sweep(sweep: Sweep, *, owner: str = "") -> None:
 def cancel_sweep(sweep: Sweep) -> int:
     """Takes its waiting runs out of the queue and asks those at work to stop; returns how many that were."""
     # The waiting ones first: one that is stopped makes room, and another would start in its place.
-    active = [part.run.id for part in sweep.parts if run_folder.status(part.run.id).active]
-    for run_id in sorted(active, key=lambda run_id: not run_folder.status(run_id).waiting):
-        if run_folder.status(run_id).active:  # it may have ended in this moment
+    active = [part.run.id for part in sweep.parts if status(part.run.id).active]
+    for run_id in sorted(active, key=lambda run_id: not status(run_id).waiting):
+        if status(run_id).active:  # it may have ended in this moment
             run_folder.stop(run_id)
     return len(active)
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 import psutil
 
 from transformer.files import read_json
-from transformer.runs import run_folder
 from transformer.runs.launch import NICENESS
+from transformer.runs.queue import start_waiting
 from transformer.runs.quota import over_quota, read_ticket
-from transformer.runs.run_folder import Status
-from transformer.runs.run_lock import usable_cpus
-from transformer.runs.status import RunLog
+from transformer.runs.run_lock import claim, usable_cpus
+from transformer.runs.status import LOG_FILE, STATUS_FILE, RunLog, Status
+from transformer.runs.status import run_folder as folder_of
 
 if TYPE_CHECKING:
     from transformer.training.distributed import Team
@@ -44,19 +44,19 @@ def train_run(run_id: str, progress: Progress | None = None, team: "Team | None"
     `progress` sees every event. Ctrl-C pauses: `run_folder.start`, or this function, goes on from there. It does not
     wait in the queue, but counts as a run at work for those that do.
     """
-    claimed = run_folder.claim(run_id)
+    claimed = claim(run_id)
     try:
-        return _train(run_folder.run_folder(run_id), claimed.threads, progress, team)
+        return _train(folder_of(run_id), claimed.threads, progress, team)
     finally:
         os.close(claimed.lock)
-        run_folder.start_waiting()
+        start_waiting()
 
 
 def train_beside(run_id: str, team: "Team") -> None:
     """Runs a non-zero rank of a team until rank 0 stops; writes nothing."""
     from transformer.runs.trainer import follow
 
-    follow(run_folder.run_folder(run_id), threads=max(1, usable_cpus() // team.size), team=team)
+    follow(folder_of(run_id), threads=max(1, usable_cpus() // team.size), team=team)
 
 
 def train_claimed(folder: Path, threads: int, lock: int) -> int:
@@ -69,7 +69,7 @@ def train_claimed(folder: Path, threads: int, lock: int) -> int:
         failed = _train(folder, threads, None).state == "failed"
     finally:
         os.close(lock)
-    run_folder.start_waiting()
+    start_waiting()
     return int(failed)
 
 
@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _train(folder: Path, threads: int, progress: Progress | None, team: "Team | None" = None) -> Status:
-    before = read_json(folder / run_folder.STATUS_FILE)
+    before = read_json(folder / STATUS_FILE)
     status = Status(
         state="running",
         phase="starting",
@@ -110,7 +110,7 @@ def _train(folder: Path, threads: int, progress: Progress | None, team: "Team | 
 
 def _report_failure(run_log: RunLog, error: Exception) -> None:
     # On a full disk, or without memory, each of these may fail too; watchers then see that the process is gone.
-    with contextlib.suppress(Exception), (run_log.folder / run_folder.LOG_FILE).open("a") as log:
+    with contextlib.suppress(Exception), (run_log.folder / LOG_FILE).open("a") as log:
         traceback.print_exception(error, file=log)
     with contextlib.suppress(Exception):
         run_log.flush()
@@ -130,7 +130,7 @@ def _sentence(error: Exception) -> str:
         return f"a file could not be read or written: {text}"
     if kind in ("TrainingError", "CorpusError", "TokenizerError", "CheckpointError", "RunError", "ValueError"):
         return text
-    return f"the trainer broke off with {kind}: {text}; {run_folder.LOG_FILE} in its folder has the details"
+    return f"the trainer broke off with {kind}: {text}; {LOG_FILE} in its folder has the details"
 
 
 def _is_disk_full(error: Exception, text: str) -> bool:

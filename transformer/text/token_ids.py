@@ -31,6 +31,32 @@ def checked_ids(ids: Iterable[int], vocab_size: int) -> list[int]:
     return checked
 
 
+def check_ids(ids: Iterable[int], vocab_size: int | None) -> None:
+    """Raises ValueError for the first id outside 0..vocab_size - 1; None checks nothing."""
+    if vocab_size is None:
+        return
+    for token in ids:
+        if not 0 <= token < vocab_size:
+            raise ValueError(
+                f"token id ({token}) is outside the model's vocabulary of {vocab_size}: "
+                "the tokenizer and the model do not belong together"
+            )
+
+
+def check_source(
+    ids: Sequence[int], *, max_length: int, vocab_size: int | None = None, name: str = "the sentence"
+) -> None:
+    """Raises ValueError for ids, their end mark not among them, that a model of this size cannot read."""
+    if not ids:
+        raise ValueError(f"{name} is empty: write at least one word")
+    if len(ids) >= max_length:
+        raise ValueError(
+            f"{name} has {len(ids) + 1:,} tokens, its end mark included, where the model takes at most {max_length:,}: "
+            "shorten it"
+        )
+    check_ids(ids, vocab_size)
+
+
 def valid_text(text: str) -> str:
     """The text with lone surrogates, which no UTF-8 library takes, replaced by "?"."""
     return text.encode("utf-8", "replace").decode("utf-8")

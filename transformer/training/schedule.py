@@ -5,12 +5,16 @@ from typing import assert_never
 
 from transformer.config import ScheduleKind
 
+WSD_DECAY = 0.6
+"""The share of all steps over which `wsd` falls."""
+
 
 def learning_rate(step: int, *, kind: ScheduleKind, peak: float, warmup_steps: int, max_steps: int) -> float:
     """The rate of optimiser step `step` (the first is 1): a linear warm-up to `peak`, then the kind's course.
 
     `paper`: peak * sqrt(warmup / step), the paper's inverse square root; `paper_peak` gives the paper's own height.
-    `constant`: the peak. `cosine`: half a cosine from the peak to 0 at max_steps. ValueError for a step below 1.
+    `constant`: the peak. `cosine`: half a cosine from the peak to 0 at max_steps. `wsd` (warm-up, stable, decay):
+    the peak, then a straight line to 0 over the last 60 % of max_steps. ValueError for a step below 1.
     """
     if step < 1:
         raise ValueError(f"step ({step}) must be at least 1")
@@ -24,6 +28,8 @@ def learning_rate(step: int, *, kind: ScheduleKind, peak: float, warmup_steps: i
         case "cosine":
             share = (step - warmup_steps) / max(1, max_steps - warmup_steps)
             return peak * 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
+        case "wsd":
+            return peak * min(1.0, max(0, max_steps - step) / max(1.0, WSD_DECAY * max_steps))
     assert_never(kind)
 
 

@@ -17,6 +17,7 @@ from transformer.config import ModelConfig, TrainConfig
 from transformer.data.batches import Position
 from transformer.model.transformer import Transformer
 from transformer.training.devices import generator_states, seeded, set_generator_states
+from transformer.training.optimizer import build_optimizer, optimizer_tensors, restore_optimizer
 
 Weights = dict[str, Tensor]
 """Parameters by name, shared ones once, on the CPU."""
@@ -51,8 +52,7 @@ class TrainState:
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor of the state by a name that says what it is, on the CPU."""
         named = {f"weights.{name}": value for name, value in weights_of(self.model).items()}
-        for name, parameter in self.model.named_parameters():
-            named |= {f"adam.{kind}.{name}": value for kind, value in self.optimizer.state[parameter].items()}
+        named |= optimizer_tensors(self.optimizer, self.model)
         named |= {f"generator.{kind}": value for kind, value in self.generators.items()}
         named |= {f"best.{name}": value for name, value in self.best.items()}
         for age, weights in enumerate(self.recent):
@@ -104,13 +104,7 @@ def restored_state(
     """The state that gave these `tensors()` and `facts()`; KeyError or ValueError where they do not fit the configs."""
     state = new_state(model_config, config, device)
     load_weights(state.model, _under("weights.", tensors))
-    for name, parameter in state.model.named_parameters():
-        moments = {kind: tensors[f"adam.{kind}.{name}"] for kind in ("step", "exp_avg", "exp_avg_sq")}
-        state.optimizer.state[parameter] = {
-            # The optimiser keeps its step count on the CPU unless it is fused.
-            kind: value.clone() if kind == "step" and not _fused(device) else value.to(device, copy=True)
-            for kind, value in moments.items()
-        }
+    restore_optimizer(state.optimizer, state.model, tensors)
     state.generators = {kind: value.clone() for kind, value in _under("generator.", tensors).items()}
     state.position = Position(**facts["position"])
     for name in _COUNTERS:
@@ -119,22 +113,6 @@ def restored_state(
     ages = sorted({int(name.split(".")[1]) for name in tensors if name.startswith("recent.")})
     state.recent = deque(_under(f"recent.{age}.", tensors) for age in ages)
     return state
-
-
-def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
-    """Adam with the config's betas; weight decay on matrices only, as gains and biases have nothing to forget."""
-    parameters = list(model.parameters())
-    groups = [
-        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(
-        groups,
-        lr=config.learning_rate,
-        betas=(config.beta1, config.beta2),
-        eps=config.epsilon,
-        fused=_fused(parameters[0].device),
-    )
 
 
 def weights_of(model: nn.Module) -> Weights:
@@ -166,10 +144,6 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
 def mean_weights(several: deque[Weights]) -> Weights:
     """The mean of each weight (section 6.1: the last checkpoints averaged)."""
     return {name: torch.stack([weights[name] for weights in several]).mean(dim=0) for name in several[0]}
-
-
-def _fused(device: torch.device) -> bool:
-    return device.type in ("cuda", "cpu")
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> Weights:

@@ -12,7 +12,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 from transformer.config import Precision, TrainConfig
 from transformer.data.batches import Batch, Position
-from transformer.model.seq2seq import Seq2Seq
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.devices import autocast
@@ -47,6 +46,7 @@ class Trainer:
         self.started = clock() - state.elapsed_s
         self.last_read = clock()
         self.pending: list[_Pending] = []
+        self.parameters = list(state.model.parameters())  # walking through the modules takes a millisecond
         plain = decoder_states(state.model)
         states: States = torch.compile(plain, dynamic=True) if config.compile else plain
         self.loss = team.shared(_SummedLoss(state, config.label_smoothing, states))
@@ -64,11 +64,12 @@ class Trainer:
         with state.own_generators():
             loss = sum((self._backward(batch, tokens) for batch in mine[:-1]), torch.zeros((), device=state.device))
             loss = loss + self._backward(mine[-1], tokens, last=True)
-        norm = _clip(state.model, config.clip_norm)
+        norm = _clip(self.parameters, config.clip_norm)
         for group in state.optimizer.param_groups:
             group["lr"] = rate
         state.optimizer.step()
-        state.optimizer.zero_grad(set_to_none=True)
+        for parameter in self.parameters:
+            parameter.grad = None
         state.step += 1
         state.position = micro[-1][1]
         self.pending.append(_Pending(state.step, rate, tokens, loss, norm))
@@ -149,9 +150,8 @@ class _Pending:
     norm: Tensor
 
 
-def _clip(model: Seq2Seq, limit: float) -> Float[Tensor, ""]:
+def _clip(parameters: Sequence[nn.Parameter], limit: float) -> Float[Tensor, ""]:
     """The norm of all gradients, which are then scaled down to the limit where they are above it (0: never)."""
-    parameters = [p for p in model.parameters() if p.grad is not None]
     norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
     if limit > 0:
         torch.nn.utils.clip_grads_with_norm_(parameters, limit, norm)

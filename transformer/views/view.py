@@ -48,7 +48,7 @@ class Origin:
 
 @runtime_checkable
 class Subject(Protocol):
-    """A dataclass that views show, such as a decoded sentence: `data` and `checks` take its fields, in their order."""
+    """A dataclass that views show, such as a decoded sentence: `data` and `checks` take its `vars`, in their order."""
 
     @property
     def origin(self) -> Origin:
@@ -105,21 +105,6 @@ def data_options(view: View[Any]) -> str:
     return repr(replace(view, **drawn))  # type: ignore[type-var]
 
 
-def given(subject: Subject) -> dict[str, Any]:
-    """Returns what `data` and `checks` take of a subject, by the names that the program gives it."""
-    return {field.name: getattr(subject, field.name) for field in fields(subject)}  # type: ignore[arg-type]
-
-
-def data_of(view: View[D], subject: Subject) -> D:
-    """Returns the view's data of a subject."""
-    return view.data(*given(subject).values())
-
-
-def checks_of(view: View[D], subject: Subject, data: D) -> Iterable[Check]:
-    """Returns the view's checks of its data."""
-    return view.checks(*given(subject).values(), data)
-
-
 def file_name(view: View[Any], subject: Subject) -> str:
     """Returns the name of the view's files, without an ending."""
     return f"{subject.origin.stem}-{name_of(view)}"
@@ -140,7 +125,7 @@ def program(view: View[Any], subject: Subject) -> str:
         "",
         *origin.lines,
         f"view = {view!r}",
-        f"data = view.data({', '.join(given(subject))})",
+        f"data = view.data({', '.join(vars(subject))})",
     ]
     if isinstance(view, Document):
         path = f"{file_name(view, subject)}.html"

@@ -26,7 +26,7 @@ function chip(token) {
   const element = document.createElement("div");
   if (!token) {
     element.className = "gap";
-    element.title = "Nothing stands here in this output.";
+    element.title = "This output has no token here.";
     return element;
   }
   fillToken(element, token);

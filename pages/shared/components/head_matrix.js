@@ -254,7 +254,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (data.forbids && state?.[at[0] * width + at[1]] === MASKED) return; // nothing is left to forbid
     const index = (at[0] * width + at[1]) * 4;
     if (data.forbids) hold(root);
-    setTriggerValue(data.forbids ? "forbidden" : "picked", targets ? [...targets.slice(index, index + 4)] : [...data.where, ...at]);
+    setTriggerValue(data.forbids ? "forbidden" : "picked", [...targets.slice(index, index + 4)]);
   }
 
   function move(event) {

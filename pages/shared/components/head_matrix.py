@@ -3,15 +3,12 @@
 A plotly heatmap reports no clicks, and the invisible markers that would are one element of the page for each cell.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
-from numpy import ndarray
 
 from pages.shared.components.frontend import (
-    NONE_UNSEEN,
     colours_of,
     declared,
     describe_tokens,
@@ -19,9 +16,11 @@ from pages.shared.components.frontend import (
     palette_colours,
     scale_colours,
 )
+from transformer.analysis.attention.aggregation import below
 from transformer.figures import theme
 from transformer.figures.labels import readable
 from transformer.model.kinds import KindName
+from transformer.views.attention.matrix_data import MatrixData, Side
 
 _component = declared(
     "head_matrix",
@@ -32,9 +31,7 @@ _component = declared(
 
 
 def head_matrix(
-    values: Float[ndarray, "row column"],
-    rows: Sequence[str],
-    columns: Sequence[str],
+    data: MatrixData,
     *,
     kind: KindName,
     titles: tuple[str, str],
@@ -42,58 +39,48 @@ def head_matrix(
     top: float,
     label: str,
     names: tuple[str, str] = ("query", "key"),
-    row_notes: Sequence[str] | None = None,
     column_notes: Sequence[str] | None = None,
-    rows_unseen: Mapping[int, str] = NONE_UNSEEN,
-    columns_unseen: Mapping[int, str] = NONE_UNSEEN,
-    mask: Bool[ndarray, "row column"] | None = None,
-    weak: Bool[ndarray, "row column"] | None = None,
-    weak_label: str = "",
-    forbidden: Bool[ndarray, "row column"] | None = None,
+    least: float = 0.0,
     forbids: bool = False,
-    where: tuple[int, int] = (0, 0),
-    targets: Int[ndarray, "row column 4"] | None = None,
-    largest: Float[ndarray, "row column"] | None = None,
     unit: str = "",
     chosen: tuple[int, int] | None = None,
-    off: bool = False,
-    clickable: bool = True,
     key: str,
 ) -> None:
     """Draws the values, 0 to `top`, with exact float32 on hover, and their numbers where they fit.
 
-    A click, or Enter on the cell that arrow keys moved to, puts (layer, head, query, key) into
-    `st.session_state[key]["picked"]`: those of `targets`, or `where` with the cell's row and column. Cells whose `mask`
-    is False are struck through; `weak` ones are not drawn, which the legend says with `weak_label`; `forbidden` ones
-    are those that a switch closed. If it `forbids`, a click puts the same numbers into "forbidden". `largest` holds
-    what each value could be at most, in `unit`. `chosen` frames a cell; a head that is `off` is grey.
+    A click, or Enter on the cell that arrow keys moved to, puts the cell's (layer, head, query, key) in `data.entries`
+    into `st.session_state[key]["picked"]`; if it `forbids`, into "forbidden". Masked cells are struck through, and
+    values below `least` are not drawn, which the legend says. `data.largest` is in `unit`. `chosen` frames a cell; a
+    head that is off is grey. `column_notes` stand in place of "column 3".
     """
-    if values.shape != (len(rows), len(columns)):
-        raise ValueError(f"values of shape {values.shape} do not fit {len(rows)} rows and {len(columns)} columns")
+    values, rows, columns, off = data.values, data.rows, data.columns, data.off
+    if values.shape != (len(rows.labels), len(columns.labels)):
+        raise ValueError(
+            f"values of shape {values.shape} do not fit {len(rows.labels)} rows and {len(columns.labels)} columns"
+        )
     _component(
         key=key,
         data={
             "shape": list(values.shape),
             "values": packed(values.astype(np.float32)),
-            "state": _state(mask, weak, forbidden),
+            "state": _state(data, least),
             "forbids": forbids,
-            "targets": None if targets is None else packed(targets.astype(np.int16)),
-            "largest": None if largest is None else packed(largest.astype(np.float32)),
+            "targets": None if data.entries is None else packed(data.entries.astype(np.int16)),
+            "largest": None if data.largest is None else packed(data.largest.astype(np.float32)),
             "unit": unit,
-            "rows": _tokens(rows, rows_unseen),
-            "columns": _tokens(columns, columns_unseen),
-            "row_notes": _notes("row", rows, row_notes),
-            "column_notes": _notes("column", columns, column_notes),
+            "rows": _tokens(rows),
+            "columns": _tokens(columns),
+            "row_notes": rows.notes("row"),
+            "column_notes": columns.notes("column") if column_notes is None else column_notes,
             "titles": list(titles),
             "names": list(names),
             "quantity": quantity,
-            "weak_label": weak_label,
+            "weak_label": f"below {least:.3g}" if least else "",
             "top": float(top),
             "top_label": f"{top:.3g}",
-            "where": list(where),
             "chosen": None if chosen is None else list(chosen),
             "off": off,
-            "unclickable": not clickable,
+            "unclickable": data.entries is None,
             "label": label,
             "colours": colours_of(kind),
             "scales": scale_colours(theme.greys if off else theme.sequential),
@@ -104,24 +91,20 @@ def head_matrix(
     )
 
 
-def _state(mask: ndarray | None, weak: ndarray | None, forbidden: ndarray | None) -> str | None:
+def _state(data: MatrixData, least: float) -> str | None:
     """Returns a byte for each cell: 0 drawn, 1 masked, 2 too weak, 3 forbidden by a switch; None if all are drawn."""
-    given = [array for array in (mask, weak, forbidden) if array is not None]
-    if not given:
-        return None
-    state = np.zeros(given[0].shape, np.uint8)
-    for array, code in ((weak, 2), (None if mask is None else ~mask, 1), (forbidden, 3)):
-        if array is not None:
-            state[array] = code
+    state = np.zeros(data.values.shape, np.uint8)
+    if least:
+        state[below(data.values, least)[0]] = 2
+    if data.mask is not None:
+        state[~data.mask] = 1
+    if data.forbidden is not None:
+        state[data.forbidden] = 3
     return packed(state) if state.any() else None
 
 
-def _tokens(tokens: Sequence[str], unseen: Mapping[int, str]) -> list[dict[str, Any]]:
-    described = describe_tokens(tokens, unseen=unseen)
-    for index, (found, token) in enumerate(zip(described, tokens, strict=True)):
-        found["full"] = readable(unseen.get(index, token))
+def _tokens(side: Side) -> list[dict[str, Any]]:
+    described = describe_tokens(side.labels, unseen=side.unseen)
+    for index, (found, token) in enumerate(zip(described, side.labels, strict=True)):
+        found["full"] = readable(side.unseen.get(index, token))
     return described
-
-
-def _notes(name: str, tokens: Collection[str], notes: Sequence[str] | None) -> list[str]:
-    return [f"{name} {index}" for index in range(len(tokens))] if notes is None else list(notes)

@@ -53,9 +53,9 @@ class TimelineFrame:
     length: int
     """The number of tokens that were written."""
     stays: Sequence[bool]
-    """For each token, True if the newest output has it at this place too."""
+    """True for each token that the newest output has at the same place."""
     spaces: Sequence[bool]
-    """For each token, True if a space stands before it."""
+    """True for each token that follows a space."""
     ended: bool
     attention: Attention
     """The attention of the kind on show."""

@@ -31,7 +31,7 @@ from transformer.model.taps import Stack, Sublayer
 _MASKS: dict[MaskKind, str] = {"causal": "Causal", "padding": "Padding", "cross": "Padding, in cross-attention"}
 _TO: dict[type[OfHeads], str] = {AblateHeads: "zero", MeanAblateHeads: "their mean"}
 _COLOURS = {("encoder", "self"): "green", ("decoder", "self"): "violet", ("decoder", "cross"): "orange"}
-_AIMS = {"uniform": "Evenly", "key": "All on one key", "numbers": "Own numbers"}
+_AIMS = {"uniform": "Evenly", "key": "All on one key", "numbers": "Your own numbers"}
 _ALL = "all"
 
 
@@ -41,20 +41,20 @@ def parts_form(context: PageContext) -> None:
     with st.container(height=min(400, 41 * len(sublayers(context))), border=False, gap="xsmall"):
         for stack, layer, sublayer in sublayers(context):
             _sublayer_row(context, stack, layer, sublayer, to)
-    st.caption("*Block*: its output is zero, bias included. *Residual*: nothing goes around it.")
+    st.caption("*Block*: its output is zero, bias included. *Residual*: nothing bypasses it.")
 
 
 def _heads_go_to(context: PageContext) -> type[OfHeads]:
     """Asks whether the picked heads go to zero or to their mean, and says where the means come from."""
     to = st.segmented_control(
-        "Heads go to",
+        "Set heads to",
         list(_TO),
         key="switch-heads-to",
         default=AblateHeads,
         required=True,
         format_func=_TO.__getitem__,
-        help="Zero is something that a head never says. At its mean over the validation set it says what it says "
-        "whatever the sentence, so that only what it makes of this one is lost.",
+        help="A head never outputs zero by itself. Its mean over the validation set is what it adds regardless of "
+        "the sentence, so with it only what the head adds for this sentence is lost.",
     )
     if to is not MeanAblateHeads:
         return AblateHeads
@@ -64,7 +64,7 @@ def _heads_go_to(context: PageContext) -> type[OfHeads]:
     except ValueError as error:
         say(sentence(str(error)))
         return AblateHeads
-    how = "measured here" if means.measured else "carried by the checkpoint"
+    how = "measured here" if means.measured else "stored in the checkpoint"
     st.caption(f"Means over {means.pairs:,} validation pairs, {how}.")
     return MeanAblateHeads
 
@@ -152,11 +152,11 @@ def _own_numbers(row: SetAttentionRow, keys: Sequence[str], now: Sequence[float]
     try:
         numbers = tuple(float(part) for part in text.replace(",", " ").split())
     except ValueError:
-        say("These are not numbers: write one for each key, with commas or spaces between, like 0.5, 0.25, 0.25.")
+        say("These are not numbers: write one for each key, separated by commas or spaces, like 0.5, 0.25, 0.25.")
         return None
     total = sum(numbers)
     if abs(total - 1) > 1e-9 and 0 < total < float("inf"):
-        st.caption(f"They sum to {wording.number(total)}: each is divided by it.")
+        st.caption(f"They sum to {wording.number(total)}: each is divided by that sum.")
     return replace(row, to=numbers)
 
 
@@ -164,7 +164,7 @@ def copy_form(context: PageContext) -> None:
     """Renders the form for an activation out of another sentence's pass."""
     examples = [text for text in loading.examples(context.lab) if text != context.view.text]
     st.session_state.setdefault("copy-text", examples[0] if examples else context.view.text)
-    text = st.text_input("Out of the pass of another sentence", key="copy-text").strip()
+    text = st.text_input("From another sentence's pass", key="copy-text").strip()
     try:
         other = loading.get_inspection(context.lab, text)
     except ValueError as error:
@@ -211,7 +211,7 @@ def _pick_tensor(context: PageContext, sublayer: Any) -> tuple[str, str]:
 
 def name_form(context: PageContext) -> None:
     """Renders a field for any switch by its name, as the URL writes it."""
-    typed = st.text_input("A switch by its name", key="switch-typed", placeholder="forbid:decoder.0.cross:3,5").strip()
+    typed = st.text_input("A switch by name", key="switch-typed", placeholder="forbid:decoder.0.cross:3,5").strip()
     if typed:
         offer(context, parsed(typed), "Apply")
     st.markdown("  \n".join(kind.usage for kind in INTERVENTIONS))

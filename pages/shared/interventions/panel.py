@@ -67,4 +67,4 @@ def _panel(context: PageContext) -> None:
         persist_state="session",
     )
     _SECTIONS[section](context)
-    st.caption("A switch changes the forward pass itself, for you alone.")
+    st.caption("A switch changes the forward pass itself, in your session only.")

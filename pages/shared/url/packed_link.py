@@ -60,14 +60,14 @@ def from_file(content: bytes, pages: Mapping[str, object]) -> tuple[str, dict[st
     try:
         found = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError):
-        raise CannotOpen("This is no saved view: it is not JSON.") from None
+        raise CannotOpen("This is not a saved view: it is not JSON.") from None
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
-        raise CannotOpen(f"This is no saved view: its format is not {_FORMAT}.")
+        raise CannotOpen(f"This is not a saved view: its format is not {_FORMAT}.")
     if not isinstance(found.get("page"), str) or found["page"] not in pages:
         raise CannotOpen(f"The saved view is of a page that is not here; the pages are: {', '.join(pages)}.")
     parameters = _checked(found.get("parameters"))
     if "model" not in parameters:
-        raise CannotOpen("This is no saved view: it names no model.")
+        raise CannotOpen("This is not a saved view: it names no model.")
     return found["page"], parameters
 
 
@@ -95,7 +95,7 @@ def _checked(found: object) -> dict[str, str | list[str]]:
     for name, value in found.items():
         texts = value if isinstance(value, list) else [value]
         if name == PARAMETER or not all(_is_text(text) for text in (name, *texts)):
-            raise CannotOpen(f"The saved view has a parameter “{valid_text(str(name)[:30])}” that is no text.")
+            raise CannotOpen(f"The saved view has a parameter “{valid_text(str(name)[:30])}” that is not text.")
     return found
 
 

@@ -13,6 +13,7 @@ what `read` turns into it again. No Streamlit here: `page_state.py` keeps such a
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
 Parameters = Mapping[str, str | Sequence[str]]
@@ -81,9 +82,12 @@ class Param:
     """The sentence for a value that does not exist: {name}, {value}, {first}, {last}, {used}, {context}, {state}."""
 
 
-def param(default: Any, form: Form, **options: Any) -> Any:
-    """Returns a dataclass field that travels in the URL; the options are those of `Param`."""
-    return field(default=default, metadata={"param": Param(form=form, **options)})
+def param(default: Any, form: Form | None = None, **options: Any) -> Any:
+    """Returns a dataclass field that travels in the URL; the options are those of `Param`.
+
+    Without a form the state's class describes the field, by its name.
+    """
+    return field(default=default, metadata={"param": form and Param(form=form, **options)})
 
 
 @dataclass(frozen=True)
@@ -91,12 +95,17 @@ class UrlState:
     """Base of dataclasses whose fields are made by `param`."""
 
     @classmethod
+    def plain_param(cls, name: str) -> Param:
+        """Describes the field of this name, which was given no form."""
+        raise TypeError(f"{cls.__name__}.{name} has no form")
+
+    @classmethod
     def names(cls) -> tuple[str, ...]:
         """Returns the names of the query parameters that carry this state."""
         return tuple(_name(each, said) for each, said in _params(cls))
 
     @classmethod
-    def read(cls, parameters: Parameters, base: Self | None = None) -> tuple[Self, tuple[Problem, ...]]:
+    def read(cls, parameters: Parameters, base: "UrlState | None" = None) -> tuple[Self, tuple[Problem, ...]]:
         """Returns the state in these query parameters, and a problem for each value that could not be taken as it is.
 
         A parameter that is missing has its field's default, or the value that it has in `base`.
@@ -113,7 +122,7 @@ class UrlState:
                 found[each.name] = said.many(values)
             elif values:
                 found[each.name] = values[0]
-        state = replace(base, **found) if base else cls(**found)
+        state = cls(**(vars(base) if base else {}) | found)
         for each, said in _params(cls):
             value = getattr(state, each.name)
             if said.among and value != each.default and value not in (options := said.among(state)):
@@ -121,7 +130,7 @@ class UrlState:
                 state = replace(state, **{each.name: each.default})
         return state, tuple(problems)
 
-    def parameters(self, base: Self | None = None) -> dict[str, str | list[str]]:
+    def parameters(self, base: "UrlState | None" = None) -> dict[str, str | list[str]]:
         """Returns the query parameters that `read` turns into this state; defaults or the values of `base` stay out."""
         found: dict[str, str | list[str]] = {}
         for each, said in _params(type(self)):
@@ -230,14 +239,16 @@ def text(longest: int) -> Form[str]:
 
     def read(text: str) -> str:
         if len(text) > longest:
-            raise Refused(f"has {len(text):,} characters, of which a link carries {longest:,}", text[:longest])
+            raise Refused(f"has {len(text):,} characters, but a link carries only {longest:,}", text[:longest])
         return text
 
     return Form(read, lambda text: text if len(text) <= longest else None)
 
 
-def _params(cls: type) -> list[tuple[Any, Param]]:
-    return [(f, f.metadata["param"]) for f in fields(cls) if "param" in f.metadata]
+@cache
+def _params(cls: type[UrlState]) -> tuple[tuple[Any, Param], ...]:
+    carried = [f for f in fields(cls) if "param" in f.metadata]
+    return tuple((f, f.metadata["param"] or cls.plain_param(f.name)) for f in carried)
 
 
 def _name(each: Any, said: Param) -> str:
@@ -285,8 +296,8 @@ def _absent(each: Any, said: Param, state: Any, options: Collection[Any], used: 
 
 
 def _used(said: Param, value: Any) -> str:
-    """Says what is taken in place of nonsense: "10 is taken"; does not repeat long text."""
+    """Says what is taken in place of nonsense: "10 is used"; does not repeat long text."""
     if value is None or value in ("", ()) or said.many:
         return "it is left out"
     text = str(said.form.write(value))
-    return f"{text} is taken" if len(text) <= _QUOTED else f"the first {len(text):,} are taken"
+    return f"{text} is used" if len(text) <= _QUOTED else f"the first {len(text):,} are used"

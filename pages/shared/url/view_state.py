@@ -123,11 +123,16 @@ class View(UrlState):
         object.__setattr__(self, "kind", AttentionKind(self.kind))  # links and controls give its name
 
     @classmethod
-    def read(cls, parameters: Parameters, base: Self | None = None) -> tuple[Self, tuple[Problem, ...]]:
+    def read(cls, parameters: Parameters, base: UrlState | None = None) -> tuple[Self, tuple[Problem, ...]]:
         """Returns the view with its switches merged, and a problem for each value that could not be taken."""
         view, problems = super().read(parameters, base)
         notes = tuple(Problem("switch", note) for note in superseded_notes(view.switches))
         return replace(view, switches=merged(view.switches)), problems + notes
+
+    @property
+    def bertviz(self) -> bool:
+        """Tells whether bertviz draws the picture."""
+        return self.picture.startswith("bertviz")
 
     @property
     def forbids(self) -> bool:

@@ -22,7 +22,8 @@ from transformer.lab import AttentionKind
 from transformer.model.transformer import parameter_count
 from transformer.runs import run_folder
 from transformer.runs.kept_weights import Snapshot, snapshots_of
-from transformer.runs.run_folder import Run, RunError
+from transformer.runs.run_folder import Run
+from transformer.runs.status import RunError
 from transformer.runs.trainer import SNAPSHOT_LIMIT
 from transformer.text.tokenizer import TokenizerError, load_tokenizer
 from transformer.views.training.timeline import AtStep, SnapshotAttention
@@ -92,7 +93,7 @@ def _render_empty(run: Run) -> None:
     if run.status.active or run.status.state == "queued":
         st.caption("The timeline opens with the first snapshot, before the first step.")
     else:
-        st.caption("This run kept no weights, so there is no timeline of it.")
+        st.caption("This run kept no weights, so it has no timeline.")
 
 
 def _follow_picks(run: Run) -> None:
@@ -137,7 +138,7 @@ def _render_found(run: Run, found: Sequence[Snapshot]) -> None:
     if jump is not None:
         _render_jump(jump, steps)
     elif len(steps) > 2 and not computed.missing(found):
-        st.caption("No sudden change: between no two snapshots did a head sharpen far more than heads usually move.")
+        st.caption("No sudden change: no head sharpened far more between two snapshots than heads usually move.")
     _render_progress(computed, found)
     _render_notes(run, found, computed)
 
@@ -271,9 +272,9 @@ def _render_notes(run: Run, found: Sequence[Snapshot], computed: Timeline) -> No
     if len(found) == 1 and found[0].newest:
         limit = f"Models with more than {SNAPSHOT_LIMIT:,} parameters keep no snapshots, which would fill the disk"
         if parameter_count(run.settings.model) > SNAPSHOT_LIMIT:
-            notes = [f"This run has its newest weights alone. {limit}; so there is nothing to scrub through."]
+            notes = [f"This run has only its newest weights. {limit}; so there is nothing to scrub through."]
         elif not run.status.active:
-            notes = ["This run has its newest weights alone, so there is nothing to scrub through."]
+            notes = ["This run has only its newest weights, so there is nothing to scrub through."]
     if computed.broken:
         notes.append(f"{len(computed.broken)} of its snapshots cannot be read and are left out.")
     st.caption(" ".join(notes))

@@ -63,7 +63,7 @@ def test_pieces_of_a_word_are_one_group_and_marks_stand_alone():
 
 
 def slow_merge(values: ndarray, query_groups: tuple[int, ...], key_groups: tuple[int, ...]) -> list[list[float]]:
-    """To a word: the sum over its pieces. From a word: the mean over its pieces."""
+    """Merges pieces into words: sums over the pieces of a key word, then averages over the pieces of a query word."""
     merged = []
     for query_word in range(max(query_groups) + 1):
         rows = [row for row, group in enumerate(query_groups) if group == query_word]

@@ -1,4 +1,4 @@
-"""What a mask hides: leaks against loops, teacher forcing against steps, and the row that may attend to nothing."""
+"""Tests of mask leakage: against loops, teacher forcing against single steps, and a row that may attend to nothing."""
 
 from types import SimpleNamespace
 

@@ -23,7 +23,7 @@ def attention(layers: int, heads: int, queries: int, keys: int, seed: int = 0, c
 
 
 def step_probability(layer: ndarray, start: int, end: int, residual: bool) -> float:
-    """How much of one position's new state comes from another position: half a head's mean, half itself."""
+    """Returns the share of `start`'s new state that comes from `end`: the mean over heads, halved with a residual."""
     mean = sum(float(head[start, end]) for head in layer) / len(layer)
     return mean / 2 + (start == end) / 2 if residual else mean
 

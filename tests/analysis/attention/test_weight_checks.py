@@ -16,9 +16,10 @@ from transformer.analysis.figure_checks import (
     check_padding_is_invisible,
     mask_by_rule,
     one_pass_log_probs,
-    slow_log_probs,
 )
+from transformer.analysis.steps.output_checks import SlowReader
 from transformer.decoding.greedy import Constraints, greedy, teacher_forced_log_probs
+from transformer.inspection.inspection import read_attention
 from transformer.interventions import (
     AblateHeads,
     DisableMask,
@@ -27,7 +28,6 @@ from transformer.interventions import (
     SetAttentionRow,
     compile_interventions,
 )
-from transformer.lab import _newest_rows, _of_pass
 from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Site
 
@@ -65,11 +65,11 @@ def recorded(model, switches, forced):
     n_encoder, n_decoder = model.config.n_encoder_layers, model.config.n_decoder_layers
     source, out = ("",) * len(SOURCE), ("",) * len(steps)
     recordings = [step.recording for step in steps]
-    last, rows = recordings[-1], (recordings, AttentionKind.DECODER_SELF, n_decoder, out, out)
+    cached = not model.needs_recomputation(tap)
     return {
-        "encoder_self": _of_pass(recordings[0], AttentionKind.ENCODER_SELF, n_encoder, source, source),
-        "decoder_self": _of_pass(last, *rows[1:]) if model.needs_recomputation(tap) else _newest_rows(*rows),
-        "cross": _newest_rows(recordings, AttentionKind.CROSS, n_decoder, out, source),
+        "encoder_self": read_attention(recordings, AttentionKind.ENCODER_SELF, n_encoder, source, source, by_row=False),
+        "decoder_self": read_attention(recordings, AttentionKind.DECODER_SELF, n_decoder, out, out, by_row=cached),
+        "cross": read_attention(recordings, AttentionKind.CROSS, n_decoder, out, source, by_row=True),
     }, [int(step.tokens[0]) for step in steps]
 
 
@@ -119,18 +119,18 @@ def test_an_outputs_probabilities_are_read_again(name):
     steps = list(greedy(model, torch.tensor([SOURCE]), max_length=12, tap=compile_interventions(switches, model)))
     target = [int(step.tokens[0]) for step in steps]
     own = np.array([float(step.log_probs[0, token]) for step, token in zip(steps, target, strict=True)])
-    again = slow_log_probs(model, SOURCE, target, switches)[np.arange(len(target)), target]
+    again = SlowReader(model, switches).log_probs(SOURCE, target)[np.arange(len(target)), target]
     np.testing.assert_allclose(np.exp(own), np.exp(again), atol=1e-4)
 
 
 def test_a_pass_for_each_step_says_what_one_pass_says_under_a_causal_mask():
     model = half_trained_model()
     slow, one = (
-        slow_log_probs(model, SOURCE, [7, 4, 2], ()),
+        SlowReader(model, ()).log_probs(SOURCE, [7, 4, 2]),
         one_pass_log_probs(deepcopy(model).double(), SOURCE, [7, 4, 2], ()),
     )
     np.testing.assert_allclose(slow, one, atol=1e-12)
-    ahead = slow_log_probs(model, SOURCE, [7, 4, 2], [DisableMask("causal")])
+    ahead = SlowReader(model, [DisableMask("causal")]).log_probs(SOURCE, [7, 4, 2])
     assert (
         np.abs(ahead - one_pass_log_probs(deepcopy(model).double(), SOURCE, [7, 4, 2], [DisableMask("causal")])).max()
         > 1e-3

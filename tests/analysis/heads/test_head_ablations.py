@@ -95,7 +95,7 @@ def test_effects_under_switches_start_from_them_and_leave_out_heads_that_are_off
 
 
 def every_output(model, source, heads, most):
-    """What each set of up to so many heads makes greedy decoding write, token by token."""
+    """Returns the greedy output, token by token, with each set of up to `most` heads switched off."""
     sets = [off for size in range(1, most + 1) for off in combinations(heads, size)]
     return {off: written(model, source, [at.switch for at in off], 24) for off in sets}
 
@@ -253,7 +253,7 @@ def test_samples_of_many_items_are_drawn_some_at_a_time_and_are_the_same(monkeyp
 def test_a_model_without_a_causal_mask_has_no_honest_loss(symbols):
     _, tokenizer, pairs = symbols
     model = random_model(vocab_size=tokenizer.vocab_size, causal_mask=False)
-    with pytest.raises(ValueError, match="sees the words that it is to predict"):
+    with pytest.raises(ValueError, match="sees the words that it has to predict"):
         validation_importance(model, pairs, tokenizer)
 
 

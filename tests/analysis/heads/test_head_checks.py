@@ -64,7 +64,7 @@ def every_column(found):
 
 def test_every_column_of_a_survey_is_counted_again(english):
     columns = list(every_column(english[-1]))
-    assert held(check_survey(*english[:3], columns, shown(english[-1], columns))) == [True, True]
+    assert held(check_survey(*english, columns, shown(english[-1], columns))) == [True, True]
 
 
 @pytest.mark.parametrize("parts", [{"causal_mask": False}, {"n_encoder_layers": 1, "n_decoder_layers": 1}])
@@ -72,13 +72,13 @@ def test_columns_of_other_models_and_units_are_counted_again(parts):
     pairs = held_out_pairs(TASKS["dates"], 0, "validation")[:2]
     made = surveyed("dates", pairs, "character", **parts)
     columns = list(every_column(made[-1]))
-    assert held(check_survey(*made[:3], columns, shown(made[-1], columns))) == [True, True]
+    assert held(check_survey(*made, columns, shown(made[-1], columns))) == [True, True]
 
 
 def test_one_wrong_share_is_noticed(english):
     columns = [(profile.at, "previous") for profile in english[-1].of_kind("encoder_self")]
     first, *others = shown(english[-1], columns)
-    assert held(check_survey(*english[:3], columns, [first + 0.01, *others])) == [True, False]
+    assert held(check_survey(*english, columns, [first + 0.01, *others])) == [True, False]
 
 
 def test_a_survey_that_counts_wrongly_is_noticed(english, monkeypatch):
@@ -92,7 +92,7 @@ def test_a_survey_that_counts_wrongly_is_noticed(english, monkeypatch):
 
     monkeypatch.setattr(survey, "patterns_of", shifted)
     columns = [(profile.at, "previous") for profile in english[-1].of_kind("encoder_self")]
-    assert held(check_survey(*english[:3], columns, shown(english[-1], columns))) == [False, False]
+    assert held(check_survey(*english, columns, shown(english[-1], columns))) == [False, False]
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
@@ -105,7 +105,7 @@ def test_distances_and_groups_are_checked_and_a_wrong_one_is_noticed(english, ki
     def checked(groups, by=0.0):
         order = [head for group in groups for head in group]
         drawn = distances[np.ix_(order, order)] + np.eye(len(order)) * by
-        return held(check_similarity(*english[:3], kind, groups, closest, drawn))
+        return held(check_similarity(*english, kind, groups, closest, drawn))
 
     assert checked(groups) == [True] * 4
     assert checked([(head,) for head in range(len(distances))], 0.01) == [True, True, False, False]

@@ -1,4 +1,4 @@
-"""What heads do, counted again cell by cell; which look alike, by the definition of each measure."""
+"""Tests of the head survey, recounted cell by cell, and of head similarity, by the definition of each measure."""
 
 import itertools
 import math
@@ -191,7 +191,7 @@ def test_it_says_how_much_was_measured(english):
 
 
 def test_subwords_and_characters_are_measured_against_words_and_characters():
-    """Of a head that looks at nothing but the right character no link is wrong; spaces belong to no link."""
+    """A head that looks only at the right character has no wrong link; spaces belong to no link."""
     corpus = load_corpus("dates")
     tokenizer = corpus_tokenizer(corpus, CorpusConfig(name="dates"))
     model = random_model(vocab_size=tokenizer.vocab_size)

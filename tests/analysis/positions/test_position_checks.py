@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from random_models import random_ids, random_model
-from view_examples import decoding
+from view_examples import checks_of, data_of, decoding
 
 from transformer.analysis.positions.checks import (
     check_decomposition,
@@ -21,7 +21,6 @@ from transformer.analysis.positions.score_decomposition import decompose_scores
 from transformer.analysis.positions.tables import fit_shift, rotation, similarity, sinusoids
 from transformer.interventions import EditPositions, compile_interventions
 from transformer.views.positions_scores import ScoreParts
-from transformer.views.view import checks_of, data_of
 
 
 @pytest.mark.parametrize(("width", "base"), [(16, 10_000), (6, 100)])

@@ -69,7 +69,7 @@ def test_the_last_depth_is_the_model_s_own_prediction(within, norm, switches):
 
 
 def test_a_head_s_contribution_is_what_the_logits_lose_without_it():
-    """Where nothing comes after the head but the projection: no norms, the last feed-forward off, no bias of values."""
+    """Leaves only the projection after the head: no norms, the last feed-forward block off, no bias on the values."""
     model = random_model(torch.float64, norm="none")
     torch.nn.init.zeros_(model.decoder.layers[2].cross_attention.value.bias)
     last = AblateSublayer("decoder", 2, "ffn")
@@ -93,7 +93,7 @@ def test_a_sublayer_that_is_off_gives_nothing_and_the_switch_is_named():
 
 
 def test_all_biases_stand_in_one_term():
-    """With every bias of the decoder and its norms at zero, nothing is left in it."""
+    """The term is 0 when every bias of the decoder and its norms is 0."""
     model = random_model(torch.float64)
     with torch.no_grad():
         for name, parameter in model.decoder.named_parameters():

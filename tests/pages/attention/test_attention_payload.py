@@ -1,4 +1,4 @@
-"""How much the Attention page sends for 6 layers x 8 heads x 128 tokens; how long it takes is in tests/benchmarks."""
+"""Tests of the bytes the Attention page sends for 6 layers x 8 heads x 128 tokens; tests/benchmarks measures time."""
 
 import json
 
@@ -52,7 +52,7 @@ def test_the_first_paint_sends_at_most_two_megabytes(sent, kind):
     at = open_page("attention", model=NAME, text=SENTENCE, kind=kind)
     data = [json.loads(element.proto.json) for element in at.get("bidi_component")]
     assert [6, 8, SIDE, SIDE] in [found["shape"] for found in data if "shape" in found]
-    assert "each pixel the largest weight of its patch" in texts(at)
+    assert "each pixel is the largest weight in its patch" in texts(at)
     assert [N_TOKENS, N_TOKENS] in [found["shape"] for found in data if "shape" in found]
     assert sum(sent[-1].values()) <= LIMIT_BYTES, sent[-1]
 

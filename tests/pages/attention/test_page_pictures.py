@@ -82,7 +82,7 @@ def test_marks_are_left_out_of_entropy_in_one_way_alone():
     at = attention(show="entropy", specials="renormalised")
     box = at.selectbox(key="choose-specials")
     assert box.options == ["Shown", "Left out"] and box.value == "hidden"
-    assert "left out only as rows: as keys they count" in texts(at)
+    assert "left out only as rows; they still count as keys" in texts(at)
     assert "rows alone" not in texts(attention(show="entropy"))
     at = checked(at.selectbox(key="choose-show").set_value("weights").run())
     assert at.selectbox(key="choose-specials").value == "renormalised" and view_of(at).specials == "renormalised"
@@ -112,7 +112,7 @@ def test_each_view_of_bertviz_is_chosen_and_cut_as_the_matrix_is(view):
     assert "window.bertviz_params" in found
     assert ('"</s>"' in found.replace("\\u003c", "<")) == (view == "bertviz-neuron")
     said = (
-        "Here start and end marks stay: a query and a key"
+        "Here start and end marks stay: each query and key"
         if view == "bertviz-neuron"
         else "Start and end marks are left out"
     )
@@ -150,7 +150,7 @@ def test_norms_of_what_was_copied_are_said_to_be_0():
 
 def test_weights_of_what_was_copied_are_said_to_go_no_further():
     switch = "copy:decoder.1.cross.heads.2:1>1:The cat slept."
-    said = "where it did, nothing of what is attended to here goes any further"
+    said = "where it did, what is attended to here goes no further"
     assert said in texts(attention(switch=switch, head="2")) and said in texts(attention(switch=switch, combine="max"))
     assert said not in texts(attention(switch=switch, head="1"))
     assert said not in texts(attention(switch=switch, head="2", layer="0"))
@@ -208,7 +208,7 @@ def test_rollout_that_means_nothing_is_answered_in_a_sentence():
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"show": "everything"}, "must be one of: weights, norms, rollout, entropy; weights is taken"),
+        ({"show": "everything"}, "must be one of: weights, norms, rollout, entropy; weights is used"),
         ({"unit": "hartleys"}, "must be one of: nats, bits"),
         ({"combine": "sum"}, "must be one of: one, mean, max"),
         ({"over": "0,9", "combine": "mean"}, "heads 0 to 3 in every layer"),

@@ -189,6 +189,6 @@ def test_home_draws_grey_what_goes_no_further_on_the_page_and_in_what_is_saved(p
     shown = next(f for f in figures(page) if f["layout"].get("paper_bgcolor", "").startswith("#"))
     own = json.loads(run_lines(page)["figure"].to_json())
     assert own["data"] == shown["data"] and own["layout"] == shown["layout"]
-    assert component(page, "off")["off"] == is_off == ("goes any further" in texts(page))
+    assert component(page, "off")["off"] == is_off == ("has no further effect" in texts(page))
     coloured = theme.CROSS if which == "This figure" else theme.sequential()[5][1]
     assert (coloured in json.dumps(shown)) != is_off

@@ -53,7 +53,7 @@ def lab(tmp_path_factory) -> Lab:
 
 
 class Chosen:
-    """What a visitor chose, decoded: the picture's view, and the page's context."""
+    """A visitor's choice, decoded: the picture's view and the page's context."""
 
     def __init__(self, lab: Lab, view: View, switch: str | list[str] = "") -> None:
         specs = [parse_intervention(text) for text in ([switch] if isinstance(switch, str) else switch) if text]
@@ -176,7 +176,7 @@ def test_marks_are_left_out_and_what_lay_on_them_is_said(lab, kind, words):
     np.testing.assert_array_equal(made.values, full.values[np.ix_(rows, columns)])
     total = sum(float(full.values[i].sum()) for i in rows)
     share = 1 - sum(float(full.values[i, j]) for i in rows for j in columns) / total
-    assert any(f"{share:.1%}" in said and "Nothing is scaled up" in said for said in made.said)
+    assert any(f"{share:.1%}" in said and "The rest is not rescaled" in said for said in made.said)
     assert "</s>" not in made.columns.labels and "<s>" not in made.rows.labels
     again = drawing(source(lab, kind, specials="renormalised", words=words))
     np.testing.assert_allclose(again.values.sum(axis=-1), 1, atol=1e-5)
@@ -188,7 +188,7 @@ def test_weak_cells_are_not_drawn_and_their_share_is_said(lab):
     weak, hidden = hidden_share(made.picture, made.data)
     np.testing.assert_array_equal(weak, made.values < 0.1)
     share = float(made.values[made.values < 0.1].sum() / made.values.sum())
-    assert any(f"{share:.1%} of what is shown here is hidden" in said for said in made.said)
+    assert any(f"this hides {share:.1%} of what is shown here" in said for said in made.said)
     assert hidden == pytest.approx(share)
 
 
@@ -243,7 +243,7 @@ def test_a_scaled_head_counts_times_its_factor_in_a_rollout(lab, kind):
         for switch in ((), f"off:{heads}", f"scale:{heads}:0", f"scale:{heads}:2")
     )
     np.testing.assert_array_equal(at_zero.values, off.values)
-    assert "Scaled heads count times their factor" in doubled.said[0] and "Scaled" not in plain.said[0]
+    assert "Scaled heads are multiplied by their factor" in doubled.said[0] and "Scaled" not in plain.said[0]
     above = drawing(source(lab, "encoder_self", show="rollout", layer=0, switch="scale:encoder.1.self:0:2"))
     assert "Scaled" not in above.said[0]
     if kind == "encoder_self":
@@ -296,13 +296,13 @@ def test_a_rollout_follows_no_look_whose_gain_was_copied_from_elsewhere(lab, kin
         expected = rollout(weights, [True] * 2)[-1]
     made = drawing(given)
     np.testing.assert_allclose(made.values, expected, atol=1e-6)
-    assert "copied from another sentence counts as zero" in made.said[0] and "off" not in made.said[0]
+    assert "copied from another sentence count as zero" in made.said[0] and "off" not in made.said[0]
 
 
 def test_a_rollout_says_which_copies_it_does_not_follow(lab):
     for site in ("encoder.0.ffn.output", "encoder.embedding", "encoder.1.self.residual", "encoder.0.self.normed"):
         said = drawing(source(lab, "encoder_self", show="rollout", switch=f"copy:{site}:0>1:{OTHER}")).said[0]
-        assert "copied in other places counts as this sentence's own" in said and "zero" not in said
+        assert "copied in other places count as this sentence's own" in said and "zero" not in said
     for site in ("encoder.0.self.q", "decoder.0.ffn.output"):
         said = drawing(source(lab, "encoder_self", show="rollout", switch=f"copy:{site}:0>0:{OTHER}")).said[0]
         assert "copied" not in said
@@ -312,7 +312,7 @@ def test_a_rollout_says_which_copies_it_does_not_follow(lab):
 
 def test_a_rollout_of_self_attention_says_that_cross_attention_would_stop_it(lab):
     cut = "residual:off:decoder.0.cross"
-    assert "has no residual below" in drawing(source(lab, "decoder_self", show="rollout", switch=cut)).said[0]
+    assert "which has no residual" in drawing(source(lab, "decoder_self", show="rollout", switch=cut)).said[0]
     assert "below" not in drawing(source(lab, "decoder_self", show="rollout", layer=0, switch=cut)).said[0]
 
 

@@ -11,7 +11,6 @@ from transformer.checkpoints.store import load_checkpoint
 from transformer.lab import Lab, load
 from transformer.views.comparison import HeadMatching
 from transformer.views.subjects import SideBySide
-from transformer.views.view import data_of
 
 pytestmark = pytest.mark.usefixtures("two_seeds")
 
@@ -26,7 +25,7 @@ def said(at):
 
 def test_heads_of_two_seeds_are_matched_before_they_are_compared():
     at = two(kind="encoder_self", layer="1", head="2")
-    assert "The distance of every two heads" in said(at)
+    assert "The distance between every two heads" in said(at)
     assert "These two heads: distance **" in said(at)
     assert "other-seed** · layer" in said(at)
     at = checked(at.segmented_control(key="two-pairing").set_value("same").run())
@@ -58,7 +57,7 @@ def test_a_head_with_none_across_from_it_stands_beside_the_nearest(monkeypatch):
     first, second = load(PRONOUNS), load(OTHER_SEED)
     sides = SideBySide(first, first.inspect(CLASSIC), second, second.inspect(CLASSIC))
     texts_read = matched_texts(Side(first, "", sides.left, ()))
-    distances = data_of(HeadMatching(kind="encoder_self", texts=texts_read), sides).distances[1 * 4 + 2]
+    distances = HeadMatching(kind="encoder_self", texts=texts_read).data(*vars(sides).values()).distances[1 * 4 + 2]
     layer, head = divmod(int(distances.argmin()), 4)
     assert "layer 1, head 2 has no match" in found
     assert f"**other-seed** · layer {layer} · head {head}" in found
@@ -67,7 +66,7 @@ def test_a_head_with_none_across_from_it_stands_beside_the_nearest(monkeypatch):
 
 def test_two_sentences_go_through_one_model_and_are_aligned():
     at = two(two="sentences", other_text=WIDE, kind="encoder_self")
-    assert "rows and columns aligned by the fewest edits" in said(at)
+    assert "rows and columns aligned with the fewest edits" in said(at)
     assert "there is nothing to match" in said(at)
     at = checked(at.text_input(key="two-text").set_value("The dog.").run())
     assert at.query_params["other_text"] == "The dog."
@@ -118,7 +117,7 @@ def test_a_switch_acts_on_both_sides_and_what_does_not_fit_is_said():
         ({"other": "nobody"}, "There is no model 'nobody'"),
         ({"other": "../../etc"}, "There is no model"),
         ({"other_at": "7"}, "There is no snapshot of step 7 of other-seed: there are 10, 200"),
-        ({"other_at": "x"}, "The link says other_at “x”, which is no step"),
+        ({"other_at": "x"}, "The link says other_at “x”, which is not a step"),
         ({"two": "three"}, "The link says two “three”, which must be one of: models, sentences"),
         ({"pairing": "?"}, "The link says pairing “?”"),
         ({"at": "5"}, "There is no snapshot of step 5 of untrained-pronouns: it kept none"),

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 import torch
-from page_exports import opened
+from page_exports import opened, proved, verdicts
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, follow, heads, open_page, texts
 from random_models import random_model
 from streamlit.testing.v1 import AppTest
@@ -19,8 +19,9 @@ from transformer.analysis.heads.addresses import HeadAt, heads_of
 from transformer.analysis.heads.importance import output_effects
 from transformer.analysis.heads.leave_one_out import HideKeys
 from transformer.analysis.heads.pair_sample import PairSample
+from transformer.analysis.heads.published import publish_survey
 from transformer.analysis.heads.survey import Profile, Survey, survey
-from transformer.checkpoints.store import save_checkpoint
+from transformer.checkpoints.store import load_tensors, save_checkpoint, save_tensors
 from transformer.data.corpora import load_corpus
 from transformer.interventions import compile_interventions, parse_intervention
 from transformer.lab import load
@@ -98,10 +99,70 @@ def test_all_validation_pairs_are_gone_through_while_the_first_ones_are_shown(se
     assert figure(at) != first
 
 
+def test_the_first_pairs_of_a_model_do_not_wait_until_all_of_another_are_read(own_models, monkeypatch):
+    monkeypatch.setattr("pages.heads.patterns.FIRST", 20)
+    monkeypatch.setattr("pages.heads.work.FIRST_WAIT_S", 10.0)
+
+    def slow(model, pairs, tokenizer, *, tell, **settings):
+        while len(pairs) > 20:
+            tell(0.25)
+            time.sleep(0.002)
+        return survey(model, pairs, tokenizer, tell=tell, **settings)
+
+    monkeypatch.setattr("pages.heads.patterns.survey", slow)
+    one = open_page("heads", model=PRONOUNS)
+    try:
+        assert "Measured on 20 of 20,542 validation pairs" in texts(one)
+        other = open_page("heads", model=REVERSE)
+        assert "Measured on 20 of 1,000 validation pairs" in texts(other)
+        checked(other.button(key="heads-cancel").click().run())
+    finally:
+        checked(one.button(key="heads-cancel").click().run())
+
+
+@pytest.mark.parametrize("section", ["roles", "alike"])
+def test_a_survey_that_was_published_is_shown_without_measuring(section, own_models, monkeypatch):
+    found = publish_survey(load(REVERSE).checkpoint)
+
+    def measured(*inputs, **settings):
+        raise AssertionError("the page measures")
+
+    monkeypatch.setattr("pages.heads.patterns.survey", measured)
+    at = open_page("heads", model=REVERSE, section=section)
+    said = f"Measured on all 1,000 validation pairs when the model was published: {found.n_source:,} source and"
+    assert said in texts(at) and "measures some of them again" in texts(at)
+    assert len(at.get("plotly_chart")) == (3 if section == "roles" else 1)
+
+
+def test_a_survey_of_other_weights_is_not_shown(own_models):
+    publish_survey(load(REVERSE).checkpoint)
+    tensors, notes = load_tensors(own_models / REVERSE / "weights.safetensors")
+    name = "decoder.layers.0.cross_attention.query.weight"
+    save_tensors(own_models / REVERSE / "weights.safetensors", {**tensors, name: tensors[name] * 2}, notes)
+    said = texts(open_page("heads", model=REVERSE))
+    assert "Measured on all 1,000 validation pairs: " in said and "was published" not in said
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_corrupted_number_of_a_published_survey_turns_its_badge_red(wrong, own_models, monkeypatch):
+    def corrupted(*inputs, **settings):
+        found = survey(*inputs, **settings)
+        sums = {**found.sums, "cross.weight.diagonal": found.sums["cross.weight.diagonal"].copy()}
+        sums["cross.weight.diagonal"][0, 1] *= 1.1
+        return replace(found, sums=sums if wrong else found.sums)
+
+    monkeypatch.setattr("transformer.analysis.heads.published.survey", corrupted)
+    publish_survey(load(REVERSE).checkpoint)
+    at = proved("heads", "pattern-map-proof", model=REVERSE)
+    assert "when the model was published" in texts(at)
+    assert verdicts(at) == ((1, 1) if wrong else (2, 0))
+    assert (":red[**Over all pairs the same numbers come out again" in texts(at)) == wrong
+
+
 def test_the_number_of_pairs_is_chosen_reopened_by_its_link_and_written_on_the_export():
     at = heads()
     assert "Measured on 50 of 1,000 validation pairs" in texts(at)
-    checked(field(at.selectbox, "Pairs at most").set_value("all").run())
+    checked(field(at.selectbox, "Maximum pairs").set_value("all").run())
     assert at.query_params["pairs"] == "all" and "Measured on all 1,000 validation pairs" in texts(at)
     again = open_page("heads", model=REVERSE, pairs="all", section="worth", worth="loss")
     assert "Measured on all 1,000 validation pairs" in texts(again) and "over the 1,000 pairs" in texts(again)
@@ -132,7 +193,7 @@ def test_colours_numbers_and_heads_are_chosen_and_stand_in_the_link():
 
 def test_own_sentences_are_measured_and_a_refused_one_is_named():
     at = heads(data="own")
-    area = field(at.text_area, "Sentences, one a line")
+    area = field(at.text_area, "Sentences, one per line")
     checked(area.set_value("a b c\n" + "a " * 40 + "\nc d").run())
     assert "2 sentences, translated by the model itself" in texts(at)
     assert "is left out" in texts(at) and "2 sentences say little" in texts(at)
@@ -146,7 +207,7 @@ def test_a_file_of_pairs_is_measured_and_a_bad_one_is_told():
     checked(at.file_uploader[0].set_value(("pairs.tsv", content, "text/plain")).run())
     assert "all 48 pairs of the file" in texts(at)
     checked(at.file_uploader[0].set_value(("pairs.tsv", b"no tab here", "text/plain")).run())
-    assert "has no pair that can be used" in texts(at)
+    assert "has no usable pair" in texts(at)
 
 
 def test_similar_heads_are_grouped_and_the_distance_can_be_chosen():
@@ -176,7 +237,7 @@ def test_a_removed_head_can_be_set_to_its_mean():
     checked(at.segmented_control(key="heads-removal").set_value("mean").run())
     assert figure(at) != zero and at.query_params["removal"] == "mean"
     lab = load(REVERSE)
-    assert f"Means over {lab.head_means.pairs:,} validation pairs, taken just now" in texts(at)
+    assert f"Means over {lab.head_means.pairs:,} validation pairs, measured just now" in texts(at)
     seen = lab.inspect("a b c", [parse_intervention("mean:decoder.0.self:1")])
     means = lab.head_means.means
     effects = output_effects(lab.model, seen.source_ids, seen.target_ids, seen.interventions, means=means)
@@ -194,7 +255,7 @@ def test_without_means_the_page_says_so_and_zero_is_the_way_out(own_models, monk
     at = heads(PRONOUNS, section="worth", removal="mean")
     assert "The mean of a head is taken over validation sentences" in texts(at)
     checked(at.segmented_control(key="heads-removal").set_value("zero").run())
-    assert "when removed alone" in texts(at) or "when it alone is removed" in texts(at)
+    assert "when removed alone" in texts(at)
 
 
 @pytest.mark.parametrize(
@@ -247,10 +308,10 @@ def test_the_explanation_names_the_columns_of_this_table():
 
 def test_more_of_ones_own_sentences_than_a_link_carries_are_cut_and_that_is_said():
     at = heads(data="own")
-    area = field(at.text_area, "Sentences, one a line")
+    area = field(at.text_area, "Sentences, one per line")
     checked(area.set_value("a b\n" * 400).run())
     assert "You typed 1,600 characters" in texts(at) and len(at.query_params["lines"]) == 1_500
-    checked(field(at.text_area, "Sentences, one a line").set_value("a b\nb c").run())
+    checked(field(at.text_area, "Sentences, one per line").set_value("a b\nb c").run())
     assert "You typed" not in texts(at)
     assert "has 1,600 characters" in Choices.read({"lines": "x" * 1_600})[1][0].sentence
 
@@ -261,7 +322,7 @@ def test_attention_is_set_against_erasing_each_token():
     assert "ρ = " in said and "within an output token" in said and "The largest effect: without" in said
     checked(at.segmented_control(key="heads-hiding").set_value("cross").run())
     assert figure(at) != first and at.query_params["erase"] == "cross"
-    assert "is given, a hidden token's too" not in texts(at)
+    assert "is given, even on a hidden token" not in texts(at)
     short = heads(section="evidence", text="a")
     assert "needs 3 source tokens" in texts(short)
 
@@ -279,7 +340,7 @@ def test_a_row_that_a_switch_overwrites_is_said_to_keep_its_weight_on_an_erased_
     switch, erase, kept
 ):
     shown = texts(heads(section="evidence", text="a b c d", erase=erase, switch=switch))
-    assert ("keeps the weights it is given, a hidden token's too" in shown) == kept
+    assert ("keeps the weights it is given, even on a hidden token" in shown) == kept
     lab, sublayer = load(REVERSE), Site.parse(switch.split(":")[1].rsplit(".", 1)[0] + ".weights")
     recorded = {}
 
@@ -335,7 +396,7 @@ def test_a_model_that_sees_later_words_has_no_loss_to_compare_and_all_else(own_m
     seeing = replace(settings, name="seeing", model=model.config)
     save_checkpoint(own_models / "seeing", seeing, tokenizer, weights_of(model))
     at = heads("seeing", section="worth", worth="loss", text="a b")
-    assert "sees the words that it is to predict" in texts(at)
+    assert "sees the words that it has to predict" in texts(at)
     explained = texts(heads("seeing", section="worth", text="a b"))
     assert "Loss and exact match are not measured for this model" in explained
     assert "Loss and exact match come from" not in explained and "percentile bootstraps" not in explained

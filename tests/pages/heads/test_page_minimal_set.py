@@ -38,7 +38,7 @@ def test_the_smallest_set_that_turns_il_into_elle_is_what_the_page_begins_with()
     (elle,) = lab.tokenizer.encode_target("elle")
     assert "of the sets of heads that were tried, none would turn *il* into *elle*".lower() in texts(at).lower()
     # What the page finds with the 8 heads that it allows at first, in some 20 seconds.
-    six = ("off:decoder.0.cross:1,2,3", "off:decoder.1.cross:2", "off:decoder.1.self:0,2")
+    six = ("off:decoder.0.cross:0,1,2", "off:decoder.1.cross:3", "off:decoder.0.self:1", "off:decoder.1.self:0")
     assert lab.inspect(CLASSIC, list(map(parse_intervention, six))).target_ids[step] == elle
 
 
@@ -69,7 +69,7 @@ def test_every_set_of_one_head_more_is_offered_where_the_search_was_not_exact(mo
     assert (
         "None found up to 3 heads" in said and "all 12 single heads and all 66 pairs" in said and "0.250 nats" in said
     )
-    assert "one head more at a time was added to the nearest sets (10 more)" in said
+    assert "one more head at a time was added to the nearest sets (10 more)" in said
     more = at.button(key="heads-more")
     assert more.label == "Also try all 220 sets of 3 heads"
     checked(more.click().run())

@@ -173,7 +173,7 @@ def test_a_row_that_does_not_exist_shows_one_that_does_and_says_so(row, said):
     ("typed", "said"),
     [
         ("\n".join([SHORT] * 7), "at most 6 sentences, including the one above: the last 2 are left out."),
-        (SHORT + "\n" * 990 + SHORT, "have 1,018 characters; only the first 1,000 are taken"),
+        (SHORT + "\n" * 990 + SHORT, "have 1,018 characters; only the first 1,000 are used"),
     ],
 )
 def test_more_than_a_batch_takes_is_said_at_the_field_and_stays_there(typed, said):

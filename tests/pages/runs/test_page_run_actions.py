@@ -1,4 +1,4 @@
-"""What is done to a run: another name, a note, its archive, its end after asking twice, a repeat, a continuation."""
+"""Tests of the actions on a run: rename, note, archive, delete after a confirmation, repeat, continue."""
 
 import json
 
@@ -12,6 +12,8 @@ from pages.training.compare import entries
 from transformer.checkpoints.settings import read_settings
 from transformer.runs import run_folder
 from transformer.runs.labels import about, rename, set_note
+from transformer.runs.status import REQUEST_FILE, RunError
+from transformer.runs.status import run_folder as folder_of
 
 pytestmark = pytest.mark.usefixtures("room", "no_shipped")
 
@@ -20,7 +22,7 @@ def test_deleting_is_asked_twice():
     run_id, other = trained_run(), trained_run()
     at = open_page("runs", run=run_id)
     at = checked(button(at, "Delete").click().run())
-    assert "cannot be undone" in texts(at) and run_folder.run_folder(run_id).exists()
+    assert "cannot be undone" in texts(at) and folder_of(run_id).exists()
     at = checked(button(at, "Keep it").click().run())
     assert "cannot be undone" not in texts(at)
     at = checked(button(at, "Delete").click().run())
@@ -41,7 +43,7 @@ def test_a_run_at_work_can_be_paused_and_stopped_but_not_deleted():
     assert table(at)[run_id]["state"] == "training"
     assert "Delete" not in [button.label for button in at.button]
     at = checked(button(at, "Stop").click().run())
-    assert json.loads((run_folder.run_folder(run_id) / run_folder.REQUEST_FILE).read_text()) == {"request": "stop"}
+    assert json.loads((folder_of(run_id) / REQUEST_FILE).read_text()) == {"request": "stop"}
     assert table(at)[run_id]["state"] == "stopping"
 
 
@@ -53,7 +55,7 @@ def test_a_run_gets_another_name_and_stays_in_hand():
     at = press(at, "Save name")
     assert list(table(at)) == ["best-yet"] and table(at)["best-yet"]["chosen"] and table(at)["best-yet"]["shown"]
     assert "New name" not in [field.label for field in at.text_input]
-    assert read_settings(run_folder.run_folder("best-yet")).name == "best-yet"
+    assert read_settings(folder_of("best-yet")).name == "best-yet"
 
 
 def test_a_name_with_spaces_gets_hyphens_and_the_field_says_so_before():
@@ -71,7 +73,7 @@ def test_a_name_that_cannot_be_is_refused_and_what_was_typed_stays():
     typed(at, "New name").set_value(other)
     at = press(at, "Save name")
     assert plain(f"There is already a run called {other}: take another name.") in texts(at)
-    assert typed(at, "New name").value == other and run_folder.run_folder(run_id).exists()
+    assert typed(at, "New name").value == other and folder_of(run_id).exists()
     at = press(at, "Cancel")
     assert "New name" not in [field.label for field in at.text_input]
 
@@ -88,7 +90,7 @@ def test_a_note_is_kept_shown_and_escaped():
     at = press(open_page("runs", run=run_id), "Note")
     typed(at, "Note").set_value("<b>four</b> heads\n*second* line")
     at = press(at, "Save note")
-    assert about(run_folder.run_folder(run_id)).note == "<b>four</b> heads\n*second* line"
+    assert about(folder_of(run_id)).note == "<b>four</b> heads\n*second* line"
     assert plain("<b>four</b> heads") in texts(at) and plain("*second* line") in texts(at)
     assert table(at)[run_id]["note"] == "<b>four</b> heads *second* line"
     at = press(at, "Note")
@@ -99,7 +101,7 @@ def test_a_note_is_kept_shown_and_escaped():
 def test_a_run_can_be_downloaded_and_says_what_stays_here():
     run_id = trained_run()
     at = open_page("runs", run=run_id)
-    assert "Snapshots and the state to resume from stay here" in texts(at)
+    assert "Snapshots and the state needed to resume stay here" in texts(at)
     (download,) = at.get("download_button")
     assert download.proto.label == f"Download {run_id}.zip"
     assert archive_bytes(run_id, with_corpus=False)[:2] == b"PK"
@@ -147,7 +149,7 @@ def test_repeating_starts_the_same_run_with_the_next_seed(queued):
     made_run(seed=6)
     at = press(open_page("runs", run=run_id), "Repeat with another seed")
     (again,) = queued
-    first, second = (read_settings(run_folder.run_folder(name)) for name in (run_id, again))
+    first, second = (read_settings(folder_of(name)) for name in (run_id, again))
     assert second.train.seed == 7 and second.model == first.model and second.pinned == first.pinned
     assert table(at)[again]["chosen"] and table(at)[again]["shown"] and table(at)[again]["state"] == "waiting"
     assert next_seed(first, [entry.run for entry in entries() if entry.run]) == 8
@@ -155,7 +157,7 @@ def test_repeating_starts_the_same_run_with_the_next_seed(queued):
 
 def test_a_repeat_that_cannot_start_says_why(monkeypatch):
     def refuse(run_id, *, owner=""):
-        raise run_folder.RunError("your runs take 9 MB on disk, and a visitor may use 8 MB: delete a run first")
+        raise RunError("your runs take 9 MB on disk, and a visitor may use 8 MB: delete a run first")
 
     monkeypatch.setattr(run_folder, "start", refuse)
     at = press(open_page("runs", run=trained_run()), "Repeat with another seed")

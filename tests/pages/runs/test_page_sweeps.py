@@ -9,6 +9,7 @@ from page_runs import PINNED, button, made_run, press, table, trained_run
 from pages.shared.wording import plain
 from transformer.checkpoints.settings import read_settings
 from transformer.runs import run_folder, sweeps
+from transformer.runs.status import run_folder as folder_of
 from transformer.runs.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("room", "no_shipped")
@@ -46,7 +47,7 @@ def test_values_that_cannot_be_are_named_at_their_field_before_anything_starts(q
 @pytest.fixture
 def trained_sweep():
     run_id = made_run("base")
-    settings = read_settings(run_folder.run_folder(run_id))
+    settings = read_settings(folder_of(run_id))
     base = sweeps.Base(model=settings.model, train=settings.train, corpus=settings.corpus, pinned=PINNED)
     sweep = sweeps.create_sweep(base, "model.n_heads", ["1", "2"])
     for part in sweep.parts:

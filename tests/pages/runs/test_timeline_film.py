@@ -1,4 +1,4 @@
-"""What the browser gets of a timeline: each snapshot's weights exactly; and what it says where there is no film."""
+"""Tests of the timeline's film: the browser gets each snapshot's exact weights, or the reason there is no film."""
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from transformer.analysis.training.timeline import row_entropy
 from transformer.checkpoints.store import load_checkpoint
 from transformer.lab import Attention, Lab
 from transformer.runs import run_folder
+from transformer.runs.status import run_folder as folder_of
 
 pytestmark = pytest.mark.usefixtures("whole_films")
 
@@ -56,7 +57,7 @@ def test_without_a_sudden_change_the_page_says_so(film_run, monkeypatch):
 def test_the_heads_scores_are_their_entropies_on_the_same_words(film_run, any_fall_is_sudden):
     at = opened(film_run)
     data = film(at)
-    goal = Lab(load_checkpoint(run_folder.run_folder(film_run))).inspect(TEXT).target_ids
+    goal = Lab(load_checkpoint(folder_of(film_run))).inspect(TEXT).target_ids
     expected = []
     for step in STEPS[:-1]:
         seen = lab_at(film_run, step).inspect(TEXT, forced=dict(enumerate(goal))).cross
@@ -91,7 +92,7 @@ def newest_alone(own_film_run):
 
 
 def test_a_model_too_large_for_snapshots_says_so_and_shows_its_newest_weights(newest_alone, monkeypatch):
-    n_parameters = load_checkpoint(run_folder.run_folder(newest_alone)).model.n_parameters()
+    n_parameters = load_checkpoint(folder_of(newest_alone)).model.n_parameters()
     monkeypatch.setattr("pages.training.timeline.panel.SNAPSHOT_LIMIT", n_parameters - 1)
     at = opened(newest_alone)
     assert f"more than {n_parameters - 1:,} parameters keep no snapshots" in texts(at)

@@ -10,7 +10,7 @@ from transformer.lab import Lab
 
 
 def asked_for(path, query=""):
-    """What became of the decoding after a browser asked for this address."""
+    """Requests this address; returns None if no decoding was started, otherwise a tuple of the error it ended with."""
     passed_on = []
 
     async def app(scope, receive, send):

@@ -1,4 +1,4 @@
-"""What pages remember: each thing computed once, and nothing of another model, other weights or other switches."""
+"""Tests of the pages' cache: everything is computed once, and never reused for another model, weights or switches."""
 
 import numpy as np
 import pytest

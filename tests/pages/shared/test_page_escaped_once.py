@@ -1,4 +1,4 @@
-"""What visitors typed is escaped exactly once: a second time would put backslashes on the screen."""
+"""Tests that typed text is escaped exactly once: a second time would put backslashes on the screen."""
 
 import pytest
 from films import opened

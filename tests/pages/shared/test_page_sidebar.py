@@ -8,7 +8,7 @@ from tiny_runs import MODEL, settings
 
 from transformer.config import CorpusConfig
 from transformer.runs import run_folder
-from transformer.runs.run_folder import Status
+from transformer.runs.status import Status
 
 pytestmark = pytest.mark.usefixtures("own_models")
 

@@ -80,7 +80,7 @@ def test_every_part_of_every_sublayer_is_switched_by_its_pill_and_taken_back_by_
 
 def test_heads_go_to_zero_or_to_their_mean_and_one_head_to_one_of_both():
     at = panel(switch="off:decoder.1.cross:0,1")
-    at = checked(field(at.button_group, "Heads go to").set_value(MeanAblateHeads).run())
+    at = checked(field(at.button_group, "Set heads to").set_value(MeanAblateHeads).run())
     assert "Means over" in texts(at) and "measured here" in texts(at)
     pills = at.button_group(key="parts-decoder-1-cross")
     assert pills.value == []
@@ -145,7 +145,7 @@ def test_a_row_is_overwritten_evenly_on_one_key_and_with_own_numbers():
     numbers = at.text_area[0]
     assert len(numbers.value.split(",")) == n_keys
     at = checked(numbers.set_value(", ".join(["2", "1", "1"] + ["0"] * (n_keys - 3))).run())
-    assert "They sum to 4.00: each is divided by it." in texts(at)
+    assert "They sum to 4.00: each is divided by that sum." in texts(at)
     at = checked(offer(at).click().run())
     switch = at.query_params["switch"]
     assert switch == f"row:encoder.0.self.0:3:2,1,1{',0' * (n_keys - 3)}"
@@ -297,7 +297,7 @@ def test_the_panel_is_on_the_decoder_steps_page_too():
 
 
 def state(at):
-    """What is drawn in each cell of the matrix: 1 masked, 3 forbidden by a switch."""
+    """Returns the state drawn for each cell of the matrix: 1 masked, 3 forbidden by a switch."""
     data = matrix(at)
     if data["state"] is None:
         return np.zeros(data["shape"], np.uint8)
@@ -312,7 +312,7 @@ def test_what_a_click_does_is_chosen_is_in_the_url_and_is_said():
     assert "to forbid it in all heads of layer 0" in texts(at)
     for show in ("entropy", "rollout"):
         assert not matrix(attention(click="forbid", show=show))["forbids"]
-    assert "so a click explains it" in texts(attention(click="forbid", words="merged"))
+    assert "it cannot be forbidden: a click explains it" in texts(attention(click="forbid", words="merged"))
     assert plain("click “burn”, which must be one of: open, forbid") in texts(attention(click="burn"))
 
 

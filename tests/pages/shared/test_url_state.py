@@ -75,15 +75,15 @@ def test_a_state_comes_back_from_its_parameters_and_defaults_stay_out():
 @pytest.mark.parametrize(
     ("name", "given", "value", "sentence"),
     [
-        ("look", "film", "steps", "The link says look “film”, which must be one of: steps, beam, 3; steps is taken."),
+        ("look", "film", "steps", "The link says look “film”, which must be one of: steps, beam, 3; steps is used."),
         ("look", "3", 3, ""),
-        ("size", "99", 10, "The link says size “99”, which must be a whole number from 1 to 10; 10 is taken."),
-        ("size", "2.5", 2, "The link says size “2.5”, which must be a whole number from 1 to 10; 2 is taken."),
-        ("size", "٣", 4, "The link says size “٣”, which must be a whole number from 1 to 10; 4 is taken."),
+        ("size", "99", 10, "The link says size “99”, which must be a whole number from 1 to 10; 10 is used."),
+        ("size", "2.5", 2, "The link says size “2.5”, which must be a whole number from 1 to 10; 2 is used."),
+        ("size", "٣", 4, "The link says size “٣”, which must be a whole number from 1 to 10; 4 is used."),
         ("width", "65", None, "The link says width “65”, which must be a whole number from 2 to 64; it is left out."),
-        ("width", "9", 8, "The link says width “9”, which must be a multiple of 2; 8 is taken."),
-        ("share", "nan", 0.5, "The link says share “nan”, which must lie between 0 and 1; 0.5 is taken."),
-        ("at", "1", 0, "There is no at 1: there are ats 0 to 0; 0 is taken."),
+        ("width", "9", 8, "The link says width “9”, which must be a multiple of 2; 8 is used."),
+        ("share", "nan", 0.5, "The link says share “nan”, which must lie between 0 and 1; 0.5 is used."),
+        ("at", "1", 0, "There is no at 1: there are ats 0 to 0; 0 is used."),
         (
             "cell",
             "x" * 60,
@@ -111,14 +111,14 @@ def test_of_a_parameter_that_may_occur_often_the_readable_ones_are_kept():
 
 def test_too_long_a_text_is_cut_when_read_and_not_written():
     state, (problem,) = Choices.read({"model": "m" * 30})
-    assert state.model == "m" * 20 and "has 30 characters, of which a link carries 20" in problem.sentence
+    assert state.model == "m" * 20 and "has 30 characters, but a link carries only 20" in problem.sentence
     assert Choices(model="m" * 30).parameters() == {}
 
 
 def test_a_state_fits_its_context():
     assert Choices().fit(8)[0].token == 4 and Choices(token=7).fit(8) == (Choices(token=7), ())
     fitted, problems = Choices(token=8).fit(8)
-    assert fitted.token == 4 and problems == (Problem("token", "There is no token 8 among 8: 4 is taken."),)
+    assert fitted.token == 4 and problems == (Problem("token", "There is no token 8 among 8: 4 is used."),)
 
 
 def test_changes_put_back_what_they_reset_and_nothing_else():

@@ -29,7 +29,7 @@ def read(shown: str) -> Decimal:
 
 
 def output(length: int, *switches: str) -> Any:
-    """What is asked of an output of this many steps."""
+    """Returns a stand-in for an output of this many steps, with these switches."""
     return SimpleNamespace(target_ids=range(length), interventions=list(map(parse_intervention, switches)))
 
 

@@ -258,7 +258,7 @@ def test_samples_follow_their_settings_and_are_counted():
 
 
 def distribution(at):
-    """What the bars of a step's distribution are drawn from: their header and their arrays."""
+    """Returns the header and the arrays from which the bars of a step's distribution are drawn."""
     (element,) = at.get("bidi_component")
     return unpacked_arrays(element.proto.bytes)
 

@@ -72,7 +72,7 @@ def test_a_reference_is_read_twice_and_the_divergence_is_said():
     ids = [*lab.tokenizer.encode("d c b a"), 2]
     seen = reference_losses(lab.model, lab.inspect("a b c d").source_ids, ids)
     (losses,) = figures(at)
-    assert len(losses["data"]) == 2 and f"{number(float(seen.forced_loss.mean()))} nats a token" in texts(at)
+    assert len(losses["data"]) == 2 and f"{number(float(seen.forced_loss.mean()))} nats per token" in texts(at)
     expected = "writes this very reference" if seen.divergence is None else f"at position {seen.divergence}"
     assert expected in texts(at) or "The output ends before" in texts(at)
     at = checked(at.text_input(key="reference").set_value("d 猫").run())
@@ -139,20 +139,20 @@ def test_the_other_looks_compare_before_and_after_too(look):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        (dict(look="beam", beam="0"), "The link says beam “0”, which must be a whole number from 1 to 10; 1 is taken"),
+        (dict(look="beam", beam="0"), "The link says beam “0”, which must be a whole number from 1 to 10; 1 is used"),
         (
             dict(look="beam", beam="10000"),
-            "The link says beam “10000”, which must be a whole number from 1 to 10; 10 is taken",
+            "The link says beam “10000”, which must be a whole number from 1 to 10; 10 is used",
         ),
-        (dict(look="beam", alpha="nan"), "The link says alpha “nan”, which must lie between 0 and 2; 0.6 is taken"),
+        (dict(look="beam", alpha="nan"), "The link says alpha “nan”, which must lie between 0 and 2; 0.6 is used"),
         (dict(look="samples", temperature="0"), "The link says temperature “0”, which must lie between 0.1 and 5"),
-        (dict(look="samples", temperature="-3"), "temperature “-3”, which must lie between 0.1 and 5; 0.1 is taken"),
-        (dict(look="samples", top_p="x"), "The link says top_p “x”, which must lie between 0.05 and 1; 1 is taken"),
+        (dict(look="samples", temperature="-3"), "temperature “-3”, which must lie between 0.1 and 5; 0.1 is used"),
+        (dict(look="samples", top_p="x"), "The link says top_p “x”, which must lie between 0.05 and 1; 1 is used"),
         (dict(look="film"), "The link says look “film”, which must be one of: steps, inside, beam, samples, reference"),
         (dict(step="99"), "There is no step 99: this output has steps 0 to"),
         (dict(step="-1"), "The link says step “-1”, which must be a whole number from 0"),
         (dict(roads="x:y"), "The link names a branch that cannot be read"),
-        (dict(roads="1:5", road="9"), "There is no branch 9: there are branches 0 to 1; 0 is taken."),
+        (dict(roads="1:5", road="9"), "There is no branch 9: there are branches 0 to 1; 0 is used."),
         (dict(look="inside", against="x"), "The link says against “x”, which must be a whole number"),
         (dict(look="beam", node="-3"), "The link says node “-3”, which must be a whole number"),
         (dict(roads="1:999999"), "the forced token 999999 is not in the vocabulary"),

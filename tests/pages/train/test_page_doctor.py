@@ -14,6 +14,7 @@ from pages.training import doctor
 from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE
 from transformer.files import append_rows
 from transformer.runs import run_folder
+from transformer.runs.status import run_folder as folder_of
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ def test_a_loss_that_is_no_number_is_told_with_its_step_and_a_way_out():
     rows = [
         shared | {"step": step, "loss": loss, "elapsed_s": float(step)} for step, loss in enumerate(losses, start=1)
     ]
-    append_rows(run_folder.run_folder(run_id) / METRICS_FILE, rows)
+    append_rows(folder_of(run_id) / METRICS_FILE, rows)
     put_status(run_id, state="failed", step=8, error="the loss is no longer a finite number at step 8")
     said = texts(open_page("train", run=run_id))
     assert "at step 8" in said and plain("learning rate") in said

@@ -15,7 +15,7 @@ def proved(page, badge, **parameters):
 
 
 def verdicts(at):
-    """How many checks hold and how many fail."""
+    """Returns how many checks hold and how many fail."""
     said = texts(at)
     return said.count(":green[:material/check:]"), said.count(":red[:material/close:]")
 

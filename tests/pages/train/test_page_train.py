@@ -24,7 +24,7 @@ def test_the_page_is_filled_in_with_the_recipe_and_invites():
     assert field(at, "sentences").value.splitlines()[0] == "a b c d e"
     assert "No runs yet" in texts(at)
     assert "235,008 parameters" in texts(at) and "not measured here yet" in texts(at)
-    assert "steps an epoch" in texts(at) and "MB of memory" in texts(at)
+    assert "steps per epoch" in texts(at) and "MB of memory" in texts(at)
 
 
 def test_one_press_starts_what_is_filled_in(started):
@@ -94,7 +94,7 @@ def test_a_run_may_end_by_the_clock_alone(started):
         ("label_smoothing", 1.0, "must lie in"),
         ("batch_tokens", 0, "must be at least 1"),
         ("threads", 0, "must be above 0"),
-        ("target_percent", 0.0, "must lie above 0"),
+        ("target_percent", 0.0, "must be above 0"),
         ("d_ff", 10**9, "take at most"),
     ],
 )

@@ -25,6 +25,7 @@ def test_an_uploaded_file_is_shown_and_trained_on(started, room):
     assert plain("300 of the 303 rows are used") in said.replace(",", "") or "300 of the 303 rows are used" in said
     assert "repeated, kept once" in said or plain("repeated, kept once") in said
     assert plain("one side only") in said and plain("le mot0 est ici") in said
+    assert plain("pairs: d_model 64, 2 + 2 layers.") in said and field(at, "d_model").value == 64
     chart = json.loads(at.get("plotly_chart")[0].proto.spec)
     assert [bars["name"] for bars in chart["data"]] == ["source", "target"]
     at = fill(at, "steps", 10)

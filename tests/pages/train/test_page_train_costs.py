@@ -16,7 +16,7 @@ from pages.train import measuring
 from pages.training import durations
 from transformer.analysis.training import memory
 from transformer.config import PRESETS, ModelConfig
-from transformer.runs import run_folder
+from transformer.runs.status import run_folder as folder_of
 
 pytestmark = pytest.mark.usefixtures("room", "measurements")
 
@@ -28,10 +28,10 @@ def test_a_measurement_is_made_when_asked_for_and_its_estimate_stays_with_the_ru
     assert Measurements.begun[0].model.vocab_size > 20 and "Measuring a few steps here" in texts(at)
     Measurements.found, Measurements.begun = MEASURED, []
     at = checked(at.run())
-    assert plain("About 24 s here: 600 steps at 30 ms, 12 evaluations; then 2 s for held-out pairs.") in texts(at)
+    assert plain("About 20 s here: 400 steps at 30 ms, 16 evaluations; then 2 s for held-out pairs.") in texts(at)
     press_train(at)
-    estimate = durations.read_estimate(run_folder.run_folder(started[0]))
-    assert estimate is not None and estimate.training_s == pytest.approx(24, abs=0.5) and estimate.scoring_s == 2
+    estimate = durations.read_estimate(folder_of(started[0]))
+    assert estimate is not None and estimate.training_s == pytest.approx(20, abs=0.5) and estimate.scoring_s == 2
 
 
 def test_a_first_visitor_need_not_ask(monkeypatch):
@@ -66,19 +66,19 @@ def test_a_pass_without_numbers_counts_about_as_much_as_one_with_them(options, m
 def test_more_memory_than_there_is_is_said(monkeypatch):
     monkeypatch.setattr("pages.train.costs._free", lambda device: 10**6)
     at = open_page("train")
-    assert plain("take smaller sizes or fewer tokens a batch") in texts(at) and not train_button(at).disabled
+    assert plain("take smaller sizes or fewer tokens per batch") in texts(at) and not train_button(at).disabled
 
 
 def test_the_costs_in_full_and_the_schedule_as_a_curve():
     Measurements.found = MEASURED
     at = checked(open_page("train").segmented_control(key="train-look").set_value("costs").run())
     assert at.query_params["look"] == "costs"
-    for said in ("235,008", "Adam's two means", "Steps an epoch", "Held-out pairs", "measured over 40"):
+    for said in ("235,008", "the optimiser's means", "Steps per epoch", "Held-out pairs", "measured over 40"):
         assert said in texts(at) or plain(said) in texts(at)
     (curve,) = (json.loads(chart.proto.spec) for chart in at.get("plotly_chart"))
     assert curve["layout"]["yaxis"]["title"]["text"] == "learning rate"
     at = fill(at, "d_model", 130)
-    assert "once its fields are right" in texts(at)
+    assert "once its fields are valid" in texts(at)
 
 
 def test_the_schedule_is_drawn_beside_its_field():

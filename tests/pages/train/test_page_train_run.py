@@ -8,7 +8,8 @@ from page_runs import PINNED, at_work, made_run, put_status, trained_run
 from page_train import bars
 
 from pages.shared.wording import plain
-from transformer.runs import run_folder
+from transformer.runs.status import REQUEST_FILE
+from transformer.runs.status import run_folder as folder_of
 
 pytestmark = pytest.mark.usefixtures("room", "measurements")
 
@@ -56,7 +57,7 @@ def test_a_run_at_work_is_drawn_live_and_takes_requests():
     at = open_page("train", run=run_id)
     assert bars(at)["state"] == "Training"
     at = checked(at.button(key="run-primary").click().run())
-    assert json.loads((run_folder.run_folder(run_id) / run_folder.REQUEST_FILE).read_text()) == {"request": "pause"}
+    assert json.loads((folder_of(run_id) / REQUEST_FILE).read_text()) == {"request": "pause"}
     assert bars(at)["state"] == "Pausing" and at.button(key="run-primary").disabled
     put_status(run_id, state="paused", phase="")
     at = checked(at.run())

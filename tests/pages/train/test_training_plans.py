@@ -11,7 +11,7 @@ from pages.training.plan_fields import CHOICES, NO_STEP_LIMIT, OWN, PARTS, RECIP
 from pages.training.plans import Plan, lines_of, plan_of, recommended
 from transformer.config import PRESETS, missing_parts
 from transformer.data.corpora import CORPORA
-from transformer.data.recipes import recipe_for
+from transformer.data.file_recipes import recipe_for
 from transformer.data.uploads import save_upload
 from transformer.runs import run_folder
 from transformer.runs.benchmark import Benchmark, forecast
@@ -83,17 +83,17 @@ FAULTS = [
     ({"n_encoder_layers": -1}, "n_encoder_layers", "(-1) must be at least 1", "2"),
     ({"n_decoder_layers": 99}, "n_decoder_layers", "99", "at most 24"),
     ({"d_model": 10**9, "n_heads": 1}, "d_model", "1,000,000,000", "at most 4,096"),
-    ({"steps": 0}, "steps", "The number of steps (0) must be at least 1", "600"),
+    ({"steps": 0}, "steps", "The number of steps (0) must be at least 1", "400"),
     ({"seconds": 0.0}, "seconds", "The number of seconds (0) must be above 0", "empty"),
-    ({"steps": None, "schedule": "paper"}, "steps", "Neither steps nor seconds", "600"),
+    ({"steps": None, "schedule": "paper"}, "steps", "Neither steps nor seconds", "400"),
     ({"patience": 0}, "patience", "(0) must be above 0", "empty"),
     ({"max_length": 0}, "max_length", "(0) must be at least 1", "64"),
     ({"vocab_size": 3}, "vocab_size", "Vocabulary (3) must be at least 8", "empty"),
     ({"longest": 100}, "longest", "(100) must lie between 4 and 64", "empty"),
     ({"device": "cuda:7"}, "device", "not present on this machine", "auto"),
     ({"others": (("model.attention_dropout", 2.0),)}, "others", "must lie in [0, 1)", "drop"),
-    ({"learning_rate": -1.0}, "learning_rate", "Learning rate (-1) must be above 0", "0.003"),
-    ({"learning_rate": None}, "learning_rate", "empty", "0.003"),
+    ({"learning_rate": -1.0}, "learning_rate", "Learning rate (-1) must be above 0", "0.01"),
+    ({"learning_rate": None}, "learning_rate", "empty", "0.01"),
     ({"label_smoothing": 1.0}, "label_smoothing", "must lie in [0, 1)", "0.1"),
     ({"dropout": 1.5}, "dropout", "must lie in [0, 1)", "0"),
     ({"threads": 0}, "threads", "must be above 0", "empty"),
@@ -247,10 +247,10 @@ MEASURED = Benchmark(
 def test_the_estimate_is_the_sum_of_what_was_measured():
     _, train, _ = recommended("reverse").configs()
     found = forecast(MEASURED, train)
-    assert found.steps_s == pytest.approx(600 * 0.03) and found.evaluations == 12
-    assert found.training_s == pytest.approx(18 + 12 * 0.5, abs=1) and found.scoring_s == 2
+    assert found.steps_s == pytest.approx(400 * 0.03) and found.evaluations == 16
+    assert found.training_s == pytest.approx(12 + 16 * 0.5, abs=1) and found.scoring_s == 2
     said = durations.said(train, MEASURED)
-    assert "about 24 s here" in said and "600 steps at 30 ms" in said and "2 s for held-out pairs" in said
+    assert "about 20 s here" in said and "400 steps at 30 ms" in said and "2 s for held-out pairs" in said
     assert "at most" in durations.said(replace(train, target_exact_match=0.99), MEASURED)
     assert "beside reverse-1" in durations.said(train, MEASURED, beside=["reverse-1"])
 
@@ -259,15 +259,15 @@ def test_the_clock_bounds_the_estimate():
     _, train, _ = replace(recommended("reverse"), seconds=6.0).configs()
     found = durations.estimate_of(MEASURED, train)
     assert found.training_s <= 6
-    assert forecast(MEASURED, train).steps == pytest.approx(6 / (0.03 + 0.5 / 50), abs=1)
+    assert forecast(MEASURED, train).steps == pytest.approx(6 / (0.03 + 0.5 / 25), abs=1)
 
 
 def test_the_estimate_stays_with_the_run_and_is_compared_with_what_it_took(tmp_path):
     _, train, _ = recommended("reverse").configs()
-    assert durations.compared(tmp_path, train, step=600, elapsed_s=58) == ""
+    assert durations.compared(tmp_path, train, step=400, elapsed_s=58) == ""
     durations.write_estimate(tmp_path, durations.estimate_of(MEASURED, train))
-    assert durations.compared(tmp_path, train, step=600, elapsed_s=26) == "estimated 24 s, took 26 s"
-    assert durations.compared(tmp_path, train, step=300, elapsed_s=13) == ""
+    assert durations.compared(tmp_path, train, step=400, elapsed_s=22) == "estimated 20 s, took 22 s"
+    assert durations.compared(tmp_path, train, step=200, elapsed_s=13) == ""
 
 
 def test_the_time_left_is_at_the_runs_own_speed():

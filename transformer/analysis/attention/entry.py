@@ -14,9 +14,8 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
-from transformer.analysis.attention.vectors import attention_at, is_delivered
-from transformer.decoding.greedy import Constraints, greedy
-from transformer.interventions import Intervention, compile_interventions, factors_of_heads
+from transformer.analysis.attention.vectors import attention_at, is_delivered, recorded_passes
+from transformer.interventions import Intervention, factors_of_heads
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.taps import ATTENTION_TENSORS, Address, Recording
 from transformer.model.transformer import Transformer
@@ -189,23 +188,10 @@ def _record(
     query: int,
 ) -> tuple[Recording, int]:
     """Returns the pass of the decoding in which this row was computed, and the row's place in it."""
-    tap = compile_interventions(switches, model)
-    wanted = {address.site(name) for name in (*ATTENTION_TENSORS, "output")}
-    steps = greedy(
-        model,
-        torch.tensor([source]),
-        max_length=model.config.max_length,
-        constraints=Constraints(forced=forced),
-        tap=tap,
-        record=wanted.__contains__,
-    )
-    # Without a cache the decoder's self-attention is that of the last pass, which holds all rows.
-    in_last_pass = address.stack == "decoder" and address.sublayer == "self" and model.needs_recomputation(tap)
-    in_one_pass = address.stack == "encoder" or in_last_pass
-    needed = None if in_last_pass else 1 if in_one_pass else max(query, 0) + 1
-    passes = list(islice(steps, needed))
-    recording = passes[-1].recording
-    assert recording is not None
+    sites = {address.site(name) for name in (*ATTENTION_TENSORS, "output")}
+    found, in_one_pass = recorded_passes(model, source, switches, address, sites, forced)
+    passes = list(islice(found, None if in_one_pass else max(query, 0) + 1))
+    recording = passes[-1]
     n_rows = recording[address.site("q")].size(2)
     n_queries = n_rows if in_one_pass else len(passes)
     if not 0 <= query < n_queries:

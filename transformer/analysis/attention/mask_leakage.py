@@ -83,7 +83,7 @@ class EmptyRow:
 
 
 @torch.no_grad()
-def measure_leak(model: Transformer, source: Sources, off: Sequence[Intervention]) -> Leak:
+def measure_leak(model: Transformer, source: Sources, off: Sequence[DisableMask]) -> Leak:
     """Reads the batch with all masks and without the given ones.
 
     Without them a free-running output is cut off four tokens past twice its sentence's length with all masks.

@@ -5,8 +5,9 @@ weight on a short vector moves little (Kobayashi et al., 2020, "Attention is Not
 with Vector Norms", EMNLP 2020).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -14,10 +15,10 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
-from transformer.decoding.greedy import Step, greedy
+from transformer.decoding.greedy import Constraints, greedy
 from transformer.interventions import Intervention, compile_interventions, factors_of_heads
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.taps import Address, Recording, Stack
+from transformer.model.taps import Address, Recording, Site, Stack
 from transformer.model.transformer import Transformer
 
 _SITES = ("q", "k", "v", "weights", "heads", "output")
@@ -54,17 +55,12 @@ def record_vectors(
     factors = torch.tensor(
         [factors_of_heads(switches, address, model.config.n_heads) for address in addresses], dtype=torch.float64
     )
-    tap = compile_interventions(switches, model)
-    steps = greedy(
-        model, torch.tensor([source]), max_length=model.config.max_length, tap=tap, record=wanted.__contains__
-    )
-    # Without a cache the decoder's self-attention is that of the last pass, which holds all rows.
-    in_one_pass = stack == "encoder" or (sublayer == "self" and model.needs_recomputation(tap))
+    passes, in_one_pass = recorded_passes(model, source, switches, addresses[0], wanted)
     newest_only = not in_one_pass
     q: list[Tensor] = []
     reached: list[Tensor] = []
     recording: Recording | None = None
-    for recording in _recordings(steps, stack):
+    for recording in passes:
         if in_one_pass:
             q, reached = [], []
         q.append(_stacked(recording, addresses, "q", newest_only))
@@ -78,13 +74,32 @@ def record_vectors(
     )
 
 
-def _recordings(steps: Iterator[Step], stack: Stack) -> Iterator[Recording]:
-    """Yields one step's recording at a time: a long decoding never holds them all, and the encoder runs once."""
-    for step in steps:
-        assert step.recording is not None
-        yield step.recording
-        if stack == "encoder":
-            return
+def recorded_passes(
+    model: Transformer,
+    source: Sequence[int],
+    switches: Sequence[Intervention],
+    block: Address,
+    sites: Collection[Site],
+    forced: Mapping[int, int] | None = None,
+) -> tuple[Iterator[Recording], bool]:
+    """Returns these sites in the passes of a greedy decoding, and True if the last pass has all rows of such a block.
+
+    The encoder has one pass. Without a cache the decoder's self-attention is that of its last pass.
+    """
+    tap = compile_interventions(switches, model)
+    steps = greedy(
+        model,
+        torch.tensor([source]),
+        max_length=model.config.max_length,
+        constraints=Constraints(forced=forced or {}),
+        tap=tap,
+        record=sites.__contains__,
+    )
+    is_encoder = block.stack == "encoder"
+    in_one_pass = is_encoder or (block.sublayer == "self" and model.needs_recomputation(tap))
+    # One at a time: a long decoding never holds them all.
+    passes = (step.recording for step in steps if step.recording is not None)
+    return islice(passes, 1 if is_encoder else None), in_one_pass
 
 
 def _stacked(recording: Recording, addresses: Sequence[Address], name: str, newest: bool = False) -> Tensor:

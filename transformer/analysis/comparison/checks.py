@@ -13,7 +13,7 @@ from numpy import ndarray
 from transformer.analysis.attention.weight_checks import TOLERANCE, recomputed_weights
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.comparison.head_matching import Matching, Read
-from transformer.analysis.figure_checks import slow_log_probs
+from transformer.analysis.steps.output_checks import SlowReader
 from transformer.inspection.inspection import AttentionKind, Comparison, Inspection
 from transformer.inspection.token_alignment import Aligned
 from transformer.model.transformer import Transformer
@@ -24,7 +24,7 @@ _LESS = 1e-12
 
 def check_written(name: str, model: Transformer, seen: Inspection, shown: Float[ndarray, "step"]) -> Iterator[Check]:
     """Checks that an output is what the model writes, and the probabilities of its tokens."""
-    rows = np.exp(slow_log_probs(model, seen.source_ids, seen.target_ids, seen.interventions))
+    rows = np.exp(SlowReader(model, seen.interventions).log_probs(seen.source_ids, seen.target_ids))
     own = rows[np.arange(len(seen.target_ids)), list(seen.target_ids)]
     how = "the output read again in double precision"
     yield agree(f"{name}: each token has this probability, given those before it", shown, own, 1e-4, how)

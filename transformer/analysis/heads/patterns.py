@@ -94,11 +94,11 @@ def patterns_of(
 ) -> dict[Pattern, Cells]:
     """Returns the allowed cells of each pattern that this kind of attention has."""
     match kind:
-        case "encoder_self":
+        case AttentionKind.ENCODER_SELF:
             found = _encoder_self(batch, gold, punctuation)
-        case "decoder_self":
+        case AttentionKind.DECODER_SELF:
             found = _decoder_self(batch, gold, punctuation)
-        case "cross":
+        case AttentionKind.CROSS:
             found = _cross(batch, gold, punctuation)
     return {name: cells.expand_as(allowed) & allowed for name, cells in found.items()}
 

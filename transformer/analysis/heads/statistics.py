@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from transformer.checkpoints.store import Checkpoint, CheckpointError, load_tensors
+from transformer.checkpoints.store import Checkpoint, CheckpointError, Model, load_tensors
 from transformer.data.batches import pair_batches
 from transformer.data.cleaning import CorpusError
 from transformer.data.corpus_snapshot import load_own
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Recorder, Site
-from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.evaluation import fitting
@@ -50,7 +50,7 @@ class HeadMeans:
     """True where they were taken just now, False where the checkpoint carries them."""
 
 
-def head_means(checkpoint: Checkpoint) -> HeadMeans:
+def head_means(checkpoint: Checkpoint[Model]) -> HeadMeans:
     """Returns the means that a checkpoint carries, else takes them over its corpus' validation pairs.
 
     ValueError where it comes without both, or its file does not fit the model.
@@ -72,14 +72,14 @@ def head_means(checkpoint: Checkpoint) -> HeadMeans:
     return HeadMeans({sublayer.sublayer: sublayer.mean.float() for sublayer in found}, len(pairs), measured=True)
 
 
-def _carried(checkpoint: Checkpoint) -> HeadMeans:
+def _carried(checkpoint: Checkpoint[Model]) -> HeadMeans:
     model = checkpoint.model
     try:
         tensors, notes = load_tensors(checkpoint.folder / STATISTICS_FILE)
     except CheckpointError as error:
         raise ValueError(str(error)) from error
     means = {name.removesuffix(".mean"): value.float() for name, value in tensors.items() if name.endswith(".mean")}
-    shape = (model.config.n_heads, model.config.d_head)
+    shape = (model.config.n_heads, checkpoint.model_config.d_head)
     for site in model.sites():
         sublayer = f"{site.stack}.{site.layer}.{site.sublayer}"
         if site.tensor == "heads" and (sublayer not in means or means[sublayer].shape != shape):
@@ -92,7 +92,7 @@ def _carried(checkpoint: Checkpoint) -> HeadMeans:
 
 @torch.no_grad()
 def head_statistics(
-    model: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer, *, batch_tokens: int = 2_048
+    model: Seq2Seq, pairs: Sequence[Pair], tokenizer: Tokenizer, *, batch_tokens: int = 2_048
 ) -> tuple[BlockStatistics, ...]:
     """Measures every attention block over these pairs; ValueError for a pair that does not fit the model."""
     sums: dict[str, tuple[Tensor, Tensor, int]] = {}

@@ -7,10 +7,11 @@ section 5.1) call a head positional; alignment from the row that writes a word, 
 compared by Kobayashi et al. (2020, "Attention is Not Only a Weight", for Transformer-based translation).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
@@ -33,6 +34,11 @@ ABOVE_EVEN = 0.15
 """The margin by which it must also exceed an even head, one that looks at all allowed keys alike."""
 NOTICEABLE = 0.05
 """The margin beyond an even head's share that a pattern needs to be named at all."""
+_COUNTS = ("pairs", "source", "target", "links", "referents")
+PART = 1_000
+"""The number of pairs that are added up by themselves, so that they can be measured again by themselves."""
+Sums = Mapping[str, Float[ndarray, "part *shape"]]
+"""The sums of a survey, as in "cross.weight.previous" with a number a head: a row for every PART of its pairs."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,10 @@ class Survey:
     """Gold links."""
     n_referents: int
     """Pronouns whose referent is known."""
+    sums: Sums = field(default_factory=dict)
+    """The sums that all of this is made of."""
+    published: bool = False
+    """True where it was measured when the model was published, False where just now."""
 
     def of_kind(self, kind: AttentionKind) -> tuple[Profile, ...]:
         """Returns the heads of one kind of attention, layer by layer."""
@@ -145,9 +155,53 @@ def survey(
     """Surveys every head over these pairs; ValueError for none, or one that does not fit the model."""
     if not pairs:
         raise ValueError("there are no pairs to look at")
+    parts: list[dict[str, ndarray]] = []
+    for start in range(0, len(pairs), PART):
+        part = pairs[start : start + PART]
+
+        def told(done: int, start: int = start) -> None:
+            if tell is not None:
+                tell((start + done) / len(pairs))
+
+        parts.append(dict(_added_up(model, part, tokenizer, unit, batch_tokens, told)))
+    return survey_of(model, {name: _stacked([part[name] for part in parts]) for name in parts[0]})
+
+
+def survey_of(model: Transformer, sums: Sums, *, published: bool = False) -> Survey:
+    """Returns the survey that these sums make, all parts together."""
+    total = {name: rows.sum(axis=0) for name, rows in sums.items()}
+    by_kind = {kind: _Sums.read(kind, total) for kind in AttentionKind}
+    return Survey(
+        profiles=tuple(found for kind, own in by_kind.items() for found in own.profiles(kind, model)),
+        even={kind: own.mean(own.even) for kind, own in by_kind.items()},
+        rows={kind: {name: int(n) for name, n in own.count.items()} for kind, own in by_kind.items()},
+        n_rows={kind: own.rows for kind, own in by_kind.items()},
+        distances={kind: (own.distances / max(own.rows, 1)).numpy() for kind, own in by_kind.items()},
+        reach={kind: own.reach.numpy() for kind, own in by_kind.items() if kind != "cross"},
+        **{f"n_{name}": int(total[name]) for name in _COUNTS},
+        sums=sums,
+        published=published,
+    )
+
+
+def with_part(sums: Sums, part: int, again: Sums) -> Sums:
+    """Returns the sums with those of one part measured again in its place."""
+    rows = {name: [*value[:part], again[name][0], *value[part + 1 :]] for name, value in sums.items()}
+    return {name: _stacked(value) for name, value in rows.items()}
+
+
+def _added_up(
+    model: Transformer,
+    pairs: Sequence[Pair],
+    tokenizer: Tokenizer,
+    unit: AlignmentUnit,
+    batch_tokens: int,
+    tell: Callable[[int], None],
+) -> Iterator[tuple[str, ndarray]]:
+    """Yields the sums over these pairs by their names; tells after each batch how many pairs are done."""
     punctuation, done = punctuation_of(tokenizer), 0
     sums: dict[AttentionKind, _Sums] = {kind: _Sums() for kind in AttentionKind}
-    counts = {"source": 0, "target": 0, "links": 0, "referents": 0}
+    counts = dict.fromkeys(_COUNTS, 0)
     for rows, batch in pair_batches(pairs, tokenizer, batch_tokens, max_length=model.config.max_length):
         recorder = Recorder(_wanted)
         memory = model.encode(batch.source, batch.source_mask, tap=recorder)
@@ -155,26 +209,22 @@ def survey(
         gold = gold_of([pairs[row] for row in rows], batch, tokenizer, unit)
         for kind, total in sums.items():
             total.add(kind, _weights(recorder.recording, model, kind), batch, gold, punctuation, recorder.recording)
-        counts["source"] += int(batch.source_mask.sum())
-        counts["target"] += batch.n_tokens
-        counts["links"] += int(gold.links.sum())
-        counts["referents"] += int(gold.noun.sum())
+        found = len(rows), batch.source_mask.sum(), batch.n_tokens, gold.links.sum(), gold.noun.sum()
+        counts = {name: count + int(n) for (name, count), n in zip(counts.items(), found, strict=True)}
         done += len(rows)
-        if tell is not None:
-            tell(done / len(pairs))
-    return Survey(
-        profiles=tuple(found for kind, total in sums.items() for found in total.profiles(kind, model)),
-        even={kind: total.mean(total.even) for kind, total in sums.items()},
-        rows={kind: {name: int(n) for name, n in total.count.items()} for kind, total in sums.items()},
-        n_rows={kind: total.rows for kind, total in sums.items()},
-        distances={kind: (total.distances / max(total.rows, 1)).numpy() for kind, total in sums.items()},
-        reach={kind: total.reach.numpy() for kind, total in sums.items() if kind != "cross"},
-        n_pairs=len(pairs),
-        n_source=counts["source"],
-        n_target=counts["target"],
-        n_links=counts["links"],
-        n_referents=counts["referents"],
-    )
+        tell(done)
+    yield from ((name, np.array(float(count))) for name, count in counts.items())
+    for kind, total in sums.items():
+        yield from total.arrays(kind)
+
+
+def _stacked(rows: Sequence[ndarray]) -> Float[ndarray, "part *shape"]:
+    """Returns the sums of all parts; those by distance end where the longest sentence of any part does."""
+    shape = np.max([row.shape for row in rows], axis=0).astype(int)
+    found = np.zeros((len(rows), *shape))
+    for part, row in enumerate(rows):
+        found[(part, *map(slice, row.shape))] = row
+    return found
 
 
 def _wanted(site: Site) -> bool:
@@ -265,6 +315,28 @@ class _Sums:
         reach = weights.new_zeros(len(weights), max(n_keys, self.reach.size(1)))
         reach[:, : self.reach.size(1)] += self.reach
         self.reach = reach.index_add(1, apart.flatten(), weights.flatten(1))
+
+    def arrays(self, kind: AttentionKind) -> Iterator[tuple[str, ndarray]]:
+        """Yields the sums by their names, as in "cross.weight.previous"."""
+        for name, value in vars(self).items():
+            if not isinstance(value, dict):
+                yield f"{kind}.{name}", np.asarray(value, dtype=float)
+                continue
+            for pattern, sums in value.items():
+                yield f"{kind}.{name}.{pattern}", np.asarray(sums, dtype=float)
+
+    @classmethod
+    def read(cls, kind: AttentionKind, arrays: Mapping[str, ndarray]) -> "_Sums":
+        """Returns the sums that `arrays` wrote, added up or not."""
+        found = cls()
+        for full_name, value in arrays.items():
+            of, _, name = full_name.partition(".")
+            name, _, pattern = name.partition(".")
+            if of == kind and pattern:
+                getattr(found, name)[pattern] = torch.tensor(value)
+            elif of == kind:
+                setattr(found, name, torch.tensor(value) if value.ndim else int(value))
+        return found
 
     def mean(self, sums: Mapping[Pattern, Tensor], head: int | None = None) -> dict[Pattern, float]:
         """Divides sums by the number of rows that have such a key; patterns that no row has are left out."""

@@ -1,13 +1,14 @@
 """Checks of a head survey: its numbers counted again by loops over queries and keys, one pair to a pass.
 
-A survey of many pairs is checked in two steps: over the first pairs the loops give the same numbers, and over all of
-them the numbers come out again in batches of another size.
+A survey of many pairs is checked in two steps: over the first pairs the loops give the same numbers, and one part of
+all pairs, drawn at random, is measured again in batches of another size and put in the place of what was measured.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import combinations
+from random import randrange
 
 import numpy as np
 from jaxtyping import Float
@@ -16,10 +17,11 @@ from numpy import ndarray
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.pair_sample import PairSample
-from transformer.analysis.heads.survey import Survey, survey
+from transformer.analysis.heads.survey import Survey, survey, survey_of, with_part
 from transformer.analysis.heads.survey_reference import Alone, counted, distances_by_rows, one_by_one
 from transformer.model.kinds import AttentionKind
 from transformer.model.transformer import Transformer
+from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
 
 LOOPED = 40
@@ -32,7 +34,12 @@ Column = tuple[HeadAt, str]
 
 
 def check_survey(
-    model: Transformer, sample: PairSample, tokenizer: Tokenizer, columns: Sequence[Column], shown: Sequence[float]
+    model: Transformer,
+    sample: PairSample,
+    tokenizer: Tokenizer,
+    found: Survey,
+    columns: Sequence[Column],
+    shown: Sequence[float],
 ) -> Iterator[Check]:
     """Checks that each column of a survey of these pairs is what is shown; NaN where a head has no such place."""
     small, passes, first = _first(model, sample, tokenizer)
@@ -40,13 +47,14 @@ def check_survey(
     how = f"the first {first} pairs, each in a pass of its own, every query and key looked at in turn"
     claim = "Each share is the count of a loop over queries and keys"
     yield agree(claim, _values(small, wanted), [counted(passes, *column) for column in wanted], _TOLERANCE, how)
-    yield _again(model, sample, tokenizer, np.asarray(shown, dtype=float), partial(_values, columns=columns))
+    yield _again(model, sample, tokenizer, found, np.asarray(shown, dtype=float), partial(_values, columns=columns))
 
 
 def check_similarity(
     model: Transformer,
     sample: PairSample,
     tokenizer: Tokenizer,
+    found: Survey,
     kind: AttentionKind,
     groups: Sequence[Sequence[int]],
     closest: float,
@@ -59,13 +67,22 @@ def check_similarity(
     yield agree(claim, small.distances[kind], distances_by_rows(passes, kind), _TOLERANCE, how)
     order = [head for group in groups for head in group]
     yield agree("Each head stands in one group", sorted(order), range(len(shown)), 0, "heads counted")
-    yield _again(model, sample, tokenizer, shown, lambda found: found.distances[kind][np.ix_(order, order)])
+    yield _again(model, sample, tokenizer, found, shown, lambda found: found.distances[kind][np.ix_(order, order)])
     distances = np.empty_like(shown)
     distances[np.ix_(order, order)] = shown
     wanted = _linked(distances, closest)
     apart = len(set(map(tuple, groups)) ^ wanted)
     how = "mean distances between groups taken anew from all heads after each merger; groups that differ"
     yield Check("Groups merge up to the mean distance that you chose", float(apart), 0.0, how)
+
+
+def drawn_part(found: Survey, sample: PairSample) -> tuple[int, tuple[Pair, ...], str]:
+    """Draws a part of a survey at random; returns its number, its pairs, and in words which they are."""
+    total, ends = len(sample.pairs), np.cumsum(found.sums["pairs"]).astype(int)
+    part = randrange(len(ends))
+    first, end = int(ends[part - 1]) if part else 0, int(ends[part])
+    said = f"{total:,} pairs" if len(ends) == 1 else f"pairs {first + 1:,} to {end:,} of {total:,}, drawn at random,"
+    return part, sample.pairs[first:end], said
 
 
 def value_of(found: Survey, at: HeadAt, name: str) -> float:
@@ -99,12 +116,16 @@ def _again(
     model: Transformer,
     sample: PairSample,
     tokenizer: Tokenizer,
+    found: Survey,
     shown: Float[ndarray, "..."],
     values: Callable[[Survey], ndarray],
 ) -> Check:
-    again = survey(model, sample.pairs, tokenizer, unit=sample.unit, batch_tokens=_OTHER_BATCH)
-    how = f"{len(sample.pairs):,} pairs read again, in smaller batches"
-    return agree("Over all pairs the same numbers come out again", shown, values(again), 1e-3, how)
+    part, pairs, which = drawn_part(found, sample)
+    again = survey(model, pairs, tokenizer, unit=sample.unit, batch_tokens=_OTHER_BATCH)
+    whole = survey_of(model, with_part(found.sums, part, again.sums))
+    how, n = f"{which} read again, in smaller batches", len(found.sums["pairs"])
+    claim = "Over all pairs the same numbers come out again" if n == 1 else "Measuring a part again changes no number"
+    return agree(claim, shown, values(whole), 1e-3 / n, how)  # as exact as the part itself
 
 
 def _values(found: Survey, columns: Sequence[Column]) -> Float[ndarray, "column"]:

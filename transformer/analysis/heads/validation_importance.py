@@ -88,7 +88,7 @@ def validation_importance(
         raise ValueError("there are no pairs to measure on")
     if not model.config.causal_mask:
         raise ValueError(
-            "this model has no causal mask: in a teacher-forced pass it sees the words that it is to predict, so "
+            "this model has no causal mask: in a teacher-forced pass it sees the words that it has to predict, so "
             "neither loss nor exact match can be measured there"
         )
     heads = heads_of(model)

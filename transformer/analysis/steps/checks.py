@@ -19,6 +19,7 @@ from transformer.analysis.checks import Check, agree
 from transformer.analysis.steps.logit_lens import Part
 from transformer.analysis.steps.samples import Sampling
 from transformer.interventions import Intervention, compile_interventions
+from transformer.model.layers import AddNorm, DecoderLayer
 from transformer.model.taps import Recorder, Recording, chain
 from transformer.model.transformer import Transformer
 
@@ -88,7 +89,7 @@ class _Backwards:
         for layer in reversed(range(len(model.decoder.layers))):
             for sublayer in ("ffn", "cross", "self"):
                 around = self._around(layer, sublayer)
-                if around.placement == "post":
+                if around.norm is not None and around.placement == "post":
                     direction = _through(around.norm, self._sum(layer, sublayer), direction)
                 found |= self._written(layer, sublayer, direction)
                 direction = direction * around.residual
@@ -100,6 +101,7 @@ class _Backwards:
     def _written(self, layer: int, sublayer: str, direction: Tensor) -> dict[Part, float]:
         """Returns what a sublayer's parts put along a direction; 0 where a switch replaced its output."""
         part = self._model.decoder.layers[layer]
+        assert isinstance(part, DecoderLayer)
         output = self._at(f"{layer}.{sublayer}.output")
         if sublayer == "ffn":
             read = "normed" if self._around(layer, sublayer).placement == "pre" else "input"
@@ -121,7 +123,7 @@ class _Backwards:
             found[Part("head", layer, sublayer, head)] = float(along) * kept  # type: ignore[arg-type]
         return found
 
-    def _around(self, layer: int, sublayer: str) -> nn.Module:
+    def _around(self, layer: int, sublayer: str) -> AddNorm:
         return getattr(self._model.decoder.layers[layer], f"add_norm_{sublayer}")
 
     def _sum(self, layer: int, sublayer: str) -> Tensor:

@@ -17,10 +17,14 @@ from transformer.decoding.beam import length_norm
 class Result(Protocol):
     """A result as it is shown."""
 
-    ids: tuple[int, ...]
-    log_prob: float
-    score: float
-    ended: bool
+    @property
+    def ids(self) -> tuple[int, ...]: ...
+    @property
+    def log_prob(self) -> float: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def ended(self) -> bool: ...
 
 
 def check_search(

@@ -1,5 +1,7 @@
 """The steps inside multi-head attention, from the three projections to the last one (section 3.2)."""
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
@@ -19,7 +21,7 @@ class Projections(Step):
     title = "Queries, keys and values"
     per_head = True
 
-    @property
+    @cached_property
     def label(self) -> str:
         return "Q, K, V, rotated" if self._rotates else "Q, K, V"
 
@@ -50,11 +52,11 @@ class Projections(Step):
             paper = "Section 3.2.2; the rotation: Su et al. 2021 (RoFormer, eq. 34)"
         return Words(self.title, says, equation, paper)
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[str, ...]:
         return ("q", "k", "v") if self.model.config.norm == "pre" else ("input", "q", "k", "v")
 
-    @property
+    @cached_property
     def lines(self) -> tuple[Lines, ...]:
         project, split = MultiHeadAttention._queries_keys_values, (MultiHeadAttention._split, "return x")
         if self.sublayer == "cross":
@@ -101,7 +103,7 @@ class Products(Step):
     title = "Every query meets every key"
     per_head = True
 
-    @property
+    @cached_property
     def label(self) -> str:
         return "v · tanh(q + k)" if self._additive else "MatMul QKᵀ"
 
@@ -123,12 +125,12 @@ class Products(Step):
             "Section 3.2.1, inside eq. 1",
         )
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[str, ...]:
         later = (Scale(self.model, self.stack, self.sublayer), Penalty(self.model, self.stack, self.sublayer))
         return () if any(step.exists for step in later) else ("scores",)
 
-    @property
+    @cached_property
     def lines(self) -> tuple[Lines, ...]:
         if self._additive:
             return ((scores.Additive.forward, "met =", "return"),)
@@ -161,11 +163,11 @@ class Scale(Step):
     lines = ((scores.DotProduct.forward, "return"),)
     per_head = True
 
-    @property
+    @cached_property
     def exists(self) -> bool:
         return self.model.config.score == "dot" and self.model.config.scale_scores
 
-    @property
+    @cached_property
     def says(self) -> str:
         d_head = self.model.config.d_head
         return (
@@ -173,12 +175,12 @@ class Scale(Step):
             f"weight to one key and hardly let a gradient through. So every score is divided by √{d_head}."
         )
 
-    @property
+    @cached_property
     def equation(self) -> str:
         d_head = self.model.config.d_head
         return rf"S / \sqrt{{d_k}} = S / \sqrt{{{d_head}}} = S / {d_head**0.5:.4g}"
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[str, ...]:
         return () if Penalty(self.model, self.stack, self.sublayer).exists else ("scores",)
 
@@ -209,7 +211,7 @@ class Penalty(Step):
     in_paper = False
     per_head = True
 
-    @property
+    @cached_property
     def exists(self) -> bool:
         return self.model.config.positions == "alibi" and self.sublayer == "self"
 
@@ -264,7 +266,7 @@ class Mask(Step):
             says += f" Hidden by a switch: {hidden} {'entry' if hidden == 1 else 'entries'}."
         return Words(title, says, self.equation, self.paper)
 
-    @property
+    @cached_property
     def lines(self) -> tuple[Lines, ...]:
         where = (attention.masked_softmax, "floor =", "return")
         return ((Transformer._target_mask, "if not", "return combine"), where) if self._is_causal else (where,)
@@ -334,7 +336,7 @@ class Context(Step):
     tensors = ("heads",)
     per_head = True
 
-    @property
+    @cached_property
     def equation(self) -> str:
         score = score_equation(self.model.config)
         if Penalty(self.model, self.stack, self.sublayer).exists:
@@ -364,7 +366,7 @@ class Concat(Step):
     paper = "Section 3.2.2"
     lines = ((MultiHeadAttention.forward, "return self.output"),)
 
-    @property
+    @cached_property
     def says(self) -> str:
         if self.model.config.n_heads == 1:
             return f"There is only one head: its {self.model.config.d_head} numbers go on as they are."

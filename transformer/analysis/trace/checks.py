@@ -134,7 +134,7 @@ def _layout(shown: Value) -> tuple[object, ...]:
     return shown.name, shown.rows, shown.columns, shown.recorded, shown.every_row, shown.before is None
 
 
-def _mask(shown: Value) -> object:
+def _mask(shown: Value) -> np.ndarray | tuple[int, ...]:
     return shown.values.shape if shown.allowed is None else shown.allowed
 
 
@@ -145,8 +145,8 @@ def _same_moves(mine: Sequence[Moved], theirs: Sequence[Moved]) -> Check:
     claim = "The switches moved the numbers here this far"
     if [moved.spec for moved in mine] != [moved.spec for moved in theirs]:
         return Check(claim, np.inf, ROUNDING * WHOLE_PASS * size, f"{how}; they are other switches")
-    by = ([moved.by for moved in side] for side in (mine, theirs))
-    return agree(claim, *by, ROUNDING * WHOLE_PASS * size, how)
+    shown, again = ([moved.by for moved in side] for side in (mine, theirs))
+    return agree(claim, shown, again, ROUNDING * WHOLE_PASS * size, how)
 
 
 def _decoding(trace: Trace, *, rerun: bool = False) -> str:

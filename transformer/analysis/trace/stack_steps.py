@@ -1,6 +1,8 @@
 """The steps at both ends of a stack: ids, embedding, positions; all layers; logits and probabilities (sections 3.1, 3.4
 and 3.5)."""
 
+from functools import cached_property
+
 import torch
 
 from transformer.analysis.trace.reference import layer_norm, linear, sinusoids, softmax
@@ -37,7 +39,7 @@ class SourceIds(Step):
     lines = ((batches.encode_sources, "tokenizer.encode"), (batches.encode_sources, "return _padded"))
     exact = True
 
-    @property
+    @cached_property
     def equation(self) -> str:
         return rf"\text{{token}} \;\mapsto\; i \in \{{0, \dots, {self.model.config.vocab_size - 1}\}}"
 
@@ -81,11 +83,11 @@ class TokenEmbedding(Step):
     lines = ((Embedding.forward, '"embedding"'),)
     tensors = ("embedding",)
 
-    @property
+    @cached_property
     def label(self) -> str:
         return "Output embedding" if self.stack == "decoder" else "Input embedding"
 
-    @property
+    @cached_property
     def says(self) -> str:
         d_model = self.model.config.d_model
         why = ", so that the positions do not drown them" if AddedPositions(self.model, self.stack).exists else ""
@@ -95,7 +97,7 @@ class TokenEmbedding(Step):
             f"are multiplied by √{d_model}{why}.{tied}"
         )
 
-    @property
+    @cached_property
     def equation(self) -> str:
         return rf"e_t = \sqrt{{d_{{\text{{model}}}}}}\; E_{{i_t}} = \sqrt{{{self.model.config.d_model}}}\; E_{{i_t}}"
 
@@ -118,7 +120,7 @@ class AddedPositions(Step):
     title = "Its position is added"
     tensors = ("positions",)
 
-    @property
+    @cached_property
     def exists(self) -> bool:
         return self.model.config.positions in ("sinusoidal", "learned")
 
@@ -141,7 +143,7 @@ class AddedPositions(Step):
             "Section 3.5",
         )
 
-    @property
+    @cached_property
     def lines(self) -> tuple[Lines, ...]:
         added = (Embedding.forward, "if self.positions is not None", "x = x +")
         if self._is_learned:
@@ -176,7 +178,7 @@ class Layers(Step):
     in_paper = False
     exact = True
 
-    @property
+    @cached_property
     def exists(self) -> bool:
         return self._n > 1
 
@@ -194,7 +196,7 @@ class Layers(Step):
             "Section 3.1 (the paper has N = 6)",
         )
 
-    @property
+    @cached_property
     def lines(self) -> tuple[Lines, ...]:
         stack = Encoder if self.stack == "encoder" else Decoder
         return ((stack.forward, "for layer", "x = layer"),)
@@ -228,7 +230,7 @@ class FinalNorm(Step):
     lines = ((transformer._final, "return"),)
     in_paper = False
 
-    @property
+    @cached_property
     def exists(self) -> bool:
         return self.model.config.norm == "pre"
 
@@ -268,7 +270,7 @@ class Logits(Step):
             )
         return Words(self.title, says, rf"z_t = x_t\, {matrix}{bias}", self.paper)
 
-    @property
+    @cached_property
     def lines(self) -> tuple[Lines, ...]:
         project = (Transformer.project, "return")
         if not self.model.config.tie_output:

@@ -7,7 +7,8 @@ know about it; to add one, write its class and put it into the tuple at the end 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Bool, Shaped
@@ -23,6 +24,7 @@ from transformer.model.layers import FeedForward
 from transformer.model.taps import Site, Stack
 from transformer.model.transformer import Embedding, Transformer
 
+T = TypeVar("T")
 Sublayer = Literal["self", "cross", "ffn"]
 Axis = Literal["source", "target", "d_model", "d_head", "d_ff", "vocab", "id"]
 Lines = tuple[Callable[..., Any], str] | tuple[Callable[..., Any], str, str]
@@ -74,31 +76,27 @@ class Computed:
     """The comparison in words."""
 
 
-@dataclass(frozen=True)
-class Step(ABC):
-    """One step of a model's computation, the same in every layer; prints `encoder.self.weights` or `decoder.ids`.
+ByModel = T | cached_property[T]
+"""A constant of a step's class, or what the step reads off its model."""
 
-    What depends on the model is a property of the subclass, everything else a class attribute.
-    """
 
-    model: Transformer
-    stack: Stack
-    sublayer: Sublayer | None = None
+class StepDescription:
+    """The description that the class of a step gives of it."""
 
     name: ClassVar[str]
-    label: ClassVar[str]
+    label: ByModel[str]
     """Its name on the map and on links, in the words of the paper's figures."""
     title: ClassVar[str]
-    says: ClassVar[str]
-    equation: ClassVar[str]
+    says: ByModel[str]
+    equation: ByModel[str]
     paper: ClassVar[str]
-    lines: ClassVar[tuple[Lines, ...]]
+    lines: ByModel[tuple[Lines, ...]]
     """The lines of this project that compute it."""
-    tensors: ClassVar[tuple[str, ...]] = ()
+    tensors: ByModel[tuple[str, ...]] = ()
     """The names of the tensors that it computes or lets in, as interventions address them."""
     stacks: ClassVar[tuple[Stack, ...]] = ("encoder", "decoder")
     """The stacks that have it in the paper."""
-    exists: ClassVar[bool] = True
+    exists: ByModel[bool] = True
     """True if this model computes it."""
     in_paper: ClassVar[bool] = True
     """True if the paper's figures show it as a box of its own."""
@@ -106,6 +104,15 @@ class Step(ABC):
     """True if each head computes its own numbers here."""
     exact: ClassVar[bool] = False
     """True if its numbers are looked up or carried over, hence not rounded."""
+
+
+@dataclass(frozen=True)
+class Step(StepDescription, ABC):
+    """One step of a model's computation, the same in every layer; prints `encoder.self.weights` or `decoder.ids`."""
+
+    model: Transformer
+    stack: Stack
+    sublayer: Sublayer | None = None
 
     def __str__(self) -> str:
         return ".".join(part for part in (self.stack, self.sublayer, self.name) if part is not None)

@@ -35,7 +35,7 @@ def _all_steps(model: Transformer) -> Iterator[Step]:
         places: list[tuple[type[Step], Sublayer | None]] = [(kind, None) for kind in FIRST_STEPS]
         for sublayer in sublayers:
             inside = FEED_FORWARD_STEPS if sublayer == "ffn" else ATTENTION_STEPS
-            places += [(kind, sublayer) for kind in (PreNorm, *inside, Add)]
+            places.extend((kind, sublayer) for kind in (PreNorm, *inside, Add))
         places += [(kind, None) for kind in LAST_STEPS]
         yield from (kind(model, stack, sublayer) for kind, sublayer in places if stack in kind.stacks)
 

@@ -1,5 +1,7 @@
 """The steps around a sublayer, its norm and its residual sum, and the feed-forward network (sections 3.1 and 3.3)."""
 
+from functools import cached_property
+
 from torch import Tensor
 
 from transformer.analysis.trace.reference import activation, layer_norm, linear, split_heads
@@ -38,11 +40,11 @@ class PreNorm(Step):
     tensors = ("input", "normed")
     in_paper = False
 
-    @property
+    @cached_property
     def exists(self) -> bool:
         return self.model.config.norm == "pre"
 
-    @property
+    @cached_property
     def says(self) -> str:
         around = (
             "the residual around it stays as it is"
@@ -71,7 +73,7 @@ class FeedForwardHidden(Step):
     title = "Feed-forward: the wide part"
     lines = ((FeedForward.forward, "return self.outer"),)
 
-    @property
+    @cached_property
     def label(self) -> str:
         return f"× W₁, {_ACTIVATION_NAMES[self.model.config.activation]}"
 
@@ -83,7 +85,7 @@ class FeedForwardHidden(Step):
         )
         return Words(self.title, says, _INNER[config.activation], _feed_forward_section(self, "inner part of eq. 2"))
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[str, ...]:
         return () if self.model.config.norm == "pre" else ("input",)
 
@@ -128,11 +130,11 @@ class Add(Step):
 
     name = "add"
 
-    @property
+    @cached_property
     def exists(self) -> bool:
         return self.model.config.residual or self._is_normed
 
-    @property
+    @cached_property
     def label(self) -> str:
         if not self.model.config.residual:
             return "Norm"
@@ -162,13 +164,13 @@ class Add(Step):
         equation = rf"y = x + \mathrm{{Sublayer}}({inside})"
         return Words("Add", f"{added} {why}", equation, "Section 3.1, where a norm follows the sum")
 
-    @property
+    @cached_property
     def lines(self) -> tuple[Lines, ...]:
         if not self._is_normed:
             return ((AddNorm.forward, "x = self.dropout", "x = x if residual"),)
         return ((AddNorm.forward, "x = self.dropout", "return"), (AddNorm._normed, "return"))
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[str, ...]:
         return ("residual", "normed") if self._is_normed else ("residual",)
 

@@ -1,7 +1,7 @@
 """The diagnosis of a training run: each finding in a sentence with the number seen, and with advice.
 
-The signs are read from the rows that the run wrote; heads and corpus are measured elsewhere and handed in. A healthy
-run has no findings; the checks that were made are listed all the same.
+The signs are read from the rows that the run wrote; heads, corpus and use of the source are measured elsewhere and
+handed in. A healthy run has no findings; the checks that were made are listed all the same.
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from transformer.analysis.training.curve_findings import (
 )
 from transformer.analysis.training.curves import Curves, curves_of
 from transformer.analysis.training.findings import SEVERITIES, Diagnosis, Finding, Severity, counted, number
+from transformer.analysis.training.source_use import SourceUse
 from transformer.config import ModelConfig, TrainConfig
 
 __all__ = ["Diagnosis", "Finding", "Severity", "diagnose"]
@@ -29,6 +30,8 @@ RARE_ENTRY = 10
 """The occurrences of an average vocabulary entry below which it can hardly be learned."""
 EVEN, ADDS_NOTHING, ALWAYS_ONE = 0.99, 0.02, 0.95
 """The shares of the largest entropy, of a head's output, and of one-hot rows at which a head is dead or saturated."""
+ALIKE, NO_RISE = 0.98, 0.02
+"""The cosine between an encoder's vectors, and the rise of the loss in nats, at which the source is not used."""
 MOST_NAMED = 4
 """The most heads that a finding names."""
 
@@ -42,8 +45,9 @@ def diagnose(
     error: str = "",
     corpus: Proportions | None = None,
     heads: Sequence[HeadHealth] | None = None,
+    source: SourceUse | None = None,
 ) -> Diagnosis:
-    """Diagnoses a run from its rows and the measurements of its corpus and heads (None: not measured).
+    """Diagnoses a run from its rows and the measurements of its corpus, heads and source (None: not measured).
 
     `over`: no step will follow. `error`: why it failed, where it did.
     """
@@ -75,6 +79,13 @@ def diagnose(
     else:
         seen += dead_and_saturated(heads, model, enough=enough)
         checked.append(f"{counted(len(heads), 'attention head')} for dead and saturated ones")
+    if source is None or not curves.evaluations:
+        unchecked.append("whether the output depends on the source (no weights or no evaluation yet, or no corpus)")
+    else:
+        ignored = source_ignored(source, model, train)
+        seen = [finding for finding in seen if ignored is None or finding is None or finding.kind != "dead_heads"]
+        seen.append(ignored)
+        checked.append(f"{counted(source.n_pairs, 'pair')} with their sources exchanged")
     findings = [finding for finding in seen if finding is not None]
     return Diagnosis(
         tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))),
@@ -85,6 +96,30 @@ def diagnose(
 
 def _exact_match(curves: Curves) -> float:
     return float(curves.evaluations[-1].get("exact_match") or 0.0) if curves.evaluations else 0.0
+
+
+def source_ignored(source: SourceUse, model: ModelConfig, train: TrainConfig) -> Finding | None:
+    """Finds an output that does not depend on the source: the encoder's vectors are all alike, and any source will do.
+
+    Both must hold: early in training no model uses its source yet, but its encoder's vectors still differ.
+    """
+    if source.cosine < ALIKE or source.rise > NO_RISE:
+        return None
+    ways = [f"a lower peak learning rate than {number(train.learning_rate)} (try a quarter)"]
+    ways.append(f"a longer warm-up than {counted(train.warmup_steps, 'step')}")
+    if model.norm == "post":
+        ways.append("layer norm before each sublayer (pre), which trains at higher rates")
+    if train.optimizer == "adamw":
+        ways.append("Muon, which keeps the encoder's vectors apart at such a rate")
+    return Finding(
+        "source_ignored",
+        "serious",
+        f"The output does not depend on the source: with the sources of {counted(source.n_pairs, 'pair')} exchanged, "
+        f"the loss changes by {number(round(source.rise, 4) + 0.0)} nats per token, and the encoder's vectors of one "
+        f"sentence are all alike (mean cosine {source.cosine:.4f}). What it writes may be fluent, and is not a "
+        "translation.",
+        f"Start again with {', or '.join(ways)}.",
+    )
 
 
 def vocabulary(corpus: Proportions) -> Finding | None:

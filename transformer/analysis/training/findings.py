@@ -15,6 +15,7 @@ Kind = Literal[
     "unfinished",
     "answer_seen",
     "all_wrong",
+    "source_ignored",
     "vocabulary",
     "length",
     "dead_heads",

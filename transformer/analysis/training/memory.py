@@ -1,14 +1,14 @@
-"""The memory that training takes beside the program itself: weights, gradients, Adam's means, activations."""
+"""The memory that training takes beside the program itself: weights, gradients, the optimiser's means, activations."""
 
 from dataclasses import dataclass
 
 import torch
 
-from transformer.config import ModelConfig
-from transformer.model.transformer import Transformer, parameter_count
+from transformer.config import ModelConfig, OptimizerKind
+from transformer.model.transformer import Transformer, hidden_count, parameter_count
 
 BYTES = 4
-"""The size of a float32 number: weights, gradients and Adam's two means are kept in float32, whatever the precision."""
+"""The size of a float32 number: weights, gradients and the optimiser's means are kept in it, whatever the precision."""
 SMALL = 4_000_000
 """The most parameters of a model that is built to count what a pass keeps.
 
@@ -25,7 +25,7 @@ class Memory:
     weights: int
     gradients: int
     optimizer: int
-    """Adam's running means of the gradient and of its square."""
+    """Running means of the gradient and of its square; Muon keeps the first alone for the matrices that it steps."""
     activations: int
     """The tensors that the forward pass keeps for the backward pass of a full batch in float32, and the logits."""
 
@@ -35,7 +35,7 @@ class Memory:
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
-def memory_of(model: ModelConfig, batch_tokens: int, width: int) -> Memory:
+def memory_of(model: ModelConfig, batch_tokens: int, width: int, optimizer: OptimizerKind = "adamw") -> Memory:
     """Returns the memory for batches of `batch_tokens` tokens, of pairs whose longer side usually has `width`."""
     n, rows = parameter_count(model), max(1, batch_tokens // width)
     few, more = kept_bytes(model, 1, width), kept_bytes(model, 2, width)  # each further row adds as much
@@ -43,7 +43,7 @@ def memory_of(model: ModelConfig, batch_tokens: int, width: int) -> Memory:
     return Memory(
         weights=BYTES * n,
         gradients=BYTES * n,
-        optimizer=2 * BYTES * n,
+        optimizer=BYTES * (2 * n - hidden_count(model) * (optimizer == "muon")),
         activations=few + (more - few) * (rows - 1) + 3 * BYTES * logits,  # they, their softmax, their gradient
     )
 

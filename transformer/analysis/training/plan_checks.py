@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from transformer.analysis.checks import Check, agree
@@ -29,6 +30,7 @@ from transformer.data.statistics import MOST_PAIRS, spaced
 from transformer.model.transformer import Transformer, parameter_count
 from transformer.text.pairs import words
 from transformer.text.tokenizer import Tokenizer
+from transformer.training.optimizer import build_optimizer
 
 _LOOKED_AT = 10_000
 LARGEST = 20_000_000
@@ -158,11 +160,11 @@ def _of_json(line: str) -> tuple[str, str] | None:
     return sides[0], sides[1]
 
 
-def check_sizes(config: ModelConfig, parameters: int, memory: Memory) -> Iterator[Check]:
+def check_sizes(config: ModelConfig, train: TrainConfig, parameters: int, memory: Memory) -> Iterator[Check]:
     """Checks that a model of these settings, built for this alone, has so many parameters and takes so many bytes.
 
-    It takes one step of Adam on a short sentence; its tensors are then measured. A model over LARGEST is built without
-    numbers, and its gradients and means are taken to be as large as its weights.
+    It takes one step of the optimiser on a short sentence; its tensors are then measured. A model over LARGEST is built
+    without numbers, and its gradients and means are taken to be as large as the weights that they belong to.
     """
     is_small = parameter_count(config) <= LARGEST
     with torch.device("cpu" if is_small else "meta"):
@@ -170,23 +172,33 @@ def check_sizes(config: ModelConfig, parameters: int, memory: Memory) -> Iterato
     own = list(model.parameters())  # a shared one is listed once
     how = "a model built for this check; each number of it counted once"
     yield agree("Parameters", parameters, sum(parameter.numel() for parameter in own), 0, how)
-    gradients, means, how = own, own * 2, f"a model without numbers, as it has over {LARGEST:,} parameters; bytes"
+    gradients, means = own, [*own, *_squared(model, train)]
+    how = f"a model without numbers, as it has over {LARGEST:,} parameters; bytes"
     if is_small:
-        adam = torch.optim.Adam(own, lr=0.0)
+        optimizer = build_optimizer(model, train)
         ids = torch.full((1, min(8, config.max_length)), 3)
         mask = torch.ones_like(ids, dtype=torch.bool)
         cross_entropy(model(ids, ids, mask, mask).flatten(0, 1), ids.flatten()).backward()
-        adam.step()
+        optimizer.step()
         gradients = [parameter.grad for parameter in own if parameter.grad is not None]
-        means = [state[name] for state in adam.state.values() for name in ("exp_avg", "exp_avg_sq")]
-        how = "the tensors of that model measured after a step of Adam; bytes"
+        means = [mean for state in optimizer.state.values() for name, mean in state.items() if name != "step"]
+        how = "the tensors of that model measured after a step of the optimiser; bytes"
     for name, shown, tensors in (
         ("Weights", memory.weights, own),
         ("Gradients", memory.gradients, gradients),
-        ("Adam's two means", memory.optimizer, means),
+        ("The optimiser's means", memory.optimizer, means),
     ):
         again = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
         yield agree(f"{name} take so much memory", shown, again, 0, how)
+
+
+def _squared(model: Transformer, train: TrainConfig) -> list[Tensor]:
+    """Lists the parameters whose squared gradients the optimiser averages too, by their names."""
+    named = model.named_parameters()
+    if train.optimizer == "adamw":
+        return [parameter for _, parameter in named]
+    layers = (".query.weight", ".key.weight", ".value.weight", ".output.weight", ".inner.weight", ".outer.weight")
+    return [parameter for name, parameter in named if not name.endswith(layers)]
 
 
 def check_schedule(steps: Int[ndarray, "point"], rates: Float[ndarray, "point"], train: TrainConfig) -> Check:

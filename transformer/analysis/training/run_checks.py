@@ -94,8 +94,9 @@ def check_last(name: str, folder: Path, split: str, column: str, shown: float, *
     rows = {at: row for (own, at), row in run_log_rows(folder).items() if own == split}
     value = rows.get(step, {}).get(column)
     later = ended and max(rows, default=step) > step
-    is_there = isinstance(value, int | float) and math.isfinite(value)
-    apart = math.inf if later or is_there != math.isfinite(shown) else _apart(shown, value) if is_there else 0.0
+    written = value if isinstance(value, int | float) else math.nan
+    is_there = math.isfinite(written)
+    apart = math.inf if later or is_there != math.isfinite(shown) else _apart(shown, written) if is_there else 0.0
     which = "its last row" if ended else "its row"
     how = f"{METRICS_FILE} read again, {which} of step {step:,}; relative difference"
     return Check(f"{name} reached this {column.replace('_', ' ')}", apart, 1e-9, how)
@@ -127,6 +128,8 @@ def schedule_share(train: TrainConfig, step: int) -> float:
         return min(rising, math.sqrt(warm / step))
     if train.schedule == "constant" or step < train.warmup_steps:
         return min(rising, 1.0)
+    if train.schedule == "wsd":
+        return min(1.0, max(train.max_steps - step, 0) / max(0.6 * train.max_steps, 1.0))
     share = (step - train.warmup_steps) / max(1, train.max_steps - train.warmup_steps)
     return math.cos(math.pi / 2 * min(share, 1.0)) ** 2  # half a cosine
 

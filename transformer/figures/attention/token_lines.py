@@ -52,8 +52,8 @@ def lines_figure(
             f"<b>{hover_label(token)}</b> {verb}{_largest(values[index], others)}" for index, token in enumerate(tokens)
         ]
         middles, face = [(a + b) / 2 for a, b in places], monospace(13, color=colours.text)
-        labels = token_labels(tokens, dark)
-        texts.append(points(middles, [y + _CHIP / 2 for _ in tokens], notes, mode="text", text=labels, textfont=face))
+        at, shown = [y + _CHIP / 2 for _ in tokens], token_labels(tokens, dark)
+        texts.append(points(middles, at, notes, mode="text", text=shown, textfont=face))
     width = max(end for places in edges for _, end in places)
     bare = {"visible": False, "fixedrange": True}
     height = 2 * _CHIP + _APART

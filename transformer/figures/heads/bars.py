@@ -70,7 +70,7 @@ def profile_bars(
     if not len(values) == len(even) == len(titles):
         raise ValueError(f"{len(values)} values, {len(even)} of an even head and {len(titles)} titles must be as many")
     colours = theme.palette(dark)
-    texts = [f"{title}: {v:.3f}, an even head {e:.3f}" for title, v, e in zip(titles, values, even, strict=True)]
+    texts = [f"{title}: {v:.3f}, a uniform head {e:.3f}" for title, v, e in zip(titles, values, even, strict=True)]
     look = {"symbol": "line-ns", "size": 13, "line": {"width": 1.5, "color": colours.quiet}}
     marks = points(list(even), list(range(len(values))), marker=look)
     font = {"size": 12, "color": colours.text}

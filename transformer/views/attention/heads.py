@@ -21,9 +21,8 @@ from transformer.figures.tables import Table, head_tables
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
-from transformer.views.attention.matrices import NOTHING_LEFT
 from transformer.views.attention.matrix_checks import check_replaced
-from transformer.views.attention.matrix_data import groups, sides
+from transformer.views.attention.matrix_data import NOTHING_LEFT, groups, sides
 
 _ROUNDING = 1e-4
 """A smaller difference of a weight is not due to an intervention."""
@@ -279,9 +278,9 @@ def softmax_differences(lab: Lab, seen: Inspection, kind: KindName, vectors: Vec
         "ALiBi lowers a score by the distance after q · k, which is not drawn here; the softmax has it.": (
             config.positions == "alibi" and kind != "cross"
         ),
-        "A switch overwrote rows of weights: what stands under Softmax there is what it put, whatever q · k is "
+        "A switch overwrote rows of weights: there, Softmax shows the values it set, whatever q · k is "
         f"(layer · head · query {', '.join(overwritten)}).": bool(overwritten),
-        "Under Softmax a key that a switch forbids has 0, whatever q · k is "
+        "A key that a switch forbids has 0 under Softmax, whatever q · k is "
         f"(layer · query · key {', '.join(closed)}).": bool(closed),
     }
     return tuple(sentence for sentence, holds in said.items() if holds)

@@ -1,8 +1,7 @@
-"""Matrices of attention: one head or several, rollout, the entropy of rows; the same as lines between tokens."""
+"""Matrices of attention between tokens: one head or several, and rollout; the same as lines between tokens."""
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
@@ -14,14 +13,10 @@ from numpy import ndarray
 from transformer.analysis.attention.aggregation import (
     Combination,
     Marks,
-    Unit,
     below,
     combine_heads,
-    leave_out,
     merge_masks,
     merge_words,
-    renormalise,
-    row_entropy,
     strongest_head,
 )
 from transformer.analysis.attention.matrix_checks import (
@@ -37,23 +32,30 @@ from transformer.analysis.attention.weight_checks import check_recorded
 from transformer.analysis.checks import Check, agree
 from transformer.figures.attention.matrix import AXIS_TITLES
 from transformer.figures.attention.token_lines import lines_figure
-from transformer.figures.export import matrix_figure
-from transformer.figures.tables import Table, numbered
+from transformer.figures.tables import Table
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
 from transformer.model.taps import Address
 from transformer.views.attention import matrix_checks
-from transformer.views.attention.matrix_data import MatrixData, Side, groups, sides
+from transformer.views.attention.entropy import AttentionEntropy
+from transformer.views.attention.matrix_data import (
+    MatrixData,
+    Side,
+    draw_matrix,
+    groups,
+    sides,
+    value_tables,
+    without_marks,
+)
 from transformer.views.view import name_of
 
-ROLLOUT_TITLES: dict[AttentionKind, tuple[str, str]] = {
+ROLLOUT_TITLES: dict[KindName, tuple[str, str]] = {
     "encoder_self": ("position: source token", "input: source token"),
     "decoder_self": ("position: token the decoder reads", "input: earlier token"),
     "cross": ("position: token being written", "input: source token"),
 }
 """The titles of rows and columns of a rollout."""
-NOTHING_LEFT = "without the start and end marks nothing is left to draw"
 LATER_SEEN = (
     "here decoder positions see later ones, so each step changed all rows, and the rows of cross-attention come from "
     "different passes: they cannot be multiplied. Rollout is available for both kinds of self-attention"
@@ -98,7 +100,7 @@ class HeadMatrix:
         return _note(self.threshold)
 
     def data(self, lab: Lab, seen: Inspection) -> MatrixData:
-        """Words merged in each head, then heads combined, then marks left out."""
+        """Merges words in each head, then combines the heads, then leaves out marks."""
         attention, all_heads = seen.attention(self.kind), self.values_of_layer(lab, seen)
         rows, columns = sides(lab, seen, self.kind, words=self.words)
         merged, mask = all_heads, attention.mask[self.layer]
@@ -116,7 +118,7 @@ class HeadMatrix:
             off=bool(replaced[self.layer, list(self.heads)].all()),
             entries=_entries(self.layer, all_heads, strongest, rows, columns),
         )
-        return _without_marks(made, self.marks)
+        return without_marks(made, self.marks)
 
     def values_of_layer(self, lab: Lab, seen: Inspection) -> Float[ndarray, "head query key"]:
         """Returns the weights of every head of the layer, or the lengths of contributions."""
@@ -129,20 +131,24 @@ class HeadMatrix:
         return weights[self.layer]
 
     def top(self, data: MatrixData) -> float:
-        """The value at the end of the colour scale: 1 for weights, which largest values can exceed."""
+        """Returns the value at the end of the colour scale: 1 for weights, which largest values can exceed."""
         largest = float(data.values.max(initial=0.0))
         return (largest or 1.0) if self.shows == "norms" else max(largest, 1.0)
 
     def least(self, data: MatrixData) -> float:
-        """The smallest value that is drawn."""
+        """Returns the smallest value that is drawn."""
         return self.threshold * (self.top(data) if self.shows == "norms" else 1.0)
 
+    def chosen(self, data: MatrixData) -> tuple[int, int] | None:
+        """Returns the row and column with a frame around them."""
+        return data.find(*self.framed) if self.framed else None
+
     def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
-        return _figure(self, data, dark, chosen=self.framed)
+        return draw_matrix(self, data, dark)
 
     def tables(self, data: MatrixData) -> tuple[Table, ...]:
-        """Every value, also those that a threshold hides."""
-        return _tables(self.quantity, data)
+        """Returns every value, also those that a threshold hides."""
+        return value_tables(self.quantity, data)
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
         """Computes the weights, or the vectors behind norms, again, and combines them again cell by cell."""
@@ -186,11 +192,11 @@ class AttentionRollout:
         return _note(self.threshold)
 
     def data(self, lab: Lab, seen: Inspection) -> MatrixData:
-        """The product of all layers, of what goes any further; ValueError where decoder positions see later ones."""
+        """Multiplies the layers, without what switches stop; ValueError where decoder positions see later ones."""
         kind, last, mask = self.kind, self.layer + 1, None
         built_with = lab.model.config.residual
-        kept = {of: residuals(seen, of, built_with) for of in AttentionKind}
-        weights = {of: effective_weights(seen, of) for of in AttentionKind}
+        kept: dict[KindName, list[bool]] = {of: residuals(seen, of, built_with) for of in AttentionKind}
+        weights: dict[KindName, ndarray] = {of: effective_weights(seen, of) for of in AttentionKind}
         if kind == "cross":
             if sees_later(seen.decoder_self.weights):
                 raise ValueError(LATER_SEEN)
@@ -210,22 +216,25 @@ class AttentionRollout:
             by = groups(rows), groups(columns)
             values, mask = merge_words(values, *by), None if mask is None else merge_masks(mask, *by)
         made = MatrixData(values=values, rows=rows, columns=columns, mask=mask, arrived=arrived, alive=alive)
-        return _without_marks(made, self.marks)
+        return without_marks(made, self.marks)
 
     def top(self, data: MatrixData) -> float:
-        """The value at the end of the colour scale."""
+        """Returns the value at the end of the colour scale."""
         return float(data.values.max(initial=0.0)) or 1.0
 
     def least(self, data: MatrixData) -> float:
-        """The smallest value that is drawn."""
+        """Returns the smallest value that is drawn."""
         return self.threshold
 
+    def chosen(self, data: MatrixData) -> None:
+        """Frames no entry: none has a single q · k behind it."""
+
     def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
-        return _figure(self, data, dark)
+        return draw_matrix(self, data, dark)
 
     def tables(self, data: MatrixData) -> tuple[Table, ...]:
-        """Every value, also those that a threshold hides."""
-        return _tables(self.quantity, data)
+        """Returns every value, also those that a threshold hides."""
+        return value_tables(self.quantity, data)
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
         """Follows every position back through the layers, one step at a time."""
@@ -246,96 +255,6 @@ class AttentionRollout:
             whole = sides(lab, seen, self.kind, words=self.words)[1].positions
             total = put_together(walked[None], rows, whole, largest=False, rescaled=False)
             yield matrix_checks.check_on_marks(data, total, whole)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AttentionEntropy:
-    """The entropy of each row of weights: rows are queries, columns all heads of all layers."""
-
-    kind: KindName
-    unit: Unit = "nats"
-    marks: Literal["shown", "hidden"] = "shown"
-    framed: tuple[int, int, int] | None = None
-    """The query, layer and head with a frame around them."""
-
-    threshold = 0.0
-    name = "{kind}-entropy"
-
-    @property
-    def quantity(self) -> str:
-        return f"entropy in {self.unit}"
-
-    @property
-    def axes(self) -> dict[AttentionKind, tuple[str, str]]:
-        """The titles of rows and columns."""
-        return {self.kind: (AXIS_TITLES[self.kind][0], "layer · head")}
-
-    def data(self, lab: Lab, seen: Inspection) -> MatrixData:
-        """Minus the sum of w log w of each row; an entry leads to the row's largest weight."""
-        attention = seen.attention(self.kind)
-        entropies, bound = row_entropy(attention.weights, attention.mask, self.unit)
-        n_layers, n_heads, n_rows = entropies.shape
-        layer, head = np.divmod(np.arange(n_layers * n_heads), n_heads)
-        row = np.broadcast_to(np.arange(n_rows)[:, None], (n_rows, len(layer)))
-        strongest = attention.weights.argmax(axis=-1).reshape(-1, n_rows).T  # [layer head query] -> [query layer*head]
-        at = (np.broadcast_to(layer, row.shape), np.broadcast_to(head, row.shape), row, strongest)
-        rows, _ = sides(lab, seen, self.kind, words=False)
-        kept = [not mark or self.marks == "shown" for mark in rows.special]
-        if not any(kept):
-            raise ValueError(NOTHING_LEFT)
-        names = tuple(f"{a}·{b}" for a, b in zip(layer, head, strict=True))
-        columns = Side(names, names, tuple((index,) for index in range(len(names))), (False,) * len(names))
-        return MatrixData(
-            values=entropies.reshape(-1, n_rows).T.astype(np.float32)[kept],
-            rows=rows if all(kept) else rows.without_special(),
-            columns=columns,
-            entries=np.stack(at, axis=-1)[kept],
-            largest=bound[layer].T.astype(np.float32)[kept],
-        )
-
-    def top(self, data: MatrixData) -> float:
-        """The value at the end of the colour scale: the most that any row could have."""
-        assert data.largest is not None, "entropy has a bound"
-        return float(data.largest.max(initial=0.0)) or 1.0
-
-    def least(self, data: MatrixData) -> float:
-        """The smallest value that is drawn: all are."""
-        return 0.0
-
-    def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
-        chosen = None
-        if self.framed is not None and (row := data.rows.index_of(self.framed[0])) is not None:
-            names = data.columns.labels
-            chosen = row, names.index(f"{self.framed[1]}·{self.framed[2]}")
-        return _figure(self, data, dark, chosen=chosen, in_matrix=True)
-
-    def tables(self, data: MatrixData) -> tuple[Table, ...]:
-        return _tables("entropy", data)
-
-    def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
-        """Computes the weights again and sums each row key by key."""
-        yield from check_recorded(lab.model, seen, self.kind)
-        attention, log = seen.attention(self.kind), math.log if self.unit == "nats" else math.log2
-        weights, rows = attention.weights.astype(np.float64), [at[0] for at in data.rows.positions]
-        heads = list(np.ndindex(weights.shape[:2]))
-
-        def entropy(row: ndarray) -> float:
-            return -math.fsum(w * log(w) for w in row.tolist() if w > 0) if row.any() else math.nan
-
-        again = [[entropy(weights[at][row]) for at in heads] for row in rows]
-        name = "ln" if self.unit == "nats" else "log₂"
-        how = f"{len(rows) * len(heads):,} rows summed again, key by key"
-        yield agree(f"Entropy is −Σ w {name} w of each row", data.values, again, 1e-5, how)
-        bound = [[log(max(sum(attention.mask[layer, row].tolist()), 1)) for layer, _ in heads] for row in rows]
-        how = "keys counted again"
-        yield agree("No row's entropy exceeds the logarithm of its keys", data.largest, bound, 1e-5, how)
-        yield matrix_checks.check_rows(lab, seen, self.kind, self.marks, data)
-        shown = matrix_checks.flat(data.columns.positions, data.columns.special)
-        one_each = matrix_checks.flat([[place] for place in range(len(heads))], [False for _ in heads])
-        yield agree("Each column is a head", shown, one_each, 0, "layers and heads counted")
-        largest = [[(*at, row, int(weights[at][row].argmax())) for at in heads] for row in rows]
-        yield agree("Each entry leads to the largest weight of its row", data.entries, largest, 0, "keys compared")
-        yield agree("Entropy is not drawn as off", data.off, False, 0, "weights are computed whatever follows")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -362,11 +281,11 @@ class TokenLines:
         return self.labels or self.of.ends
 
     def data(self, lab: Lab, seen: Inspection) -> MatrixData:
-        """The matrix."""
+        """Returns the data of the matrix."""
         return self.of.data(lab, seen)
 
     def figure(self, data: MatrixData, *, dark: bool = False) -> go.Figure:
-        """Lines as dark as their values."""
+        """Draws each line as dark as its value."""
         return lines_figure(
             data.columns.typed,
             data.rows.typed,
@@ -380,7 +299,7 @@ class TokenLines:
         )
 
     def tables(self, data: MatrixData) -> tuple[Table, ...]:
-        """Every value, also those that a threshold hides."""
+        """Returns every value, also those that a threshold hides."""
         return self.of.tables(data)
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
@@ -397,55 +316,6 @@ def hidden_share(view: HeadMatrix | AttentionRollout, data: MatrixData) -> tuple
 
 def _note(threshold: float) -> str:
     return "a threshold hides entries only; all numbers are here" if threshold else ""
-
-
-def _figure(
-    view: Matrix, data: MatrixData, dark: bool, *, chosen: tuple[int, int] | None = None, in_matrix: bool = False
-) -> go.Figure:
-    """Draws the matrix, with a frame around the chosen query and key; `in_matrix`: around that row and column."""
-    return matrix_figure(
-        data.values,
-        data.rows.typed,
-        data.columns.typed,
-        kind=view.kind,
-        titles=view.axes[view.kind],
-        quantity=view.quantity,
-        top=view.top(data),
-        mask=data.mask,
-        forbidden=data.forbidden,
-        least=view.least(data),
-        off=data.off,
-        chosen=chosen if chosen is None or in_matrix else data.find(*chosen),
-        dark=dark,
-    )
-
-
-def _tables(quantity: str, data: MatrixData) -> tuple[Table, ...]:
-    return (Table(quantity, data.values, numbered(data.rows.typed), numbered(data.columns.typed)),)
-
-
-def _without_marks(made: MatrixData, marks: Marks) -> MatrixData:
-    """Leaves out start and end marks unless they are shown; ValueError where nothing is left."""
-    if marks == "shown":
-        return made
-    rows, columns = ~np.array(made.rows.special), ~np.array(made.columns.special)
-    values, share = leave_out(made.values, made.rows.special, made.columns.special)
-    if not values.size:
-        raise ValueError(NOTHING_LEFT)
-
-    def cut(part: ndarray | None) -> ndarray | None:
-        return None if part is None else part[rows][:, columns]
-
-    return replace(
-        made,
-        values=renormalise(values) if marks == "renormalised" else values,
-        rows=made.rows.without_special(),
-        columns=made.columns.without_special(),
-        mask=cut(made.mask),
-        forbidden=cut(made.forbidden),
-        entries=cut(made.entries),
-        on_marks=share,
-    )
 
 
 def _forbidden(seen: Inspection, kind: KindName, layer: int, shape: Sequence[int]) -> Bool[ndarray, "query key"]:

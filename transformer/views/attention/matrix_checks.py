@@ -33,17 +33,17 @@ def walked(
 
     if kind != "cross":
         ends = walk_back(*given(AttentionKind(kind)))
-        return ends, ends.any(axis=-1).tolist(), f"through {n_layers} {plural(n_layers, 'layer')}"
+        return ends, list(map(any, ends.tolist())), f"through {n_layers} {plural(n_layers, 'layer')}"
     decoder, cross = given(AttentionKind.DECODER_SELF), given(AttentionKind.CROSS)
     encoder = walk_back(*given(AttentionKind.ENCODER_SELF))
     ends, own = walk_back_to_source(encoder, decoder[0], cross[0], decoder[1], cross[1])
-    alive = (ends.any(axis=-1) | own.any(axis=-1)).tolist()
+    alive = [any(a) or any(b) for a, b in zip(ends.tolist(), own.tolist(), strict=True)]
     return ends, alive, f"through {n_layers} {plural(n_layers, 'decoder layer')} and the whole encoder"
 
 
 def nothing_lost(lab: Lab, seen: Inspection, kind: KindName, n_layers: int) -> Check:
     """Checks that a rollout counts attention by the part that goes on in the pass: nothing, all, or a factor of it."""
-    kinds: dict[str, int | None] = {kind: n_layers}
+    kinds: dict[KindName, int | None] = {kind: n_layers}
     if kind == "cross":
         kinds |= {"encoder_self": None, "decoder_self": n_layers}
     lost, rows = 0, 0

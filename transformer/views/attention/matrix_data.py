@@ -1,19 +1,25 @@
-"""The data of a matrix of attention; its rows and columns: the tokens of a pass, or the words that they make up."""
+"""The data of a matrix of attention, drawn and as a table; its rows and columns are tokens of a pass, or words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
+import numpy as np
+import plotly.graph_objects as go
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
-from transformer.analysis.attention.aggregation import group_tokens
+from transformer.analysis.attention.aggregation import Marks, group_tokens, leave_out, renormalise
+from transformer.figures.export import matrix_figure
 from transformer.figures.labels import WORD_START
+from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.kinds import KindName
-from transformer.text.tokenizer import BOS, EOS, PAD, UNK
+from transformer.text.tokenizer import BOS, EOS, PAD, SPECIALS, UNK
 
 MARKS = (PAD, BOS, EOS)
+NOTHING_LEFT = "without the start and end marks nothing is left to draw"
 
 
 @dataclass(frozen=True)
@@ -22,17 +28,26 @@ class Side:
 
     labels: tuple[str, ...]
     """Tokens as the model reads them."""
-    typed: tuple[str, ...]
-    """The same, but where the model never saw a word and reads <unk>, the word as it was typed."""
     positions: tuple[tuple[int, ...], ...]
     special: tuple[bool, ...]
     """True for start, end and padding marks."""
+    unseen: Mapping[int, str] = field(default_factory=dict)
+    """The words that the model never saw, as they were typed, by the indices of their tokens on this side."""
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """The labels, but where the model never saw a word and reads <unk>, the word as it was typed."""
+        return tuple(
+            self.unseen.get(index, label) if label == SPECIALS[UNK] else label
+            for index, label in enumerate(self.labels)
+        )
 
     def without_special(self) -> "Side":
         """Returns the side without its marks."""
         kept = [index for index, mark in enumerate(self.special) if not mark]
-        labels, typed, positions = (tuple(part[i] for i in kept) for part in (self.labels, self.typed, self.positions))
-        return Side(labels, typed, positions, (False,) * len(kept))  # type: ignore[arg-type]
+        labels, positions = (tuple(part[i] for i in kept) for part in (self.labels, self.positions))
+        unseen = {new: self.unseen[old] for new, old in enumerate(kept) if old in self.unseen}
+        return Side(labels, positions, (False,) * len(kept), unseen)  # type: ignore[arg-type]
 
     def notes(self, name: str) -> tuple[str, ...]:
         """Returns the place of each token in the pass: "row 3", "rows 3 to 4"."""
@@ -73,6 +88,73 @@ class MatrixData:
         return None if row is None or column is None else (row, column)
 
 
+class DrawnMatrix(Protocol):
+    """The part of a view of a matrix that its figure needs."""
+
+    @property
+    def kind(self) -> KindName: ...
+
+    @property
+    def axes(self) -> Mapping[KindName, tuple[str, str]]: ...
+
+    @property
+    def quantity(self) -> str: ...
+
+    def top(self, data: MatrixData) -> float: ...
+
+    def least(self, data: MatrixData) -> float: ...
+
+    def chosen(self, data: MatrixData) -> tuple[int, int] | None: ...
+
+
+def draw_matrix(view: DrawnMatrix, data: MatrixData, dark: bool) -> go.Figure:
+    """Draws the matrix, with a frame around the chosen entry."""
+    return matrix_figure(
+        data.values,
+        data.rows.typed,
+        data.columns.typed,
+        kind=view.kind,
+        titles=view.axes[view.kind],
+        quantity=view.quantity,
+        top=view.top(data),
+        mask=data.mask,
+        forbidden=data.forbidden,
+        least=view.least(data),
+        off=data.off,
+        chosen=view.chosen(data),
+        dark=dark,
+    )
+
+
+def value_tables(quantity: str, data: MatrixData) -> tuple[Table, ...]:
+    """Returns the values of a matrix as its one table."""
+    return (Table(quantity, data.values, numbered(data.rows.typed), numbered(data.columns.typed)),)
+
+
+def without_marks(made: MatrixData, marks: Marks) -> MatrixData:
+    """Leaves out start and end marks unless they are shown; ValueError where nothing is left."""
+    if marks == "shown":
+        return made
+    rows, columns = ~np.array(made.rows.special), ~np.array(made.columns.special)
+    values, share = leave_out(made.values, made.rows.special, made.columns.special)
+    if not values.size:
+        raise ValueError(NOTHING_LEFT)
+
+    def cut(part: ndarray | None) -> ndarray | None:
+        return None if part is None else part[rows][:, columns]
+
+    return replace(
+        made,
+        values=renormalise(values) if marks == "renormalised" else values,
+        rows=made.rows.without_special(),
+        columns=made.columns.without_special(),
+        mask=cut(made.mask),
+        forbidden=cut(made.forbidden),
+        entries=cut(made.entries),
+        on_marks=share,
+    )
+
+
 def sides(lab: Lab, seen: Inspection, kind: KindName, *, words: bool) -> tuple[Side, Side]:
     """Returns rows and columns of one kind of attention: tokens, or with `words` the pieces of a word together."""
     attention = seen.attention(kind)
@@ -108,11 +190,8 @@ def _side(
         tuple(i for i, number in enumerate(numbers) if number == shown) for shown in range(max(numbers, default=-1) + 1)
     )
     labels = tuple(_word(tokens, at) if words else tokens[at[0]] for at in positions)
-    typed = tuple(
-        unseen.get(at[0], label) if ids[at[0]] == UNK and len(at) == 1 else label
-        for label, at in zip(labels, positions, strict=True)
-    )
-    return Side(labels, typed, positions, tuple(all(ids[i] in MARKS for i in at) for at in positions))
+    special = tuple(all(ids[i] in MARKS for i in at) for at in positions)
+    return Side(labels, positions, special, {i: unseen[at[0]] for i, at in enumerate(positions) if at[0] in unseen})
 
 
 def _word(tokens: Sequence[str], at: Sequence[int]) -> str:

@@ -1,7 +1,7 @@
-"""How far heads look: the distance between query and key, weighted by attention, for every head of self-attention."""
+"""Attention distance: the distance between query and key, weighted by attention, for every head of self-attention."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,13 +12,15 @@ from numpy import ndarray
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.pair_sample import PairSample
-from transformer.analysis.heads.survey import Survey
+from transformer.analysis.heads.survey import Survey, survey_of
+from transformer.analysis.heads.survey_checks import drawn_part
 from transformer.data.batches import pair_batches
 from transformer.figures import theme
 from transformer.figures.heads.labels import Sublayer, head_name
 from transformer.figures.tables import Table
 from transformer.lab import Lab
 from transformer.model.taps import Recorder
+from transformer.text.pairs import Pair
 from transformer.views.view import OF_FIGURE
 
 _COLUMNS = ("mean", "spread", "mean of a uniform head", "spread of a uniform head")
@@ -40,7 +42,7 @@ class DistanceData:
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionDistance:
-    """How far each head of self-attention looks: mean and spread of |query - key|, weighted by attention.
+    """The mean and spread of |query - key|, weighted by attention, for each head of self-attention.
 
     The mean attention distance of Dosovitskiy et al. (2021, figure 7), in tokens. Cross-attention has none: its queries
     and keys are places in two different sentences.
@@ -111,22 +113,35 @@ class AttentionDistance:
 
     def checks(self, lab: Lab, sample: PairSample, found: Survey, data: DistanceData) -> Iterator[Check]:
         """Adds up distances and their squares over the queries of each sentence."""
-        how = f"{len(sample.pairs):,} pairs read again; each cut out of its batch and its queries gone through in turn"
-        wanted = _by_sentences(lab, sample)
+        part, pairs, which = drawn_part(found, sample)
+        how = f"{which} read again; each cut out of its batch and its queries gone through in turn"
+        sums = _by_sentences(lab, pairs)
+        others = survey_of(lab.model, {name: np.delete(rows, part, axis=0) for name, rows in found.sums.items()})
+        for kind, reach in others.reach.items():
+            powers = np.arange(reach.shape[1])[:, None] ** np.arange(3)
+            *heads, uniform = reach @ powers
+            for profile, own in zip(found.of_kind(kind), heads, strict=True):
+                sums[str(profile.at)] += own
+            for block in {str(profile.at).rpartition(".")[0] for profile in found.of_kind(kind)}:
+                sums[f"{block}.uniform"] += uniform
+        wanted = {name: (b / a, np.sqrt(c / a - (b / a) ** 2)) for name, (a, b, c) in sums.items()}
         again = [[*wanted[head], *wanted[_uniform(head)]] for head in data.heads]
-        yield agree("Distances are those in each sentence by itself", data.tokens, again, 1e-4, how)
+        yield agree(
+            "Distances are those in each sentence by itself", data.tokens, again, 1e-4 / len(found.sums["pairs"]), how
+        )
 
 
 @torch.no_grad()
-def _by_sentences(lab: Lab, sample: PairSample) -> dict[str, tuple[float, float]]:
-    """Returns mean and standard deviation of each head by its address, and of a uniform head of each block."""
+def _by_sentences(lab: Lab, pairs: Sequence[Pair]) -> dict[str, Float[ndarray, "3"]]:
+    """Returns weight, distance and squared distance added up for each head by its address, and for a uniform head of
+    each block."""
     sums: dict[str, ndarray] = defaultdict(lambda: np.zeros(3))
     config = lab.model.config
-    for rows, batch in pair_batches(sample.pairs, lab.tokenizer, 700, max_length=config.max_length):
+    for rows, batch in pair_batches(pairs, lab.tokenizer, 700, max_length=config.max_length):
         recorder = Recorder(lambda site: site.tensor == "weights" and site.sublayer == "self")
         lab.model(batch.source, batch.target_in, batch.source_mask, batch.target_mask, tap=recorder)
         recorded = [(site, weights.double().numpy()) for site, weights in recorder.recording.items()]
-        for place, pair in enumerate(sample.pairs[row] for row in rows):
+        for place, pair in enumerate(pairs[row] for row in rows):
             lengths = {
                 "encoder": len(lab.tokenizer.encode(pair.source)) + 1,
                 "decoder": len(lab.tokenizer.encode_target(pair.target)) + 1,
@@ -140,7 +155,7 @@ def _by_sentences(lab: Lab, sample: PairSample) -> dict[str, tuple[float, float]
                     sums[f"{block}.uniform"] += powers.mean(axis=0)
                     for head, row in enumerate(weights[place, :, query, : len(apart)] @ powers):
                         sums[f"{block}.{head}"] += row
-    return {name: (b / a, np.sqrt(c / a - (b / a) ** 2)) for name, (a, b, c) in sums.items()}
+    return sums
 
 
 def _uniform(head: str) -> str:

@@ -68,7 +68,7 @@ class OutputImportance:
         if not effects:
             raise ValueError(
                 "no head is left to remove: your switches have taken out every one. Remove one of them, or measure on "
-                "the pairs, where they play no part"
+                "the pairs, where they are not used"
             )
         by_head = {str(effect.at): effect for effect in effects}
         found = on_map(lab, {effect.at: effect.log_prob for effect in effects})
@@ -238,7 +238,8 @@ class ValidationImportanceMap:
         order = sorted(range(len(data.heads)), key=lambda i: data.heads[i] != self.chosen)
         changes = {i: (Change(*data.loss[i].tolist()), Change(*data.exact_match[i].tolist())) for i in order}
         heads = tuple(Importance(HeadAt.parse(data.heads[i]), *changes[i]) for i in order)
-        shown = ValidationImportance(heads, *data.whole.tolist(), data.n_pairs, data.n_tokens)
+        loss, exact_match = data.whole.tolist()
+        shown = ValidationImportance(heads, loss, exact_match, data.n_pairs, data.n_tokens)
         means = means_of(lab, removal)
         yield from check_validation_importance(lab.model, sample.pairs, lab.tokenizer, shown, means)
         tokens = sum(len(lab.tokenizer.encode_target(pair.target)) + 1 for pair in sample.pairs)

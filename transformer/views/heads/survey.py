@@ -103,7 +103,7 @@ class PatternMap:
     def checks(self, lab: Lab, sample: PairSample, found: Survey, data: MapData) -> Iterator[Check]:
         """Counts the column again by loops."""
         columns = [(HeadAt.parse(head), self._column) for head in data.heads()]
-        yield from check_survey(lab.model, sample, lab.tokenizer, columns, data.values.ravel())
+        yield from check_survey(lab.model, sample, lab.tokenizer, found, columns, data.values.ravel().tolist())
 
     @property
     def _column(self) -> str:
@@ -183,7 +183,7 @@ class PatternTable:
                 pairs = [(name, value) for name, value in zip(own, array[row].tolist(), strict=True) if name]
                 columns += [(HeadAt.parse(head), name) for name, _ in pairs]
                 shown += [value for _, value in pairs]
-        yield from check_survey(lab.model, sample, lab.tokenizer, columns, shown)
+        yield from check_survey(lab.model, sample, lab.tokenizer, found, columns, shown)
         empty = [np.count_nonzero(~np.isnan(a[:, [not n for n in own]])) for own, a in zip(names, arrays, strict=True)]
         yield Check("Columns that are no patterns have no further numbers", float(sum(empty)), 0.0, "cells counted")
 
@@ -249,7 +249,8 @@ class HeadProfile:
         at = HeadAt.parse(self.head)
         names = [*chain(*_profile_columns(data.patterns)), *_SPREAD, *_ALIGNMENT]
         shown = np.concatenate([data.weight, data.peak, data.even, data.rows, data.spread, data.alignment])
-        yield from check_survey(lab.model, sample, lab.tokenizer, [(at, name) for name in names], shown)
+        columns = [(at, name) for name in names]
+        yield from check_survey(lab.model, sample, lab.tokenizer, found, columns, shown.tolist())
 
 
 @dataclass(frozen=True)
@@ -290,7 +291,8 @@ class HeadSimilarity:
 
     def checks(self, lab: Lab, sample: PairSample, found: Survey, data: SimilarityData) -> Iterator[Check]:
         """Takes the distances row by row, and the groups from all heads at each merger."""
-        args = lab.model, sample, lab.tokenizer, self.kind, data.groups, self.closest, data.distances
+        kind = AttentionKind(self.kind)
+        args = lab.model, sample, lab.tokenizer, found, kind, data.groups, self.closest, data.distances
         yield from check_similarity(*args)
 
     @staticmethod

@@ -13,7 +13,8 @@ from transformer.checkpoints.settings import METRICS_FILE
 from transformer.experiments.plan import TARGET, Study, StudyRun
 from transformer.figures.positions.study import Learning, learning_figure
 from transformer.figures.tables import Table
-from transformer.runs.run_folder import RunError, metrics, run_folder
+from transformer.runs.run_folder import metrics
+from transformer.runs.status import RunError, run_folder
 from transformer.views.study.lengths import study_content
 
 
@@ -68,7 +69,7 @@ class StudyLearning:
         again = [point for _, points in wanted for point in points]
         points = [point for curve in data.curves for point in zip(curve.step, curve.exact_match, strict=True)]
         yield agree("Each point is the run's own", points, again, 0, how)
-        yield agree("Runs have as many steps as was planned", data.budget, content["plan"]["steps"], 0, how)
+        yield agree("Runs have as many steps as planned", data.budget, content["plan"]["steps"], 0, how)
 
 
 def _learning(run: StudyRun) -> Learning:

@@ -173,7 +173,7 @@ class TrainingMemory:
 
     def data(self, model: ModelConfig, train: TrainConfig) -> MemoryData:
         """The parameters, and the bytes of each part."""
-        return MemoryData(parameter_count(model), memory_of(model, train.batch_tokens, self.width))
+        return MemoryData(parameter_count(model), memory_of(model, train.batch_tokens, self.width, train.optimizer))
 
     def figure(self, data: MemoryData, *, dark: bool = False) -> go.Figure:
         """A bar a part."""
@@ -189,12 +189,12 @@ class TrainingMemory:
 
     def checks(self, model: ModelConfig, train: TrainConfig, data: MemoryData) -> Iterator[Check]:
         """Builds a model of these settings and measures it."""
-        yield from check_sizes(model, data.parameters, data.memory)
+        yield from check_sizes(model, train, data.parameters, data.memory)
 
     def _parts(self, memory: Memory) -> dict[str, int]:
         return {
             "weights": memory.weights,
             "gradients": memory.gradients,
-            "Adam's two means": memory.optimizer,
+            "the optimiser's means": memory.optimizer,
             "activations": memory.activations,
         }

@@ -321,7 +321,7 @@ def _check_newest(folder: Path, *, share: int) -> Iterator[Check]:
     """
     rows = {step: row for (split, step), row in run_log_rows(folder).items() if split == "validation"}
     kept = evaluated_weights(folder)
-    nothing = f"Nothing is claimed of {folder.name}'s evaluations"
+    nothing = f"Nothing is claimed about {folder.name}'s evaluations"
     steps = sorted(rows.keys() & kept.keys())
     if not steps:
         yield Check(nothing, 0, 0, f"no weights of {folder.name} are kept from an evaluation, so none is made again")

@@ -1,0 +1,67 @@
+"""The shipped models are what their commands make: these ask for their settings, which take the same steps again."""
+
+import shlex
+from dataclasses import replace
+
+import pytest
+import torch
+
+from transformer.__main__ import main
+from transformer.analysis.heads.pair_sample import validation_sample
+from transformer.analysis.heads.published import published_survey
+from transformer.analysis.heads.survey_checks import check_survey, value_of
+from transformer.checkpoints.settings import SHIPPED_FOLDER, read_settings
+from transformer.checkpoints.store import history, load_checkpoint
+from transformer.cli import train_commands
+from transformer.data.corpora import load_corpus
+from transformer.training.loop import StepDone, train_steps
+from transformer.training.state import new_state
+
+OWN = ("reverse", "reverse-learned", "pronouns-en-fr", "pronouns-en-fr-learned")
+SURVEYED = (*OWN, "emoji-en-fr", "emoji-en-ko")
+STEPS = 4
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_training_again_takes_the_first_steps_that_the_shipped_model_took(name):
+    folder = SHIPPED_FOLDER / name
+    settings, tokenizer = read_settings(folder), load_checkpoint(folder).tokenizer
+    recorded = {row["step"]: row for row in history(folder) if row["split"] == "train"}
+    state = new_state(settings.model, settings.train, torch.device("cpu"))
+    again = []
+    for event in train_steps(state, settings.train, load_corpus(settings.corpus), tokenizer):
+        again.append(event)
+        if len(again) == STEPS:
+            break
+    for event in again:
+        assert isinstance(event, StepDone)
+        assert event.tokens == recorded[event.step]["tokens"]
+        assert event.loss == pytest.approx(recorded[event.step]["loss"], abs=1e-4)
+        assert event.learning_rate == pytest.approx(recorded[event.step]["learning_rate"])
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_command_in_the_card_asks_for_the_settings_it_was_trained_with(name, monkeypatch):
+    settings, asked = read_settings(SHIPPED_FOLDER / name), []
+    monkeypatch.setattr(train_commands.run_folders, "create_run", lambda *configs, **_: asked.append(configs) or name)
+    monkeypatch.setattr(train_commands, "_train_here", lambda *_: None)
+    python, m, package, *arguments = shlex.split(settings.command)
+    assert (python, m, package) == ("python", "-m", "transformer")
+    assert settings.command in (SHIPPED_FOLDER / name / "CARD.md").read_text()
+    assert main(arguments) == 0
+    ((model, train, corpus),) = asked
+    assert replace(model, vocab_size=settings.model.vocab_size) == settings.model
+    assert (train, corpus) == (settings.train, settings.corpus)
+
+
+@pytest.mark.parametrize("name", SURVEYED)
+def test_it_comes_with_a_survey_of_its_heads_which_measured_again_is_the_same(name):
+    """Where this fails after a change of the survey, `publish_survey` measures it anew."""
+    checkpoint = load_checkpoint(SHIPPED_FOLDER / name)
+    sample = validation_sample(checkpoint)
+    found = published_survey(checkpoint, sample)
+    assert found is not None and found.n_pairs == len(sample.pairs)
+    columns = [(profile.at, column) for profile in found.profiles for column in (*profile.weight, "entropy")]
+    shown = [value_of(found, *column) for column in columns]
+    checks = check_survey(checkpoint.model, sample, checkpoint.tokenizer, found, columns, shown)
+    assert [check.holds for check in checks] == [True, True]
