@@ -29,10 +29,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support"), str(ROOT / "tests" /
 
 import torch  # noqa: E402
 from app_server import running_app  # noqa: E402
-from page_models import CLASSIC  # noqa: E402
+from page_models import CLASSIC, open_page  # noqa: E402
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 from six_by_eight import NAME, SENTENCE, save_six_by_eight, sentence  # noqa: E402
-from streamlit.testing.v1 import AppTest  # noqa: E402
 
 from transformer.decoding.greedy import greedy  # noqa: E402
 from transformer.lab import load  # noqa: E402
@@ -161,9 +160,7 @@ def _median(work: Callable[[], object], times: int) -> float:
 
 
 def _switches(times: int) -> None:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    app.query_params["model"] = PRONOUNS
-    app.switch_page("pages/attention/page.py").run()
+    app = open_page("attention", model=PRONOUNS)
     gc.collect()
     gc.freeze()  # as serve.py does
     sites = [

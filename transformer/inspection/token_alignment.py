@@ -18,6 +18,8 @@ def align(a: Sequence[object], b: Sequence[object]) -> Aligned:
 
     Of several with as few, one that keeps what is equal, then one that substitutes.
     """
+    if list(a) == list(b):  # as an output and itself: no need for the whole table
+        return tuple((i, i) for i in range(len(a)))
     rows, columns = len(a) + 1, len(b) + 1
     # cost[i][j]: edits that turn a[i:] into b[j:]
     cost = [[0] * columns for _ in range(rows)]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -339,13 +338,13 @@ def _entries(
     columns: Side,
 ) -> Int[ndarray, "row column 4"]:
     """Returns the strongest head of each cell, and its query and key with the largest value in the cell."""
-    found = np.zeros((*strongest.shape, 4), dtype=np.int64)
-    for row, column in product(range(len(rows.labels)), range(len(columns.labels))):
+    queries, keys = (np.array([at[0] for at in side.positions]) for side in (rows, columns))
+    found = np.stack(np.broadcast_arrays(layer, strongest, queries[:, None], keys), axis=-1)
+    if len(rows.positions) == values.shape[1] and len(columns.positions) == values.shape[2]:
+        return found  # no cell is of several entries
+    for row, column in np.ndindex(strongest.shape):
         head, from_, to = strongest[row, column], rows.positions[row], columns.positions[column]
-        if len(from_) == len(to) == 1:
-            found[row, column] = layer, head, from_[0], to[0]
-            continue
         part = values[head][np.ix_(from_, to)]
-        at = np.unravel_index(int(part.argmax()), part.shape)
-        found[row, column] = layer, head, from_[at[0]], to[at[1]]
+        query, key = np.unravel_index(int(part.argmax()), part.shape)
+        found[row, column, 2:] = from_[query], to[key]
     return found

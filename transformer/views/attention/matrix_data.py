@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Protocol
 
 import numpy as np
@@ -186,9 +187,7 @@ def _side(
     tokens: Sequence[str], ids: Sequence[int], owners: Sequence[int], words: bool, unseen: Mapping[int, str]
 ) -> Side:
     numbers = group_tokens(owners) if words else tuple(range(len(tokens)))
-    positions = tuple(
-        tuple(i for i, number in enumerate(numbers) if number == shown) for shown in range(max(numbers, default=-1) + 1)
-    )
+    positions = tuple(tuple(at) for _, at in groupby(range(len(numbers)), key=numbers.__getitem__))
     labels = tuple(_word(tokens, at) if words else tokens[at[0]] for at in positions)
     special = tuple(all(ids[i] in MARKS for i in at) for at in positions)
     return Side(labels, positions, special, {i: unseen[at[0]] for i, at in enumerate(positions) if at[0] in unseen})
