@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 import tyro
 
 from transformer.cli import engine_commands, model_commands, run_commands, study_commands, train_commands
-from transformer.config import PRESETS, CorpusConfig, ModelConfig
+from transformer.config import FAMILIES, PRESETS, CorpusConfig, ModelConfig
 from transformer.data.file_recipes import recipe_for
+from transformer.data.recipes import recurrent_recipe
 from transformer.experiments.study import StudyError
 
+_FAMILY = {"--model.family": "--family"}
+"""Options of the model on which its other options depend, by the name they have in `_Choice`."""
 _SEVERAL = ("--sentence", "--switch", "--values")
 """Options that take several values."""
 
@@ -24,6 +27,7 @@ class _Choice:
 
     corpus: CorpusConfig = field(default_factory=CorpusConfig)
     preset: str | None = None
+    family: str = "transformer"
 
 
 def main(arguments: list[str]) -> int:
@@ -53,12 +57,15 @@ def _run(commands: dict[str, Callable[..., None]], arguments: list[str]) -> None
 def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
     choice = _peek(arguments[1:]) if arguments[:1] in (["train"], ["sweep"]) else _Choice()
     recipe = recipe_for(choice.corpus.name)
-    model, why = recipe.model, recipe.why
+    model, train, why = recipe.model, recipe.train, recipe.why
     if choice.preset is not None:
-        model, why = _preset(choice.preset), ()
+        model, why = _preset(choice.preset, choice.family), ()
+    if choice.family == "rnn":
+        model, train = recurrent_recipe(recipe)
+        why = ()
     return {
-        "train": train_commands.train_command(choice.corpus, model, recipe.train, why),
-        "sweep": train_commands.sweep_command(choice.corpus, model, recipe.train),
+        "train": train_commands.train_command(choice.corpus, model, train, why),
+        "sweep": train_commands.sweep_command(choice.corpus, model, train),
         "translate": model_commands.translate,
         "evaluate": model_commands.evaluate,
         "inspect": model_commands.inspect,
@@ -69,9 +76,11 @@ def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
     }
 
 
-def _preset(name: str) -> ModelConfig:
+def _preset(name: str, family: str) -> ModelConfig:
     if name not in PRESETS:
         raise ValueError(f"there is no preset {name!r}; choose one of: {', '.join(PRESETS)}")
+    if family != "transformer":
+        raise ValueError(f"presets are sizes of Transformers: for {family} leave --preset out and give --model.d-model")
     return PRESETS[name]
 
 
@@ -100,7 +109,9 @@ def _gathered(arguments: list[str]) -> list[str]:
 def _peek(arguments: list[str]) -> _Choice:
     """The corpus and preset among the options of `train`, before the rest can be read."""
     kept = [argument for argument in arguments if argument not in ("-h", "--help")]
-    choice, _ = tyro.cli(_Choice, args=kept, return_unknown_args=True)
+    choice, _ = tyro.cli(_Choice, args=[_FAMILY.get(text, text) for text in kept], return_unknown_args=True)
+    if choice.family not in FAMILIES:
+        raise ValueError(f"there is no family {choice.family!r} of models; choose one of: {', '.join(FAMILIES)}")
     return choice
 
 

@@ -12,6 +12,8 @@ Activation = Literal["relu", "gelu", "swish"]
 NormPlacement = Literal["post", "pre", "none"]
 PositionKind = Literal["sinusoidal", "learned", "none", "rotary", "alibi"]
 ScoreKind = Literal["dot", "additive"]
+CellKind = Literal["lstm", "gru"]
+RecurrentAttentionKind = Literal["none", "additive", "dot", "general"]
 ScheduleKind = Literal["paper", "constant", "cosine", "wsd"]
 OptimizerKind = Literal["adamw", "muon"]
 TokenizerKind = Literal["auto", "words", "bpe", "unigram", "char"]
@@ -70,6 +72,7 @@ def about(config: type, name: str) -> About:
 class ModelConfig:
     """The architecture of one encoder-decoder Transformer (section 3); the defaults are the paper's base model."""
 
+    family: Literal["transformer"] = setting("transformer", "Family", "transformer, or rnn: what came before.")
     vocab_size: int = setting(37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1)
     d_model: int = setting(512, "d_model", "Width of every sublayer's input and output.", least=1, most=4096, step=32)
     n_heads: int = setting(8, "Heads", "Attention heads; each has d_k = d_v = d_model / n_heads.", least=1, most=64)
@@ -172,6 +175,7 @@ class ModelConfig:
             self.positions != "rotary" or self.d_head % 2 == 0,
             f"d_model / n_heads ({self.d_head}) must be even for rotary positions: dimensions are turned in pairs",
         )
+        _require(self.family == "transformer", f"family ({self.family!r}) must be transformer")
         _one_of("activation", self.activation, Activation)
         _one_of("norm", self.norm, NormPlacement)
         _one_of("positions", self.positions, PositionKind)
@@ -184,16 +188,138 @@ class ModelConfig:
             self.score == "dot" or self.positions != "rotary",
             "positions (rotary) need dot products, whose rotations leave the distance: the score is additive",
         )
-        specials = (self.pad_id, self.bos_id, self.eos_id)
-        _require(
-            len(set(specials)) == 3 and all(0 <= i < self.vocab_size for i in specials),
-            f"pad, bos and eos ids {specials} must be three different ids below vocab_size ({self.vocab_size})",
-        )
+        _check_special_ids(self)
 
     @property
     def d_head(self) -> int:
         """Width of one head's queries, keys and values."""
         return self.d_model // self.n_heads
+
+    @property
+    def missing_parts(self) -> tuple[str, ...]:
+        """The parts of the paper's model that these settings leave out, each as a phrase."""
+        left_out = {
+            "no causal mask": not self.causal_mask,
+            "no positions": self.positions == "none",
+            "no scaling of scores by 1/√d_k": not self.scale_scores,
+            "no residual connections": not self.residual,
+            "no layer norm": self.norm == "none",
+        }
+        return tuple(phrase for phrase, missing in left_out.items() if missing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentConfig:
+    """The architecture of one recurrent encoder-decoder, with or without attention; see `model/recurrent.py`."""
+
+    family: Literal["rnn"] = setting("rnn", "Family", "rnn: an encoder-decoder of LSTMs or GRUs.")
+    vocab_size: int = setting(37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1)
+    d_model: int = setting(
+        128, "d_model", "Width of embeddings and states, both directions together.", least=2, most=4096, step=32
+    )
+    cell: CellKind = setting("lstm", "Cell", "The recurrent unit: lstm (Hochreiter 1997) or gru (Cho et al. 2014).")
+    n_encoder_layers: int = setting(1, "Encoder layers", "Recurrent layers of the encoder.", least=1, most=4)
+    n_decoder_layers: int = setting(1, "Decoder layers", "Recurrent layers of the decoder.", least=1, most=4)
+    bidirectional: bool = setting(
+        True, "Reads both ways", "The encoder reads the source forwards and backwards, half its width each."
+    )
+    attention: RecurrentAttentionKind = setting(
+        "none",
+        "Attention",
+        "none: the decoder starts from one fixed vector and sees no more of the source. additive: Bahdanau et al. "
+        "2015; dot, general: Luong et al. 2015.",
+    )
+    input_feeding: bool = setting(
+        False,
+        "Input feeding",
+        "What the last step gathered is fed into the next one (Luong et al. 2015, section 3.3); additive attention "
+        "always does so in its own way.",
+    )
+    max_length: int = setting(
+        256,
+        "Longest sentence, tokens",
+        "Longest source or target in tokens; pairs with a longer side are skipped.",
+        least=1,
+        most=4096,
+        step=16,
+    )
+    dropout: float = setting(
+        0.1, "Dropout", "Dropout on embeddings, between layers and on outputs.", share=True, step=0.05
+    )
+    tie_embeddings: bool = setting(True, "Shared embedding", "Source and target share one embedding.")
+    tie_output: bool = setting(True, "Tied output", "The output projection is the target embedding.")
+    pad_id: int = setting(0, "Padding id", "Token id that fills short rows of a batch.")
+    bos_id: int = setting(1, "Start id", "Token id that starts every decoder input.")
+    eos_id: int = setting(2, "End id", "Token id that ends every source and target.")
+
+    def __post_init__(self) -> None:
+        _check_types(self)
+        _check_limits(self)
+        _require(self.family == "rnn", f"family ({self.family!r}) must be rnn")
+        _one_of("cell", self.cell, CellKind)
+        _one_of("attention", self.attention, RecurrentAttentionKind)
+        for name in ("n_encoder_layers", "n_decoder_layers"):
+            _require(getattr(self, name) <= 4, f"{name} ({getattr(self, name)}) must be at most 4")
+        _require(
+            not self.bidirectional or self.d_model % 2 == 0,
+            f"d_model ({self.d_model}) must be even where the encoder reads both ways: each direction has half of it",
+        )
+        _require(
+            not self.input_feeding or self.attention in ("dot", "general"),
+            "input_feeding (True) is for dot and general attention and would do nothing: attention is "
+            f"{self.attention}",
+        )
+        _check_special_ids(self)
+
+    @property
+    def n_heads(self) -> int:
+        """Heads of a block of attention: its whole width is one."""
+        return 1
+
+    @property
+    def d_head(self) -> int:
+        """Width of that head."""
+        return self.d_model
+
+    @property
+    def is_sequential(self) -> bool:
+        """True if what attention gathers enters the recurrence, so that training too goes token by token."""
+        return self.attention == "additive" or self.input_feeding
+
+    @property
+    def missing_parts(self) -> tuple[str, ...]:
+        """None: it is another model, not the paper's with something left out."""
+        return ()
+
+    @property
+    def attention_in_words(self) -> str:
+        """How the decoder reads the source, as a phrase: "without attention"."""
+        if self.attention == "none":
+            return "without attention"
+        return f"with {self.attention} attention" + (" and input feeding" if self.input_feeding else "")
+
+    # Facts that a Transformer has as settings.
+
+    @property
+    def causal_mask(self) -> bool:
+        """True: a recurrent decoder never sees later tokens."""
+        return True
+
+    @property
+    def positions(self) -> PositionKind:
+        """None are added: the order of tokens is the order of reading."""
+        return "none"
+
+    @property
+    def norm(self) -> NormPlacement:
+        """There is no layer norm."""
+        return "none"
+
+
+AnyModelConfig = ModelConfig | RecurrentConfig
+"""The settings of a model of any family."""
+FAMILIES: dict[str, type[ModelConfig] | type[RecurrentConfig]] = {"transformer": ModelConfig, "rnn": RecurrentConfig}
+"""The families of models, by their names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -401,7 +527,8 @@ CONFIGS: dict[str, type] = {"model": ModelConfig, "train": TrainConfig, "corpus"
 def label_of(setting: str) -> str:
     """The label of a setting named with its section, as in "model.n_heads"."""
     section, _, name = setting.partition(".")
-    return about(CONFIGS[section], name).label
+    kinds = FAMILIES.values() if section == "model" else (CONFIGS[section],)
+    return next(about(kind, name).label for kind in kinds if name in kind.__dataclass_fields__)
 
 
 def value_text(value: object) -> str:
@@ -416,18 +543,10 @@ def value_text(value: object) -> str:
     return str(value)
 
 
-def missing_parts(model: ModelConfig, train: TrainConfig) -> tuple[str, ...]:
+def missing_parts(model: AnyModelConfig, train: TrainConfig) -> tuple[str, ...]:
     """The parts of the paper's model and training that these settings leave out, each as a phrase."""
-    left_out = {
-        "no causal mask": not model.causal_mask,
-        "no positions": model.positions == "none",
-        "no scaling of scores by 1/√d_k": not model.scale_scores,
-        "no residual connections": not model.residual,
-        "no layer norm": model.norm == "none",
-        "no label smoothing": train.label_smoothing == 0,
-        "no warm-up": train.warmup_steps == 0,
-    }
-    return tuple(phrase for phrase, missing in left_out.items() if missing)
+    left_out = {"no label smoothing": train.label_smoothing == 0, "no warm-up": train.warmup_steps == 0}
+    return (*model.missing_parts, *(phrase for phrase, missing in left_out.items() if missing))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -521,6 +640,14 @@ def check_sampling(temperature: float, top_k: int, top_p: float, min_p: float) -
 def _require(holds: bool, otherwise: str) -> None:
     if not holds:
         raise ValueError(otherwise)
+
+
+def _check_special_ids(config: AnyModelConfig) -> None:
+    specials = (config.pad_id, config.bos_id, config.eos_id)
+    _require(
+        len(set(specials)) == 3 and all(0 <= i < config.vocab_size for i in specials),
+        f"pad, bos and eos ids {specials} must be three different ids below vocab_size ({config.vocab_size})",
+    )
 
 
 def _check_limits(config: Any) -> None:

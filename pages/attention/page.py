@@ -22,7 +22,7 @@ def columns() -> tuple[DeltaGenerator, DeltaGenerator]:
     return overview, large
 
 
-context = frame("Which tokens attend to which, and what changes if they can't?")
+context = frame("Which tokens attend to which, and what changes if they can't?", needs="attention")
 with st.container():  # what follows keeps its place, and with it the keyboard, however much is said here
     choose_head(context)
     output = st.container()

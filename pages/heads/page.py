@@ -12,7 +12,7 @@ from pages.shared.interventions.panel import switch_chips
 from pages.shared.url.session import problems
 
 follow_picks()
-context = frame("What does each head do, over many sentences, and does it matter?", PAGE)
+context = frame("What does each head do, over many sentences, and does it matter?", PAGE, needs="a Transformer")
 chosen = PAGE.settle(context.view)
 say(*PAGE.said(), *problems("kind", "layer", "head"))
 if chosen.section in ("roles", "alike"):

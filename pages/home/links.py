@@ -10,6 +10,7 @@ from pages.shared.context import PageContext
 from pages.shared.header import change_text
 from pages.shared.url.session import session
 from transformer.analysis.heads.importance import HeadEffect, OutputEffect, head_effects, output_effects
+from transformer.config import ModelConfig
 from transformer.data.corpora import CORPORA
 from transformer.inspection.token_alignment import edit_marks
 from transformer.interventions import AblateHeads, DisableMask, heads_set_to, merged
@@ -77,9 +78,30 @@ def try_a_change(offered: tuple[str, str]) -> None:
     st.button(label, key="try", on_click=change_text, args=(changed,))
 
 
+def render_without_attention(context: PageContext) -> None:
+    """Renders the translation of a model that has no attention to draw, and what to do next."""
+    seen, text = context.inspection, context.view.text
+    gold = loading.reference(context.lab, text)
+    st.markdown(f"#### {wording.plain(seen.translation) or '*(nothing was written)*'}")
+    st.markdown(wording.verdict(seen.translation, gold))
+    st.markdown(
+        f"There are no lines to draw: the encoder read all {len(seen.source_tokens)} tokens into one vector of "
+        f"{context.lab.model.config.d_model} numbers, and the decoder wrote from that vector alone."
+    )
+    if offered := change_to_try(context):
+        try_a_change(offered)
+    st.space("small")
+    st.markdown("###### Explore further")
+    _train_your_own(context)
+
+
 def look_further(context: PageContext) -> None:
     """Links with everything filled in."""
     st.markdown("###### Explore further")
+    if not isinstance(context.lab.model.config, ModelConfig):
+        _most_needed_head(context)
+        _train_your_own(context)
+        return
     _most_needed_head(context)
     _which_heads(context)
     layer = context.lab.model.config.n_decoder_layers - 1

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from pages.home.links import change_to_try, look_further, sentence_change, try_a_change
+from pages.home.links import change_to_try, look_further, render_without_attention, sentence_change, try_a_change
 from pages.shared import loading, wording
 from pages.shared.components.tokens import token_lines
 from pages.shared.controls import choose_layer_or_average
@@ -14,12 +14,16 @@ from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips
 from pages.shared.url.session import write_url
 from transformer.lab import AttentionKind
+from transformer.model.seq2seq import attention_layers
 from transformer.views.attention.matrices import HeadMatrix, TokenLines
 from transformer.views.attention.matrix_data import MatrixData
 from transformer.views.subjects import Decoding
 
 context = frame("Type a sentence. See its translation, and which words each word attended to.")
 context = replace(context, view=replace(context.view, kind=AttentionKind.CROSS))
+if not attention_layers(context.lab.model):
+    render_without_attention(context)
+    st.stop()
 inspection = context.inspection
 chosen = context.view.head
 heads = tuple(range(context.lab.model.config.n_heads)) if chosen is None else (chosen,)

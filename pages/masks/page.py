@@ -20,7 +20,7 @@ from transformer.model.kinds import AttentionKind
 from transformer.views.subjects import Decoding
 
 unlinked = is_first_visit_without_link()
-context = frame("What must stay hidden, and what leaks if it doesn't?", PAGE)
+context = frame("What must stay hidden, and what leaks if it doesn't?", PAGE, needs="a Transformer")
 chosen = PAGE.now
 if unlinked:  # the causal triangle is what masks are known for
     chosen = replace(chosen, attention=AttentionKind.DECODER_SELF)

@@ -20,7 +20,9 @@ _RENDER = {
     "study": render_study,
 }
 
-context = frame("How does it know the order of the words? Sinusoids, and what a learned table becomes.", PAGE)
+context = frame(
+    "How does it know the order of the words? Sinusoids, and what a learned table becomes.", PAGE, needs="a Transformer"
+)
 chosen = PAGE.now
 segments("section", "Look at", SECTIONS, chosen.section)
 say(*PAGE.said())

@@ -58,7 +58,9 @@ class PageContext:
     @property
     def layer(self) -> int:
         """Returns the chosen layer, the last one if none was chosen."""
-        return attention_layers(self.lab.model)[self.view.kind] - 1 if self.view.layer is None else self.view.layer
+        return (
+            attention_layers(self.lab.model).get(self.view.kind, 1) - 1 if self.view.layer is None else self.view.layer
+        )
 
     @property
     def head(self) -> int:

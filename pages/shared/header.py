@@ -5,25 +5,32 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal, NoReturn
 
 import streamlit as st
 
 from pages.shared import loading, wording
 from pages.shared.context import PageContext, say, sentence, with_usable_switches
 from pages.shared.fields import box, line
+from pages.shared.registry import PAGES
 from pages.shared.url.page_state import PageState
 from pages.shared.url.session import choose, follow_url, problems, session, write_url
 from pages.shared.url.url_state import Problem
+from pages.shared.url.view_state import View
 from transformer.checkpoints.settings import CheckpointError, Found
+from transformer.config import ModelConfig
 from transformer.data.corpora import CORPORA, names_emoji
 from transformer.lab import Lab
+from transformer.model.seq2seq import attention_layers
+
+Needs = Literal["any model", "attention", "a Transformer"]
 
 
-def frame(question: str, page: PageState | None = None) -> PageContext:
+def frame(question: str, page: PageState | None = None, needs: Needs = "any model") -> PageContext:
     """Draws the head of a page (its question, model, sentence, examples) and returns its context.
 
     `page` is the state of this page alone, which follows the URL here. Ends the page where there is nothing to look at
-    yet.
+    yet, or the model has not what the page `needs`.
     """
     session().own = page.follow_url().parameters() if page else {}
     follow_url()
@@ -48,6 +55,8 @@ def frame(question: str, page: PageState | None = None) -> PageContext:
     if said := wording.unseen(lab.tokenizer, read):
         st.markdown(said)
     write_url()
+    if said := _lacking(lab, needs):
+        _leave(said, memory.view)
     return PageContext(memory.view, lab, read)
 
 
@@ -64,6 +73,31 @@ def change_text(text: str) -> None:
     else:
         memory.draft = None
         choose(text=text)
+
+
+def _lacking(lab: Lab, needs: Needs) -> str:
+    """Says why there is nothing to see here of a model; empty if it has all that the page needs."""
+    name, config = wording.plain(lab.name), lab.model.config
+    if needs == "attention" and not attention_layers(lab.model):
+        return (
+            f"{name} has no attention: all that its decoder knows of the sentence is one vector of {config.d_model} "
+            "numbers. How much of the sentence can be read back from it?"
+        )
+    if needs == "a Transformer" and not isinstance(config, ModelConfig):
+        return (
+            f"{name} is a recurrent model. This page takes Transformers apart: their heads, masks, positions and "
+            "sublayers. Choose a Transformer above, or go on with this model:"
+        )
+    return ""
+
+
+def _leave(said: str, view: View) -> NoReturn:
+    """Says why there is nothing to see, links to where there is, and ends the page."""
+    st.markdown(said)
+    filled = view.parameters()
+    for page in (page for page in PAGES if page.takes_any_model):
+        st.page_link(page.path, label=page.title, icon=":material/arrow_forward:", query_params=filled)
+    st.stop()
 
 
 def _lab(found: Sequence[Found]) -> Lab:
@@ -120,11 +154,11 @@ def _choices(found: Sequence[Found], lab: Lab) -> None:
 
 def _about(lab: Lab) -> None:
     config, settings = lab.model.config, lab.checkpoint.settings
+    kind = f"heads in each: {config.n_heads}; " if isinstance(config, ModelConfig) else ""
     st.markdown(
         f"**{lab.name}** learned *{wording.plain(settings.corpus.name)}* in {lab.checkpoint.step:,} steps. "
         f"{lab.model.n_parameters():,} parameters. Layers: {config.n_encoder_layers} encoder, "
-        f"{config.n_decoder_layers} decoder; heads in each: {config.n_heads}; d_model {config.d_model}; positions: "
-        f"{config.positions}."
+        f"{config.n_decoder_layers} decoder; {kind}d_model {config.d_model}; positions: {config.positions}."
     )
     entries = lab.tokenizer.vocabulary()
     wanted = st.text_input("Search its vocabulary", key="search-vocabulary", placeholder="a word, or a part of one")

@@ -19,6 +19,9 @@ class RegisteredPage:
     shows_a_sentence: bool = True
     """True if its link describes a sentence, so that a saved view can reopen it."""
 
+    takes_any_model: bool = False
+    """True if it has something to show of every model, recurrent ones without attention among them."""
+
     decodes: bool = True
     """True if it shows a decoding as soon as it opens: the server then begins to decode before the page asks."""
 
@@ -29,13 +32,13 @@ class RegisteredPage:
 
 
 PAGES = (
-    RegisteredPage("home", "Home", "home"),
+    RegisteredPage("home", "Home", "home", takes_any_model=True),
     RegisteredPage("attention", "Attention", "attention"),
     RegisteredPage("heads", "Heads", "heads", decodes=False),
     RegisteredPage("masks", "Masks", "masks"),
-    RegisteredPage("steps", "Decoder steps", "decoder-steps"),
+    RegisteredPage("steps", "Decoder steps", "decoder-steps", takes_any_model=True),
     RegisteredPage("walkthrough", "Walkthrough", "walkthrough"),
-    RegisteredPage("compare", "Two at once", "two-at-once"),
+    RegisteredPage("compare", "Two at once", "two-at-once", takes_any_model=True),
     RegisteredPage("positions", "Positions", "positions", decodes=False),
     RegisteredPage("train", "Train", "train", TRAIN, shows_a_sentence=False, decodes=False),
     RegisteredPage("runs", "Runs", "runs", TRAIN, shows_a_sentence=False, decodes=False),

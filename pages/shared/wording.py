@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from unicodedata import bidirectional
 
 from transformer.analysis.heads.importance import OutputEffect
-from transformer.config import ModelConfig
+from transformer.config import AnyModelConfig, RecurrentConfig
 from transformer.figures.labels import readable
 from transformer.lab import Comparison, Inspection
 from transformer.model.kinds import AttentionKind, KindName
@@ -125,8 +125,15 @@ def smoothed(label_smoothing: float) -> str:
     )
 
 
-def built_without(config: ModelConfig) -> str:
-    """Names the parts of the paper that this model was trained without, and what that means for its pictures."""
+def built_without(config: AnyModelConfig) -> str:
+    """Names the parts of the paper that this model was trained without, and what that means for its pictures; of
+    another family of models, what it is."""
+    if isinstance(config, RecurrentConfig):
+        reads = "reads the source both ways" if config.bidirectional else "reads the source once, forwards"
+        return (
+            f"This model is no Transformer: a recurrent one ({config.cell.upper()}, {config.attention_in_words}). It "
+            f"{reads} and carries one state from token to token; there is no self-attention."
+        )
     consequences = {
         "no causal mask: the decoder's positions see later ones, so each step runs the whole prefix again": (
             not config.causal_mask

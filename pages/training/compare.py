@@ -15,7 +15,7 @@ from transformer.analysis.training.progress import progress_of
 from transformer.checkpoints.settings import CheckpointError, Settings, list_checkpoints, read_settings
 from transformer.config import CONFIGS, label_of, value_text
 from transformer.figures.training.curves import X_TITLES, Against
-from transformer.model.transformer import parameter_count
+from transformer.model.families import count_parameters
 from transformer.runs.labels import about
 from transformer.runs.run_folder import Run
 from transformer.views.subjects import Runs
@@ -115,7 +115,7 @@ def _reached(entry: Entry) -> tuple[str, ...]:
 
 def _when(entry: Entry) -> tuple[str, ...]:
     return (
-        f"{parameter_count(entry.settings.model):,}",
+        f"{count_parameters(entry.settings.model):,}",
         durations.duration(_step_and_seconds(entry)[1]),
         entry.settings.created[:16].replace("T", " "),
     )

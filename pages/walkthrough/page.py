@@ -11,7 +11,7 @@ from pages.walkthrough.map_section import render_map, render_reading
 from pages.walkthrough.step_section import choose_place, get_subject, render_step, render_walk
 
 follow_picks()
-context = frame("How does a sentence become its translation? One real pass, step by step.", PAGE)
+context = frame("How does a sentence become its translation? One real pass, step by step.", PAGE, needs="a Transformer")
 render_reading(context)
 switch_chips(context)
 here, said = place(context)

@@ -11,9 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer.config import ModelConfig, NormPlacement
+from transformer.config import ModelConfig, NormPlacement, RecurrentConfig
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.masks import AttentionMask, key_mask
+from transformer.model.recurrent import RecurrentModel
 from transformer.model.taps import ATTENTION_TENSORS, Address, Site, Tap
 from transformer.model.transformer import Transformer
 
@@ -28,6 +29,16 @@ TINY: dict[str, Any] = dict(
     dropout=0.0,
     embedding_dropout=0.0,
 )
+
+RECURRENT_BUILDS: list[dict[str, Any]] = [
+    dict(cell=cell, **decoder)
+    for cell in ("lstm", "gru")
+    for decoder in (
+        *(dict(attention=kind) for kind in ("none", "additive", "dot", "general")),
+        *(dict(attention=kind, input_feeding=True) for kind in ("dot", "general")),
+    )
+]
+"""Every kind of cell with every way to ask the source."""
 
 
 def randomise(model: nn.Module) -> None:
@@ -44,6 +55,17 @@ def random_model(dtype: torch.dtype = torch.float32, **changes: Any) -> Transfor
     """A randomised tiny model in eval mode, with the given settings changed."""
     model = Transformer(ModelConfig(**{**TINY, **changes}))
     randomise(model)
+    return model.to(dtype).eval()
+
+
+def random_recurrent(dtype: torch.dtype = torch.float32, **changes: Any) -> RecurrentModel:
+    """A tiny recurrent model in eval mode with all biases randomised, with the given settings changed."""
+    sizes: dict[str, Any] = {name: TINY[name] for name in ("vocab_size", "d_model", "max_length", "dropout")}
+    model = RecurrentModel(RecurrentConfig(**{**sizes, **changes}))
+    randomise(model)
+    for name, parameter in model.named_parameters():
+        if "bias_" in name:  # of an LSTM or GRU
+            nn.init.normal_(parameter, std=0.5)
     return model.to(dtype).eval()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from transformer.checkpoints.settings import Settings
-from transformer.config import missing_parts
+from transformer.config import AnyModelConfig, RecurrentConfig, missing_parts
 from transformer.data.corpora import Corpus
 from transformer.data.corpus_snapshot import SPLIT_RULE, is_own_copy
 from transformer.interventions.names import plural
@@ -22,11 +22,7 @@ def card(settings: Settings, corpus: Corpus, rows: Sequence[dict], n_parameters:
 
 {corpus.description}: {corpus.source_name} to {corpus.target_name}.
 {_credit(settings, corpus)}
-An encoder-decoder Transformer of {n_parameters:,} parameters: {m.n_encoder_layers} + {m.n_decoder_layers} layers, \
-d_model {m.d_model}, {m.n_heads} heads, d_ff {m.d_ff}, \
-{"no" if m.positions == "none" else m.positions} positions, \
-{"no layer norm" if m.norm == "none" else f"{m.norm}-norm"}, \
-{"additive attention, " if m.score == "additive" else ""}{m.vocab_size:,} tokens.{_missing(settings)}
+{_model(m, n_parameters)}{_missing(settings)}
 
 {_beginning(settings)}\
 Trained for {steps:,} steps in {seconds:.0f} s{where}, on corpus "{c.name}" with seed {c.seed}. The weights are the \
@@ -42,6 +38,21 @@ Made by{command}
 {json.dumps({"model": asdict(m), "train": asdict(settings.train), "corpus": asdict(c)}, indent=2)}
 ```
 """
+
+
+def _model(m: AnyModelConfig, n_parameters: int) -> str:
+    """Returns the sentence that says what kind of model it is, and how large."""
+    of = f"of {n_parameters:,} parameters: {m.n_encoder_layers} + {m.n_decoder_layers} layers, d_model {m.d_model}"
+    if isinstance(m, RecurrentConfig):
+        read = ", read both ways" if m.bidirectional else ""
+        return f"An encoder-decoder of {m.cell.upper()}s, {m.attention_in_words}, {of}{read}, {m.vocab_size:,} tokens."
+    positions = "no" if m.positions == "none" else m.positions
+    norm = "no layer norm" if m.norm == "none" else f"{m.norm}-norm"
+    score = "additive attention, " if m.score == "additive" else ""
+    return (
+        f"An encoder-decoder Transformer {of}, {m.n_heads} heads, d_ff {m.d_ff}, {positions} positions, {norm}, "
+        f"{score}{m.vocab_size:,} tokens."
+    )
 
 
 def _missing(settings: Settings) -> str:

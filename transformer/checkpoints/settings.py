@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path, PurePath
 from typing import Any
 
-from transformer.config import CorpusConfig, ModelConfig, Precision, TrainConfig
+from transformer.config import FAMILIES, AnyModelConfig, CorpusConfig, Precision, TrainConfig
 from transformer.files import PROJECT_FOLDER, read_json, runs_folder, write_text
 
 FORMAT = "attention-lab"
@@ -62,7 +62,7 @@ class Settings:
 
     name: str
     """The run's id, or the shipped checkpoint's name."""
-    model: ModelConfig
+    model: AnyModelConfig
     train: TrainConfig
     corpus: CorpusConfig
     pinned: tuple[str, ...] = ()
@@ -200,9 +200,10 @@ def _with_weights(root: Path) -> list[Path]:
 
 def _parsed(content: dict[str, Any]) -> Settings:
     given = dict(_known(Settings, content, "config.json"))
-    for name, kind in (("model", ModelConfig), ("train", TrainConfig), ("corpus", CorpusConfig)):
+    for name in ("model", "train", "corpus"):
         if name not in given:
             raise ValueError(f"the {name} settings are missing")
+    for name, kind in (("model", _family(given["model"])), ("train", TrainConfig), ("corpus", CorpusConfig)):
         given[name] = kind(**_known(kind, given[name], name))
     if given.get("resolved") is not None:
         given["resolved"] = _plain(Resolved, given["resolved"], "resolved")
@@ -214,6 +215,14 @@ def _parsed(content: dict[str, Any]) -> Settings:
     given["pinned"] = tuple(pinned)
     _check_texts(given)
     return Settings(**given)
+
+
+def _family(content: object) -> type[AnyModelConfig]:
+    """The class of a model's settings; a Transformer's where none is named, as before there were others."""
+    name = content.get("family", "transformer") if isinstance(content, dict) else "transformer"
+    if not isinstance(name, str) or name not in FAMILIES:
+        raise ValueError(f"the model's family ({name!r}) must be one of: {', '.join(FAMILIES)}")
+    return FAMILIES[name]
 
 
 def _check_texts(given: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, Generic, cast
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -32,8 +32,9 @@ from transformer.checkpoints.settings import (
     read_settings,
     write_settings,
 )
-from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.config import AnyModelConfig, CorpusConfig, TrainConfig
 from transformer.files import last_of, new_folder, replacing
+from transformer.model.families import AnyModel, build_model
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import Tokenizer, TokenizerError, load_tokenizer
@@ -83,7 +84,7 @@ class Checkpoint(Generic[Model]):
     """The time at which that file was last written before it was read, in nanoseconds."""
 
     @property
-    def model_config(self) -> ModelConfig:
+    def model_config(self) -> AnyModelConfig:
         return self.settings.model
 
     @property
@@ -116,7 +117,7 @@ def load_checkpoint(folder: Path, *, weights: Path | None = None) -> Checkpoint:
     tensors, notes = load_tensors(path)
     model = _with_weights(settings.model, tensors, path)
     card = folder / CARD_FILE
-    return Checkpoint(
+    found = Checkpoint(
         name=folder.resolve().name,
         folder=folder,
         settings=settings,
@@ -128,6 +129,7 @@ def load_checkpoint(folder: Path, *, weights: Path | None = None) -> Checkpoint:
         weights_file=path.resolve(),
         written_ns=written_ns,
     )
+    return cast(Checkpoint, found)  # of any family: who takes a Transformer apart asks whether it is one
 
 
 def history(folder: Path) -> list[dict]:
@@ -178,7 +180,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise CheckpointError(f"{path} is damaged or no safetensors file: {error}") from error
 
 
-def _with_weights(config: ModelConfig, weights: Weights, path: Path) -> Transformer:
+def _with_weights(config: AnyModelConfig, weights: Weights, path: Path) -> AnyModel:
     try:
         if broken := [name for name, value in weights.items() if not _is_finite(value)]:
             raise ValueError(f"{broken[0]} holds values that are not finite numbers")
@@ -189,14 +191,14 @@ def _with_weights(config: ModelConfig, weights: Weights, path: Path) -> Transfor
     return model.eval().requires_grad_(False)
 
 
-def _built(config: ModelConfig, weights: Weights) -> Transformer:
+def _built(config: AnyModelConfig, weights: Weights) -> AnyModel:
     """The model before its weights are filled in; ValueError where there is no room for it since they do not fit."""
     try:
         with _NothingDrawn():
-            return Transformer(config)
+            return build_model(config)
     except (RuntimeError, MemoryError):
         with torch.device("meta"):  # takes no room, and a second when it is first used
-            check_weights(Transformer(config), weights)
+            check_weights(build_model(config), weights)
         raise
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tqdm import tqdm
 
 from transformer.cli.run_commands import described
-from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.config import AnyModelConfig, CorpusConfig, TrainConfig
 from transformer.runs import run_folder as run_folders
 from transformer.runs.status import RunError
 from transformer.runs.status import status as status_of
@@ -18,7 +18,7 @@ from transformer.training.loop import Evaluated, Event
 
 
 def train_command(
-    corpus: CorpusConfig, model: ModelConfig, settings: TrainConfig, why: tuple[str, ...] = ()
+    corpus: CorpusConfig, model: AnyModelConfig, settings: TrainConfig, why: tuple[str, ...] = ()
 ) -> Callable[..., None]:
     """The train command with these defaults, which depend on the corpus and the preset that are asked for, and the
     reasons for them."""
@@ -27,7 +27,7 @@ def train_command(
         *,
         corpus: CorpusConfig = corpus,
         preset: str | None = None,
-        model: ModelConfig = model,
+        model: AnyModelConfig = model,
         train: TrainConfig = settings,
         name: str | None = None,
         sentence: tuple[str, ...] = (),
@@ -67,10 +67,11 @@ def train_command(
         else:
             _train_here(run, train)
 
+    train.__annotations__["model"] = type(model)  # the options are those of this family
     return train
 
 
-def sweep_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfig) -> Callable[..., None]:
+def sweep_command(corpus: CorpusConfig, model: AnyModelConfig, settings: TrainConfig) -> Callable[..., None]:
     """The sweep command with these defaults, which depend on the corpus and the preset that are asked for."""
 
     def sweep(
@@ -79,7 +80,7 @@ def sweep_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfi
         values: tuple[str, ...],
         corpus: CorpusConfig = corpus,
         preset: str | None = None,
-        model: ModelConfig = model,
+        model: AnyModelConfig = model,
         train: TrainConfig = settings,
         sentence: tuple[str, ...] = (),
         detach: bool = False,
@@ -105,6 +106,7 @@ def sweep_command(corpus: CorpusConfig, model: ModelConfig, settings: TrainConfi
                 raise KeyboardInterrupt  # Ctrl-C pauses one run, and is meant for all
         _print_sweep(made)
 
+    sweep.__annotations__["model"] = type(model)
     return sweep
 
 

@@ -4,7 +4,7 @@ Train page and the shipped checkpoints; plain values and no more.
 
 from dataclasses import dataclass, replace
 
-from transformer.config import PRESETS, ModelConfig, TrainConfig
+from transformer.config import PRESETS, ModelConfig, RecurrentConfig, TrainConfig
 from transformer.data.emoji_names import LANGUAGES
 
 
@@ -59,3 +59,27 @@ RECIPES: dict[str, Recipe] = {
     **{f"emoji-en-{code}": _EMOJI for code in LANGUAGES},
 }
 """The recipes of the corpora that come with the lab, by their names."""
+
+
+def recurrent_recipe(recipe: Recipe) -> tuple[RecurrentConfig, TrainConfig]:
+    """Returns the settings of a recurrent model for a corpus of which this is the Transformer's recipe.
+
+    Twice as wide, as it has one layer a stack; Adam, as an LSTM's matrices are several in one.
+    """
+    wide = 2 * recipe.model.d_model
+    model = RecurrentConfig(
+        vocab_size=recipe.model.vocab_size,
+        d_model=wide,
+        max_length=recipe.model.max_length,
+        dropout=recipe.model.dropout,
+    )
+    train = replace(
+        recipe.train,
+        optimizer="adamw",
+        schedule="cosine",
+        learning_rate=min(2e-3, 0.256 / wide),
+        warmup_steps=50,
+        beta1=0.9,
+        beta2=0.98,
+    )
+    return model, train

@@ -14,6 +14,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from transformer.decoding.cached_steps import StepDecoder
+from transformer.decoding.recurrent_steps import RecurrentSteps
+from transformer.model.recurrent import RecurrentModel
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Recorder, Recording, Site, Tap, chain
 from transformer.model.transformer import Transformer
@@ -224,19 +226,19 @@ class NextToken:
         self._recorder = None if record is None else Recorder(record)
         self._source_mask = source != model.config.pad_id if source_mask is None else source_mask
         watched = tap is not None or record is not None
-        self._steps: StepDecoder | None = None
+        self._steps: StepDecoder | RecurrentSteps | None = None
         with torch.no_grad():
             self._memory = model.encode(source, self._source_mask, tap=chain(tap, self._recorder))
             reusable = cache and not model.training and not model.needs_recomputation(tap)
-            cached = model if reusable and isinstance(model, Transformer) else None  # others have no step decoder yet
-            if watched or cached is None:  # each row is seen with keys and values of its own
+            if watched or not (reusable and isinstance(model, Transformer)):  # each row has a source of its own
                 self._memory = self._memory.repeat_interleave(per_source, dim=0)
                 self._source_mask = self._source_mask.repeat_interleave(per_source, dim=0)
                 per_source = 1
-            if cached is not None:
-                self._steps = StepDecoder(
-                    cached, self._memory, self._source_mask, capacity=max_length, per_source=per_source
-                )
+            read = self._memory, self._source_mask
+            if reusable and isinstance(model, Transformer):
+                self._steps = StepDecoder(model, *read, capacity=max_length, per_source=per_source)
+            elif reusable and isinstance(model, RecurrentModel):
+                self._steps = RecurrentSteps(model, *read, capacity=max_length)
 
     @property
     def reusable(self) -> int:

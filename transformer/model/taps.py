@@ -35,9 +35,12 @@ class Site:
                 return cls(stack, None, None, tensor)
             case [("encoder" | "decoder") as stack, "final", tensor]:
                 return cls(stack, None, "final", tensor)
-            case [("encoder" | "decoder") as stack, layer, ("self" | "cross" | "ffn") as sublayer, tensor] if (
-                layer.isascii() and layer.isdecimal() and len(layer) < 6
-            ):
+            case [
+                ("encoder" | "decoder") as stack,
+                layer,
+                ("self" | "cross" | "ffn" | "recurrent") as sublayer,
+                tensor,
+            ] if layer.isascii() and layer.isdecimal() and len(layer) < 6:
                 return cls(stack, int(layer), sublayer, tensor)
         raise ValueError(f"{text!r} is not an address; one looks like decoder.0.cross.weights or encoder.embedding")
 

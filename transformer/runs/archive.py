@@ -32,11 +32,12 @@ from transformer.checkpoints.settings import (
     write_settings,
 )
 from transformer.checkpoints.store import load_checkpoint
-from transformer.config import CorpusConfig
+from transformer.config import CorpusConfig, ModelConfig
 from transformer.data.corpora import CORPORA
 from transformer.data.corpus_snapshot import FOLDER, keep_corpus, located
 from transformer.data.uploads import MAX_UPLOAD_BYTES, safe_name
 from transformer.files import new_folder, replacing, runs_folder, write_json
+from transformer.model.families import count_parameters
 from transformer.runs.labels import LONGEST_NOTE, about
 from transformer.runs.quota import check_quota, write_ticket
 from transformer.runs.status import RunError, Status, read_status, write_status
@@ -219,15 +220,20 @@ def _config(members: Mapping[str, Member]) -> dict[str, Any]:
 def _check_sizes(settings: Settings, weights: Member) -> None:
     """Before anything is built: a config may ask for more than there is, and weights may be longer than it needs."""
     m = settings.model
+    numbers = _most_numbers(m) if isinstance(m, ModelConfig) else count_parameters(m)
+    if numbers > MOST_NUMBERS:
+        raise ArchiveError(f"its model has about {numbers:,} weights, and at most {MOST_NUMBERS:,} are read")
+    weights.check(most=4 * numbers + _LEAST_HEADER, ratio=_WEIGHTS_RATIO)
+
+
+def _most_numbers(m: ModelConfig) -> int:
+    """Returns no less than the number of a Transformer's weights."""
     if max(m.n_encoder_layers, m.n_decoder_layers) > 200:
         raise ArchiveError(f"its model has {m.n_encoder_layers:,} + {m.n_decoder_layers:,} layers, and 200 are read")
     attention, inner = 4 * m.d_model * (m.d_model + 1), m.d_ff * (2 * m.d_model + 1) + m.d_model
     layers = m.n_encoder_layers * (attention + inner) + m.n_decoder_layers * (2 * attention + inner)
     norms = 2 * m.d_model * (2 * m.n_encoder_layers + 3 * m.n_decoder_layers + 2)
-    numbers = layers + norms + 3 * m.d_model * (m.vocab_size + 1) + 2 * m.d_model * m.max_length
-    if numbers > MOST_NUMBERS:
-        raise ArchiveError(f"its model has about {numbers:,} weights, and at most {MOST_NUMBERS:,} are read")
-    weights.check(most=4 * numbers + _LEAST_HEADER, ratio=_WEIGHTS_RATIO)
+    return layers + norms + 3 * m.d_model * (m.vocab_size + 1) + 2 * m.d_model * m.max_length
 
 
 def _check_texts(folder: Path) -> None:

@@ -26,7 +26,7 @@ from transformer.checkpoints.settings import (
     read_settings,
     write_settings,
 )
-from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.config import AnyModelConfig, CorpusConfig, TrainConfig
 from transformer.data.corpus_cache import prepared
 from transformer.data.corpus_snapshot import keep_corpus
 from transformer.files import last_of, new_folder, runs_folder, write_json
@@ -70,7 +70,7 @@ class Run:
 
 
 def create_run(
-    model: ModelConfig,
+    model: AnyModelConfig,
     train: TrainConfig,
     corpus: CorpusConfig,
     *,

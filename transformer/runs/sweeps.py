@@ -11,7 +11,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
 
-from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.config import AnyModelConfig, CorpusConfig, ModelConfig, RecurrentConfig, TrainConfig
 from transformer.files import read_json, runs_folder, write_json
 from transformer.runs import run_folder
 from transformer.runs.run_folder import Run
@@ -25,25 +25,25 @@ Value = str | float | int | bool | None
 _FIXED = {
     **dict.fromkeys(("model.vocab_size", "model.pad_id", "model.bos_id", "model.eos_id"), "the tokenizer sets it"),
     **dict.fromkeys(("train.evaluate_pairs", "train.test_pairs"), "it changes how a run is scored, not how it learns"),
+    "model.family": "settings of one family mean nothing to another: train one run of each",
     "train.device": "it changes where a run is trained, not how it learns",
 }
 """Settings that are no subject of a sweep, and why."""
 _WORDS: dict[str, Value] = {"none": None, "true": True, "false": False, "on": True, "off": False}
-_CONFIGS = {"model": ModelConfig, "train": TrainConfig}
+_CONFIGS = (("model", ModelConfig), ("model", RecurrentConfig), ("train", TrainConfig))
 SETTINGS: tuple[str, ...] = tuple(
-    name
-    for kind, config in _CONFIGS.items()
-    for item in fields(config)
-    if (name := f"{kind}.{item.name}") not in _FIXED
+    dict.fromkeys(
+        name for kind, config in _CONFIGS for item in fields(config) if (name := f"{kind}.{item.name}") not in _FIXED
+    )
 )
-"""The settings that can be varied, in the order of config.py."""
+"""The settings that can be varied, in the order of config.py; those of all families of models."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
     """Everything that the runs of a sweep have in common."""
 
-    model: ModelConfig
+    model: AnyModelConfig
     train: TrainConfig
     corpus: CorpusConfig
     pinned: tuple[str, ...] | None = None
@@ -90,6 +90,7 @@ def setting_called(text: str) -> str:
 def values_of(setting: str, texts: Sequence[str], base: Base) -> tuple[Value, ...]:
     """The values that these texts spell, each tried with the base; RunError naming every one that cannot be."""
     setting = setting_called(setting)
+    value_of(setting, base)
     faults: dict[str, str] = {}
     found: list[Value] = []
     for text in texts:
@@ -112,9 +113,12 @@ def values_of(setting: str, texts: Sequence[str], base: Base) -> tuple[Value, ..
 
 
 def value_of(setting: str, base: Base) -> Value:
-    """The value that a setting has without a sweep."""
+    """The value that a setting has without a sweep; RunError where this family of models has no such setting."""
     kind, _, name = setting.partition(".")
-    return getattr({"model": base.model, "train": base.train}[kind], name)
+    config = base.model if kind == "model" else base.train
+    if name not in config.__dataclass_fields__:
+        raise RunError(f"{setting} is no setting of this family of models ({base.model.family})")
+    return getattr(config, name)
 
 
 def create_sweep(base: Base, setting: str, texts: Sequence[str], *, command: str = "") -> Sweep:
@@ -200,7 +204,7 @@ def _with(base: Base, setting: str, value: Value) -> Base:
 
 def _field(setting: str) -> Field:
     kind, _, name = setting.partition(".")
-    return next(item for item in fields(_CONFIGS[kind]) if item.name == name)
+    return next(item for of, config in _CONFIGS if of == kind for item in fields(config) if item.name == name)
 
 
 def _parsed(field: Field, text: str) -> Value:

@@ -20,15 +20,16 @@ from transformer.checkpoints.settings import (
     find_checkpoint,
     read_settings,
 )
-from transformer.config import ModelConfig
+from transformer.config import AnyModelConfig
 from transformer.runs.status import RunError
 from transformer.text.tokenizer import Tokenizer, TokenizerError, load_tokenizer
 
-MUST_MATCH = (
-    *("vocab_size", "d_model", "n_heads", "d_ff", "n_encoder_layers", "n_decoder_layers"),
-    *("norm", "positions", "score", "tie_embeddings", "tie_output"),
-)
-"""Settings of the model that its weights depend on."""
+_OF_ALL = ("vocab_size", "d_model", "n_encoder_layers", "n_decoder_layers", "tie_embeddings", "tie_output")
+MUST_MATCH = {
+    "transformer": (*_OF_ALL, "n_heads", "d_ff", "norm", "positions", "score"),
+    "rnn": (*_OF_ALL, "cell", "bidirectional", "attention", "input_feeding"),
+}
+"""Settings of a model that its weights depend on, by family."""
 _LONGEST_HEADER = 100_000_000
 
 
@@ -78,10 +79,12 @@ def same_start(folder: Path, settings: Settings) -> Start | None:
     return Start(folder / START_FILE, settings, settings.parent)
 
 
-def check_start(start: Start, model: ModelConfig, tokenizer: Tokenizer) -> None:
+def check_start(start: Start, model: AnyModelConfig, tokenizer: Tokenizer) -> None:
     """RunError naming the settings or the vocabulary that do not fit these weights."""
     theirs, name = start.settings.model, start.parent.run
-    needed = (*MUST_MATCH, *(("max_length",) if theirs.positions == "learned" else ()))
+    needed = (*MUST_MATCH[model.family], *(("max_length",) if theirs.positions == "learned" else ()))
+    if theirs.family != model.family:
+        needed = ("family",)
     apart = [item for item in needed if getattr(theirs, item) != getattr(model, item)]
     if apart:
         both = ", ".join(f"{item} {getattr(theirs, item)} there and {getattr(model, item)} here" for item in apart)

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer.config import ModelConfig, TrainConfig
+from transformer.config import AnyModelConfig, TrainConfig
 from transformer.data.batches import Position
-from transformer.model.transformer import Transformer
+from transformer.model.families import AnyModel, build_model
 from transformer.training.devices import generator_states, seeded, set_generator_states
 from transformer.training.optimizer import build_optimizer, optimizer_tensors, restore_optimizer
 
@@ -27,7 +27,7 @@ Weights = dict[str, Tensor]
 class TrainState:
     """A model in training. Only `train_steps` changes it."""
 
-    model: Transformer
+    model: AnyModel
     optimizer: torch.optim.AdamW
     device: torch.device
     generators: dict[str, Tensor]
@@ -79,7 +79,7 @@ _COUNTERS = ("step", "elapsed_s", "evaluated_step", "last_exact_match", "best_lo
 
 
 def new_state(
-    model_config: ModelConfig, config: TrainConfig, device: torch.device, weights: Weights | None = None
+    model_config: AnyModelConfig, config: TrainConfig, device: torch.device, weights: Weights | None = None
 ) -> TrainState:
     """A run before its first step; weights (unless given), dropout and data order follow from `config.seed`.
 
@@ -87,7 +87,7 @@ def new_state(
     not fit.
     """
     with seeded(config.seed, device):
-        model = Transformer(model_config).to(device)
+        model = build_model(model_config).to(device)
         generators = generator_states(device)
     if weights is not None:
         load_weights(model, weights)
@@ -95,7 +95,7 @@ def new_state(
 
 
 def restored_state(
-    model_config: ModelConfig,
+    model_config: AnyModelConfig,
     config: TrainConfig,
     device: torch.device,
     tensors: Mapping[str, Tensor],

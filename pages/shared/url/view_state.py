@@ -64,13 +64,13 @@ class View(UrlState):
     kind: AttentionKind = param(
         AttentionKind.CROSS,
         one_of(*AttentionKind),
-        offered=lambda _, lab: tuple(attention_layers(lab.model)),
+        offered=lambda _, lab: tuple(attention_layers(lab.model)) or tuple(AttentionKind),
         absent="{context.name} has no {state.kind.label}.",
     )
     layer: int | None = param(
         None,
         _INDEX,
-        offered=lambda view, lab: range(attention_layers(lab.model)[view.kind]),
+        offered=lambda view, lab: range(attention_layers(lab.model).get(view.kind, 1)),
         nearest=True,
         absent="Layer {value} does not exist: the {state.kind.stack} of {context.name} has layers {first} to {last}. "
         "Layer {last} is shown.",

@@ -19,7 +19,7 @@ from transformer.analysis.training.timeline import Jump
 from transformer.checkpoints.store import CheckpointError
 from transformer.data.corpora import CORPORA
 from transformer.lab import AttentionKind
-from transformer.model.transformer import parameter_count
+from transformer.model.families import count_parameters
 from transformer.runs import run_folder
 from transformer.runs.kept_weights import Snapshot, snapshots_of
 from transformer.runs.run_folder import Run
@@ -271,7 +271,7 @@ def _render_notes(run: Run, found: Sequence[Snapshot], computed: Timeline) -> No
     )
     if len(found) == 1 and found[0].newest:
         limit = f"Models with more than {SNAPSHOT_LIMIT:,} parameters keep no snapshots, which would fill the disk"
-        if parameter_count(run.settings.model) > SNAPSHOT_LIMIT:
+        if count_parameters(run.settings.model) > SNAPSHOT_LIMIT:
             notes = [f"This run has only its newest weights. {limit}; so there is nothing to scrub through."]
         elif not run.status.active:
             notes = ["This run has only its newest weights, so there is nothing to scrub through."]

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from transformer.analysis.training.curves import Curves, relapses, rise, stall, still_falling, turn
 from transformer.analysis.training.findings import Finding, number
-from transformer.config import ModelConfig, TrainConfig
+from transformer.config import AnyModelConfig, ModelConfig, TrainConfig
 from transformer.training.schedule import paper_peak
 
 MAX_EXACT_OF_A_READER = 0.2
 """The exact match up to which a model that can read the answer in its input has learned little else."""
 
 
-def not_a_number(curves: Curves, model: ModelConfig, train: TrainConfig, error: str) -> Finding | None:
+def not_a_number(curves: Curves, model: AnyModelConfig, train: TrainConfig, error: str) -> Finding | None:
     """Finds a loss or a gradient that is not a number."""
     if "no longer a finite number" not in error and curves.broken is None:
         return None
@@ -30,7 +30,7 @@ def not_a_number(curves: Curves, model: ModelConfig, train: TrainConfig, error: 
 
 
 def course_of_the_loss(
-    curves: Curves, model: ModelConfig, train: TrainConfig, *, over: bool, enough: bool
+    curves: Curves, model: AnyModelConfig, train: TrainConfig, *, over: bool, enough: bool
 ) -> list[Finding | None]:
     """Finds divergence, a loss that never fell, unsteadiness, a plateau or an early end, the gravest alone."""
     if (found := rise(curves)) is not None:
@@ -113,7 +113,7 @@ def over_fitting(curves: Curves, train: TrainConfig) -> Finding | None:
     return Finding("over_fitting", "note" if better else "warning", sentence, advice)
 
 
-def answer_seen(curves: Curves, model: ModelConfig) -> Finding | None:
+def answer_seen(curves: Curves, model: AnyModelConfig) -> Finding | None:
     """Finds a model that learned to read the answer in its input and cannot write without it.
 
     Without a causal mask it can be read, so a poor score is enough to say so; with one, only a loss near 0 says so.
@@ -153,9 +153,10 @@ def all_wrong(curves: Curves, *, over: bool) -> Finding | None:
     )
 
 
-def _calmer(model: ModelConfig, train: TrainConfig) -> str:
+def _calmer(model: AnyModelConfig, train: TrainConfig) -> str:
     """Returns advice that makes a run steadier, the most likely cause first."""
-    tries = _missing_parts({"scaling by 1/√d_k": model.scale_scores}, model)
+    scaled = not isinstance(model, ModelConfig) or model.scale_scores
+    tries = _missing_parts({"scaling by 1/√d_k": scaled}, model)
     tries.append(f"lower the learning rate (from {number(train.learning_rate)} to {number(train.learning_rate / 3)})")
     longer = max(100, 4 * train.warmup_steps)
     tries.append(f"warm up for {longer:,} steps instead of {train.warmup_steps:,}")
@@ -164,7 +165,7 @@ def _calmer(model: ModelConfig, train: TrainConfig) -> str:
     return _sentence(tries)
 
 
-def _livelier(curves: Curves, model: ModelConfig, train: TrainConfig) -> str:
+def _livelier(curves: Curves, model: AnyModelConfig, train: TrainConfig) -> str:
     """Returns advice for a run that does not learn: another learning rate, or the parts that it lacks."""
     tries = _missing_parts({}, model)
     usual = paper_peak(model.d_model, max(train.warmup_steps, 100))
@@ -179,9 +180,11 @@ def _livelier(curves: Curves, model: ModelConfig, train: TrainConfig) -> str:
     return _sentence(tries)
 
 
-def _missing_parts(others: dict[str, bool], model: ModelConfig) -> list[str]:
+def _missing_parts(others: dict[str, bool], model: AnyModelConfig) -> list[str]:
     """Returns the advice to give a model the parts that it lacks; empty if it has all, the `others` among them."""
-    parts = {"residual connections": model.residual, "layer norm": model.norm != "none"} | others
+    parts = others
+    if isinstance(model, ModelConfig):
+        parts = {"residual connections": model.residual, "layer norm": model.norm != "none"} | others
     missing = [name for name, is_there in parts.items() if not is_there]
     return [f"give it back what it lacks ({', '.join(missing)})"] if missing else []
 

@@ -18,7 +18,7 @@ from transformer.analysis.training.curve_findings import (
 from transformer.analysis.training.curves import Curves, curves_of
 from transformer.analysis.training.findings import SEVERITIES, Diagnosis, Finding, Severity, counted, number
 from transformer.analysis.training.source_use import SourceUse
-from transformer.config import ModelConfig, TrainConfig
+from transformer.config import AnyModelConfig, ModelConfig, TrainConfig
 
 __all__ = ["Diagnosis", "Finding", "Severity", "diagnose"]
 
@@ -38,7 +38,7 @@ MOST_NAMED = 4
 
 def diagnose(
     rows: Sequence[dict],
-    model: ModelConfig,
+    model: AnyModelConfig,
     train: TrainConfig,
     *,
     over: bool,
@@ -98,7 +98,7 @@ def _exact_match(curves: Curves) -> float:
     return float(curves.evaluations[-1].get("exact_match") or 0.0) if curves.evaluations else 0.0
 
 
-def source_ignored(source: SourceUse, model: ModelConfig, train: TrainConfig) -> Finding | None:
+def source_ignored(source: SourceUse, model: AnyModelConfig, train: TrainConfig) -> Finding | None:
     """Finds an output that does not depend on the source: the encoder's vectors are all alike, and any source will do.
 
     Both must hold: early in training no model uses its source yet, but its encoder's vectors still differ.
@@ -136,7 +136,7 @@ def vocabulary(corpus: Proportions) -> Finding | None:
     )
 
 
-def length(corpus: Proportions, model: ModelConfig) -> Finding | None:
+def length(corpus: Proportions, model: AnyModelConfig) -> Finding | None:
     """Finds pairs that are too long for the model, and learned positions that no pair reaches."""
     if corpus.too_long > 0.01:
         return Finding(
@@ -157,7 +157,7 @@ def length(corpus: Proportions, model: ModelConfig) -> Finding | None:
     return None
 
 
-def dead_and_saturated(heads: Sequence[HeadHealth], model: ModelConfig, *, enough: bool) -> list[Finding | None]:
+def dead_and_saturated(heads: Sequence[HeadHealth], model: AnyModelConfig, *, enough: bool) -> list[Finding | None]:
     """Finds dead heads, a finding for each kind; and saturated ones in a run that has not succeeded with them."""
     silent = [head for head in heads if head.strength < ADDS_NOTHING]
     constant = [head for head in heads if head not in silent and head.variation < ADDS_NOTHING]
@@ -182,7 +182,8 @@ def dead_and_saturated(heads: Sequence[HeadHealth], model: ModelConfig, *, enoug
             )
     if sharp and not enough:
         advice = "A lower learning rate or a longer warm-up keeps scores small"
-        advice += "." if model.scale_scores else "; so does dividing them by √d_k, which this run leaves out."
+        unscaled = isinstance(model, ModelConfig) and not model.scale_scores
+        advice += "; so does dividing them by √d_k, which this run leaves out." if unscaled else "."
         found.append(
             Finding(
                 "saturated_heads",

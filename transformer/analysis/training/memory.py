@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from transformer.config import ModelConfig, OptimizerKind
-from transformer.model.transformer import Transformer, hidden_count, parameter_count
+from transformer.config import AnyModelConfig, OptimizerKind
+from transformer.model.families import build_model, count_hidden, count_parameters
 
 BYTES = 4
 """The size of a float32 number: weights, gradients and the optimiser's means are kept in it, whatever the precision."""
@@ -35,26 +35,26 @@ class Memory:
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
-def memory_of(model: ModelConfig, batch_tokens: int, width: int, optimizer: OptimizerKind = "adamw") -> Memory:
+def memory_of(model: AnyModelConfig, batch_tokens: int, width: int, optimizer: OptimizerKind = "adamw") -> Memory:
     """Returns the memory for batches of `batch_tokens` tokens, of pairs whose longer side usually has `width`."""
-    n, rows = parameter_count(model), max(1, batch_tokens // width)
+    n, rows = count_parameters(model), max(1, batch_tokens // width)
     few, more = kept_bytes(model, 1, width), kept_bytes(model, 2, width)  # each further row adds as much
     logits = min(rows * width * model.vocab_size, MAX_LOGITS)
     return Memory(
         weights=BYTES * n,
         gradients=BYTES * n,
-        optimizer=BYTES * (2 * n - hidden_count(model) * (optimizer == "muon")),
+        optimizer=BYTES * (2 * n - count_hidden(model) * (optimizer == "muon")),
         activations=few + (more - few) * (rows - 1) + 3 * BYTES * logits,  # they, their softmax, their gradient
     )
 
 
-def kept_bytes(config: ModelConfig, rows: int, width: int) -> int:
+def kept_bytes(config: AnyModelConfig, rows: int, width: int) -> int:
     """Counts the bytes of all tensors that autograd keeps of a forward pass, each storage once, without parameters.
 
     A pass is made for it; for a large model one without numbers.
     """
-    with torch.device("cpu" if parameter_count(config) <= SMALL else "meta"):
-        model = Transformer(config).train()
+    with torch.device("cpu" if count_parameters(config) <= SMALL else "meta"):
+        model = build_model(config).train()
         ids = torch.zeros(rows, width, dtype=torch.long)
         mask = torch.ones(rows, width, dtype=torch.bool)
     parameters = {parameter.untyped_storage()._cdata for parameter in model.parameters()}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer.checkpoints.engines import refuse
+from transformer.checkpoints.engines import refuse, transformer_settings
 from transformer.checkpoints.settings import CheckpointError
 from transformer.checkpoints.store import Checkpoint
 from transformer.files import new_folder
@@ -22,7 +22,7 @@ NAME = "CTranslate2"
 
 def export(checkpoint: Checkpoint, folder: Path) -> None:
     """Writes a new folder, whole or not at all; CheckpointError naming what the format cannot express."""
-    model, config = checkpoint.model, checkpoint.settings.model
+    model, config = checkpoint.model, transformer_settings(checkpoint, NAME)
     refuse(
         NAME,
         {

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer.checkpoints.engines import refuse
+from transformer.checkpoints.engines import refuse, transformer_settings
 from transformer.checkpoints.store import Checkpoint, save_tensors
 from transformer.config import ModelConfig
 from transformer.files import new_folder, write_json
@@ -25,7 +25,7 @@ _ATTENTION = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj":
 
 def export(checkpoint: Checkpoint, folder: Path) -> None:
     """Writes a new folder, whole or not at all; CheckpointError naming what the format cannot express."""
-    config = checkpoint.settings.model
+    config = transformer_settings(checkpoint, NAME)
     refuse(
         NAME,
         {
