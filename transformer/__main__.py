@@ -1,4 +1,4 @@
-"""The command line: `python -m transformer train | sweep | translate | evaluate | inspect | heads | runs | study`.
+"""The command line: `python -m transformer train | translate | evaluate | inspect | runs | study | experiment ...`.
 
 Options come from the config dataclasses. A mistake is one sentence on the error stream and exit status 2.
 """
@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 
 import tyro
 
-from transformer.cli import engine_commands, model_commands, run_commands, study_commands, train_commands
+from transformer.cli import (
+    engine_commands,
+    experiment_commands,
+    model_commands,
+    run_commands,
+    study_commands,
+    train_commands,
+)
 from transformer.config import FAMILIES, PRESETS, CorpusConfig, ModelConfig
 from transformer.data.file_recipes import recipe_for
 from transformer.data.recipes import recurrent_recipe
@@ -72,6 +79,7 @@ def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
         "heads": model_commands.heads,
         "runs": run_commands.runs,
         "study": study_commands.study,
+        "experiment": experiment_commands.experiment,
         **engine_commands.commands(arguments),
     }
 

@@ -28,6 +28,7 @@ from transformer.analysis.steps.search_tree import SearchTree
 from transformer.analysis.trace.trace import Trace
 from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE
 from transformer.experiments.plan import Study
+from transformer.experiments.results import Results
 from transformer.files import runs_folder
 from transformer.inspection.inspection import Inspection
 from transformer.interventions import INTERVENTIONS
@@ -81,6 +82,7 @@ KEYS: dict[str | type, Callable[[Any], object]] = {
     Trace: lambda trace: trace.digest,
     type(Path()): folder_key,
     Study: study_key,
+    Results: lambda results: results.digest,
     SearchTree: search_key,
     **dict.fromkeys(INTERVENTIONS, str),
 }

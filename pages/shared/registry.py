@@ -40,6 +40,7 @@ PAGES = (
     RegisteredPage("walkthrough", "Walkthrough", "walkthrough"),
     RegisteredPage("compare", "Two at once", "two-at-once", takes_any_model=True),
     RegisteredPage("positions", "Positions", "positions", decodes=False),
+    RegisteredPage("paper_lab", "Paper lab", "paper-lab", shows_a_sentence=False, decodes=False),
     RegisteredPage("train", "Train", "train", TRAIN, shows_a_sentence=False, decodes=False),
     RegisteredPage("runs", "Runs", "runs", TRAIN, shows_a_sentence=False, decodes=False),
 )

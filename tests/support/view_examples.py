@@ -19,6 +19,7 @@ from transformer.analysis.steps.search_tree import search_tree
 from transformer.checkpoints.settings import find_checkpoint
 from transformer.config import PRESETS, CorpusConfig, TrainConfig
 from transformer.data.corpora import load_corpus
+from transformer.experiments.results import load_results
 from transformer.experiments.study import SHIPPED_STUDY, load_study
 from transformer.interventions import Intervention, parse_intervention
 from transformer.lab import Lab, load
@@ -29,6 +30,7 @@ from transformer.views.attention.heads import AllHeads, Bertviz
 from transformer.views.attention.matrices import AttentionRollout, HeadMatrix, TokenLines
 from transformer.views.before_after import AttentionDifference, BothOutputs, TokenProbabilities
 from transformer.views.comparison import HeadMatching, HeadPair, OutputPair
+from transformer.views.experiments import ExperimentCurves, ExperimentFindings, Measured
 from transformer.views.heads.distance import AttentionDistance
 from transformer.views.heads.importance import (
     OutputImportance,
@@ -307,6 +309,11 @@ def searched(goal: Goal, *, exact: int, most: int, off: int = 0) -> Callable[[],
     return cache(make)
 
 
+def experiment(name: str) -> Callable[[], Measured]:
+    """The shipped results of an experiment on a claim of the paper."""
+    return cache(lambda: Measured(load_results(name)))
+
+
 EXAMPLES = [
     Example(TokenProbabilities(), compared("off:decoder.0.cross:0,1,2,3")),
     Example(BothOutputs(), compared("off:decoder.0.cross:0,1,2,3")),
@@ -442,6 +449,11 @@ EXAMPLES = [
     Example(ValidationRanking(measure="exact_match", most=4), removed_over_pairs("mean")),
     Example(MinimalSetOutputs(), searched(Goal(), exact=3, most=4)),
     Example(MinimalSetOutputs(), searched(Goal(0), exact=1, most=1, off=1)),
+    Example(
+        ExperimentCurves(metric="time_ms", x="n", by="layer", where=(("d", 64),), log_x=True), experiment("table-1")
+    ),
+    Example(ExperimentCurves(metric="kept_mb", x="d", by="n", where=(("layer", "separable"),)), experiment("table-1")),
+    Example(ExperimentFindings(), experiment("table-1")),
     Example(LeaveOneOut(), hidden("hidden")),
     Example(LeaveOneOut(), hidden("cross", "off:decoder.0.cross:1")),
     Example(WeightAgainstEffect(head="decoder.0.cross.1"), hidden("hidden")),

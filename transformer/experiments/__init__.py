@@ -1,1 +1,1 @@
-"""Paired studies: the same model with one thing varied, over several seeds."""
+"""Experiments with paired seeds: the claims of the paper measured and judged, and the study of positions."""

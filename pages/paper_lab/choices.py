@@ -1,0 +1,47 @@
+"""The Paper lab's choices, kept in the URL: the experiment, whose results, which chart and at which levels."""
+
+from dataclasses import dataclass
+
+from pages.shared.url.page_state import UrlPart
+from pages.shared.url.url_state import UrlState, param, text, whole, words
+from transformer.experiments.experiment import Chart, Experiment
+from transformer.experiments.paper import EXPERIMENTS
+from transformer.experiments.results import Level, Results
+
+_LONGEST = 80
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices(UrlState):
+    """The visitor's choices; an experiment without a name is the first."""
+
+    experiment: str = param("", words("", *EXPERIMENTS))
+    budget: str = param("", text(_LONGEST), resets=("experiment",))
+    """The budget whose own results are shown; empty for the shipped ones."""
+    chart: int = param(0, whole(0, 9), resets=("experiment",))
+    at: tuple[str, ...] = param((), text(_LONGEST), many=tuple, resets=("experiment", "chart"))
+    """Levels of the factors that a chart does not show, as "d=64"."""
+
+
+PAGE = UrlPart(Choices, key="paper-lab")
+
+
+def level_of(name: str, levels: tuple[Level, ...], chosen: Choices) -> Level:
+    """Returns the chosen level of a factor, else the last one."""
+    said = {part.partition("=")[0]: part.partition("=")[2] for part in chosen.at}
+    return next((level for level in levels if str(level) == said.get(name)), levels[-1])
+
+
+def take_level(name: str, level: Level) -> None:
+    """Takes over the level of a factor; for callbacks."""
+    others = tuple(part for part in PAGE.now.at if part.partition("=")[0] != name)
+    PAGE.change(at=(*others, f"{name}={level}"))
+
+
+def hidden_factors(experiment: Experiment, chart: Chart, results: Results) -> dict[str, tuple[Level, ...]]:
+    """Returns the factors that a chart leaves out, with their levels."""
+    return {
+        factor.name: results.levels(factor.name)
+        for factor in experiment.factors
+        if factor.name not in (chart.x, chart.by)
+    }

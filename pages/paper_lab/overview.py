@@ -1,0 +1,54 @@
+"""All experiments in one table, each with its verdict, and the choice of one."""
+
+import streamlit as st
+
+from pages.paper_lab.choices import PAGE, Choices
+from pages.shared.cache import cached
+from pages.shared.fields import segments
+from transformer.experiments.experiment import Experiment
+from transformer.experiments.outcome import Outcome, Verdict
+from transformer.experiments.paper import EXPERIMENTS, find_experiment, listed
+from transformer.experiments.results import Results, load_results
+
+LOOKS = {
+    Outcome.HOLDS: ("blue", ":material/check_circle:"),
+    Outcome.FAILS: ("red", ":material/cancel:"),
+    Outcome.UNKNOWN: ("gray", ":material/help:"),
+}
+"""The colour and the icon of each outcome; the words always stand beside them."""
+
+
+def choose_experiment(chosen: Choices) -> Experiment | None:
+    """Renders the page's question, the verdicts of all experiments and their choice; None where there is none."""
+    st.markdown("#### Is it true? The paper's claims, measured small enough to run again here.")
+    found = listed()
+    if not found:
+        st.markdown("No experiment has been measured yet. Run one: `python -m transformer experiment list`.")
+        return None
+    st.markdown("\n".join(_line(experiment) for experiment in found))
+    st.caption(
+        "A verdict is about this size and this machine. It says *holds here* only if the whole uncertainty of the "
+        "measurement lies inside what the claim allows, and *cannot be told* where it lies across the border."
+    )
+    names = [experiment.name for experiment in found]
+    name = chosen.experiment if chosen.experiment in names else names[0]
+    titles = {each.name: each.title for each in found}
+    segments("Experiment", names, name, PAGE.take("experiment"), key="lab-experiment", names=titles.__getitem__)
+    return find_experiment(name)
+
+
+def badge(outcome: Outcome) -> str:
+    """Returns the outcome as a coloured mark with its words."""
+    colour, icon = LOOKS[outcome]
+    return f":{colour}[{icon} **{outcome}**]"
+
+
+@cached(max_entries=32)
+def get_verdict(results: Results) -> Verdict:
+    """Returns the verdict of an experiment's own rule on results."""
+    return EXPERIMENTS[results.experiment].judge(results)
+
+
+def _line(experiment: Experiment) -> str:
+    outcome = get_verdict(load_results(experiment.name)).outcome
+    return f"- **{experiment.title}.** {experiment.question} {badge(outcome)}"

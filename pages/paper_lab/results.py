@@ -1,0 +1,106 @@
+"""One experiment: the claim, the verdict, its figures, how it was judged and the command that made the numbers."""
+
+import streamlit as st
+
+from pages.paper_lab.choices import PAGE, Choices, hidden_factors, level_of, take_level
+from pages.paper_lab.overview import badge, get_verdict
+from pages.shared import wording
+from pages.shared.context import say, sentence
+from pages.shared.exhibit import exhibit
+from pages.shared.fields import segments
+from transformer.experiments.experiment import Experiment
+from transformer.experiments.outcome import Verdict
+from transformer.experiments.results import ExperimentError, Results, load_results, own_file
+from transformer.interventions.names import plural
+from transformer.views.experiments import ExperimentCurves, ExperimentFindings, Measured
+
+
+def render_results(experiment: Experiment, chosen: Choices) -> None:
+    """Renders everything that an experiment found."""
+    st.markdown(f"##### {experiment.question}")
+    st.markdown(f"**The paper says** ({experiment.section}): {experiment.claim}")
+    results = _choose_results(experiment, chosen)
+    try:
+        verdict = get_verdict(results)
+    except ValueError as error:
+        say(sentence(str(error)))
+        return
+    _render_verdict(experiment, results, verdict)
+    _render_chart(experiment, results, chosen)
+    st.markdown("###### The numbers on which the verdict hangs")
+    exhibit(Measured(results), ExperimentFindings())
+    _render_method(experiment, results, verdict)
+
+
+def _choose_results(experiment: Experiment, chosen: Choices) -> Results:
+    """Renders the choice between the shipped results and those measured here, where there are any."""
+    own = [each.name for each in experiment.budgets if own_file(experiment.name, each.name).is_file()]
+    budget = chosen.budget if chosen.budget in own else ""
+    if own:
+        names = {"": "Shipped numbers"} | {name: f"Measured here ({name})" for name in own}
+        segments("Whose numbers", list(names), budget, PAGE.take("budget"), key="lab-budget", names=names.__getitem__)
+    try:
+        return load_results(experiment.name, budget)
+    except ExperimentError as error:
+        say(sentence(str(error)))
+        return load_results(experiment.name)
+
+
+def _render_verdict(experiment: Experiment, results: Results, verdict: Verdict) -> None:
+    with st.container(border=True, key="lab-verdict"):
+        st.markdown(f"**Verdict:** {badge(verdict.outcome)}")
+        st.markdown(wording.plain(verdict.sentence))
+        if len(groups := verdict.groups) > 1:
+            st.markdown("\n".join(f"- {wording.plain(name)}: {badge(outcome)}" for name, outcome in groups.items()))
+    n = len(results.seeds)
+    missing = len(experiment.plan(experiment.budget(results.budget))) - len(results.rows)
+    said = f"{n} {plural(n, experiment.replicate)} in each cell, the same ones for all."
+    if missing:
+        said += f" {missing:,} of its measurements are still missing."
+    st.caption(said)
+
+
+def _render_chart(experiment: Experiment, results: Results, chosen: Choices) -> None:
+    charts = experiment.charts
+    number = chosen.chart if chosen.chart < len(charts) else 0
+    chart = charts[number]
+    where = []
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        if len(charts) > 1:
+            titles = [each.title for each in charts]
+            segments("Chart", range(len(charts)), number, PAGE.take("chart"), key="lab-chart", names=titles.__getitem__)
+        for name, levels in hidden_factors(experiment, chart, results).items():
+            level = level_of(name, levels, chosen)
+            where.append((name, level))
+            if len(levels) > 1:
+                segments(
+                    experiment.factor(name).label,
+                    levels,
+                    level,
+                    lambda level, name=name: take_level(name, level),
+                    key=f"lab-{experiment.name}-{number}-{name}",
+                    names=lambda level: level if isinstance(level, str) else f"{level:,g}",
+                    hide_label=False,
+                )
+    metric = experiment.metric(chart.metric)
+    view = ExperimentCurves(
+        metric=chart.metric, x=chart.x, by=chart.by, where=tuple(where), log_x=chart.log_x, log_y=metric.log
+    )
+    exhibit(Measured(results), view, key=f"{experiment.name}-{number}")
+    explained = [f"*{metric.label}*: {metric.explained}"]
+    explained += [f"*{factor.label}*: {factor.explained}" for factor in experiment.factors]
+    st.caption("; ".join(explained) + ". Bands are 95 % t intervals over the repeats; a narrow one hides in its line.")
+
+
+def _render_method(experiment: Experiment, results: Results, verdict: Verdict) -> None:
+    st.markdown(f"**What is measured here.** {experiment.setting}")
+    intervals = ", ".join(dict.fromkeys(finding.interval for finding in verdict.findings))
+    st.markdown(f"**How it is judged.** {experiment.rule} (Intervals: {intervals}.)")
+    st.markdown(f"**What would change our mind.** {experiment.change_of_mind}")
+    with st.expander("The command that made these numbers"):
+        st.code(results.command, language="bash")
+        versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
+        st.caption(
+            f"{len(results.rows):,} measurements in {wording.duration(results.elapsed_s)}, {results.created[:10]}; "
+            f"{results.machine}; {versions}."
+        )

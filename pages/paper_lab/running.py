@@ -1,0 +1,145 @@
+"""Runs an experiment in the background, in a process of its own: one at a time on this server, with a stop."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from statistics import fmean
+
+import streamlit as st
+
+from pages.paper_lab.choices import PAGE
+from pages.shared.background import Background, Tell, Watcher, Work
+from pages.shared.context import say, sentence
+from pages.shared.wording import duration
+from transformer.experiments.experiment import Budget, Experiment
+from transformer.experiments.results import ExperimentError, load_results, own_file, read_results
+from transformer.runs.launch import own_environment
+
+EVERY_S = 1.0
+_LOOK_S = 0.25
+_WATCHER = "paper-lab-watcher"
+
+
+@st.cache_resource
+def works() -> Background:
+    """Returns the background worker of this server."""
+    return Background("paper-lab", at_once=1, kept=0)
+
+
+def render_run_here(experiment: Experiment) -> None:
+    """Renders the choice of a budget, what it takes, and the button; or the progress of one that runs."""
+    st.markdown("##### Run it here")
+    watcher = st.session_state.setdefault(_WATCHER, Watcher())
+    for budget in experiment.budgets:
+        work = works().find((experiment.name, budget.name))
+        if work is not None and not work.over.is_set():
+            work.watchers.add(watcher)
+            st.fragment(_render_progress, run_every=EVERY_S)(experiment, budget, work, watcher)
+            return
+    names = {each.name: f"{each.name.capitalize()}: {each.says}" for each in experiment.budgets}
+    name = st.radio("Budget", list(names), index=len(names) - 1, format_func=names.__getitem__, key="lab-run-budget")
+    budget = experiment.budget(name)
+    done = n_measured(experiment, budget)
+    total = len(experiment.plan(budget))
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        if done == total:
+            st.markdown("Measured here already: choose *Measured here* above.")
+            st.button("Measure it anew", key="lab-anew", on_click=_anew, args=(experiment, budget))
+        else:
+            st.button(
+                "Continue" if done else "Run it here",
+                type="primary",
+                icon=":material/play_arrow:",
+                key="lab-run",
+                on_click=_start,
+                args=(experiment, budget),
+            )
+            started = f"{done:,} of {total:,} measured so far. " if done else ""
+            left = duration(estimated_s(experiment, budget) * (1 - done / total))
+            st.caption(
+                f"{started}About {left} on one thread of the machine of the shipped numbers. You can go on reading, "
+                "or stop it and continue later.",
+                width="content",
+            )
+    if refusal := st.session_state.pop("lab-refusal", ""):
+        say(refusal)
+
+
+def estimated_s(experiment: Experiment, budget: Budget) -> float:
+    """Returns the seconds that a budget takes on the machine of the shipped numbers, from its own cells there."""
+    shipped = load_results(experiment.name)
+    full = experiment.budget(shipped.budget)
+    cells: dict[tuple, list[float]] = {}
+    for row in shipped.rows:
+        cells.setdefault(tuple(row.cell.items()), []).append(row.elapsed_s)
+    usual = fmean(row.elapsed_s for row in shipped.rows)
+    each = (fmean(cells.get(tuple(cell.items()), [usual])) for cell, _ in experiment.plan(budget))
+    return sum(each) * budget.size / full.size
+
+
+def n_measured(experiment: Experiment, budget: Budget) -> int:
+    """Returns how many of a budget's measurements are in its file here."""
+    try:
+        rows = read_results(own_file(experiment.name, budget.name)).rows
+    except ExperimentError:
+        return 0
+    wanted = {(tuple(cell.items()), seed) for cell, seed in experiment.plan(budget)}
+    return sum((tuple(row.cell.items()), row.seed) in wanted for row in rows)
+
+
+def measure_in_background(experiment: Experiment, budget: Budget, tell: Tell) -> None:
+    """Runs the command in a process of its own until it ends or nobody waits; ValueError with its last words."""
+    total = len(experiment.plan(budget))
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "transformer", "experiment", "run", experiment.name, "--budget", budget.name],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env=os.environ | own_environment(threads=1),
+        )
+        try:
+            while process.poll() is None:
+                tell(n_measured(experiment, budget) / total)
+                time.sleep(_LOOK_S)
+        finally:
+            process.kill()
+            process.wait()
+        if process.returncode:
+            errors.seek(0)
+            words = errors.read().strip().splitlines() or ["no reason given"]
+            raise ValueError(f"the experiment ended early: {words[-1]}")
+
+
+def _start(experiment: Experiment, budget: Budget) -> None:
+    watcher = st.session_state.setdefault(_WATCHER, Watcher())
+    works().submit(
+        (experiment.name, budget.name), lambda tell: measure_in_background(experiment, budget, tell), watcher
+    )
+
+
+def _anew(experiment: Experiment, budget: Budget) -> None:
+    own_file(experiment.name, budget.name).unlink(missing_ok=True)
+    _start(experiment, budget)
+
+
+def _render_progress(experiment: Experiment, budget: Budget, work: Work, watcher: Watcher) -> None:
+    if work.over.is_set():
+        if work.error is None:
+            PAGE.change(budget=budget.name)
+        elif not work.stopped:
+            st.session_state["lab-refusal"] = sentence(str(work.error))
+        st.rerun()
+    left = work.left_s
+    said = "waiting for another experiment" if work.begun is None else f"{work.share:.0%}"
+    if left is not None:
+        said += f", about {duration(max(1.0, left))} left"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.progress(min(1.0, work.share), text=f"{experiment.title}, {budget.name}: {said}")
+        st.button("Stop", key="lab-stop", icon=":material/stop:", on_click=_stop, args=(experiment, budget))
+
+
+def _stop(experiment: Experiment, budget: Budget) -> None:
+    works().cancel((experiment.name, budget.name))

@@ -1,0 +1,35 @@
+"""Browser test of the Paper lab: a claim is read, a chart turned, an experiment started, left alone and stopped."""
+
+import re
+
+import pytest
+from app_server import Server
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+
+def test_read_a_verdict_and_run_the_experiment_beside_it(page: Page, server: Server):
+    page.goto(server.link("paper-lab", experiment="table-1"))
+    verdict = page.locator(".st-key-lab-verdict")
+    expect(verdict).to_contain_text(re.compile("Verdict: .*(holds here|does not hold here|cannot be told)"))
+    plots = page.locator(".js-plotly-plot")
+    expect(plots).to_have_count(2)
+
+    page.get_by_role("radio", name="64", exact=True).click()
+    expect(page).to_have_url(re.compile(r"at=d%3D64"))
+    page.get_by_role("button", name="Prove it").first.click()
+    expect(page.get_by_text(re.compile("checks?, run just now"))).to_be_visible()
+    page.keyboard.press("Escape")
+
+    expect(page.get_by_text(re.compile(r"About .* of the machine of the shipped numbers"))).to_be_visible()
+    page.get_by_role("button", name="Run it here").click()
+    progress = page.get_by_text(re.compile(r"Table 1, measured, small: \d+%"))
+    expect(progress).to_be_visible()
+    page.get_by_role("radio", name="Time against d").click()  # the page answers meanwhile
+    expect(page).to_have_url(re.compile(r"chart=1"))
+    expect(page.get_by_text(re.compile(r"small: [1-9]\d*%"))).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"\d+ of 270 measured so far"))).to_be_visible()
+    expect(verdict).to_be_visible()

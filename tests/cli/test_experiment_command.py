@@ -1,0 +1,49 @@
+"""The experiment command: it lists, runs, resumes and shows, and answers wrong names in a sentence."""
+
+import pytest
+from fakes.experiment import fake_experiment
+
+from transformer.__main__ import main
+from transformer.experiments import paper
+from transformer.experiments.results import own_file, read_results
+
+
+@pytest.fixture
+def fake(room, monkeypatch):
+    monkeypatch.setitem(paper.EXPERIMENTS, "fake", fake_experiment("fails"))
+
+
+def test_an_experiment_runs_and_is_shown_with_its_verdict(fake, room, capsys):
+    assert main(["experiment", "run", "fake"]) == 0
+    said = capsys.readouterr().out
+    assert "Verdict: does not hold here. The coin shows 0.50." in said
+    assert "What would change our mind: Another coin." in said and "claim: 5 to 6" in said
+    assert len(read_results(own_file("fake", "full")).rows) == 6
+    assert main(["experiment", "show", "fake", "--budget", "full"]) == 0
+    assert "does not hold here" in capsys.readouterr().out
+
+
+def test_results_are_written_where_they_are_asked_for(fake, room, tmp_path, capsys):
+    assert main(["experiment", "run", "fake", "--budget", "short", "--out", str(tmp_path / "mine.json")]) == 0
+    assert len(read_results(tmp_path / "mine.json").rows) == 2 and not room.exists()
+    assert "cannot be told at this size" in capsys.readouterr().out
+
+
+def test_the_list_names_each_experiment_with_its_verdict(capsys):
+    assert main(["experiment", "list"]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("table-1 "))
+    assert "does not hold here" in line and line.endswith("?")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "table-9"], "error: there is no experiment 'table-9'; there are: table-1"),
+        (["show"], "error: there is no experiment ''; there are: table-1"),
+        (["run", "table-1", "--budget", "huge"], "error: table-1 has no budget 'huge'; choose one of: full, small"),
+        (["show", "table-1", "--budget", "small"], "error: there are no results of table-1 with the budget small"),
+    ],
+)
+def test_wrong_names_are_answered_in_a_sentence(arguments, said, room, capsys):
+    assert main(["experiment", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(said)

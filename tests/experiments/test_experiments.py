@@ -1,0 +1,165 @@
+"""The framework of the paper lab, on an experiment whose answer is known."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fakes.experiment import CLAIMS, HALF_WIDTH, fake_experiment
+
+from transformer.experiments import recount
+from transformer.experiments.intervals import bootstrap_interval, exponents, t_interval, t_quantile
+from transformer.experiments.measuring import run_experiment
+from transformer.experiments.outcome import Finding, Outcome, together
+from transformer.experiments.paper import EXPERIMENTS, find_experiment
+from transformer.experiments.results import ExperimentError, read_results
+
+
+@pytest.mark.parametrize(
+    ("claim", "outcome"), [("holds", Outcome.HOLDS), ("fails", Outcome.FAILS), ("open", Outcome.UNKNOWN)]
+)
+def test_a_known_experiment_gets_its_known_verdict(claim, outcome, tmp_path):
+    experiment = fake_experiment(claim)
+    results = run_experiment(experiment, experiment.budget(), tmp_path / "fake.json")
+    verdict = experiment.judge(results)
+    assert verdict.outcome is outcome and verdict.groups == {"coin": outcome}
+    (found,) = verdict.findings
+    assert (found.low, found.high) == pytest.approx((0.5 - HALF_WIDTH, 0.5 + HALF_WIDTH), abs=1e-4)
+    assert found.interval == "95 % t interval over 3 seeds"
+    assert (found.least, found.most) == CLAIMS[claim]
+
+
+def test_two_seeds_are_too_few_to_tell(tmp_path):
+    experiment = fake_experiment("holds")
+    results = run_experiment(experiment, experiment.budget("short"), tmp_path / "fake.json")
+    verdict = experiment.judge(results)
+    assert verdict.outcome is Outcome.UNKNOWN and "at least 3 are needed" in verdict.findings[0].interval
+
+
+def test_all_cells_meet_a_seed_before_the_next_one():
+    experiment = fake_experiment("holds")
+    plan = [(cell["coin"], seed) for cell, seed in experiment.plan(experiment.budget())]
+    assert plan == [(coin, seed) for seed in (0, 1, 2) for coin in ("fair", "false")]
+    fair = replace(experiment, skips=lambda cell: cell["coin"] == "false")
+    assert [cell["coin"] for cell, _ in fair.plan(fair.budget())] == ["fair"] * 3
+
+
+def test_a_stopped_experiment_goes_on_where_it_was(tmp_path):
+    path, met = tmp_path / "deep" / "fake.json", []
+
+    def stop_at_the_fourth(cell, seed):
+        met.append((cell["coin"], seed))
+        if len(met) == 4:
+            raise KeyboardInterrupt
+
+    experiment = fake_experiment("holds", stop_at_the_fourth)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(experiment, experiment.budget(), path, command="the first command")
+    assert len(read_results(path).rows) == 3
+    seen = []
+    results = run_experiment(experiment, experiment.budget(), path, command="another", on_row=seen.append)
+    assert len(met) == 7 and len(set(met)) == 6  # the one that was interrupted is measured again, no other
+    assert [(row.cell["coin"], row.seed) for row in results.rows] == [
+        (cell["coin"], seed) for cell, seed in experiment.plan(experiment.budget())
+    ]
+    assert results.command == "the first command" and [each.done for each in seen] == [4, 5, 6]
+    again = run_experiment(experiment, experiment.budget(), path)
+    assert again == results and len(met) == 7
+
+
+def test_results_of_another_version_are_not_mixed_with_new_ones(tmp_path):
+    path, experiment = tmp_path / "fake.json", fake_experiment("holds")
+    run_experiment(experiment, experiment.budget(), path)
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"versions": {"torch": "0.1"}}))
+    met = []
+    counted = fake_experiment("holds", lambda cell, seed: met.append(seed))
+    run_experiment(counted, counted.budget(), path)
+    assert len(met) == 6
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[1]", '{"factors": ["coin"], "metrics": [], "columns": [], "rows": [[1]]}']
+)
+def test_a_file_without_results_is_refused_in_a_sentence(text, tmp_path):
+    path = tmp_path / "fake.json"
+    path.write_text(text)
+    with pytest.raises(ExperimentError, match=r"fake\.json holds no results that can be read"):
+        read_results(path)
+
+
+def test_unknown_names_are_answered_with_those_there_are():
+    with pytest.raises(ExperimentError, match="there is no experiment 'table-9'; there are: table-1"):
+        find_experiment("table-9")
+    with pytest.raises(ValueError, match="fake has no budget 'huge'; choose one of: full, short"):
+        fake_experiment("holds").budget("huge")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [
+        (1.0, 2.0, Outcome.HOLDS),
+        (1.2, 1.8, Outcome.HOLDS),
+        (0.9, 1.5, Outcome.UNKNOWN),
+        (0.0, 3.0, Outcome.UNKNOWN),
+        (2.1, 2.5, Outcome.FAILS),
+        (0.1, 0.9, Outcome.FAILS),
+        (math.nan, math.nan, Outcome.UNKNOWN),
+    ],
+)
+def test_an_interval_inside_holds_outside_fails_and_across_cannot_be_told(low, high, outcome):
+    middle = (low + high) / 2
+    given = {"name": "", "group": "", "unit": "", "interval": ""}
+    found = Finding(**given, estimate=middle, low=low, high=high, least=1.0, most=2.0)
+    assert found.outcome is outcome
+
+
+def test_one_failure_fails_and_one_open_question_stays_open():
+    given = {"name": "", "group": "", "unit": "", "interval": "", "estimate": 0.0, "low": 0.0, "high": 0.0}
+    holds, fails = Finding(**given), Finding(**given, least=1.0)
+    unknown = Finding(**given | {"high": 2.0}, most=1.0)
+    assert together([holds, holds]) is Outcome.HOLDS
+    assert together([holds, unknown]) is Outcome.UNKNOWN
+    assert together([holds, unknown, fails]) is Outcome.FAILS
+
+
+def test_both_ways_to_the_quantile_of_student_agree():
+    for freedom in (1, 2, 4, 9, 30, 31, 39, 200):
+        assert t_quantile(freedom) == pytest.approx(recount.student(freedom), rel=2e-4)
+
+
+def test_t_intervals_cover_the_mean_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+    draws = rng.normal(3.0, 2.0, size=(2_000, 5))
+    covered = [(found := t_interval(list(values))).low <= 3.0 <= found.high for values in draws]
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.015)  # three standard errors of 2,000 draws
+
+
+def test_bootstrap_intervals_are_recounted_and_about_as_wide_as_the_normal_one():
+    values = list(np.random.default_rng(1).normal(size=40))
+    found = bootstrap_interval(values)
+    assert (found.estimate, found.low, found.high) == pytest.approx(recount.mean_and_bootstrap(values), abs=1e-9)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * np.std(values) / math.sqrt(40), rel=0.1)
+
+
+def test_exponents_of_a_power_law_are_found():
+    sizes = [(n, d) for n in (16, 64, 256) for d in (8, 32)]
+    cost = [3.0 * n**2 * d**0.5 for n, d in sizes]
+    assert exponents(sizes, cost) == pytest.approx((2.0, 0.5))
+    assert recount.power([2, 4, 16], [5 * n**1.5 for n in (2, 4, 16)]) == pytest.approx(1.5)
+
+
+def test_every_experiment_says_all_that_a_reader_needs():
+    for name, experiment in EXPERIMENTS.items():
+        assert name == experiment.name
+        metrics = {metric.name for metric in experiment.metrics}
+        factors = {factor.name for factor in experiment.factors}
+        for chart in experiment.charts:
+            assert chart.metric in metrics and {chart.x, chart.by} <= factors
+        for budget in experiment.budgets:
+            assert set(budget.levels) == factors and len(budget.seeds) >= 3
+        assert len(experiment.budgets) > 1, f"{name} has no smaller budget"
+        for text in (experiment.question, experiment.claim, experiment.section, experiment.setting):
+            assert text
+        assert experiment.rule.endswith(".") and experiment.change_of_mind.endswith(".")

@@ -1,0 +1,64 @@
+"""The results that come with the lab: each verdict follows from its file, recomputed by other code."""
+
+import json
+import math
+
+import pytest
+
+from transformer.experiments.outcome import Outcome
+from transformer.experiments.paper import EXPERIMENTS, listed
+from transformer.experiments.results import load_results, shipped_file
+
+VERDICTS = {"table-1": Outcome.FAILS}
+"""The verdict of each experiment as the documents repeat it."""
+shipped = pytest.mark.parametrize("name", VERDICTS)
+
+
+def rows_of(name: str) -> list[dict]:
+    """Returns the rows of the file, read by no code of the library."""
+    content = json.loads(shipped_file(name).read_text(encoding="utf-8"))
+    return [dict(zip(content["columns"], row, strict=True)) for row in content["rows"]]
+
+
+def test_all_experiments_with_results_have_a_verdict_here():
+    assert {each.name for each in listed()} == set(VERDICTS) <= set(EXPERIMENTS)
+
+
+@shipped
+def test_the_verdict_is_recomputed_from_the_file(name):
+    experiment = EXPERIMENTS[name]
+    findings = experiment.judge(load_results(name)).findings
+    again = experiment.again(rows_of(name))
+    assert {found.name for found in findings} == set(again)
+    outcomes = set()
+    for found in findings:
+        estimate, low, high = again[found.name]
+        assert (found.estimate, found.low, found.high) == pytest.approx((estimate, low, high), rel=1e-3, abs=1e-6)
+        if found.least <= low and high <= found.most:
+            outcomes.add("inside")
+        elif high < found.least or low > found.most:
+            outcomes.add("outside")
+        else:
+            outcomes.add("across")
+    expected = Outcome.FAILS if "outside" in outcomes else Outcome.UNKNOWN if "across" in outcomes else Outcome.HOLDS
+    assert experiment.judge(load_results(name)).outcome is expected is VERDICTS[name]
+
+
+@shipped
+def test_a_file_is_whole_and_says_how_it_was_made(name):
+    experiment, results = EXPERIMENTS[name], load_results(name)
+    budget = experiment.budget()
+    assert results.budget == budget.name
+    plan = [(tuple(cell.items()), seed) for cell, seed in experiment.plan(budget)]
+    assert [(tuple(row.cell.items()), row.seed) for row in results.rows] == plan
+    assert len(budget.seeds) >= 5, "a verdict hangs on it"
+    assert results.command.startswith(f"python -m transformer experiment run {name} --out checkpoints/experiments/")
+    assert {"python", "torch", "numpy"} <= set(results.versions) and results.created and results.machine
+    assert all(math.isfinite(value) for row in results.rows for value in row.values.values())
+    assert shipped_file(name).stat().st_size < 300_000
+
+
+@shipped
+def test_the_sentence_names_no_number_that_is_missing(name):
+    sentence = EXPERIMENTS[name].judge(load_results(name)).sentence
+    assert "nan" not in sentence and sentence.endswith(".")

@@ -1,0 +1,136 @@
+"""The Paper lab: shipped numbers and verdicts at once, charts that turn, and experiments that run beside the page."""
+
+import json
+import threading
+
+import pytest
+from fakes.experiment import fake_experiment
+from page_models import checked, open_page, texts
+
+from pages.paper_lab import running
+from pages.paper_lab.overview import LOOKS
+from pages.shared.background import Stopped
+from transformer.experiments.measuring import run_experiment
+from transformer.experiments.outcome import Outcome
+from transformer.experiments.paper import EXPERIMENTS, listed
+from transformer.experiments.results import load_results, own_file
+
+pytestmark = pytest.mark.usefixtures("room")
+
+
+@pytest.fixture
+def fake(monkeypatch, tmp_path):
+    """An experiment whose verdict is known stands on the page, with shipped numbers."""
+    experiment = fake_experiment("open")
+    monkeypatch.setitem(EXPERIMENTS, "fake", experiment)
+    monkeypatch.setattr("transformer.experiments.results.SHIPPED_RESULTS", tmp_path)
+    run_experiment(experiment, experiment.budget(), tmp_path / "fake.json", command="python -m fake")
+    return experiment
+
+
+def charts(at):
+    """The figures that are drawn."""
+    return [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
+
+
+def test_the_page_opens_with_the_shipped_verdicts_and_numbers():
+    said = texts(at := open_page("paper_lab"))
+    for experiment in listed():
+        outcome = experiment.judge(load_results(experiment.name)).outcome
+        assert f"{experiment.question} :{LOOKS[outcome][0]}[{LOOKS[outcome][1]} **{outcome}**]" in said
+    first = listed()[0]
+    assert first.claim in said and first.rule in said and first.change_of_mind in said
+    assert len(charts(at)) == 2
+    assert at.get("code")[0].value == load_results(first.name).command
+
+
+@pytest.mark.parametrize("name", [each.name for each in listed()])
+def test_every_experiment_opens_by_a_link_and_each_chart_is_drawn(name):
+    for number, chart in enumerate(EXPERIMENTS[name].charts):
+        at = open_page("paper_lab", experiment=name, chart=str(number))
+        label = EXPERIMENTS[name].metric(chart.metric).label
+        assert charts(at)[0]["layout"]["yaxis"]["title"]["text"] == label
+
+
+def test_an_open_question_is_said_as_loudly_as_an_answer(fake):
+    at = open_page("paper_lab", experiment="fake")
+    assert f"**Verdict:** :gray[:material/help: **{Outcome.UNKNOWN}**]" in texts(at)
+    assert "The coin shows 0.50." in texts(at).replace("\\", "")
+    assert [entry["name"] for entry in charts(at)[1]["data"]] == list(Outcome)
+
+
+def test_the_level_of_a_factor_is_chosen_and_travels_in_the_link():
+    at = open_page("paper_lab", experiment="table-1")
+    last = charts(at)[0]["data"][1]["y"]
+    at = checked(at.button_group(key="lab-table-1-0-d").set_value(64).run())
+    assert at.query_params["at"] == "d=64" and charts(at)[0]["data"][1]["y"] != last
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"experiment": "table-9"}, "The link says experiment “table-9”"),
+        ({"chart": "x"}, "The link says chart “x”"),
+    ],
+)
+def test_nonsense_in_a_link_is_answered_in_a_sentence(parameters, said):
+    assert said in texts(open_page("paper_lab", **parameters)).replace("\\", "")
+
+
+def test_what_was_measured_here_is_shown_beside_the_shipped_numbers(fake):
+    run_experiment(fake, fake.budget("short"), own_file("fake", "short"), command="mine")
+    at = open_page("paper_lab", experiment="fake")
+    assert at.get("code")[0].value == "python -m fake"
+    at = checked(at.button_group(key="lab-budget").set_value("short").run())
+    assert at.get("code")[0].value == "mine" and at.query_params["budget"] == "short"
+    assert "2 seeds in each cell" in texts(at)
+
+
+def test_the_estimate_is_that_of_the_shipped_measurements(fake):
+    shipped = load_results("fake")
+    per_row = shipped.elapsed_s / 6
+    assert running.estimated_s(fake, fake.budget()) == pytest.approx(shipped.elapsed_s)
+    assert running.estimated_s(fake, fake.budget("short")) <= 2 * per_row * 6
+
+
+def test_an_experiment_runs_in_the_background_and_its_numbers_appear(fake, monkeypatch):
+    begun, go = threading.Event(), threading.Event()
+
+    def measure(experiment, budget, tell):
+        begun.set()
+        assert go.wait(30)
+        run_experiment(experiment, budget, own_file(experiment.name, budget.name), command="in the background")
+
+    monkeypatch.setattr(running, "measure_in_background", measure)
+    at = open_page("paper_lab", experiment="fake")
+    at = checked(at.button(key="lab-run").click().run())
+    assert begun.wait(30) and at.get("progress") and "Verdict" in texts(at)  # the page is there meanwhile
+    work = running.works().find(("fake", "short"))
+    go.set()
+    assert work.over.wait(30) and work.error is None
+    at = checked(at.run())
+    assert "Measured here already" in texts(at)
+    assert at.button_group(key="lab-budget").options[-1] == "Measured here (short)"
+
+
+def test_a_stopped_experiment_ends_its_process_and_can_go_on(fake, monkeypatch):
+    def tell(share):
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        running.measure_in_background(EXPERIMENTS["table-1"], EXPERIMENTS["table-1"].budget("small"), tell)
+    run_experiment(fake, fake.budget("short"), own_file("fake", "short"))
+    text = own_file("fake", "short").read_text()
+    own_file("fake", "short").write_text(text.replace(',\n    ["fair", 1, 0.5, 0.0]', ""))
+    assert running.n_measured(fake, fake.budget("short")) == 1
+    assert at_button(open_page("paper_lab", experiment="fake")) == "Continue"
+
+
+def at_button(at):
+    """The label of the button that runs."""
+    return at.button(key="lab-run").label
+
+
+def test_a_command_that_fails_says_why(fake):
+    with pytest.raises(ValueError, match="there is no experiment 'fake'"):
+        running.measure_in_background(fake, fake.budget("short"), lambda share: None)

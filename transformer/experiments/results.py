@@ -1,0 +1,155 @@
+"""The results of an experiment: a file of rows, one for each cell and seed, with the command that made them.
+
+Shipped results lie beside the shipped models, a visitor's own in the folder of runs. No torch here.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from transformer.checkpoints.settings import SHIPPED_FOLDER
+from transformer.experiments.study import StudyError
+from transformer.files import read_json, runs_folder, write_text
+
+Level = int | float | str
+Cell = Mapping[str, Level]
+SHIPPED_RESULTS = SHIPPED_FOLDER / "experiments"
+_OWN_FOLDER = ".experiments"
+
+
+class ExperimentError(StudyError):
+    """An experiment or its results cannot be found, read or written; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """The measurements of one cell with one seed."""
+
+    cell: Cell
+    seed: int
+    values: Mapping[str, float]
+    elapsed_s: float
+
+    def has(self, **where: Level) -> bool:
+        """Tells whether the cell has these levels."""
+        return all(self.cell[name] == level for name, level in where.items())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """The rows that were measured so far, and how."""
+
+    experiment: str
+    budget: str
+    rows: tuple[Row, ...] = ()
+    command: str = ""
+    created: str = ""
+    machine: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    shipped: bool = False
+
+    @cached_property
+    def digest(self) -> str:
+        """A key of all that the results hold."""
+        return hashlib.blake2b(_as_text(self).encode(), digest_size=16).hexdigest() + f"{self.shipped}"
+
+    @property
+    def elapsed_s(self) -> float:
+        """The seconds that all measurements took."""
+        return sum(row.elapsed_s for row in self.rows)
+
+    def by_seed(self, metric: str, **where: Level) -> dict[int, float]:
+        """Returns a metric by seed in the one cell with these levels."""
+        return {row.seed: row.values[metric] for row in self.rows if metric in row.values and row.has(**where)}
+
+    def levels(self, factor: str) -> tuple[Level, ...]:
+        """Returns the levels of a factor that were measured, in the order of the rows."""
+        return tuple(dict.fromkeys(row.cell[factor] for row in self.rows))
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Returns the seeds that were measured."""
+        return tuple(dict.fromkeys(row.seed for row in self.rows))
+
+
+def shipped_file(name: str) -> Path:
+    """Returns the file of an experiment's shipped results."""
+    return SHIPPED_RESULTS / f"{name}.json"
+
+
+def own_file(name: str, budget: str) -> Path:
+    """Returns the file of an experiment's results that were measured here."""
+    return runs_folder() / _OWN_FOLDER / f"{name}-{budget}.json"
+
+
+def load_results(name: str, budget: str = "") -> Results:
+    """Returns the shipped results of an experiment, or those measured here with a budget; ExperimentError else."""
+    path = own_file(name, budget) if budget else shipped_file(name)
+    if not path.is_file():
+        raise ExperimentError(f"there are no results of {name}" + (f" with the budget {budget}" if budget else ""))
+    return read_results(path, shipped=not budget)
+
+
+def read_results(path: Path, *, shipped: bool = False) -> Results:
+    """Reads a file of results; ExperimentError where it cannot be read."""
+    content = read_json(path)
+    try:
+        factors, metrics = content["factors"], content["metrics"]
+        rows = tuple(_row(dict(zip(content["columns"], row, strict=True)), factors, metrics) for row in content["rows"])
+        text = {name: content[name] for name in ("experiment", "budget", "command", "created", "machine")}
+        return Results(**text, rows=rows, versions=content["versions"], shipped=shipped)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ExperimentError(f"{path.name} holds no results that can be read: {error}") from error
+
+
+def write_results(path: Path, results: Results) -> None:
+    """Replaces a file of results, a line for each row; ExperimentError where that cannot be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, _as_text(results))
+    except OSError as error:
+        raise ExperimentError(f"the results cannot be written to {path}: {error.strerror or error}") from error
+
+
+def content_of(results: Results) -> list[dict[str, Any]]:
+    """Returns the rows as they stand in the file, read again: a mapping of factors, seed and metrics each."""
+    path = shipped_file(results.experiment) if results.shipped else own_file(results.experiment, results.budget)
+    content = json.loads(path.read_bytes())
+    return [dict(zip(content["columns"], row, strict=True)) for row in content["rows"]]
+
+
+def _row(found: dict[str, Any], factors: list[str], metrics: list[str]) -> Row:
+    values = {name: float(found[name]) for name in metrics if found[name] is not None}
+    cell = {name: found[name] for name in factors}
+    return Row(cell=cell, seed=found["seed"], values=values, elapsed_s=float(found["elapsed_s"]))
+
+
+def _as_text(results: Results) -> str:
+    factors = list(results.rows[0].cell) if results.rows else []
+    metrics = list(dict.fromkeys(name for row in results.rows for name in row.values))
+    head = {
+        **{name: getattr(results, name) for name in ("experiment", "budget", "command", "created", "machine")},
+        "versions": dict(results.versions),
+        "factors": factors,
+        "metrics": metrics,
+        "columns": [*factors, "seed", *metrics, "elapsed_s"],
+    }
+    rows = [
+        [
+            *row.cell.values(),
+            row.seed,
+            *(_rounded(row.values.get(name)) for name in metrics),
+            round(row.elapsed_s, 3),
+        ]
+        for row in results.rows
+    ]
+    lines = ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows)
+    return json.dumps(head, ensure_ascii=False, indent=2)[:-2] + f',\n  "rows": [\n{lines}\n  ]\n}}\n'
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.6g}")

@@ -1,0 +1,156 @@
+"""Experiments in figures: a metric over a factor with intervals, and findings against what a claim allows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from numpy import ndarray
+
+from transformer.figures import theme
+from transformer.figures.axes import panel, row_axis
+from transformer.figures.labels import hover_label
+from transformer.figures.lines import band, line
+from transformer.figures.theme import run_colour
+
+_DASHES = ("solid", "dash", "solid", "dot", "dashdot", "solid")
+_ROW, _GAP, _EDGE = 26, 64, 8
+"""Pixels of a finding's row, between two panels, and at the ends."""
+SYMBOLS = ("circle", "x", "diamond-open")
+"""The marks of a finding that holds, fails and cannot be told."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric over a factor: the mean of the seeds at each level, with its interval (NaN where there is none)."""
+
+    name: str
+    x: Float[ndarray, "level"]
+    mean: Float[ndarray, "level"]
+    low: Float[ndarray, "level"]
+    high: Float[ndarray, "level"]
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Findings of one unit: each with its interval, what the claim allows, and its outcome as an index of SYMBOLS."""
+
+    unit: str
+    names: tuple[str, ...]
+    estimate: Float[ndarray, "finding"]
+    low: Float[ndarray, "finding"]
+    high: Float[ndarray, "finding"]
+    least: Float[ndarray, "finding"]
+    most: Float[ndarray, "finding"]
+    outcome: tuple[int, ...]
+
+
+def curves_figure(
+    curves: Sequence[Curve],
+    names: Sequence[str],
+    *,
+    x_label: str,
+    y_label: str,
+    ticks: Sequence[str],
+    log_x: bool = False,
+    log_y: bool = False,
+    dark: bool = False,
+) -> go.Figure:
+    """Draws a line with the band of its interval for each curve; `names` are all there may be, in their colours."""
+    traces: list[dict[str, Any]] = []
+    for curve in curves:
+        place = names.index(curve.name)
+        colour, name = run_colour(place, dark), curve.name
+        known = ~np.isnan(curve.low) & ~np.isnan(curve.high)
+        low = np.maximum(curve.low, curve.mean / 10) if log_y else curve.low  # a logarithm has no 0
+        says = f"{hover_label(name)}<br>{x_label}: %{{x}}<br>{y_label}: %{{y:.3g}}<extra></extra>"
+        drawn = line(
+            curve.x,
+            curve.mean,
+            colour,
+            name=name,
+            dash=_DASHES[place % len(_DASHES)],
+            hovertemplate=says,
+            legendgroup=name,
+        )
+        traces += [
+            band(curve.x[known], low[known], curve.high[known], colour, legendgroup=name),
+            drawn | {"mode": "lines+markers"},
+        ]
+    places = np.unique(np.concatenate([curve.x for curve in curves]))
+    across = {"tickvals": places, "ticktext": list(ticks), "type": "log" if log_x else "linear"}
+    return theme.figure(
+        traces,
+        dark,
+        xaxis={"title": {"text": x_label}, "showline": True, "automargin": True, **across},
+        yaxis={
+            "title": {"text": y_label},
+            "showgrid": True,
+            "automargin": True,
+            **({"type": "log", "dtick": 1, "exponentformat": "power"} if log_y else {}),
+        },
+        height=420,
+        hovermode="closest",
+        showlegend=True,
+        margin={"l": 8, "r": 8, "t": 36, "b": 8},
+    )
+
+
+def findings_figure(panels: Sequence[Estimates], outcomes: Sequence[str], *, dark: bool = False) -> go.Figure:
+    """Draws a row for each finding: its interval over the shaded range that the claim allows; a panel for each unit."""
+    colours = theme.palette(dark)
+    inks = (run_colour(0, dark), run_colour(1, dark), colours.quiet)
+    traces: list[dict[str, Any]] = []
+    shapes: list[dict[str, Any]] = []
+    layout: dict[str, Any] = {}
+    heights = [_ROW * len(each.names) for each in panels]
+    inner = sum(heights) + _GAP * (len(panels) - 1)
+    top = inner
+    for number, (each, height) in enumerate(zip(panels, heights, strict=True), start=1):
+        end = panel(number)
+        low, high = _ends(each)
+        for row, (least, most) in enumerate(zip(each.least, each.most, strict=True)):
+            shapes.append(
+                {
+                    "type": "rect", "xref": f"x{end}", "yref": f"y{end}", "x0": max(least, low), "x1": min(most, high),
+                    "y0": row - 0.36, "y1": row + 0.36, "fillcolor": colours.line, "opacity": 0.55, "layer": "below",
+                    "line": {"width": 0},
+                }
+            )  # fmt: skip
+        for index, says in enumerate(outcomes):
+            rows = [row for row, outcome in enumerate(each.outcome) if outcome == index]
+            traces.append(_dots(each, rows, inks[index], SYMBOLS[index], says, end) | {"showlegend": number == 1})
+        domain = [max(0.0, (top - height) / inner), top / inner]
+        layout[f"yaxis{end}"] = row_axis(list(each.names), domain=domain, automargin=True)
+        layout[f"xaxis{end}"] = {
+            "title": {"text": each.unit}, "range": [low, high], "anchor": f"y{end}", "showline": True,
+            "showgrid": True, "automargin": True,
+        }  # fmt: skip
+        top -= height + _GAP
+    margin = {"l": _EDGE, "r": _EDGE, "t": 36, "b": 44}
+    height = inner + margin["t"] + margin["b"]
+    return theme.figure(traces, dark, shapes=shapes, height=height, margin=margin, showlegend=True, **layout)
+
+
+def _dots(each: Estimates, rows: list[int], colour: str, symbol: str, says: str, end: str) -> dict[str, Any]:
+    """Returns the trace of the findings with one outcome; an empty one still has its place in the legend."""
+    at, low, high = each.estimate[rows], each.low[rows], each.high[rows]
+    numbers = np.stack((low, high, each.least[rows], each.most[rows]), axis=1)
+    return {
+        "type": "scatter", "mode": "markers", "x": at if rows else [None], "y": rows or [None], "name": says,
+        "legendgroup": says, "marker": {"color": colour, "symbol": symbol, "size": 9},
+        "error_x": {"array": high - at, "arrayminus": at - low, "color": colour, "width": 4}, "customdata": numbers,
+        "hovertemplate": "%{x:.3g} (%{customdata[0]:.3g} to %{customdata[1]:.3g})<br>the claim: %{customdata[2]:.3g} "
+        f"to %{{customdata[3]:.3g}}<extra>{says}</extra>", "xaxis": f"x{end}", "yaxis": f"y{end}",
+    }  # fmt: skip
+
+
+def _ends(each: Estimates) -> tuple[float, float]:
+    """Returns the ends of a panel's axis: all that is finite, with a margin."""
+    numbers = np.concatenate((each.estimate, each.low, each.high, each.least, each.most))
+    finite = numbers[np.isfinite(numbers)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    margin = 0.06 * (high - low or 1.0)
+    return low - margin, high + margin

@@ -1,0 +1,226 @@
+"""The figures of the paper lab: what an experiment measured, and its findings against what the claim allows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy import ndarray
+
+from transformer.analysis.checks import Check, agree
+from transformer.experiments.intervals import t_interval
+from transformer.experiments.outcome import Outcome
+from transformer.experiments.paper import find_experiment
+from transformer.experiments.recount import column, mean_and_t
+from transformer.experiments.results import Level, Results, content_of
+from transformer.figures.experiments import Curve, Estimates, curves_figure, findings_figure
+from transformer.figures.tables import Table, numbered
+from transformer.views.view import OF_FIGURE, Origin
+
+_READ = "the file's rows read again"
+_ENDS = ("mean", "low 95 %", "high 95 %")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The results of an experiment."""
+
+    results: Results
+
+    @property
+    def origin(self) -> Origin:
+        """Reads the results."""
+        name, budget = self.results.experiment, self.results.budget
+        call = f"load_results({name!r})" if self.results.shipped else f"load_results({name!r}, {budget!r})"
+        caption = f"{name}, {'shipped' if self.results.shipped else budget}"
+        imports = ("from transformer.experiments.results import load_results",)
+        return Origin(name, caption, imports, (f"results = {call}",))
+
+
+@dataclass(frozen=True)
+class CurvesData:
+    """A metric over a factor."""
+
+    curves: tuple[Curve, ...]
+    names: tuple[str, ...]
+    """All levels of the lines' factor, in the order of their colours."""
+    ticks: tuple[str, ...]
+    """The levels of the factor across, as text."""
+    x_label: str
+    y_label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentCurves:
+    """A metric of an experiment over one factor, a line for each level of another: means and t intervals."""
+
+    metric: str
+    x: str
+    by: str
+    where: tuple[tuple[str, Level], ...] = ()
+    """The levels of the other factors."""
+    log_x: bool = field(default=False, metadata=OF_FIGURE)
+    log_y: bool = field(default=False, metadata=OF_FIGURE)
+    name = "{metric}-over-{x}"
+
+    def data(self, results: Results) -> CurvesData:
+        """The mean of the seeds in each cell; ValueError where nothing is measured there."""
+        experiment = find_experiment(results.experiment)
+        across, lines = results.levels(self.x), results.levels(self.by)
+        places = _places(across)
+        curves = []
+        for level in lines:
+            found = [results.by_seed(self.metric, **{self.by: level, self.x: at}, **dict(self.where)) for at in across]
+            kept = [place for place, values in enumerate(found) if values]
+            intervals = [t_interval(list(found[place].values())) for place in kept]
+            if kept:
+                rows = np.array([[each.estimate, each.low, each.high] for each in intervals]).T
+                curves.append(Curve(str(level), places[kept], *rows))
+        if not curves:
+            raise ValueError(f"nothing is measured yet of {experiment.metric(self.metric).label} there")
+        shown = {float(x) for curve in curves for x in curve.x}
+        return CurvesData(
+            curves=tuple(curves),
+            names=tuple(map(str, lines)),
+            ticks=tuple(_text(level) for level, place in zip(across, places, strict=True) if float(place) in shown),
+            x_label=experiment.factor(self.x).label,
+            y_label=experiment.metric(self.metric).label,
+        )
+
+    def figure(self, data: CurvesData, *, dark: bool = False) -> go.Figure:
+        """A line with its band for each level."""
+        return curves_figure(
+            data.curves,
+            data.names,
+            x_label=data.x_label,
+            y_label=data.y_label,
+            ticks=data.ticks,
+            log_x=self.log_x,
+            log_y=self.log_y,
+            dark=dark,
+        )
+
+    def tables(self, data: CurvesData) -> tuple[Table, ...]:
+        """The means and the ends of their intervals, a table for each line."""
+        return tuple(
+            Table(
+                curve.name,
+                np.column_stack((curve.mean, curve.low, curve.high)),
+                numbered([f"{data.x_label} {x:g}" for x in curve.x]),
+                _ENDS,
+            )
+            for curve in data.curves
+        )
+
+    def checks(self, results: Results, data: CurvesData) -> Iterator[Check]:
+        """Averages the rows of the file again, and integrates Student's density for the intervals."""
+        rows = content_of(results)
+        levels = list(dict.fromkeys(row[self.x] for row in rows))
+        places = dict(zip(levels, _places(tuple(levels)), strict=True))
+        x, means, ends = [], [], []
+        for curve in data.curves:
+            (line,) = {row[self.by] for row in rows if str(row[self.by]) == curve.name}
+            for level in levels:
+                where = {self.by: line, self.x: level} | dict(self.where)
+                if values := list(column(rows, self.metric, **where).values()):
+                    middle, low, high = mean_and_t(values)
+                    x.append(places[level])
+                    means.append(middle)
+                    ends += [low, high]
+        yield agree("Each point stands over its own level", _joined(data, "x"), x, 0, _READ)
+        yield _close("Each point is the mean of its seeds", _joined(data, "mean"), means, f"{_READ}, averaged")
+        shown = np.column_stack((_joined(data, "low"), _joined(data, "high"))).ravel()
+        yield _close("Bands are 95 % t intervals", shown, ends, "Student's density integrated and inverted")
+
+
+@dataclass(frozen=True)
+class FindingsData:
+    """The findings of an experiment, a panel for each unit."""
+
+    panels: tuple[Estimates, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentFindings:
+    """Each number on which an experiment's verdict hangs, with its interval, against what the claim allows."""
+
+    name = "findings"
+
+    def data(self, results: Results) -> FindingsData:
+        """The findings of the experiment's own rule; ValueError where there are too few results."""
+        findings = find_experiment(results.experiment).judge(results).findings
+        outcomes = list(Outcome)
+        panels = []
+        for unit in dict.fromkeys(each.unit for each in findings):
+            own = [each for each in findings if each.unit == unit]
+            numbers = np.array([[each.estimate, each.low, each.high, each.least, each.most] for each in own]).T
+            where = tuple(outcomes.index(each.outcome) for each in own)
+            estimate, low, high, least, most = numbers
+            panels.append(Estimates(unit, tuple(each.name for each in own), estimate, low, high, least, most, where))
+        return FindingsData(tuple(panels))
+
+    def figure(self, data: FindingsData, *, dark: bool = False) -> go.Figure:
+        """A row for each finding over the range that the claim allows."""
+        return findings_figure(data.panels, list(Outcome), dark=dark)
+
+    def tables(self, data: FindingsData) -> tuple[Table, ...]:
+        """Each finding: estimate, interval, what is allowed."""
+        return tuple(
+            Table(
+                each.unit,
+                np.column_stack((each.estimate, each.low, each.high, each.least, each.most)),
+                each.names,
+                ["estimate", "low", "high", "least allowed", "most allowed"],
+            )
+            for each in data.panels
+        )
+
+    def checks(self, results: Results, data: FindingsData) -> Iterator[Check]:
+        """Computes each finding from the file's rows by other code, and its outcome from that."""
+        experiment = find_experiment(results.experiment)
+        again = experiment.again(content_of(results))
+        rule = {each.name: (each.least, each.most) for each in experiment.judge(results).findings}
+        names = [name for each in data.panels for name in each.names]
+        shown = np.array([row for each in data.panels for row in zip(each.estimate, each.low, each.high, strict=True)])
+        found = np.array([again[name] for name in names])
+        yield _close("Each estimate and interval, computed by other code", shown, found, _READ)
+        bounds = [row for each in data.panels for row in zip(each.least, each.most, strict=True)]
+        yield agree(
+            "What is allowed is what the rule says", bounds, [rule[name] for name in names], 0, "rule asked again"
+        )
+        told = [index for each in data.panels for index in each.outcome]
+        yield agree(
+            "Inside the range holds, outside fails, across cannot be told",
+            told,
+            [_outcome(*again[name], *rule[name]) for name in names],
+            0,
+            "decided again from the recomputed intervals",
+        )
+
+
+def _outcome(estimate: float, low: float, high: float, least: float, most: float) -> int:
+    known = not np.isnan([estimate, low, high]).any()
+    inside, outside = low >= least and high <= most, high < least or low > most
+    return 0 if known and inside else 1 if known and outside else 2
+
+
+def _places(levels: tuple[Level, ...]) -> ndarray:
+    """Returns where levels stand on the axis: numbers at themselves, words side by side."""
+    if all(isinstance(level, int | float) for level in levels):
+        return np.array(levels, dtype=float)
+    return np.arange(len(levels), dtype=float)
+
+
+def _text(level: Level) -> str:
+    return level if isinstance(level, str) else f"{level:,g}"
+
+
+def _joined(data: CurvesData, name: str) -> ndarray:
+    return np.concatenate([getattr(curve, name) for curve in data.curves])
+
+
+def _close(claim: str, shown: object, again: object, how: str) -> Check:
+    """Returns the check that numbers of any size agree: differences are in units of the number itself, or of 1."""
+    a, b = np.asarray(shown, dtype=float), np.asarray(again, dtype=float)
+    unit = np.maximum(1.0, np.abs(np.nan_to_num(b))) if a.shape == b.shape else 1.0
+    return agree(claim, a / unit, b / unit, 1e-4, how)
