@@ -27,9 +27,11 @@ PAGE = UrlPart(Choices, key="paper-lab")
 
 
 def level_of(name: str, levels: tuple[Level, ...], chosen: Choices) -> Level:
-    """Returns the chosen level of a factor, else the last one."""
+    """Returns the chosen level of a factor, else the largest number or the first word."""
     said = {part.partition("=")[0]: part.partition("=")[2] for part in chosen.at}
-    return next((level for level in levels if str(level) == said.get(name)), levels[-1])
+    return next(
+        (level for level in levels if str(level) == said.get(name)), levels[0 if isinstance(levels[0], str) else -1]
+    )
 
 
 def take_level(name: str, level: Level) -> None:

@@ -46,7 +46,7 @@ def badge(outcome: Outcome) -> str:
 @cached(max_entries=32)
 def get_verdict(results: Results) -> Verdict:
     """Returns the verdict of an experiment's own rule on results."""
-    return EXPERIMENTS[results.experiment].judge(results)
+    return EXPERIMENTS[results.experiment].verdict(results)
 
 
 def _line(experiment: Experiment) -> str:

@@ -11,9 +11,9 @@ from fakes.experiment import CLAIMS, HALF_WIDTH, fake_experiment
 from transformer.experiments import recount
 from transformer.experiments.intervals import bootstrap_interval, exponents, t_interval, t_quantile
 from transformer.experiments.measuring import run_experiment
-from transformer.experiments.outcome import Finding, Outcome, together
+from transformer.experiments.outcome import Finding, Outcome, allowed_text, together
 from transformer.experiments.paper import EXPERIMENTS, find_experiment
-from transformer.experiments.results import ExperimentError, read_results
+from transformer.experiments.results import ExperimentError, Results, read_results
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,12 @@ def test_two_seeds_are_too_few_to_tell(tmp_path):
     results = run_experiment(experiment, experiment.budget("short"), tmp_path / "fake.json")
     verdict = experiment.judge(results)
     assert verdict.outcome is Outcome.UNKNOWN and "at least 3 are needed" in verdict.findings[0].interval
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_too_few_measurements_for_a_verdict_are_counted(name):
+    with pytest.raises(ValueError, match=r"0 of [0-9,]+ measurements are too few for a verdict"):
+        EXPERIMENTS[name].verdict(Results(experiment=name, budget="full"))
 
 
 def test_all_cells_meet_a_seed_before_the_next_one():
@@ -113,6 +119,11 @@ def test_an_interval_inside_holds_outside_fails_and_across_cannot_be_told(low, h
     given = {"name": "", "group": "", "unit": "", "interval": ""}
     found = Finding(**given, estimate=middle, low=low, high=high, least=1.0, most=2.0)
     assert found.outcome is outcome
+
+
+def test_what_is_allowed_is_said_in_words():
+    assert allowed_text(0.5, 2.0) == "0.5 to 2"
+    assert allowed_text(0.0, math.inf) == "at least 0" and allowed_text(-math.inf, 0.5) == "at most 0.5"
 
 
 def test_one_failure_fails_and_one_open_question_stays_open():

@@ -32,7 +32,7 @@ def experiment(
     """
     if action == "list":
         for each in listed():
-            outcome = each.judge(load_results(each.name)).outcome
+            outcome = each.verdict(load_results(each.name)).outcome
             print(f"{each.name:12} {outcome:26} {each.question}")
         return
     chosen = find_experiment(name)
@@ -59,7 +59,7 @@ def _run(chosen: Experiment, name: str, out: Path | None) -> None:
 def _show(chosen: Experiment, results: Results) -> None:
     print(f"{chosen.title}\n{chosen.section}: {chosen.claim}\n")
     try:
-        verdict = chosen.judge(results)
+        verdict = chosen.verdict(results)
     except ValueError as error:
         raise ExperimentError(str(error)) from error
     print(f"Verdict: {verdict.outcome}. {verdict.sentence}\n")
@@ -71,6 +71,6 @@ def _show(chosen: Experiment, results: Results) -> None:
 def _lines(verdict: Verdict) -> list[str]:
     return [
         f"  {each.name:46} {each.estimate:z8.3f} ({each.low:z.3f} to {each.high:z.3f}; "
-        f"claim: {each.least:g} to {each.most:g})  {each.outcome}"
+        f"claim: {each.allowed})  {each.outcome}"
         for each in verdict.findings
     ]

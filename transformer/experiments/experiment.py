@@ -87,7 +87,7 @@ class Experiment:
     measure: Callable[[Cell, int, int], Mapping[str, float]] = field(repr=False)
     """Measures one cell with a seed at a budget's size."""
     judge: Callable[[Results], Verdict] = field(repr=False)
-    """Judges results; ValueError where there are too few."""
+    """Judges results that hold at least one seed in every cell; `verdict` asks it."""
     again: Callable[[Sequence[Mapping]], Mapping[str, Bounds]] = field(repr=False)
     """Computes each finding again from the rows of the file, by other code: what "Prove it" compares with."""
     replicate: str = "seed"
@@ -112,6 +112,14 @@ class Experiment:
         ]
         kept = [cell for cell in cells if not self.skips(cell)]
         return tuple((cell, seed) for seed in budget.seeds for cell in kept)
+
+    def verdict(self, results: Results) -> Verdict:
+        """Judges results; ValueError where not even one seed is measured in every cell."""
+        budget = self.budget(results.budget)
+        total = len(self.plan(budget))
+        if len(results.rows) < total // len(budget.seeds):
+            raise ValueError(f"{len(results.rows):,} of {total:,} measurements are too few for a verdict")
+        return self.judge(results)
 
     def metric(self, name: str) -> Metric:
         """Returns the metric of this name."""

@@ -39,6 +39,11 @@ class Finding:
     """The claim allows least <= number <= most."""
 
     @property
+    def allowed(self) -> str:
+        """What the claim allows, in words."""
+        return allowed_text(self.least, self.most)
+
+    @property
     def outcome(self) -> Outcome:
         """The outcome of this finding alone."""
         if math.isnan(self.estimate) or math.isnan(self.low) or math.isnan(self.high):
@@ -68,6 +73,13 @@ class Verdict:
         """The outcome of each part of the claim."""
         names = dict.fromkeys(finding.group for finding in self.findings)
         return {name: together([each for each in self.findings if each.group == name]) for name in names}
+
+
+def allowed_text(least: float, most: float) -> str:
+    """Returns a range in words: "at least 0", "0.5 to 2"."""
+    if math.isinf(least):
+        return f"at most {most:g}"
+    return f"at least {least:g}" if math.isinf(most) else f"{least:g} to {most:g}"
 
 
 def together(findings: Sequence[Finding]) -> Outcome:

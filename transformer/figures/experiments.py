@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.figures import theme
-from transformer.figures.axes import panel, row_axis
+from transformer.figures.axes import hover, panel, row_axis
 from transformer.figures.labels import hover_label
 from transformer.figures.lines import band, line
 from transformer.figures.theme import run_colour
@@ -137,14 +137,21 @@ def findings_figure(panels: Sequence[Estimates], outcomes: Sequence[str], *, dar
 def _dots(each: Estimates, rows: list[int], colour: str, symbol: str, says: str, end: str) -> dict[str, Any]:
     """Returns the trace of the findings with one outcome; an empty one still has its place in the legend."""
     at, low, high = each.estimate[rows], each.low[rows], each.high[rows]
-    numbers = np.stack((low, high, each.least[rows], each.most[rows]), axis=1)
+    numbers = zip(at, low, high, each.least[rows], each.most[rows], strict=True)
+    texts = [f"{a:.3g} ({b:.3g} to {c:.3g})<br>the claim: {_allowed(*ends)}<br>{says}" for a, b, c, *ends in numbers]
     return {
         "type": "scatter", "mode": "markers", "x": at if rows else [None], "y": rows or [None], "name": says,
         "legendgroup": says, "marker": {"color": colour, "symbol": symbol, "size": 9},
-        "error_x": {"array": high - at, "arrayminus": at - low, "color": colour, "width": 4}, "customdata": numbers,
-        "hovertemplate": "%{x:.3g} (%{customdata[0]:.3g} to %{customdata[1]:.3g})<br>the claim: %{customdata[2]:.3g} "
-        f"to %{{customdata[3]:.3g}}<extra>{says}</extra>", "xaxis": f"x{end}", "yaxis": f"y{end}",
+        "error_x": {"array": high - at, "arrayminus": at - low, "color": colour, "width": 4},
+        **hover(texts), "xaxis": f"x{end}", "yaxis": f"y{end}",
     }  # fmt: skip
+
+
+def _allowed(least: float, most: float) -> str:
+    """Returns what a claim allows, in words."""
+    if np.isinf(least):
+        return f"at most {most:.3g}"
+    return f"at least {least:.3g}" if np.isinf(most) else f"{least:.3g} to {most:.3g}"
 
 
 def _ends(each: Estimates) -> tuple[float, float]:

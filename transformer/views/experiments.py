@@ -148,7 +148,7 @@ class ExperimentFindings:
 
     def data(self, results: Results) -> FindingsData:
         """The findings of the experiment's own rule; ValueError where there are too few results."""
-        findings = find_experiment(results.experiment).judge(results).findings
+        findings = find_experiment(results.experiment).verdict(results).findings
         outcomes = list(Outcome)
         panels = []
         for unit in dict.fromkeys(each.unit for each in findings):
@@ -179,7 +179,7 @@ class ExperimentFindings:
         """Computes each finding from the file's rows by other code, and its outcome from that."""
         experiment = find_experiment(results.experiment)
         again = experiment.again(content_of(results))
-        rule = {each.name: (each.least, each.most) for each in experiment.judge(results).findings}
+        rule = {each.name: (each.least, each.most) for each in experiment.verdict(results).findings}
         names = [name for each in data.panels for name in each.names]
         shown = np.array([row for each in data.panels for row in zip(each.estimate, each.low, each.high, strict=True)])
         found = np.array([again[name] for name in names])

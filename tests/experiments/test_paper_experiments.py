@@ -1,0 +1,148 @@
+"""The experiments that decode and train: what they measure, and what their rules say of numbers that are known."""
+
+import math
+
+import pytest
+import torch
+
+from transformer.config import PRESETS, TrainConfig
+from transformer.data.corpora import load_corpus
+from transformer.experiments.outcome import Outcome
+from transformer.experiments.paper import beam_search, heads, scaling, warm_up
+from transformer.experiments.paper.training import HIGHEST, train_briefly
+from transformer.experiments.results import Results, Row
+
+BRIEF = TrainConfig(max_steps=2, batch_tokens=64, evaluate_pairs=4)
+
+
+def results(name: str, rows: list[Row]) -> Results:
+    """Returns results of made-up rows."""
+    return Results(experiment=name, budget="full", rows=tuple(rows))
+
+
+def row(seed: int, values: dict[str, float], **cell) -> Row:
+    """Returns a made-up row."""
+    return Row(cell=cell, seed=seed, values=values, elapsed_s=1.0)
+
+
+def groups(verdict) -> dict[str, str]:
+    """Returns the outcome of each part of the claim, as words."""
+    return {name: str(outcome) for name, outcome in verdict.groups.items()}
+
+
+def test_the_derivatives_of_the_softmax_are_those_of_autograd(within):
+    scores = torch.randn(3, 5, dtype=torch.float64)
+    jacobians = [torch.autograd.functional.jacobian(lambda s: s.softmax(dim=-1), line) for line in scores]
+    expected = torch.stack([each.norm() for each in jacobians]).mean()
+    within(torch.tensor(scaling._at_the_start(scores)["gradient"], dtype=torch.float64), expected, 1e-12)
+
+
+def test_equal_scores_have_all_entropy_and_far_apart_ones_none():
+    assert scaling._at_the_start(torch.zeros(2, 8).double())["entropy"] == pytest.approx(1.0)
+    sure = scaling._at_the_start(1e4 * torch.eye(2, 8).double())
+    assert sure["entropy"] == pytest.approx(0.0, abs=1e-9) and sure["gradient"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_dot_products_vary_as_much_as_they_have_terms():
+    for d_k in (4, 64):
+        plain, scaled = (scaling.measure({"score": kind, "d_k": d_k}, 0, 0) for kind in ("unscaled", "scaled"))
+        assert plain["variance"] == pytest.approx(d_k, rel=0.25)
+        assert scaled["variance"] == pytest.approx(plain["variance"] / d_k, rel=1e-4)  # the same queries and keys
+
+
+def test_models_differ_in_their_score_alone():
+    for d_k in (scaling.SMALL, scaling.LARGE):
+        models = [scaling._model(kind, d_k) for kind in scaling.SCORES]
+        assert {model.d_model // model.n_heads for model in models} == {d_k}
+        assert [(model.score, model.scale_scores) for model in models] == [
+            ("dot", True),
+            ("dot", False),
+            ("additive", True),
+        ]
+
+
+def scaling_rows(learned: dict[str, float]) -> list[Row]:
+    found = []
+    for seed in range(5):
+        for kind in scaling.SCORES:
+            for d_k in scaling.WIDTHS:
+                variance = (d_k if kind == "unscaled" else 1.0) * (1 + 0.01 * seed)
+                values = {"variance": variance, "gradient": 0.01 if kind == "unscaled" else 0.2}
+                if d_k in (scaling.SMALL, scaling.LARGE):
+                    values["exact_match"] = learned[kind] if d_k == scaling.LARGE else 0.9 - 0.01 * seed
+                found.append(row(seed, values, score=kind, d_k=d_k))
+    return found
+
+
+def test_scaling_holds_where_unscaled_scores_learn_less():
+    verdict = scaling.judge(results("scaling", scaling_rows({"scaled": 0.9, "unscaled": 0.1, "additive": 0.9})))
+    assert set(groups(verdict).values()) == {Outcome.HOLDS}
+
+
+def test_scaling_fails_where_unscaled_scores_learn_more_and_says_nothing_of_models_that_are_not_trained():
+    rows = scaling_rows({"scaled": 0.2, "unscaled": 0.9, "additive": 0.9})
+    verdict = scaling.judge(results("scaling", rows))
+    assert groups(verdict)["What is learned"] == Outcome.FAILS and groups(verdict)["Variance of q · k"] == Outcome.HOLDS
+    bare = [row(each.seed, {**each.values, "exact_match": math.nan}, **each.cell) for each in rows]
+    untrained = [row(each.seed, {k: v for k, v in each.values.items() if v == v}, **each.cell) for each in bare]
+    assert groups(scaling.judge(results("scaling", untrained)))["What is learned"] == Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("gain", [-0.5, 0.0, 0.5])
+def test_warm_up_is_judged_by_the_loss_without_it(gain):
+    def loss(seed: int, start: str) -> float:
+        sign = 1 if start == warm_up.WITH else -1
+        return 1.0 + 0.01 * seed * sign + (gain if start == warm_up.WITHOUT else 0.0)
+
+    rows = [
+        row(
+            seed,
+            {"validation_loss": loss(seed, start), "exact_match": 0.5, "diverged": 0.0},
+            norm=norm,
+            rate=rate,
+            start=start,
+        )
+        for seed in range(3)
+        for norm in warm_up.NORMS
+        for rate in warm_up.RATES
+        for start in (warm_up.WITH, warm_up.WITHOUT)
+    ]
+    verdict = warm_up.judge(results("warm-up", rows))
+    expected = {-0.5: Outcome.FAILS, 0.0: Outcome.UNKNOWN, 0.5: Outcome.HOLDS}[gain]
+    assert set(groups(verdict).values()) == {expected}
+    assert "0 of 18 trainings diverged" in verdict.sentence
+
+
+def test_heads_are_judged_against_one_head_of_the_same_seed():
+    rows = [
+        row(
+            seed, {"validation_loss": seed - 0.1 * (n > 1) - 0.001 * seed * n, "exact_match": 0.5}, task="sort", heads=n
+        )
+        for seed in range(5)
+        for n in heads.HEADS
+    ]
+    assert heads.judge(results("heads", rows)).outcome is Outcome.HOLDS  # seeds lie far apart, pairs do not
+
+
+def test_a_beam_of_one_is_greedy_and_held_out_names_are_unseen():
+    lab, pairs = beam_search.load_model("emoji-en-fr"), beam_search.held_out("emoji-en-fr")
+    seen = {pair.source for pair in load_corpus("emoji-en-fr").train}
+    assert len(pairs) >= beam_search.GROUP * beam_search.GROUPS and not seen & {pair.source for pair in pairs}
+    found = beam_search.measure({"model": "emoji-en-fr", "beam": 1, "alpha": 0.0}, 2, 1)
+    texts = lab.translate([pair.source for pair in pairs[20:30]])
+    assert found["length_ratio"] == pytest.approx(sum(map(len, texts)) / sum(len(pair.target) for pair in pairs[20:30]))
+    wide = beam_search.measure({"model": "emoji-en-fr", "beam": 8, "alpha": 0.0}, 2, 1)
+    assert wide["log_prob"] >= found["log_prob"]
+
+
+def test_a_brief_training_follows_from_its_seed():
+    once, again, other = (train_briefly("reverse", PRESETS["tiny"], BRIEF, seed=seed) for seed in (1, 1, 2))
+    assert once == again != other
+    assert once["steps_to_target"] == 52 and once["exact_match"] == 0  # never: past the end
+    assert 0 < once["validation_loss"] < HIGHEST
+
+
+def test_a_loss_that_is_no_number_counts_as_diverged(monkeypatch):
+    wild = TrainConfig(max_steps=30, batch_tokens=64, evaluate_pairs=4, learning_rate=1e30, warmup_steps=0)
+    found = train_briefly("reverse", PRESETS["tiny"], wild, seed=0)
+    assert found["diverged"] == 1 and found["exact_match"] == 0 and found["validation_loss"] == HIGHEST
