@@ -92,6 +92,7 @@ def render_without_attention(context: PageContext) -> None:
         try_a_change(offered)
     st.space("small")
     st.markdown("###### Explore further")
+    _before_attention(context)
     _train_your_own(context)
 
 
@@ -100,6 +101,7 @@ def look_further(context: PageContext) -> None:
     st.markdown("###### Explore further")
     if not isinstance(context.lab.model.config, ModelConfig):
         _most_needed_head(context)
+        _before_attention(context)
         _train_your_own(context)
         return
     _most_needed_head(context)
@@ -112,6 +114,7 @@ def look_further(context: PageContext) -> None:
             context, (DisableMask("causal"),), "What if each word could see the words after it? Lift the causal mask."
         )
     _smallest_set(context)
+    _before_attention(context)
     _train_your_own(context)
 
 
@@ -120,6 +123,12 @@ def _smallest_set(context: PageContext) -> None:
     label = "How many heads must be removed together before this output changes? Search for the smallest set."
     filled = context.view.parameters() | {"section": "smallest"}
     st.page_link("pages/heads/page.py", label=label, icon=_ARROW, query_params=filled)
+
+
+def _before_attention(context: PageContext) -> None:
+    """Links to the page of recurrent models, with this model and sentence."""
+    label = "What did people do before attention?"
+    st.page_link("pages/before/page.py", label=label, icon=_ARROW, query_params=context.view.parameters())
 
 
 def _train_your_own(context: PageContext) -> None:

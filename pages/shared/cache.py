@@ -24,6 +24,7 @@ import numpy as np
 import streamlit as st
 
 from transformer.analysis.heads.pair_sample import PairSample
+from transformer.analysis.reach.vector_probe import VectorProbe
 from transformer.analysis.steps.search_tree import SearchTree
 from transformer.analysis.trace.trace import Trace
 from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE
@@ -80,6 +81,7 @@ KEYS: dict[str | type, Callable[[Any], object]] = {
     PairSample: lambda sample: sample.digest,
     DecodedSnapshot: snapshot_key,
     Trace: lambda trace: trace.digest,
+    VectorProbe: lambda found: found.digest,
     type(Path()): folder_key,
     Study: study_key,
     Results: lambda results: results.digest,

@@ -39,6 +39,7 @@ PAGES = (
     RegisteredPage("steps", "Decoder steps", "decoder-steps", takes_any_model=True),
     RegisteredPage("walkthrough", "Walkthrough", "walkthrough"),
     RegisteredPage("compare", "Two at once", "two-at-once", takes_any_model=True),
+    RegisteredPage("before", "Before attention", "before-attention", takes_any_model=True, decodes=False),
     RegisteredPage("positions", "Positions", "positions", decodes=False),
     RegisteredPage("paper_lab", "Paper lab", "paper-lab", shows_a_sentence=False, decodes=False),
     RegisteredPage("train", "Train", "train", TRAIN, shows_a_sentence=False, decodes=False),

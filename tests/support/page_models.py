@@ -9,12 +9,12 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import torch
-from random_models import randomise
+from random_models import random_recurrent, randomise
 from streamlit.testing.v1 import AppTest
 
 from transformer.checkpoints.settings import Settings
 from transformer.checkpoints.store import save_checkpoint
-from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.config import CorpusConfig, ModelConfig, RecurrentAttentionKind, TrainConfig
 from transformer.data.corpora import corpus_tokenizer, load_corpus
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import Tokenizer
@@ -48,6 +48,16 @@ def save_other_seed(runs: Path, elsewhere: Path) -> None:
     for step, model in ((10, PRONOUNS), (200, OTHER_SEED)):
         shutil.copy(runs / model / "weights.safetensors", runs / OTHER_SEED / "snapshots" / f"{step}.safetensors")
     (runs / OTHER_SEED / "status.json").write_text('{"state": "finished"}')
+
+
+def save_recurrent(folder: Path, attention: RecurrentAttentionKind = "none") -> None:
+    """Writes an untrained recurrent model of short strings of symbols into a folder of its own."""
+    corpus = CorpusConfig(name="reverse", longest=6)
+    tokenizer = _tokenizer("reverse")
+    torch.manual_seed(0)
+    model = random_recurrent(vocab_size=tokenizer.vocab_size, attention=attention, max_length=20)
+    settings = Settings(name=folder.name, model=model.config, train=TrainConfig(), corpus=corpus)
+    save_checkpoint(folder, settings, tokenizer, weights_of(model))
 
 
 def _save(folder: Path, corpus: str, *, n_layers: int, seed: int) -> None:

@@ -1,9 +1,14 @@
 """An example of every view for tests/views: the options, the subject, and what is deliberately not checked."""
 
+import atexit
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
+
+from page_models import save_recurrent
 
 from transformer.analysis.checks import Check
 from transformer.analysis.heads.addresses import heads_of
@@ -13,11 +18,13 @@ from transformer.analysis.heads.minimal_set import Goal, SearchPlan, minimal_set
 from transformer.analysis.heads.pair_sample import validation_sample
 from transformer.analysis.heads.survey import survey
 from transformer.analysis.heads.validation_importance import validation_importance
+from transformer.analysis.reach.vector_probe import probe_vector
 from transformer.analysis.steps.exposure_bias import exposure_bias, readable_pairs
 from transformer.analysis.steps.logit_lens import logit_lens
 from transformer.analysis.steps.search_tree import search_tree
 from transformer.checkpoints.settings import find_checkpoint
-from transformer.config import PRESETS, CorpusConfig, TrainConfig
+from transformer.checkpoints.store import load_checkpoint
+from transformer.config import PRESETS, CorpusConfig, RecurrentAttentionKind, TrainConfig
 from transformer.data.corpora import load_corpus
 from transformer.experiments.results import load_results
 from transformer.experiments.study import SHIPPED_STUDY, load_study
@@ -46,6 +53,8 @@ from transformer.views.masks import BatchTokens, EmptyAttentionRow, MaskLeak, Se
 from transformer.views.positions import PositionDimensions, PositionSimilarity, PositionTables, SimilarityByOffset
 from transformer.views.positions_scores import ScoreParts
 from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
+from transformer.views.reach.bottleneck import Bottleneck
+from transformer.views.reach.subjects import Probed
 from transformer.views.steps.beam_search import BeamTree, HypothesisAttention
 from transformer.views.steps.branches import BranchLines, BranchPair, BranchTree
 from transformer.views.steps.candidates import StepAttention, StepCandidates
@@ -314,6 +323,23 @@ def experiment(name: str) -> Callable[[], Measured]:
     return cache(lambda: Measured(load_results(name)))
 
 
+@cache
+def recurrent_lab(attention: RecurrentAttentionKind) -> Lab:
+    """An untrained recurrent model, whose name is the path of its folder: `load` finds it by that."""
+    room = tempfile.TemporaryDirectory()
+    atexit.register(room.cleanup)
+    folder = Path(room.name) / f"rnn-{attention}"
+    save_recurrent(folder, attention)
+    return Lab(replace(load_checkpoint(folder), name=str(folder)))
+
+
+@cache
+def probed() -> Probed:
+    """The probes of such a model's vector."""
+    found = recurrent_lab("none")
+    return Probed(found, probe_vector(found.checkpoint))
+
+
 EXAMPLES = [
     Example(TokenProbabilities(), compared("off:decoder.0.cross:0,1,2,3")),
     Example(BothOutputs(), compared("off:decoder.0.cross:0,1,2,3")),
@@ -459,4 +485,6 @@ EXAMPLES = [
     Example(LeaveOneOut(), hidden("cross", "off:decoder.0.cross:1")),
     Example(WeightAgainstEffect(head="decoder.0.cross.1"), hidden("hidden")),
     Example(FaithfulnessTable(), hidden("hidden")),
+    Example(Bottleneck(), probed),
+    Example(Bottleneck(shows="lengths"), probed),
 ]
