@@ -25,7 +25,8 @@ from transformer.config import CorpusConfig
 from transformer.data.corpora import corpus_tokenizer, load_corpus, suited_vocabulary
 from transformer.data.file_recipes import file_recipe
 from transformer.training.evaluation import fitting
-from transformer.training.loop import Evaluated, measured_precision, train_steps
+from transformer.training.events import Evaluated
+from transformer.training.loop import measured_precision, train_steps
 from transformer.training.state import new_state
 
 

@@ -26,7 +26,8 @@ from transformer.config import CorpusConfig, TrainConfig
 from transformer.data.corpora import corpus_tokenizer, load_corpus
 from transformer.data.recipes import RECIPES
 from transformer.training.evaluation import evaluate
-from transformer.training.loop import Evaluated, train_steps
+from transformer.training.events import Evaluated
+from transformer.training.loop import train_steps
 from transformer.training.state import new_state
 
 RIGHT = 0.99

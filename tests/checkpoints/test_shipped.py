@@ -14,7 +14,8 @@ from transformer.checkpoints.settings import SHIPPED_FOLDER, read_settings
 from transformer.checkpoints.store import history, load_checkpoint
 from transformer.cli import train_commands
 from transformer.data.corpora import load_corpus
-from transformer.training.loop import StepDone, train_steps
+from transformer.training.events import StepDone
+from transformer.training.loop import train_steps
 from transformer.training.state import new_state
 
 OWN = ("reverse", "reverse-learned", "pronouns-en-fr", "pronouns-en-fr-learned")

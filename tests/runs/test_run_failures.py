@@ -17,7 +17,8 @@ from transformer.runs import run_folder, status, trainer
 from transformer.runs.status import STATE_FILE, Status, write_status
 from transformer.runs.status import status as status_of
 from transformer.runs.worker import train_run
-from transformer.training.loop import Evaluated, StepDone, train_steps
+from transformer.training.events import Evaluated, StepDone
+from transformer.training.loop import train_steps
 
 pytestmark = pytest.mark.usefixtures("room")
 

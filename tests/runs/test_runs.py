@@ -19,7 +19,7 @@ from transformer.runs.status import REQUEST_FILE, RunError, status
 from transformer.runs.status import run_folder as folder_of
 from transformer.runs.worker import train_run
 from transformer.text.tokenizer import TokenizerError
-from transformer.training.loop import Evaluated, Finished, StepDone
+from transformer.training.events import Evaluated, Finished, StepDone
 
 pytestmark = pytest.mark.usefixtures("room")
 

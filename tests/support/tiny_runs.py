@@ -12,7 +12,8 @@ from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.data.corpora import Corpus, load_corpus
 from transformer.runs import run_folder
 from transformer.text.tokenizer import Tokenizer, train_tokenizer
-from transformer.training.loop import Event, Finished, train_steps
+from transformer.training.events import Event, Finished
+from transformer.training.loop import train_steps
 from transformer.training.state import TrainState, new_state
 
 CPU = torch.device("cpu")

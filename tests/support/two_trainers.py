@@ -10,7 +10,8 @@ from tiny_runs import MODEL, corpus, settings, state, tokenizer
 
 from transformer.checkpoints.store import save_tensors
 from transformer.training.distributed import assembled
-from transformer.training.loop import Evaluated, StepDone, train_steps
+from transformer.training.events import Evaluated, StepDone
+from transformer.training.loop import train_steps
 from transformer.training.state import weights_of
 
 

@@ -11,7 +11,7 @@ from tiny_runs import MODEL, corpus, settings, tokenizer
 from transformer.config import RecurrentConfig
 from transformer.data.batches import BatchStream
 from transformer.training.state import new_state
-from transformer.training.step import Trainer
+from transformer.training.step import Stepper
 
 META = torch.device("meta")
 
@@ -21,11 +21,11 @@ META = torch.device("meta")
 def test_a_step_makes_no_tensor_elsewhere_and_reads_no_number(optimizer, model):
     config = settings(optimizer=optimizer, accumulate=2, weight_decay=0.1)
     state = new_state(replace(MODEL, **model), config, META)
-    trainer = Trainer(state, config, tokenizer(), "float32", clock=lambda: 0.0)
+    stepper = Stepper(state, config, tokenizer(), "float32", clock=lambda: 0.0)
     batches = iter(BatchStream(corpus().train, tokenizer(), batch_tokens=64, seed=0, max_length=MODEL.max_length))
-    trainer.step(batches)
-    trainer.step(batches)
-    assert state.step == 2 and all(p.is_meta for p in trainer.parameters)
+    stepper.step(batches)
+    stepper.step(batches)
+    assert state.step == 2 and all(p.is_meta for p in stepper.parameters)
 
 
 @pytest.mark.parametrize("build", RECURRENT_BUILDS, ids=str)
@@ -33,9 +33,9 @@ def test_neither_does_a_recurrent_model(build):
     config = settings()
     sizes = dict(vocab_size=MODEL.vocab_size, d_model=16, max_length=MODEL.max_length)
     state = new_state(RecurrentConfig(**sizes, **build), config, META)
-    trainer = Trainer(state, config, tokenizer(), "float32", clock=lambda: 0.0)
-    trainer.step(iter(BatchStream(corpus().train, tokenizer(), batch_tokens=64, seed=0, max_length=MODEL.max_length)))
-    assert state.step == 1 and all(p.is_meta for p in trainer.parameters)
+    stepper = Stepper(state, config, tokenizer(), "float32", clock=lambda: 0.0)
+    stepper.step(iter(BatchStream(corpus().train, tokenizer(), batch_tokens=64, seed=0, max_length=MODEL.max_length)))
+    assert state.step == 1 and all(p.is_meta for p in stepper.parameters)
 
 
 def test_reading_a_number_there_fails():

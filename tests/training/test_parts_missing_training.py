@@ -10,7 +10,7 @@ from random_models import random_ids, reversals
 from transformer.config import ModelConfig
 from transformer.decoding.greedy import teacher_forced_log_probs, translate_ids
 from transformer.model.transformer import Transformer
-from transformer.training.loop import Evaluated, StepDone
+from transformer.training.events import Evaluated, StepDone
 
 LEARNING = ModelConfig(
     vocab_size=24,

@@ -13,7 +13,8 @@ from transformer.data.recipes import RECIPES
 from transformer.text.tokenizer import train_tokenizer
 from transformer.training import step
 from transformer.training.evaluation import Evaluation, evaluate
-from transformer.training.loop import Evaluated, Finished, StepDone, train_steps
+from transformer.training.events import Evaluated, Finished, StepDone
+from transformer.training.loop import train_steps
 from transformer.training.state import mean_weights, weights_of
 
 

@@ -8,7 +8,8 @@ import torch
 from tiny_runs import CPU, MODEL, corpus, event_losses, events, settings, state, tokenizer
 
 from transformer.training import loop
-from transformer.training.loop import StepDone, measured_precision, train_steps
+from transformer.training.events import StepDone
+from transformer.training.loop import measured_precision, train_steps
 from transformer.training.state import new_state, restored_state, weights_of
 
 

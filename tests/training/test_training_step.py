@@ -10,7 +10,7 @@ from tiny_runs import MODEL, event_losses, events, settings, state, tokenizer
 
 from transformer.data.batches import make_batch
 from transformer.training import step
-from transformer.training.loop import TrainingError
+from transformer.training.events import TrainingError
 from transformer.training.optimizer import build_optimizer
 
 
@@ -21,9 +21,9 @@ def gradients_of_a_step(parts, accumulate):
     for name, parameter in now.model.named_parameters():
         parameter.register_post_accumulate_grad_hook(lambda p, name=name: kept.update({name: p.grad.clone()}))
     config = settings(label_smoothing=0.1, accumulate=accumulate)
-    trainer = step.Trainer(now, config, tokenizer(), "float32", lambda: 0.0)
-    trainer.step(iter([(make_batch(part), now.position) for part in parts]))
-    assert trainer.read()[0].tokens == 19
+    stepper = step.Stepper(now, config, tokenizer(), "float32", lambda: 0.0)
+    stepper.step(iter([(make_batch(part), now.position) for part in parts]))
+    assert stepper.read()[0].tokens == 19
     return kept
 
 
@@ -44,9 +44,9 @@ def test_the_reported_loss_is_the_smoothed_one_per_real_token():
     expected = F.cross_entropy(
         logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=0, label_smoothing=0.1, reduction="mean"
     )
-    trainer = step.Trainer(now, config, tokenizer(), "float32", lambda: 0.0)
-    trainer.step(iter([(batch, now.position)]))
-    assert trainer.read()[0].loss == pytest.approx(expected.item(), abs=1e-5)
+    stepper = step.Stepper(now, config, tokenizer(), "float32", lambda: 0.0)
+    stepper.step(iter([(batch, now.position)]))
+    assert stepper.read()[0].loss == pytest.approx(expected.item(), abs=1e-5)
 
 
 @pytest.mark.parametrize(("limit", "left"), [(1e-3, 1e-3), (0.0, None), (1e6, None)])

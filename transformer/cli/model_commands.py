@@ -22,7 +22,7 @@ from transformer.runs.status import RunError
 from transformer.text.pairs import Pair, Split, split_of, words
 from transformer.text.tokenizer import TokenizerError
 from transformer.training.evaluation import evaluate as evaluate_pairs
-from transformer.training.loop import TrainingError
+from transformer.training.events import TrainingError
 
 EXPECTED_ERRORS = (CheckpointError, CorpusError, RunError, TokenizerError, TrainingError, ValueError, OSError)
 """The errors of a wrong argument, file or setting; shown as one sentence."""

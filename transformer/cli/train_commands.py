@@ -14,7 +14,7 @@ from transformer.runs.status import RunError
 from transformer.runs.status import status as status_of
 from transformer.runs.sweeps import Base, Sweep, create_sweep, spelt, start_sweep
 from transformer.training.distributed import Team, assembled, is_one_of_several
-from transformer.training.loop import Evaluated, Event
+from transformer.training.events import Evaluated, Event
 
 
 def train_command(

@@ -27,12 +27,13 @@ from transformer.config import Precision, TrainConfig
 from transformer.data.batches import Position
 from transformer.data.corpora import load_corpus
 from transformer.files import read_json, write_json
-from transformer.runs.trainer import TrainerLoop, is_snapshot_step, snapshots_an_octave
+from transformer.runs.trainer import LiveRun, is_snapshot_step, snapshots_an_octave
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer, load_tokenizer
 from transformer.training.devices import resolve_device, synchronize
 from transformer.training.evaluation import evaluate, fitting
-from transformer.training.loop import StepDone, measured_precision, train_steps
+from transformer.training.events import StepDone
+from transformer.training.loop import measured_precision, train_steps
 from transformer.training.state import TrainState, new_state
 from transformer.training.step import READ_EVERY
 
@@ -117,7 +118,7 @@ def benchmark(folder: Path, *, clock: Callable[[], float] = time.monotonic) -> B
     device = resolve_device(settings.train.device)
     state = new_state(settings.model, settings.train, device)
     precision = measured_precision(state, settings.train, corpus, tokenizer)
-    trainer = TrainerLoop(folder, settings, corpus, tokenizer, state)
+    run = LiveRun(folder, settings, corpus, tokenizer, state)
     overlap, longest = corpus.primary_metric != "exact_match", settings.model.max_length
 
     def score(pairs: Sequence[Pair]) -> float:
@@ -125,18 +126,18 @@ def benchmark(folder: Path, *, clock: Callable[[], float] = time.monotonic) -> B
 
     # Before any step: random weights do not end a sentence early, and so cost what long translations cost.
     evaluation_s = score(fitting(corpus.validation, tokenizer, longest, settings.train.evaluate_pairs))
-    samples_s = _timed(lambda: trainer.write_samples(0.0), clock)
+    samples_s = _timed(lambda: run.write_samples(0.0), clock)
     scoring_s = 0.0
     for held_out in corpus.held_out.values():
         pairs = fitting(held_out, tokenizer, longest, settings.train.test_pairs)
         some = _typical(pairs, tokenizer)
         scoring_s += score(some) * len(pairs) / len(some)
-    step_s, steps = _steps(state, settings, trainer, precision, clock)
-    weights_s, state_s = _timed(trainer.save_weights, clock), _timed(trainer.save_state, clock)
+    step_s, steps = _steps(state, settings, run, precision, clock)
+    weights_s, state_s = _timed(run.save_weights, clock), _timed(run.save_state, clock)
     return Benchmark(
         step_s=step_s,
         evaluation_s=evaluation_s + samples_s + weights_s + state_s,
-        snapshot_s=_timed(trainer.save_snapshot, clock),
+        snapshot_s=_timed(run.save_snapshot, clock),
         scoring_s=scoring_s,
         steps=steps,
         n_parameters=state.model.n_parameters(),
@@ -193,7 +194,7 @@ def _end_with_parent(folder: Path) -> None:
 
 
 def _steps(
-    state: TrainState, settings: Settings, trainer: TrainerLoop, precision: Precision, clock: Callable[[], float]
+    state: TrainState, settings: Settings, run: LiveRun, precision: Precision, clock: Callable[[], float]
 ) -> tuple[float, int]:
     """Seconds of a step, over as many steps as were measured."""
     endless = replace(
@@ -205,7 +206,7 @@ def _steps(
     first = FIRST_STEPS if state.device.type == "cpu" else READ_EVERY
     at, pools = 0, 0
     pool = _pool(state.position)
-    for event in train_steps(state, endless, trainer.corpus, trainer.tokenizer, precision=precision):
+    for event in train_steps(state, endless, run.corpus, run.tokenizer, precision=precision):
         if not isinstance(event, StepDone) or event.step != state.step:
             continue
         now, here = clock(), _pool(state.position)

@@ -36,18 +36,8 @@ from transformer.text.tokenizer import Tokenizer, load_tokenizer
 from transformer.training.devices import resolve_device
 from transformer.training.distributed import ALONE, Team
 from transformer.training.evaluation import evaluate, fitting
-from transformer.training.loop import (
-    Evaluated,
-    Event,
-    Finished,
-    Reason,
-    StepDone,
-    TrainingError,
-    as_event,
-    measured_precision,
-    train_steps,
-    use_final_weights,
-)
+from transformer.training.events import Evaluated, Event, Finished, Reason, StepDone, TrainingError, as_event
+from transformer.training.loop import measured_precision, train_steps, use_final_weights
 from transformer.training.state import TrainState, Weights, new_state, restored_state, weights_of
 
 SAVE_S = 10.0
@@ -74,20 +64,20 @@ def train(folder: Path, threads: int, run_log: RunLog, progress: Callable[[Event
     remove_leftovers(folder)
     ready = False
     try:
-        trainer = _prepare(folder, threads)
+        run = _prepare(folder, threads)
         ready = True
     finally:
         team.told(ready)
-    run_log.say(phase="training", step=trainer.state.step, elapsed_s=trainer.state.elapsed_s)
-    outcome = _loop(trainer, run_log, progress, team)
+    run_log.say(phase="training", step=run.state.step, elapsed_s=run.state.elapsed_s)
+    outcome = _loop(run, run_log, progress, team)
     run_log.flush()
     if outcome in ("pause", "stop"):
-        trainer.save_state()
+        run.save_state()
     if outcome == "pause":
-        trainer.save_weights()
+        run.save_weights()
         run_log.say(state="paused", phase="")
     else:
-        _finish(trainer, run_log, outcome)
+        _finish(run, run_log, outcome)
 
 
 def follow(folder: Path, threads: int, team: Team) -> None:
@@ -105,8 +95,8 @@ def follow(folder: Path, threads: int, team: Team) -> None:
 
 
 @dataclass
-class TrainerLoop:
-    """The parts of a run in training, and its files."""
+class LiveRun:
+    """A run in training: its parts in memory, and its files."""
 
     folder: Path
     settings: Settings
@@ -201,19 +191,19 @@ def is_snapshot_step(step: int, an_octave: int) -> bool:
     return any(step == round(power * 2 ** (part / parts)) for part in range(parts))
 
 
-def _prepare(folder: Path, threads: int) -> TrainerLoop:
+def _prepare(folder: Path, threads: int) -> LiveRun:
     settings = read_settings(folder)
     corpus, tokenizer = load_own(settings.corpus, folder), load_tokenizer(folder)
     if settings.resolved is not None:
         device = resolve_device(settings.resolved.device)
-        return TrainerLoop(folder, settings, corpus, tokenizer, _last_state(folder, settings, device))
+        return LiveRun(folder, settings, corpus, tokenizer, _last_state(folder, settings, device))
     device = resolve_device(settings.train.device)
     state = _first_state(folder, settings, device)
     precision = measured_precision(state, settings.train, corpus, tokenizer)
     resolved = Resolved(device=str(device), precision=precision, threads=threads)
     settings = replace(settings, resolved=resolved)
     write_settings(folder, settings)
-    return TrainerLoop(folder, settings, corpus, tokenizer, state)
+    return LiveRun(folder, settings, corpus, tokenizer, state)
 
 
 def _last_state(folder: Path, settings: Settings, device: torch.device) -> TrainState:
@@ -239,60 +229,60 @@ def _first_state(folder: Path, settings: Settings, device: torch.device) -> Trai
         raise CheckpointError(f"the weights of {settings.parent.run} do not fit this run's model: {error}") from error
 
 
-def _loop(trainer: TrainerLoop, run_log: RunLog, progress: Callable[[Event], None], team: Team) -> Outcome:
-    settings, state = trainer.settings, trainer.state
+def _loop(run: LiveRun, run_log: RunLog, progress: Callable[[Event], None], team: Team) -> Outcome:
+    settings, state = run.settings, run.state
     assert settings.resolved is not None, "_prepare resolves"
     if state.step == 0:
-        trainer.save_snapshot()
+        run.save_snapshot()
     events = train_steps(
-        state, settings.train, trainer.corpus, trainer.tokenizer, precision=settings.resolved.precision, team=team
+        state, settings.train, run.corpus, run.tokenizer, precision=settings.resolved.precision, team=team
     )
     with closing(events):  # also tells the followers, where a request or an error ends the loop
         for event in events:
-            _write(event, trainer, run_log)
+            _write(event, run, run_log)
             progress(event)
             run_log.beat(step=event.step, elapsed_s=event.elapsed_s)
             if isinstance(event, Finished):
                 return event.reason
             if event.step == state.step:
-                trainer.save_state_if_due(run_log, at_evaluation=isinstance(event, Evaluated))
+                run.save_state_if_due(run_log, at_evaluation=isinstance(event, Evaluated))
                 if (request := run_log.request()) is not None:
                     return request
     raise AssertionError("train_steps ends with Finished")
 
 
-def _write(event: Event, trainer: TrainerLoop, run_log: RunLog) -> None:
+def _write(event: Event, run: LiveRun, run_log: RunLog) -> None:
     match event:
         case StepDone(step=step):
             run_log.add("train", asdict(event))
-            if step == trainer.state.step and is_snapshot_step(step, trainer.snapshots_an_octave):
-                trainer.save_snapshot()
+            if step == run.state.step and is_snapshot_step(step, run.snapshots_an_octave):
+                run.save_snapshot()
         case Evaluated():
             run_log.add("validation", asdict(event))
-            trainer.save_weights()
-            trainer.write_samples(event.elapsed_s)
+            run.save_weights()
+            run.write_samples(event.elapsed_s)
 
 
-def _finish(trainer: TrainerLoop, run_log: RunLog, outcome: Outcome) -> None:
+def _finish(run: LiveRun, run_log: RunLog, outcome: Outcome) -> None:
     """Leaves the final weights and the card. A run that was asked to stop ends now: held-out pairs are not scored."""
-    state, asked = trainer.state, outcome == "stop"
+    state, asked = run.state, outcome == "stop"
     if asked:
-        use_final_weights(state, trainer.settings.train)
-    trainer.save_weights()
+        use_final_weights(state, run.settings.train)
+    run.save_weights()
     if not asked:
         run_log.say(phase="scoring held-out pairs")
-        _score_held_out(trainer, run_log)
-    write_history(trainer.folder, trainer.folder / SNAPSHOTS)
-    rows = history(trainer.folder)
-    write_text(trainer.folder / CARD_FILE, card(trainer.settings, trainer.corpus, rows, state.model.n_parameters()))
+        _score_held_out(run, run_log)
+    write_history(run.folder, run.folder / SNAPSHOTS)
+    rows = history(run.folder)
+    write_text(run.folder / CARD_FILE, card(run.settings, run.corpus, rows, state.model.n_parameters()))
     run_log.say(state="stopped" if asked else "finished", phase="", reason="asked" if asked else outcome)
 
 
-def _score_held_out(trainer: TrainerLoop, run_log: RunLog) -> None:
-    state = trainer.state
-    for split, pairs in trainer.corpus.held_out.items():
-        chosen = fitting(pairs, trainer.tokenizer, state.model.config.max_length, trainer.settings.train.test_pairs)
-        overlap = trainer.corpus.primary_metric != "exact_match"
-        found = evaluate(state.model, chosen, trainer.tokenizer, overlap_scores=overlap)
+def _score_held_out(run: LiveRun, run_log: RunLog) -> None:
+    state = run.state
+    for split, pairs in run.corpus.held_out.items():
+        chosen = fitting(pairs, run.tokenizer, state.model.config.max_length, run.settings.train.test_pairs)
+        overlap = run.corpus.primary_metric != "exact_match"
+        found = evaluate(state.model, chosen, run.tokenizer, overlap_scores=overlap)
         row = asdict(as_event(found, state.step, state.elapsed_s))
         run_log.add(split, row)

@@ -28,8 +28,7 @@ from transformer.runs.status import run_folder as folder_of
 
 if TYPE_CHECKING:
     from transformer.training.distributed import Team
-    from transformer.training.loop import Event
-
+    from transformer.training.events import Event
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The disk is full, or the system allows no more of it: to this user, or to this file."""
 

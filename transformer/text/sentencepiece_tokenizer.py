@@ -11,7 +11,7 @@ import sentencepiece
 from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
-from transformer.text.sentence import Sentence
+from transformer.text.sentence import Sentence, words_at
 from transformer.text.token_ids import (
     BOS,
     EOS,
@@ -24,7 +24,6 @@ from transformer.text.token_ids import (
     refuse_above,
     too_large,
     valid_text,
-    words_at,
 )
 
 SENTENCEPIECE_FILE = "tokenizer.model"

@@ -1,9 +1,6 @@
-"""Parts that all tokenizers share: the special tokens, checks of ids and texts, words of characters, the error."""
+"""Parts that all tokenizers share: the special tokens, checks of ids and texts, the error."""
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-
-from transformer.text.pairs import word_spans
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
@@ -60,30 +57,6 @@ def check_source(
 def valid_text(text: str) -> str:
     """The text with lone surrogates, which no UTF-8 library takes, replaced by "?"."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def words_at(text: str, starts: Sequence[int]) -> list[int]:
-    """Returns the index of the word at each character position, of the next one, or at the end of the last one."""
-    ends = [end for _, end in word_spans(text)]
-    return [min(bisect_right(ends, start), len(ends) - 1) for start in starts]
-
-
-def words_touched(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
-    """The words that overlap one of these character spans, each once, in order.
-
-    A span may cover several words, as a run of unseen characters does. Each word is looked at once, however many spans
-    there are: pasted text may have a million of either.
-    """
-    places = word_spans(text)
-    ends = [end for _, end in places]
-    touched: dict[str, None] = {}
-    reached = 0  # all words before this one are settled
-    for start, end in sorted(set(spans)):
-        reached = max(reached, bisect_right(ends, start))
-        while reached < len(places) and places[reached][0] < end:
-            touched[text[slice(*places[reached])]] = None
-            reached += 1
-    return list(touched)
 
 
 def refuse_above(ceiling: int, vocab_size: int | None, unit: str) -> None:

@@ -14,7 +14,7 @@ from typing import Literal
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
-from transformer.text.sentence import Sentence
+from transformer.text.sentence import Sentence, words_at
 from transformer.text.token_ids import (
     BOS,
     EOS,
@@ -24,7 +24,6 @@ from transformer.text.token_ids import (
     UNKNOWN_MARK,
     checked_ids,
     valid_text,
-    words_at,
 )
 
 VOCABULARY_FILE, SOURCE_FILE, TARGET_FILE = "tokenizer.pieces.json", "tokenizer.source.spm", "tokenizer.target.spm"

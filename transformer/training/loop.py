@@ -11,22 +11,9 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.training.devices import autocast, faster_precision, generator_states, set_generator_states
 from transformer.training.distributed import ALONE, Team
 from transformer.training.evaluation import fitting, summed_loss
-from transformer.training.events import Evaluated, Event, Finished, Reason, StepDone, TrainingError, as_event
+from transformer.training.events import Event, Finished, Reason
 from transformer.training.state import TrainState, load_weights, mean_weights
-from transformer.training.step import Trainer
-
-__all__ = [
-    "Evaluated",
-    "Event",
-    "Finished",
-    "Reason",
-    "StepDone",
-    "TrainingError",
-    "as_event",
-    "measured_precision",
-    "train_steps",
-    "use_final_weights",
-]
+from transformer.training.step import Stepper
 
 TRIAL_FROM = 500_000
 """Parameters from which bfloat16 is tried on a CPU: below, it gains a few per cent at most."""
@@ -51,7 +38,7 @@ def train_steps(
     Each process of a `team` runs this on a state of its own that began alike; a step then takes as many micro-batches
     more. Only rank 0 evaluates and decides when to end: the others yield their steps and end with it.
     """
-    trainer = Trainer(state, config, tokenizer, precision, clock, team)
+    stepper = Stepper(state, config, tokenizer, precision, clock, team)
     stream = BatchStream(
         corpus.train,
         tokenizer,
@@ -68,12 +55,12 @@ def train_steps(
         while True:
             due = state.step and state.step % config.evaluate_every == 0 and state.evaluated_step != state.step
             if due and team.leads:
-                yield trainer.evaluate(validation, corpus.primary_metric)
+                yield stepper.evaluate(validation, corpus.primary_metric)
             if (reason := _agreed_end(_ended(state, config), team)) is not None:
                 break
-            trainer.step(batches)
-            if trainer.is_reading_due():
-                yield from trainer.read()
+            stepper.step(batches)
+            if stepper.is_reading_due():
+                yield from stepper.read()
     except GeneratorExit:
         if team.leads:
             _agreed_end("left", team)
@@ -81,9 +68,9 @@ def train_steps(
     if reason == "left" or not team.leads:
         return
     if state.evaluated_step != state.step:
-        yield trainer.evaluate(validation, corpus.primary_metric)
+        yield stepper.evaluate(validation, corpus.primary_metric)
     if use_final_weights(state, config):
-        yield trainer.evaluate(validation, corpus.primary_metric)
+        yield stepper.evaluate(validation, corpus.primary_metric)
     yield Finished(reason, state.step, state.elapsed_s)
 
 

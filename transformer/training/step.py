@@ -25,7 +25,7 @@ READ_EVERY = 10
 """Steps between readings of the loss on a GPU: each one waits for the device."""
 
 
-class Trainer:
+class Stepper:
     """The parts of one `train_steps` call that steps and evaluations share."""
 
     def __init__(
