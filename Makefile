@@ -65,11 +65,16 @@ checkpoints: .venv/app-ready
 	$(TRAIN) reverse --name reverse-learned --model.positions learned --train.max-steps 800
 	$(TRAIN) pronouns-en-fr --name pronouns-en-fr --train.max-steps 1500
 	$(TRAIN) pronouns-en-fr --name pronouns-en-fr-learned --model.positions learned --train.max-steps 2000 $(ADAM)
+	$(TRAIN) reverse --name reverse-rnn $(RNN) --train.max-steps 1000
+	$(TRAIN) reverse --name reverse-rnn-attention $(RNN) --model.attention additive --train.max-steps 500
+	$(TRAIN) pronouns-en-fr --name pronouns-en-fr-rnn $(RNN) --train.max-steps 1500
+	$(TRAIN) pronouns-en-fr --name pronouns-en-fr-rnn-attention $(RNN) --model.attention additive --train.max-steps 1000
 	$(TRAIN) emoji-en-ko --name emoji-en-ko
 	$(TRAIN) emoji-en-fr --name emoji-en-fr
 
 # Of the twin with learned positions: better at the end than with its recipe, 1.000 against 0.997.
 ADAM := --train.optimizer adamw --train.learning-rate 2e-3 --train.warmup-steps 100 --train.momentum 0.95 --train.beta1 0.9 --train.beta2 0.98 --train.batch-tokens 2048 --train.evaluate-every 100
+RNN := --model.family rnn --train.threads 1
 TRAIN := ATTENTION_LAB_RUNS=build/runs GOMP_SPINCOUNT=1000 $(BIN)/python -m transformer train --train.precision float32 --corpus.name
 
 clean:

@@ -72,7 +72,9 @@ def about(config: type, name: str) -> About:
 class ModelConfig:
     """The architecture of one encoder-decoder Transformer (section 3); the defaults are the paper's base model."""
 
-    family: Literal["transformer"] = setting("transformer", "Family", "transformer, or rnn: what came before.")
+    family: Literal["transformer"] = setting(
+        "transformer", "Model", "A Transformer, or a recurrent model, as there were before."
+    )
     vocab_size: int = setting(37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1)
     d_model: int = setting(512, "d_model", "Width of every sublayer's input and output.", least=1, most=4096, step=32)
     n_heads: int = setting(8, "Heads", "Attention heads; each has d_k = d_v = d_model / n_heads.", least=1, most=64)
@@ -212,7 +214,7 @@ class ModelConfig:
 class RecurrentConfig:
     """The architecture of one recurrent encoder-decoder, with or without attention; see `model/recurrent.py`."""
 
-    family: Literal["rnn"] = setting("rnn", "Family", "rnn: an encoder-decoder of LSTMs or GRUs.")
+    family: Literal["rnn"] = setting("rnn", "Model", "rnn: an encoder-decoder of LSTMs or GRUs.")
     vocab_size: int = setting(37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1)
     d_model: int = setting(
         128, "d_model", "Width of embeddings and states, both directions together.", least=2, most=4096, step=32

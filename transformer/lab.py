@@ -33,6 +33,7 @@ from transformer.inspection.inspection import (
 )
 from transformer.interventions import DisableMask, Intervention, compile_interventions
 from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.seq2seq import attention_layers
 from transformer.model.taps import Address, Recorder, chain
 from transformer.model.transformer import Transformer
 from transformer.text.sentence import Sentence
@@ -178,7 +179,7 @@ class Lab(Generic[Model]):
         """One entry of an attention matrix taken apart; ValueError for one that does not exist."""
         stack, sublayer = AttentionKind(kind).where
         return explain_entry(
-            self._transformer,
+            self.transformer,
             seen.source_ids,
             seen.interventions,
             forced=dict(seen.forced),
@@ -190,7 +191,7 @@ class Lab(Generic[Model]):
 
     def leak(self, texts: Sequence[str], off: Sequence[DisableMask]) -> Leak:
         """The texts as one batch, with all masks and without the given ones; ValueError as `translate`."""
-        return replace(measure_leak(self._transformer, self._encode(texts)[0], off), texts=tuple(texts))
+        return replace(measure_leak(self.transformer, self._encode(texts)[0], off), texts=tuple(texts))
 
     def compare(self, text: str, interventions: Iterable[Intervention]) -> Comparison:
         """The text decoded without and with the switches, and their effect on the original output's probabilities."""
@@ -226,7 +227,7 @@ class Lab(Generic[Model]):
         later ones, the pass of a step of the decoding (None: of the last one)."""
         again = (*self.tokenizer.encode(seen.text), self.model.config.eos_id)
         ids = seen.source_ids, seen.target_ids, seen.interventions
-        return record_trace(self._transformer, *ids, log_probs=seen.log_probs, source_again=again, step=step)
+        return record_trace(self.transformer, *ids, log_probs=seen.log_probs, source_again=again, step=step)
 
     def attention_on(
         self, seen: Inspection, interventions: Iterable[Intervention]
@@ -234,7 +235,8 @@ class Lab(Generic[Model]):
         """All attention under some switches while an inspection's output is read again, teacher-forced.
 
         Where a position may see later ones, the output is read prefix by prefix, as it was written: `cross` has each
-        prefix's newest row, `decoder_self` the last prefix's whole pass.
+        prefix's newest row, `decoder_self` the last prefix's whole pass. Of another model's inspection the words alone
+        are taken, and the kinds that both have.
         """
         config = self.model.config
         tap = compile_interventions(self.resolved(interventions), self.model)
@@ -247,13 +249,14 @@ class Lab(Generic[Model]):
             recordings.append(recorder.recording)
         return {
             kind: read_attention(
-                recordings, kind, len(shown.weights), shown.queries, shown.keys, by_row=kind == "cross" and one_by_one
+                recordings, kind, n_layers, shown.queries, shown.keys, by_row=kind == "cross" and one_by_one
             )
-            for kind, shown in seen.attentions.items()
+            for kind, n_layers in attention_layers(self.model).items()
+            if (shown := seen.attentions.get(kind)) is not None
         }
 
     @property
-    def _transformer(self) -> Transformer:
+    def transformer(self) -> Transformer:
         """The model, for what takes a Transformer apart; ValueError for one of another family."""
         if not isinstance(self.model, Transformer):
             raise ValueError(f"{self.name} is no Transformer, and only a Transformer can be taken apart like this")

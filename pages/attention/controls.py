@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.shared.context import PageContext, say
+from pages.shared.context import PageContext, is_transformer, say
 from pages.shared.fields import box, number, segments, several, toggle
 from pages.shared.url.session import choose, problems
 from pages.shared.url.view_state import Combine, Picture, Shown, Specials
@@ -23,6 +23,8 @@ _SHOWN: dict[Shown, str] = {
     "rollout": "Rollout",
     "entropy": "Entropy",
 }
+_OF_ANY_MODEL: tuple[Shown, ...] = ("weights", "entropy")
+"""Quantities that need no sublayers to be computed."""
 _COMBINE: dict[Combine, str] = {"one": "One head", "mean": "Mean of heads", "max": "Largest of heads"}
 _SPECIALS: dict[Specials, str] = {
     "shown": "Shown",
@@ -39,7 +41,8 @@ def choose_picture(context: PageContext) -> None:
         family: Picture = "bertviz" if context.view.bertviz else chosen
         _choose_picture("choose-picture", "Picture", _PICTURES, family)
         if context.view.bertviz:
-            _choose_picture("choose-bertviz", "View", _BERTVIZ, chosen)
+            if is_transformer(context.lab):
+                _choose_picture("choose-bertviz", "View", _BERTVIZ, chosen)
     say(*problems("picture"))
 
 
@@ -51,10 +54,11 @@ def choose_what(context: PageContext) -> None:
     shown: Shown = "weights" if bertviz else view.show
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="adjust"):
         if not bertviz:
-            _box("show", "Show", _SHOWN, shown, 140)
+            names = _SHOWN if is_transformer(context.lab) else {name: _SHOWN[name] for name in _OF_ANY_MODEL}
+            _box("show", "Show", names, shown, 140)
         if shown == "entropy":
             _box("unit", "Unit", _UNITS, view.unit, 90)
-        elif shown != "rollout" and not bertviz:
+        elif shown != "rollout" and not bertviz and context.lab.model.config.n_heads > 1:
             _choose_heads(context)
         _choose_specials(view.specials, scaled=shown != "entropy")
         if shown != "entropy":

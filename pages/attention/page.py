@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.attention.entry_panel import choose_entry, render_entry
 from pages.attention.pictures import is_wide, render_overview, render_picture, render_so_far
 from pages.shared.before_after import render_output
+from pages.shared.context import is_transformer
 from pages.shared.controls import choose_head
 from pages.shared.header import frame
 
@@ -37,5 +38,7 @@ with overview:
     render_overview(context)
 with large:
     render_picture(context)
-    choose_entry(context)
-render_entry(context)
+    if is_transformer(context.lab):
+        choose_entry(context)
+if is_transformer(context.lab):
+    render_entry(context)

@@ -22,6 +22,7 @@ from transformer.analysis.comparison.head_matching import Matching, Place
 from transformer.figures.attention.matrix import WIDTH
 from transformer.interventions.names import plural
 from transformer.model.kinds import AttentionKind
+from transformer.model.seq2seq import attention_layers
 from transformer.views.comparison import CommonData, HeadMatching, HeadPair, HeadPairData, OutputPair, OutputsData
 from transformer.views.subjects import SideBySide
 
@@ -61,6 +62,11 @@ def render_outputs(first: Side, second: Side, chosen: Choices) -> None:
 def render_heads(context: PageContext, first: Side, second: Side, chosen: Choices) -> None:
     """Shows a head of each side next to each other, their difference, and the distances between all heads."""
     subject, kind = _subject(first, second), context.view.kind
+    if lacking := [side.name for side in (first, second) if kind not in side.seen.attentions]:
+        if attention_layers(first.lab.model):
+            choose_kind(context)
+        st.caption(f"{wording.plain(lacking[0])} has no {kind.label}, so there are no heads to compare.")
+        return
     matching, problem = _matching(context, first, second, chosen)
     wanted = "same" if matching is None else chosen.pairing or _suggested_pairing(first, second)
     _choose_heads(context, wanted if matching is not None else None)

@@ -13,6 +13,7 @@ from pages.shared.url.packed_link import PARAMETER, unpack
 from pages.shared.url.url_state import Problem
 from pages.shared.url.view_state import View
 from transformer.checkpoints.settings import CheckpointError
+from transformer.config import ModelConfig
 from transformer.interventions import Intervention, compile_interventions, merged
 from transformer.lab import Inspection, Lab
 from transformer.model.seq2seq import attention_layers
@@ -79,6 +80,11 @@ def decode_ahead(query: str) -> None:
         if found := loading.models():
             lab = loading.get_lab(view.model or loading.first_choice(found))
             loading.decoding(lab, view.text or next(iter(loading.examples(lab)), "a")).result()
+
+
+def is_transformer(lab: Lab) -> bool:
+    """Tells whether a model is a Transformer: all others are shown as far as their sites go."""
+    return isinstance(lab.model.config, ModelConfig)
 
 
 def is_dark() -> bool:

@@ -75,12 +75,13 @@ def _head_switches(context: PageContext) -> None:
 
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", width="content"):
         toggle(f"Head {head} off", head in off, lambda on: set_heads(_flipped(off, head, on)), key="switch-head")
-        toggle(
-            f"All {n_heads} off",
-            off == everything,
-            lambda on: set_heads(everything if on else frozenset()),
-            key="switch-block",
-        )
+        if n_heads > 1:
+            toggle(
+                f"All {n_heads} off",
+                off == everything,
+                lambda on: set_heads(everything if on else frozenset()),
+                key="switch-block",
+            )
         switch_popover(context, "More switches")
 
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from transformer.config import ModelConfig
+from transformer.config import AnyModelConfig, RecurrentConfig
 from transformer.lab import AttentionKind
 from transformer.model.scores import score_equation
 
@@ -47,17 +47,27 @@ positions again.
 """
 
 
-def kind_explained(kind: AttentionKind, config: ModelConfig) -> str:
+def kind_explained(kind: AttentionKind, config: AnyModelConfig) -> str:
     """Explains the rows and columns of this kind of attention in this model."""
     return _WITHOUT_CAUSAL_MASK if kind == "decoder_self" and not config.causal_mask else KIND_EXPLAINED[kind]
 
 
-def steps_explained(config: ModelConfig) -> str:
+_RECURRENT_STEPS = """
+At each step the decoder reads the token that it wrote last, changes its state, and gives every token of its vocabulary
+a probability. It writes the most probable one, unless another is forced. The state is all that it keeps of what it has
+written; with attention it also asks the sentence anew at each step, and the row of attention was recorded in the pass
+that made this choice.
+"""
+
+
+def steps_explained(config: AnyModelConfig) -> str:
     """Explains one step of decoding in this model."""
+    if isinstance(config, RecurrentConfig):
+        return _RECURRENT_STEPS
     return STEPS_EXPLAINED if config.causal_mask else _STEPS_WITHOUT_CAUSAL_MASK
 
 
-def what_am_i_looking_at(text: str, config: ModelConfig, equation: str = "") -> None:
+def what_am_i_looking_at(text: str, config: AnyModelConfig, equation: str = "") -> None:
     """Renders the explanation and this model's equation, or another one, in a closed expander."""
     with st.expander("What am I looking at?"):
         st.markdown(_one_line_a_paragraph(text))
@@ -65,6 +75,14 @@ def what_am_i_looking_at(text: str, config: ModelConfig, equation: str = "") -> 
             st.latex(equation)
             return
         # One statement a line, for the narrow column beside a matrix.
+        if isinstance(config, RecurrentConfig):
+            if config.attention != "none":
+                score = score_equation(config)
+                st.latex(
+                    rf"\begin{{aligned}} S_{{tj}} &= {score} \\ A &= \mathrm{{softmax}}(S + M) \\ "
+                    r"c_t &= \textstyle\sum_j A_{tj}\, h_j \end{aligned}"
+                )
+            return
         scores = rf"S &= {score_equation(config)} \\"
         st.latex(
             rf"\begin{{aligned}} {scores} A &= \mathrm{{softmax}}(S + M) \\ \mathrm{{head}} &= A\,V \end{{aligned}}"

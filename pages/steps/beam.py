@@ -16,6 +16,7 @@ from pages.steps.loading import get_branch, get_search
 from transformer.analysis.steps.search_tree import SearchTree
 from transformer.decoding.beam import length_norm
 from transformer.interventions import Intervention
+from transformer.model.seq2seq import attention_layers
 from transformer.views.steps.beam_search import BeamData, BeamResult, BeamTree, HypothesisAttention
 from transformer.views.steps.subjects import Search
 
@@ -92,6 +93,11 @@ def _render_tree(view: BeamTree, key: str, data: BeamData) -> None:
 
 def _render_hypothesis(context: PageContext, subject: Search, found: BeamData, index: int) -> None:
     """Renders one hypothesis: what became of it, and its cross-attention as the search recorded it."""
+    if not attention_layers(context.lab.model):
+        st.markdown(
+            f"Step {found.step[index]}: {wording.plain(found.reasons[index])}. No attention to show: it has none."
+        )
+        return
     view = HypothesisAttention(candidate=index, layer=context.layer, head=context.view.head)
     data = get_data(subject, view)
     token_chips(data.tokens, label="the hypothesis", probabilities=data.probabilities.tolist(), key="hypothesis")

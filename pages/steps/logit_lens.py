@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pages.shared import fields, wording
-from pages.shared.context import PageContext, say
+from pages.shared.context import PageContext, is_transformer, say
 from pages.shared.exhibit import exhibit, get_data
 from pages.steps.branches import Walk
 from pages.steps.choices import PAGE, Choices
@@ -47,6 +47,9 @@ things.
 
 def render_logit_lens(context: PageContext, walk: Walk, chosen: Choices) -> None:
     """Renders the predictions by depth, and the contributions to the difference of two logits."""
+    if not is_transformer(context.lab):
+        st.markdown("This takes the layers of a Transformer apart, and this model is none. Choose one above.")
+        return
     lens = get_logit_lens(context.lab, walk.branch, walk.step, context.view.switches)
     baseline = get_logit_lens(context.lab, walk.branch, walk.step, ()) if context.view.switches else None
     subject = LensAtStep(context.lab, walk.branch, walk.step, lens, baseline)

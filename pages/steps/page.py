@@ -17,6 +17,7 @@ from pages.steps.samples import render_samples
 from pages.steps.step import offered, render_reference_rank, render_scale, render_step
 from pages.steps.stepper import render_stepped
 from pages.steps.teacher_forcing import render_reference
+from transformer.model.seq2seq import attention_layers
 
 context = frame("What did it consider at each token, and what if it had written another?", PAGE)
 chosen = PAGE.settle(context.view)
@@ -51,7 +52,8 @@ match chosen.look:
         with left:
             what_am_i_looking_at(steps_explained(context.lab.model.config), context.lab.model.config)
         with right:
-            choose_layer_or_average(context)
+            if attention_layers(context.lab.model):
+                choose_layer_or_average(context)
             with st.container(horizontal=True, vertical_alignment="center"):
                 render_scale(chosen)
                 switch_popover(context)

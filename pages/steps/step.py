@@ -13,8 +13,10 @@ from pages.shared.scrolling_figure import scrolling_figure
 from pages.steps.branches import Walk, force_token
 from pages.steps.choices import PAGE, Choices, change
 from transformer.analysis.steps.candidates import candidates, rank
+from transformer.config import RecurrentConfig
 from transformer.interventions.names import plural
 from transformer.lab import Inspection
+from transformer.model.kinds import AttentionKind
 from transformer.views.steps.candidates import CandidatesData, StepAttention, StepCandidates
 from transformer.views.subjects import Decoding
 
@@ -33,7 +35,7 @@ def render_step(context: PageContext, walk: Walk, chosen: Choices) -> None:
     branch, step, layer, head = walk.branch, walk.step, context.layer, context.view.head
     subject, switched = Decoding(context.lab, branch), bool(context.view.switches)
     token_chips(branch.decoder_inputs[: step + 1], label="read so far", key="so-far")
-    left, middle, right = st.columns([5, 4, 4], gap="small")
+    left, *places = st.columns([5, 4, 4], gap="small")
     with left:
         st.caption("Candidates · click one to force it")
         view = StepCandidates(
@@ -42,14 +44,14 @@ def render_step(context: PageContext, walk: Walk, chosen: Choices) -> None:
         data = exhibit(subject, view, draw=partial(_render_candidates, context, walk, view), width=640)
         if data is not None:
             st.markdown(_written_text(walk, data))
-    with middle:
-        st.caption("Cross-attention")
-        exhibit(subject, StepAttention(kind="cross", layer=layer, head=head, step=step), key="cross", width=640)
-    with right:
-        st.caption("Decoder self-attention")
-        exhibit(subject, StepAttention(kind="decoder_self", layer=layer, head=head, step=step), key="self", width=640)
-        if not branch.cached:
-            st.caption("From the last whole pass: later tokens may change earlier states.")
+    kinds = [kind for kind in (AttentionKind.CROSS, AttentionKind.DECODER_SELF) if kind in branch.attentions]
+    for place, kind in zip(places, kinds, strict=False):
+        with place:
+            st.caption(kind.label)
+            view = StepAttention(kind=kind, layer=layer, head=head, step=step)
+            exhibit(subject, view, key=kind.sublayer, width=640)
+            if kind == "decoder_self" and not branch.cached:
+                st.caption("From the last whole pass: later tokens may change earlier states.")
     if switched:
         st.caption("Bars: with the switches. Marks: without them, after the same words (teacher-forced).")
     st.markdown(_cache_text(context, branch, step))
@@ -127,6 +129,9 @@ def _cache_text(context: PageContext, branch: Inspection, step: int) -> str:
     computed, reused = branch.computed[step], branch.reused[step]
     each = 2 * config.d_model * config.n_decoder_layers
     positions = f"{computed} {plural(computed, 'position')}"
+    if isinstance(config, RecurrentConfig) and branch.cached:
+        kept = config.n_decoder_layers * config.d_model * (2 if config.cell == "lstm" else 1)
+        return f"**State**: the {kept:,} numbers that the last step left are all that is kept of the tokens before."
     if not branch.cached:
         return (
             f"**Cache**: not used, because later tokens may change earlier states; all {positions} went through the "

@@ -12,8 +12,8 @@ from pages.train.previews import longer_sides, steps_an_epoch, text_of
 from pages.training import durations
 from pages.training.plans import Plan
 from transformer.analysis.training.memory import Memory, memory_of
-from transformer.config import ModelConfig, TrainConfig
-from transformer.model.transformer import parameter_count
+from transformer.config import AnyModelConfig, TrainConfig
+from transformer.model.families import count_parameters
 from transformer.runs.benchmark import Benchmark
 from transformer.runs.run_folder import Run
 from transformer.training.devices import resolve_device
@@ -23,7 +23,7 @@ from transformer.training.devices import resolve_device
 class Costs:
     """The costs of a plan."""
 
-    model: ModelConfig
+    model: AnyModelConfig
     """The model's settings, with its vocabulary."""
     parameters: int
     memory: Memory
@@ -57,7 +57,7 @@ def costs_of(plan: Plan, pinned: tuple[str, ...], beside: tuple[str, ...]) -> Co
     width = int(sides[sides <= model.max_length].mean())
     return Costs(
         model=model,
-        parameters=parameter_count(model),
+        parameters=count_parameters(model),
         memory=_memory(model, train.batch_tokens, width, train.optimizer),
         width=width,
         free=_free(train.device),

@@ -9,12 +9,18 @@ from pages.shared.context import say
 from pages.shared.fields import box, line, lines, number, toggle
 from pages.shared.visitor import visitor
 from pages.training import corpora
-from pages.training.plan_fields import CHOICES, FIELDS, LABELS, MAY_BE_EMPTY, Part
+from pages.training.plan_fields import CHOICES, FIELDS, LABELS, MAY_BE_EMPTY, SWITCHES, Part
 from pages.training.plan_text import written
 from pages.training.train_state import CHOSEN, change, change_part, key_of, memory, type_number
 from transformer.training.devices import devices_present
 
 NAMES = {
+    "transformer": "Transformer",
+    "rnn": "recurrent, as before attention",
+    "lstm": "LSTM",
+    "gru": "GRU",
+    "additive": "additive (Bahdanau)",
+    "general": "general (Luong)",
     "post": "post (paper)",
     "pre": "pre",
     "dot": "dot product (paper)",
@@ -82,9 +88,10 @@ def text_field(value: str, faults: Mapping[str, str], notes: Mapping[str, str]) 
     sentences((name,), faults, notes)
 
 
-def part_switches(left_out: Collection[Part]) -> None:
-    """Renders a switch for each part that a run can leave out, each with what to expect."""
-    for part, (label, expected) in WITHOUT.items():
+def part_switches(left_out: Collection[Part], parts: Collection[Part]) -> None:
+    """Renders a switch for each of these parts that a run can leave out, each with what to expect."""
+    for part in parts:
+        label, expected = WITHOUT[part]
         toggle(label, part in left_out, partial(change_part, part), key=key_of(f"without-{part}"))
         st.caption(expected)
 
@@ -98,6 +105,8 @@ def field(name: str) -> None:
     value, label, key, help = getattr(CHOSEN.now.plan, name), LABELS[name], key_of(name), FIELDS[name].help or None
     if name in CHOICES or name in ("corpus", "device"):
         _choice(name, value)
+    elif name in SWITCHES:
+        toggle(label, bool(value), partial(change, name), key=key, help=help)
     elif name in MAY_BE_EMPTY:
         typed = memory().drafts.get(name, written(value))
         line(label, typed, partial(type_number, name), key=key, placeholder=PLACEHOLDERS[name], help=help)

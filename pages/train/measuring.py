@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pages.shared.background import Background, Tell, Watcher
 from transformer.checkpoints.settings import SHIPPED_FOLDER, Settings, write_settings
-from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.config import AnyModelConfig, CorpusConfig, TrainConfig
 from transformer.runs.benchmark import Benchmark, new_benchmark_folder, read_benchmark
 from transformer.runs.run_lock import usable_cpus
 from transformer.text.tokenizer import Tokenizer
@@ -29,7 +29,7 @@ _LOOK_S = 0.05
 class Work:
     """All that the speed of a run depends on; two plans that differ elsewhere share a measurement."""
 
-    model: ModelConfig
+    model: AnyModelConfig
     train: TrainConfig
     corpus: CorpusConfig
     pinned: tuple[str, ...]
@@ -37,7 +37,7 @@ class Work:
 
 
 def work_of(
-    model: ModelConfig, train: TrainConfig, corpus: CorpusConfig, pinned: tuple[str, ...], *, alone: bool
+    model: AnyModelConfig, train: TrainConfig, corpus: CorpusConfig, pinned: tuple[str, ...], *, alone: bool
 ) -> Work:
     """The work that a run with these settings does; the model knows its vocabulary. `alone`: no run is at work here,
     so that the trainer would take all CPUs."""

@@ -35,8 +35,14 @@ from pages.training.train_state import (
     show_run,
 )
 
+MODEL_ROWS = (("preset", "positions"), ("n_encoder_layers", "n_decoder_layers"), ("d_model", "n_heads", "d_ff"))
+RECURRENT_ROWS = (
+    ("cell", "attention"),
+    ("n_encoder_layers", "n_decoder_layers", "d_model"),
+    ("bidirectional", "input_feeding"),
+)
 MORE_ROWS = (
-    ("norm", "score"),
+    ("norm", "score"),  # of Transformers
     ("dropout", "label_smoothing"),
     ("batch_tokens", "evaluate_every"),
     ("max_length",),
@@ -75,9 +81,9 @@ with recipe:
         st.caption(f"Starts from the weights of {wording.plain(plan.start_from)}.")
         st.button("Random initial weights", type="tertiary", on_click=put, args=("start_from", ""))
         sentences(("start_from",), shown, notes)
-    fields(("preset", "positions"), shown, notes)
-    fields(("n_encoder_layers", "n_decoder_layers"), shown, notes)
-    fields(("d_model", "n_heads", "d_ff"), shown, notes)
+    fields(("family",), shown, notes)
+    for names in RECURRENT_ROWS if plan.is_recurrent else MODEL_ROWS:
+        fields(names, shown, notes)
     fields(("learning_rate", "seed"), shown, notes)
     fields(("steps", "seconds"), shown, notes)
     if any(name in shown for name in MORE):
@@ -93,7 +99,7 @@ with recipe:
             fields(SCHEDULE, shown, notes)
             if costs is not None:
                 schedule_curve(plan, costs)
-            for names in MORE_ROWS:
+            for names in MORE_ROWS[plan.is_recurrent :]:
                 fields(names, shown, notes)
             if plan.others:
                 set_ = ", ".join(f"{name.split('.')[1]} {value}" for name, value in plan.others)
@@ -104,7 +110,7 @@ with recipe:
     without = st.expander("Ablate a component", key=key_of("without"), on_change="rerun")
     if without.open:
         with without:
-            part_switches(plan.left_out)
+            part_switches(plan.left_out, plan.parts)
     elif plan.left_out:
         st.caption(f"Left out: {', '.join(WITHOUT[part][0].lower() for part in plan.left_out)}.")
 

@@ -6,7 +6,7 @@ Here are faults of the fields by themselves; those that depend on the text of th
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
-from pages.training.corpora import config_name, recipe_of
+from pages.training.corpora import config_name
 from pages.training.plan_fields import (
     FIELD_OF,
     FIELDS,
@@ -17,7 +17,7 @@ from pages.training.plan_fields import (
     WHOLE,
 )
 from pages.training.plan_text import short
-from pages.training.plans import NUMBERS, Plan, recommended
+from pages.training.plans import NUMBERS, Plan, model_settings
 from transformer.config import CorpusConfig
 from transformer.data.corpora import CorpusError
 from transformer.training.devices import resolve_device
@@ -28,7 +28,7 @@ _SYMBOL_TASKS = ("copy", "reverse", "sort")
 def faults(plan: Plan) -> dict[str, str]:
     """Returns a sentence for each field that cannot work, with the reason and the way out."""
     found = _missing_corpus(plan) | {
-        name: f"This field is empty; the recipe has {_shown(getattr(recommended(plan.corpus), name))}."
+        name: f"This field is empty; the recipe has {_shown(getattr(plan.recipe, name))}."
         for name in NUMBERS
         if getattr(plan, name) is None and name not in MAY_BE_EMPTY
     }
@@ -59,6 +59,8 @@ def notes(plan: Plan) -> dict[str, str]:
             f"The run ends at step {plan.steps:,}, before the end of the warm-up at step {plan.warmup_steps:,}: "
             "the learning rate never reaches its peak."
         )
+    if plan.is_recurrent:
+        return found
     if plan.positions == "none":
         found["positions"] = "Without positions the encoder cannot tell one order of words from another."
     if plan.positions == "alibi":
@@ -89,12 +91,14 @@ def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
         for name, most in ((name, field.most) for name, field in FIELDS.items())
         if most is not None and name not in known and (getattr(plan, name) or 0) > most
     }
-    if "d_model" not in known and "n_heads" not in known:
+    if plan.is_recurrent:
+        found |= _recurrent_misfits(plan)
+    elif "d_model" not in known and "n_heads" not in known:
         found |= _uneven_heads(plan)
     if plan.steps is None and plan.seconds is None:
         found["steps"] = (
             "Neither steps nor seconds end this run: fill in one of them, or both; the recipe has "
-            f"{recommended(plan.corpus).steps:,} steps."
+            f"{plan.recipe.steps:,} steps."
         )
     elif plan.steps is None and plan.schedule in ("cosine", "wsd"):
         found["schedule"] = (
@@ -106,7 +110,9 @@ def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
             f"Exact match ({plan.target_percent:g} %) must be above 0 and at most 100: 99 is usual, and with an empty "
             "field the run never ends early."
         )
-    if plan.score == "additive" and plan.positions == "rotary":
+    if plan.is_recurrent:
+        pass
+    elif plan.score == "additive" and plan.positions == "rotary":
         found["score"] = (
             "Rotary positions need dot products: only these keep the distance of two turned vectors. Take other "
             "positions, or the dot product."
@@ -129,6 +135,18 @@ def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
         resolve_device(plan.device)
     except ValueError as error:
         found["device"] = f"{error}."
+    return found
+
+
+def _recurrent_misfits(plan: Plan) -> dict[str, str]:
+    """Finds a width that two directions cannot share, and input feeding without anything to feed."""
+    found = {}
+    if plan.bidirectional and plan.d_model and plan.d_model % 2:
+        found["d_model"] = f"d_model ({plan.d_model}) must be even to read both ways: take {plan.d_model + 1}."
+    if plan.input_feeding and plan.attention not in ("dot", "general"):
+        found["input_feeding"] = (
+            f"Input feeding is for dot and general attention, and attention is {plan.attention}: leave one of them out."
+        )
     return found
 
 
@@ -155,11 +173,11 @@ def _uneven_heads(plan: Plan) -> dict[str, str]:
 
 def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
     """Finds what the configs themselves refuse, trying each other field on its own with the recommended rest."""
-    base = recipe_of(plan.corpus)
+    model, train = model_settings(plan.corpus, plan.family)
     corpus = {} if "corpus" in known else plan.corpus_values()
     settings = (
-        (base.model, plan.model_values()),
-        (base.train, plan.train_values()),
+        (model, plan.model_values()),
+        (train, plan.train_values()),
         (CorpusConfig(), corpus),
     )
     found: dict[str, str] = {}
@@ -169,7 +187,11 @@ def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
             if field in known:
                 continue
             changes = {name: value}
-            if name == "d_model":  # the other half of a pair must not be the reason for a refusal
+            if plan.is_recurrent:
+                changes |= {"bidirectional": False} if name == "d_model" else {}
+                changes |= {"attention": "dot"} if name == "input_feeding" else {"input_feeding": False}
+                changes = changes if config is model else {name: value}
+            elif name == "d_model":  # the other half of a pair must not be the reason for a refusal
                 changes |= {"n_heads": 1, "positions": "none" if plan.positions == "rotary" else plan.positions}
             elif name == "n_heads":
                 changes |= {"d_model": 2 * max(1, value)}
@@ -178,7 +200,7 @@ def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
             except ValueError as error:
                 called = f"{NOUNS.get(field, LABELS[field])} ({value:g})"
                 said = str(error).replace(f"{name} ({value!r})", called).rstrip(".")
-                recipe = getattr(recommended(plan.corpus), field)
+                recipe = getattr(plan.recipe, field)
                 if recipe is not None:
                     said += f"; the recipe has {_shown(recipe)}"
                 elif "empty" not in said:

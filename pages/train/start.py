@@ -13,7 +13,7 @@ from pages.training.plan_fields import LABELS
 from pages.training.plans import Plan
 from transformer.analysis.training.progress import progress_of
 from transformer.checkpoints.settings import CheckpointError, list_checkpoints, read_settings
-from transformer.config import ModelConfig, TrainConfig
+from transformer.config import AnyModelConfig, TrainConfig
 from transformer.data.corpora import CorpusError
 from transformer.runs import run_folder
 from transformer.runs.quota import check_quota
@@ -144,7 +144,7 @@ def _strange_words(plan: Plan, tokenizer: Tokenizer) -> dict[str, str]:
     return {"sentences": f"{listed} {verb} not in this corpus: the model will never have seen {them}."}
 
 
-def _shipped_s(model: ModelConfig, train: TrainConfig, plan: Plan) -> float | None:
+def _shipped_s(model: AnyModelConfig, train: TrainConfig, plan: Plan) -> float | None:
     """Returns the seconds that a shipped model of these very settings took; None where there is none."""
     if is_upload(plan.corpus):
         return None

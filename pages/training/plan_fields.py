@@ -3,14 +3,18 @@
 from typing import Literal, get_args
 
 from transformer.config import (
+    FAMILIES,
     PRESETS,
     About,
+    CellKind,
     CorpusConfig,
     ModelConfig,
     NormPlacement,
     OptimizerKind,
     PositionKind,
     Precision,
+    RecurrentAttentionKind,
+    RecurrentConfig,
     ScheduleKind,
     ScoreKind,
     TokenizerKind,
@@ -25,6 +29,8 @@ PARTS = get_args(Part)
 NO_STEP_LIMIT = 1_000_000
 """The step limit of a run that the clock is to end."""
 MOST_SENTENCES = 5
+RECURRENT_FIELDS = ("cell", "attention", "bidirectional", "input_feeding")
+"""Settings of recurrent models alone."""
 SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff")
 MODEL_FIELDS = (*SIZES, "max_length", "positions", "norm", "score", "causal_mask", "scale_scores", "residual")
 TRAIN_FIELDS = (
@@ -35,6 +41,8 @@ CORPUS_FIELDS = ("longest", "tokenizer", "vocab_size")
 
 _OF_CONFIG: dict[str, tuple[type, str]] = {
     **{name: (ModelConfig, name) for name in (*MODEL_FIELDS, "dropout")},
+    "family": (ModelConfig, "family"),
+    **{name: (RecurrentConfig, name) for name in RECURRENT_FIELDS},
     **{name: (TrainConfig, name) for name in TRAIN_FIELDS},
     **{name: (CorpusConfig, name) for name in CORPUS_FIELDS},
     "corpus": (CorpusConfig, "name"),
@@ -56,20 +64,11 @@ _OWN: dict[str, About] = {
 }
 """Fields with no setting of their own behind them."""
 _ORDER = (
-    *("corpus", "longest", "tokenizer", "vocab_size", "preset", *SIZES, "max_length", "positions", "learning_rate"),
-    *("steps", "seconds", "target_percent", "patience", "seed", "norm", "score", "causal_mask", "scale_scores"),
-    *(
-        "residual",
-        "dropout",
-        "label_smoothing",
-        "optimizer",
-        "schedule",
-        "warmup_steps",
-        "batch_tokens",
-        "evaluate_every",
-        "precision",
-    ),
-    *("device", "threads", "sentences", "start_from", "others"),
+    *("corpus", "longest", "tokenizer", "vocab_size", "family", *RECURRENT_FIELDS, "preset", *SIZES, "max_length"),
+    *("positions", "learning_rate", "steps", "seconds", "target_percent", "patience", "seed", "norm", "score"),
+    *("causal_mask", "scale_scores", "residual", "dropout", "label_smoothing", "optimizer", "schedule"),
+    *("warmup_steps", "batch_tokens", "evaluate_every", "precision", "device", "threads", "sentences", "start_from"),
+    "others",
 )
 """The order in which faults are listed."""
 FIELDS: dict[str, About] = {name: _OWN.get(name) or about(*_OF_CONFIG[name]) for name in _ORDER}
@@ -83,6 +82,9 @@ NOUNS = {
 """The names of fields in a sentence where these are not their labels."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "preset": (RECIPE, *PRESETS, OWN),
+    "family": tuple(FAMILIES),
+    "cell": get_args(CellKind),
+    "attention": get_args(RecurrentAttentionKind),
     "tokenizer": get_args(TokenizerKind),
     "positions": get_args(PositionKind),
     "norm": get_args(NormPlacement),
@@ -91,7 +93,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "schedule": get_args(ScheduleKind),
     "precision": get_args(Precision),
 }
-SWITCHES = frozenset({"causal_mask", "scale_scores", "residual"})
+SWITCHES = frozenset({"causal_mask", "scale_scores", "residual", "bidirectional", "input_feeding"})
 _TYPES = {name: config.__dataclass_fields__[setting].type for name, (config, setting) in _OF_CONFIG.items()}
 WHOLE = frozenset(name for name, kind in _TYPES.items() if int in (kind, *get_args(kind)))
 """The fields of whole numbers."""

@@ -19,6 +19,7 @@ from pages.training.plan_fields import (
     OWN,
     PARTS,
     RECIPE,
+    RECURRENT_FIELDS,
     SIZES,
     TRAIN_FIELDS,
     WHOLE,
@@ -26,8 +27,9 @@ from pages.training.plan_fields import (
 )
 from pages.training.plan_text import expected, parsed, written
 from transformer.checkpoints.settings import Settings
-from transformer.config import CONFIGS, PRESETS, CorpusConfig, ModelConfig, TrainConfig
+from transformer.config import CONFIGS, PRESETS, AnyModelConfig, CorpusConfig, RecurrentConfig, TrainConfig
 from transformer.data.corpora import CorpusError
+from transformer.data.recipes import recurrent_recipe
 
 Number = float | int | None
 FIRST_CORPUS = "reverse"
@@ -81,6 +83,11 @@ class Plan(UrlState):
     tokenizer: str = param(None)
     vocab_size: Number = param(None)
     """None: as many as suit the text."""
+    family: str = param("transformer")
+    cell: str = param(None)
+    attention: str = param(None)
+    bidirectional: bool = param(None)
+    input_feeding: bool = param(None)
     n_encoder_layers: Number = param(None)
     n_decoder_layers: Number = param(None)
     d_model: Number = param(None)
@@ -134,41 +141,61 @@ class Plan(UrlState):
         )
 
     @property
+    def recipe(self) -> "Plan":
+        """The plan that is recommended for its corpus and family of models."""
+        return recommended(self.corpus, self.family)
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Tells whether the model is a recurrent one."""
+        return self.family == "rnn"
+
+    def with_family(self, family: str) -> "Plan":
+        """What is recommended of another family of models, for the same text."""
+        return replace(self, **{name: getattr(recommended(self.corpus, family), name) for name in _OF_FAMILY})
+
+    @property
     def preset(self) -> str:
         """The name of the sizes in the fields."""
         sizes = {name: getattr(self, name) for name in SIZES}
-        recipe = recommended(self.corpus)
-        if all(getattr(recipe, name) == size for name, size in sizes.items()):
+        if all(getattr(self.recipe, name) == size for name, size in sizes.items()):
             return RECIPE
         named = (name for name, preset in PRESETS.items() if all(getattr(preset, s) == v for s, v in sizes.items()))
         return next(named, OWN)
 
     def with_preset(self, name: str) -> "Plan":
         """The same plan with the sizes of this preset."""
-        source = recommended(self.corpus) if name == RECIPE else PRESETS.get(name, self)
+        source = self.recipe if name == RECIPE else PRESETS.get(name, self)
         return replace(self, **{size: getattr(source, size) for size in SIZES})
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts that a run of this plan can leave out."""
+        return _TRAINING_PARTS if self.is_recurrent else PARTS
 
     @property
     def left_out(self) -> tuple[Part, ...]:
         """The parts of the paper's model and training that this plan leaves out."""
-        return tuple(part for part in PARTS if getattr(self, part) == _ABSENT[part])
+        return tuple(part for part in self.parts if getattr(self, part) == _ABSENT[part])
 
     def with_part(self, part: Part, *, present: bool) -> "Plan":
         """The same plan with this part as the recipe has it, or left out."""
-        recipe = getattr(recommended(self.corpus), part)
+        recipe = getattr(self.recipe, part)
         there = _PRESENT[part] if recipe == _ABSENT[part] else recipe
         return replace(self, **{part: there if present else _ABSENT[part]})
 
     def with_corpus(self, corpus: str) -> "Plan":
         """The recipe of another corpus, on the device that was chosen."""
-        return replace(recommended(corpus), device=self.device, threads=self.threads, precision=self.precision)
+        return replace(
+            recommended(corpus, self.family), device=self.device, threads=self.threads, precision=self.precision
+        )
 
     @classmethod
     def read(cls, parameters: Parameters, base: UrlState | None = None) -> tuple[Self, tuple[Problem, ...]]:
         """The plan in these query parameters, the recipe of its corpus where they say nothing, and a problem for each
         value that makes no sense."""
-        named, _ = super().read({name: values for name, values in parameters.items() if name == "corpus"})
-        plan, problems = super().read(parameters, base or recommended(named.corpus))
+        named, _ = super().read({name: found for name, found in parameters.items() if name in ("corpus", "family")})
+        plan, problems = super().read(parameters, base or named.recipe)
         kept, refused = _accepted(plan)
         return replace(plan, others=kept), problems + refused
 
@@ -176,19 +203,22 @@ class Plan(UrlState):
         """The query parameters that `read` turns into this plan again; what the recipe says anyway is left out."""
         corpus: dict[str, str | list[str]] = {} if self.corpus == FIRST_CORPUS else {"corpus": self.corpus}
         none: dict[str, str | list[str]] = {"sentence": [""]} if self.sentences == () else {}
-        return corpus | super().parameters(base or recommended(self.corpus)) | none
+        family: dict[str, str | list[str]] = {"family": self.family} if self.is_recurrent else {}
+        return corpus | family | super().parameters(base or self.recipe) | none
 
-    def configs(self) -> tuple[ModelConfig, TrainConfig, CorpusConfig]:
+    def configs(self) -> tuple[AnyModelConfig, TrainConfig, CorpusConfig]:
         """The settings of a run; ValueError where they refuse each other. The vocabulary is not known here."""
-        recipe = recipe_of(self.corpus)
+        base, recipe = model_settings(self.corpus, self.family)
         model, train, corpus = self.model_values(), self.train_values(), self.corpus_values()
         for name, value in self.others:
             kind, field = name.split(".")
             {"model": model, "train": train, "corpus": corpus}[kind][field] = value
-        return replace(recipe.model, **model), replace(recipe.train, **train), CorpusConfig(**corpus)
+        return replace(base, **model), replace(recipe, **train), CorpusConfig(**corpus)
 
     def model_values(self) -> dict[str, Any]:
         """The fields that are settings of the model, under the settings' names."""
+        if self.is_recurrent:
+            return self._values(_OF_RNN) | {"dropout": self.dropout}
         return self._values(MODEL_FIELDS) | {"dropout": self.dropout, "embedding_dropout": self.dropout}
 
     def train_values(self) -> dict[str, Any]:
@@ -215,6 +245,14 @@ _PRESENT: dict[Part, Any] = {
     **{"causal_mask": True, "scale_scores": True, "residual": True},
     **{"positions": "sinusoidal", "norm": "post", "label_smoothing": 0.1, "warmup_steps": 100},
 }
+_TRAINING_PARTS: tuple[Part, ...] = ("label_smoothing", "warmup_steps")
+_OF_RNN = ("n_encoder_layers", "n_decoder_layers", "d_model", "max_length", *RECURRENT_FIELDS)
+_OF_FAMILIES = (*MODEL_FIELDS, *RECURRENT_FIELDS)
+_OF_FAMILY = (
+    *("family", *_OF_FAMILIES, "dropout", "learning_rate", "optimizer", "schedule", "warmup_steps"),
+    *("batch_tokens", "steps", "evaluate_every"),
+)
+"""Fields whose recommended values differ between families."""
 NUMBERS = tuple(item.name for item in fields(Plan) if item.type == Number)
 _FURTHER = {
     f"{kind}.{item.name}"
@@ -222,23 +260,28 @@ _FURTHER = {
     for item in fields(config)
     if item.name not in {"model": MODEL_FIELDS, "train": TRAIN_FIELDS, "corpus": CORPUS_FIELDS}[kind]
     and item.name not in ("dropout", "max_steps", "max_seconds", "target_exact_match", "name", "vocab_size")
-    and item.name not in ("pad_id", "bos_id", "eos_id")
+    and item.name not in ("pad_id", "bos_id", "eos_id", "family")
 }
 """Settings without a field of their own."""
 
 
-def recommended(corpus: str) -> Plan:
+def recommended(corpus: str, family: str = "transformer") -> Plan:
     """The plan that one press of the button trains well."""
+    return _plan(corpus, *model_settings(corpus, family), CorpusConfig())
+
+
+def model_settings(corpus: str, family: str) -> tuple[AnyModelConfig, TrainConfig]:
+    """The settings of a model of this family and of its training that suit a corpus."""
     recipe = recipe_of(corpus)
-    return _plan(corpus, recipe.model, recipe.train, CorpusConfig())
+    return recurrent_recipe(recipe) if family == "rnn" else (recipe.model, recipe.train)
 
 
 def plan_of(settings: Settings) -> Plan:
     """The plan that trains once more what these settings made, with the same sentences."""
     corpus = of_run(settings)
-    plan, recipe = _plan(corpus, settings.model, settings.train, settings.corpus), recommended(corpus)
+    plan = _plan(corpus, settings.model, settings.train, settings.corpus)
     found = {"model": settings.model, "train": settings.train, "corpus": settings.corpus}
-    usual = dict(zip(CONFIGS, replace(recipe, dropout=plan.dropout).configs(), strict=True))
+    usual = dict(zip(CONFIGS, replace(plan.recipe, dropout=plan.dropout).configs(), strict=True))
     others = tuple(
         (f"{kind}.{item.name}", getattr(config, item.name))
         for kind, config in found.items()
@@ -258,12 +301,14 @@ def whole(value: Number) -> Number:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _plan(corpus: str, model: ModelConfig, train: TrainConfig, words: CorpusConfig) -> Plan:
+def _plan(corpus: str, model: AnyModelConfig, train: TrainConfig, words: CorpusConfig) -> Plan:
     target, steps = train.target_exact_match, train.max_steps
+    others = {"transformer": RecurrentConfig(), "rnn": recipe_of(corpus).model}[model.family]  # for fields not in use
     return Plan(
         corpus=corpus,
+        family=model.family,
         **{name: value for name, value in asdict(words).items() if name in CORPUS_FIELDS},
-        **{name: value for name, value in asdict(model).items() if name in MODEL_FIELDS},
+        **{name: value for name, value in (asdict(others) | asdict(model)).items() if name in _OF_FAMILIES},
         **{name: value for name, value in asdict(train).items() if name in TRAIN_FIELDS},
         dropout=model.dropout,
         steps=None if steps == NO_STEP_LIMIT and train.max_seconds is not None else steps,
@@ -274,7 +319,7 @@ def _plan(corpus: str, model: ModelConfig, train: TrainConfig, words: CorpusConf
 
 def _accepted(plan: Plan) -> tuple[tuple[Other, ...], tuple[Problem, ...]]:
     """The further settings of a plan that its configs take, and a problem for each other one."""
-    configs = dict(zip(CONFIGS, recommended(plan.corpus).configs(), strict=True))
+    configs = dict(zip(CONFIGS, plan.recipe.configs(), strict=True))
     kept, refused = [], []
     for name, value in plan.others:
         kind, _, setting = name.partition(".")

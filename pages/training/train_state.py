@@ -90,6 +90,8 @@ def change(name: str, value: Any) -> None:
     match name:
         case "corpus":
             take_corpus(value)
+        case "family":
+            _take(CHOSEN.now.plan.with_family(value))
         case "preset":
             _take(CHOSEN.now.plan.with_preset(value))
         case "sentences":
@@ -128,7 +130,7 @@ def take_corpus(corpus: str) -> None:
 
 def reset() -> None:
     """Puts every field back to what is recommended for the corpus; for callbacks."""
-    _take(recommended(CHOSEN.now.plan.corpus))
+    _take(CHOSEN.now.plan.recipe)
     memory().drafts = {}
 
 

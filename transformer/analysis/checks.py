@@ -12,6 +12,7 @@ from torch import Tensor
 
 from transformer.decoding.greedy import greedy
 from transformer.interventions import Intervention, compile_interventions
+from transformer.model.families import AnyModel
 from transformer.model.taps import Site
 from transformer.model.transformer import Transformer
 
@@ -45,22 +46,20 @@ def agree(claim: str, shown: object, again: object, tolerance: float, how: str) 
 
 
 def check_decoding(
-    model: Transformer,
+    model: AnyModel,
     *,
     source: Sequence[int],
     target: Sequence[int],
     log_probs: Float[ndarray, "step vocab"],
     switches: Sequence[Intervention],
 ) -> tuple[Check, ...]:
-    """Checks the ids and log-probabilities of a recorded decoding, and fused attention on its output."""
-    return (
-        *_same_output_unrecorded(model, source, target, log_probs, switches),
-        _fused_equals_explicit(model, source, target),
-    )
+    """Checks the ids and log-probabilities of a recorded decoding, and the fused attention of a Transformer."""
+    same = _same_output_unrecorded(model, source, target, log_probs, switches)
+    return (*same, _fused_equals_explicit(model, source, target)) if isinstance(model, Transformer) else same
 
 
 def _same_output_unrecorded(
-    model: Transformer,
+    model: AnyModel,
     source: Sequence[int],
     target: Sequence[int],
     log_probs: ndarray,
@@ -71,7 +70,7 @@ def _same_output_unrecorded(
     steps = list(greedy(model, torch.tensor([source]), max_length=limit, tap=tap))
     again = [int(step.tokens[0]) for step in steps]
     different = sum(a != b for a, b in zip(again, target, strict=False)) + abs(len(again) - len(target))
-    path = "the explicit path, with the same switches" if switches else "the fused path"
+    path = "the explicit path, with the same switches" if switches else "the path that nobody watches"
     tokens = Check(
         "Recording does not change the output",
         float(different),

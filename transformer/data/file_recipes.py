@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from transformer.config import PRESETS, CorpusConfig, TrainConfig
+from transformer.config import PRESETS, CorpusConfig, ScheduleKind, TrainConfig
 from transformer.data.corpora import Corpus, CorpusError, suited_vocabulary
 from transformer.data.corpus_cache import loaded, stamp
 from transformer.data.recipes import MUON, RECIPES, Recipe
@@ -32,6 +32,11 @@ _PAPER = TrainConfig(
     average_last=5,
 )
 
+_SCHEDULES: dict[ScheduleKind, str] = {
+    "cosine": "then along a cosine to 0",
+    "wsd": "then straight to 0 over the last 60 % of the steps",
+}
+
 
 @dataclass(frozen=True)
 class Size:
@@ -42,13 +47,15 @@ class Size:
     dropout: float
     batch_tokens: int
     epochs: int
+    schedule: ScheduleKind = "cosine"
+    learning_rate: float = 6e-3
 
 
 SIZES = (
     Size(1_000, "tiny", 0.3, 1_024, 40),
     Size(10_000, "small", 0.3, 1_024, 40),
     Size(60_000, "small", 0.2, 2_048, 15),
-    Size(1_000_000, "medium", 0.1, 3_072, 10),
+    Size(1_000_000, "medium", 0.15, 3_072, 16, "wsd", 3e-3),
 )
 """The sizes below the paper's, ascending."""
 
@@ -89,7 +96,12 @@ def _recipe(size: Size, pairs: Sequence[Pair]) -> Recipe:
         preset=size.preset,
         model=replace(preset, dropout=size.dropout, embedding_dropout=size.dropout, max_length=max_length),
         train=replace(
-            _OF_FILES, batch_tokens=size.batch_tokens, max_steps=steps, evaluate_every=max(50, 10 * round(steps / 200))
+            _OF_FILES,
+            schedule=size.schedule,
+            learning_rate=size.learning_rate,
+            batch_tokens=size.batch_tokens,
+            max_steps=steps,
+            evaluate_every=max(50, 10 * round(steps / 200)),
         ),
         why=(
             f"{n_pairs:,} pairs: d_model {preset.d_model}, {preset.n_encoder_layers} + {preset.n_decoder_layers} "
@@ -101,7 +113,7 @@ def _recipe(size: Size, pairs: Sequence[Pair]) -> Recipe:
             f"{steps:,} steps of {size.batch_tokens:,} tokens come to {size.epochs} times all pairs, at about "
             f"{mean:.0f} tokens per sentence.",
             f"Up to {max_length} tokens per sentence: of 1,000 pairs at most one is longer than about {long}.",
-            "Muon with a cosine: its loss falls faster than Adam's at first; a long training ends alike with both.",
+            f"Muon with a peak rate of {size.learning_rate:g}, {_SCHEDULES[size.schedule]}: lower at the end than Adam.",
         ),
     )
 

@@ -3,6 +3,7 @@
 from typing import overload
 
 from transformer.config import AnyModelConfig, ModelConfig, RecurrentConfig
+from transformer.model.kinds import AttentionKind
 from transformer.model.recurrent import RecurrentModel, recurrent_hidden, recurrent_parameters
 from transformer.model.transformer import Transformer, hidden_count, parameter_count
 
@@ -17,6 +18,13 @@ def build_model(config: RecurrentConfig) -> RecurrentModel: ...
 def build_model(config: AnyModelConfig) -> AnyModel:
     """The model of these settings, with random weights."""
     return Transformer(config) if isinstance(config, ModelConfig) else RecurrentModel(config)
+
+
+def kinds_of(config: AnyModelConfig) -> dict[AttentionKind, int]:
+    """Returns the kinds of attention of a model with these settings, each with its number of layers."""
+    if isinstance(config, ModelConfig):
+        return {kind: kind.n_layers(config) for kind in AttentionKind}
+    return {} if config.attention == "none" else {AttentionKind.CROSS: 1}
 
 
 def count_parameters(config: AnyModelConfig) -> int:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from transformer.config import ModelConfig
+from transformer.config import AnyModelConfig, ModelConfig, RecurrentConfig
 
 Queries = Float[Tensor, "batch head query d_head"]
 Keys = Float[Tensor, "batch head key d_head"]
@@ -112,6 +112,10 @@ def build_score(config: ModelConfig) -> DotProduct | Additive:
             return Additive(config.n_heads, config.d_head)
 
 
-def score_equation(config: ModelConfig) -> str:
-    """LaTeX of the scores of one head."""
+def score_equation(config: AnyModelConfig) -> str:
+    """LaTeX of the scores of one head; of a recurrent model, of a state s of its decoder with those of its encoder."""
+    if isinstance(config, RecurrentConfig):
+        return {"additive": r"v^\top \tanh(W s_t + U h_j)", "general": r"s_t^\top W h_j"}.get(
+            config.attention, r"s_t^\top h_j"
+        )
     return Additive.equation if config.score == "additive" else DotProduct(scaled=config.scale_scores).equation

@@ -18,6 +18,7 @@ from transformer.analysis.heads.statistics import (
 )
 from transformer.checkpoints.settings import CARD_FILE, WEIGHTS_FILE
 from transformer.checkpoints.store import export_checkpoint, load_checkpoint, load_tensors, save_tensors
+from transformer.config import ModelConfig
 from transformer.data.corpus_snapshot import is_own_copy, load_own
 from transformer.files import write_text
 from transformer.training.evaluation import fitting
@@ -35,6 +36,9 @@ def publish(run: Path, folder: Path, *, half: bool = False) -> None:
         tensors, notes = load_tensors(folder / WEIGHTS_FILE)
         save_tensors(folder / WEIGHTS_FILE, {name: value.half() for name, value in tensors.items()}, notes)
     published = load_checkpoint(folder)
+    if not isinstance(settings.model, ModelConfig):  # of the few heads of others nothing is kept
+        _name(folder, settings.name, _stored(half=half))
+        return
     pairs = fitting(corpus.validation, published.tokenizer, settings.model.max_length, STATISTICS_PAIRS)
     found = head_statistics(published.model, pairs, published.tokenizer)
     tensors = {f"{sublayer.sublayer}.mean": sublayer.mean.float() for sublayer in found}
@@ -42,17 +46,25 @@ def publish(run: Path, folder: Path, *, half: bool = False) -> None:
     save_tensors(folder / STATISTICS_FILE, tensors, {"pairs": str(len(pairs)), "split": "validation"})
     if not is_own_copy(settings.corpus):  # else the sentences stay behind, without which nobody could check it
         publish_survey(published)
-    card = (folder / CARD_FILE).read_text(encoding="utf-8").replace(f"# {settings.name}\n", f"# {folder.name}\n", 1)
-    write_text(folder / CARD_FILE, card + _section(found, len(pairs), half=half))
+    _name(folder, settings.name, _section(found, len(pairs)) + _stored(half=half))
 
 
-def _section(found: Sequence[BlockStatistics], n_pairs: int, *, half: bool) -> str:
+def _name(folder: Path, run: str, more: str) -> None:
+    """Puts the folder's name at the head of the card in place of the run's, and more at its end."""
+    card = (folder / CARD_FILE).read_text(encoding="utf-8").replace(f"# {run}\n", f"# {folder.name}\n", 1)
+    write_text(folder / CARD_FILE, card + more)
+
+
+def _stored(*, half: bool) -> str:
+    return "\nThe weights are stored in float16 and used in float32.\n" if half else ""
+
+
+def _section(found: Sequence[BlockStatistics], n_pairs: int) -> str:
     rows = [
         f"| {sublayer.sublayer} | {', '.join(f'{value:.2f}' for value in sublayer.entropy.tolist())} "
         f"| {', '.join(f'{value:.2f}' for value in torch.linalg.vector_norm(sublayer.mean, dim=-1).tolist())} |"
         for sublayer in found
     ]
-    stored = "\nThe weights are stored in float16 and used in float32.\n" if half else ""
     return f"""
 ## Its heads
 
@@ -61,4 +73,4 @@ Over {n_pairs:,} validation pairs, teacher-forced; the mean outputs themselves a
 | block | mean row entropy of each head, nats | length of its mean output |
 |---|---|---|
 {chr(10).join(rows)}
-{stored}"""
+"""

@@ -122,6 +122,7 @@ class AttentionDifference:
 
     def data(self, lab: Lab, comparison: Comparison) -> DifferenceData:
         """All attention before and after; of it this head, and the head that moved most."""
+        comparison.before.attention(self.kind)  # says what a model lacks
         shift = lab.attention_shift(comparison)
         before, after = shift.before[AttentionKind(self.kind)], shift.after[AttentionKind(self.kind)]
         moved, kind, layer, head = shift.largest()[0]

@@ -257,6 +257,7 @@ class HeadMatching:
         for text in self.texts:
             seen = first.inspect(text, left.interventions)
             for found, lab, side in ((reads[0], first, left), (reads[1], second, right)):
+                side.attention(self.kind)  # says what a model lacks
                 attention = lab.attention_on(seen, side.interventions)[AttentionKind(self.kind)]
                 found.append(Read(attention.weights, attention.mask))
         return reads

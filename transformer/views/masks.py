@@ -278,7 +278,7 @@ class EmptyAttentionRow:
 
     def data(self, lab: Lab, seen: Inspection) -> EmptyRowData:
         """The first row of the first encoder layer where every token is taken for padding."""
-        return EmptyRowData(seen.source_tokens, see_empty_row(lab.model, seen.source_ids))
+        return EmptyRowData(seen.source_tokens, see_empty_row(lab.transformer, seen.source_ids))
 
     def figure(self, data: EmptyRowData, *, dark: bool = False) -> go.Figure:
         """A row for each reading."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from transformer.analysis.attention.mask_leakage import Leak
 from transformer.analysis.trace.trace import Trace
-from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.config import AnyModelConfig, CorpusConfig, TrainConfig
 from transformer.data.corpora import CORPORA
 from transformer.experiments.plan import Study
 from transformer.inspection.inspection import Comparison, Inspection
@@ -175,7 +175,7 @@ class Runs:
 class Plan:
     """A model and a training that are only planned."""
 
-    model: ModelConfig
+    model: AnyModelConfig
     train: TrainConfig
 
     @property
@@ -186,7 +186,7 @@ class Plan:
         return Origin(
             stem="plan",
             caption=f"{layers}, d_model {model.d_model}, {train.max_steps:,} steps",
-            imports=("from transformer.config import ModelConfig, TrainConfig",),
+            imports=(f"from transformer.config import {type(model).__name__}, TrainConfig",),
             lines=(f"model = {_config_in_python(model)}", f"train = {_config_in_python(train)}"),
         )
 
@@ -270,7 +270,7 @@ def _loaded(lab: Lab) -> tuple[tuple[str, ...], str]:
     return imports, f"Lab(load_checkpoint(find_checkpoint({lab.name!r}), weights=snapshots({lab.name!r})[{step}]))"
 
 
-def _config_in_python(config: ModelConfig | TrainConfig | CorpusConfig) -> str:
+def _config_in_python(config: AnyModelConfig | TrainConfig | CorpusConfig) -> str:
     """Returns the config in Python, without its defaults."""
     changed = (field for field in fields(config) if getattr(config, field.name) != field.default)
     return f"{type(config).__name__}({', '.join(f'{f.name}={getattr(config, f.name)!r}' for f in changed)})"

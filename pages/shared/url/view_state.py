@@ -17,6 +17,7 @@ from pages.shared.url.url_state import (
 )
 from pages.shared.url.url_state import words as one_of
 from transformer.analysis.attention.aggregation import Unit
+from transformer.config import ModelConfig
 from transformer.interventions import (
     AblateHeads,
     Intervention,
@@ -26,7 +27,7 @@ from transformer.interventions import (
     parse_intervention,
     superseded_notes,
 )
-from transformer.lab import AttentionKind
+from transformer.lab import AttentionKind, Lab
 from transformer.model.seq2seq import attention_layers
 
 Picture = Literal["matrix", "lines", "bertviz", "bertviz-model", "bertviz-neuron"]
@@ -53,6 +54,14 @@ def _read_switch(text: str) -> Intervention:
         return parse_intervention(text)
     except ValueError as error:
         raise Refused(str(error)) from error
+
+
+def _pictures(_: object, lab: Lab) -> tuple[Picture, ...]:
+    return get_args(Picture) if isinstance(lab.model.config, ModelConfig) else ("matrix", "lines", "bertviz")
+
+
+def _quantities(_: object, lab: Lab) -> tuple[Shown, ...]:
+    return get_args(Shown) if isinstance(lab.model.config, ModelConfig) else ("weights", "entropy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +92,15 @@ class View(UrlState):
         absent="Head {value} does not exist: {context.name} has heads {first} to {last} in every layer.",
     )
     """The head; None for the average of the layer's heads where a page can show that, else head 0."""
-    picture: Picture = param("matrix", one_of(*get_args(Picture)))
-    show: Shown = param("weights", one_of(*get_args(Shown)))
+    picture: Picture = param(
+        "matrix", one_of(*get_args(Picture)), offered=_pictures, absent="{context.name} has no such picture."
+    )
+    show: Shown = param(
+        "weights",
+        one_of(*get_args(Shown)),
+        offered=_quantities,
+        absent="Of {context.name}, which is no Transformer, only weights and their entropy can be shown.",
+    )
     """The quantity that a picture draws: weights, norms of contributions, rollout, or row entropy."""
     unit: Unit = param("nats", one_of(*get_args(Unit)))
     """The unit of the entropy."""

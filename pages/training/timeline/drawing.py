@@ -31,7 +31,7 @@ def render_timeline(run: Run, text: str, frames: Sequence[Frame], *, key: str) -
     run_timeline(
         [_frame(frame.step, pass_of(frame, chosen.rows), newest, chosen.kind, words) for frame in shown],
         name=f"{run.id} {text}",
-        sources=len(newest.attention[AttentionKind.ENCODER_SELF].keys),
+        sources=len(newest.attention[AttentionKind.CROSS].keys),
         selected=chosen.place(run),
         at=chosen.step,
         order=now.order,

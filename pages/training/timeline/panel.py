@@ -19,7 +19,7 @@ from transformer.analysis.training.timeline import Jump
 from transformer.checkpoints.store import CheckpointError
 from transformer.data.corpora import CORPORA
 from transformer.lab import AttentionKind
-from transformer.model.families import count_parameters
+from transformer.model.families import count_parameters, kinds_of
 from transformer.runs import run_folder
 from transformer.runs.kept_weights import Snapshot, snapshots_of
 from transformer.runs.run_folder import Run
@@ -71,6 +71,9 @@ def _panel(run_id: str, every: float | None) -> None:
     except (RunError, CheckpointError):  # deleted meanwhile: the page says so
         return
     found = snapshots_of(run)
+    if not kinds_of(run.settings.model):
+        st.caption("The timeline of a sentence shows attention, and this model has none.")
+        return
     if not found:
         _render_empty(run)
     else:
@@ -179,7 +182,7 @@ def _render_controls(run: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         segments(
             "Attention",
-            tuple(AttentionKind),
+            tuple(kinds_of(config)),
             CHOICES.now.kind,
             CHOICES.take("kind"),
             key="timeline-kind",

@@ -9,6 +9,7 @@ from pages.shared.url.page_state import UrlPart
 from pages.shared.url.url_state import Problem, UrlState, param, text, whole, words
 from pages.training.timeline.frames import Timeline
 from transformer.lab import AttentionKind
+from transformer.model.families import kinds_of
 from transformer.runs.run_folder import Run
 
 Rows = Literal["own", "forced"]
@@ -24,7 +25,13 @@ class Choices(UrlState):
 
     text: str = param("", text(MAX_URL_TEXT), name="film")
     """Empty: the run's first pinned sentence, or an example of its corpus."""
-    kind: AttentionKind = param(AttentionKind.CROSS, words(*AttentionKind), name="film_kind")
+    kind: AttentionKind = param(
+        AttentionKind.CROSS,
+        words(*AttentionKind),
+        name="film_kind",
+        offered=lambda _, run: tuple(kinds_of(run.settings.model)) or tuple(AttentionKind),
+        absent="{context.id} has no {state.kind.label}.",
+    )
     layer: int | None = param(
         None,
         _ANY,
@@ -47,7 +54,7 @@ class Choices(UrlState):
 
     def n_layers(self, run: Run) -> int:
         """Layers of the stack that holds the chosen kind of attention."""
-        return AttentionKind(self.kind).n_layers(run.settings.model)
+        return kinds_of(run.settings.model).get(AttentionKind(self.kind), 1)
 
     def place(self, run: Run) -> tuple[int, int]:
         """Layer and head, those that suit best where none was chosen."""

@@ -7,7 +7,7 @@ from page_train import field, fill, opened, press_train, shows, train_button
 
 from pages.shared.wording import plain
 from pages.train.form import WITHOUT
-from pages.training.plan_fields import CHOICES, LABELS, PARTS
+from pages.training.plan_fields import CHOICES, LABELS, PARTS, SWITCHES
 from pages.training.plans import recommended
 from transformer.config import missing_parts
 from transformer.data import corpora
@@ -189,5 +189,5 @@ def test_every_field_has_a_label():
     labels = {
         element.label for kind in (at.number_input, at.text_input, at.selectbox, at.text_area) for element in kind
     }
-    others = {"start_from", "others", "causal_mask", "scale_scores", "residual"}
+    others = {"start_from", "others", *SWITCHES, "cell", "attention"}  # the last two of recurrent models
     assert {label for name, label in LABELS.items() if name not in others} <= labels

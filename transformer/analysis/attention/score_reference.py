@@ -8,6 +8,8 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.families import AnyModel
+from transformer.model.recurrent import RecurrentModel
 from transformer.model.transformer import Transformer
 
 
@@ -40,8 +42,10 @@ def reference_scores(
     return np.einsum("hqd,hkd->hqk", q, k) / reference_divisor(model)
 
 
-def score_formula(model: Transformer) -> str:
+def score_formula(model: AnyModel) -> str:
     """Returns the score in plain text."""
+    if isinstance(model, RecurrentModel):
+        return {"additive": "v·tanh(W s + U h)", "general": "s·W h"}.get(model.config.attention, "s·h")
     if model.config.score == "additive":
         return "v·tanh(q + k)"
     return "q·k / √d" if model.config.scale_scores else "q·k"

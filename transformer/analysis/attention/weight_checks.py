@@ -7,11 +7,14 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.analysis.attention.entry_reference import Row, record_rows
+from transformer.analysis.attention.recurrent_reference import pass_from_ids, recurrent_attention
 from transformer.analysis.attention.score_reference import score_formula
 from transformer.analysis.checks import Check, agree
 from transformer.inspection.inspection import Attention, Inspection
 from transformer.interventions import Intervention
+from transformer.model.families import AnyModel
 from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.recurrent import RecurrentModel
 from transformer.model.taps import Address
 from transformer.model.transformer import Transformer
 
@@ -19,14 +22,20 @@ TOLERANCE = 1e-5
 """The tolerance of a weight: float32 sums and exponentials against float64 ones."""
 
 
-def check_recorded(model: Transformer, seen: Inspection, kind: KindName) -> tuple[Check, ...]:
+def check_recorded(model: AnyModel, seen: Inspection, kind: KindName) -> tuple[Check, ...]:
     """Checks the weights and masks of one kind of attention in a decoding."""
     decoded = seen.source_ids, seen.interventions, dict(seen.forced)
-    return check_weights(model, *decoded, kind, seen.attention(kind))
+    checks = check_weights(model, *decoded, kind, seen.attention(kind))
+    if not isinstance(model, RecurrentModel) or seen.interventions:
+        return checks
+    weights, _ = pass_from_ids(model, seen.source_ids, (model.config.bos_id, *seen.target_ids[:-1]))
+    how = "every gate of every token written out in double precision, from the token ids"
+    claim = "The weights are those of the whole model, computed from the ids alone"
+    return *checks, agree(claim, seen.attention(kind).weights, weights, TOLERANCE, how)
 
 
 def check_weights(
-    model: Transformer,
+    model: AnyModel,
     source: Sequence[int],
     switches: Sequence[Intervention],
     forced: Mapping[int, int],
@@ -47,7 +56,7 @@ def check_weights(
 
 
 def recomputed_weights(
-    model: Transformer,
+    model: AnyModel,
     source: Sequence[int],
     switches: Sequence[Intervention],
     forced: Mapping[int, int],
@@ -58,13 +67,15 @@ def recomputed_weights(
 
 
 def recomputed_attention(
-    model: Transformer,
+    model: AnyModel,
     source: Sequence[int],
     switches: Sequence[Intervention],
     forced: Mapping[int, int],
     kind: KindName,
 ) -> tuple[Float[ndarray, "layer head query key"], Bool[ndarray, "layer query key"]]:
     """Returns the weights of every layer as `recomputed_weights`, and the masks by their rule."""
+    if isinstance(model, RecurrentModel):
+        return recurrent_attention(model, source, switches, forced)
     layers = _rows(model, source, switches, forced, kind)
     weights = _together([[row.softmax for row in rows] for rows in layers])
     return weights, _together([[row.allowed for row in rows] for rows in layers])

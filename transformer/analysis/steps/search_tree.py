@@ -12,8 +12,9 @@ from numpy import ndarray
 from transformer.config import LengthNorm
 from transformer.decoding.beam import ENDED, GOES_ON, BeamStep, Hypothesis, beam_search
 from transformer.interventions import Intervention, compile_interventions
+from transformer.model.kinds import AttentionKind
+from transformer.model.seq2seq import Seq2Seq, attention_layers
 from transformer.model.taps import Site
-from transformer.model.transformer import Transformer
 
 Fate = Literal["goes on", "ended", "pruned", "left over"]
 """`left over`: still in the beam when the search was over."""
@@ -81,7 +82,7 @@ class SearchTree:
 
 
 def search_tree(
-    model: Transformer,
+    model: Seq2Seq,
     source: Sequence[int],
     switches: Sequence[Intervention] = (),
     *,
@@ -114,7 +115,8 @@ def search_tree(
         goes_on = [len(nodes) + i for i, node in enumerate(found) if node.fate == "goes on"]
         beams = [*goes_on, *[None] * (size - len(goes_on))]
         nodes += found
-    cross = tuple(_attention(step, model.config.n_decoder_layers) for step in steps)
+    n_layers = attention_layers(model).get(AttentionKind.CROSS, 0)
+    cross = tuple(_attention(step, n_layers) for step in steps) if n_layers else ()
     return SearchTree(tuple(nodes), results, size, alpha, norm, early_stopping, cross)
 
 

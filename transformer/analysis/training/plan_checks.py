@@ -23,11 +23,11 @@ from torch.nn.functional import cross_entropy
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.training.memory import Memory
 from transformer.analysis.training.run_checks import schedule_share
-from transformer.config import ModelConfig, TrainConfig
+from transformer.config import AnyModelConfig, TrainConfig
 from transformer.data.cleaning import MAX_CHARACTERS
 from transformer.data.corpora import Corpus
 from transformer.data.statistics import MOST_PAIRS, spaced
-from transformer.model.transformer import Transformer, parameter_count
+from transformer.model.families import AnyModel, build_model, count_parameters
 from transformer.text.pairs import words
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.optimizer import build_optimizer
@@ -160,15 +160,15 @@ def _of_json(line: str) -> tuple[str, str] | None:
     return sides[0], sides[1]
 
 
-def check_sizes(config: ModelConfig, train: TrainConfig, parameters: int, memory: Memory) -> Iterator[Check]:
+def check_sizes(config: AnyModelConfig, train: TrainConfig, parameters: int, memory: Memory) -> Iterator[Check]:
     """Checks that a model of these settings, built for this alone, has so many parameters and takes so many bytes.
 
     It takes one step of the optimiser on a short sentence; its tensors are then measured. A model over LARGEST is built
     without numbers, and its gradients and means are taken to be as large as the weights that they belong to.
     """
-    is_small = parameter_count(config) <= LARGEST
+    is_small = count_parameters(config) <= LARGEST
     with torch.device("cpu" if is_small else "meta"):
-        model = Transformer(config).train()
+        model = build_model(config).train()
     own = list(model.parameters())  # a shared one is listed once
     how = "a model built for this check; each number of it counted once"
     yield agree("Parameters", parameters, sum(parameter.numel() for parameter in own), 0, how)
@@ -192,12 +192,13 @@ def check_sizes(config: ModelConfig, train: TrainConfig, parameters: int, memory
         yield agree(f"{name} take so much memory", shown, again, 0, how)
 
 
-def _squared(model: Transformer, train: TrainConfig) -> list[Tensor]:
+def _squared(model: AnyModel, train: TrainConfig) -> list[Tensor]:
     """Lists the parameters whose squared gradients the optimiser averages too, by their names."""
     named = model.named_parameters()
     if train.optimizer == "adamw":
         return [parameter for _, parameter in named]
     layers = (".query.weight", ".key.weight", ".value.weight", ".output.weight", ".inner.weight", ".outer.weight")
+    layers += ("start.weight", "combine.weight")  # of recurrent models
     return [parameter for name, parameter in named if not name.endswith(layers)]
 
 

@@ -193,7 +193,7 @@ class AttentionRollout:
     def data(self, lab: Lab, seen: Inspection) -> MatrixData:
         """Multiplies the layers, without what switches stop; ValueError where decoder positions see later ones."""
         kind, last, mask = self.kind, self.layer + 1, None
-        built_with = lab.model.config.residual
+        built_with = lab.transformer.config.residual
         kept: dict[KindName, list[bool]] = {of: residuals(seen, of, built_with) for of in AttentionKind}
         weights: dict[KindName, ndarray] = {of: effective_weights(seen, of) for of in AttentionKind}
         if kind == "cross":

@@ -9,6 +9,7 @@ from numpy import ndarray
 
 from transformer.analysis.attention.aggregation import Marks
 from transformer.analysis.attention.matrix_checks import walk_back, walk_back_to_source
+from transformer.analysis.attention.recurrent_reference import recurrent_reached
 from transformer.analysis.attention.silenced_heads import effective_weights, residuals
 from transformer.analysis.attention.weight_checks import recorded_rows
 from transformer.analysis.checks import Check, agree
@@ -17,6 +18,7 @@ from transformer.interventions import factors_of_heads, heads_set_to
 from transformer.interventions.names import plural
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
+from transformer.model.recurrent import RecurrentModel
 from transformer.model.taps import Address
 from transformer.views.attention.matrix_data import MARKS, MatrixData, Side, ids_at_sides
 
@@ -25,7 +27,7 @@ def walked(
     lab: Lab, seen: Inspection, kind: KindName, n_layers: int
 ) -> tuple[Float[ndarray, "query key"], Sequence[bool], str]:
     """Returns where walks back from each position end, whether any does, and the layers that they lead through."""
-    built_with = lab.model.config.residual
+    built_with = lab.transformer.config.residual
 
     def given(of: AttentionKind) -> tuple[ndarray, list[bool]]:
         upto = None if of == "encoder_self" != kind else n_layers
@@ -127,7 +129,7 @@ def check_entries(
 def check_reach(lab: Lab, seen: Inspection, kind: KindName, n_layers: int, data: MatrixData) -> Check:
     """Follows allowed entries and residuals back, position by position."""
     mask = seen.attention(kind).mask[:n_layers]
-    kept = residuals(seen, kind, lab.model.config.residual)[:n_layers]
+    kept = residuals(seen, kind, lab.transformer.config.residual)[:n_layers]
     ends = []
     for start in range(mask.shape[1]):
         at = {start}
@@ -197,4 +199,6 @@ def _heads_by_switch(seen: Inspection, kind: KindName, by: str) -> Bool[ndarray,
 
 def _reached(lab: Lab, seen: Inspection, kind: KindName) -> Bool[ndarray, "layer head query"]:
     """Returns which rows of heads reached the output of their block, in a decoding of its own."""
+    if isinstance(lab.model, RecurrentModel):
+        return recurrent_reached(lab.model, seen.source_ids, seen.interventions, dict(seen.forced))
     return np.array([[row.reached for row in rows] for rows in recorded_rows(lab.model, seen, kind)]).swapaxes(1, 2)

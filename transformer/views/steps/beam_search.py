@@ -202,6 +202,7 @@ class HypothesisAttention:
         """Follows the candidate back to the first step; ValueError where there is no such candidate."""
         if not 0 <= self.candidate < len(tree.nodes):
             raise ValueError(f"there is no candidate {self.candidate}: this tree has 0 to {len(tree.nodes) - 1}")
+        seen.attention("cross")  # says what a model lacks
         path, weights = tree.path(self.candidate), tree.attention(self.candidate)
         totals = (0.0, *(node.log_prob for node in path))
         ids = tuple(node.token for node in path)

@@ -18,13 +18,13 @@ from transformer.analysis.training.plan_checks import (
     check_sizes,
     check_splits,
 )
-from transformer.config import CorpusConfig, ModelConfig, TrainConfig
+from transformer.config import AnyModelConfig, CorpusConfig, TrainConfig
 from transformer.data.cleaning import REASONS
 from transformer.data.corpora import CORPORA, load_corpus
 from transformer.data.corpus_cache import counted, prepared
 from transformer.figures.tables import Table
 from transformer.figures.training.plan import length_bars, length_figure, memory_figure, schedule_figure
-from transformer.model.transformer import parameter_count
+from transformer.model.families import count_parameters
 from transformer.training.schedule import learning_rate
 
 REPORTED = ("read", "kept", *REASONS)
@@ -124,7 +124,7 @@ class LearningRate:
     points: int = 200
     name = "learning-rate"
 
-    def data(self, model: ModelConfig, train: TrainConfig) -> ScheduleData:
+    def data(self, model: AnyModelConfig, train: TrainConfig) -> ScheduleData:
         """The schedule at evenly spaced steps."""
         steps = np.unique(np.linspace(1, self.last, self.points).astype(int))
         rates = [
@@ -148,7 +148,7 @@ class LearningRate:
         rows = [f"step {step}" for step in data.steps]
         return (Table("learning rate", data.rates[:, None], rows, ["learning rate"]),)
 
-    def checks(self, model: ModelConfig, train: TrainConfig, data: ScheduleData) -> Iterator[Check]:
+    def checks(self, model: AnyModelConfig, train: TrainConfig, data: ScheduleData) -> Iterator[Check]:
         """Evaluates the schedule's formula, written as a minimum of two curves."""
         yield check_schedule(data.steps, data.rates, train)
         yield agree("The warm-up ends where it is marked", data.warmup_steps, train.warmup_steps, 0, "the settings")
@@ -171,9 +171,9 @@ class TrainingMemory:
     name = "memory"
     note = "activations are an estimate"
 
-    def data(self, model: ModelConfig, train: TrainConfig) -> MemoryData:
+    def data(self, model: AnyModelConfig, train: TrainConfig) -> MemoryData:
         """The parameters, and the bytes of each part."""
-        return MemoryData(parameter_count(model), memory_of(model, train.batch_tokens, self.width, train.optimizer))
+        return MemoryData(count_parameters(model), memory_of(model, train.batch_tokens, self.width, train.optimizer))
 
     def figure(self, data: MemoryData, *, dark: bool = False) -> go.Figure:
         """A bar a part."""
@@ -187,7 +187,7 @@ class TrainingMemory:
             Table("parameters", np.array([[data.parameters]]), ["model"], ["parameters"]),
         )
 
-    def checks(self, model: ModelConfig, train: TrainConfig, data: MemoryData) -> Iterator[Check]:
+    def checks(self, model: AnyModelConfig, train: TrainConfig, data: MemoryData) -> Iterator[Check]:
         """Builds a model of these settings and measures it."""
         yield from check_sizes(model, train, data.parameters, data.memory)
 
