@@ -481,6 +481,7 @@ EXAMPLES = [
     Example(ExperimentCurves(metric="kept_mb", x="d", by="n", where=(("layer", "separable"),)), experiment("table-1")),
     Example(ExperimentFindings(), experiment("table-1")),
     Example(ExperimentFindings(), experiment("beam-search")),
+    Example(ExperimentCurves(metric="exact_match", x="heads", by="task"), experiment("heads")),
     Example(LeaveOneOut(), hidden("hidden")),
     Example(LeaveOneOut(), hidden("cross", "off:decoder.0.cross:1")),
     Example(WeightAgainstEffect(head="decoder.0.cross.1"), hidden("hidden")),

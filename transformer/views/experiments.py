@@ -1,6 +1,6 @@
 """The figures of the paper lab: what an experiment measured, and its findings against what the claim allows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -185,9 +185,8 @@ class ExperimentFindings:
         found = np.array([again[name] for name in names])
         yield _close("Each estimate and interval, computed by other code", shown, found, _READ)
         bounds = [row for each in data.panels for row in zip(each.least, each.most, strict=True)]
-        yield agree(
-            "What is allowed is what the rule says", bounds, [rule[name] for name in names], 0, "rule asked again"
-        )
+        ruled = [rule[name] for name in names]
+        yield agree("What is allowed is what the rule says", _finite(bounds), _finite(ruled), 0, "asked again")
         told = [index for each in data.panels for index in each.outcome]
         yield agree(
             "Inside the range holds, outside fails, across cannot be told",
@@ -202,6 +201,11 @@ def _outcome(estimate: float, low: float, high: float, least: float, most: float
     known = not np.isnan([estimate, low, high]).any()
     inside, outside = low >= least and high <= most, high < least or low > most
     return 0 if known and inside else 1 if known and outside else 2
+
+
+def _finite(bounds: Sequence[tuple[float, float]]) -> ndarray:
+    """Returns bounds that can be subtracted: one that is open is a number that no finding reaches."""
+    return np.clip(np.asarray(bounds, dtype=float), -1e12, 1e12)
 
 
 def _places(levels: tuple[Level, ...]) -> ndarray:
