@@ -37,11 +37,6 @@ NO_ROLLOUT_ENTRY = (
     "Clicking does nothing here: a rollout is a product of whole matrices, with no single q · k behind an entry."
 )
 NO_LINES = "Entropy belongs to a row, not to a pair of tokens, so there are no lines to draw: this is the matrix."
-_NAMES: dict[type, tuple[str, str]] = {
-    AttentionRollout: ("position", "input"),
-    AttentionEntropy: ("query", "layer · head"),
-}
-"""The names of a row and a column, where these are not a query and a key."""
 
 
 def picture_of(context: PageContext) -> Matrix | TokenLines | Bertviz:
@@ -155,25 +150,11 @@ def _grid(context: PageContext, data: AllHeadsData, *, key: str) -> None:
 
 def _draw(context: PageContext, picture: Matrix, data: MatrixData) -> None:
     """Renders the matrix on a canvas whose entries can be clicked."""
-    view, kind, entropy = context.view, context.view.kind, isinstance(picture, AttentionEntropy)
-    head_matrix(
-        data,
-        kind=kind,
-        titles=picture.axes[kind],
-        quantity="entropy" if entropy else picture.quantity,
-        top=picture.top(data),
-        least=picture.least(data),
-        label=f"{kind.label}, {picture_texts.title(picture, context)}",
-        names=_NAMES.get(type(picture), ("query", "key")),
-        column_notes=[""] * len(data.columns.labels) if entropy else None,
-        forbids=view.forbids,
-        unit=view.unit if entropy else "",
-        chosen=picture.chosen(data),
-        key=MATRIX,
-    )
+    label = f"{context.view.kind.label}, {picture_texts.title(picture, context)}"
+    head_matrix(picture, data, label=label, forbids=context.view.forbids, key=MATRIX)
     if isinstance(picture, AttentionRollout):
         st.caption(NO_ROLLOUT_ENTRY)
-    elif view.picture == "lines":
+    elif context.view.picture == "lines":
         st.caption(NO_LINES)
 
 

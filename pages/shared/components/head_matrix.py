@@ -3,7 +3,6 @@
 A plotly heatmap reports no clicks, and the invisible markers that would are one element of the page for each cell.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,7 @@ from pages.shared.components.frontend import (
 from transformer.analysis.attention.aggregation import below
 from transformer.figures import theme
 from transformer.figures.labels import readable
-from transformer.model.kinds import KindName
-from transformer.views.attention.matrix_data import MatrixData, Side
+from transformer.views.attention.matrix_data import DrawnMatrix, MatrixData, Side
 
 _component = declared(
     "head_matrix",
@@ -30,30 +28,15 @@ _component = declared(
 )
 
 
-def head_matrix(
-    data: MatrixData,
-    *,
-    kind: KindName,
-    titles: tuple[str, str],
-    quantity: str,
-    top: float,
-    label: str,
-    names: tuple[str, str] = ("query", "key"),
-    column_notes: Sequence[str] | None = None,
-    least: float = 0.0,
-    forbids: bool = False,
-    unit: str = "",
-    chosen: tuple[int, int] | None = None,
-    key: str,
-) -> None:
-    """Draws the values, 0 to `top`, with exact float32 on hover, and their numbers where they fit.
+def head_matrix(view: DrawnMatrix, data: MatrixData, *, label: str, forbids: bool = False, key: str) -> None:
+    """Draws the values, 0 to the view's `top`, with exact float32 on hover, and their numbers where they fit.
 
     A click, or Enter on the cell that arrow keys moved to, puts the cell's (layer, head, query, key) in `data.entries`
     into `st.session_state[key]["picked"]`; if it `forbids`, into "forbidden". Masked cells are struck through, and
-    values below `least` are not drawn, which the legend says. `data.largest` is in `unit`. `chosen` frames a cell; a
-    head that is off is grey. `column_notes` stand in place of "column 3".
+    values below the view's `least` are not drawn, which the legend says. A head that is off is grey.
     """
     values, rows, columns, off = data.values, data.rows, data.columns, data.off
+    top, least, chosen = view.top(data), view.least(data), view.chosen(data)
     if values.shape != (len(rows.labels), len(columns.labels)):
         raise ValueError(
             f"values of shape {values.shape} do not fit {len(rows.labels)} rows and {len(columns.labels)} columns"
@@ -67,14 +50,14 @@ def head_matrix(
             "forbids": forbids,
             "targets": None if data.entries is None else packed(data.entries.astype(np.int16)),
             "largest": None if data.largest is None else packed(data.largest.astype(np.float32)),
-            "unit": unit,
+            "unit": view.unit,
             "rows": _tokens(rows),
             "columns": _tokens(columns),
             "row_notes": rows.notes("row"),
-            "column_notes": columns.notes("column") if column_notes is None else column_notes,
-            "titles": list(titles),
-            "names": list(names),
-            "quantity": quantity,
+            "column_notes": columns.notes("column") if view.columns_are_tokens else [""] * len(columns.labels),
+            "titles": list(view.axes[view.kind]),
+            "names": list(view.names),
+            "quantity": view.quantity,
             "weak_label": f"below {least:.3g}" if least else "",
             "top": float(top),
             "top_label": f"{top:.3g}",
@@ -82,7 +65,7 @@ def head_matrix(
             "off": off,
             "unclickable": data.entries is None,
             "label": label,
-            "colours": colours_of(kind),
+            "colours": colours_of(view.kind),
             "scales": scale_colours(theme.greys if off else theme.sequential),
             "masked": palette_colours("masked"),
             "inks": list(theme.INKS),

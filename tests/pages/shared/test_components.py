@@ -14,6 +14,7 @@ from pages.shared.components.frontend import describe_tokens
 from pages.shared.components.head_matrix import head_matrix
 from pages.shared.components.tokens import token_chips, token_lines
 from transformer.figures import theme
+from transformer.views.attention.matrices import HeadMatrix
 from transformer.views.attention.matrix_data import MatrixData, Side
 
 
@@ -151,38 +152,33 @@ def draw_matrix() -> None:
     import numpy as np
 
     from pages.shared.components.head_matrix import head_matrix
+    from transformer.views.attention.entropy import AttentionEntropy
+    from transformer.views.attention.matrices import HeadMatrix
     from transformer.views.attention.matrix_data import MatrixData, Side
 
-    values = np.array([[0.1, 0.2, 0.05], [1 / 3, np.nan, 0.3]], dtype=np.float32)
+    values = np.array([[0.1, 0.2, 0.05], [1 / 3, 0.25, 0.3]], dtype=np.float32)
     two, three = ((0,), (1,)), ((0,), (1,), (2,))
     head_matrix(
+        HeadMatrix(kind="cross", layer=0, heads=(0,), threshold=0.15, framed=(0, 1)),
         MatrixData(
             values,
             rows=Side(("▁it", "</script>"), two, (False, False)),
             columns=Side(("<unk>", "\u202eb", "</s>"), three, (False, False, True), {0: "<b>zebra</b>"}),
             mask=np.array([[True, True, False], [True, True, True]]),
         ),
-        kind="cross",
-        titles=("query", "key"),
-        quantity="weight",
-        top=1.0,
-        least=0.15,
         label="a head",
-        chosen=(0, 1),
         key="matrix",
     )
     head_matrix(
+        AttentionEntropy(kind="cross"),
         MatrixData(
-            values[:, :2],
+            np.array([[0.1, 0.2], [1 / 3, np.nan]], dtype=np.float32),
             rows=Side(("a", "b"), two, (False, False)),
             columns=Side(("c", "d"), two, (False, False)),
             entries=np.arange(16).reshape(2, 2, 4),
+            largest=np.ones((2, 2), np.float32),
             off=True,
         ),
-        kind="cross",
-        titles=("query", "key"),
-        quantity="weight",
-        top=1.0,
         label="heads",
         key="targets",
     )
@@ -190,12 +186,15 @@ def draw_matrix() -> None:
 
 def test_the_matrix_carries_the_very_float32_and_says_what_is_not_drawn() -> None:
     plain, targets = mounted(draw_matrix)
-    values = np.array([[0.1, 0.2, 0.05], [1 / 3, np.nan, 0.3]], dtype=np.float32)
+    values = np.array([[0.1, 0.2, 0.05], [1 / 3, 0.25, 0.3]], dtype=np.float32)
     np.testing.assert_array_equal(unpacked(plain["values"], np.float32, (2, 3)), values)
     assert unpacked(plain["state"], np.uint8, (2, 3)).tolist() == [[2, 0, 1], [0, 0, 0]]
     assert (plain["unclickable"], plain["chosen"], plain["targets"]) == (True, [0, 1], None)
     assert (plain["weak_label"], targets["weak_label"]) == ("below 0.15", "")
     assert targets["state"] is None and targets["off"] and not targets["unclickable"]
+    of_entropy = np.array([[0.1, 0.2], [1 / 3, np.nan]], dtype=np.float32)
+    np.testing.assert_array_equal(unpacked(targets["values"], np.float32, (2, 2)), of_entropy)
+    assert plain["column_notes"] == ["column 0", "column 1", "column 2"] and targets["column_notes"] == ["", ""]
     assert unpacked(targets["targets"], np.int16, (2, 2, 4)).tolist() == np.arange(16).reshape(2, 2, 4).tolist()
     assert plain["scales"]["light"] != targets["scales"]["light"] == [colour for _, colour in theme.greys()]
 
@@ -211,15 +210,12 @@ def test_tokens_of_the_matrix_are_text_and_whole_on_hover() -> None:
 def test_values_that_do_not_fit_their_labels_are_refused() -> None:
     with pytest.raises(ValueError, match=r"shape \(2, 2\) do not fit 1 rows and 2 columns"):
         head_matrix(
+            HeadMatrix(kind="cross", layer=0, heads=(0,)),
             MatrixData(
                 np.zeros((2, 2), np.float32),
                 rows=Side(("a",), ((0,),), (False,)),
                 columns=Side(("b", "c"), ((0,), (1,)), (False, False)),
             ),
-            kind="cross",
-            titles=("query", "key"),
-            quantity="weight",
-            top=1.0,
             label="a head",
             key="matrix",
         )

@@ -32,11 +32,10 @@ class AttentionEntropy:
     """The query, layer and head with a frame around them."""
 
     threshold = 0.0
+    quantity = "entropy"
+    names = "query", "layer · head"
+    columns_are_tokens = False
     name = "{kind}-entropy"
-
-    @property
-    def quantity(self) -> str:
-        return f"entropy in {self.unit}"
 
     @property
     def axes(self) -> dict[KindName, tuple[str, str]]:
@@ -85,7 +84,7 @@ class AttentionEntropy:
         return draw_matrix(self, data, dark)
 
     def tables(self, data: MatrixData) -> tuple[Table, ...]:
-        return value_tables("entropy", data)
+        return value_tables(self.quantity, data)
 
     def checks(self, lab: Lab, seen: Inspection, data: MatrixData) -> Iterator[Check]:
         """Computes the weights again and sums each row key by key."""

@@ -78,6 +78,9 @@ class HeadMatrix:
     framed: tuple[int, int] | None = None
     """The query and key with a frame around them."""
 
+    unit = ""
+    names = "query", "key"
+    columns_are_tokens = True
     quantities = {"weights": "weight", "norms": "‖α v W_O‖"}  # noqa: RUF012 - no field
     axes = AXIS_TITLES
     ends = "keys", "queries"
@@ -181,6 +184,9 @@ class AttentionRollout:
     threshold: float = 0.0
 
     quantity = "rollout"
+    unit = ""
+    names = "position", "input"
+    columns_are_tokens = True
     axes = ROLLOUT_TITLES
     ends = "inputs", "positions"
     name = "{kind}-rollout-through-layer{layer}"

@@ -90,7 +90,7 @@ class MatrixData:
 
 
 class DrawnMatrix(Protocol):
-    """The part of a view of a matrix that its figure needs."""
+    """The part of a view of a matrix that its drawings need, as a figure and on a canvas."""
 
     @property
     def kind(self) -> KindName: ...
@@ -100,6 +100,19 @@ class DrawnMatrix(Protocol):
 
     @property
     def quantity(self) -> str: ...
+
+    @property
+    def unit(self) -> str:
+        """The unit of the quantity; empty where it has none."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of a row and a column, such as "query" and "key"."""
+        ...
+
+    @property
+    def columns_are_tokens(self) -> bool: ...
 
     def top(self, data: MatrixData) -> float: ...
 
@@ -116,7 +129,7 @@ def draw_matrix(view: DrawnMatrix, data: MatrixData, dark: bool) -> go.Figure:
         data.columns.typed,
         kind=view.kind,
         titles=view.axes[view.kind],
-        quantity=view.quantity,
+        quantity=f"{view.quantity} in {view.unit}" if view.unit else view.quantity,
         top=view.top(data),
         mask=data.mask,
         forbidden=data.forbidden,
