@@ -84,7 +84,7 @@ def _choose_heads(context: PageContext) -> None:
 
 
 def _choose_picture(key: str, label: str, names: Mapping[Picture, str], chosen: Picture) -> None:
-    segments(label, tuple(names), chosen, lambda picture: choose(picture=picture), key=key, names=names.__getitem__)
+    segments(label, names, chosen, lambda picture: choose(picture=picture), key=key)
 
 
 def _choose_specials(chosen: Specials, *, scaled: bool) -> None:
@@ -108,15 +108,7 @@ def _choose_threshold(value: float, *, of_largest: bool) -> None:
 
 
 def _box(name: str, label: str, names: Mapping[Any, str], value: object, width: int) -> None:
-    box(
-        label,
-        tuple(names),
-        value,
-        lambda chosen: choose(**{name: chosen}),
-        key=f"choose-{name}",
-        names=names.__getitem__,
-        width=width,
-    )
+    box(label, names, value, lambda chosen: choose(**{name: chosen}), key=f"choose-{name}", width=width)
 
 
 def _all_as_none(heads: Sequence[int], n_heads: int) -> tuple[int, ...]:

@@ -85,11 +85,10 @@ def _choose_click(context: PageContext) -> None:
     if _clicked(context):
         segments(
             "A click on an entry",
-            list(_CLICKS),
+            _CLICKS,
             context.view.click,
             lambda click: choose(click=click),
             key="choose-click",
-            names=_CLICKS.__getitem__,
             hide_label=False,
         )
 

@@ -111,15 +111,7 @@ def _choose_heads(context: PageContext, pairing: str | None) -> None:
         heads = list(range(context.lab.model.config.n_heads))
         box("Head", heads, context.head, lambda head: choose(head=head), key="choose-head", width=80)
         if pairing is not None:
-            segments(
-                "Head on the right",
-                list(_PAIRINGS),
-                pairing,
-                PAGE.take("pairing"),
-                key="two-pairing",
-                names=_PAIRINGS.__getitem__,
-                hide_label=False,
-            )
+            segments("Head on the right", _PAIRINGS, pairing, PAGE.take("pairing"), key="two-pairing", hide_label=False)
     say(*problems("kind", "layer", "head"))
 
 

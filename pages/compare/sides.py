@@ -22,15 +22,7 @@ def choose_sides(context: PageContext, chosen: Choices) -> tuple[Side, Side] | N
     say(*PAGE.said())
     other = chosen.other or _suggested_model(context)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        segments(
-            "Compare",
-            list(_TWO),
-            chosen.two,
-            PAGE.take("two"),
-            key="two",
-            names=_TWO.__getitem__,
-            hide_label=False,
-        )
+        segments("Compare", _TWO, chosen.two, PAGE.take("two"), key="two", hide_label=False)
         if chosen.two == "models":
             _choose_step("two-at", f"Weights of {context.lab.name}", context.lab.name, chosen.at, "at")
             _choose_other(context, other)

@@ -65,9 +65,7 @@ PAGE = PageState(Choices, key="positions-page")
 
 def segments(name: str, label: str, options: Mapping[Any, str], value: object) -> None:
     """Renders a choice of a few words."""
-    fields.segments(
-        label, list(options), value, PAGE.take(name), key=_key(name), names=options.__getitem__, hide_label=False
-    )
+    fields.segments(label, options, value, PAGE.take(name), key=_key(name), hide_label=False)
 
 
 def box(name: str, label: str, options: Sequence[Any], value: object, names: Callable[[Any], str] = str) -> None:

@@ -51,14 +51,13 @@ def render_edits(context: PageContext, chosen: Choices) -> None:
 
 def _render_choice(context: PageContext, stack: Stack) -> None:
     now = _now(context, stack)
-    offered = [edit for edit in _EDITS if (stack, edit) != ("decoder", "shuffle")]
+    offered = {edit: name for edit, name in _EDITS.items() if (stack, edit) != ("decoder", "shuffle")}
     fields.segments(
         "What to do",
         offered,
         now.edit if now else "",
         lambda edit: _put(stack, _first(stack, edit)),
         key="break-edit",
-        names=_EDITS.__getitem__,
         hide_label=False,
     )
 

@@ -5,10 +5,11 @@ session state it reaches a field that stands already, where the page changed the
 alone does not do: a page that runs twice before the browser paints would leave the field at 0, empty or at its first
 option, and the next press of any button would send that back as the visitor's choice.
 
-Further options of a field are Streamlit's. A hidden label is for screen readers.
+Options that differ from their labels are given with them, as a mapping, or `names` says the label of each. Further
+options of a field are Streamlit's. A hidden label is for screen readers.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import streamlit as st
@@ -16,11 +17,13 @@ import streamlit as st
 Take = Callable[[Any], None]
 """Takes over what the visitor chose; called as a callback, before the page runs again."""
 Width = int | Literal["stretch"]
+Options = Sequence[Any] | Mapping[Any, str]
+"""What can be chosen, or what can be chosen with its labels."""
 
 
 def box(
     label: str,
-    options: Sequence[Any],
+    options: Options,
     value: object,
     take: Take,
     *,
@@ -30,14 +33,15 @@ def box(
     **further: Any,
 ) -> None:
     """Renders a select box."""
-    index = options.index(value) if value in options else None
-    shown = {"index": index, "format_func": names, "label_visibility": _visibility(hide_label)}
-    _render(st.selectbox, label, options, key=key, value=value, take=take, **shown, **further)
+    offered = list(options)
+    index = offered.index(value) if value in offered else None
+    shown = {"index": index, "format_func": _labels(options, names), "label_visibility": _visibility(hide_label)}
+    _render(st.selectbox, label, offered, key=key, value=value, take=take, **shown, **further)
 
 
 def segments(
     label: str,
-    options: Sequence[Any],
+    options: Options,
     value: object,
     take: Take,
     *,
@@ -46,8 +50,8 @@ def segments(
     hide_label: bool = True,
 ) -> None:
     """Renders a few words in a row, one of them chosen."""
-    shown = {"default": value, "format_func": names, "label_visibility": _visibility(hide_label), "required": True}
-    _render(st.segmented_control, label, options, key=key, value=value, take=take, **shown)
+    shown = {"default": value, "format_func": _labels(options, names), "label_visibility": _visibility(hide_label)}
+    _render(st.segmented_control, label, list(options), key=key, value=value, take=take, required=True, **shown)
 
 
 def pills(
@@ -135,6 +139,10 @@ def _render(
     if key not in st.session_state or st.session_state[key] != value:
         st.session_state[key] = value
     widget(*args, key=key, on_change=lambda: take(st.session_state[key]), **options)
+
+
+def _labels(options: Options, names: Callable[[Any], str]) -> Callable[[Any], str]:
+    return options.__getitem__ if isinstance(options, Mapping) else names
 
 
 def _visibility(hide_label: bool) -> str:

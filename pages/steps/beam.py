@@ -51,14 +51,7 @@ def _render_settings(chosen: Choices) -> None:
         ):
             value = getattr(chosen, name)
             fields.slider(label, low, high, value, PAGE.take(name), key=f"beam-{name}", step=step)
-        fields.box(
-            "Score = log-probability divided by",
-            list(_NORMS),
-            chosen.norm,
-            PAGE.take("norm"),
-            key="beam-norm",
-            names=_NORMS.__getitem__,
-        )
+        fields.box("Score = log-probability divided by", _NORMS, chosen.norm, PAGE.take("norm"), key="beam-norm")
         fields.toggle(
             "Stop early",
             chosen.stop == "early",

@@ -123,14 +123,7 @@ def _render_choice(walk: Walk, data: BranchesData, chosen: Choices) -> None:
             "Branch", range(len(names)), walk.index, PAGE.take("branch"), key="select-branch", names=names.__getitem__
         )
         ways: dict[BranchesAs, str] = {"lines": "As lines", "tree": "As a tree", "pair": "Two side by side"}
-        fields.segments(
-            "Branches",
-            list(ways),
-            chosen.branches_as,
-            PAGE.take("branches_as"),
-            key="branches-as",
-            names=ways.__getitem__,
-        )
+        fields.segments("Branches", ways, chosen.branches_as, PAGE.take("branches_as"), key="branches-as")
         st.button(
             "Discard other branches",
             key="discard",

@@ -109,9 +109,7 @@ def render_look(chosen: Choices) -> None:
         "samples": "Sampling",
         "reference": "Against a reference",
     }
-    fields.segments(
-        "Look at", list(names), chosen.look, lambda look: change(look=look), key="look", names=names.__getitem__
-    )
+    fields.segments("Look at", names, chosen.look, lambda look: change(look=look), key="look")
     say(*PAGE.said("look", "roads"))
 
 

@@ -25,7 +25,6 @@ from pages.training.plan_fields import LABELS
 from pages.training.run_view import invite, run_panel
 from pages.training.train_state import (
     CHOSEN,
-    LOOKS,
     follow_url,
     key_of,
     memory,
@@ -123,7 +122,7 @@ with result:
             say(f"The run was not started: {error}.")
         else:
             st.rerun()
-    segments("Show", LOOKS, chosen.look, CHOSEN.take("look"), key=key_of("look"), names=LOOK_NAMES.__getitem__)
+    segments("Show", LOOK_NAMES, chosen.look, CHOSEN.take("look"), key=key_of("look"))
     say(*CHOSEN.said("run", "look"))
     if chosen.look == "corpus":
         corpus_panel(plan)

@@ -191,14 +191,7 @@ def _render_controls(run: Run) -> None:
         layers, heads = range(CHOICES.now.n_layers(run)), range(config.n_heads)
         box("Layer", layers, layer, CHOICES.take("layer"), key="timeline-layer", width=80)
         box("Head", heads, head, CHOICES.take("head"), key="timeline-head", width=80)
-    segments(
-        "What the decoder reads",
-        tuple(_ROWS),
-        CHOICES.now.rows,
-        CHOICES.take("rows"),
-        key="timeline-rows",
-        names=_ROWS.__getitem__,
-    )
+    segments("What the decoder reads", _ROWS, CHOICES.now.rows, CHOICES.take("rows"), key="timeline-rows")
 
 
 def _show_text(run: Run, text: str) -> None:
