@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from random_models import RECURRENT_BUILDS
 from tiny_runs import CPU, MODEL, corpus, event_losses, events, settings, state, tokenizer
 
+from transformer.config import RecurrentConfig
 from transformer.training import loop
 from transformer.training.events import StepDone
 from transformer.training.loop import measured_precision, train_steps
@@ -61,6 +63,15 @@ def test_saving_and_resuming_changes_no_loss_and_no_weight_by_a_bit(changes):
     taken += train_steps(now, config, corpus(), tokenizer(), precision=precision)
     assert event_losses(taken) == expected
     assert all(torch.equal(value, weights_of(now.model)[name]) for name, value in weights_of(whole.model).items())
+
+
+@pytest.mark.parametrize("build", RECURRENT_BUILDS, ids=str)
+def test_neither_does_it_in_a_recurrent_model(build):
+    config = settings(max_steps=30)
+    model = RecurrentConfig(vocab_size=MODEL.vocab_size, d_model=16, max_length=MODEL.max_length, dropout=0.2, **build)
+    expected = event_losses(events(state(config, model), config))
+    found, _ = resumed_losses(config, stops=(10, 20), model=model)
+    assert found == expected and len(set(expected)) > 20
 
 
 def test_a_run_saved_between_the_last_step_and_its_evaluation_makes_up_for_it():

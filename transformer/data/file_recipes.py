@@ -113,7 +113,7 @@ def _recipe(size: Size, pairs: Sequence[Pair]) -> Recipe:
             f"{steps:,} steps of {size.batch_tokens:,} tokens come to {size.epochs} times all pairs, at about "
             f"{mean:.0f} tokens per sentence.",
             f"Up to {max_length} tokens per sentence: of 1,000 pairs at most one is longer than about {long}.",
-            f"Muon with a peak rate of {size.learning_rate:g}, {_SCHEDULES[size.schedule]}: lower at the end than Adam.",
+            f"Muon, peak rate {size.learning_rate:g}, {_SCHEDULES[size.schedule]}: lower in the end than Adam.",
         ),
     )
 

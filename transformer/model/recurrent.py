@@ -28,6 +28,7 @@ VECTOR = Address("encoder", sublayer="final").site("vector")
 
 States = Float[Tensor, "row d_model"]
 Hidden = Float[Tensor, "batch length d_model"]
+Inputs = Float[Tensor, "batch length n_inputs"]
 LayerState = list[Tensor]
 """Hidden state, and an LSTM's cell state: [row d_model] each."""
 
@@ -56,7 +57,7 @@ class RecurrentLayer(nn.Module):
         self.forwards = kind(n_inputs, width, batch_first=True)
         self.backwards = kind(n_inputs, width, batch_first=True) if both_ways else None
 
-    def read(self, x: Hidden, lengths: Int[Tensor, "batch"]) -> Hidden:
+    def read(self, x: Inputs, lengths: Int[Tensor, "batch"]) -> Hidden:
         """Returns the state at each source position; past a row's length they mean nothing."""
         found = self.forwards(x)[0]
         if self.backwards is None:
@@ -73,7 +74,7 @@ class RecurrentLayer(nn.Module):
         half = states.size(-1) // 2
         return torch.cat((last[:, :half], states[:, 0, half:]), dim=-1)
 
-    def write(self, x: Hidden, state: LayerState) -> tuple[Hidden, LayerState]:
+    def write(self, x: Inputs, state: LayerState) -> tuple[Hidden, LayerState]:
         """Returns the states at target positions that follow on `state`, and the last one whole."""
         begin = [part[None] for part in state]  # torch wants [layer row d_model]
         found, end = self.forwards(x, tuple(begin) if len(begin) > 1 else begin[0])
