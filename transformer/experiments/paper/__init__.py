@@ -5,10 +5,10 @@ To add one, write its module with an EXPERIMENT, name it here, and ship its resu
 """
 
 from transformer.experiments.experiment import Experiment
-from transformer.experiments.paper import beam_search, heads, scaling, table_1, warm_up
+from transformer.experiments.paper import beam_search, heads, scaling, table_1, warm_up, why_attention
 from transformer.experiments.results import ExperimentError, shipped_file
 
-_MODULES = (table_1, scaling, beam_search, warm_up, heads)
+_MODULES = (why_attention, table_1, scaling, beam_search, warm_up, heads)
 EXPERIMENTS: dict[str, Experiment] = {each.EXPERIMENT.name: each.EXPERIMENT for each in _MODULES}
 """The experiments by name, in the order of the page."""
 

@@ -1,0 +1,62 @@
+"""The experiment on attention and length: its models are equal in size, and its rule says what the numbers say."""
+
+from dataclasses import replace
+
+import pytest
+
+from transformer.config import CorpusConfig
+from transformer.data.corpora import corpus_tokenizer, load_corpus
+from transformer.experiments.outcome import Outcome
+from transformer.experiments.paper.why_attention import EXPERIMENT, LENGTHS, LONG, MODELS, SHORT, VECTOR, WITH, measure
+from transformer.experiments.paper.why_attention import _in_place as in_place
+from transformer.experiments.results import Results, Row
+from transformer.model.families import count_parameters
+
+
+def results(of):
+    """Made-up shares of symbols in place, by (model, length)."""
+    rows = []
+    for seed in range(5):
+        for model in MODELS:
+            for length in LENGTHS:
+                share = of.get((model, length), 1.0) - 0.001 * seed * (model == VECTOR)
+                cell = {"task": "reverse", "model": model, "length": length}
+                rows.append(Row(cell=cell, seed=seed, values={"symbols": share, "exact_match": share}, elapsed_s=1.0))
+    return Results(experiment="why-attention", budget="full", rows=tuple(rows))
+
+
+def test_the_models_have_equally_many_parameters():
+    vocab_size = corpus_tokenizer(load_corpus("reverse"), CorpusConfig(name="reverse")).vocab_size
+    counts = [count_parameters(replace(model, vocab_size=vocab_size)) for model in MODELS.values()]
+    assert max(counts) <= 1.004 * min(counts)
+
+
+@pytest.mark.parametrize(
+    ("shares", "outcome"),
+    [
+        ({(VECTOR, LONG): 0.2}, Outcome.HOLDS),
+        ({(WITH, LONG): 0.2}, Outcome.FAILS),
+        ({(WITH, SHORT): 1.0, (VECTOR, LONG): 0.5, (VECTOR, SHORT): 0.2}, Outcome.FAILS),  # it lost nothing by length
+    ],
+    ids=str,
+)
+def test_the_rule(shares, outcome):
+    found = results(shares)
+    verdict = EXPERIMENT.verdict(found)
+    assert verdict.outcome == outcome
+    again = EXPERIMENT.again([{**row.cell, "seed": row.seed, **row.values} for row in found.rows])
+    for one in verdict.findings:
+        assert again[one.name] == pytest.approx((one.estimate, one.low, one.high), abs=1e-6)
+
+
+def test_symbols_are_counted_in_their_places():
+    assert in_place("a b c", "a b c") == 1
+    assert in_place("a c b", "a b c") == pytest.approx(1 / 3)
+    assert in_place("", "a b") == 0 and in_place("a b c d", "a b") == 1
+
+
+def test_a_model_is_trained_once_for_all_lengths():
+    cells = [{"task": "reverse", "model": VECTOR, "length": length} for length in (2, 4)]
+    found = [measure(cell, 0, 3) for cell in cells]
+    assert all(set(values) == {"exact_match", "symbols"} for values in found)
+    assert found == [measure(cell, 0, 3) for cell in cells]
