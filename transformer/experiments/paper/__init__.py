@@ -8,7 +8,7 @@ from transformer.experiments.experiment import Experiment
 from transformer.experiments.paper import beam_search, heads, scaling, table_1, warm_up, why_attention
 from transformer.experiments.results import ExperimentError, shipped_file
 
-_MODULES = (why_attention, table_1, scaling, beam_search, warm_up, heads)
+_MODULES = (table_1, why_attention, scaling, beam_search, warm_up, heads)
 EXPERIMENTS: dict[str, Experiment] = {each.EXPERIMENT.name: each.EXPERIMENT for each in _MODULES}
 """The experiments by name, in the order of the page."""
 
