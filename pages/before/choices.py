@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import streamlit as st
 
@@ -11,15 +11,27 @@ from pages.shared.url.page_state import PageState
 from pages.shared.url.session import session
 from pages.shared.url.url_state import UrlState, param, words
 from transformer.views.reach.bottleneck import Shows
+from transformer.views.reach.gradients import Weights
 
+Section = Literal["bottleneck", "gradient"]
+Over = Literal["sentence", "pairs"]
+SECTIONS: dict[Section, str] = {"bottleneck": "The bottleneck", "gradient": "The gradient's reach"}
 SHOWS: dict[Shows, str] = {"positions": "Token by token", "lengths": "Whole sentences"}
+
+PAIRS = 100
+OVER: dict[Over, str] = {"sentence": "This sentence", "pairs": f"{PAIRS} validation pairs"}
+WEIGHTS: dict[Weights, str] = {"initial": "Before training", "trained": "Trained"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices(UrlState):
-    """The visitor's choice."""
+    """The visitor's choices."""
 
+    section: Section = param("bottleneck", words(*get_args(Section)))
     shows: Shows = param("positions", words(*get_args(Shows)))
+    over: Over = param("sentence", words(*get_args(Over)))
+    weights: Weights = param("initial", words(*get_args(Weights)))
+    """The weights that gradients are taken with."""
 
 
 PAGE = PageState(Choices, key="before-page")
@@ -34,5 +46,4 @@ def open_on(model: str | None) -> None:
 
 def segments(name: str, label: str, options: Mapping[Any, str], value: object) -> None:
     """Renders one choice of a few words."""
-    names = options.__getitem__
-    fields.segments(label, list(options), value, PAGE.take(name), key=f"before-{name}", names=names)
+    fields.segments(label, options, value, PAGE.take(name), key=f"before-{name}")

@@ -10,7 +10,9 @@ from pages.shared.cache import cached
 from pages.shared.context import PageContext
 from transformer.checkpoints.settings import CheckpointError, Found, read_settings
 from transformer.config import AnyModelConfig, RecurrentConfig
+from transformer.lab import Lab
 
+FIRST_CHOICE = "reverse-rnn"
 Kind = Literal["vector", "attention", "transformer"]
 KINDS: dict[Kind, str] = {
     "vector": "RNN, one vector",
@@ -44,9 +46,27 @@ def models_of(*kinds: Kind, corpus: str = "") -> tuple[Found, ...]:
     )
 
 
+def compared(context: PageContext) -> tuple[Lab, ...]:
+    """Returns a model of each kind that learned the same corpus and can read the sentence, the page's own for its kind;
+    kinds of which there is none are left out."""
+    settings, found = context.lab.checkpoint.settings, {kind_of(context.lab.checkpoint.settings.model): context.lab}
+    for kind in KINDS:
+        for model in models_of(kind, corpus=settings.corpus.name):
+            if kind in found:
+                break
+            try:
+                lab = loading.get_lab(model.name)
+                loading.get_sentence(lab, context.view.text)
+            except (CheckpointError, ValueError):
+                continue
+            found[kind] = lab
+    return tuple(found[kind] for kind in KINDS if kind in found)
+
+
 def first_recurrent() -> str | None:
-    """Returns the name of the recurrent model that the page opens on: the first without attention, or with."""
-    return next((model.name for model in models_of("vector", "attention")), None)
+    """Returns the name of the recurrent model that the page opens on: the quickest to probe, or the first there is."""
+    names = [model.name for model in models_of("vector", "attention")]
+    return FIRST_CHOICE if FIRST_CHOICE in names else next(iter(names), None)
 
 
 def offer_recurrent(context: PageContext) -> None:

@@ -6,12 +6,13 @@ from urllib.parse import urlsplit
 
 import pytest
 from app_server import Server, running_app
-from page_models import save_untrained
+from page_models import save_recurrent, save_untrained
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 PATIENCE_MS = 30_000
 """The time limit for one outcome on a page, on a busy machine."""
 
+RECURRENT = "untrained-rnn"
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = (
     "--no-sandbox",
@@ -26,9 +27,10 @@ _FLAGS = (
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The app with two untrained models among its runs."""
+    """The app with three untrained models among its runs, one of them recurrent."""
     runs = tmp_path_factory.mktemp("runs")
     save_untrained(runs)
+    save_recurrent(runs / RECURRENT)
     with running_app(runs, tmp_path_factory.mktemp("server") / "log.txt") as server:
         yield server
 

@@ -54,7 +54,8 @@ from transformer.views.positions import PositionDimensions, PositionSimilarity, 
 from transformer.views.positions_scores import ScoreParts
 from transformer.views.positions_shifts import ShiftErrors, ShiftMaps
 from transformer.views.reach.bottleneck import Bottleneck
-from transformer.views.reach.subjects import Probed
+from transformer.views.reach.gradients import GradientMap, MeanReach, SentenceReach
+from transformer.views.reach.subjects import Probed, SamePairs, SameSentence
 from transformer.views.steps.beam_search import BeamTree, HypothesisAttention
 from transformer.views.steps.branches import BranchLines, BranchPair, BranchTree
 from transformer.views.steps.candidates import StepAttention, StepCandidates
@@ -340,6 +341,24 @@ def probed() -> Probed:
     return Probed(found, probe_vector(found.checkpoint))
 
 
+@cache
+def families() -> tuple[Lab, ...]:
+    """A recurrent model without attention, one with, and a Transformer."""
+    return recurrent_lab("none"), recurrent_lab("additive"), lab()
+
+
+@cache
+def same_sentence() -> SameSentence:
+    """A sentence that each of them reads."""
+    return SameSentence(families(), tuple(found.inspect(TEXT) for found in families()))
+
+
+@cache
+def same_pairs() -> SamePairs:
+    """A few pairs that each of them reads."""
+    return SamePairs(families(), validation_sample(families()[0].checkpoint, 4))
+
+
 EXAMPLES = [
     Example(TokenProbabilities(), compared("off:decoder.0.cross:0,1,2,3")),
     Example(BothOutputs(), compared("off:decoder.0.cross:0,1,2,3")),
@@ -488,4 +507,8 @@ EXAMPLES = [
     Example(FaithfulnessTable(), hidden("hidden")),
     Example(Bottleneck(), probed),
     Example(Bottleneck(shows="lengths"), probed),
+    Example(SentenceReach(), same_sentence),
+    Example(MeanReach(weights="initial"), same_pairs),
+    Example(GradientMap(model=1), same_sentence),
+    Example(GradientMap(model=2, weights="initial"), same_sentence),
 ]

@@ -57,14 +57,14 @@ def test_probes_of_separable_labels_read_all_of_them_whatever_the_scale_of_the_v
     vectors = np.concatenate((np.eye(5)[labels[0]], 1e-3 * np.eye(5)[labels[1]]), axis=1) + 1e-5 * rng.normal(
         size=(400, 10)
     )
-    assert (fit_probes(vectors, labels, 5).read(vectors) == labels).all()
-    assert (fit_probes(1_000 * vectors, labels, 5).read(1_000 * vectors) == labels).all()
+    assert (fit_probes(vectors, labels).read(vectors) == labels).all()
+    assert (fit_probes(1_000 * vectors, labels).read(1_000 * vectors) == labels).all()
 
 
 def test_the_fitted_probe_has_a_smaller_loss_than_any_other_nearby():
     rng = np.random.default_rng(1)
     vectors, labels = rng.normal(size=(60, 3)), rng.integers(0, 4, (1, 60))
-    found, spread = fit_probes(vectors, labels, 4), covariance(vectors)
+    found, spread = fit_probes(vectors, labels), covariance(vectors)
 
     def loss(weights, bias):
         scores = (vectors - vectors.mean(axis=0)) @ weights.T + bias
@@ -106,7 +106,7 @@ def test_a_transformer_has_no_vector():
 def test_a_probe_that_was_not_fitted_to_the_end_is_noticed():
     lab_, found = probed().lab, probed().found
     first = found.lengths[0]
-    worse = replace(first.probes, weights=0.9 * first.probes.weights)
+    worse = replace(first.probes, weights=tuple(0.9 * own for own in first.probes.weights))
     data = Bottleneck().data(lab_, found)
     counts = {"right": data.right, "guessed": data.guessed, "whole": data.sentences[0], "exact": data.sentences[1]}
     found = replace(found, lengths=(replace(first, probes=worse), *found.lengths[1:]))

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 
 import pytest
 from page_exports import proved, verdicts
-from page_models import REVERSE, checked, open_page, save_recurrent, save_untrained, texts
+from page_models import PRONOUNS, REVERSE, checked, open_page, save_recurrent, save_untrained, texts
 
 VECTOR, ATTENTION = "untrained-rnn", "untrained-rnn-attention"
 
@@ -77,8 +77,36 @@ def test_without_any_recurrent_model_the_page_says_how_to_train_one(untrained_mo
     assert "--model.family rnn" in at.code[0].value
 
 
-@pytest.mark.parametrize("model", [VECTOR, REVERSE])
+@pytest.mark.parametrize("model", [VECTOR, ATTENTION, REVERSE])
 def test_home_leads_here_with_the_model_and_the_sentence(model):
     at = here(open_page(model=model, text="a b c"), "What did people do before attention?")
     assert at.selectbox(key="choose-model").value == model
     assert at.text_input(key="choose-text").value == "a b c"
+
+
+@pytest.mark.parametrize("over", ["sentence", "pairs"])
+def test_the_gradients_of_a_model_of_each_kind_are_drawn_by_distance(over, monkeypatch):
+    monkeypatch.setattr("pages.before.gradient.PAIRS", 5)
+    at = open_page("before", model=VECTOR, text="a b c", section="gradient", over=over)
+    lines, cells = charts(at)
+    assert [trace["name"] for trace in lines["data"]] == ["RNN, one vector", "RNN with attention", "Transformer"]
+    assert lines["layout"]["yaxis"]["type"] == "log" and cells["data"][0]["type"] == "heatmap"
+    assert "steps, the length of the gradient is multiplied by" in texts(at)
+    before = lines["data"][0]["y"]
+    at = checked(at.segmented_control(key="before-weights").set_value("trained").run())
+    assert at.query_params["weights"] == "trained" and charts(at)[0]["data"][0]["y"] != before
+
+
+def test_the_map_is_that_of_the_chosen_model():
+    at = open_page("before", model=ATTENTION, text="a b c", section="gradient")
+    assert f"Where the gradient of {ATTENTION} goes" in texts(at).replace("\\", "")
+
+
+def test_without_a_recurrent_model_of_this_corpus_others_are_offered():
+    at = open_page("before", model=PRONOUNS, section="gradient")
+    assert "No recurrent model here learned *pronouns" in texts(at).replace("\\", "")
+    assert here(at, f"Open {VECTOR} (").selectbox(key="choose-model").value == VECTOR
+
+
+def test_a_link_with_nonsense_is_said():
+    assert "section" in texts(open_page("before", model=VECTOR, section="nonsense"))

@@ -51,8 +51,8 @@ class LengthProbe:
     """The training pairs (source, target) that the probes were fitted on, as token ids without end marks."""
     tested: tuple[tuple[Ids, Ids], ...]
     """The validation pairs that they were tested on."""
-    labels: Ids
-    """The token ids that a probe chooses among: all that stand anywhere in the fitted sources."""
+    labels: tuple[Ids, ...]
+    """The token ids that each probe chooses among: all that stand at its position in the fitted sources."""
     probes: LinearProbes
     right: Int[ndarray, "position"]
     """Tested sentences whose token at a position was read back."""
@@ -75,7 +75,7 @@ class VectorProbe:
         for each in self.lengths:
             counts = each.right.tolist(), each.whole, each.exact
             found.update(repr((each.length, each.fitted, each.tested, counts)).encode())
-            found.update(each.probes.weights.tobytes())
+            found.update(b"".join(weights.tobytes() for weights in each.probes.weights))
         return found.digest()
 
 
@@ -127,16 +127,15 @@ def fixed_vectors(model: Seq2Seq, sources: Sequence[Ids]) -> Float[ndarray, "sen
 def _probe(
     model: Seq2Seq, length: int, fitted: Sequence[tuple[Ids, Ids]], tested: Sequence[tuple[Ids, Ids]]
 ) -> LengthProbe:
-    sources = [source for source, _ in fitted]
-    labels = tuple(sorted({token for source in sources for token in source}))
-    number = {token: label for label, token in enumerate(labels)}
-    known = np.array([[number[token] for token in source] for source in sources]).T
-    probes = fit_probes(fixed_vectors(model, sources), known, len(labels))
+    columns = np.array([source for source, _ in fitted]).T
+    labels, known = zip(*(np.unique(column, return_inverse=True) for column in columns), strict=True)
+    probes = fit_probes(fixed_vectors(model, [source for source, _ in fitted]), np.stack(known))
     read = probes.read(fixed_vectors(model, [source for source, _ in tested]))
     truth = np.array([source for source, _ in tested]).T
-    right = np.array(labels)[read] == truth  # [position sentence]
+    right = np.stack([own[row] for own, row in zip(labels, read, strict=True)]) == truth  # [position sentence]
     counts = right.sum(axis=1), int(right.all(axis=0).sum())
-    return LengthProbe(length, tuple(fitted), tuple(tested), labels, probes, *counts, _exact(model, tested))
+    named = tuple(tuple(own.tolist()) for own in labels)
+    return LengthProbe(length, tuple(fitted), tuple(tested), named, probes, *counts, _exact(model, tested))
 
 
 def _exact(model: Seq2Seq, pairs: Sequence[tuple[Ids, Ids]]) -> int:

@@ -44,7 +44,7 @@ def check_probe(
     known = sum(len({*each.tested} & {*each.fitted}) for each in found.lengths)
     yield Check("No tested sentence was fitted on", float(known), 0, "sentences that are in both; their number")
     slopes = [_slope(precise, each) for each in found.lengths]
-    how = "the gradient of its loss in NumPy, from vectors in double precision; its norm, the largest over all lengths"
+    how = "the gradient of its loss in NumPy, from vectors in double precision; the largest norm of all probes"
     yield Check("No other linear probe has a smaller loss on the fitted sentences", max(slopes), 5e-3, how)
 
 
@@ -57,9 +57,11 @@ def _read_again(precise: Seq2Seq, each: LengthProbe) -> ndarray:
     rows = []
     for (source, _), vector in zip(each.tested, recorder.recording[VECTOR][:, 0].numpy(), strict=True):
         row = []
-        for token, weights, bias in zip(source, each.probes.weights, each.probes.bias, strict=True):
+        for token, labels, weights, bias in zip(
+            source, each.labels, each.probes.weights, each.probes.bias, strict=True
+        ):
             best = max(range(len(bias)), key=(weights @ (vector - each.probes.mean) + bias).__getitem__)
-            row.append(each.labels[best] == token)
+            row.append(labels[best] == token)
         rows.append(row)
     return np.array(rows)
 
@@ -81,20 +83,22 @@ def _teacher_forced(precise: Seq2Seq, each: LengthProbe) -> int:
 
 
 def _slope(precise: Seq2Seq, each: LengthProbe) -> float:
-    """Returns the norm of the gradient, in coordinates in which the covariance is the identity."""
+    """Returns the largest norm of a probe's gradient, in coordinates in which the covariance is the identity."""
     vectors = fixed_vectors(precise, [source for source, _ in each.fitted])
     centred, spread = vectors - vectors.mean(axis=0), covariance(vectors)
     values, axes = np.linalg.eigh(spread)
     root = axes / np.sqrt(values) @ axes.T
-    squares = 0.0
+    found = []
     for place, (weights, bias) in enumerate(zip(each.probes.weights, each.probes.bias, strict=True)):
         scores = centred @ weights.T + bias
         share = np.exp(scores - scores.max(axis=1, keepdims=True))
         share /= share.sum(axis=1, keepdims=True)
-        share[np.arange(len(share)), np.searchsorted(each.labels, [source[place] for source, _ in each.fitted])] -= 1
+        share[
+            np.arange(len(share)), np.searchsorted(each.labels[place], [source[place] for source, _ in each.fitted])
+        ] -= 1
         by_weight = (share.T @ centred / len(vectors) + PENALTY * weights @ spread) @ root
-        squares += float((by_weight**2).sum() + (share.mean(axis=0) ** 2).sum())
-    return squares**0.5
+        found.append(float((by_weight**2).sum() + (share.mean(axis=0) ** 2).sum()) ** 0.5)
+    return max(found)
 
 
 def _padded(counts: ndarray | list[int], width: int) -> list[int]:

@@ -128,7 +128,7 @@ def _cells(data: BottleneckData, dark: bool) -> go.Figure:
         Side(places, max(map(len, places)), "position in the sentence"),
         scale=theme.sequential(dark),
         limits=(0.0, 1.0),
-        legend="read back, %",
+        legend="share read back; in cells, %",
         written=written,
         dark=dark,
     )
