@@ -89,7 +89,11 @@ def _render_chart(experiment: Experiment, results: Results, chosen: Choices) -> 
     exhibit(Measured(results), view, key=f"{experiment.name}-{number}")
     explained = [f"*{metric.label}*: {metric.explained}"]
     explained += [f"*{factor.label}*: {factor.explained}" for factor in experiment.factors]
-    st.caption("; ".join(explained) + ". Bands are 95 % t intervals over the repeats; a narrow one hides in its line.")
+    st.caption(
+        "; ".join(explained)
+        + ". Whiskers are 95 % t intervals of each point alone. Comparisons are paired, seed by seed, so points "
+        "may differ clearly although their whiskers overlap: see below."
+    )
 
 
 def _render_method(experiment: Experiment, results: Results, verdict: Verdict) -> None:

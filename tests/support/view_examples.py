@@ -500,6 +500,7 @@ EXAMPLES = [
     Example(ExperimentCurves(metric="kept_mb", x="d", by="n", where=(("layer", "separable"),)), experiment("table-1")),
     Example(ExperimentFindings(), experiment("table-1")),
     Example(ExperimentFindings(), experiment("beam-search")),
+    Example(ExperimentFindings(), experiment("scaling")),
     Example(ExperimentCurves(metric="exact_match", x="heads", by="task"), experiment("heads")),
     Example(LeaveOneOut(), hidden("hidden")),
     Example(LeaveOneOut(), hidden("cross", "off:decoder.0.cross:1")),

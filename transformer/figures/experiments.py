@@ -12,11 +12,11 @@ from numpy import ndarray
 from transformer.figures import theme
 from transformer.figures.axes import hover, panel, row_axis
 from transformer.figures.labels import hover_label
-from transformer.figures.lines import band, line
+from transformer.figures.lines import line
 from transformer.figures.theme import run_colour
 
 _DASHES = ("solid", "dash", "solid", "dot", "dashdot", "solid")
-_ROW, _GAP, _EDGE = 26, 64, 8
+_ROW, _GAP, _EDGE = 26, 84, 8
 """Pixels of a finding's row, between two panels, and at the ends."""
 SYMBOLS = ("circle", "x", "diamond-open")
 """The marks of a finding that holds, fails and cannot be told."""
@@ -53,32 +53,24 @@ def curves_figure(
     *,
     x_label: str,
     y_label: str,
+    by_label: str,
     ticks: Sequence[str],
     log_x: bool = False,
     log_y: bool = False,
     dark: bool = False,
 ) -> go.Figure:
-    """Draws a line with the band of its interval for each curve; `names` are all there may be, in their colours."""
+    """Draws a line with whiskers for its intervals for each curve; `names` are all there may be, in their colours."""
     traces: list[dict[str, Any]] = []
     for curve in curves:
         place = names.index(curve.name)
         colour, name = run_colour(place, dark), curve.name
         known = ~np.isnan(curve.low) & ~np.isnan(curve.high)
         low = np.maximum(curve.low, curve.mean / 10) if log_y else curve.low  # a logarithm has no 0
+        up, down = (np.where(known, ends, 0.0) for ends in (curve.high - curve.mean, curve.mean - low))
         says = f"{hover_label(name)}<br>{x_label}: %{{x}}<br>{y_label}: %{{y:.3g}}<extra></extra>"
-        drawn = line(
-            curve.x,
-            curve.mean,
-            colour,
-            name=name,
-            dash=_DASHES[place % len(_DASHES)],
-            hovertemplate=says,
-            legendgroup=name,
-        )
-        traces += [
-            band(curve.x[known], low[known], curve.high[known], colour, legendgroup=name),
-            drawn | {"mode": "lines+markers"},
-        ]
+        drawn = line(curve.x, curve.mean, colour, name=name, dash=_DASHES[place % len(_DASHES)], hovertemplate=says)
+        bars = {"array": up, "arrayminus": down, "color": colour, "thickness": 1, "width": 4}
+        traces.append(drawn | {"mode": "lines+markers", "error_y": bars})
     places = np.unique(np.concatenate([curve.x for curve in curves]))
     across = {"tickvals": places, "ticktext": list(ticks), "type": "log" if log_x else "linear"}
     return theme.figure(
@@ -94,6 +86,7 @@ def curves_figure(
         height=420,
         hovermode="closest",
         showlegend=True,
+        legend={"title": {"text": f"{by_label}:"}},
         margin={"l": 8, "r": 8, "t": 36, "b": 8},
     )
 

@@ -48,6 +48,7 @@ class CurvesData:
     """The levels of the factor across, as text."""
     x_label: str
     y_label: str
+    by_label: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,15 +86,17 @@ class ExperimentCurves:
             ticks=tuple(_text(level) for level, place in zip(across, places, strict=True) if float(place) in shown),
             x_label=experiment.factor(self.x).label,
             y_label=experiment.metric(self.metric).label,
+            by_label=experiment.factor(self.by).label,
         )
 
     def figure(self, data: CurvesData, *, dark: bool = False) -> go.Figure:
-        """A line with its band for each level."""
+        """A line with whiskers for each level."""
         return curves_figure(
             data.curves,
             data.names,
             x_label=data.x_label,
             y_label=data.y_label,
+            by_label=data.by_label,
             ticks=data.ticks,
             log_x=self.log_x,
             log_y=self.log_y,
@@ -130,7 +133,7 @@ class ExperimentCurves:
         yield agree("Each point stands over its own level", _joined(data, "x"), x, 0, _READ)
         yield _close("Each point is the mean of its seeds", _joined(data, "mean"), means, f"{_READ}, averaged")
         shown = np.column_stack((_joined(data, "low"), _joined(data, "high"))).ravel()
-        yield _close("Bands are 95 % t intervals", shown, ends, "Student's density integrated and inverted")
+        yield _close("Whiskers are 95 % t intervals", shown, ends, "Student's density integrated and inverted")
 
 
 @dataclass(frozen=True)

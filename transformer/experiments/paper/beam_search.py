@@ -95,21 +95,19 @@ def _apart(results: Results, metric: str, first: tuple[str, int, float], second:
 def _sentence(results: Results) -> str:
     told = []
     for model in map(str, results.levels("model")):
-        means = {}
-        for beam in (1, PAPER_BEAM, WIDEST):
-            where = {"model": model, "beam": beam, "alpha": PAPER_ALPHA}
-            scores = list(results.by_seed("chrf", **where).values())
-            ratios = list(results.by_seed("length_ratio", **where).values())
-            if scores:
-                name = "greedy" if beam == 1 else f"beam {beam}"
-                means[name] = f"{name} {fmean(scores):.1f} (length {fmean(ratios):.2f} of the reference)"
+        cells = [{"model": model, "beam": beam, "alpha": PAPER_ALPHA} for beam in (1, PAPER_BEAM, WIDEST)]
+        scores, ratios = (
+            [fmean(results.by_seed(metric, **cell).values()) for cell in cells] for metric in ("chrf", "length_ratio")
+        )
         gain = bootstrap_interval(_apart(results, "chrf", (model, PAPER_BEAM, PAPER_ALPHA), (model, 1, PAPER_ALPHA)))
         clear = "clear of chance" if gain.low > 0 or gain.high < 0 else "not clear of chance"
         told.append(
-            f"{model}: {', '.join(means.values())}; the beam of {PAPER_BEAM} gains {gain.estimate:+.1f} "
-            f"({gain.low:.1f} to {gain.high:.1f}), {clear}"
+            f"{model}: chrF {scores[0]:.1f} greedy, {scores[1]:.1f} with a beam of {PAPER_BEAM}, {scores[2]:.1f} with "
+            f"{WIDEST}; outputs are {ratios[0]:.2f}, {ratios[1]:.2f} and {ratios[2]:.2f} times as long as the "
+            f"references. A beam of {PAPER_BEAM} changes chrF by {gain.estimate:.1f} ({gain.low:.1f} to "
+            f"{gain.high:.1f}): {clear}."
         )
-    return f"chrF with length penalty {PAPER_ALPHA:g}. {'. '.join(told)}."
+    return " ".join(told).replace("-", "−").replace("emoji−en−", "emoji-en-")
 
 
 def again(rows: Sequence[Mapping]) -> dict[str, Bounds]:

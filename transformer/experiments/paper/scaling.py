@@ -23,7 +23,8 @@ WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
 SMALL, LARGE = 16, 64
 """The d_k at which models are trained: the same width of 64, with four heads or with one."""
 QUERIES, KEYS = 256, 32
-_VARIANCE, _SOFTMAX, _LEARNING = "Variance of q · k", "Gradients of the softmax", "What is learned"
+_VARIANCE, _SOFTMAX = "The variance of q · k is d_k", "The softmax passes on less gradient"
+_SAME, _WORSE = "Similar for small d_k", "Unscaled scores are worse for large d_k"
 
 
 def measure(cell: Cell, seed: int, size: int) -> dict[str, float]:
@@ -88,16 +89,16 @@ def judge(results: Results) -> Verdict:
 
 def _learned(results: Results) -> tuple[Finding, ...]:
     found = []
-    for first, second, d_k, least, most in (
-        ("additive", "unscaled", SMALL, -10.0, 10.0),
-        ("additive", "unscaled", LARGE, 0.0, 100.0),
-        ("scaled", "unscaled", LARGE, 0.0, 100.0),
+    for first, second, d_k, group, least, most in (
+        ("additive", "unscaled", SMALL, _SAME, -10.0, 10.0),
+        ("additive", "unscaled", LARGE, _WORSE, 0.0, math.inf),
+        ("scaled", "unscaled", LARGE, _WORSE, 0.0, math.inf),
     ):
         apart = [100 * value for value in _differences(results, "exact_match", first, second, d_k)]
         interval = t_interval(apart) if apart else Interval(math.nan, math.nan, math.nan, "not trained")
         name = f"{first} − {second}, d_k = {d_k}"
         unit = "difference in exact match, points"
-        found.append(finding(name, interval, group=_LEARNING, unit=unit, least=least, most=most))
+        found.append(finding(name, interval, group=group, unit=unit, least=least, most=most))
     return tuple(found)
 
 
@@ -225,7 +226,8 @@ EXPERIMENT = Experiment(
     ),
     change_of_mind=(
         "Weights that start smaller make smaller queries and keys, and then even unscaled scores start small; a "
-        "longer training may let unscaled models catch up. Either would weaken the last part, not the first two."
+        "longer training may let unscaled models catch up. Either would weaken what is said of learning, not of the "
+        f"start. And {SMALL} may not be small: the paper names no number."
     ),
     measure=measure,
     judge=judge,
