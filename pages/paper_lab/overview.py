@@ -28,7 +28,8 @@ def choose_experiment(chosen: Choices) -> Experiment | None:
     st.markdown("\n".join(_line(experiment) for experiment in found))
     st.caption(
         "A verdict is about this size and this machine. It says *holds here* only if the whole uncertainty of the "
-        "measurement lies inside what the claim allows, and *cannot be told* where it lies across the border."
+        "measurement lies inside what the claim allows, and *cannot be told* where it lies across the border. A claim "
+        "of several parts holds only if all of them do."
     )
     names = [experiment.name for experiment in found]
     name = chosen.experiment if chosen.experiment in names else names[0]
@@ -50,5 +51,7 @@ def get_verdict(results: Results) -> Verdict:
 
 
 def _line(experiment: Experiment) -> str:
-    outcome = get_verdict(load_results(experiment.name)).outcome
-    return f"- **{experiment.title}.** {experiment.question} {badge(outcome)}"
+    verdict = get_verdict(load_results(experiment.name))
+    parts = list(verdict.groups.values())
+    held = f" ({parts.count(Outcome.HOLDS)} of {len(parts)} parts hold)" if len(parts) > 1 else ""
+    return f"- **{experiment.title}.** {experiment.question} {badge(verdict.outcome)}{held}"

@@ -19,6 +19,8 @@ from transformer.runs.launch import own_environment
 
 EVERY_S = 1.0
 _LOOK_S = 0.25
+START_S = 4.0
+"""Seconds until a process of its own has imported PyTorch and begins."""
 _WATCHER = "paper-lab-watcher"
 
 
@@ -71,12 +73,14 @@ def estimated_s(experiment: Experiment, budget: Budget) -> float:
     """Returns the seconds that a budget takes on the machine of the shipped numbers, from its own cells there."""
     shipped = load_results(experiment.name)
     full = experiment.budget(shipped.budget)
+    if not budget.size:  # nothing is trained: a cell takes as long as the shipped cells without a training
+        return START_S + min(row.elapsed_s for row in shipped.rows) * len(experiment.plan(budget))
     cells: dict[tuple, list[float]] = {}
     for row in shipped.rows:
         cells.setdefault(tuple(row.cell.items()), []).append(row.elapsed_s)
     usual = fmean(row.elapsed_s for row in shipped.rows)
     each = (fmean(cells.get(tuple(cell.items()), [usual])) for cell, _ in experiment.plan(budget))
-    return sum(each) * budget.size / full.size
+    return START_S + sum(each) * budget.size / full.size
 
 
 def n_measured(experiment: Experiment, budget: Budget) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 from fakes.experiment import fake_experiment
@@ -13,7 +14,7 @@ from pages.shared.background import Stopped
 from transformer.experiments.measuring import run_experiment
 from transformer.experiments.outcome import Outcome
 from transformer.experiments.paper import EXPERIMENTS, listed
-from transformer.experiments.results import load_results, own_file
+from transformer.experiments.results import load_results, own_file, shipped_file, write_results
 
 pytestmark = pytest.mark.usefixtures("room")
 
@@ -88,9 +89,12 @@ def test_what_was_measured_here_is_shown_beside_the_shipped_numbers(fake):
 
 def test_the_estimate_is_that_of_the_shipped_measurements(fake):
     shipped = load_results("fake")
-    per_row = shipped.elapsed_s / 6
-    assert running.estimated_s(fake, fake.budget()) == pytest.approx(shipped.elapsed_s)
-    assert running.estimated_s(fake, fake.budget("short")) <= 2 * per_row * 6
+    slow = replace(shipped, rows=tuple(replace(row, elapsed_s=3.0) for row in shipped.rows))
+    write_results(shipped_file("fake"), slow)
+    assert running.estimated_s(fake, fake.budget()) == pytest.approx(running.START_S + 6 * 3)
+    assert running.estimated_s(fake, fake.budget("short")) == pytest.approx(running.START_S + 2 * 3 / 2)  # size 1 of 2
+    bare = replace(fake.budget("short"), size=0)
+    assert running.estimated_s(fake, bare) == pytest.approx(running.START_S + 2 * 3)
 
 
 def test_an_experiment_runs_in_the_background_and_its_numbers_appear(fake, monkeypatch):
