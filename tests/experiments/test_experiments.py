@@ -96,7 +96,7 @@ def test_a_file_without_results_is_refused_in_a_sentence(text, tmp_path):
 
 
 def test_unknown_names_are_answered_with_those_there_are():
-    with pytest.raises(ExperimentError, match="there is no experiment 'table-9'; there are: why-attention, table-1"):
+    with pytest.raises(ExperimentError, match=r"there is no experiment 'table-9'; there are: .*table-1"):
         find_experiment("table-9")
     with pytest.raises(ValueError, match="fake has no budget 'huge'; choose one of: full, short"):
         fake_experiment("holds").budget("huge")
