@@ -81,7 +81,7 @@ class Experiment:
     budgets: Sequence[Budget]
     charts: Sequence[Chart]
     rule: str
-    """How the numbers are judged, fixed before they were measured."""
+    """How the numbers are judged."""
     change_of_mind: str
     """What would change the verdict."""
     measure: Callable[[Cell, int, int], Mapping[str, float]] = field(repr=False)
