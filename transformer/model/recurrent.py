@@ -19,6 +19,7 @@ from transformer.model.attention import explicit_attention
 from transformer.model.layers import Dropout
 from transformer.model.masks import key_mask, padding_mask
 from transformer.model.scores import Additive, DotProduct
+from transformer.model.seq2seq import check_length
 from transformer.model.taps import ATTENTION_TENSORS, Address, Site, Tap, needs_recomputation
 
 CROSS = Address("decoder", 0, "cross")
@@ -161,7 +162,7 @@ class RecurrentModel(nn.Module):
         tap: Tap | None = None,
     ) -> Float[Tensor, "batch read d_model"]:
         """All that the decoder may read: the fixed vector, and after it, with attention, the state at each token."""
-        self._check_length(source.size(1), "source")
+        check_length(self.config, source.size(1), "source")
         real = padding_mask(source, self.config.pad_id) if source_mask is None else source_mask
         lengths = real.sum(dim=1).clamp(min=1)
         x = self._embedded(self.source_tokens, source, "encoder", tap)
@@ -183,7 +184,7 @@ class RecurrentModel(nn.Module):
         tap: Tap | None = None,
     ) -> Float[Tensor, "batch target d_model"]:
         """The decoder's state at each target position; what follows padding is never looked at."""
-        self._check_length(target.size(1), "target")
+        check_length(self.config, target.size(1), "target")
         x = self._embedded(self.target_tokens, target, "decoder", tap)
         source, state = Source(self, memory, source_mask), self.first_state(memory)
         if not self.config.is_sequential:
@@ -269,12 +270,6 @@ class RecurrentModel(nn.Module):
     @staticmethod
     def _layers(layers: nn.ModuleList) -> Iterable[RecurrentLayer]:
         return layers  # type: ignore[return-value]
-
-    def _check_length(self, length: int, name: str) -> None:
-        if length > self.config.max_length:
-            raise ValueError(
-                f"{name} has {length} tokens; this model takes at most {self.config.max_length} (max_length)"
-            )
 
 
 class Source:

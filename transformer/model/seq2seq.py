@@ -112,6 +112,12 @@ class Seq2Seq(Protocol):
     def eval(self) -> Any: ...
 
 
+def check_length(config: Seq2SeqConfig, length: int, name: str) -> None:
+    """ValueError for a source or target with more tokens than a model takes."""
+    if length > config.max_length:
+        raise ValueError(f"{name} has {length} tokens; this model takes at most {config.max_length} (max_length)")
+
+
 def attention_layers(model: Seq2Seq) -> dict[AttentionKind, int]:
     """Returns the kinds of attention that a model has, each with its number of layers."""
     weights = (site for site in model.sites() if site.tensor == "weights")

@@ -12,6 +12,7 @@ from transformer.model.layers import AddNorm, DecoderLayer, Dropout, EncoderLaye
 from transformer.model.masks import AttentionMask, causal_mask, combine, key_mask, padding_mask
 from transformer.model.positions import build_positions, build_relative_positions
 from transformer.model.scores import build_score
+from transformer.model.seq2seq import check_length
 from transformer.model.taps import (
     ATTENTION_TENSORS,
     Address,
@@ -136,7 +137,7 @@ class Transformer(nn.Module):
         tap: Tap | None = None,
     ) -> Float[Tensor, "batch source d_model"]:
         """The encoder's memory of a source."""
-        self._check_length(source.size(1), "source")
+        check_length(self.config, source.size(1), "source")
         return self.encoder(source, self._attention_mask(key_mask(self._real(source, source_mask)), tap), tap)
 
     def decode(
@@ -149,7 +150,7 @@ class Transformer(nn.Module):
         tap: Tap | None = None,
     ) -> Float[Tensor, "batch target d_model"]:
         """The decoder's state at each target position."""
-        self._check_length(target.size(1), "target")
+        check_length(self.config, target.size(1), "target")
         return self.decoder(
             target,
             memory,
@@ -189,12 +190,6 @@ class Transformer(nn.Module):
         if touches_attention(tap):  # the explicit path asks for no more than what is allowed
             return AttentionMask(allowed, None, None)
         return AttentionMask.of(allowed, self.projection.weight.dtype)
-
-    def _check_length(self, length: int, name: str) -> None:
-        if length > self.config.max_length:
-            raise ValueError(
-                f"{name} has {length} tokens; this model takes at most {self.config.max_length} (max_length)"
-            )
 
 
 def parameter_count(config: ModelConfig) -> int:
