@@ -73,7 +73,7 @@ class ModelConfig:
     """The architecture of one encoder-decoder Transformer (section 3); the defaults are the paper's base model."""
 
     family: Literal["transformer"] = setting(
-        "transformer", "Model", "A Transformer, or a recurrent model, as there were before."
+        "transformer", "Model", "A Transformer, or a recurrent model, the kind that came before it."
     )
     vocab_size: int = setting(37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1)
     d_model: int = setting(512, "d_model", "Width of every sublayer's input and output.", least=1, most=4096, step=32)

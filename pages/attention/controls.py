@@ -8,7 +8,7 @@ import streamlit as st
 from pages.shared.context import PageContext, is_transformer, say
 from pages.shared.fields import box, number, segments, several, toggle
 from pages.shared.url.session import choose, problems
-from pages.shared.url.view_state import Combine, Picture, Shown, Specials
+from pages.shared.url.view_state import OF_ANY_MODEL, Combine, Picture, Shown, Specials
 from transformer.analysis.attention.aggregation import Unit
 
 _PICTURES: dict[Picture, str] = {"matrix": "Matrix", "lines": "Lines", "bertviz": "bertviz"}
@@ -23,8 +23,6 @@ _SHOWN: dict[Shown, str] = {
     "rollout": "Rollout",
     "entropy": "Entropy",
 }
-_OF_ANY_MODEL: tuple[Shown, ...] = ("weights", "entropy")
-"""Quantities that need no sublayers to be computed."""
 _COMBINE: dict[Combine, str] = {"one": "One head", "mean": "Mean of heads", "max": "Largest of heads"}
 _SPECIALS: dict[Specials, str] = {
     "shown": "Shown",
@@ -54,7 +52,7 @@ def choose_what(context: PageContext) -> None:
     shown: Shown = "weights" if bertviz else view.show
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="adjust"):
         if not bertviz:
-            names = _SHOWN if is_transformer(context.lab) else {name: _SHOWN[name] for name in _OF_ANY_MODEL}
+            names = _SHOWN if is_transformer(context.lab) else {name: _SHOWN[name] for name in OF_ANY_MODEL}
             _box("show", "Show", names, shown, 140)
         if shown == "entropy":
             _box("unit", "Unit", _UNITS, view.unit, 90)

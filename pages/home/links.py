@@ -6,11 +6,10 @@ import streamlit as st
 
 from pages.shared import loading, wording
 from pages.shared.cache import cached
-from pages.shared.context import PageContext
+from pages.shared.context import PageContext, is_transformer
 from pages.shared.header import change_text
 from pages.shared.url.session import session
 from transformer.analysis.heads.importance import HeadEffect, OutputEffect, head_effects, output_effects
-from transformer.config import ModelConfig
 from transformer.data.corpora import CORPORA
 from transformer.inspection.token_alignment import edit_marks
 from transformer.interventions import AblateHeads, DisableMask, heads_set_to, merged
@@ -99,7 +98,7 @@ def render_without_attention(context: PageContext) -> None:
 def look_further(context: PageContext) -> None:
     """Links with everything filled in."""
     st.markdown("###### Explore further")
-    if not isinstance(context.lab.model.config, ModelConfig):
+    if not is_transformer(context.lab):
         _most_needed_head(context)
         _before_attention(context)
         _train_your_own(context)
@@ -119,7 +118,7 @@ def look_further(context: PageContext) -> None:
 
 
 def _smallest_set(context: PageContext) -> None:
-    """Returns the parameters of the Heads page's search, with this sentence."""
+    """Links to the Heads page's search, with this sentence."""
     label = "How many heads must be removed together before this output changes? Search for the smallest set."
     filled = context.view.parameters() | {"section": "smallest"}
     st.page_link("pages/heads/page.py", label=label, icon=_ARROW, query_params=filled)
@@ -132,7 +131,7 @@ def _before_attention(context: PageContext) -> None:
 
 
 def _train_your_own(context: PageContext) -> None:
-    """Returns the parameters of the Train page with this model's corpus and this sentence filled in."""
+    """Links to the Train page with this model's corpus and this sentence filled in."""
     corpus = context.lab.checkpoint.settings.corpus.name
     label = "Train your own and watch it learn this sentence."
     filled = {"corpus": corpus, "sentence": context.view.text} if corpus in CORPORA else None

@@ -18,7 +18,7 @@ Take = Callable[[Any], None]
 """Takes over what the visitor chose; called as a callback, before the page runs again."""
 Width = int | Literal["stretch"]
 Options = Sequence[Any] | Mapping[Any, str]
-"""What can be chosen, or what can be chosen with its labels."""
+"""The options of a choice, alone or with their labels."""
 
 
 def box(

@@ -10,7 +10,7 @@ from typing import Literal, NoReturn
 import streamlit as st
 
 from pages.shared import loading, wording
-from pages.shared.context import PageContext, say, sentence, with_usable_switches
+from pages.shared.context import PageContext, is_transformer, say, sentence, with_usable_switches
 from pages.shared.fields import box, line
 from pages.shared.registry import PAGES
 from pages.shared.url.page_state import PageState
@@ -18,7 +18,6 @@ from pages.shared.url.session import choose, follow_url, problems, session, writ
 from pages.shared.url.url_state import Problem
 from pages.shared.url.view_state import View
 from transformer.checkpoints.settings import CheckpointError, Found
-from transformer.config import ModelConfig
 from transformer.data.corpora import CORPORA, names_emoji
 from transformer.lab import Lab
 from transformer.model.seq2seq import attention_layers
@@ -83,7 +82,7 @@ def _lacking(lab: Lab, needs: Needs) -> str:
             f"{name} has no attention: all that its decoder knows of the sentence is one vector of {config.d_model} "
             "numbers. How much of the sentence can be read back from it?"
         )
-    if needs == "a Transformer" and not isinstance(config, ModelConfig):
+    if needs == "a Transformer" and not is_transformer(lab):
         return (
             f"{name} is a recurrent model. This page takes Transformers apart: their heads, masks, positions and "
             "sublayers. Choose a Transformer above, or go on with this model:"
@@ -154,7 +153,7 @@ def _choices(found: Sequence[Found], lab: Lab) -> None:
 
 def _about(lab: Lab) -> None:
     config, settings = lab.model.config, lab.checkpoint.settings
-    kind = f"heads in each: {config.n_heads}; " if isinstance(config, ModelConfig) else ""
+    kind = f"heads in each: {config.n_heads}; " if is_transformer(lab) else ""
     st.markdown(
         f"**{lab.name}** learned *{wording.plain(settings.corpus.name)}* in {lab.checkpoint.step:,} steps. "
         f"{lab.model.n_parameters():,} parameters. Layers: {config.n_encoder_layers} encoder, "

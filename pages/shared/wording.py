@@ -131,8 +131,8 @@ def built_without(config: AnyModelConfig) -> str:
     if isinstance(config, RecurrentConfig):
         reads = "reads the source both ways" if config.bidirectional else "reads the source once, forwards"
         return (
-            f"This model is no Transformer: a recurrent one ({config.cell.upper()}, {config.attention_in_words}). It "
-            f"{reads} and carries one state from token to token; there is no self-attention."
+            f"This is not a Transformer but a recurrent model ({config.cell.upper()}, {config.attention_in_words}). It "
+            f"{reads} and carries one state from token to token; it has no self-attention."
         )
     consequences = {
         "no causal mask: the decoder's positions see later ones, so each step runs the whole prefix again": (

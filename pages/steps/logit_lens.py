@@ -48,7 +48,7 @@ things.
 def render_logit_lens(context: PageContext, walk: Walk, chosen: Choices) -> None:
     """Renders the predictions by depth, and the contributions to the difference of two logits."""
     if not is_transformer(context.lab):
-        st.markdown("This takes the layers of a Transformer apart, and this model is none. Choose one above.")
+        st.markdown("This takes the layers of a Transformer apart, and this model is not one. Choose one above.")
         return
     lens = get_logit_lens(context.lab, walk.branch, walk.step, context.view.switches)
     baseline = get_logit_lens(context.lab, walk.branch, walk.step, ()) if context.view.switches else None

@@ -16,7 +16,7 @@ from transformer.training.devices import devices_present
 
 NAMES = {
     "transformer": "Transformer",
-    "rnn": "recurrent, as before attention",
+    "rnn": "recurrent (LSTM or GRU)",
     "lstm": "LSTM",
     "gru": "GRU",
     "additive": "additive (Bahdanau)",

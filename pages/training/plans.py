@@ -151,7 +151,7 @@ class Plan(UrlState):
         return self.family == "rnn"
 
     def with_family(self, family: str) -> "Plan":
-        """What is recommended of another family of models, for the same text."""
+        """The recommended plan of another family of models, for the same text."""
         return replace(self, **{name: getattr(recommended(self.corpus, family), name) for name in _OF_FAMILY})
 
     @property

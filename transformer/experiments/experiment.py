@@ -22,7 +22,7 @@ class Factor:
     name: str
     label: str
     explained: str
-    """What it is, in half a sentence."""
+    """Its meaning, in half a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class Metric:
     label: str
     """The title of its axis, with the unit."""
     explained: str
-    """What it is, in half a sentence."""
+    """Its meaning, in half a sentence."""
     log: bool = False
     """True if a logarithmic axis suits it."""
 

@@ -32,6 +32,8 @@ from transformer.model.seq2seq import attention_layers
 
 Picture = Literal["matrix", "lines", "bertviz", "bertviz-model", "bertviz-neuron"]
 Shown = Literal["weights", "norms", "rollout", "entropy"]
+OF_ANY_MODEL: tuple[Shown, ...] = ("weights", "entropy")
+"""The quantities that can be shown of every model with attention; the others need a Transformer's sublayers."""
 Combine = Literal["one", "mean", "max"]
 Specials = Literal["shown", "hidden", "renormalised"]
 Click = Literal["open", "forbid"]
@@ -61,7 +63,7 @@ def _pictures(_: object, lab: Lab) -> tuple[Picture, ...]:
 
 
 def _quantities(_: object, lab: Lab) -> tuple[Shown, ...]:
-    return get_args(Shown) if isinstance(lab.model.config, ModelConfig) else ("weights", "entropy")
+    return get_args(Shown) if isinstance(lab.model.config, ModelConfig) else OF_ANY_MODEL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +101,7 @@ class View(UrlState):
         "weights",
         one_of(*get_args(Shown)),
         offered=_quantities,
-        absent="Of {context.name}, which is no Transformer, only weights and their entropy can be shown.",
+        absent="{context.name} is not a Transformer: only weights and their entropy can be shown.",
     )
     """The quantity that a picture draws: weights, norms of contributions, rollout, or row entropy."""
     unit: Unit = param("nats", one_of(*get_args(Unit)))

@@ -21,7 +21,7 @@ def test_pages_that_take_transformers_apart_say_so_and_lead_on(page, name):
 @pytest.mark.parametrize("page", [page.folder for page in PAGES if page.takes_any_model])
 def test_pages_for_any_model_show_it(page, name):
     at = open_page(page, model=name, text=SENTENCE)
-    assert "is no Transformer" in texts(at) and "takes Transformers apart" not in texts(at)
+    assert "not a Transformer" in texts(at) and "takes Transformers apart" not in texts(at)
 
 
 def test_attention_of_a_model_that_has_none_is_told():

@@ -9,7 +9,7 @@ from transformer.experiments.outcome import Verdict, finding
 from transformer.experiments.recount import column, mean_and_t
 
 CLAIMS = {"holds": (0.0, 1.0), "fails": (5.0, 6.0), "open": (0.5, 6.0)}
-"""What each claim allows of a number that is 0.4, 0.5 and 0.6 with the three seeds."""
+"""The range that each claim allows for a number that is 0.4, 0.5 and 0.6 with the three seeds."""
 
 
 def fake_experiment(claim: str, met: Callable[[dict, int], None] = lambda cell, seed: None) -> Experiment:

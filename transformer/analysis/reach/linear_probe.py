@@ -14,7 +14,7 @@ from numpy import ndarray
 
 PENALTY = 0.01
 JITTER = 1e-4
-"""What is added to the diagonal of the covariance, as a share of its mean: some directions hardly vary."""
+"""The addition to the diagonal of the covariance, as a share of its mean: some directions hardly vary."""
 _MAX_STEPS = 200
 
 
