@@ -6,7 +6,8 @@ Streamlit collects garbage after every rerun, which with torch loaded took most 
 not looked at, and what pages and models add later is frozen in its turn. One thread a pass: the models are small, and
 trainers beside the server need the cores.
 
-Between a page and its browser stands pages/shared/middleware.py, and no connection waits for acknowledgements.
+Between a page and its browser stand secure_headers.py, visitors/recognition.py, visitors/guards.py and
+serving/middleware.py of pages/shared. No connection waits for acknowledgements.
 
 While it runs, it keeps a warm worker, from which trainers start at once, and starts runs whose turn it is. Trainers
 outlive it.
@@ -17,6 +18,7 @@ import contextlib
 import gc
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -26,10 +28,18 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit.runtime.pages_manager import PagesManager
 
-from pages.shared.middleware import DecodeAhead, FilesFromMemory
+from pages.server.errors import listen
+from pages.server.metrics import serve_metrics
+from pages.shared.secure_headers import SecureHeaders
+from pages.shared.serving.machine import check_settings
+from pages.shared.serving.middleware import DecodeAhead, FilesFromMemory
+from pages.shared.visitors.current import recognise_visitors
+from pages.shared.visitors.guards import OwnFiles, OwnMetrics, note_owners
+from pages.shared.visitors.recognition import Recognise
 from transformer import check_memory
 
 check_memory()  # before anything imports PyTorch
+check_settings()
 
 _PRELOADED = (
     "pandas",
@@ -41,6 +51,7 @@ _PRELOADED = (
     "pages.attention.pictures",
 )
 _EVERY_S = 2.0
+_CLEARING_EVERY_S = 3600.0
 _TURN_S = 0.0005
 """The longest turn of one thread at the interpreter: files are served while a sentence is decoded."""
 _MANY = 20_000
@@ -57,9 +68,13 @@ async def preloaded(app: st.App) -> AsyncIterator[None]:
     # /attention would then open without the app around it. There is no public switch for this.
     PagesManager.uses_pages_directory = False
     send_at_once()
+    recognise_visitors()
+    note_owners()
     sys.setswitchinterval(_TURN_S)
     gc.collect()
     gc.freeze()
+    listen()
+    serve_metrics()
     import_module("transformer.runs.upkeep").begin()
     tending = asyncio.create_task(_tend())
     yield
@@ -82,9 +97,12 @@ def send_at_once() -> None:
 
 
 async def _tend() -> None:
-    do_upkeep = import_module("transformer.runs.upkeep").do_upkeep
+    upkeep, next_clearing = import_module("transformer.runs.upkeep"), 0.0
     while True:
-        await asyncio.to_thread(do_upkeep)
+        await asyncio.to_thread(upkeep.do_upkeep)
+        if time.monotonic() > next_clearing:
+            await asyncio.to_thread(upkeep.clear)
+            next_clearing = time.monotonic() + _CLEARING_EVERY_S
         if len(gc.get_objects(generation=2)) > _MANY:
             gc.collect()
             gc.freeze()
@@ -94,5 +112,5 @@ async def _tend() -> None:
 app = st.App(
     Path(__file__).with_name("app.py"),
     lifespan=preloaded,
-    middleware=[Middleware(FilesFromMemory), Middleware(DecodeAhead)],
+    middleware=list(map(Middleware, (SecureHeaders, Recognise, OwnFiles, OwnMetrics, FilesFromMemory, DecodeAhead))),
 )

@@ -18,6 +18,10 @@ os.environ["ATTENTION_LAB_MEASURE"] = "ask"  # a visit to Train else begins to m
 
 torch.set_num_threads(1)  # the models are tiny, and pytest may run one process per core
 
+_PAGES = {Path(__file__).parent / name for name in ("pages", "browser")}
+RETRIES = 2
+"""The most retries of a test that drives a browser or starts servers: their timing is not ours alone."""
+
 settings.register_profile("lab", max_examples=50, deadline=None, derandomize=True)
 settings.load_profile("lab")
 
@@ -39,15 +43,30 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by these marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as slow all cases but the first of a test whose variants are."""
+    """Marks as slow all cases but the first of a test whose variants are, and of every test that opens a page; and the
+    tests that may be retried."""
     met = set()
     for item in items:
+        if item.get_closest_marker("browser") or item.get_closest_marker("processes"):
+            item.add_marker(pytest.mark.flaky(reruns=RETRIES))
         if not isinstance(item, pytest.Function):
             continue
         test = (item.path, item.cls, item.originalname)
-        if test in met and item.get_closest_marker("slow_variants"):
+        if test in met and (_PAGES.intersection(item.path.parents) or item.get_closest_marker("slow_variants")):
             item.add_marker("slow")
         met.add(test)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says at the end which tests needed a retry, and why: each is a fault to mend."""
+    retried = terminalreporter.stats.get("rerun", [])
+    if retried:
+        terminalreporter.section(f"{len(retried)} retries, each a fault to mend", red=True)
+    for report in retried:
+        terminalreporter.write_line(f"RETRIED {report.nodeid}", red=True)
+        terminalreporter.write_line(report.longreprtext)
+        for title, text in report.sections:
+            terminalreporter.write_line(f"{title}:\n{text}")
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
@@ -66,8 +85,9 @@ def seed() -> int:
 def nothing_remembered() -> None:
     """Pages remember nothing of the test files before: which ones ran in the same process is chance."""
     if streamlit := sys.modules.get("streamlit"):
-        streamlit.cache_data.clear()
         streamlit.cache_resource.clear()
+    if cache := sys.modules.get("pages.shared.cache"):
+        cache.RESULTS.clear()
 
 
 @pytest.fixture

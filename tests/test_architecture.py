@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 FLOORS = (
     ("config", "files", "locks"),
+    ("access",),
     ("text", "model"),
     ("figures",),
     ("data",),
@@ -26,6 +27,7 @@ FLOORS = (
     ("runs",),
     ("experiments",),
     ("views",),
+    ("capsules", "reports"),
     ("cli",),
     ("__main__",),
 )
@@ -165,7 +167,8 @@ def may_import(name: str, imported: str) -> bool:
     if not within_package(name, "pages") or imported.endswith(".page"):
         return False
     page = name.split(".")[1]
-    shared = ("shared", "training") if page in ("train", "runs", "training") else ("shared",)
+    trains = page in ("train", "runs", "playground", "tokenizers", "training")
+    shared = ("shared", "training") if trains else ("shared",)
     return imported.split(".")[1] in (page, *shared)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from transformer.lab import load as load
 
+__version__ = "0.1.0"
 __all__ = ["check_memory", "load"]
 
 MIN_ADDRESS_SPACE = 700_000_000

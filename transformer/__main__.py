@@ -3,13 +3,21 @@
 Options come from the config dataclasses. A mistake is one sentence on the error stream and exit status 2.
 """
 
+# ruff: noqa: E402
+
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import tyro
 
+from transformer import check_memory
+
+check_memory()  # before anything below imports PyTorch
+
+from transformer.capsules.contents import CapsuleError
 from transformer.cli import (
+    capsule_commands,
     engine_commands,
     experiment_commands,
     model_commands,
@@ -19,7 +27,7 @@ from transformer.cli import (
 )
 from transformer.config import FAMILIES, PRESETS, CorpusConfig, ModelConfig
 from transformer.data.file_recipes import recipe_for
-from transformer.data.recipes import recurrent_recipe
+from transformer.data.recipes import family_recipe
 from transformer.experiments.study import StudyError
 
 _FAMILY = {"--model.family": "--family"}
@@ -44,9 +52,12 @@ def main(arguments: list[str]) -> int:
     arguments = _gathered(arguments)
     try:
         _run(_commands(arguments), arguments)
-    except (*model_commands.EXPECTED_ERRORS, StudyError) as error:
+    except (*model_commands.EXPECTED_ERRORS, StudyError, CapsuleError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except capsule_commands.CapsuleDiffers as error:
+        print(f"{error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     return 0
@@ -67,8 +78,8 @@ def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
     model, train, why = recipe.model, recipe.train, recipe.why
     if choice.preset is not None:
         model, why = _preset(choice.preset, choice.family), ()
-    if choice.family == "rnn":
-        model, train = recurrent_recipe(recipe)
+    if choice.family != "transformer":
+        model, train = family_recipe(recipe, choice.family)
         why = ()
     return {
         "train": train_commands.train_command(choice.corpus, model, train, why),
@@ -77,6 +88,7 @@ def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
         "evaluate": model_commands.evaluate,
         "inspect": model_commands.inspect,
         "heads": model_commands.heads,
+        "capsule": capsule_commands.capsule,
         "runs": run_commands.runs,
         "study": study_commands.study,
         "experiment": experiment_commands.experiment,

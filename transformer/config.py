@@ -24,6 +24,8 @@ LengthNorm = Literal["paper", "length"]
 FEWEST_SYMBOLS, MOST_SYMBOLS = 4, 64
 """Bounds of the longest strings that copy, reverse and sort can be asked for: of shorter ones there are too few to hold
 a thousand out."""
+LONGEST_MODEL = 4_096
+"""The largest max_length of a model: what is recorded of a sentence grows with its square."""
 WIDEST_BEAM = 256
 """Hypotheses a sentence: time and memory grow with it, translations stop getting better long before."""
 
@@ -73,7 +75,7 @@ class ModelConfig:
     """The architecture of one encoder-decoder Transformer (section 3); the defaults are the paper's base model."""
 
     family: Literal["transformer"] = setting(
-        "transformer", "Model", "A Transformer, or a recurrent model, the kind that came before it."
+        "transformer", "Model", "A Transformer, or a kind of model that came before it: recurrent or convolutional."
     )
     vocab_size: int = setting(37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1)
     d_model: int = setting(512, "d_model", "Width of every sublayer's input and output.", least=1, most=4096, step=32)
@@ -104,7 +106,7 @@ class ModelConfig:
         "Longest sentence, tokens",
         "Longest source or target in tokens; pairs with a longer side are skipped. A learned table has this many rows.",
         least=1,
-        most=4096,
+        most=LONGEST_MODEL,
         step=16,
     )
     dropout: float = setting(
@@ -198,6 +200,11 @@ class ModelConfig:
         return self.d_model // self.n_heads
 
     @property
+    def kind_in_words(self) -> str:
+        """The kind of model, as a noun."""
+        return "Transformer"
+
+    @property
     def missing_parts(self) -> tuple[str, ...]:
         """The parts of the paper's model that these settings leave out, each as a phrase."""
         left_out = {
@@ -242,7 +249,7 @@ class RecurrentConfig:
         "Longest sentence, tokens",
         "Longest source or target in tokens; pairs with a longer side are skipped.",
         least=1,
-        most=4096,
+        most=LONGEST_MODEL,
         step=16,
     )
     dropout: float = setting(
@@ -294,11 +301,40 @@ class RecurrentConfig:
         return ()
 
     @property
+    def kind_in_words(self) -> str:
+        """The kind of model, as a noun."""
+        return "recurrent model"
+
+    @property
     def attention_in_words(self) -> str:
         """How the decoder reads the source, as a phrase: "without attention"."""
         if self.attention == "none":
             return "without attention"
         return f"with {self.attention} attention" + (" and input feeding" if self.input_feeding else "")
+
+    @property
+    def made_of(self) -> str:
+        """What its layers are, and how they read the source, as a phrase."""
+        return f"{self.cell.upper()}s, {self.attention_in_words}"
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """Further facts for its card, each as a phrase."""
+        return ("read both ways",) if self.bidirectional else ()
+
+    @property
+    def portrait(self) -> str:
+        """Two sentences on how it works, after "This is not a Transformer but a "."""
+        reads = "reads the source both ways" if self.bidirectional else "reads the source once, forwards"
+        return (
+            f"recurrent model ({self.cell.upper()}, {self.attention_in_words}). It {reads} and carries one state from "
+            "token to token; it has no self-attention."
+        )
+
+    @property
+    def carried(self) -> int:
+        """Numbers that its decoder carries from one token to the next."""
+        return self.n_decoder_layers * self.d_model * (2 if self.cell == "lstm" else 1)
 
     # Facts that a Transformer has as settings.
 
@@ -318,9 +354,138 @@ class RecurrentConfig:
         return "none"
 
 
-AnyModelConfig = ModelConfig | RecurrentConfig
+@dataclass(frozen=True, kw_only=True)
+class ConvolutionalConfig:
+    """The architecture of one convolutional encoder-decoder with attention; see `model/convolutional.py`."""
+
+    family: Literal["conv"] = setting("conv", "Model", "conv: an encoder-decoder of dilated convolutions.")
+    vocab_size: int = setting(37_000, "Vocabulary", "Entries of the joint source and target vocabulary.", least=1)
+    d_model: int = setting(128, "d_model", "Width of embeddings and states.", least=1, most=4096, step=32)
+    kernel: int = setting(
+        3, "Kernel", "Positions that a convolution looks at, an odd number: its own in the middle.", least=3, most=9
+    )
+    dilated: bool = setting(
+        True,
+        "Dilated",
+        "Layer i looks at every 2^i-th position (ByteNet: Kalchbrenner et al. 2016); else at neighbours (ConvS2S: "
+        "Gehring et al. 2017).",
+    )
+    separable: bool = setting(
+        False,
+        "Separable",
+        "Each convolution first mixes positions within a channel, then channels within a position: fewer weights.",
+    )
+    n_encoder_layers: int = setting(3, "Encoder layers", "Convolutions of the encoder.", least=1, most=8)
+    n_decoder_layers: int = setting(
+        3, "Decoder layers", "Convolutions of the decoder, each with its own attention to the source.", least=1, most=8
+    )
+    max_length: int = setting(
+        256,
+        "Longest sentence, tokens",
+        "Longest source or target in tokens; pairs with a longer side are skipped.",
+        least=1,
+        most=LONGEST_MODEL,
+        step=16,
+    )
+    dropout: float = setting(
+        0.1, "Dropout", "Dropout on embeddings and on the input of each convolution.", share=True, step=0.05
+    )
+    tie_embeddings: bool = setting(True, "Shared embedding", "Source and target share one embedding.")
+    tie_output: bool = setting(True, "Tied output", "The output projection is the target embedding.")
+    pad_id: int = setting(0, "Padding id", "Token id that fills short rows of a batch.")
+    bos_id: int = setting(1, "Start id", "Token id that starts every decoder input.")
+    eos_id: int = setting(2, "End id", "Token id that ends every source and target.")
+
+    def __post_init__(self) -> None:
+        _check_types(self)
+        _check_limits(self)
+        _require(self.family == "conv", f"family ({self.family!r}) must be conv")
+        _require(
+            self.kernel % 2 == 1 and self.kernel <= 9, f"kernel ({self.kernel}) must be an odd number of at most 9"
+        )
+        for name in ("n_encoder_layers", "n_decoder_layers"):
+            _require(getattr(self, name) <= 8, f"{name} ({getattr(self, name)}) must be at most 8")
+        _check_special_ids(self)
+
+    def dilation(self, layer: int) -> int:
+        """Returns the distance between two neighbouring positions that a layer looks at."""
+        return 2**layer if self.dilated else 1
+
+    def reach(self, n_layers: int) -> int:
+        """Returns the distance to the furthest position that a state after so many layers can depend on; in an encoder,
+        half of it on either side."""
+        return sum((self.kernel - 1) * self.dilation(layer) for layer in range(n_layers))
+
+    @property
+    def n_heads(self) -> int:
+        """Heads of a block of attention: its whole width is one."""
+        return 1
+
+    @property
+    def d_head(self) -> int:
+        """Width of that head."""
+        return self.d_model
+
+    @property
+    def missing_parts(self) -> tuple[str, ...]:
+        """None: it is another model, not the paper's with something left out."""
+        return ()
+
+    @property
+    def kind_in_words(self) -> str:
+        """The kind of model, as a noun."""
+        return "convolutional model"
+
+    @property
+    def made_of(self) -> str:
+        """What its layers are, and how they read the source, as a phrase."""
+        kinds = [name for name in ("dilated", "separable") if getattr(self, name)]
+        return f"{' '.join([*kinds, 'convolutions'])}, with attention in each decoder layer"
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """Further facts for its card, each as a phrase."""
+        return (f"kernel {self.kernel}",)
+
+    @property
+    def portrait(self) -> str:
+        """Two sentences on how it works, after "This is not a Transformer but a "."""
+        return (
+            f"convolutional model ({self.made_of}). A state of its encoder depends on the "
+            f"{self.reach(self.n_encoder_layers) // 2} tokens on either side, one of its decoder on the last "
+            f"{self.reach(self.n_decoder_layers) + 1} tokens written; it has no self-attention."
+        )
+
+    @property
+    def carried(self) -> int:
+        """Numbers that its decoder carries from one token to the next."""
+        return self.d_model * self.reach(self.n_decoder_layers)
+
+    # Facts that a Transformer has as settings.
+
+    @property
+    def causal_mask(self) -> bool:
+        """True: its decoder's convolutions look back alone."""
+        return True
+
+    @property
+    def positions(self) -> PositionKind:
+        """None are added: a convolution knows which of its inputs stands where."""
+        return "none"
+
+    @property
+    def norm(self) -> NormPlacement:
+        """There is no layer norm."""
+        return "none"
+
+
+AnyModelConfig = ModelConfig | RecurrentConfig | ConvolutionalConfig
 """The settings of a model of any family."""
-FAMILIES: dict[str, type[ModelConfig] | type[RecurrentConfig]] = {"transformer": ModelConfig, "rnn": RecurrentConfig}
+FAMILIES: dict[str, type[ModelConfig] | type[RecurrentConfig] | type[ConvolutionalConfig]] = {
+    "transformer": ModelConfig,
+    "rnn": RecurrentConfig,
+    "conv": ConvolutionalConfig,
+}
 """The families of models, by their names."""
 
 
@@ -668,6 +833,8 @@ def _check_limits(config: Any) -> None:
             _require(
                 value >= own.least, f"{said} be at least {own.least:g}" if own.least else f"{said} not be negative"
             )
+        if each.name == "max_length":
+            _require(value <= LONGEST_MODEL, f"{said} be at most {LONGEST_MODEL}")
 
 
 def _check_types(config: Any) -> None:

@@ -13,9 +13,31 @@ PROJECT_FOLDER = Path(__file__).resolve().parents[1]
 """The folder that holds the library, the shipped checkpoints and, unless told otherwise, the runs."""
 
 
+MIN_FREE_BYTES = 256 * 2**20
+"""Bytes that must be free on the disk of the runs before anything new begins there: what goes on needs them."""
+
+
 def runs_folder() -> Path:
     """Returns where runs are kept: $ATTENTION_LAB_RUNS, or runs/ beside the library."""
     return Path(os.environ.get("ATTENTION_LAB_RUNS") or PROJECT_FOLDER / "runs")
+
+
+def free_bytes() -> int:
+    """Returns the bytes that are free on the disk of the runs."""
+    folder = runs_folder().absolute()
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def disk_refusal() -> str:
+    """Returns why nothing new may be stored, as a sentence without its full stop; empty where there is room."""
+    if (free := free_bytes()) >= MIN_FREE_BYTES:
+        return ""
+    return (
+        f"the disk of this server is almost full: {free / 2**20:,.0f} MB are free, and at least "
+        f"{MIN_FREE_BYTES / 2**20:,.0f} MB are needed for anything new; delete runs, or tell whoever runs the server"
+    )
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from torch import Tensor
 from transformer.analysis.attention.entry import Entry, explain_entry
 from transformer.analysis.attention.mask_leakage import Leak, measure_leak
 from transformer.analysis.heads.statistics import HeadMeans, head_means
+from transformer.analysis.trace.steps import is_traced
 from transformer.analysis.trace.trace import Trace, record_trace
 from transformer.checkpoints.store import Checkpoint, Model, find_checkpoint, load_checkpoint
 from transformer.config import DecodeConfig
@@ -28,6 +29,8 @@ from transformer.inspection.inspection import (
     Comparison,
     Inspection,
     is_attention,
+    most_steps,
+    newest_rows,
     read_attention,
     read_steps,
 )
@@ -111,16 +114,15 @@ class Lab(Generic[Model]):
 
         A `Sentence` of this lab is not cut again. `forced` holds the token ids that must stand at some steps; what
         follows is decoded from them. `watch` is given after every step how many there are, and what makes an inspection
-        of these, in any thread.
+        of these, in any thread. An output too long to be recorded is cut off: see `most_steps`.
         """
-        config = self.model.config
         sentence = self.sentence(text) if isinstance(text, str) else text
         specs = self.resolved(interventions, n_source=len(sentence.ids))
         tap = compile_interventions(specs, self.model)
         written = greedy(
             self.model,
             torch.tensor([sentence.ids]),
-            max_length=config.max_length,
+            max_length=most_steps(self.model, len(sentence.ids)),
             constraints=Constraints(forced=forced or {}),
             tap=tap,
             record=is_attention,
@@ -133,6 +135,7 @@ class Lab(Generic[Model]):
 
         for step in written:
             steps.append(step)
+            steps[-2:-1] = map(newest_rows, steps[-2:-1])
             if watch is not None:
                 watch(len(steps), so_far)
         return so_far()
@@ -224,10 +227,15 @@ class Lab(Generic[Model]):
     @torch.no_grad()
     def trace(self, seen: Inspection, step: int | None = None) -> Trace:
         """Returns one pass over a decoded sentence and its output with every tensor kept; where decoder positions see
-        later ones, the pass of a step of the decoding (None: of the last one)."""
+        later ones, the pass of a step of the decoding (None: of the last one).
+
+        ValueError for a model whose steps are not known, such as a convolutional one.
+        """
+        if not is_traced(self.model):
+            raise ValueError(f"{self.name} cannot be walked through: only Transformers and recurrent models can")
         again = (*self.tokenizer.encode(seen.text), self.model.config.eos_id)
         ids = seen.source_ids, seen.target_ids, seen.interventions
-        return record_trace(self.transformer, *ids, log_probs=seen.log_probs, source_again=again, step=step)
+        return record_trace(self.model, *ids, log_probs=seen.log_probs, source_again=again, step=step)
 
     def attention_on(
         self, seen: Inspection, interventions: Iterable[Intervention]

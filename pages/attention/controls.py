@@ -1,13 +1,17 @@
-"""The controls of the picture on the Attention page: what is drawn, how, and what is left out of it."""
+"""The controls of the Attention page: which head, whether it is off, and a drawer with all others."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from pages.attention.entry_choice import choose_entry
 from pages.shared.context import PageContext, is_transformer, say
+from pages.shared.controls import choose_kind, choose_layer
 from pages.shared.fields import box, number, segments, several, toggle
-from pages.shared.url.session import choose, problems
+from pages.shared.interventions.panel import switch_panel
+from pages.shared.url.session import choose, problems, session, stay
 from pages.shared.url.view_state import OF_ANY_MODEL, Combine, Picture, Shown, Specials
 from transformer.analysis.attention.aggregation import Unit
 
@@ -29,7 +33,66 @@ _SPECIALS: dict[Specials, str] = {
     "hidden": "Left out",
     "renormalised": "Left out, rescaled",
 }
+_DRAWER = 600
 _UNITS: dict[Unit, str] = {"nats": "nats", "bits": "bits"}
+
+
+def choose_head(context: PageContext) -> DeltaGenerator:
+    """Renders one row: kind, layer, head, and a place for the drawer, which it returns."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        choose_kind(context)
+        choose_layer(context, width=80)
+        heads = list(range(context.lab.model.config.n_heads))
+        box("Head", heads, context.head, lambda head: choose(head=head), key="choose-head", width=80)
+        drawer = st.container(width="content")
+    say(*problems("kind", "layer", "head"))
+    say(*problems("picture", "show", "unit", "combine", "over", "threshold", "specials", "words", "click", "cell"))
+    return drawer
+
+
+def render_drawer(context: PageContext) -> None:
+    """Renders a button that opens all other controls. While it is closed there are none: the browser would go on
+    sending what they held."""
+    with st.popover("More controls", icon=":material/tune:", key="drawer", on_change=stay) as box:
+        if not box.open:
+            return
+        picture, switches, entry = st.tabs(["Picture", "Switches", "An entry"], width=_DRAWER)
+        with picture:
+            choose_picture(context)
+            choose_what(context)
+        with switches:
+            switch_panel(context)
+        with entry:
+            if is_transformer(context.lab):
+                choose_entry(context)
+            else:
+                st.caption("The entries of this model's attention are no products of a query and a key.")
+
+
+def render_head_switches(context: PageContext) -> None:
+    """Renders a toggle for the selected head, and one for all heads of its layer."""
+    stack, sublayer = context.view.kind.where
+    layer, head, n_heads = context.layer, context.head, context.lab.model.config.n_heads
+    off = context.view.heads_off(stack, layer, sublayer)
+    everything = frozenset(range(n_heads))
+
+    def set_heads(heads: frozenset[int]) -> None:
+        choose(switches=session().view.with_heads_off(stack, layer, sublayer, heads).switches)
+
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        toggle(
+            f"Head {head} off",
+            head in off,
+            lambda on: set_heads(off | {head} if on else off - {head}),
+            key="switch-head",
+        )
+        if n_heads > 1:
+            toggle(
+                f"All {n_heads} off",
+                off == everything,
+                lambda on: set_heads(everything if on else frozenset()),
+                key="switch-block",
+            )
 
 
 def choose_picture(context: PageContext) -> None:
@@ -41,7 +104,6 @@ def choose_picture(context: PageContext) -> None:
         if context.view.bertviz:
             if is_transformer(context.lab):
                 _choose_picture("choose-bertviz", "View", _BERTVIZ, chosen)
-    say(*problems("picture"))
 
 
 def choose_what(context: PageContext) -> None:
@@ -63,7 +125,6 @@ def choose_what(context: PageContext) -> None:
             _choose_threshold(view.threshold, of_largest=shown == "norms")
             if context.lab.tokenizer.kind != "words" or view.words:
                 toggle("Whole words", view.words, lambda words: choose(words=words), key="choose-words")
-    say(*problems("show", "unit", "combine", "over", "threshold", "specials", "words"))
 
 
 def _choose_heads(context: PageContext) -> None:

@@ -1,16 +1,15 @@
-"""One entry of the selected head's matrix, explained: chosen by a click or in two boxes, shown with its numbers."""
+"""The chosen entry of the selected head's matrix, explained: a card beside the matrix, the whole sum below it."""
 
 import numpy as np
 import streamlit as st
 
+from pages.attention.entry_choice import chosen_entry
 from pages.shared import wording
-from pages.shared.context import PageContext, is_dark, say
+from pages.shared.context import PageContext, is_dark
 from pages.shared.exhibit import exhibit, get_data
-from pages.shared.fields import box, segments
-from pages.shared.interventions.fields import numbered
+from pages.shared.explain import render_equation
 from pages.shared.scrolling_figure import scrolling_figure
-from pages.shared.url.session import choose, problems, session
-from pages.shared.url.view_state import Click
+from pages.shared.url.session import choose, session
 from transformer.analysis.attention.entry import Entry
 from transformer.figures.attention.entry import products_figure, shares_figure
 from transformer.figures.labels import exact
@@ -18,130 +17,84 @@ from transformer.interventions import Intervention, MaskEntry, SetAttentionRow, 
 from transformer.interventions.names import plural
 from transformer.views.attention.entry import EntryData, EntryProducts, EntryShares
 
-_QUERY, _KEY = "choose-query", "choose-key"
-_CLICKS: dict[Click, str] = {"open": "Explain it", "forbid": "Forbid it"}
 _TERMS = 4
 """The number of products that an equation writes out; the rest are summed up."""
 
 
-def chosen_entry(context: PageContext) -> tuple[int, int] | None:
-    """Returns the chosen query and key; None if this picture has no such entry."""
-    attention, entry = context.inspection.attention(context.view.kind), context.view.cell
-    if entry is None or entry[0] >= len(attention.queries) or entry[1] >= len(attention.keys):
-        return None
-    return entry
-
-
-def choose_entry(context: PageContext) -> None:
-    """Renders one row: what a click on an entry does, and two boxes that choose an entry as such a click does."""
-    attention = context.inspection.attention(context.view.kind)
-    query, key = chosen_entry(context) or (None, None)
-
-    def take(_: int | None) -> None:
-        row, column = st.session_state[_QUERY], st.session_state[_KEY]
-        if (
-            (row is None and column is None)
-            or (row is None and query is not None)
-            or (column is None and key is not None)
-        ):
-            choose(cell=None)
-        else:
-            row = 0 if row is None else row
-            weights = attention.weights[context.layer, context.head, row]
-            choose(cell=(row, int(weights.argmax()) if column is None else column))
-
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        _choose_click(context)
-        for name, label, value, tokens in (
-            (_QUERY, "Query", query, attention.queries),
-            (_KEY, "Key", key, attention.keys),
-        ):
-            box(
-                label if _clicked(context) else f"Explain a weight: {label.lower()}",
-                [None, *range(len(tokens))],
-                value,
-                take,
-                key=name,
-                names=lambda i, tokens=tokens: "none" if i is None else numbered(tokens)(i),
-                width=140 if _clicked(context) else 190,
-                placeholder="click an entry" if _clicked(context) and not context.view.forbids else "choose",
-            )
-    _say_click(context)
-    say(*problems("click", "cell"))
-    if context.view.cell is not None and chosen_entry(context) is None:
-        row, column = context.view.cell
-        say(
-            f"There is no entry {row},{column}: this picture has rows 0 to {len(attention.queries) - 1} "
-            f"and columns 0 to {len(attention.keys) - 1}."
-        )
-
-
-def _clicked(context: PageContext) -> bool:
-    """Tells whether the picture is a matrix whose entries can be clicked."""
-    return context.view.picture == "matrix" and context.view.show != "rollout"
-
-
-def _choose_click(context: PageContext) -> None:
-    if _clicked(context):
-        segments(
-            "A click on an entry",
-            _CLICKS,
-            context.view.click,
-            lambda click: choose(click=click),
-            key="choose-click",
-            hide_label=False,
-        )
-
-
-def _say_click(context: PageContext) -> None:
-    """Says what a click means where it forbids, cannot forbid, or does nothing."""
-    if context.view.picture == "matrix" and context.view.show == "rollout":
-        st.caption("A click does nothing here: a rollout's entry is a sum over many paths, not one weight.")
-    if not _clicked(context):
-        return
-    if context.view.forbids:
-        st.caption(
-            f"Click an entry, or press Enter on it, to forbid it in all heads of layer {context.layer}; do it again "
-            "to allow it. The effect is shown above."
-        )
-    elif context.view.click == "forbid":
-        st.caption("Here an entry is not one query and one key, so it cannot be forbidden: a click explains it.")
-
-
 def render_entry(context: PageContext) -> None:
-    """Renders the chosen entry's whole sum; nothing if none is chosen."""
+    """Renders a card with the way to the chosen entry's weight and what can change it; nothing if none is chosen."""
     where = chosen_entry(context)
     if where is None:
         return
-    attention = context.inspection.attention(context.view.kind)
     query, key = where
-    st.divider()
-    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        names = wording.token(attention.queries[query]), wording.token(attention.keys[key])
-        title = f"##### How {names[0]} (row {query}) attended to {names[1]} (column {key})"
-        st.markdown(f"{title} · layer {context.layer} · head {context.head}", width="content")
-        st.button("Close", key="close-entry", type="tertiary", on_click=lambda: choose(cell=None))
-    place = {"kind": context.view.kind, "layer": context.layer, "head": context.head, "query": query, "key": key}
-    subject, products = context.decoding, EntryProducts(**place)
+    with st.container(border=True, gap="small", key="entry-card"):
+        st.markdown(_title(context, query, key))
+        try:
+            data = get_data(context.decoding, _products(context, query, key))
+        except ValueError:
+            st.markdown(
+                f"When row {query} was computed, this key **did not exist yet**: the decoder had read only "
+                f"{query + 1} {plural(query + 1, 'token')}. There is no product to show; its weight is exactly 0, as "
+                "the causal mask would make it."
+            )
+            _close()
+            return
+        st.markdown(_in_short(data.entry))
+        _change_it(context, query, key)
+        st.caption("The whole sum is below the matrix.")
+
+
+def render_whole_sum(context: PageContext) -> None:
+    """Renders the chosen entry's whole sum; nothing if none is chosen or there is none."""
+    where = chosen_entry(context)
+    if where is None:
+        return
+    query, key = where
+    subject, products = context.decoding, _products(context, query, key)
     try:
         data = get_data(subject, products)
     except ValueError:
-        st.markdown(
-            f"When row {query} was computed, this key **did not exist yet**: the decoder had read only "
-            f"{query + 1} {plural(query + 1, 'token')}. There is no product to show; its weight is exactly 0, as the "
-            "causal mask would make it."
-        )
-        return
-    _change_it(context, query, key)
+        return  # the card says why
+    st.markdown("##### The whole sum")
+    attention = context.inspection.attention(context.view.kind)
+    weight = float(attention.weights[context.layer, context.head, query, key])
     exhibit(
         subject,
         products,
         data=data,
-        draw=lambda data: _draw(context, data, float(attention.weights[context.layer, context.head, query, key])),
-        also={"Shares": EntryShares(**place)},
+        draw=lambda data: _draw(context, data, weight),
+        also={"Shares": EntryShares(**vars(products))},
         said=f"{context.view.kind.label} · layer {context.layer} · head {context.head} · query {query} "
         f"{attention.queries[query]} · key {key} {attention.keys[key]}",
     )
+
+
+def _title(context: PageContext, query: int, key: int) -> str:
+    attention = context.inspection.attention(context.view.kind)
+    names = wording.token(attention.queries[query]), wording.token(attention.keys[key])
+    title = f"**How {names[0]} (row {query}) attended to {names[1]} (column {key})**"
+    return f"{title} · layer {context.layer} · head {context.head}"
+
+
+def _products(context: PageContext, query: int, key: int) -> EntryProducts:
+    return EntryProducts(kind=context.view.kind, layer=context.layer, head=context.head, query=query, key=key)
+
+
+def _in_short(entry: Entry) -> str:
+    """Returns the steps from the products to the weight, a line each."""
+    name = "q · k" if entry.is_dot_product else "v · tanh(q + k)"
+    lines = [f"{name} = **{wording.number(entry.dot)}**"]
+    if entry.divisor != 1:
+        lines.append(f"divided by √{len(entry.q)}: **{wording.number(entry.scaled)}**")
+    if not np.isclose(entry.scores[entry.key], entry.scaled, rtol=1e-4, atol=1e-4):
+        lines.append(f"the pass continued with **{wording.number(float(entry.scores[entry.key]))}**")
+    allowed = int(entry.allowed.sum())
+    if entry.allowed[entry.key]:
+        lines.append(f"softmax over {allowed} {plural(allowed, 'key')}: **{wording.number(entry.softmax)}**")
+    else:
+        lines.append("the mask forbids this key")
+    lines.append(f"weight **{exact(entry.weights[entry.key])}**, share of the output **{wording.number(entry.share)}**")
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _draw(context: PageContext, data: EntryData, shown: float) -> None:
@@ -166,6 +119,7 @@ def _change_it(context: PageContext, query: int, key: int) -> None:
         "All of this row on this key": (SetAttentionRow(*where, context.head, query, key), "In this head alone"),
     }
     with st.container(horizontal=True, gap="small"):
+        _close()
         for label, (spec, reach) in offered.items():
             st.button(
                 label,
@@ -176,11 +130,15 @@ def _change_it(context: PageContext, query: int, key: int) -> None:
             )
 
 
+def _close() -> None:
+    st.button("Close", key="close-entry", type="tertiary", on_click=lambda: choose(cell=None))
+
+
 def _sum(context: PageContext, entry: Entry) -> None:
     terms = None if entry.is_dot_product else entry.products
     figure = products_figure(entry.q, entry.k, terms, kind=context.view.kind, dark=is_dark())
     scrolling_figure(figure, key="entry-products-numbers")
-    st.latex(equation(entry))
+    render_equation(equation(entry))
     if not np.isclose(entry.scores[entry.key], entry.scaled, rtol=1e-4, atol=1e-4):
         alibi = context.lab.model.config.positions == "alibi" and context.view.kind != "cross" and entry.scores.any()
         cause = "ALiBi adds its penalty on distance" if alibi else "A switch overwrote this score"
@@ -208,9 +166,9 @@ def equation(entry: Entry) -> str:
         *_mask_and_softmax(entry),
     ]
     length, projected = float(entry.output @ entry.output), float(entry.contribution @ entry.output)
-    made = rf"\alpha\, v W_O = {_plain(entry.weights[entry.key])}\, v W_O"
+    made = rf"\alpha\, v_j W_O = {_plain(entry.weights[entry.key])}\, v_j W_O"
     if not entry.reached:
-        made = r"0 \;\text{(a switch replaced } \alpha\, v W_O \text{)}"
+        made = r"0 \;\text{(a switch replaced } \alpha\, v_j W_O \text{)}"
     lines.append(
         rf"c &= {made},\quad \lVert c \rVert = "
         rf"{_plain(float(np.linalg.norm(entry.contribution)))},\quad \lVert o \rVert = {_plain(np.sqrt(length))}"

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.shared.explain import kind_explained, what_am_i_looking_at
+from pages.shared.explain import explain, kind_explained
 from pages.shared.url.view_state import Shown, View
 from transformer.config import ModelConfig
 
@@ -41,17 +41,16 @@ _CROSS_EQUATION = (
 
 
 def explain_picture(view: View, config: ModelConfig) -> None:
-    """Renders the explanation of the picture that is shown, closed until the visitor opens it."""
+    """Renders the explanation of the picture that is shown."""
     shown: Shown = "weights" if view.bertviz else view.show
     if shown == "weights":
-        what_am_i_looking_at(kind_explained(view.kind, config), config)
+        explain(kind_explained(view.kind, config), config)
         return
     crosses = shown == "rollout" and view.kind == "cross"
-    with st.expander("What am I looking at?"):
-        st.markdown({"norms": _NORMS, "rollout": _ROLLOUT, "entropy": _ENTROPY}[shown])
-        if shown == "rollout" and not config.residual:
-            st.markdown("This model has no residuals, so I and the ½ before the bracket are left out here.")
-        st.latex(_EQUATIONS[shown])
-        if crosses:
-            st.markdown(_ROLLOUT_CROSS)
-            st.latex(_CROSS_EQUATION)
+    st.markdown({"norms": _NORMS, "rollout": _ROLLOUT, "entropy": _ENTROPY}[shown])
+    if shown == "rollout" and not config.residual:
+        st.markdown("This model has no residuals, so I and the ½ before the bracket are left out here.")
+    st.latex(_EQUATIONS[shown])
+    if crosses:
+        st.markdown(_ROLLOUT_CROSS)
+        st.latex(_CROSS_EQUATION)

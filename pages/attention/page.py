@@ -1,4 +1,4 @@
-"""Attention: every layer and head of one decoding, one of them large, and what happens when parts are switched off."""
+"""Attention: one head of one decoding, large; beside it all others, and what happens when parts are switched off."""
 
 from dataclasses import replace
 from functools import partial
@@ -6,39 +6,46 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.attention.entry_panel import choose_entry, render_entry
+from pages.attention.controls import choose_head, render_drawer, render_head_switches
+from pages.attention.entry_choice import say_click
+from pages.attention.entry_panel import render_entry, render_whole_sum
 from pages.attention.pictures import is_wide, render_overview, render_picture, render_so_far
 from pages.shared.before_after import render_output
 from pages.shared.context import is_transformer
-from pages.shared.controls import choose_head
 from pages.shared.header import frame
 
 
 def columns() -> tuple[DeltaGenerator, DeltaGenerator]:
-    """Renders all heads and, beside or above them, the large picture."""
+    """Renders the large picture and, beside or below it, the place of all that a click or a switch may change."""
     if is_wide(context.view.picture):
-        large = st.container()
-        return st.container(), large
-    overview, large = st.columns([1, 2], gap="large")
-    return overview, large
+        return st.container(), st.container()
+    large, beside = st.columns([5, 3], gap="large")
+    return large, beside
 
 
 context = frame("Which tokens attend to which, and what changes if they can't?", needs="attention")
-with st.container():  # what follows keeps its place, and with it the keyboard, however much is said here
-    choose_head(context)
-    output = st.container()
+drawer = choose_head(context)
 with st.container(key="pictures"):
-    overview, large = columns()
-    so_far = overview.empty()
+    large, beside = columns()
+with beside:
+    entry, overview, output = st.container(), st.container(), st.container()
+whole_sum, figures = st.container(), st.container()
+so_far = overview.empty()
 context = replace(context, meanwhile=partial(render_so_far, context, so_far))
 with output:
-    render_output(context)
+    render_head_switches(context)
+    render_output(context, figures=figures)
 so_far.empty()
+with drawer:
+    render_drawer(context)
 with overview:
     render_overview(context)
 with large:
     render_picture(context)
     if is_transformer(context.lab):
-        choose_entry(context)
+        say_click(context)
 if is_transformer(context.lab):
-    render_entry(context)
+    with entry:
+        render_entry(context)
+    with whole_sum:
+        render_whole_sum(context)

@@ -1,6 +1,7 @@
 """The pictures of the Attention page: the overview of all heads, and the large one as matrix, lines or bertviz."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -8,14 +9,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.attention import picture_texts
-from pages.attention.controls import choose_picture, choose_what
-from pages.attention.entry_panel import chosen_entry
+from pages.attention.entry_choice import chosen_entry
 from pages.attention.explanations import explain_picture
 from pages.shared.components.head_grid import SIDE, head_grid
 from pages.shared.components.head_matrix import head_matrix
 from pages.shared.components.tokens import token_lines
 from pages.shared.context import PageContext, sentence
 from pages.shared.exhibit import exhibit, get_data
+from pages.shared.explain import explain, kind_explained
 from pages.shared.url.session import GRID, MATRIX
 from pages.shared.url.view_state import Picture
 from transformer.lab import Inspection
@@ -64,11 +65,8 @@ def picture_of(context: PageContext) -> Matrix | TokenLines | Bertviz:
 
 
 def render_picture(context: PageContext) -> None:
-    """Renders the chosen picture, with a line saying what it shows and what it hides, its checks and its export."""
-    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        caption = st.empty()
-        choose_picture(context)
-    choose_what(context)
+    """Renders the chosen picture, between a line saying what it shows and what there is to know of it."""
+    caption = st.empty()
     picture = picture_of(context)
     if isinstance(picture, Bertviz):
         said = picture_texts.bertviz_text
@@ -104,13 +102,20 @@ def _render(
     what, off, said = texts(data)
     titled = f"{kind.label} · {what}"
     caption.caption(f"{titled}{off}{picture_texts.cache_text(context)}", width="content")
-    if said:
+    exhibit(
+        subject,
+        picture,
+        data=data,
+        draw=draw,
+        said=" · ".join(filter(None, (titled, " ".join(said)))),
+        explain=partial(explain_picture, context.view, context.lab.model.config),
+    )
+    if said:  # below the picture, which stays where it is however much is said
         st.caption(" ".join(said))
-    exhibit(subject, picture, data=data, draw=draw, said=" · ".join(filter(None, (titled, " ".join(said)))))
 
 
 def render_overview(context: PageContext) -> None:
-    """Renders all layers and heads, small, with their checks, their export and the explanation below."""
+    """Renders all layers and heads, small, with their menu."""
     shape = context.inspection.attention(context.view.kind).weights.shape
     said = ["All layers and heads"]
     if context.view.switches:
@@ -119,8 +124,9 @@ def render_overview(context: PageContext) -> None:
         said.append("each pixel is the largest weight in its patch")
     st.caption(" · ".join(said))
     view = AllHeads(kind=context.view.kind)
-    exhibit(context.decoding, view, draw=lambda data: _grid(context, data, key=GRID))
-    explain_picture(context.view, context.lab.model.config)
+    config = context.lab.model.config
+    explained = partial(explain, kind_explained(context.view.kind, config), config)
+    exhibit(context.decoding, view, draw=lambda data: _grid(context, data, key=GRID), explain=explained)
 
 
 def render_so_far(context: PageContext, place: DeltaGenerator, seen: Inspection) -> None:

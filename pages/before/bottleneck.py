@@ -1,5 +1,7 @@
 """The bottleneck: how much of a sentence can be read back from the fixed vector of a recurrent model."""
 
+from functools import partial
+
 import streamlit as st
 
 from pages.before.choices import SHOWS, Choices, segments
@@ -31,11 +33,9 @@ def render_bottleneck(context: PageContext, chosen: Choices) -> None:
         say(sentence(str(error)))
         return
     segments("shows", "Show", SHOWS, chosen.shows)
-    data = exhibit(Probed(lab, found), Bottleneck(shows=chosen.shows))
+    data = exhibit(Probed(lab, found), Bottleneck(shows=chosen.shows), explain=partial(st.markdown, _EXPLAINED))
     if data is not None:
         st.markdown(_found_text(context, data))
-    with st.expander("What am I looking at?"):
-        st.markdown(_EXPLAINED)
 
 
 @cached(max_entries=8, shared=True, spinner="Fitting a linear probe for each position and length")

@@ -1,14 +1,11 @@
 """The choices of the page Before attention, kept in the URL and across page changes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
-
-import streamlit as st
 
 from pages.shared import fields
 from pages.shared.url.page_state import PageState
-from pages.shared.url.session import session
 from pages.shared.url.url_state import UrlState, param, words
 from transformer.views.reach.bottleneck import Shows
 from transformer.views.reach.gradients import Weights
@@ -35,13 +32,6 @@ class Choices(UrlState):
 
 
 PAGE = PageState(Choices, key="before-page")
-
-
-def open_on(model: str | None) -> None:
-    """Opens the page on this model where the visitor has chosen none so far."""
-    memory = session()
-    if model and not memory.view.model and "model" not in st.query_params:
-        memory.view = replace(memory.view, model=model)
 
 
 def segments(name: str, label: str, options: Mapping[Any, str], value: object) -> None:

@@ -1,5 +1,7 @@
 """The gradient's reach: how strongly outputs depend on source tokens near and far, without and with attention."""
 
+from functools import partial
+
 import numpy as np
 import streamlit as st
 
@@ -19,7 +21,7 @@ def render_gradient(context: PageContext, chosen: Choices) -> None:
     """Renders the gradients of a model of each kind by distance, and those of the page's model token by token."""
     st.markdown(_WHY)
     labs = compared(context)
-    if all(kind_of(lab.checkpoint.settings.model) == "transformer" for lab in labs):
+    if not {"vector", "attention"} & {kind_of(lab.checkpoint.settings.model) for lab in labs}:
         learned = wording.plain(context.lab.checkpoint.settings.corpus.name)
         st.markdown(f"No recurrent model here learned *{learned}*, so there is nothing to compare with. Others:")
         offer_recurrent(context)
@@ -28,21 +30,20 @@ def render_gradient(context: PageContext, chosen: Choices) -> None:
         segments("weights", "Weights", WEIGHTS, chosen.weights)
     seen = tuple(loading.get_inspection(lab, context.view.text) for lab in labs)
     subject = SameSentence(labs, seen)
+    explain = partial(st.markdown, _EXPLAINED)
     if chosen.over == "sentence":
-        data = exhibit(subject, SentenceReach(weights=chosen.weights))
+        data = exhibit(subject, SentenceReach(weights=chosen.weights), explain=explain)
     else:
         try:
             sample = _sample(labs[0])
         except CANNOT_SHOW as error:
             say(sentence(str(error)))
             return
-        data = exhibit(SamePairs(labs, sample), MeanReach(weights=chosen.weights))
+        data = exhibit(SamePairs(labs, sample), MeanReach(weights=chosen.weights), explain=explain)
     if data is not None:
         st.markdown(_found_text(labs, data))
     st.markdown(f"###### Where the gradient of {wording.plain(context.lab.name)} goes in this sentence")
     exhibit(subject, GradientMap(model=labs.index(context.lab), weights=chosen.weights))
-    with st.expander("What am I looking at?"):
-        st.markdown(_EXPLAINED)
 
 
 @cached(max_entries=8, shared=True)
@@ -67,8 +68,9 @@ def _found_text(labs: tuple[Lab, ...], data: ReachData) -> str:
 _WHY = """
 A model learns from a word only if the error at its output gets back to it. In a recurrent model the gradient takes one
 step a token, through the decoder and the encoder, and each step multiplies it. **Attention** (Bahdanau et al. 2015)
-added a short cut from every output to every source token. **The Transformer** (Vaswani et al. 2017) kept only the short
-cuts: its path between any two tokens has length 1 in each layer.
+added a short cut from every output to every source token. **Convolutional models** (Gehring et al. 2017) have it too,
+and no chain: in each layer a token meets its neighbours at once. **The Transformer** (Vaswani et al. 2017) kept only
+the short cuts: its path between any two tokens has length 1 in each layer.
 """
 _EXPLAINED = """
 A point is the mean length of the gradient of one output token's logit (its score before softmax) at the embedding of

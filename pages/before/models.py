@@ -1,4 +1,4 @@
-"""The models that this page compares: recurrent ones without and with attention, and Transformers."""
+"""The models that this page compares: recurrent ones without and with attention, convolutional ones, Transformers."""
 
 from pathlib import Path
 from typing import Literal
@@ -13,10 +13,11 @@ from transformer.config import AnyModelConfig, RecurrentConfig
 from transformer.lab import Lab
 
 FIRST_CHOICE = "reverse-rnn"
-Kind = Literal["vector", "attention", "transformer"]
+Kind = Literal["vector", "attention", "convolutional", "transformer"]
 KINDS: dict[Kind, str] = {
     "vector": "RNN, one vector",
     "attention": "RNN with attention",
+    "convolutional": "Convolutional",
     "transformer": "Transformer",
 }
 
@@ -24,7 +25,7 @@ KINDS: dict[Kind, str] = {
 def kind_of(config: AnyModelConfig) -> Kind:
     """Returns the kind of model that this is."""
     if not isinstance(config, RecurrentConfig):
-        return "transformer"
+        return "convolutional" if config.family == "conv" else "transformer"
     return "vector" if config.attention == "none" else "attention"
 
 

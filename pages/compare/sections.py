@@ -1,6 +1,7 @@
 """Two at once: both outputs aligned, a head of each side with their difference, and how heads were matched."""
 
 from dataclasses import replace
+from functools import partial
 from textwrap import shorten
 
 import numpy as np
@@ -14,7 +15,7 @@ from pages.shared.components.tokens import aligned_tokens
 from pages.shared.context import PageContext, is_dark, say, sentence
 from pages.shared.controls import choose_kind, choose_layer
 from pages.shared.exhibit import exhibit, get_data
-from pages.shared.explain import what_am_i_looking_at
+from pages.shared.explain import explain
 from pages.shared.fields import box, segments
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose, problems
@@ -80,7 +81,6 @@ def render_heads(context: PageContext, first: Side, second: Side, chosen: Choice
                 st.caption(problem)
             else:
                 _render_matching(subject, HeadMatching(kind=kind, texts=matched_texts(first), chosen=here), there)
-    what_am_i_looking_at(_EXPLAINED, context.lab.model.config, equation=_DISTANCE)
 
 
 def _subject(first: Side, second: Side) -> SideBySide:
@@ -155,7 +155,9 @@ def _render_pair(subject: SideBySide, pair: HeadPair, first: Side, second: Side,
     data = get_data(subject, pair)
     main, *others = ("difference", "left", "right") if data.common is not None else ("left", "right")
     with st.container():
-        exhibit(subject, views[main], draw=draw, also={name.capitalize(): views[name] for name in others})
+        also = {name.capitalize(): views[name] for name in others}
+        explained = partial(explain, _EXPLAINED, first.lab.model.config, equation=_DISTANCE)
+        exhibit(subject, views[main], draw=draw, also=also, explain=explained)
 
 
 def _render_difference(pair: HeadPair, data: HeadPairData, common: CommonData, first: Side) -> None:

@@ -41,7 +41,7 @@ def render_faithfulness(context: PageContext, chosen: Choices) -> None:
     at = _selected(context, found)
     left, right = two_columns(3, 2)
     with left:
-        exhibit(subject, LeaveOneOut(), width=760)
+        exhibit(subject, LeaveOneOut(), explain=partial(_explain, context, chosen), width=760)
         st.caption("Rows: how much log-probability each output token loses when a source token is hidden.")
     with right:
         _render_text(context, effect, found, at)
@@ -50,7 +50,6 @@ def render_faithfulness(context: PageContext, chosen: Choices) -> None:
         exhibit(subject, WeightAgainstEffect(head=str(at)), width=640)
         open_link(context, at)
     exhibit(subject, FaithfulnessTable(), data=found, draw=partial(_render_table, context, chosen, at))
-    _explain(context, chosen)
 
 
 @cached(max_entries=64, spinner="Hiding each source token in turn")
@@ -144,16 +143,15 @@ def _kept(context: PageContext, how: Hiding) -> str:
 
 
 def _explain(context: PageContext, chosen: Choices) -> None:
-    with st.expander("What am I looking at?"):
-        st.markdown(
-            "Does a head look most at what is needed most? Every source token is hidden in turn and the same output "
-            "is forced, so that each output token's log-probability can be compared (erasure: Li, Monroe and Jurafsky, "
-            f"2016). *{_HIDING[chosen.hiding]}*: {_EXPLAINED[chosen.hiding]}{_kept(context, chosen.hiding)}"
-        )
-        st.markdown(
-            "ρ is Spearman's rank correlation, ties at their mean rank, of a head's weights on the source tokens with "
-            "what erasing each of them costs (as attention is set against leaving tokens out by Jain and Wallace, "
-            "2019). Output tokens whose weights or effects are all equal cannot be ranked and are left out. Heads of "
-            "the encoder have no output token of their own: for them, the mean weight on each source token, "
-            "over all queries, is ranked against what the whole output loses. Your switches hold throughout."
-        )
+    st.markdown(
+        "Does a head look most at what is needed most? Every source token is hidden in turn and the same output "
+        "is forced, so that each output token's log-probability can be compared (erasure: Li, Monroe and Jurafsky, "
+        f"2016). *{_HIDING[chosen.hiding]}*: {_EXPLAINED[chosen.hiding]}{_kept(context, chosen.hiding)}"
+    )
+    st.markdown(
+        "ρ is Spearman's rank correlation, ties at their mean rank, of a head's weights on the source tokens with "
+        "what erasing each of them costs (as attention is set against leaving tokens out by Jain and Wallace, "
+        "2019). Output tokens whose weights or effects are all equal cannot be ranked and are left out. Heads of "
+        "the encoder have no output token of their own: for them, the mean weight on each source token, "
+        "over all queries, is ranked against what the whole output loses. Your switches hold throughout."
+    )

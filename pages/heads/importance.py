@@ -76,9 +76,6 @@ def render_importance(context: PageContext, chosen: Choices) -> None:
             return
         render_sample(surveyed, context)
         _render_pairs(context, chosen, found, surveyed)
-    else:
-        return
-    _explain(context)
 
 
 def _render_means(context: PageContext) -> bool:
@@ -137,9 +134,10 @@ def _render_pairs(context: PageContext, chosen: Choices, subject: RemovedOverPai
 def _render_figures(context: PageContext, subject: Any, view: Any, ranking: Any, surveyed: Surveyed | None) -> Any:
     """Renders the map, the selected head and the ranking; returns the map's data."""
     at = chosen_head(context)
-    left, right = two_columns(2, 3)
+    left, right = two_columns(3, 4)
     with left:
-        data = exhibit(subject, view, draw=partial(clickable_map, context, view), width=640)
+        draw, explain = partial(clickable_map, context, view), partial(_explain, context)
+        data = exhibit(subject, view, draw=draw, explain=explain, width=640)
         if data is None:
             return None
         if surveyed is not None:
@@ -298,26 +296,25 @@ def _change_cell(change: Change) -> Cell:
 
 
 def _explain(context: PageContext) -> None:
-    with st.expander("What am I looking at?"):
+    st.markdown(
+        "Removing a head means setting its context before $W^O$ (section 3.2.2) to zero, or to its mean over "
+        "validation pairs: what it looked at then has no effect, and all other heads stay as they are. Zero is a "
+        "value the head never produces; its mean is what it adds regardless of the sentence. Each head is removed "
+        "alone. Heads are redundant: where another one carries the same, a single removal does nothing, although "
+        "both together may be needed. *Minimal set* looks for such sets. A head with large weights is not "
+        "necessarily one that matters: compare *Mean attention* with the changes beside it."
+    )
+    if not context.lab.model.config.causal_mask:
         st.markdown(
-            "Removing a head means setting its context before $W^O$ (section 3.2.2) to zero, or to its mean over "
-            "validation pairs: what it looked at then has no effect, and all other heads stay as they are. Zero is a "
-            "value the head never produces; its mean is what it adds regardless of the sentence. Each head is removed "
-            "alone. Heads are redundant: where another one carries the same, a single removal does nothing, although "
-            "both together may be needed. *Minimal set* looks for such sets. A head with large weights is not "
-            "necessarily one that matters: compare *Mean attention* with the changes beside it."
+            "Loss and exact match are not measured for this model: they would come from teacher-forced passes, in "
+            "which a model without a causal mask sees the words that it has to predict. The output above is read "
+            "step by step, each step from the words before it only."
         )
-        if not context.lab.model.config.causal_mask:
-            st.markdown(
-                "Loss and exact match are not measured for this model: they would come from teacher-forced passes, in "
-                "which a model without a causal mask sees the words that it has to predict. The output above is read "
-                "step by step, each step from the words before it only."
-            )
-            return
-        st.markdown(
-            "Loss and exact match come from one teacher-forced pass per head: greedy decoding writes the reference "
-            "exactly where each of its tokens is the most probable one after the tokens before it. The intervals are "
-            "percentile bootstraps (Efron and Tibshirani, 1993) over pairs, drawn together for all heads, so that "
-            "the differences are paired (Koehn, 2004). Faint numbers have an interval that contains 0."
-            f"{' Your switches are not used in them.' if context.view.switches else ''}"
-        )
+        return
+    st.markdown(
+        "Loss and exact match come from one teacher-forced pass per head: greedy decoding writes the reference "
+        "exactly where each of its tokens is the most probable one after the tokens before it. The intervals are "
+        "percentile bootstraps (Efron and Tibshirani, 1993) over pairs, drawn together for all heads, so that "
+        "the differences are paired (Koehn, 2004). Faint numbers have an interval that contains 0."
+        f"{' Your switches are not used in them.' if context.view.switches else ''}"
+    )

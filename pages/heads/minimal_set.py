@@ -48,8 +48,7 @@ def render_minimal_set(context: PageContext, chosen: Choices) -> None:
     found = _search(context, plan, key)
     if found is not None:
         subject = Searched(context.lab, context.inspection, plan, found)
-        exhibit(subject, MinimalSetOutputs(), draw=lambda data: _render_found(context, plan, found))
-    _explain()
+        exhibit(subject, MinimalSetOutputs(), draw=lambda data: _render_found(context, plan, found), explain=_explain)
 
 
 def _plan(context: PageContext, chosen: Choices) -> SearchPlan | None:
@@ -184,6 +183,8 @@ def _render_none(context: PageContext, plan: SearchPlan, found: MinimalSets, wha
     else:
         st.caption("Not all larger sets were tried: the search may have missed one.")
         _try_more(plan)
+    if PAGE.now.heads != "all":
+        st.button("Search all heads", key="heads-all", on_click=lambda: PAGE.change(heads="all"))
 
 
 def _try_more(plan: SearchPlan) -> None:
@@ -280,13 +281,12 @@ def _shown(piece: str) -> str:
 
 
 def _explain() -> None:
-    with st.expander("What am I looking at?"):
-        st.markdown(
-            "A set of heads is removed by setting their contexts to zero before $W^O$. Greedy decoding diverges at "
-            "the first token that is no longer the most probable one, so a single pass over the output, with each "
-            "set as one row of a batch, tells exactly which sets change anything. With *One token*, the tokens "
-            "before it must stay; what follows may change. Every set up to the size you choose is tried. Beyond that "
-            f"the search is greedy: to the {WIDTH} sets nearest to the goal, every other head is added in turn, and "
-            "so on (forward selection with a beam). Sets that reach the goal are then decoded token by token. Your "
-            "switches hold throughout, and heads that are off already are left out."
-        )
+    st.markdown(
+        "A set of heads is removed by setting their contexts to zero before $W^O$. Greedy decoding diverges at "
+        "the first token that is no longer the most probable one, so a single pass over the output, with each "
+        "set as one row of a batch, tells exactly which sets change anything. With *One token*, the tokens "
+        "before it must stay; what follows may change. Every set up to the size you choose is tried. Beyond that "
+        f"the search is greedy: to the {WIDTH} sets nearest to the goal, every other head is added in turn, and "
+        "so on (forward selection with a beam). Sets that reach the goal are then decoded token by token. Your "
+        "switches hold throughout, and heads that are off already are left out."
+    )

@@ -51,12 +51,13 @@ def render_patterns(context: PageContext, chosen: Choices) -> None:
         return
     found, columns = surveyed.found, _columns(surveyed.found)
     render_sample(surveyed, context)
-    left, right = two_columns(2, 3)
+    left, right = two_columns(3, 4)
     with left:
         colour = chosen.colour if chosen.colour in columns else "diagonal"
         box("colour", "Colours show", list(columns), colour, COLUMN_NAMES.__getitem__, help=EXPLAINED[colour])
         view = PatternMap(column=colour, measure=chosen.measure, chosen=str(chosen_head(context)))
-        data = exhibit(surveyed, view, draw=partial(clickable_map, context, view), width=640)
+        draw, explain = partial(clickable_map, context, view), partial(_explain, found, columns)
+        data = exhibit(surveyed, view, draw=draw, explain=explain, width=640)
         missing = data is not None and np.isnan(data.values).any()
         st.caption(
             f"Click a cell to examine a head.{' Empty: there is no such place for that head.' if missing else ''}"
@@ -78,7 +79,6 @@ def render_patterns(context: PageContext, chosen: Choices) -> None:
         "deviation on either side, cut off at 0. Dotted: a uniform head. Ringed: the selected head. Cross-attention "
         "is left out: its queries and keys stand in two different sentences."
     )
-    _explain(found, columns)
 
 
 def first_and_all(context: PageContext, sample: PairSample | None) -> Surveyed | None:
@@ -258,18 +258,17 @@ def _note(chosen: Choices, data: PatternTableData, row: int, column: int) -> str
 
 
 def _explain(found: Survey, columns: Sequence[str]) -> None:
-    with st.expander("What am I looking at?"):
+    st.markdown(
+        "Every head turns each query's scores into weights over the keys that sum to 1. Here these weights are "
+        "added up over all rows of all sentences by *where* the key stands: **Mean weight** is the average share "
+        "that goes there, over the rows that have such a place (Clark et al., 2019); the other measure counts the "
+        "rows whose largest weight lies there (Voita et al., 2019). The tick on a bar is what a uniform head would "
+        "have. Rows that may see only one key are left out: they have no choice."
+    )
+    st.markdown("\n".join(f"- **{SHORT_NAMES[name].rstrip('.')}.** {EXPLAINED[name]}" for name in columns))
+    if found.n_links:
         st.markdown(
-            "Every head turns each query's scores into weights over the keys that sum to 1. Here these weights are "
-            "added up over all rows of all sentences by *where* the key stands: **Mean weight** is the average share "
-            "that goes there, over the rows that have such a place (Clark et al., 2019); the other measure counts the "
-            "rows whose largest weight lies there (Voita et al., 2019). The tick on a bar is what a uniform head would "
-            "have. Rows that may see only one key are left out: they have no choice."
+            f"{found.n_links:,} gold links and {found.n_referents:,} referents. Between words, weights are summed "
+            "over the tokens of a source word and averaged over those of a target word. A head that looks at the "
+            "right word is not necessarily one that is needed: see *Importance*."
         )
-        st.markdown("\n".join(f"- **{SHORT_NAMES[name].rstrip('.')}.** {EXPLAINED[name]}" for name in columns))
-        if found.n_links:
-            st.markdown(
-                f"{found.n_links:,} gold links and {found.n_referents:,} referents. Between words, weights are summed "
-                "over the tokens of a source word and averaged over those of a target word. A head that looks at the "
-                "right word is not necessarily one that is needed: see *Importance*."
-            )

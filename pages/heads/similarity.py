@@ -8,6 +8,7 @@ from pages.heads.data import choose_data
 from pages.heads.patterns import OPENS, first_and_all, opens, render_sample, two_columns
 from pages.shared.context import PageContext
 from pages.shared.exhibit import exhibit
+from pages.shared.explain import render_equation
 from pages.shared.wording import number
 from transformer.analysis.heads.addresses import HeadAt
 from transformer.analysis.heads.survey import Survey
@@ -28,21 +29,23 @@ def render_similarity(context: PageContext, chosen: Choices) -> None:
         segments("heads", "Heads of", {kind: HEADS[kind.value] for kind in attention_layers(context.lab.model)}, kind)
     left, right = two_columns(3, 2)
     with left:
-        data = exhibit(surveyed, HeadSimilarity(kind=kind, closest=chosen.closest), width=760)
+        data = exhibit(surveyed, HeadSimilarity(kind=kind, closest=chosen.closest), explain=_explain, width=760)
     with right:
         stepped("closest", "Group heads up to a mean distance of", CLOSEST, chosen.closest)
         if data is not None:
             _render_groups(context, surveyed.found, data)
-    with st.expander("What am I looking at?"):
-        st.markdown(
-            "Two heads are similar when they give the same tokens the same weights, row by row. The distance between "
-            "two rows *p* and *q* is the square root of their Jensen-Shannon divergence in bits (Endres and "
-            "Schindelin, 2003): 0 where they are equal, 1 where they have no key in common. The distance between two "
-            "heads is the mean over all rows. Groups are made by average linkage (Sokal and Michener, 1958): the two "
-            "nearest groups merge as long as the mean distance between their heads is at most what you chose. Heads "
-            "of different kinds have different rows and columns and cannot be compared."
-        )
-        st.latex(r"d(p, q) = \sqrt{H\!\left(\tfrac{p+q}{2}\right) - \tfrac{1}{2}\left(H(p) + H(q)\right)}")
+
+
+def _explain() -> None:
+    st.markdown(
+        "Two heads are similar when they give the same tokens the same weights, row by row. The distance between "
+        "two rows *p* and *q* is the square root of their Jensen-Shannon divergence in bits (Endres and "
+        "Schindelin, 2003): 0 where they are equal, 1 where they have no key in common. The distance between two "
+        "heads is the mean over all rows. Groups are made by average linkage (Sokal and Michener, 1958): the two "
+        "nearest groups merge as long as the mean distance between their heads is at most what you chose. Heads "
+        "of different kinds have different rows and columns and cannot be compared."
+    )
+    render_equation(r"d(p, q) = \sqrt{H\!\left(\tfrac{p+q}{2}\right) - \tfrac{1}{2}\left(H(p) + H(q)\right)}")
 
 
 def _render_groups(context: PageContext, found: Survey, data: SimilarityData) -> None:

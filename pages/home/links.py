@@ -9,6 +9,7 @@ from pages.shared.cache import cached
 from pages.shared.context import PageContext, is_transformer
 from pages.shared.header import change_text
 from pages.shared.url.session import session
+from transformer.access.classroom import classroom
 from transformer.analysis.heads.importance import HeadEffect, OutputEffect, head_effects, output_effects
 from transformer.data.corpora import CORPORA
 from transformer.inspection.token_alignment import edit_marks
@@ -57,6 +58,17 @@ def sentence_change(context: PageContext) -> SentenceChange:
     return SentenceChange(new, written, wording.change_of(before.target_tokens, now.target_tokens))
 
 
+def class_lesson() -> None:
+    """Renders the link to the lesson that a teacher pinned for the class; nothing where there is none."""
+    if (found := classroom()).lesson:
+        st.page_link(
+            "pages/learn/page.py",
+            label=f"The lesson of your class: {wording.plain(found.lesson_title)}",
+            icon=":material/school:",
+            query_params={"lesson": found.lesson},
+        )
+
+
 def change_to_try(context: PageContext) -> tuple[str, str] | None:
     """Returns a change of the sentence that is worth seeing, with the new sentence; None if there is none."""
     text = context.view.text
@@ -91,6 +103,7 @@ def render_without_attention(context: PageContext) -> None:
         try_a_change(offered)
     st.space("small")
     st.markdown("###### Explore further")
+    _begin_to_learn()
     _before_attention(context)
     _train_your_own(context)
 
@@ -98,6 +111,7 @@ def render_without_attention(context: PageContext) -> None:
 def look_further(context: PageContext) -> None:
     """Links with everything filled in."""
     st.markdown("###### Explore further")
+    _begin_to_learn()
     if not is_transformer(context.lab):
         _most_needed_head(context)
         _before_attention(context)
@@ -115,6 +129,15 @@ def look_further(context: PageContext) -> None:
     _smallest_set(context)
     _before_attention(context)
     _train_your_own(context)
+
+
+def _begin_to_learn() -> None:
+    """Links to the pages that need no knowledge."""
+    for folder, label in (
+        ("playground", "Press Play and watch a small Transformer learn."),
+        ("learn", "New to all this? Ten short lessons begin with why attention was invented."),
+    ):
+        st.page_link(f"pages/{folder}/page.py", label=label, icon=_ARROW)
 
 
 def _smallest_set(context: PageContext) -> None:

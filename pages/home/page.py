@@ -1,15 +1,23 @@
 """Home: a sentence in, its translation and its cross-attention out, and where to look further."""
 
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
-from pages.home.links import change_to_try, look_further, render_without_attention, sentence_change, try_a_change
+from pages.home.links import (
+    change_to_try,
+    class_lesson,
+    look_further,
+    render_without_attention,
+    sentence_change,
+    try_a_change,
+)
 from pages.shared import loading, wording
 from pages.shared.components.tokens import token_lines
 from pages.shared.controls import choose_layer_or_average
 from pages.shared.exhibit import exhibit
-from pages.shared.explain import LINES_EXPLAINED, what_am_i_looking_at
+from pages.shared.explain import LINES_EXPLAINED, explain
 from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips
 from pages.shared.url.session import write_url
@@ -55,26 +63,26 @@ def draw(data: MatrixData) -> None:
     st.caption(said)
 
 
+class_lesson()
 switch_chips(context)
-exhibit(Decoding(context.lab, inspection), lines, draw=draw, also={"Matrix": cross})
 st.markdown(f"#### {wording.plain(inspection.translation) or '*(nothing was written)*'}")
-said = (change.sentence, wording.pronoun(inspection, gold), wording.verdict(inspection.translation, gold))
+pronoun = wording.pronoun(inspection, gold)
+said = (change.sentence, pronoun, wording.genders(gold), wording.verdict(inspection.translation, gold))
 offered = change_to_try(context)
 if offered or any(said):
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        st.markdown(" ".join(filter(None, said)) or "Try a change:", width="content")
+        st.markdown(" ".join(filter(None, said)) or "Try a change:", width="stretch")
         if offered:
             try_a_change(offered)
-if wording.pronoun(inspection, gold):
+explained = partial(explain, LINES_EXPLAINED, context.lab.model.config)
+exhibit(Decoding(context.lab, inspection), lines, draw=draw, also={"Matrix": cross}, explain=explained)
+if pronoun:
     st.caption(wording.smoothed(context.lab.checkpoint.settings.train.label_smoothing))
 
 st.space("small")
 look_further(context)
 
 st.space("small")
-left, right = st.columns([3, 2], gap="medium")
-with left:
-    what_am_i_looking_at(LINES_EXPLAINED, context.lab.model.config)
-with right, st.expander("Another layer or head"):
+with st.expander("Another layer or head"):
     choose_layer_or_average(context)
 write_url()

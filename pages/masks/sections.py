@@ -10,7 +10,8 @@ from pages.masks.choices import MAX_TEXT, PAGE, Choices
 from pages.shared import fields, loading, wording
 from pages.shared.context import PageContext, say
 from pages.shared.controls import choose_kind
-from pages.shared.exhibit import exhibit
+from pages.shared.exhibit import exhibit, get_data
+from pages.shared.explain import MASKS_EXPLAINED, explain
 from pages.shared.url.session import choose, session
 from transformer.analysis.attention.mask_leakage import Forcing
 from transformer.interventions import DisableMask, MaskKind, merged
@@ -115,7 +116,8 @@ def render_masks(context: PageContext, batch: Batch, chosen: Choices) -> None:
             key="masks-row",
             names=lambda i: f"{i} · {texts[i]}",
         )
-    data = exhibit(batch, SentenceMasks(kind=context.view.kind, row=row))
+    explained = partial(explain, MASKS_EXPLAINED, context.lab.model.config)
+    data = exhibit(batch, SentenceMasks(kind=context.view.kind, row=row), explain=explained)
     if data is not None:
         legend = "Coloured: the query may attend to the key. Crossed out: it may not."
         st.caption(f"{legend} {_combination(data)}{_no_causal(context, data)}")
@@ -139,10 +141,22 @@ def _no_causal(context: PageContext, data: MasksData) -> str:
     return f" {kind.label} has no causal mask: the whole sentence is there from the start.{both}"
 
 
+def render_effect(context: PageContext, batch: Batch) -> None:
+    """Renders the loss without the masks that are off, then the outputs that came out differently."""
+    data = get_data(batch, MaskLeak())
+    before, after = map(wording.number, data.loss.tolist())
+    if not batch.leak.off:
+        said = _ALL_ON if context.lab.model.config.causal_mask else _NO_CAUSAL
+        st.markdown(f"{said} Loss: **{before}** nats per token. Switch a mask off above.", help=_LOSS_HELP)
+        return
+    st.markdown(f"Loss: **{after}** nats per token; with all masks {before}.", help=_LOSS_HELP)
+    _what_changed(data, {mask for spec in batch.leak.off for mask in spec.lifts})
+
+
 def render_leak(context: PageContext, batch: Batch) -> None:
     """Renders the leak through the masks that are off, in numbers."""
     st.markdown("##### What leaks")
-    data = exhibit(batch, MaskLeak(), draw=lambda data: _leak_table(context, batch, data))
+    data = exhibit(batch, MaskLeak(), draw=lambda data: _leak_table(batch, data))
     if data is None:
         return
     if endless := [str(i) for i in np.flatnonzero(~data.ended[0])]:
@@ -150,22 +164,15 @@ def render_leak(context: PageContext, batch: Batch) -> None:
             f"{'Sentence' if len(endless) == 1 else 'Sentences'} {', '.join(endless)}: no end mark was written, the "
             f"output with all masks was cut off at the model's {context.lab.model.config.max_length} tokens."
         )
-    if batch.leak.off:
-        _what_changed(data, {mask for spec in batch.leak.off for mask in spec.lifts})
 
 
-def _leak_table(context: PageContext, batch: Batch, data: LeakData) -> None:
-    off, (before, after) = batch.leak.off, data.shares.tolist()
-    if not off:
-        st.markdown(
-            f"{_ALL_ON if context.lab.model.config.causal_mask else _NO_CAUSAL} Attention on padding is "
-            f"{wording.number(max(before[:3]))}, on later tokens {wording.number(before[3])}. Switch one off above."
-        )
+def _leak_table(batch: Batch, data: LeakData) -> None:
+    before, after = data.shares.tolist()
     columns = {
         "": ["loss, teacher-forced (nats per token)", *(f"attention {name}" for name in SHARES)],
         "all masks on": [wording.number(value) for value in (data.loss[0], *before)],
     }
-    if off:
+    if batch.leak.off:
         columns["as switched"] = [wording.number(value) for value in (data.loss[1], *after)]
     st.dataframe(columns, hide_index=True, width="stretch")
     st.caption(f"{_LOSS_HELP} Attention: mean share of a real query's attention, over all layers and heads.")
@@ -194,8 +201,8 @@ def _same_outputs_text(data: LeakData, off: set[MaskKind]) -> str:
         )
     verb = "rises" if after > before else "falls"
     text = (
-        f"**The loss {verb} from {wording.number(before)} to {wording.number(after)} nats per token, while the "
-        "outputs keep their words.** Decoded step by step, the most probable token is still the same at every step. "
+        f"**The loss {verb}, while the outputs keep their words.** Decoded step by step, the most probable token is "
+        "still the same at every step. "
         "The loss reads the same outputs in one pass (teacher-forced) and asks how probable each token was: "
         f"{wording.number(math.exp(-before))} before, {wording.number(math.exp(-after))} now (geometric mean)."
     )

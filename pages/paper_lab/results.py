@@ -12,7 +12,10 @@ from transformer.experiments.experiment import Experiment
 from transformer.experiments.outcome import Verdict
 from transformer.experiments.results import ExperimentError, Results, load_results, own_file
 from transformer.interventions.names import plural
+from transformer.runs.run_folder import list_runs
 from transformer.views.experiments import ExperimentCurves, ExperimentFindings, Measured
+
+_ATTENTION = "pages/attention/page.py"
 
 
 def render_results(experiment: Experiment, chosen: Choices) -> None:
@@ -30,6 +33,8 @@ def render_results(experiment: Experiment, chosen: Choices) -> None:
     st.markdown("###### The numbers on which the verdict hangs")
     exhibit(Measured(results), ExperimentFindings())
     _render_method(experiment, results, verdict)
+    if not results.shipped:
+        _render_runs(results)
 
 
 def _choose_results(experiment: Experiment, chosen: Choices) -> Results:
@@ -96,6 +101,21 @@ def _render_chart(experiment: Experiment, results: Results, chosen: Choices) -> 
     )
 
 
+def _render_runs(results: Results) -> None:
+    runs = [run for run in list_runs() if run.settings.command == results.command and run.loadable]
+    if not runs:
+        return
+    with st.expander(f"Its runs: {len(runs)} {plural(len(runs), 'model')} to look into"):
+        st.caption(
+            "The models that were trained with the first seed are runs like any other. Here they open on the Attention "
+            "page; the Runs page has their curves and cards."
+        )
+        with st.container(horizontal=True):
+            for run in sorted(runs, key=lambda run: run.settings.created):
+                st.page_link(_ATTENTION, label=run.id, query_params={"model": run.id})
+        st.page_link("pages/runs/page.py", label="Compare their curves", icon=":material/show_chart:")
+
+
 def _render_method(experiment: Experiment, results: Results, verdict: Verdict) -> None:
     st.markdown(f"**What is measured here.** {experiment.setting}")
     intervals = ", ".join(dict.fromkeys(finding.interval for finding in verdict.findings))
@@ -106,5 +126,5 @@ def _render_method(experiment: Experiment, results: Results, verdict: Verdict) -
         versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
         st.caption(
             f"{len(results.rows):,} measurements in {wording.duration(results.elapsed_s)}, {results.created[:10]}; "
-            f"{results.machine}; {versions}."
+            f"{results.machine}; {versions}." + (f" Measured by commit {results.commit}." if results.commit else "")
         )

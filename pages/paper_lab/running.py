@@ -1,11 +1,10 @@
-"""Runs an experiment in the background, in a process of its own: one at a time on this server, with a stop."""
+"""Runs an experiment in the background, in a process of its own, when it is its turn in the queue of runs."""
 
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from statistics import fmean
 
 import streamlit as st
 
@@ -13,21 +12,26 @@ from pages.paper_lab.choices import PAGE
 from pages.shared.background import Background, Tell, Watcher, Work
 from pages.shared.context import say, sentence
 from pages.shared.wording import duration
+from transformer.access.people import PERSON, acting
+from transformer.experiments.estimate import estimated_s
 from transformer.experiments.experiment import Budget, Experiment
-from transformer.experiments.results import ExperimentError, load_results, own_file, read_results
+from transformer.experiments.results import ExperimentError, own_file, read_results
 from transformer.runs.launch import own_environment
+from transformer.runs.queue import place_at_work
 
 EVERY_S = 1.0
 _LOOK_S = 0.25
-START_S = 4.0
-"""Seconds until a process of its own has imported PyTorch and begins."""
 _WATCHER = "paper-lab-watcher"
+_MEASURING: set[tuple[str, str, str]] = set()
+"""The experiments that are being measured on this server; others wait for their turn."""
+_MOST_ASKED = 32
+"""Experiments that may be measured or wait at a time; any more begin to wait when one of these is over."""
 
 
 @st.cache_resource
 def works() -> Background:
     """Returns the background worker of this server."""
-    return Background("paper-lab", at_once=1, kept=0)
+    return Background("paper-lab", at_once=_MOST_ASKED, kept=0)
 
 
 def render_run_here(experiment: Experiment) -> None:
@@ -35,7 +39,7 @@ def render_run_here(experiment: Experiment) -> None:
     st.markdown("##### Run it here")
     watcher = st.session_state.setdefault(_WATCHER, Watcher())
     for budget in experiment.budgets:
-        work = works().find((experiment.name, budget.name))
+        work = works().find(_key(experiment, budget))
         if work is not None and not work.over.is_set():
             work.watchers.add(watcher)
             st.fragment(_render_progress, run_every=EVERY_S)(experiment, budget, work, watcher)
@@ -69,20 +73,6 @@ def render_run_here(experiment: Experiment) -> None:
         say(refusal)
 
 
-def estimated_s(experiment: Experiment, budget: Budget) -> float:
-    """Returns the seconds that a budget takes on the machine of the shipped numbers, from its own cells there."""
-    shipped = load_results(experiment.name)
-    full = experiment.budget(shipped.budget)
-    if not budget.size:  # nothing is trained: a cell takes as long as the shipped cells without a training
-        return START_S + min(row.elapsed_s for row in shipped.rows) * len(experiment.plan(budget))
-    cells: dict[tuple, list[float]] = {}
-    for row in shipped.rows:
-        cells.setdefault(tuple(row.cell.items()), []).append(row.elapsed_s)
-    usual = fmean(row.elapsed_s for row in shipped.rows)
-    each = (fmean(cells.get(tuple(cell.items()), [usual])) for cell, _ in experiment.plan(budget))
-    return START_S + sum(each) * budget.size / full.size
-
-
 def n_measured(experiment: Experiment, budget: Budget) -> int:
     """Returns how many of a budget's measurements are in its file here."""
     try:
@@ -94,7 +84,19 @@ def n_measured(experiment: Experiment, budget: Budget) -> int:
 
 
 def measure_in_background(experiment: Experiment, budget: Budget, tell: Tell) -> None:
-    """Runs the command in a process of its own until it ends or nobody waits; ValueError with its last words."""
+    """Waits for its turn in the queue, then runs the command in a process of its own until it ends or nobody waits.
+
+    ValueError with the last words of a command that fails, RunError where a quota is used up.
+    """
+    with place_at_work(while_waiting=lambda: tell(0.0)) as (place, handle):
+        _MEASURING.add(key := _key(experiment, budget))
+        try:
+            _measure(experiment, budget, tell, place, handle)
+        finally:
+            _MEASURING.discard(key)
+
+
+def _measure(experiment: Experiment, budget: Budget, tell: Tell, place: dict[str, str], handle: int) -> None:
     total = len(experiment.plan(budget))
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
@@ -102,7 +104,8 @@ def measure_in_background(experiment: Experiment, budget: Budget, tell: Tell) ->
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            env=os.environ | own_environment(threads=1),
+            pass_fds=(handle,),
+            env=os.environ | own_environment(threads=1) | place | {PERSON: acting().id},
         )
         try:
             while process.poll() is None:
@@ -119,9 +122,7 @@ def measure_in_background(experiment: Experiment, budget: Budget, tell: Tell) ->
 
 def _start(experiment: Experiment, budget: Budget) -> None:
     watcher = st.session_state.setdefault(_WATCHER, Watcher())
-    works().submit(
-        (experiment.name, budget.name), lambda tell: measure_in_background(experiment, budget, tell), watcher
-    )
+    works().submit(_key(experiment, budget), lambda tell: measure_in_background(experiment, budget, tell), watcher)
 
 
 def _anew(experiment: Experiment, budget: Budget) -> None:
@@ -137,7 +138,8 @@ def _render_progress(experiment: Experiment, budget: Budget, work: Work, watcher
             st.session_state["lab-refusal"] = sentence(str(work.error))
         st.rerun()
     left = work.left_s
-    said = "waiting for another experiment" if work.begun is None else f"{work.share:.0%}"
+    measuring = _key(experiment, budget) in _MEASURING
+    said = f"{work.share:.0%}" if measuring else "waiting in the queue of trainings"
     if left is not None:
         said += f", about {duration(max(1.0, left))} left"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -146,4 +148,9 @@ def _render_progress(experiment: Experiment, budget: Budget, work: Work, watcher
 
 
 def _stop(experiment: Experiment, budget: Budget) -> None:
-    works().cancel((experiment.name, budget.name))
+    works().cancel(_key(experiment, budget))
+
+
+def _key(experiment: Experiment, budget: Budget) -> tuple[str, str, str]:
+    """Returns the key of the work: each visitor's is their own, which nobody else sees or stops."""
+    return acting().id, experiment.name, budget.name

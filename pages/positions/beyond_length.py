@@ -42,7 +42,9 @@ def render_beyond(context: PageContext, chosen: Choices) -> None:
     _, found = choose_study(chosen)
     segments("past", "Past its last trained row, a learned table", PAST, chosen.past)
     if found is not None and length_curves(found, corpus_of(found, chosen), chosen.past):
-        data = exhibit(PairedStudy(found), StudyLengths(corpus=corpus_of(found, chosen), past=chosen.past))
+        data = exhibit(
+            PairedStudy(found), StudyLengths(corpus=corpus_of(found, chosen), past=chosen.past), explain=_explain
+        )
         st.markdown(_ends_text(found, chosen.past))
         if data is not None:
             _render_ranges(data)
@@ -50,17 +52,19 @@ def render_beyond(context: PageContext, chosen: Choices) -> None:
         st.caption("No study has tested lengths here yet: start one under *The paired study*.")
     st.markdown(f"##### {wording.plain(context.lab.name)}, tested here")
     _render_model(context.lab, chosen.past)
-    with st.expander("What am I looking at?"):
-        st.markdown(
-            "A point is the share of held-out strings of one length with every symbol right, all seeds together; the "
-            "band is Wilson's 95 % interval for that share. The shaded part holds the lengths of training. "
-            "Sinusoidal, rotary and ALiBi positions follow formulas that never end, and no positions need none; that "
-            "they *can* be computed does not mean that the model has learned what to do with them. A learned table "
-            "has to be extended somehow, in your session only: the model itself stays as it is. *Clamp* gives every "
-            "later token the position of the last trained one. *Interpolate* spreads the trained rows over the whole "
-            "sentence, in both stacks, as far as this sentence needs, so that neighbours are closer together than "
-            "they were in training."
-        )
+
+
+def _explain() -> None:
+    st.markdown(
+        "A point is the share of held-out strings of one length with every symbol right, all seeds together; the "
+        "band is Wilson's 95 % interval for that share. The shaded part holds the lengths of training. "
+        "Sinusoidal, rotary and ALiBi positions follow formulas that never end, and no positions need none; that "
+        "they *can* be computed does not mean that the model has learned what to do with them. A learned table "
+        "has to be extended somehow, in your session only: the model itself stays as it is. *Clamp* gives every "
+        "later token the position of the last trained one. *Interpolate* spreads the trained rows over the whole "
+        "sentence, in both stacks, as far as this sentence needs, so that neighbours are closer together than "
+        "they were in training."
+    )
 
 
 def _ends_text(found: Study, past: Extension) -> str:

@@ -36,17 +36,19 @@ def render_edits(context: PageContext, chosen: Choices) -> None:
         segments("stack", "Positions of", STACKS, chosen.stack)
         _render_choice(context, chosen.stack)
         _render_value(context, chosen.stack)
-    render_output(context, invitation="Change the positions above to decode again beside it.")
-    with st.expander("What am I looking at?"):
-        st.markdown(
-            "The chosen stack adds other positions to its embeddings, in your session only, and the sentence is "
-            "decoded again. *Remove* adds nothing: the encoder then reads a bag of words. *Shuffle* swaps the "
-            "positions of the tokens. *Shift* moves all of them by k: if only distances mattered, nothing would "
-            "change. *Scale* makes positions stronger or weaker against the words. With *two at one position* the "
-            "model cannot tell which of two tokens came first. Where the output stays the same, the probabilities "
-            "below still say how much the model relied on what was changed: short sentences often have only one "
-            "likely order."
-        )
+    render_output(context, invitation="Change the positions above to decode again beside it.", explain=_explain)
+
+
+def _explain() -> None:
+    st.markdown(
+        "The chosen stack adds other positions to its embeddings, in your session only, and the sentence is "
+        "decoded again. *Remove* adds nothing: the encoder then reads a bag of words. *Shuffle* swaps the "
+        "positions of the tokens. *Shift* moves all of them by k: if only distances mattered, nothing would "
+        "change. *Scale* makes positions stronger or weaker against the words. With *two at one position* the "
+        "model cannot tell which of two tokens came first. Where the output stays the same, the probabilities "
+        "below still say how much the model relied on what was changed: short sentences often have only one "
+        "likely order."
+    )
 
 
 def _render_choice(context: PageContext, stack: Stack) -> None:

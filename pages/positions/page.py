@@ -21,7 +21,10 @@ _RENDER = {
 }
 
 context = frame(
-    "How does it know the order of the words? Sinusoids, and what a learned table becomes.", PAGE, needs="a Transformer"
+    "How does it know the order of the words? Sinusoids, and what a learned table becomes.",
+    PAGE,
+    needs="a Transformer",
+    opens_on=("reverse", "a b c d e"),
 )
 chosen = PAGE.now
 segments("section", "Look at", SECTIONS, chosen.section)

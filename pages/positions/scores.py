@@ -1,5 +1,7 @@
 """Shows how attention uses positions: the first layer's scores of the sentence, as a sum of four parts."""
 
+from functools import partial
+
 import streamlit as st
 
 from pages.positions.choices import Choices, segments
@@ -7,6 +9,7 @@ from pages.positions.table_choice import OTHER_KINDS, STACKS
 from pages.shared import fields, wording
 from pages.shared.context import PageContext
 from pages.shared.exhibit import exhibit
+from pages.shared.explain import render_equation
 from pages.shared.interventions.panel import switch_chips
 from pages.shared.url.session import choose
 from transformer.analysis.positions.score_decomposition import PARTS
@@ -28,7 +31,11 @@ def render_scores(context: PageContext, chosen: Choices) -> None:
         heads = list(range(config.n_heads))
         fields.box("Head", heads, context.head, lambda head: choose(head=head), key="positions-head")
     switch_chips(context)
-    data = exhibit(context.decoding, ScoreParts(stack=chosen.stack, head=context.head))
+    data = exhibit(
+        context.decoding,
+        ScoreParts(stack=chosen.stack, head=context.head),
+        explain=partial(_explain, config.scale_scores),
+    )
     if data is None:
         st.markdown(OTHER_KINDS.get(config.positions, ""))
         return
@@ -42,11 +49,13 @@ def render_scores(context: PageContext, chosen: Choices) -> None:
         f"The parts sum to the recorded score to within {wording.number(data.largest_error)}."
         f"{forced if chosen.stack == 'decoder' else ''}"
     )
-    with st.expander("What am I looking at?"):
-        st.markdown(
-            "The first layer reads embedding + position, and a score is a product of two such sums, so it is a sum of "
-            "four: word meets word, word meets place, place meets word, place meets place (query first). Biases count "
-            "as content. In a model with pre-norm, both halves are divided by the measured norm of their sum. Cells "
-            "that the mask hides are left empty."
-        )
-        st.latex(_SPLIT if config.scale_scores else _SPLIT_UNSCALED)
+
+
+def _explain(scaled: bool) -> None:
+    st.markdown(
+        "The first layer reads embedding + position, and a score is a product of two such sums, so it is a sum of "
+        "four: word meets word, word meets place, place meets word, place meets place (query first). Biases count "
+        "as content. In a model with pre-norm, both halves are divided by the measured norm of their sum. Cells "
+        "that the mask hides are left empty."
+    )
+    render_equation(_SPLIT if scaled else _SPLIT_UNSCALED)

@@ -38,7 +38,7 @@ def render_shifts(context: PageContext, chosen: Choices) -> None:
     if most > 1:
         slider("k", "Shift k", 1, most, chosen.k)
     k = min(max(chosen.k, 1), most)
-    exhibit(shown.subject, ShiftMaps(**shown.size, k=k), draw=_maps_canvas)
+    exhibit(shown.subject, ShiftMaps(**shown.size, k=k), draw=_maps_canvas, explain=_explain)
     data = exhibit(shown.subject, ShiftErrors(**shown.size, k=k), draw=lambda data: _errors_canvas(data, k))
     if data is None:
         return
@@ -50,13 +50,15 @@ def render_shifts(context: PageContext, chosen: Choices) -> None:
             f"({width}), a linear map can fit any table exactly, so only held-out positions are informative: 0 is a "
             "perfect map, 1 is no better than always answering the mean."
         )
-    with st.expander("What am I looking at?"):
-        st.markdown(
-            "The paper chose sinusoids because, for any fixed k, PE(pos + k) is a linear function of PE(pos): a model "
-            "could learn to attend k positions away from wherever it is. Each pair (sin, cos) is like the hand of a "
-            "clock; k more positions turn it by the angle ω k, with ω = base^(−2i / d_model)."
-        )
-        st.latex(_SHIFT)
+
+
+def _explain() -> None:
+    st.markdown(
+        "The paper chose sinusoids because, for any fixed k, PE(pos + k) is a linear function of PE(pos): a model "
+        "could learn to attend k positions away from wherever it is. Each pair (sin, cos) is like the hand of a "
+        "clock; k more positions turn it by the angle ω k, with ω = base^(−2i / d_model)."
+    )
+    st.latex(_SHIFT)
 
 
 def _maps_canvas(data: MatricesData) -> None:

@@ -35,7 +35,8 @@ def render_tables(context: PageContext, chosen: Choices) -> None:
     """Renders both tables on one scale, then one pair of dimensions as curves."""
     shown = choose_tables(context, chosen)
     segments("layout", "Layout of the sinusoidal table", _LAYOUTS, chosen.layout)
-    exhibit(shown.subject, PositionTables(**shown.size, layout=chosen.layout), draw=_table_canvas)
+    tables = PositionTables(**shown.size, layout=chosen.layout)
+    exhibit(shown.subject, tables, draw=_table_canvas, explain=_explain)
     render_extent(shown, " (dotted line)")
     if shown.d_model > 2:
         slider("frequency", "Pair of dimensions", 0, shown.d_model // 2 - 1, chosen.frequency)
@@ -47,16 +48,18 @@ def render_tables(context: PageContext, chosen: Choices) -> None:
             f"Wavelengths run from {_length_text(data.shortest)} (2π) to {_length_text(data.longest)} here; as d_model "
             f"grows, the longest approaches {chosen.base:,} × 2π = {_length_text(chosen.base * 2 * np.pi)}."
         )
-    with st.expander("What am I looking at?"):
-        st.markdown(
-            "Each row is added to the embedding of the token at that position; both tables share one scale around 0. "
-            "The sinusoids follow a formula: fast waves on the left, slow ones on the right, sine and cosine of one "
-            "wave next to each other (*interleaved*, as in the paper). *Concatenated* puts all sines first and all "
-            "cosines after them. These are the same numbers in another order, and the next matrix product can undo "
-            "it, so programs use either (Marian and tensor2tensor concatenate); a trained model's weights fit only the "
-            "order that it was trained with. A learned table starts as noise, and its rows are trained like any weight."
-        )
-        st.latex(_SINUSOIDS)
+
+
+def _explain() -> None:
+    st.markdown(
+        "Each row is added to the embedding of the token at that position; both tables share one scale around 0. "
+        "The sinusoids follow a formula: fast waves on the left, slow ones on the right, sine and cosine of one "
+        "wave next to each other (*interleaved*, as in the paper). *Concatenated* puts all sines first and all "
+        "cosines after them. These are the same numbers in another order, and the next matrix product can undo "
+        "it, so programs use either (Marian and tensor2tensor concatenate); a trained model's weights fit only the "
+        "order that it was trained with. A learned table starts as noise, and its rows are trained like any weight."
+    )
+    st.latex(_SINUSOIDS)
 
 
 def render_distances(context: PageContext, chosen: Choices) -> None:

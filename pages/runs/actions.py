@@ -11,10 +11,12 @@ import streamlit as st
 from pages.runs.run_table_state import CHOICES, Doing, select_run, sweep_over, table_state
 from pages.shared import wording
 from pages.shared.context import say, sentence
-from pages.shared.visitor import visitor
+from pages.shared.visitors.sharing import share_button
 from pages.training.compare import Entry
 from pages.training.plans import plan_of
 from pages.training.train_state import CHOSEN, show_run
+from transformer.access.ownership import may_change, may_use_file
+from transformer.access.people import for_this_person
 from transformer.checkpoints.settings import Settings, is_name
 from transformer.data.cleaning import CorpusError
 from transformer.data.corpus_snapshot import located
@@ -42,9 +44,9 @@ def refusal_kept(before: str = "") -> Iterator[None]:
 
 def render_actions(entry: Entry, *, runs_here: list[Run]) -> None:
     """Renders a row of buttons, and below it the form of the one that was pressed."""
-    run = entry.run
+    run, own = entry.run, entry.run is not None and may_change(entry.run.folder)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if run is not None:
+        if own:
             _opens("Rename", "rename", disabled=entry.active, why="Pause or stop it first")
             _opens("Note", "note")
         if run is None or run.loadable:
@@ -61,16 +63,18 @@ def render_actions(entry: Entry, *, runs_here: list[Run]) -> None:
             "Sweep over a setting", key="action-sweep", type="tertiary", on_click=sweep_over, args=(entry.name,)
         ):
             st.rerun()
-        if run is not None and not entry.active:
+        if run is not None:
+            share_button(run)
+        if own and not entry.active:
             _opens("Delete", "delete")
     if again:
         _repeat(entry, runs_here)
     match table_state().doing:
-        case "rename" if run is not None and not entry.active:
+        case "rename" if own and not entry.active:
             _rename(entry.name)
-        case "note" if run is not None:
+        case "note" if own:
             _note(entry)
-        case "delete" if run is not None and not entry.active:
+        case "delete" if own and not entry.active:
             _confirm(entry.name)
     say(*table_state().refusals)
 
@@ -130,11 +134,11 @@ def _download(entry: Entry) -> None:
             f"One zip file: settings, tokenizer, weights, history, card and note. {left_out}"
             + ("." if source is None else f", and so does {wording.plain(source.name)} unless you add it.")
         )
-        add = source is not None and source.is_file()
+        add = source is not None and source.is_file() and may_use_file(source)
         with_corpus = add and st.checkbox("Add the file it learned from", key="action-with-corpus")
         st.download_button(
             f"Download {entry.name}.zip",
-            data=lambda: archive_bytes(entry.name, with_corpus=with_corpus),
+            data=for_this_person(lambda: archive_bytes(entry.name, with_corpus=with_corpus)),
             file_name=f"{entry.name}.zip",
             mime="application/zip",
             key="action-archive",
@@ -214,5 +218,5 @@ def _repeat(entry: Entry, runs_here: list[Run]) -> None:
             start_from=same_start(entry.folder, settings),
         )
         select_run(made, made)
-        run_folder.start(made, owner=visitor())
+        run_folder.start(made)
     st.rerun()

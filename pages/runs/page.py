@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from pages.runs.clearing import say_what_will_be_cleared
 from pages.runs.run_table import panel
 from pages.runs.run_table_state import CHOICES, RUNS, SWEEPS, TAB, follow_url
 from pages.runs.sweep_panel import sweep_panel
@@ -11,6 +12,7 @@ from pages.training.compare import entries
 take_arrived()
 found = entries()
 st.markdown("#### Which settings learn faster, and how far do they get? Compare your runs.")
+say_what_will_be_cleared()
 if not found:
     st.markdown("No runs yet. Train one: *reverse*, as recommended, is the quickest.")
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):

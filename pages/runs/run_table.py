@@ -90,6 +90,10 @@ def _render_overlay(shown: Sequence[Entry]) -> None:
         st.markdown("Tick a run above to see its curve here.")
         return
     render_curves(shown, quantity=quantity, against=against, log=scale == "log")
+    if len(learned := {entry.settings.corpus.name for entry in shown}) > 1:
+        st.caption(
+            f"These runs learn {len(learned)} different corpora: compare where each curve goes, not how high it is."
+        )
     if quantity == "training loss" and any(entry.settings.train.label_smoothing for entry in shown):
         st.caption(
             "Training loss is label-smoothed if the run uses smoothing: it cannot fall to 0 and is not validation loss."

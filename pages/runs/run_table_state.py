@@ -87,7 +87,7 @@ def follow_url(found: Sequence[Entry]) -> None:
         if gone := [name for name in dict.fromkeys(asked) if today[name] not in names]:
             CHOICES.tell(Problem("show", f"The link asks for {_listed(gone)}, which is not here."))
     if shown is None:
-        shown = [entry.name for entry in found if entry.run is not None][:SHOWN_AT_FIRST] or names[:SHOWN_AT_FIRST]
+        shown = _shown_at_first(found)
     if run not in names:
         run, table_state().doing = names[0], ""
     CHOICES.put(replace(now, shown=tuple(name for name in dict.fromkeys(shown) if name in names), run=run))
@@ -95,3 +95,10 @@ def follow_url(found: Sequence[Entry]) -> None:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(f"“{name[:40]}”" for name in names)
+
+
+def _shown_at_first(found: Sequence[Entry]) -> list[str]:
+    """Returns the first runs, else models, that learn what the first of them learns: others are not to be compared."""
+    offered = [entry for entry in found if entry.run is not None] or list(found)
+    corpus = offered[0].settings.corpus.name
+    return [entry.name for entry in offered if entry.settings.corpus.name == corpus][:SHOWN_AT_FIRST]

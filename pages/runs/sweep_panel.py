@@ -14,7 +14,6 @@ from pages.shared.components.run_table import Column, run_table
 from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
 from pages.shared.fields import box
-from pages.shared.visitor import visitor
 from pages.shared.wording import number
 from pages.training import durations, run_status
 from pages.training.compare import Entry, column_title, entries, last_of, quantities_of, render_curves
@@ -120,7 +119,7 @@ def _cancel(sweep: Sweep) -> None:
 
 def _rest(sweep: Sweep) -> None:
     with refusal_kept():
-        start_sweep(sweep, owner=visitor())
+        start_sweep(sweep)
 
 
 def _chart(sweep: Sweep, shown: Sequence[Entry], quantity: str) -> None:
@@ -219,7 +218,7 @@ def _start(base: Base, entry: Entry, setting: str, texts: Sequence[str]) -> None
             sweep = create_sweep(replace(base, start_from=start), setting, texts)
             CHOICES.change(sweep=sweep.id)
             now.hidden, now.refusals = frozenset(), ()
-            start_sweep(sweep, owner=visitor())
+            start_sweep(sweep)
     except REFUSALS as error:
         say(f"The sweep was not started: {error}.")
         return

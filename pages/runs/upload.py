@@ -4,7 +4,6 @@ import streamlit as st
 
 from pages.runs.run_table_state import CHOICES, show_run, table_state
 from pages.shared.context import say, sentence
-from pages.shared.visitor import visitor
 from transformer.runs.archive import load_archive
 from transformer.runs.status import RunError
 
@@ -30,7 +29,7 @@ def load_a_model() -> None:
             return
         try:
             with st.spinner("Checking the archive"):
-                name = load_archive(file, owner=visitor())
+                name = load_archive(file)
         except RunError as error:
             say(sentence(str(error)))
             return

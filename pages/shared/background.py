@@ -9,7 +9,7 @@
 
 The key says all that the work depends on. Work goes on while one of its watchers is there: a watcher belongs to a
 visitor's session and is gone with it. Work without a watcher goes on to its end. When the server ends, all work is
-stopped and its threads are joined. No Streamlit here.
+stopped and its threads are joined. Work is done for the person who first asked. No Streamlit here.
 """
 
 import atexit
@@ -20,6 +20,9 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
+from pages.shared.serving.sizes import size_of
+from transformer.access.people import for_this_person
+
 Found = TypeVar("Found")
 Tell = Callable[..., object]
 """Takes the share of the work that is done, and where there is something to look at already a function that makes it;
@@ -28,6 +31,8 @@ _SOONEST = 0.02
 """The share of the work from which on the time left can be said."""
 _IDLE_S = 60.0
 """Seconds that a thread waits for more work: starting one takes longer than finding a decoding that is cached."""
+_MAX_BYTES = 100_000_000
+"""The most bytes that the results kept by one background hold together; the newest stays whatever its size."""
 _PATIENCE_S = 5.0
 """The longest wait at the end of the server for work that does not tell how far it is."""
 
@@ -59,6 +64,8 @@ class Work(Generic[Found]):
         self.watchers: WeakSet[Watcher] = WeakSet()
         self.to_the_end = False
         """True if it goes on without a watcher."""
+        self.size = 0
+        """The bytes of its result; 0 until it is over."""
         self._compute: Callable[[Tell], Found] | None = compute
         self._found: Any = None
 
@@ -94,6 +101,7 @@ class Work(Generic[Found]):
         try:
             self.tell(0.0)
             self._found = compute(self.tell)
+            self.size = size_of(self._found)
         except Exception as error:
             self.error = error
         self.so_far = None
@@ -124,7 +132,7 @@ class Background:
         with self._lock:
             work = self._known.get(key)
             if work is None or work.stopped:
-                work = self._known[key] = Work(compute)
+                work = self._known[key] = Work(for_this_person(compute))
                 self._waiting.append((key, work))
             if watcher is None:
                 work.to_the_end = True
@@ -201,8 +209,9 @@ class Background:
 
     def _forget_oldest(self) -> None:
         over = [key for key, work in self._known.items() if work.over.is_set()]
-        for key in over[: max(0, len(over) - self._kept)]:
-            del self._known[key]
+        held = sum(self._known[key].size for key in over)
+        while len(over) > self._kept or (held > _MAX_BYTES and len(over) > 1):
+            held -= self._known.pop(over.pop(0)).size
 
 
 _ALL: WeakSet[Background] = WeakSet()

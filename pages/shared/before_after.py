@@ -1,5 +1,7 @@
 """The output on the screen; under switches, before and after side by side, and what was measured on equal prefixes."""
 
+from collections.abc import Callable
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -27,10 +29,17 @@ _MANY, _ROOM = 80, 240
 """Chips that stand as they are, and pixels for more."""
 
 
-def render_output(context: PageContext, *, invitation: str = "Switch a head off to decode again beside it.") -> None:
+def render_output(
+    context: PageContext,
+    *,
+    invitation: str = "Switch a head off to decode again beside it.",
+    explain: Callable[[], object] | None = None,
+    figures: DeltaGenerator | None = None,
+) -> None:
     """Renders the output as a line of chips, or under switches both outputs and their differences.
 
-    `invitation` says which of the page's controls makes the second output.
+    `invitation` says which of the page's controls makes the second output; `explain` is for the menu. The figures of
+    the differences go into `figures`, or follow.
     """
     switch_chips(context)
     if not context.view.switches:
@@ -40,11 +49,14 @@ def render_output(context: PageContext, *, invitation: str = "Switch a head off 
             BranchLines(),
             draw=_render_chips,
             note=f"Under each token: its probability when it was written. {smoothed} {invitation}",
+            explain=explain,
             width=560,
         )
         return
     comparison = loading.get_comparison(context.lab, context.view.text, context.view.switches)
     before, after = comparison.before, comparison.after
+    result, measures = wording.effect(comparison)
+    st.markdown(result)
     with room_for(2 * len(comparison.alignment)):
         aligned_tokens(
             (before.target_tokens, before.probabilities.tolist()),
@@ -53,16 +65,14 @@ def render_output(context: PageContext, *, invitation: str = "Switch a head off 
             labels=("before", "after"),
             key="aligned",
         )
-    result, measures = wording.effect(comparison)
-    st.markdown(result)
     st.caption(" ".join((measures, *wording.pronoun_effect(comparison))), help=wording.KL_EXPLAINED)
     for note in wording.switch_notes(comparison):
         st.caption(note)
     subject = Compared(context.lab, comparison)
-    with st.container(horizontal=True, gap="medium"):
+    with figures or st.container(), st.container(horizontal=True, gap="medium"):
         with st.container(width=WIDTH):
             st.caption("Each token of the original output, after the same words (teacher-forced)")
-            exhibit(subject, TokenProbabilities(), also={"Both outputs": BothOutputs()}, width=560)
+            exhibit(subject, TokenProbabilities(), also={"Both outputs": BothOutputs()}, explain=explain, width=560)
         with st.container(width=WIDTH):
             _render_difference(context, subject)
 

@@ -9,20 +9,25 @@ its name, its weights file and the time that file had when it was read: other we
 model, and a snapshot is never taken for the weights at the end. A switch is known by its URL form. A decoding is known
 by what it was made from and by the probabilities that came out.
 
-A parameter whose name begins with an underscore is not looked at. No result of a call that raised is kept.
+A parameter whose name begins with an underscore is not looked at. No result of a call that raised is kept. All results
+together are held within a number of bytes: see serving/held.py.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from hashlib import blake2b
 from inspect import signature
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 import streamlit as st
 
+from pages.shared.serving.held import Held
+from pages.shared.serving.machine import cache_bytes
 from transformer.analysis.heads.pair_sample import PairSample
 from transformer.analysis.reach.vector_probe import VectorProbe
 from transformer.analysis.steps.search_tree import SearchTree
@@ -39,6 +44,9 @@ from transformer.views.training.timeline import DecodedSnapshot
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+
+RESULTS = Held(cache_bytes())
+"""The results of all decorated functions."""
 
 
 def lab_key(lab: Lab) -> tuple[str, str, int]:
@@ -92,7 +100,7 @@ KEYS: dict[str | type, Callable[[Any], object]] = {
 
 
 def cached(
-    *, max_entries: int, spinner: str | bool = False, shared: bool = False, also: Callable[..., object] | None = None
+    *, max_entries: int, spinner: str = "", shared: bool = False, also: Callable[..., object] | None = None
 ) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
     """Remembers the results of a function for every visitor, the newest `max_entries` of them.
 
@@ -102,14 +110,7 @@ def cached(
 
     def decorate(compute: Callable[Given, Result]) -> Callable[Given, Result]:
         shape = signature(compute)
-
-        def kept(key: str, _call: Callable[[], Result]) -> Result:
-            return _call()
-
-        # Streamlit tells functions apart by their module, their name and their source.
-        kept.__module__, kept.__qualname__ = compute.__module__, compute.__qualname__
-        keep: Any = st.cache_resource if shared else st.cache_data
-        remembered = keep(kept, max_entries=max_entries, show_spinner=spinner)
+        function = compute.__module__, compute.__qualname__, compute.__code__
 
         @wraps(compute)
         def found(*args: Given.args, **kwargs: Given.kwargs) -> Result:
@@ -117,7 +118,13 @@ def cached(
             given.apply_defaults()
             values = [value for name, value in given.arguments.items() if not name.startswith("_")]
             key = repr(key_of((values, also(*args, **kwargs) if also else None)))
-            return remembered(key, lambda: compute(*args, **kwargs))
+
+            def make() -> Result:
+                with st.spinner(spinner) if spinner else nullcontext():
+                    return compute(*args, **kwargs)
+
+            result = cast(Result, RESULTS.get(function, key, make, max_entries))
+            return result if shared else deepcopy(result)
 
         return found
 
@@ -125,10 +132,7 @@ def cached(
 
 
 def key_of(value: object) -> object:
-    """Returns plain values, with an exact `repr`, that tell an object from others; TypeError for an unknown kind.
-
-    One string is then all that Streamlit has to hash, which it does to nested arguments part by part.
-    """
+    """Returns plain values, with an exact `repr`, that tell an object from others; TypeError for an unknown kind."""
     if own := KEYS.get(type(value)):
         return own(value)
     if value is None or isinstance(value, (str, bytes, int, float)):

@@ -1,4 +1,4 @@
-"""A figure as pages show it: the picture, then one row with its checks and its export."""
+"""A figure as pages show it: the picture, and at its corner one menu with its checks, its export, its explanation."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +11,9 @@ from pages.shared import wording
 from pages.shared.cache import cached
 from pages.shared.context import is_dark, say, sentence
 from pages.shared.exports import export
+from pages.shared.saved.shown import ShownFigure, remember
 from pages.shared.scrolling_figure import scrolling_figure
+from pages.shared.url.session import session, stay
 from transformer.analysis.checks import Check
 from transformer.checkpoints.settings import CheckpointError
 from transformer.data.cleaning import CorpusError
@@ -22,6 +24,10 @@ D = TypeVar("D")
 
 CANNOT_SHOW = (ValueError, CheckpointError, CorpusError, RunError)
 """The errors of `data` when there is nothing to show; the message is said instead."""
+
+MENU, PROVE, EXPORT, EXPLAIN = "About this figure", "Prove it", "Export", "What am I looking at?"
+"""The label of a figure's menu, and those of its entries."""
+_TEXT_WIDTH = 520
 
 
 def exhibit(
@@ -34,17 +40,19 @@ def exhibit(
     also: Mapping[str, View[Any]] | None = None,
     said: str = "",
     note: str = "",
+    explain: Callable[[], object] | None = None,
     width: int = 900,
     live: bool = False,
 ) -> D | None:
-    """Draws a view of a subject with its checks and its export; returns its data, for sentences, or None where there is
-    nothing to show, which it says.
+    """Draws a view of a subject and its menu; returns its data, for sentences, or None where there is nothing to show,
+    which it says.
 
     `key` tells apart two views of one class on a page. `data` is the view's data where the page has it already. `draw`
     draws it in place of the view's figure, which then is what the export holds. `also` are views of the same subject
-    that its export offers too, by their names. `said` stands in the saved file, `note` beside the buttons. `width` is
-    that of a saved figure which has none of its own. `live` data changes all the time, as that of a run at work: it is
-    not remembered, and an open badge keeps what it found.
+    that its export offers too, by their names. `said` stands in the saved file, `note` beside the menu. `explain`
+    renders what the visitor is looking at, for the menu. `width` is that of a saved figure which has none of its own.
+    `live` data changes all the time, as that of a run at work: it is not remembered, and open checks keep what they
+    found.
     """
     given = vars(subject).values()
     try:
@@ -54,15 +62,18 @@ def exhibit(
         say(sentence(str(error)))
         return None
     own = key_of(view, key)
-    _draw(view, data, own, draw)
     caption = " · ".join(filter(None, (subject.origin.caption, said)))
+    remember(ShownFigure(own, subject, view, data, caption, width))
+    _draw(view, data, own, draw)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if note:
             st.caption(note, width="content")
         shown = (view, subject) if live else data
-        _badge(_held(f"{own}-proof", shown, partial(view.checks, *given, data)), key=f"{own}-proof")
+        prove = partial(_prove, own, shown, partial(view.checks, *given, data))
         views = {"This figure": view, **(also or {})}
-        export(subject, views, partial(get_data, subject), key=own, caption=caption, width=width)
+        take = partial(export, subject, views, partial(get_data, subject), key=own, caption=caption, width=width)
+        told = {EXPLAIN: partial(_explain, explain)} if explain else {}
+        _menu({PROVE: prove, EXPORT: take, **told}, key=own)
     return data
 
 
@@ -93,12 +104,39 @@ def _draw(view: View[D], data: D, key: str, draw: Callable[[D], object] | None) 
         scrolling_figure(view.figure(data, dark=is_dark()), key=key)
 
 
-def _badge(run: Callable[[], Iterable[Check]], *, key: str) -> None:
-    """Renders a quiet button; opened, it runs the checks and shows the deviations, failing ones in red."""
-    with st.popover("Prove it", icon=":material/verified:", type="tertiary", key=key, on_change="rerun") as box:
-        if box.open:
-            with st.container(width=520):
-                _render_checks(tuple(run()))
+def _menu(entries: Mapping[str, Callable[[], object]], *, key: str) -> None:
+    """Renders a quiet button; opened, it offers the entries, of which only the chosen one is run."""
+    opened, chosen = f"{key}-menu", f"{key}-about"
+    if session().arrived:  # by a saved view of this very page: it lies under the popover
+        st.session_state[opened] = False
+    if not (st.session_state.get(opened) and st.session_state.get(chosen) == PROVE):
+        st.session_state.pop(_found(key), None)
+    with st.popover(MENU, icon=":material/more_horiz:", type="tertiary", key=opened, on_change=stay) as box:
+        if not box.open:
+            return
+        with st.container(key=f"{key}-about-figure"):
+            entry = st.segmented_control(MENU, list(entries), key=chosen, label_visibility="collapsed", on_change=stay)
+            if entry is not None:
+                entries[entry]()
+
+
+def _prove(key: str, shown: object, run: Callable[[], Iterable[Check]]) -> None:
+    """Shows the deviations, failing ones in red; the checks run once while they stay open on the same data or view."""
+    held = st.session_state.get(_found(key))
+    if held is None or not (held[0] == shown if isinstance(shown, tuple) else held[0] is shown):
+        held = st.session_state[_found(key)] = shown, tuple(run())
+    with st.container(width=_TEXT_WIDTH):
+        _render_checks(held[1])
+
+
+def _explain(explain: Callable[[], object]) -> None:
+    with st.container(width=_TEXT_WIDTH):
+        explain()
+
+
+def _found(key: str) -> str:
+    """Returns the key of what a figure's checks found."""
+    return f"{key}-found"
 
 
 def _render_checks(checks: Sequence[Check]) -> None:
@@ -115,18 +153,3 @@ def _render_checks(checks: Sequence[Check]) -> None:
         how = wording.plain(f"{check.how[:1].upper()}{check.how[1:]}")
         measured, allowed = wording.number(check.measured), wording.number(check.tolerance)
         st.markdown(f"{icon} {claim} {how}: **{measured}** (allowed: {allowed}).")
-
-
-def _held(key: str, shown: object, run: Callable[[], Iterable[Check]]) -> Callable[[], tuple[Check, ...]]:
-    """Returns the checks as a function that runs once while their badge stays open on the same data or live view."""
-    place = f"{key}-found"
-    if not st.session_state.get(key):
-        st.session_state.pop(place, None)
-
-    def found() -> tuple[Check, ...]:
-        held = st.session_state.get(place)
-        if held is None or not (held[0] == shown if isinstance(shown, tuple) else held[0] is shown):
-            held = st.session_state[place] = shown, tuple(run())
-        return held[1]
-
-    return found

@@ -1,10 +1,13 @@
-""" "What am I looking at?" under each figure: two to four sentences and the equation."""
+"""The explanations in the menus of figures: two to four sentences and the equation."""
 
 import streamlit as st
 
-from transformer.config import AnyModelConfig, RecurrentConfig
+from pages.shared.glossary import symbols_in
+from pages.shared.wording import plain
+from transformer.config import AnyModelConfig, ModelConfig
 from transformer.lab import AttentionKind
-from transformer.model.scores import score_equation
+from transformer.model.families import kinds_of
+from transformer.model.scores import gathered_equation, score_equation
 
 KIND_EXPLAINED: dict[AttentionKind, str] = {
     AttentionKind.ENCODER_SELF: """
@@ -33,7 +36,8 @@ The translation is written one token at a time. While writing one, the decoder a
 """
 STEPS_EXPLAINED = """
 At each step the decoder reads what it has written, looks at the sentence and at its own words, and gives every token of
-its vocabulary a probability. It writes the most probable one, unless another is forced. Both rows of attention were
+its vocabulary a probability. It writes the most probable one, unless another is forced. Source and target share one
+vocabulary, so tokens of the source can be candidates too. Both rows of attention were
 recorded in the pass that made this choice. Keys and values of earlier positions do not change, because no position sees
 later ones; so they are kept (the cache), and each step computes one new position only.
 """
@@ -59,34 +63,78 @@ written; with attention it also asks the sentence anew at each step, and the row
 that made this choice.
 """
 
+_CONVOLUTIONAL_STEPS = """
+At each step the decoder reads the last few tokens that it wrote, through one convolution after another, and gives every
+token of its vocabulary a probability. It writes the most probable one, unless another is forced. Each layer asks the
+sentence anew; the rows of attention were recorded in the pass that made this choice. Of what lies further back than its
+convolutions reach, the decoder knows nothing.
+"""
+_STEPS_OF_OTHERS = {"rnn": _RECURRENT_STEPS, "conv": _CONVOLUTIONAL_STEPS}
+MASKS_EXPLAINED = """
+A mask *M* is added to the scores before softmax: 0 where a query may attend to a key, −∞ where it may not, which makes
+the weight exactly 0. The padding mask hides the empty places that make the sentences of a batch equally long; the
+causal mask hides the tokens after each position, which do not exist yet when the model writes. The decoder's
+self-attention needs both.
+"""
+BEAM_EXPLAINED = """
+Greedy decoding keeps one output and takes its most probable token at each step. A beam keeps several hypotheses at
+once: each is continued by every token, and of all these candidates the best by score go on. An output that begins with
+a less probable token can so win in the end.
+"""
+BEAM_SCORE = r"\mathrm{score}(y) = \frac{\sum_t \log P(y_t \mid y_{<t}, \text{source})}{\mathrm{norm}(|y|)}"
+SAMPLES_EXPLAINED = """
+Instead of the most probable token, each step draws one at random, by its probability. The temperature *T* sharpens the
+distribution (below 1) or flattens it (above 1); top-k, top-p and min-p leave out its improbable end before the draw.
+"""
+SAMPLES_RULE = r"P_T(i) = \frac{e^{z_i / T}}{\sum_{j} e^{z_j / T}}"
+CURVES_EXPLAINED = """
+A training run shows the model pairs of sentences and changes its weights a little after each batch. The loss is how
+surprised the model is, on average, by each right token; 0 would be certainty. Validation loss and exact match are
+measured on pairs that are never trained on. If training loss goes on falling while validation loss rises, the model
+is learning its pairs by heart.
+"""
+CURVES_LOSS = r"\mathrm{loss} = -\frac{1}{n} \sum_{t=1}^{n} \log P(y_t \mid y_{<t}, \text{source})"
+
 
 def steps_explained(config: AnyModelConfig) -> str:
     """Explains one step of decoding in this model."""
-    if isinstance(config, RecurrentConfig):
-        return _RECURRENT_STEPS
+    if config.family in _STEPS_OF_OTHERS:
+        return _STEPS_OF_OTHERS[config.family]
     return STEPS_EXPLAINED if config.causal_mask else _STEPS_WITHOUT_CAUSAL_MASK
 
 
-def what_am_i_looking_at(text: str, config: AnyModelConfig, equation: str = "") -> None:
-    """Renders the explanation and this model's equation, or another one, in a closed expander."""
-    with st.expander("What am I looking at?"):
-        st.markdown(_one_line_a_paragraph(text))
-        if equation:
-            st.latex(equation)
-            return
-        # One statement a line, for the narrow column beside a matrix.
-        if isinstance(config, RecurrentConfig):
-            if config.attention != "none":
-                score = score_equation(config)
-                st.latex(
-                    rf"\begin{{aligned}} S_{{tj}} &= {score} \\ A &= \mathrm{{softmax}}(S + M) \\ "
-                    r"c_t &= \textstyle\sum_j A_{tj}\, h_j \end{aligned}"
-                )
-            return
-        scores = rf"S &= {score_equation(config)} \\"
-        st.latex(
-            rf"\begin{{aligned}} {scores} A &= \mathrm{{softmax}}(S + M) \\ \mathrm{{head}} &= A\,V \end{{aligned}}"
-        )
+def explain(text: str, config: AnyModelConfig | None = None, equation: str = "") -> None:
+    """Renders an explanation with this model's equation, or another one."""
+    st.markdown(_one_line_a_paragraph(text))
+    if equation := equation or (_attention(config) if config else ""):
+        render_equation(equation)
+
+
+def render_equation(equation: str) -> None:
+    """Renders an equation in LaTeX and under it what its symbols stand for, where the glossary knows them."""
+    st.latex(equation)
+    if legend := _legend(equation):
+        st.caption(legend)
+
+
+def _legend(equation: str) -> str:
+    """Returns what the symbols of an equation stand for, each by its name in the glossary."""
+    named = ((symbol, plain(term.name)) for symbol, term in symbols_in(equation).items())
+    return " · ".join(name if plain(symbol) == name else f"${symbol}$ {name}" for symbol, name in named)
+
+
+def explain_curves() -> None:
+    """Renders what the curves of a training run are."""
+    explain(CURVES_EXPLAINED, equation=CURVES_LOSS)
+
+
+def _attention(config: AnyModelConfig) -> str:
+    """Returns attention in this model as LaTeX, one statement a line; empty if it has none."""
+    if not kinds_of(config):
+        return ""
+    scores = "S" if isinstance(config, ModelConfig) else "S_{tj}"
+    lines = rf"{scores} &= {score_equation(config)} \\ A &= \mathrm{{softmax}}(S + M) \\ {gathered_equation(config)}"
+    return rf"\begin{{aligned}} {lines} \end{{aligned}}"
 
 
 def _one_line_a_paragraph(text: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from urllib.parse import urlencode, urlsplit
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -14,12 +13,13 @@ from pages.shared import wording
 from pages.shared.components.frontend import declared
 from pages.shared.context import is_dark
 from pages.shared.registry import REOPENABLE
-from pages.shared.url.packed_link import LONGEST, PARAMETER, as_file, pack
-from pages.shared.url.reopen import reopen
-from pages.shared.url.session import session
-from transformer.figures.export import html_document, on_paper
+from pages.shared.saved.opening import open_saved
+from pages.shared.url.address import link_shown, page_shown, parameters_shown
+from pages.shared.url.packed_link import LONGEST, as_file
+from transformer.figures.export import html_document
 from transformer.figures.tables import Table, as_csv, as_npz
-from transformer.views.view import Document, Subject, View, file_name, program, source
+from transformer.reports.report import drawn
+from transformer.views.view import Subject, View, file_name, program, source, title_of
 
 _save_chart = declared("save_chart", css=("save_chart.css",), js=("save_chart.js",))
 _save_drawing = declared("save_drawing", css=("save_chart.css",), js=("save_drawing.js",))
@@ -35,6 +35,8 @@ class Saved:
 
     name: str
     """The name of its files, without an ending."""
+    title: str
+    """The heading of the HTML file."""
     figure: go.Figure | str
     """The figure on paper, or the HTML page of a drawing that stands on the page in a frame of its own."""
     tables: tuple[Table, ...]
@@ -49,31 +51,28 @@ def export(
     caption: str,
     width: int,
 ) -> None:
-    """Renders a quiet button under a figure; opened, it offers its files, its lines of Python and a link.
+    """Renders a figure's files, its lines of Python and a link.
 
-    Nothing is made before it is opened. `views` are named; with several, one is chosen. `key` is that of the figure,
+    `views` are named; with several, one is chosen. `key` is that of the figure,
     `caption` stands under it in the HTML file, and `width` is that of a figure which has none of its own.
     """
     frame, key = f"{key}-frame", f"{key}-export"
-    if session().arrived:  # by a saved view of this very page: it lies under the popover
-        st.session_state[key] = False
-    with st.popover("Export", icon=":material/download:", type="tertiary", key=key, on_change="rerun") as box:
-        if not box.open:
-            return
-        with st.container(width=WIDTH, key=f"{key}-exported"):
-            view = _choose_view(views, key)
-            data = data_of(view)
-            figure = _figure(view, data, width)
-            offer_files(Saved(file_name(view, subject), figure, view.tables(data)), caption, key, frame)
-            note = getattr(view, "note", "")
-            st.caption(f"The same in Python · {note}" if note else "The same in Python")
-            st.code(program(view, subject), language="python", wrap_lines=True)
-            with st.expander("How the numbers are made"):
-                st.code(source(view), language="python", wrap_lines=True)
-            page = page_shown()
-            _link(page, key)
-            if page in REOPENABLE:
-                reopen(key)
+    with st.container(width=WIDTH):
+        view = _choose_view(views, key)
+        data = data_of(view)
+        figure = drawn(view, data, width=width, dark=is_dark())
+        saved = Saved(file_name(view, subject), title_of(view), figure, view.tables(data))
+        offer_files(saved, caption, key, frame)
+        note = getattr(view, "note", "")
+        st.caption(f"The same in Python · {note}" if note else "The same in Python")
+        st.code(program(view, subject), language="python", wrap_lines=True)
+        with st.expander("How the numbers are made"):
+            st.code(source(view), language="python", wrap_lines=True)
+        page = page_shown()
+        _link(page, key)
+        if page in REOPENABLE:
+            with st.expander("Open a saved view"):
+                open_saved(key)
 
 
 def _choose_view(views: Mapping[str, View[Any]], key: str) -> View[Any]:
@@ -87,16 +86,6 @@ def _choose_view(views: Mapping[str, View[Any]], key: str) -> View[Any]:
     return views[chosen or names[0]]
 
 
-def _figure(view: View[Any], data: Any, width: int) -> go.Figure | str:
-    """Returns the figure with a background and a width of its own, which on the page are the page's."""
-    dark = is_dark()
-    if isinstance(view, Document):
-        return view.document(data, dark=dark)
-    figure: Any = view.figure(data, dark=dark)
-    smallest = (figure.layout.meta or {}).get("smallest_width", 0)
-    return on_paper(figure.update_layout(width=figure.layout.width or max(width, smallest)), dark)
-
-
 def offer_files(saved: Saved, caption: str, key: str, frame: str) -> None:
     """Renders the buttons that save a figure and its numbers; `frame` is the key of a drawing's container."""
     name, figure = saved.name, saved.figure
@@ -105,7 +94,7 @@ def offer_files(saved: Saved, caption: str, key: str, frame: str) -> None:
         document = partial(_with_caption, figure, caption)
     else:
         buttons, drawing = _save_chart, {"chart": _sheet(figure, key)}
-        document = partial(html_document, figure, title=name, said=caption, dark=is_dark())
+        document = partial(html_document, figure, title=name, heading=saved.title, said=caption, dark=is_dark())
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         buttons(key=f"{key}-save", data={**drawing, "name": name})
         _download("HTML", document, name, "html", key)
@@ -113,8 +102,10 @@ def offer_files(saved: Saved, caption: str, key: str, frame: str) -> None:
         _download("NPZ", lambda: as_npz(saved.tables), name, "npz", key)
     shapes = [f"{table.name} {' × '.join(map(str, table.values.shape))}" for table in saved.tables]
     held = ", ".join(shapes) if len(shapes) <= _NAMED else f"{len(shapes)} tables, {shapes[0]} and so on"
-    moment = "PNG and SVG show the drawing as it is now. " if isinstance(figure, str) else ""
-    st.caption(f"{moment}HTML opens without a network. CSV and NPZ hold {wording.plain(held)}.")
+    drawn = isinstance(figure, str)
+    moment = "PNG and SVG show the drawing as it is now. " if drawn else ""
+    inside = "" if drawn else ": all of plotly is in it, about 5 MB"
+    st.caption(f"{moment}HTML opens without a network{inside}. CSV and NPZ hold {wording.plain(held)}.")
 
 
 def _with_caption(document: str, caption: str) -> str:
@@ -142,41 +133,17 @@ def _download(label: str, make: Callable[[], str | bytes], name: str, end: str, 
     st.download_button(label, make, file_name=f"{name}.{end}", mime=_MIMES[end], key=f"{key}-{end}", on_click="ignore")
 
 
-def view_parameters() -> dict[str, str | list[str]]:
-    """Returns all query parameters of this page, the whole sentence included."""
-    memory = session()
-    return {**memory.view.parameters(), "text": memory.view.text, **memory.own}
-
-
-def link_to(address: str, page: str, parameters: Mapping[str, str | list[str]]) -> str | None:
-    """Returns the shortest link that reopens this view; None if even a packed one is too long for browsers."""
-    parts = urlsplit(address)
-    home = parts.path.rsplit("/", 1)[0]
-    begin = f"{parts.scheme}://{parts.netloc}{home}/{'' if page == 'home' else page}?"
-    links = (begin + urlencode(parameters, doseq=True), begin + urlencode({PARAMETER: pack(parameters)}))
-    shortest = min(links, key=len)
-    return shortest if len(shortest) <= LONGEST else None
-
-
 def _link(page: str, key: str) -> None:
-    in_url = {name: st.query_params.get_all(name) for name in st.query_params}
-    parameters = view_parameters() if page in REOPENABLE else in_url
-    link = link_to(st.context.url or "http://localhost:8501/", page, parameters)
-    if link is not None:
+    if (link := link_shown(page)) is not None:
         st.caption("A link with everything in it")
         st.code(link, language=None, wrap_lines=True)
         return
     st.caption(f"A link with everything in it would have more than {LONGEST:,} characters, so here is a file instead.")
     st.download_button(
         "Save this view",
-        lambda: as_file(page, parameters),
+        partial(as_file, page, parameters_shown(page)),
         file_name=f"{page}-view.json",
         mime="application/json",
         key=f"{key}-view",
         on_click="ignore",
     )
-
-
-def page_shown() -> str:
-    """Returns the end of the address of the page that is open."""
-    return urlsplit(st.context.url or "").path.rsplit("/", 1)[-1] or "home"

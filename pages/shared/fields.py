@@ -39,6 +39,15 @@ def box(
     _render(st.selectbox, label, offered, key=key, value=value, take=take, **shown, **further)
 
 
+def one_of(
+    label: str, options: Sequence[Any], value: object, take: Take, *, key: str, captions: Sequence[str] = ()
+) -> None:
+    """Renders a list of which one is chosen, each with a caption below it."""
+    index = options.index(value) if value in options else None
+    shown = {"captions": captions or None, "label_visibility": "collapsed"}
+    _render(st.radio, label, options, key=key, value=value, take=take, index=index, **shown)
+
+
 def segments(
     label: str,
     options: Options,

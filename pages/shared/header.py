@@ -11,25 +11,33 @@ import streamlit as st
 
 from pages.shared import loading, wording
 from pages.shared.context import PageContext, is_transformer, say, sentence, with_usable_switches
-from pages.shared.fields import box, line
+from pages.shared.fields import line
+from pages.shared.model_picker import choose_model
 from pages.shared.registry import PAGES
 from pages.shared.url.page_state import PageState
 from pages.shared.url.session import choose, follow_url, problems, session, write_url
 from pages.shared.url.url_state import Problem
 from pages.shared.url.view_state import View
+from transformer.analysis.trace.steps import is_traced
 from transformer.checkpoints.settings import CheckpointError, Found
 from transformer.data.corpora import CORPORA, names_emoji
 from transformer.lab import Lab
 from transformer.model.seq2seq import attention_layers
 
-Needs = Literal["any model", "attention", "a Transformer"]
+Needs = Literal["any model", "attention", "known steps", "a Transformer"]
 
 
-def frame(question: str, page: PageState | None = None, needs: Needs = "any model") -> PageContext:
+def frame(
+    question: str,
+    page: PageState | None = None,
+    needs: Needs = "any model",
+    opens_on: tuple[str | None, str] = (None, ""),
+) -> PageContext:
     """Draws the head of a page (its question, model, sentence, examples) and returns its context.
 
-    `page` is the state of this page alone, which follows the URL here. Ends the page where there is nothing to look at
-    yet, or the model has not what the page `needs`.
+    `page` is the state of this page alone, which follows the URL here. `opens_on` is the model and the sentence that
+    show what the page is about; what the visitor has chosen, here or on another page, goes before it. Ends the page
+    where there is nothing to look at yet, or the model has not what the page `needs`.
     """
     session().own = page.follow_url().parameters() if page else {}
     follow_url()
@@ -37,6 +45,7 @@ def frame(question: str, page: PageState | None = None, needs: Needs = "any mode
     found = loading.models()
     if not found:
         _invite_to_train()
+    _open_on(found, *opens_on)
     lab, memory = _lab(found), session()
     memory.view, misfits = memory.view.fit(lab)
     memory.problems += misfits
@@ -55,7 +64,7 @@ def frame(question: str, page: PageState | None = None, needs: Needs = "any mode
         st.markdown(said)
     write_url()
     if said := _lacking(lab, needs):
-        _leave(said, memory.view)
+        _leave(said, memory.view, lab)
     return PageContext(memory.view, lab, read)
 
 
@@ -82,21 +91,35 @@ def _lacking(lab: Lab, needs: Needs) -> str:
             f"{name} has no attention: all that its decoder knows of the sentence is one vector of {config.d_model} "
             "numbers. How much of the sentence can be read back from it?"
         )
+    if needs == "known steps" and not is_traced(lab.model):
+        return (
+            f"{name} is a {config.kind_in_words}. This page goes step by step through Transformers and recurrent "
+            "models; the steps of convolutions are not written down here. Choose another model above, or go on with "
+            "this one:"
+        )
     if needs == "a Transformer" and not is_transformer(lab):
         return (
-            f"{name} is a recurrent model. This page takes Transformers apart: their heads, masks, positions and "
-            "sublayers. Choose a Transformer above, or go on with this model:"
+            f"{name} is a {config.kind_in_words}. This page takes Transformers apart: their heads, masks, positions "
+            "and sublayers. Choose a Transformer above, or go on with this model:"
         )
     return ""
 
 
-def _leave(said: str, view: View) -> NoReturn:
+def _leave(said: str, view: View, lab: Lab) -> NoReturn:
     """Says why there is nothing to see, links to where there is, and ends the page."""
     st.markdown(said)
     filled = view.parameters()
-    for page in (page for page in PAGES if page.takes_any_model):
+    for page in (page for page in PAGES if lab.model.config.family in page.families):
         st.page_link(page.path, label=page.title, icon=":material/arrow_forward:", query_params=filled)
     st.stop()
+
+
+def _open_on(found: Sequence[Found], model: str | None, text: str) -> None:
+    """Shows what the page opens on, unless the visitor has chosen a model, a sentence or a switch."""
+    memory = session()
+    name = model if model in {each.name for each in found} else loading.first_choice(found)
+    if not memory.chosen and memory.view.model != name:
+        memory.view = memory.view.changed(model=name, text=text if name == model else "")
 
 
 def _lab(found: Sequence[Found]) -> Lab:
@@ -136,10 +159,9 @@ def _settle_text(lab: Lab) -> None:
 
 
 def _choices(found: Sequence[Found], lab: Lab) -> None:
-    memory, shipped = session(), {model.name: model.shipped for model in found}
+    memory = session()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame-choices"):
-        label = "Model" if shipped[lab.name] else "Model · your run"
-        box(label, list(shipped), lab.name, _change_model, key="choose-model", width=200)
+        choose_model(found, lab.name)
         text = memory.view.text if memory.draft is None else memory.draft
         line("Sentence", text, change_text, key="choose-text")
         # A popover that was used is drawn anew, closed, over the new result.
@@ -169,19 +191,6 @@ def _about(lab: Lab) -> None:
         height=240,
         width="stretch",
     )
-
-
-def _change_model(name: str) -> None:
-    """Chooses another model with the same sentence if it knows the words, else with one of its own."""
-    memory = session()
-    memory.draft = None
-    text = memory.view.text
-    try:
-        lab = loading.get_lab(name)
-        known = not lab.unknown(text)
-    except CheckpointError:
-        known = True  # the page will say what is wrong with the model
-    choose(model=name, text=text if known else memory.texts.get(name, ""))
 
 
 def _invite_to_train() -> None:

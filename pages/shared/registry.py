@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-EXPLORE, TRAIN = "Explore", "Train"
+START, EXPLORE, TRAIN = "Start", "Explore", "Train"
+ANY = ("transformer", "rnn", "conv")
+"""Every family of models."""
 
 
 @dataclass(frozen=True)
@@ -19,11 +21,20 @@ class RegisteredPage:
     shows_a_sentence: bool = True
     """True if its link describes a sentence, so that a saved view can reopen it."""
 
-    takes_any_model: bool = False
-    """True if it has something to show of every model, recurrent ones without attention among them."""
+    families: tuple[str, ...] = ("transformer",)
+    """The families of which it has something to show of every model, recurrent ones without attention among them."""
 
     decodes: bool = True
     """True if it shows a decoding as soon as it opens: the server then begins to decode before the page asks."""
+
+    only_for_several: bool = False
+    """True if the navigation names it only on a server that tells several people apart."""
+
+    only_for_teachers: bool = False
+    """True if of these it names it to teachers alone."""
+
+    asks: tuple[str, ...] = ()
+    """The experiments of the Paper lab about what the page shows, by name; it ends with links to them."""
 
     @property
     def path(self) -> str:
@@ -32,18 +43,57 @@ class RegisteredPage:
 
 
 PAGES = (
-    RegisteredPage("home", "Home", "home", takes_any_model=True),
-    RegisteredPage("attention", "Attention", "attention"),
-    RegisteredPage("heads", "Heads", "heads", decodes=False),
+    RegisteredPage("home", "Home", "home", START, families=ANY),
+    RegisteredPage("playground", "Playground", "playground", START, shows_a_sentence=False, decodes=False),
+    RegisteredPage("learn", "Lessons", "lessons", START, shows_a_sentence=False, decodes=False),
+    RegisteredPage("glossary", "Glossary", "glossary", START, shows_a_sentence=False, decodes=False),
+    RegisteredPage("attention", "Attention", "attention", asks=("scaling", "table-1", "alignment")),
+    RegisteredPage("heads", "Heads", "heads", decodes=False, asks=("heads", "alignment", "table-3")),
     RegisteredPage("masks", "Masks", "masks"),
-    RegisteredPage("steps", "Decoder steps", "decoder-steps", takes_any_model=True),
-    RegisteredPage("walkthrough", "Walkthrough", "walkthrough"),
-    RegisteredPage("compare", "Two at once", "two-at-once", takes_any_model=True),
-    RegisteredPage("before", "Before attention", "before-attention", takes_any_model=True, decodes=False),
-    RegisteredPage("positions", "Positions", "positions", decodes=False),
+    RegisteredPage("steps", "Decoder steps", "decoder-steps", families=ANY, asks=("beam-search", "averaging")),
+    RegisteredPage(
+        "walkthrough",
+        "Walkthrough",
+        "walkthrough",
+        families=("transformer", "rnn"),
+        asks=("scaling", "table-1", "table-3"),
+    ),
+    RegisteredPage("compare", "Two at once", "two-at-once", families=ANY),
+    RegisteredPage(
+        "gallery", "Failures", "failures", shows_a_sentence=False, decodes=False, asks=("scaling", "warm-up", "heads")
+    ),
+    RegisteredPage(
+        "before",
+        "Before attention",
+        "before-attention",
+        families=ANY,
+        decodes=False,
+        asks=("why-attention", "alignment", "parallel-training"),
+    ),
+    RegisteredPage("positions", "Positions", "positions", decodes=False, asks=("table-3",)),
+    RegisteredPage("tokenizers", "Tokenizer lab", "tokenizers", shows_a_sentence=False, decodes=False),
     RegisteredPage("paper_lab", "Paper lab", "paper-lab", shows_a_sentence=False, decodes=False),
-    RegisteredPage("train", "Train", "train", TRAIN, shows_a_sentence=False, decodes=False),
+    RegisteredPage(
+        "train",
+        "Train",
+        "train",
+        TRAIN,
+        shows_a_sentence=False,
+        decodes=False,
+        asks=("warm-up", "regularisation", "averaging", "parallel-training"),
+    ),
     RegisteredPage("runs", "Runs", "runs", TRAIN, shows_a_sentence=False, decodes=False),
+    RegisteredPage("classroom", "Class", "class", TRAIN, shows_a_sentence=False, decodes=False, only_for_several=True),
+    RegisteredPage(
+        "server",
+        "Server",
+        "server",
+        TRAIN,
+        shows_a_sentence=False,
+        decodes=False,
+        only_for_several=True,
+        only_for_teachers=True,
+    ),
 )
 """The pages in the order of the navigation; the app opens on the first."""
 REOPENABLE = {page.url: page for page in PAGES if page.shows_a_sentence}

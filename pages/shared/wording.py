@@ -7,7 +7,8 @@ from difflib import SequenceMatcher
 from unicodedata import bidirectional
 
 from transformer.analysis.heads.importance import OutputEffect
-from transformer.config import AnyModelConfig, RecurrentConfig
+from transformer.config import AnyModelConfig, ModelConfig
+from transformer.data.pronouns.reading import nouns_of
 from transformer.figures.labels import readable
 from transformer.lab import Comparison, Inspection
 from transformer.model.kinds import AttentionKind, KindName
@@ -47,6 +48,12 @@ def plain(text: str) -> str:
     Right-to-left text is isolated from the sentence or list around it.
     """
     return isolated(_MARKDOWN.sub(r"\\\1", readable(text.replace("\n", " ")))) if text else ""
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns a small table of plain text in Markdown; the titles are Markdown already."""
+    lines = [titles, ["---" for _ in titles], *([plain(entry) for entry in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def isolated(text: str) -> str:
@@ -128,12 +135,8 @@ def smoothed(label_smoothing: float) -> str:
 def built_without(config: AnyModelConfig) -> str:
     """Names the parts of the paper that this model was trained without, and what that means for its pictures; of
     another family of models, what it is."""
-    if isinstance(config, RecurrentConfig):
-        reads = "reads the source both ways" if config.bidirectional else "reads the source once, forwards"
-        return (
-            f"This is not a Transformer but a recurrent model ({config.cell.upper()}, {config.attention_in_words}). It "
-            f"{reads} and carries one state from token to token; it has no self-attention."
-        )
+    if not isinstance(config, ModelConfig):
+        return f"This is not a Transformer but a {config.portrait}"
     consequences = {
         "no causal mask: the decoder's positions see later ones, so each step runs the whole prefix again": (
             not config.causal_mask
@@ -228,6 +231,16 @@ def pronoun(inspection: Inspection, gold: Pair | None) -> str:
     if written in map(str.lower, words(gold.target)):
         return f"{said}so it means *the {plain(noun)}*."
     return f"{said}although it means *the {plain(noun)}*."
+
+
+def genders(gold: Pair | None) -> str:
+    """Says which of the nouns that "it" may stand for is masculine in French and which feminine; empty where that does
+    not tell them apart."""
+    nouns = nouns_of(gold.source) if gold and gold.referent else ()
+    if [noun.feminine for noun in nouns] not in ([True, False], [False, True]):
+        return ""
+    masculine, feminine = sorted(nouns, key=lambda noun: noun.feminine)
+    return f"In French *{masculine.french}* is masculine (*il*) and *{feminine.french}* feminine (*elle*)."
 
 
 def pronoun_step(inspection: Inspection) -> int | None:

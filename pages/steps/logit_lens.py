@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -60,14 +61,16 @@ def render_logit_lens(context: PageContext, walk: Walk, chosen: Choices) -> None
 
 def _render_depths(context: PageContext, subject: LensAtStep) -> None:
     st.caption(f"If the decoder ended here · step {subject.step}")
-    data = exhibit(subject, LogitLensDepths(), width=760)
+    data = exhibit(subject, LogitLensDepths(), explain=partial(_explain_lens, context), width=760)
     if data is not None:
         st.markdown(_settled_text(wording.token(data.tokens[data.written]), data.ranks))
     if subject.baseline is not None:
         st.caption("Tokens are those with the switches; without them, the same words were read.")
-    with st.expander("What am I looking at?"):
-        st.markdown(LENS_EXPLAINED)
-        st.markdown({"post": POST_NORM, "pre": PRE_NORM, "none": NO_NORM}[context.lab.model.config.norm])
+
+
+def _explain_lens(context: PageContext) -> None:
+    st.markdown(LENS_EXPLAINED)
+    st.markdown({"post": POST_NORM, "pre": PRE_NORM, "none": NO_NORM}[context.lab.model.config.norm])
 
 
 def _settled_text(word: str, ranks: Sequence[int]) -> str:
@@ -106,15 +109,13 @@ def _render_contributions(context: PageContext, subject: LensAtStep, written: in
             f"**{wording.number(data.difference, signed=True)}**, so "
             f"{_odds_text(data.written, data.against, data.difference)}"
         )
-    exhibit(subject, view, data=data, width=760)
+    exhibit(subject, view, data=data, explain=partial(st.markdown, PARTS_EXPLAINED), width=760)
     together = math.fsum(value for _, value in data.parts)
     marks = "" if data.baseline is None else " Marks: without the switches, after the same words."
     st.caption(
         f"{len(data.parts)} parts sum to {wording.number(together, signed=True)}; the pass's own difference is "
         f"{wording.number(data.error)} away.{marks}"
     )
-    with st.expander("What am I looking at?", key="parts-explained"):
-        st.markdown(PARTS_EXPLAINED)
 
 
 def _odds_text(written: str, against: str, difference: float) -> str:

@@ -6,7 +6,6 @@ import streamlit as st
 
 from pages.shared.context import PageContext
 from pages.shared.controls import choose_layer_or_average
-from pages.shared.explain import steps_explained, what_am_i_looking_at
 from pages.shared.header import frame
 from pages.shared.interventions.panel import switch_chips, switch_popover
 from pages.steps.beam import render_beam
@@ -48,14 +47,11 @@ match chosen.look:
         walk = decode_branches(context, chosen)
         render_branches(context, walk, chosen)
         render_stepped(context, walk, step)
-        left, right = st.columns([3, 2], gap="medium")
-        with left:
-            what_am_i_looking_at(steps_explained(context.lab.model.config), context.lab.model.config)
-        with right:
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             if attention_layers(context.lab.model):
-                choose_layer_or_average(context)
-            with st.container(horizontal=True, vertical_alignment="center"):
-                render_scale(chosen)
-                switch_popover(context)
+                with st.container(width=320):
+                    choose_layer_or_average(context)
+            render_scale(chosen)
+            switch_popover(context)
 if chosen.look != "steps":
     switch_popover(context)

@@ -8,6 +8,7 @@ from pages.shared import fields, wording
 from pages.shared.components.draw_distribution import Slider, draw_distribution
 from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit, get_data
+from pages.shared.explain import SAMPLES_EXPLAINED, SAMPLES_RULE, explain
 from pages.steps.branches import Walk, decode_branches
 from pages.steps.choices import PAGE, Choices, change
 from pages.steps.loading import get_baseline
@@ -53,7 +54,7 @@ def render_samples(context: PageContext, chosen: Choices) -> None:
         f"most frequent {plural(len(shown), 'output')} ({sum(sample.count for sample in shown)} samples) are drawn. "
         "Thicker lines were sampled more often. Greedy decoding's path is blue."
     )
-    exhibit(subject, view, data=data, width=640)
+    exhibit(subject, view, data=data, explain=lambda: explain(SAMPLES_EXPLAINED, equation=SAMPLES_RULE), width=640)
 
 
 def _render_distribution(context: PageContext, walk: Walk, settings: Mapping[str, float]) -> None:
@@ -92,6 +93,10 @@ def _render_outputs(context: PageContext, chosen: Choices, data: SamplesData) ->
     """Renders the list of the most frequent outputs."""
     n = len(data.samples)
     st.caption(f"{N_SAMPLES} samples with seed {chosen.seed}: {n} different {plural(n, 'output')}")
+    if said := wording.smoothed(context.lab.checkpoint.settings.train.label_smoothing):
+        st.caption(
+            f"{said} A long output therefore often draws a wrong token somewhere: lower the temperature or top-p."
+        )
     without = None if data.baseline is None else {sample.ids: sample.count for sample in data.baseline}
     lines = []
     for sample, text in list(zip(data.samples, data.texts, strict=True))[:_MAX_LISTED]:

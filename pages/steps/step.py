@@ -9,11 +9,12 @@ from pages.shared import fields, loading, wording
 from pages.shared.components.tokens import token_chips
 from pages.shared.context import PageContext, is_dark, say
 from pages.shared.exhibit import exhibit
+from pages.shared.explain import explain, steps_explained
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.steps.branches import Walk, force_token
 from pages.steps.choices import PAGE, Choices, change
 from transformer.analysis.steps.candidates import candidates, rank
-from transformer.config import RecurrentConfig
+from transformer.config import ModelConfig
 from transformer.interventions.names import plural
 from transformer.lab import Inspection
 from transformer.model.kinds import AttentionKind
@@ -41,7 +42,9 @@ def render_step(context: PageContext, walk: Walk, chosen: Choices) -> None:
         view = StepCandidates(
             step=step, reference=next_of_reference(context, walk, chosen), logarithmic=chosen.scale == "log"
         )
-        data = exhibit(subject, view, draw=partial(_render_candidates, context, walk, view), width=640)
+        draw, config = partial(_render_candidates, context, walk, view), context.lab.model.config
+        explained = partial(explain, steps_explained(config), config)
+        data = exhibit(subject, view, draw=draw, explain=explained, width=640)
         if data is not None:
             st.markdown(_written_text(walk, data))
     kinds = [kind for kind in (AttentionKind.CROSS, AttentionKind.DECODER_SELF) if kind in branch.attentions]
@@ -127,16 +130,16 @@ def _cache_text(context: PageContext, branch: Inspection, step: int) -> str:
     """Says what this step computed and what it found in the cache, counted in the real pass."""
     config, n_source = context.lab.model.config, len(branch.source_ids)
     computed, reused = branch.computed[step], branch.reused[step]
-    each = 2 * config.d_model * config.n_decoder_layers
     positions = f"{computed} {plural(computed, 'position')}"
-    if isinstance(config, RecurrentConfig) and branch.cached:
-        kept = config.n_decoder_layers * config.d_model * (2 if config.cell == "lstm" else 1)
-        return f"**State**: the {kept:,} numbers that the last step left are all that is kept of the tokens before."
+    if not isinstance(config, ModelConfig) and branch.cached:
+        kept = f"the {config.carried:,} numbers that the last step left"
+        return f"**State**: {kept} are all that is kept of the tokens before."
     if not branch.cached:
         return (
             f"**Cache**: not used, because later tokens may change earlier states; all {positions} went through the "
             "decoder again."
         )
+    each = 2 * config.d_model * config.n_decoder_layers
     source = (
         f"The source's {n_source} keys and values per layer were computed in this step."
         if step == 0

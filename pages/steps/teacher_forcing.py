@@ -1,6 +1,7 @@
 """A reference beside the decoding: teacher-forced and free-running, where they part, and what that costs on average."""
 
 import math
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -71,7 +72,7 @@ def _render_losses(context: PageContext, ids: tuple[int, ...]) -> None:
     )
     st.markdown(_divergence_text(context, seen))
     _render_warning(context, seen)
-    exhibit(subject, view, data=data, width=760)
+    exhibit(subject, view, data=data, explain=partial(st.markdown, LOSSES_EXPLAINED), width=760)
     if (baseline := data.baseline) is not None:
         leaves = "is the reference"
         if baseline.divergence is not None:
@@ -80,8 +81,6 @@ def _render_losses(context: PageContext, ids: tuple[int, ...]) -> None:
             f"With the switches, teacher-forced: {wording.number(_mean(seen.forced_loss))} nats per token; without "
             f"them: {wording.number(_mean(baseline.forced_loss))}. Without them the output {leaves}."
         )
-    with st.expander("What am I looking at?"):
-        st.markdown(LOSSES_EXPLAINED)
 
 
 def _divergence_text(context: PageContext, seen: ReferenceLosses) -> str:
@@ -132,15 +131,14 @@ def _render_exposure(context: PageContext) -> None:
         exposure = work.result()
     except Stopped:
         st.rerun()
-    data = exhibit(MeasuredExposure(lab, exposure), ExposureBias(), width=760)
+    explain = partial(st.markdown, EXPOSURE_EXPLAINED)
+    data = exhibit(MeasuredExposure(lab, exposure), ExposureBias(), explain=explain, width=760)
     if data is None:
         return
     st.markdown(_summary_text(exposure))
     without = measured_exposure(lab, ()) if switches else None
     if without is not None and without.over.is_set():
         st.caption(f"Without the switches: {_summary_text(without.result())}")
-    with st.expander("What am I looking at?", key="exposure-explained"):
-        st.markdown(EXPOSURE_EXPLAINED)
 
 
 def _render_progress(context: PageContext, work: Work[Exposure]) -> None:

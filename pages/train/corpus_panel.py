@@ -5,17 +5,14 @@ import streamlit as st
 from pages.shared import wording
 from pages.shared.context import say
 from pages.shared.exhibit import exhibit, get_data
-from pages.shared.url.url_state import Problem
-from pages.shared.visitor import visitor
 from pages.train.form import field
 from pages.train.previews import config_of, stats_of, text_of
-from pages.training import corpora
+from pages.training.bring import PLACE, bring_corpus
 from pages.training.plans import Plan
 from pages.training.train_state import CHOSEN, key_of, take_corpus
-from transformer.data.cleaning import MAX_CHARACTERS, CleaningReport, Reason, kinds_of_files
+from transformer.data.cleaning import MAX_CHARACTERS, CleaningReport, Reason
 from transformer.data.corpora import Corpus, CorpusError
 from transformer.data.statistics import CorpusStats
-from transformer.data.uploads import save_upload
 from transformer.text.tokenizer import Tokenizer, TokenizerError
 from transformer.views.subjects import Text
 from transformer.views.training.plan import LengthsData, SentenceLengths
@@ -27,7 +24,6 @@ REASONS: dict[Reason, str] = {
     "too_long": f"a side over {MAX_CHARACTERS} characters",
     "duplicate": "repeated, kept once",
 }
-_UPLOAD = "upload"
 
 
 def choose_corpus() -> None:
@@ -35,18 +31,8 @@ def choose_corpus() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.container():
             field("corpus")
-        with st.popover("Bring your own", icon=":material/upload:"):
-            st.markdown(
-                "Sentence pairs, one per line: **TSV**, **CSV** or **JSONL**, also as .gz, or a .zip from "
-                "[manythings.org](https://www.manythings.org/anki/) as it comes. It stays on this machine."
-            )
-            st.file_uploader(
-                "File of sentence pairs",
-                type=[kind.removeprefix(".") for kind in (*kinds_of_files(), ".gz")],
-                key=_uploader(),
-                on_change=_bring,
-            )
-    say(*CHOSEN.said("upload"))
+        bring_corpus(key_of("upload"), _take_upload, CHOSEN.tell)
+    say(*CHOSEN.said(PLACE))
 
 
 def corpus_panel(plan: Plan) -> None:
@@ -136,26 +122,10 @@ def _render_dropped(report: CleaningReport) -> None:
 
 def _render_table(rows: list[dict[str, str]]) -> None:
     """Renders a small table of plain text."""
-    names = list(rows[0])
-    lines = [names, ["---" for _ in names], *([wording.plain(row[name]) for name in names] for row in rows)]
-    st.markdown("\n".join("| " + " | ".join(line) + " |" for line in lines))
+    st.markdown(wording.table(list(rows[0]), [list(row.values()) for row in rows]))
 
 
-def _uploader() -> str:
-    """Returns the key of the field: a new one after each file, so that the same file can be brought twice."""
-    return key_of(f"{_UPLOAD}-{st.session_state.get(key_of(_UPLOAD), 0)}")
-
-
-def _bring() -> None:
-    """Takes over the file in the field, or says why it cannot be used; for callbacks."""
-    file = st.session_state[_uploader()]
-    if file is None:
-        return
-    try:
-        path = save_upload(file.name, file.getvalue(), owner=visitor())
-    except CorpusError as error:
-        CHOSEN.tell(Problem("upload", f"{str(error).rstrip('.')}."))
-    else:
-        take_corpus(corpora.of_path(path))
-        CHOSEN.change(look="corpus")
-    st.session_state[key_of(_UPLOAD)] = st.session_state.get(key_of(_UPLOAD), 0) + 1
+def _take_upload(corpus: str) -> None:
+    """Chooses a file that was brought, and shows what is in it; for callbacks."""
+    take_corpus(corpus)
+    CHOSEN.change(look="corpus")

@@ -1,6 +1,5 @@
 """The costs of a plan before it is started: parameters, memory and steps an epoch, counted; time, measured."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import psutil
@@ -11,11 +10,12 @@ from pages.train import measuring
 from pages.train.previews import longer_sides, steps_an_epoch, text_of
 from pages.training import durations
 from pages.training.plans import Plan
+from pages.training.run_status import runs_here
+from transformer.access.people import for_the_operator
 from transformer.analysis.training.memory import Memory, memory_of
 from transformer.config import AnyModelConfig, TrainConfig
 from transformer.model.families import count_parameters
 from transformer.runs.benchmark import Benchmark
-from transformer.runs.run_folder import Run
 from transformer.training.devices import resolve_device
 
 
@@ -67,9 +67,11 @@ def costs_of(plan: Plan, pinned: tuple[str, ...], beside: tuple[str, ...]) -> Co
     )
 
 
-def at_work(found: Sequence[Run]) -> tuple[str, ...]:
-    """Returns the runs that a trainer is at work on."""
-    return tuple(run.id for run in found if run.status.active)
+def at_work() -> tuple[str, ...]:
+    """Returns the runs that a trainer is at work on; of other visitors' runs it is only told that they are there."""
+    own = {run.id for run in runs_here()}
+    everybodys = for_the_operator(runs_here)()
+    return tuple(run.id if run.id in own else "another visitor's run" for run in everybodys if run.status.active)
 
 
 def measured(costs: Costs) -> Benchmark | str | None:

@@ -7,7 +7,6 @@ import streamlit as st
 
 from pages.shared.context import say
 from pages.shared.fields import box, line, lines, number, toggle
-from pages.shared.visitor import visitor
 from pages.training import corpora
 from pages.training.plan_fields import CHOICES, FIELDS, LABELS, MAY_BE_EMPTY, SWITCHES, Part
 from pages.training.plan_text import written
@@ -17,6 +16,7 @@ from transformer.training.devices import devices_present
 NAMES = {
     "transformer": "Transformer",
     "rnn": "recurrent (LSTM or GRU)",
+    "conv": "convolutional",
     "lstm": "LSTM",
     "gru": "GRU",
     "additive": "additive (Bahdanau)",
@@ -116,7 +116,7 @@ def field(name: str) -> None:
 
 
 def _choice(name: str, value: str) -> None:
-    found = {"corpus": lambda: corpora.offered(visitor()), "device": devices_present}
+    found = {"corpus": corpora.offered, "device": devices_present}
     options = found.get(name, lambda: CHOICES[name])()
     options = options if value in options else (*options, value)
     names = corpora.titles(options) if name == "corpus" else NAMES

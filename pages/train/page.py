@@ -12,7 +12,9 @@ from pages.train.costs_panel import costs_panel, forecast_line, schedule_curve
 from pages.train.form import WITHOUT, fields, part_switches, sentences, text_field
 from pages.train.start import (
     EXPECTED,
+    UNFOLDED,
     ceiling_of,
+    changes_of,
     described,
     faults_of,
     notes_of,
@@ -34,12 +36,12 @@ from pages.training.train_state import (
     show_run,
 )
 
-MODEL_ROWS = (("preset", "positions"), ("n_encoder_layers", "n_decoder_layers"), ("d_model", "n_heads", "d_ff"))
-RECURRENT_ROWS = (
-    ("cell", "attention"),
-    ("n_encoder_layers", "n_decoder_layers", "d_model"),
-    ("bidirectional", "input_feeding"),
-)
+_LAYERS = ("n_encoder_layers", "n_decoder_layers")
+MODEL_ROWS = {
+    "transformer": (("positions",), _LAYERS, ("d_model", "n_heads", "d_ff")),
+    "rnn": (("cell", "attention"), _LAYERS, ("bidirectional", "input_feeding")),
+    "conv": (("kernel",), _LAYERS, ("dilated", "separable")),
+}
 MORE_ROWS = (
     ("norm", "score"),  # of Transformers
     ("dropout", "label_smoothing"),
@@ -50,6 +52,7 @@ MORE_ROWS = (
 )
 TOKENS, SCHEDULE = ("tokenizer", "vocab_size"), ("optimizer", "schedule", "warmup_steps")
 MORE = frozenset(name for row in (*MORE_ROWS, TOKENS, SCHEDULE, ("longest", "others")) for name in row)
+FOLDED = frozenset(LABELS) - UNFOLDED
 LOOK_NAMES = {"run": "Run", "corpus": "Corpus", "costs": "Estimate"}
 
 plan = follow_url().plan
@@ -69,49 +72,56 @@ with recipe:
     if why := recipe_of(plan.corpus).why:
         with st.popover("Why these settings", type="tertiary"):
             st.markdown("\n".join(f"- {wording.plain(reason)}" for reason in why))
-    text_field("\n".join(sentences_of(plan)), shown, notes)
+    fields(("preset" if plan.is_transformer else "d_model", "seconds"), shown, notes)
     pressed = st.button("Train", type="primary", width="stretch", disabled=bool(wrong), icon=":material/play_arrow:")
     if wrong:
         st.caption(f"Fix first: {', '.join(LABELS[name] for name in LABELS if name in wrong)}.")
     else:
-        costs = costs_of(plan, sentences_of(plan), at_work(found))
+        costs = costs_of(plan, sentences_of(plan), at_work())
         forecast_line(plan, costs)
     if plan.start_from:
         st.caption(f"Starts from the weights of {wording.plain(plan.start_from)}.")
         st.button("Random initial weights", type="tertiary", on_click=put, args=("start_from", ""))
         sentences(("start_from",), shown, notes)
-    fields(("family",), shown, notes)
-    for names in RECURRENT_ROWS if plan.is_recurrent else MODEL_ROWS:
-        fields(names, shown, notes)
-    fields(("learning_rate", "seed"), shown, notes)
-    fields(("steps", "seconds"), shown, notes)
-    if any(name in shown for name in MORE):
-        st.session_state[key_of("more")] = True
-    more = st.expander("More", key=key_of("more"), on_change="rerun")
-    if more.open:
-        with more:
-            fields(TOKENS, shown, notes)
-            if (ceiling := ceiling_of(plan)) is not None:
-                st.button(f"Take {ceiling:,} tokens", on_click=put, args=("vocab_size", ceiling))
-            if plan_errors.has_longest(plan.corpus):
-                fields(("longest",), shown, notes)
-            fields(SCHEDULE, shown, notes)
-            if costs is not None:
-                schedule_curve(plan, costs)
-            for names in MORE_ROWS[plan.is_recurrent :]:
-                fields(names, shown, notes)
-            if plan.others:
-                set_ = ", ".join(f"{name.split('.')[1]} {value}" for name, value in plan.others)
-                st.caption(wording.plain(f"Also set by the link or the previous run: {set_}."))
-                st.button("Drop these", type="tertiary", on_click=put, args=("others", ()))
-            sentences(("others",), shown, notes)
-            st.button("Back to the recipe", type="tertiary", on_click=reset)
-    without = st.expander("Ablate a component", key=key_of("without"), on_change="rerun")
-    if without.open:
-        with without:
-            part_switches(plan.left_out, plan.parts)
-    elif plan.left_out:
-        st.caption(f"Left out: {', '.join(WITHOUT[part][0].lower() for part in plan.left_out)}.")
+    if any(name in shown for name in FOLDED):
+        st.session_state[key_of("settings")] = True
+    settings = st.expander("Settings", key=key_of("settings"), on_change="rerun")
+    if not settings.open and (changed := changes_of(plan)):
+        st.caption(wording.plain(f"Not as in the recipe: {changed}."))
+    with settings:
+        text_field("\n".join(sentences_of(plan)), shown, notes)
+        fields(("family",), shown, notes)
+        for names in MODEL_ROWS[plan.family]:
+            fields(names, shown, notes)
+        fields(("learning_rate", "seed"), shown, notes)
+        fields(("steps",), shown, notes)
+        if any(name in shown for name in MORE):
+            st.session_state[key_of("more")] = True
+        more = st.expander("More", key=key_of("more"), on_change="rerun")
+        if more.open:
+            with more:
+                fields(TOKENS, shown, notes)
+                if (ceiling := ceiling_of(plan)) is not None:
+                    st.button(f"Take {ceiling:,} tokens", on_click=put, args=("vocab_size", ceiling))
+                if plan_errors.has_longest(plan.corpus):
+                    fields(("longest",), shown, notes)
+                fields(SCHEDULE, shown, notes)
+                if costs is not None:
+                    schedule_curve(plan, costs)
+                for names in MORE_ROWS[not plan.is_transformer :]:
+                    fields(names, shown, notes)
+                if plan.others:
+                    set_ = ", ".join(f"{name.split('.')[1]} {value}" for name, value in plan.others)
+                    st.caption(wording.plain(f"Also set by the link or the previous run: {set_}."))
+                    st.button("Drop these", type="tertiary", on_click=put, args=("others", ()))
+                sentences(("others",), shown, notes)
+                st.button("Back to the recipe", type="tertiary", on_click=reset)
+        without = st.expander("Ablate a component", key=key_of("without"), on_change="rerun")
+        if without.open:
+            with without:
+                part_switches(plan.left_out, plan.parts)
+        elif plan.left_out:
+            st.caption(f"Left out: {', '.join(WITHOUT[part][0].lower() for part in plan.left_out)}.")
 
 with result:
     if pressed:

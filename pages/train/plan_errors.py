@@ -59,7 +59,7 @@ def notes(plan: Plan) -> dict[str, str]:
             f"The run ends at step {plan.steps:,}, before the end of the warm-up at step {plan.warmup_steps:,}: "
             "the learning rate never reaches its peak."
         )
-    if plan.is_recurrent:
+    if not plan.is_transformer:
         return found
     if plan.positions == "none":
         found["positions"] = "Without positions the encoder cannot tell one order of words from another."
@@ -91,9 +91,9 @@ def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
         for name, most in ((name, field.most) for name, field in FIELDS.items())
         if most is not None and name not in known and (getattr(plan, name) or 0) > most
     }
-    if plan.is_recurrent:
+    if plan.family == "rnn":
         found |= _recurrent_misfits(plan)
-    elif "d_model" not in known and "n_heads" not in known:
+    elif plan.is_transformer and "d_model" not in known and "n_heads" not in known:
         found |= _uneven_heads(plan)
     if plan.steps is None and plan.seconds is None:
         found["steps"] = (
@@ -110,7 +110,7 @@ def _misfits(plan: Plan, known: Container[str]) -> dict[str, str]:
             f"Exact match ({plan.target_percent:g} %) must be above 0 and at most 100: 99 is usual, and with an empty "
             "field the run never ends early."
         )
-    if plan.is_recurrent:
+    if not plan.is_transformer:
         pass
     elif plan.score == "additive" and plan.positions == "rotary":
         found["score"] = (
@@ -187,10 +187,12 @@ def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
             if field in known:
                 continue
             changes = {name: value}
-            if plan.is_recurrent:
+            if plan.family == "rnn":
                 changes |= {"bidirectional": False} if name == "d_model" else {}
                 changes |= {"attention": "dot"} if name == "input_feeding" else {"input_feeding": False}
                 changes = changes if config is model else {name: value}
+            elif not plan.is_transformer:
+                pass
             elif name == "d_model":  # the other half of a pair must not be the reason for a refusal
                 changes |= {"n_heads": 1, "positions": "none" if plan.positions == "rotary" else plan.positions}
             elif name == "n_heads":

@@ -51,7 +51,7 @@ def corpus_of(plan: Plan) -> Corpus:
     return _raised(_corpus(config.name, config.longest, config.seed))
 
 
-def longer_sides(plan: Plan) -> Int[ndarray, "pair"]:
+def longer_sides(plan: Plan) -> Int[ndarray, " pair"]:
     """Counts the tokens of the longer side of some training pairs, its bos or eos included. Raises as `text_of`."""
     return _longer_sides(config_of(plan))
 
@@ -100,7 +100,7 @@ def _text(config: CorpusConfig) -> tuple[Corpus, Tokenizer] | CorpusError | Toke
 
 
 @cached(max_entries=48, spinner="Counting tokens", also=_stamp)
-def _longer_sides(config: CorpusConfig) -> Int[ndarray, "pair"]:
+def _longer_sides(config: CorpusConfig) -> Int[ndarray, " pair"]:
     corpus, tokenizer = _raised(_text(config))
     pairs = spaced(corpus.train, MEASURED_PAIRS)
     return np.array([1 + max(len(tokenizer.encode(pair.source)), len(tokenizer.encode(pair.target))) for pair in pairs])

@@ -4,19 +4,20 @@ from dataclasses import replace
 
 from pages.shared import wording
 from pages.shared.context import sentence
-from pages.shared.visitor import visitor
 from pages.train import costs, measuring, plan_errors
 from pages.train.previews import corpus_of, longer_sides, text_of
-from pages.training import durations, run_status
+from pages.training import durations
 from pages.training.corpora import is_upload
-from pages.training.plan_fields import LABELS
+from pages.training.plan_fields import LABELS, OWN, SIZES
+from pages.training.plan_text import written
 from pages.training.plans import Plan
+from transformer.access.people import acting
 from transformer.analysis.training.progress import progress_of
 from transformer.checkpoints.settings import CheckpointError, list_checkpoints, read_settings
 from transformer.config import AnyModelConfig, TrainConfig
 from transformer.data.corpora import CorpusError
 from transformer.runs import run_folder
-from transformer.runs.quota import check_quota
+from transformer.runs.limits.quota import check_quota
 from transformer.runs.status import RunError
 from transformer.runs.status import run_folder as folder_of
 from transformer.text.tokenizer import Tokenizer, TokenizerError
@@ -29,6 +30,8 @@ N_PINNED = 3
 """The number of examples of the corpus that are followed where the visitor names none."""
 MUCH = 0.02
 """The share of pairs too long for the model from which on a note says so."""
+UNFOLDED = frozenset({"corpus", "preset", "seconds", "start_from"})
+"""The fields that stand open on the page: what to learn, how large and for how long."""
 _OF_TEXT = ("corpus", "longest", "tokenizer", "vocab_size")
 
 
@@ -77,6 +80,16 @@ def notes_of(plan: Plan) -> dict[str, str]:
     return found
 
 
+def changes_of(plan: Plan) -> str:
+    """Names the folded settings that are not those of the recipe, with their values; empty if all are."""
+    recipe = plan.recipe
+    passed = {*UNFOLDED, "sentences", "others", *(SIZES if plan.preset != OWN else ())}
+    changed = [name for name in LABELS if name not in passed and getattr(plan, name) != getattr(recipe, name)]
+    named = [f"{LABELS[name]} {written(getattr(plan, name)) or 'none'}" for name in changed]
+    others = [f"{name.split('.')[1]} {value}" for name, value in plan.others]
+    return ", ".join([*named, *others, *([LABELS["sentences"]] if plan.sentences is not None else [])])
+
+
 def ceiling_of(plan: Plan) -> int | None:
     """Returns the largest vocabulary that the text allows, where the plan asks for a larger one."""
     try:
@@ -99,13 +112,13 @@ def start(plan: Plan) -> str:
     """Starts a run on this plan and returns its id. Raises one of EXPECTED."""
     model, train, corpus = plan.configs()
     pinned = sentences_of(plan)
-    check_quota(visitor())
-    estimate = costs.estimate(costs.costs_of(plan, pinned, costs.at_work(run_status.runs_here())), train)
+    check_quota(acting().id)
+    estimate = costs.estimate(costs.costs_of(plan, pinned, costs.at_work()), train)
     measuring.cancel()
     run_id = run_folder.create_run(model, train, corpus, pinned=pinned, start_from=plan.start_from or None)
     if estimate is not None:
         durations.write_estimate(folder_of(run_id), estimate)
-    run_folder.start(run_id, owner=visitor())
+    run_folder.start(run_id)
     return run_id
 
 

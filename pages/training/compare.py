@@ -9,6 +9,7 @@ from typing import Any
 from pages.shared.components.run_progress import run_curve
 from pages.shared.components.run_table import Column
 from pages.shared.exhibit import exhibit
+from pages.shared.explain import explain_curves
 from pages.shared.wording import number
 from pages.training import durations, run_status
 from transformer.analysis.training.progress import progress_of
@@ -152,7 +153,14 @@ def render_curves(shown: Sequence[Entry], *, quantity: str, against: str, log: b
     def draw(data: CurvesData) -> None:
         run_curve([view.drawn(data)], x_title=X_TITLES[view.against], x_least=1, key=f"{key}-live")
 
-    exhibit(Runs(tuple(entry.folder for entry in shown)), view, key=key, draw=draw if live else None, live=live)
+    exhibit(
+        Runs(tuple(entry.folder for entry in shown)),
+        view,
+        key=key,
+        draw=draw if live else None,
+        explain=explain_curves,
+        live=live,
+    )
 
 
 def differing(several: Sequence[Settings]) -> tuple[str, ...]:

@@ -16,15 +16,15 @@ from transformer.data.file_recipes import recipe_for
 from transformer.data.recipes import Recipe
 from transformer.data.uploads import find_upload, list_uploads
 from transformer.files import read_json
-from transformer.runs.quota import is_shared
+from transformer.runs.run_folder import check_corpus_file
 
 _KEY = re.compile(r"[0-9a-f]{24}")
 _RUN = "run:"
 
 
-def offered(visitor: str) -> tuple[str, ...]:
-    """Returns the corpora to choose from: the lab's, then uploads, the newest first; if shared, one's own."""
-    return (*CORPORA, *(upload.key for upload in list_uploads(visitor if is_shared() else None)))
+def offered() -> tuple[str, ...]:
+    """Returns the corpora to choose from: the lab's, then one's own uploads, the newest first."""
+    return (*CORPORA, *(upload.key for upload in list_uploads()))
 
 
 def is_known(corpus: str) -> bool:
@@ -47,9 +47,11 @@ def config_name(corpus: str) -> str:
         raise CorpusError(f"there is no corpus “{corpus[:40]}”; there are {', '.join(CORPORA)}, and your uploads")
     try:
         folder = find_checkpoint(run, folders=False)
-        return located(read_settings(folder).corpus, folder).name
+        found = located(read_settings(folder).corpus, folder)
     except CheckpointError as error:
         raise CorpusError(f"the corpus of {run} is not here: {error}") from error
+    check_corpus_file(found)
+    return found.name
 
 
 def of_run(settings: Settings) -> str:

@@ -7,6 +7,7 @@ from transformer.config import (
     PRESETS,
     About,
     CellKind,
+    ConvolutionalConfig,
     CorpusConfig,
     ModelConfig,
     NormPlacement,
@@ -31,8 +32,17 @@ NO_STEP_LIMIT = 1_000_000
 MOST_SENTENCES = 5
 RECURRENT_FIELDS = ("cell", "attention", "bidirectional", "input_feeding")
 """Settings of recurrent models alone."""
+CONVOLUTIONAL_FIELDS = ("kernel", "dilated", "separable")
+"""Settings of convolutional models alone."""
 SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff")
 MODEL_FIELDS = (*SIZES, "max_length", "positions", "norm", "score", "causal_mask", "scale_scores", "residual")
+_SIZES_OF_OTHERS = ("n_encoder_layers", "n_decoder_layers", "d_model", "max_length")
+FIELDS_OF = {
+    "transformer": MODEL_FIELDS,
+    "rnn": (*_SIZES_OF_OTHERS, *RECURRENT_FIELDS),
+    "conv": (*_SIZES_OF_OTHERS, *CONVOLUTIONAL_FIELDS),
+}
+"""The fields that are settings of the model, by family."""
 TRAIN_FIELDS = (
     *("learning_rate", "optimizer", "schedule", "warmup_steps", "label_smoothing", "batch_tokens", "evaluate_every"),
     *("patience", "seed", "precision", "device", "threads"),
@@ -43,6 +53,7 @@ _OF_CONFIG: dict[str, tuple[type, str]] = {
     **{name: (ModelConfig, name) for name in (*MODEL_FIELDS, "dropout")},
     "family": (ModelConfig, "family"),
     **{name: (RecurrentConfig, name) for name in RECURRENT_FIELDS},
+    **{name: (ConvolutionalConfig, name) for name in CONVOLUTIONAL_FIELDS},
     **{name: (TrainConfig, name) for name in TRAIN_FIELDS},
     **{name: (CorpusConfig, name) for name in CORPUS_FIELDS},
     "corpus": (CorpusConfig, "name"),
@@ -64,7 +75,8 @@ _OWN: dict[str, About] = {
 }
 """Fields with no setting of their own behind them."""
 _ORDER = (
-    *("corpus", "longest", "tokenizer", "vocab_size", "family", *RECURRENT_FIELDS, "preset", *SIZES, "max_length"),
+    *("corpus", "longest", "tokenizer", "vocab_size", "family", *RECURRENT_FIELDS, *CONVOLUTIONAL_FIELDS),
+    *("preset", *SIZES, "max_length"),
     *("positions", "learning_rate", "steps", "seconds", "target_percent", "patience", "seed", "norm", "score"),
     *("causal_mask", "scale_scores", "residual", "dropout", "label_smoothing", "optimizer", "schedule"),
     *("warmup_steps", "batch_tokens", "evaluate_every", "precision", "device", "threads", "sentences", "start_from"),
@@ -93,7 +105,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "schedule": get_args(ScheduleKind),
     "precision": get_args(Precision),
 }
-SWITCHES = frozenset({"causal_mask", "scale_scores", "residual", "bidirectional", "input_feeding"})
+SWITCHES = frozenset(
+    {"causal_mask", "scale_scores", "residual", "bidirectional", "input_feeding", "dilated", "separable"}
+)
 _TYPES = {name: config.__dataclass_fields__[setting].type for name, (config, setting) in _OF_CONFIG.items()}
 WHOLE = frozenset(name for name, kind in _TYPES.items() if int in (kind, *get_args(kind)))
 """The fields of whole numbers."""

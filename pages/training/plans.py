@@ -14,12 +14,12 @@ from pages.shared.url.url_state import Form, Param, Parameters, Problem, Refused
 from pages.training.corpora import config_name, of_run, recipe_of
 from pages.training.plan_fields import (
     CORPUS_FIELDS,
+    FIELDS_OF,
     MODEL_FIELDS,
     NO_STEP_LIMIT,
     OWN,
     PARTS,
     RECIPE,
-    RECURRENT_FIELDS,
     SIZES,
     TRAIN_FIELDS,
     WHOLE,
@@ -27,9 +27,9 @@ from pages.training.plan_fields import (
 )
 from pages.training.plan_text import expected, parsed, written
 from transformer.checkpoints.settings import Settings
-from transformer.config import CONFIGS, PRESETS, AnyModelConfig, CorpusConfig, RecurrentConfig, TrainConfig
+from transformer.config import CONFIGS, FAMILIES, PRESETS, AnyModelConfig, CorpusConfig, TrainConfig
 from transformer.data.corpora import CorpusError
-from transformer.data.recipes import recurrent_recipe
+from transformer.data.recipes import family_recipe
 
 Number = float | int | None
 FIRST_CORPUS = "reverse"
@@ -88,6 +88,9 @@ class Plan(UrlState):
     attention: str = param(None)
     bidirectional: bool = param(None)
     input_feeding: bool = param(None)
+    kernel: Number = param(None)
+    dilated: bool = param(None)
+    separable: bool = param(None)
     n_encoder_layers: Number = param(None)
     n_decoder_layers: Number = param(None)
     d_model: Number = param(None)
@@ -146,9 +149,9 @@ class Plan(UrlState):
         return recommended(self.corpus, self.family)
 
     @property
-    def is_recurrent(self) -> bool:
-        """Tells whether the model is a recurrent one."""
-        return self.family == "rnn"
+    def is_transformer(self) -> bool:
+        """Tells whether the model is a Transformer."""
+        return self.family == "transformer"
 
     def with_family(self, family: str) -> "Plan":
         """The recommended plan of another family of models, for the same text."""
@@ -171,7 +174,7 @@ class Plan(UrlState):
     @property
     def parts(self) -> tuple[Part, ...]:
         """The parts that a run of this plan can leave out."""
-        return _TRAINING_PARTS if self.is_recurrent else PARTS
+        return PARTS if self.is_transformer else _TRAINING_PARTS
 
     @property
     def left_out(self) -> tuple[Part, ...]:
@@ -203,7 +206,7 @@ class Plan(UrlState):
         """The query parameters that `read` turns into this plan again; what the recipe says anyway is left out."""
         corpus: dict[str, str | list[str]] = {} if self.corpus == FIRST_CORPUS else {"corpus": self.corpus}
         none: dict[str, str | list[str]] = {"sentence": [""]} if self.sentences == () else {}
-        family: dict[str, str | list[str]] = {"family": self.family} if self.is_recurrent else {}
+        family: dict[str, str | list[str]] = {} if self.is_transformer else {"family": self.family}
         return corpus | family | super().parameters(base or self.recipe) | none
 
     def configs(self) -> tuple[AnyModelConfig, TrainConfig, CorpusConfig]:
@@ -217,9 +220,8 @@ class Plan(UrlState):
 
     def model_values(self) -> dict[str, Any]:
         """The fields that are settings of the model, under the settings' names."""
-        if self.is_recurrent:
-            return self._values(_OF_RNN) | {"dropout": self.dropout}
-        return self._values(MODEL_FIELDS) | {"dropout": self.dropout, "embedding_dropout": self.dropout}
+        embedded = {"embedding_dropout": self.dropout} if self.is_transformer else {}
+        return self._values(FIELDS_OF[self.family]) | {"dropout": self.dropout} | embedded
 
     def train_values(self) -> dict[str, Any]:
         """The fields that are settings of the training, under the settings' names."""
@@ -246,8 +248,7 @@ _PRESENT: dict[Part, Any] = {
     **{"positions": "sinusoidal", "norm": "post", "label_smoothing": 0.1, "warmup_steps": 100},
 }
 _TRAINING_PARTS: tuple[Part, ...] = ("label_smoothing", "warmup_steps")
-_OF_RNN = ("n_encoder_layers", "n_decoder_layers", "d_model", "max_length", *RECURRENT_FIELDS)
-_OF_FAMILIES = (*MODEL_FIELDS, *RECURRENT_FIELDS)
+_OF_FAMILIES = tuple(dict.fromkeys(name for names in FIELDS_OF.values() for name in names))
 _OF_FAMILY = (
     *("family", *_OF_FAMILIES, "dropout", "learning_rate", "optimizer", "schedule", "warmup_steps"),
     *("batch_tokens", "steps", "evaluate_every"),
@@ -272,8 +273,7 @@ def recommended(corpus: str, family: str = "transformer") -> Plan:
 
 def model_settings(corpus: str, family: str) -> tuple[AnyModelConfig, TrainConfig]:
     """The settings of a model of this family and of its training that suit a corpus."""
-    recipe = recipe_of(corpus)
-    return recurrent_recipe(recipe) if family == "rnn" else (recipe.model, recipe.train)
+    return family_recipe(recipe_of(corpus), family)
 
 
 def plan_of(settings: Settings) -> Plan:
@@ -303,12 +303,13 @@ def whole(value: Number) -> Number:
 
 def _plan(corpus: str, model: AnyModelConfig, train: TrainConfig, words: CorpusConfig) -> Plan:
     target, steps = train.target_exact_match, train.max_steps
-    others = {"transformer": RecurrentConfig(), "rnn": recipe_of(corpus).model}[model.family]  # for fields not in use
+    defaults = tuple(family() for family in FAMILIES.values())
+    configs = (*defaults, recipe_of(corpus).model, model)  # the last one goes before; the others fill fields not in use
     return Plan(
         corpus=corpus,
         family=model.family,
         **{name: value for name, value in asdict(words).items() if name in CORPUS_FIELDS},
-        **{name: value for name, value in (asdict(others) | asdict(model)).items() if name in _OF_FAMILIES},
+        **{name: value for own in configs for name, value in asdict(own).items() if name in _OF_FAMILIES},
         **{name: value for name, value in asdict(train).items() if name in TRAIN_FIELDS},
         dropout=model.dropout,
         steps=None if steps == NO_STEP_LIMIT and train.max_seconds is not None else steps,

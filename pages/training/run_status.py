@@ -6,9 +6,9 @@ import streamlit as st
 
 from pages.shared.context import sentence
 from pages.shared.fields import box
-from pages.shared.visitor import visitor
 from pages.training import durations
 from pages.training.train_state import memory
+from transformer.access.ownership import may_change
 from transformer.runs import run_folder
 from transformer.runs.queue import start_waiting
 from transformer.runs.run_folder import Run, list_runs
@@ -82,7 +82,7 @@ def act(run_id: str, request: str) -> None:
             case "pause":
                 run_folder.pause(run_id)
             case "resume":
-                run_folder.resume(run_id, owner=visitor())
+                run_folder.resume(run_id)
             case "stop":
                 run_folder.stop(run_id)
     except (RunError, OSError) as error:
@@ -103,6 +103,9 @@ def actions(run: Run, *, key: str) -> None:
     A button that went, came or moved between press and release, as the state changed, would lose the click.
     """
     status = run.status
+    if not may_change(run.folder):
+        st.caption("Shared with you: you can look at it.")
+        return
     asked = run.id in memory().asked and status.active
     if run.resumable or (status.state == "queued" and not status.active):
         label = "Resume" if run.resumable else "Start"

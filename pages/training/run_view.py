@@ -7,6 +7,7 @@ import streamlit as st
 from pages.shared.components.run_progress import run_curve, run_readings, run_sentences
 from pages.shared.context import say
 from pages.shared.exhibit import exhibit
+from pages.shared.explain import explain_curves
 from pages.shared.fields import pills
 from pages.shared.wording import built_without, number, plain
 from pages.training import run_status
@@ -185,6 +186,7 @@ def render_curves(run: Run, progress: Progress) -> None:
         Runs((run.folder,)),
         view,
         draw=lambda data: run_curve(view.drawn(data), x_title=X_TITLES["step"], x_least=least, key="curve"),
+        explain=explain_curves,
         live=run.status.active,
     )
 

@@ -5,18 +5,21 @@ Layer and head are shared by all pages.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import streamlit as st
 
-from pages.shared import wording
+from pages.shared import loading, wording
 from pages.shared.context import PageContext
 from pages.shared.url.page_state import PageState
 from pages.shared.url.session import choose, session
-from pages.shared.url.url_state import UrlState, param, text, whole
-from transformer.analysis.trace.step import Step, n_layers
+from pages.shared.url.url_state import UrlState, param, text, whole, words
+from transformer.analysis.trace.step import SUBLAYERS, Step, n_layers
 from transformer.analysis.trace.steps import find_step, steps
 from transformer.lab import Inspection
+from transformer.model.recurrent import RecurrentModel
 
+Show = Literal["step", "overview"]
 MAP = "walkthrough-map"
 """The key of the drawing whose steps can be clicked."""
 _MAX_NAME = 1_000
@@ -27,6 +30,8 @@ _MAX_NAME = 1_000
 class Choices(UrlState):
     """The visitor's choices; empty and None take what suits the model best."""
 
+    show: Show = param("step", words(*get_args(Show)))
+    """One step with its numbers, or three tokens from input to output."""
     pass_step: str = param(
         "",
         text(_MAX_NAME),
@@ -36,6 +41,15 @@ class Choices(UrlState):
         absent="There is no step “{value}” in {context.lab.name}; the walk begins at the first one.",
     )
     """The name of the step: encoder.self.weights."""
+    recurrent_layer: int = param(
+        0,
+        whole(0, 9),
+        name="recurrent-layer",
+        offered=lambda _, context: range(max(n_layers(context.lab.model, stack) for stack in SUBLAYERS)),
+        nearest=True,
+        absent="There is no layer {value} in {context.lab.name}: the layer {last} is shown.",
+    )
+    """The layer of LSTMs or GRUs; the layer that all pages share is that of an attention."""
     token: int | None = param(
         None,
         whole(0, 9_999),
@@ -95,7 +109,8 @@ def place(context: PageContext) -> tuple[Place, tuple[str, ...]]:
     assert chosen.token is not None and chosen.step is not None
     model = context.lab.model
     step = find_step(model, chosen.pass_step)
-    layer = min(context.view.layer or 0, n_layers(model, step.stack) - 1)
+    layer = chosen.recurrent_layer if isinstance(model, RecurrentModel) else context.view.layer or 0
+    layer = min(layer, (step.n_layers if step.in_layer else n_layers(model, step.stack)) - 1)
     said = (*PAGE.said(), *(problem.sentence for problem in problems))
     return Place(step, steps(model), layer, context.head, chosen.token, chosen.step), said
 
@@ -116,8 +131,12 @@ def go_to(context: PageContext, step: Step, layer: int) -> None:
 
 
 def _stand_at(step: str, layer: int) -> None:
-    """Opens a step; its layer is counted in its own stack, which the kind of attention names."""
+    """Opens a step; its layer is counted in its own stack, which a Transformer's kind of attention names."""
     PAGE.change(pass_step=step)
+    if isinstance(loading.get_lab(session().view.model).model, RecurrentModel):
+        if ".recurrent." in step:
+            PAGE.change(recurrent_layer=layer)
+        return
     kind = session().view.kind
     if step.startswith("encoder"):
         kind = "encoder_self"

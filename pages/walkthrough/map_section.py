@@ -5,15 +5,22 @@ import streamlit as st
 from pages.shared import wording
 from pages.shared.components.frontend import colours_of, declared
 from pages.shared.context import PageContext
-from pages.shared.exhibit import exhibit
+from pages.shared.exhibit import exhibit, get_data
 from pages.walkthrough.choices import MAP, Place
+from pages.walkthrough.moving import moving_numbers
 from transformer.analysis.trace.diagram import unfolded
 from transformer.model.kinds import AttentionKind
 from transformer.model.taps import Stack
 from transformer.views.subjects import Traced
-from transformer.views.trace import MapData, TraceMap
+from transformer.views.trace import MapData, StepNumbers, TraceMap
 
-_map = declared("walkthrough_map", css=("walkthrough_map.css",), js=("walkthrough_map.js",), reports=("picked",))
+_map = declared(
+    "walkthrough_map",
+    html="<div class='bar'></div><div class='root'></div>\n",
+    css=("walkthrough_map.css",),
+    js=("walkthrough_map.js", "walkthrough_motion.js"),
+    reports=("picked",),
+)
 
 
 def render_reading(context: PageContext) -> None:
@@ -31,7 +38,10 @@ def render_map(context: PageContext, traced: Traced, place: Place) -> None:
         label = f"Map of {context.lab.name}. Arrow keys go from step to step, in the order of the computation."
         order = [[str(step), layers[step.stack]] for step in place.order]  # with the steps that are folded away
         colours = {kind: colours_of(kind) for kind in AttentionKind}
-        chosen = {"order": order, "chosen": str(place.step), "label": label, "colours": colours}
+        moving = moving_numbers(
+            data.drawing, place, get_data(traced, StepNumbers(step=str(place.step), layer=place.layer))
+        )
+        chosen = {"order": order, "chosen": str(place.step), "label": label, "colours": colours, "moving": moving}
         _map(key=MAP, data=data.drawing.data() | chosen)  # reports [step, layer], the layer -1 outside of layers
         if elsewhere := _in_other_layers(context, layers):
             names = wording.plain("; ".join(elsewhere))

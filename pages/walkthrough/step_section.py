@@ -7,12 +7,14 @@ import streamlit as st
 
 from pages.shared import fields, wording
 from pages.shared.cache import cached
-from pages.shared.context import PageContext, is_dark
+from pages.shared.components.matrix_product import matrix_product
+from pages.shared.context import PageContext, is_dark, is_transformer
 from pages.shared.exhibit import exhibit
+from pages.shared.explain import render_equation
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose
 from pages.walkthrough.choices import PAGE, Place, go_to
-from transformer.analysis.trace.step import Step, StepRecord, Value, n_layers
+from transformer.analysis.trace.step import Step, StepRecord, Value, sublayers_in_layers
 from transformer.analysis.trace.steps import sublayer_name
 from transformer.analysis.trace.trace import Trace, sees_later
 from transformer.inspection.inspection import Inspection
@@ -22,6 +24,8 @@ from transformer.views.subjects import Traced
 from transformer.views.trace import Side, StepData, StepNumbers
 
 SIDES: dict[Side, str] = {"out": "Comes out", "all": "All tokens", "in": "Comes in"}
+OF_THE_SENTENCE = ("vector", "start")
+"""The steps that have one row for the whole sentence, so that no token is followed."""
 _ARROW = ":material/arrow_forward:"
 
 
@@ -42,14 +46,16 @@ def choose_place(context: PageContext, place: Place) -> None:
     """Renders the controls for layer, head and the followed token, as far as the step has them."""
     step, seen, model = place.step, context.inspection, context.lab.model
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        if step.in_layer and n_layers(model, step.stack) > 1:
-            layers = range(n_layers(model, step.stack))
+        if step.in_layer and step.n_layers > 1:
+            layers = range(step.n_layers)
             fields.box(
                 "Layer", layers, place.layer, lambda layer: go_to(context, step, layer), key="walk-layer", width=84
             )
-        if step.per_head:
+        if step.per_head and model.config.n_heads > 1:
             heads = range(model.config.n_heads)
             fields.box("Head", heads, place.head, lambda head: choose(head=head), key="walk-head", width=84)
+        if step.name in OF_THE_SENTENCE:
+            return
         encoder = step.stack == "encoder"
         tokens = seen.source_tokens if encoder else seen.target_tokens
         fields.box(
@@ -59,7 +65,7 @@ def choose_place(context: PageContext, place: Place) -> None:
             PAGE.take("token" if encoder else "step"),
             key="walk-token",
             width=250,
-            names=lambda i: f"{i} · {tokens[i]}" if encoder else _position_text(seen, i),
+            names=lambda i: f"{i} · {tokens[i]}" if encoder else position_text(seen, i),
         )
 
 
@@ -99,6 +105,8 @@ def render_step(context: PageContext, traced: Traced, place: Place) -> None:
     if step.kind is not None:
         link = context.view.at_head(step.kind, place.layer, place.head)
         label = f"This head among all others: Attention, layer {place.layer}, head {place.head}"
+        if not is_transformer(context.lab):
+            label = "All its weights: Attention"
         st.page_link("pages/attention/page.py", label=label, icon=_ARROW, query_params=link.parameters())
 
 
@@ -108,12 +116,16 @@ def _render_numbers(context: PageContext, traced: Traced, place: Place, view: St
     words = step.words(StepRecord(step, traced.trace, place.layer))
     st.markdown(f"##### {words.title}")
     st.markdown(words.says)
-    sides = view.sides(data)
-    if "in" in sides:
+    sides, product = view.sides(data), view.product(data) if step.is_product else None
+    if product is not None:
+        st.caption(f"Comes in · {_shapes_text(opened.comes_in)}")
+        label = f"{product.names[0]} times {product.names[1]}, head {place.head}"
+        matrix_product(product, row=place.row, kind=step.kind, label=label, key="walk-product")
+    elif "in" in sides:
         st.caption(f"Comes in · {_shapes_text(opened.comes_in)}")
         _render_side(replace(view, side="in"), data)
-    st.latex(words.equation)
-    st.caption(f"In the paper: {words.paper[0].lower()}{words.paper[1:]}")
+    render_equation(words.equation)
+    st.caption(_origin(words.paper))
     kept = step.name == "ids" or any(shown.recorded for shown in opened.comes_out)
     note = "" if kept else " · computed here, not kept by the pass"
     st.caption(f"Comes out · {_shapes_text(opened.comes_out)}{note}")
@@ -122,14 +134,19 @@ def _render_numbers(context: PageContext, traced: Traced, place: Place, view: St
         p = float(opened.comes_out[0].values[place.position, seen.target_ids[place.position]])
         written = wording.token(seen.target_tokens[place.position])
         st.markdown(f"It writes {written}, with probability **{wording.number(p)}**.")
-    if "all" in sides:
-        of_head = f", head {place.head}" if step.per_head else ""
+    if "all" in sides and product is None:
+        of_head = f", head {place.head}" if step.per_head and step.model.config.n_heads > 1 else ""
         st.caption(f"All tokens{of_head} · the followed one is framed")
         _render_side(replace(view, side="all"), data)
     for moved in opened.moved:
         label, by = wording.plain(moved.spec.label()), wording.number(moved.by)
         change = f"numbers here moved by up to **{by}**" if moved.by else "no number here changed (measured: 0)"
         st.markdown(f":orange[:material/tune:] **{label}**: {change}.")
+
+
+def _origin(paper: str) -> str:
+    """Says where an equation is from: a section of the paper, or another source."""
+    return f"In the paper: s{paper[1:]}" if paper.startswith("Section") else f"From: {paper}"
 
 
 def _other_sides(step: Step) -> tuple[Side, ...]:
@@ -155,7 +172,8 @@ def _shapes_text(values: Sequence[Value]) -> str:
     return " · ".join(f"**{name}** {shape}" for name, shape in named.items())
 
 
-def _position_text(seen: Inspection, position: int) -> str:
+def position_text(seen: Inspection, position: int) -> str:
+    """Returns what the decoder reads and writes at a position."""
     return f"{position} · reads {seen.decoder_inputs[position]}, writes {seen.target_tokens[position]}"
 
 
@@ -174,8 +192,9 @@ def _where_text(place: Place, *, masked: bool) -> str:
     step = place.step
     parts = [step.stack.capitalize()]
     if step.in_layer:
-        parts += [f"layer {place.layer}", sublayer_name(step, masked=masked)]
-    if step.per_head:
+        layer = [f"layer {place.layer}"] if step.sublayer in sublayers_in_layers(step.model, step.stack) else []
+        parts += [*layer, sublayer_name(step, masked=masked)]
+    if step.per_head and step.model.config.n_heads > 1:
         parts.append(f"head {place.head}")
     return " · ".join(parts)
 

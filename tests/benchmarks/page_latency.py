@@ -64,7 +64,7 @@ def _report(name: str, app: AppTest, times: int) -> None:
         app.run()
         taken.append((time.perf_counter() - start) * 1e3)
         assert not app.exception, app.exception
-        assert app.selectbox(key="choose-model").value == MODEL and app.get("bidi_component"), "not the page"
+        assert app.radio(key="choose-model").value == MODEL and app.get("bidi_component"), "not the page"
     p50, p95 = np.percentile(taken[4:], (50, 95))
     print(f"Attention page, {name}: p50 {p50:.0f} ms, p95 {p95:.0f} ms of {times - 4} reruns", flush=True)
 

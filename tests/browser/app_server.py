@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
@@ -36,23 +36,38 @@ class Server:
 
 
 @contextlib.contextmanager
-def running_app(runs: Path, log: Path) -> Iterator[Server]:
-    """The app as `make app` starts it, on a free port; it and the trainers it started are gone afterwards."""
-    port = _free_port()
+def running_app(
+    runs: Path,
+    log: Path,
+    *,
+    base: str = "",
+    folder: Path = ROOT,
+    environment: Mapping[str, str] | None = None,
+    as_user: Sequence[str] = (),
+    port: int = 0,
+) -> Iterator[Server]:
+    """The app as `make app` starts it; it and the trainers it started are gone afterwards.
+
+    It listens on a free port unless one is given. `base` is a base path such as "/lab"; `as_user` a command before it
+    that changes the user.
+    """
+    port = port or free_port()
     command = [sys.executable, "-m", "streamlit", "run", "serve.py", f"--server.port={port}", "--server.headless=true"]
+    command += [f"--server.baseUrlPath={base.strip('/')}"] if base else []
+    address = f"http://127.0.0.1:{port}{base}"
     with log.open("w") as output:
         process = subprocess.Popen(
-            command,
-            cwd=ROOT,
+            [*as_user, *command],
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={**os.environ, "ATTENTION_LAB_RUNS": str(runs)},
+            env={**os.environ, **(environment or {}), "ATTENTION_LAB_RUNS": str(runs)},
         )
     try:
-        _wait_until_healthy(process, f"http://127.0.0.1:{port}", log)
-        yield Server(f"http://127.0.0.1:{port}", runs, process.pid)
+        _wait_until_healthy(process, address, log)
+        yield Server(address, runs, process.pid)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -60,7 +75,8 @@ def running_app(runs: Path, log: Path) -> Iterator[Server]:
         _end_trainers(runs)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Returns a port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

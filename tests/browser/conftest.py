@@ -1,17 +1,21 @@
 """A real server and a real browser. Whatever leaves this machine, and whatever a page throws, fails the test."""
 
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from app_server import Server, running_app
 from page_models import save_recurrent, save_untrained
-from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Route, expect, sync_playwright
 
-PATIENCE_MS = 30_000
-"""The time limit for one outcome on a page, on a busy machine."""
+PATIENCE_MS = 90_000
+"""The time limit for one outcome on a page. Beside trainings, a browser without a GPU may draw for half a minute."""
 
+EVIDENCE = Path(__file__).parents[2] / "build" / "failed-tests"
+"""Where the pictures of pages lie on which a test failed."""
 RECURRENT = "untrained-rnn"
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = (
@@ -23,6 +27,30 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Generator[None, pytest.TestReport]:
+    """Adds to the message of a failure what each open page shows and said, and where its picture lies."""
+    report = yield
+    browser = getattr(item, "funcargs", {}).get("browser") or getattr(item, "funcargs", {}).get("page")
+    if call.excinfo is None or call.excinfo.errisinstance(pytest.skip.Exception) or browser is None:
+        return report
+    contexts = browser.contexts if isinstance(browser, Browser) else [browser.context]
+    for number, page in enumerate(page for context in contexts for page in context.pages):
+        picture = EVIDENCE / f"{re.sub(r'[^A-Za-z0-9]+', '-', item.nodeid)}{number}.png"
+        report.sections.append((f"Page {number} of the browser", _evidence(page, picture)))
+    return report
+
+
+def _evidence(page: Page, picture: Path) -> str:
+    console = "\n".join(f"  {message.type}: {message.text}" for message in page.console_messages())
+    try:
+        page.screenshot(path=picture, timeout=5000)
+        shown = page.locator("body").inner_text(timeout=5000)
+    except Error as error:
+        shown = f"no picture: {error}"
+    return f"{page.url}\n{picture}\nconsole:\n{console}\ntext:\n{shown}"
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,12 @@ import io
 import numpy as np
 import pytest
 from app_server import Server
+from controls import open_drawer, open_menu
 from page_models import CLASSIC, PRONOUNS
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
+from pages.shared.exhibit import EXPLAIN
 from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.lab import load
 
@@ -123,6 +125,7 @@ def test_a_click_in_a_rollout_does_nothing_and_the_page_says_why(page: Page, ser
 
 def test_a_threshold_and_heads_are_chosen_and_reopened_by_link(page: Page, server: Server):
     open_picture(page, server)
+    open_drawer(page, "Picture")
     field = page.get_by_role("spinbutton", name="Hide below")
     field.fill("0.3")
     field.press("Enter")
@@ -136,11 +139,19 @@ def site(kind: str) -> str:
     return {"encoder_self": "encoder.1.self", "decoder_self": "decoder.1.self", "cross": "decoder.1.cross"}[kind]
 
 
-@pytest.mark.parametrize("shown", ["weights", "norms", "rollout", "entropy"])
-def test_the_equations_of_an_explanation_fit_beside_the_matrix(page: Page, server: Server, shown: str):
+@pytest.mark.parametrize(
+    ("shown", "figure"),
+    [
+        ("weights", "head-matrix"),
+        ("norms", "head-matrix"),
+        ("rollout", "attention-rollout"),
+        ("entropy", "attention-entropy"),
+    ],
+)
+def test_the_equations_of_an_explanation_fit_into_the_menu(page: Page, server: Server, shown: str, figure: str):
     page.set_viewport_size({"width": 1360, "height": 900})
     page.goto(server.link("attention", model=PRONOUNS, text=CLASSIC, show=shown))
-    page.get_by_text("What am I looking at?").click()
+    open_menu(page, figure, EXPLAIN)
     equations = page.locator(".katex-display")
     expect(equations).to_have_count(2 if shown == "rollout" else 1)
     expect(equations.last).to_be_visible()
@@ -150,6 +161,7 @@ def test_the_equations_of_an_explanation_fit_beside_the_matrix(page: Page, serve
 
 def test_a_chosen_option_is_not_cut_in_its_box(page: Page, server: Server):
     open_picture(page, server, specials="renormalised", show="norms", combine="max")
+    open_drawer(page, "Picture")
     chosen = page.locator(".st-key-choose-specials input")
     expect(chosen).to_have_value("Left out, rescaled")
     for key in ("specials", "show", "combine"):

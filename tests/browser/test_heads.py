@@ -4,6 +4,7 @@ import re
 
 import pytest
 from app_server import Server
+from controls import click_point
 from page_models import CLASSIC, PRONOUNS
 from playwright.sync_api import Page, expect
 
@@ -47,7 +48,7 @@ def test_sort_the_table_and_open_a_head_on_the_attention_page(page: Page, server
 def test_a_click_in_the_map_selects_a_head(page: Page, server: Server):
     page.goto(server.link("heads", model=MODEL, text=CLASSIC, pairs=50))
     expect(page.get_by_role("heading", name="decoder 1 cross · head 0")).to_be_visible()
-    page.locator(".st-key-heads-map .point").nth(1).click(force=True)
+    click_point(page, page.locator(".st-key-heads-map .point").nth(1))
     expect(page.get_by_role("heading", name="encoder 0 · head 1")).to_be_visible()
     assert "kind=encoder_self" in page.url
 

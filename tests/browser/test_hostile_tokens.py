@@ -8,9 +8,11 @@ from xml.etree import ElementTree
 import pytest
 import torch
 from app_server import Server
+from controls import open_menu, wait_for_rest
 from playwright.sync_api import Page, expect
 from random_models import randomise
 
+from pages.shared.exhibit import EXPORT
 from transformer.checkpoints.settings import Settings
 from transformer.checkpoints.store import save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
@@ -59,7 +61,7 @@ def hostile_model(server: Server):
 
 def harmless(page: Page) -> None:
     """No text of the visitor's became code, in the page or in a frame of it."""
-    page.wait_for_timeout(200)
+    wait_for_rest(page)
     for frame in page.frames:
         assert frame.evaluate("() => window.hacked") is None
         assert frame.locator("img[src=x]").count() == 0
@@ -87,7 +89,7 @@ def test_a_page_shows_hostile_tokens_as_text(page: Page, server: Server, where: 
 def test_bertviz_shows_hostile_tokens_as_text(page: Page, server: Server, view: str):
     page.goto(server.link("attention", model=NAME, text=HOSTILE, kind="encoder_self", picture=view, words="merged"))
     expect(page.frame_locator("iframe").locator("svg line, svg path").first).to_be_attached()
-    page.locator(".st-key-bertviz-export").get_by_role("button", name="Export").click()
+    open_menu(page, "bertviz", EXPORT)
     with page.expect_download() as download:
         page.get_by_role("button", name="SVG", exact=True).click()
     saved = ElementTree.parse(download.value.path()).getroot()

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from app_server import Server
+from controls import open_drawer
 from page_models import CLASSIC, PRONOUNS, WIDE
 from playwright.sync_api import Page, expect
 
@@ -96,7 +97,7 @@ def test_a_popover_that_was_opened_once_takes_no_later_switch_back(page: Page, s
     page.goto(server.link("attention", model=MODEL, text=CLASSIC))
     chip = page.get_by_role("button", name="cross-attention · layer 1 · head 0 off")
     causal = page.get_by_role("button", name="causal mask off")
-    page.get_by_role("button", name="More switches").click()
+    open_drawer(page, "Switches")
     page.get_by_role("radio", name="Masks", exact=True).click()
     page.get_by_role("button", name="Causal", exact=True).click()
     expect(causal).to_be_visible()
@@ -105,6 +106,7 @@ def test_a_popover_that_was_opened_once_takes_no_later_switch_back(page: Page, s
     expect(chip).to_be_visible()
     causal.click()
     expect(causal).to_be_hidden()
+    open_drawer(page, "Picture")
     page.get_by_text("Lines", exact=True).click()
     expect(page.locator(".st-key-head-lines")).to_be_visible()
     page.get_by_text("Matrix", exact=True).click()
@@ -114,6 +116,7 @@ def test_a_popover_that_was_opened_once_takes_no_later_switch_back(page: Page, s
     assert page.url.count("switch=") == 1
 
 
+@pytest.mark.slow
 def test_the_hint_below_a_long_sentence_stays_in_sight_while_its_tokens_scroll_on_a_phone(page: Page, server: Server):
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(server.link(model=MODEL, text=CLASSIC))

@@ -4,9 +4,11 @@ import re
 
 import pytest
 from app_server import Server
+from controls import menus, open_menu
 from page_models import CLASSIC, PRONOUNS, REVERSE
 from playwright.sync_api import FilePayload, Page, expect
 
+from pages.shared.exhibit import EXPORT
 from pages.shared.url.packed_link import as_file
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -16,7 +18,7 @@ MANY = [f"forbid:encoder.{layer}.self:{query},{key}" for layer in (0, 1) for que
 
 
 def reopen(page: Page, content: str) -> None:
-    page.get_by_role("button", name="Export").first.click()
+    open_menu(page, menus(page).first, EXPORT)
     page.get_by_text("Open a saved view").click()
     file: FilePayload = {"name": "view.json", "mimeType": "application/json", "buffer": content.encode()}
     page.locator("[data-testid=stFileUploader] input[type=file]").first.set_input_files(file)
@@ -65,7 +67,7 @@ def test_all_of_what_is_taken_away_is_within_reach(where, page: Page, server: Se
     page.goto(server.link(where, model=REVERSE, text="a b c"))
     for width, height in ((1280, 900), (900, 700)):
         page.set_viewport_size({"width": width, "height": height})
-        page.get_by_role("button", name="Export").last.click()
+        open_menu(page, menus(page).last, EXPORT)
         panel = page.locator("[data-testid=stPopoverBody]")
         expect(panel.get_by_text("The same in Python")).to_be_visible()
         panel.get_by_text("Open a saved view").click()

@@ -20,6 +20,7 @@ def test_sweeps_open_by_a_click_and_stay_after_a_reload(server: Server, page: Pa
     expect(page.get_by_text("No sweep yet")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_an_old_link_to_the_sweeps_still_opens_them(server: Server, page: Page) -> None:
     page.goto(server.link("runs", view="Sweeps"))
     expect(page.get_by_text("No sweep yet")).to_be_visible()

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from app_server import Server
+from controls import wait_for_rest
 from playwright.sync_api import Page, expect
 from tiny_runs import MODEL, settings
 
@@ -126,7 +127,7 @@ def test_a_run_that_cannot_end_a_sentence_yet_is_no_higher_than_a_trained_one(
     for name in (early, run):
         page.goto(server.link("train", run=name))
         expect(page.get_by_test_id("film-said")).not_to_be_empty(timeout=COMPUTING_MS)
-        page.wait_for_timeout(1_000)
+        wait_for_rest(page)
         sentence = page.locator(".st-key-sentences section").first.bounding_box()
         pictures = page.locator(".st-key-timeline-frames .pictures").bounding_box()
         assert sentence is not None and pictures is not None

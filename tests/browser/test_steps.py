@@ -4,6 +4,7 @@ import re
 
 import pytest
 from app_server import Server
+from controls import click_point
 from page_models import REVERSE
 from playwright.sync_api import Page, Route, expect
 
@@ -19,7 +20,7 @@ def parameter(page: Page, name: str, value: str) -> None:
 
 def test_a_clicked_candidate_is_forced_and_stepped_through(server: Server, page: Page) -> None:
     page.goto(server.link("decoder-steps", model=REVERSE, text="a b c d", step=2))
-    page.locator(BARS).nth(3).click(force=True)
+    click_point(page, page.locator(BARS).nth(3))
     parameter(page, "roads", r"2%3A\d+")
     expect(page.get_by_text("was forced here")).to_be_visible()
     page.get_by_text("Candidates · click one").click()  # out of every field
@@ -50,7 +51,7 @@ def test_the_beam_grows_a_tree_and_a_result_is_stepped_through(server: Server, p
     points = page.locator(".js-plotly-plot .scatterlayer .point")
     expect(points.first).to_be_visible()
     assert points.count() > 20
-    points.nth(2).click(force=True)
+    click_point(page, points.nth(2))
     parameter(page, "node", r"\d+")
     expect(page.locator(".st-key-walk-hypothesis")).to_be_visible()
     page.get_by_role("button", name="Step through").nth(1).click()
@@ -58,6 +59,7 @@ def test_the_beam_grows_a_tree_and_a_result_is_stepped_through(server: Server, p
     expect(page.get_by_text("was forced here")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_wide_tree_shows_that_it_goes_on(server: Server, page: Page) -> None:
     page.goto(server.link("decoder-steps", model="pronouns-en-fr", look="beam"))
     tree = page.locator("[class*='st-key-beam-tree'][class*='-scroll']")

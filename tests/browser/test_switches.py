@@ -4,9 +4,11 @@ import re
 
 import pytest
 from app_server import Server
+from controls import open_drawer, open_menu, wait_for_rest
 from page_models import CLASSIC, PRONOUNS
 from playwright.sync_api import Browser, Page, expect
 
+from pages.shared.exhibit import PROVE
 from pages.shared.wording import effect
 from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.interventions import parse_intervention
@@ -38,7 +40,7 @@ def test_a_set_of_heads_goes_off_the_translation_changes_and_the_link_reopens_it
     browser: Browser, page: Page, server: Server
 ):
     page.goto(server.link("attention", model=MODEL, text=CLASSIC))
-    page.get_by_role("button", name="More switches").click()
+    open_drawer(page, "Switches")
     row = page.locator(".st-key-parts-decoder-1-cross")
     row.get_by_role("button", name="0", exact=True).click()
     expect(chip(page, "off:decoder.1.cross:0")).to_be_visible()
@@ -75,8 +77,12 @@ def test_one_click_on_a_cell_forbids_it_and_another_allows_it_by_mouse_and_keybo
     page.goto(server.link("attention", model=MODEL, text=CLASSIC, kind="encoder_self", layer=0, head=1))
     canvas = page.locator(".st-key-head canvas")
     expect(canvas).to_be_visible()
+    open_drawer(page, "An entry")
     page.get_by_text("Forbid it", exact=True).click()
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-testid=stPopoverBody]")).to_have_count(0)
     expect(page.get_by_text("to forbid it in all heads of layer 0")).to_be_visible()
+    wait_for_rest(page)
     size, n = canvas.bounding_box(), len(load(MODEL).sentence(CLASSIC).ids)
     assert size
     where = {"x": size["width"] * 2.5 / n, "y": size["height"] * 1.5 / n}
@@ -85,7 +91,7 @@ def test_one_click_on_a_cell_forbids_it_and_another_allows_it_by_mouse_and_keybo
     expect(chip(page, "forbid:encoder.0.self:1,2")).to_be_attached()
     expect(page.get_by_text(measured(["forbid:encoder.0.self:1,2"]), exact=False).first).to_be_attached()
     expect(page.locator(".st-key-difference .js-plotly-plot")).to_be_attached()
-    page.wait_for_timeout(500)
+    wait_for_rest(page)
     after = canvas.bounding_box()
     assert before and after and abs(after["y"] - before["y"]) < 3, "the matrix stays under the pointer"
     expect(page.get_by_text("forbidden by a switch").first).to_be_visible()
@@ -123,5 +129,5 @@ def test_two_visitors_at_the_same_moment_see_their_own_switches_alone(browser: B
 def test_a_badge_runs_its_checks_when_it_is_opened(page: Page, server: Server):
     page.goto(server.link("attention", model=MODEL, text=CLASSIC))
     expect(page.locator(".st-key-head canvas")).to_be_visible()
-    page.locator(".st-key-head-matrix-proof").get_by_role("button").click()
+    open_menu(page, "head-matrix", PROVE)
     expect(page.get_by_text(re.compile(r"\d+ checks, run just now: all hold\."))).to_be_visible()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from app_server import Server, running_app
+from controls import SMALL, TRAINING_MS, press, state, unfold_settings
+from layout_shift import check_layout, watch_layout
 from playwright.sync_api import Page, Route, expect
-from training_page import SMALL, TRAINING_MS, press, state
 
 from transformer.lab import load
 from transformer.runs import run_folder
@@ -52,6 +53,7 @@ def test_train_pressed_before_the_fields_are_painted_starts_what_the_link_says(p
     first = train(page, server)
     assert len(held) == 5, "these are the names of the fields' code"
     page.unroute_all()  # lets them come
+    unfold_settings(page)
     expect(page.get_by_role("spinbutton", name="d_model")).to_have_value("32")
     expect(page.get_by_role("textbox", name="End after, steps")).to_have_value("20")
     second = train(page, server)
@@ -63,6 +65,7 @@ def test_train_pressed_before_the_fields_are_painted_starts_what_the_link_says(p
 
 def test_train_reverse_for_100_steps_then_look_inside_it(page: Page, server: Server):
     open_small(page, server, evaluate_every=25)
+    unfold_settings(page)
     steps = page.get_by_role("textbox", name="End after, steps")
     steps.fill("100")
     steps.press("Enter")
@@ -73,7 +76,10 @@ def test_train_reverse_for_100_steps_then_look_inside_it(page: Page, server: Ser
     page.wait_for_url("**sentence=a+b+c+d**")
 
     run = train(page, server)
+    expect(page.locator(".st-key-readings .state")).to_be_visible()
+    watch_layout(page)
     state(page, "Finished")
+    check_layout(page)
     expect(page.locator(".st-key-readings .rest")).to_contain_text("step 100 of 100")
     translation = load(run).translate(["a b c d"])[0]
     expect(page.locator(".st-key-sentences .latest bdi").first).to_have_text(translation)
@@ -148,6 +154,7 @@ def test_runs_are_ticked_and_taken_in_hand_with_the_keyboard(page: Page, server:
 @pytest.mark.slow
 def test_a_bad_setting_is_refused_at_its_field(page: Page, server: Server):
     open_small(page, server)
+    unfold_settings(page)
     width = page.get_by_role("spinbutton", name="d_model")
     width.fill("131")
     width.press("Enter")

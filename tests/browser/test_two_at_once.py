@@ -5,8 +5,11 @@ import shutil
 
 import pytest
 from app_server import Server
+from controls import open_menu
 from page_models import CLASSIC, OTHER_SEED, PRONOUNS, WIDE, save_other_seed
 from playwright.sync_api import Page, expect
+
+from pages.shared.exhibit import EXPORT, PROVE
 
 pytestmark = pytest.mark.browser
 
@@ -60,14 +63,14 @@ def test_two_steps_of_a_run_are_chosen_and_checked(page: Page, server: Server):
     expect(page.get_by_text(f"{OTHER_SEED}, step 10 · layer 1 · head 0")).to_be_visible()
     expect(drawn(page, "two-difference")).to_be_attached()
     expect(page).to_have_url(re.compile("other_at=10"))
-    page.locator(".st-key-head-pair-proof").get_by_role("button").click()
+    open_menu(page, "head-pair", PROVE)
     expect(page.get_by_text("8 checks, run just now: all hold.")).to_be_visible()
 
 
 @pytest.mark.slow
 def test_the_difference_is_exported(page: Page, server: Server):
     page.goto(server.link("two-at-once", model=PRONOUNS, text=CLASSIC, other=OTHER_SEED, kind="encoder_self"))
-    page.locator(".st-key-head-pair-export").get_by_role("button").click()
+    open_menu(page, "head-pair", EXPORT)
     expect(page.locator(".st-key-head-pair-export-chart .js-plotly-plot")).to_be_visible()
     for name in ("PNG", "SVG", "CSV"):
         with page.expect_download() as download:
@@ -76,6 +79,7 @@ def test_the_difference_is_exported(page: Page, server: Server):
     assert "right minus left" in download.value.path().read_text()
 
 
+@pytest.mark.slow
 def test_matrices_shrink_to_a_phone(page: Page, server: Server):
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(server.link("two-at-once", model=PRONOUNS, text=CLASSIC, other=OTHER_SEED, kind="encoder_self"))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from app_server import Server, running_app
+from controls import SMALL, TRAINING_MS, press, state, unfold_settings
 from playwright.sync_api import Page, expect
-from training_page import SMALL, TRAINING_MS, press, state
 
 from transformer.runs.status import status
 
@@ -73,7 +73,8 @@ def test_a_file_that_cannot_be_used_is_refused_and_nothing_is_lost(page: Page, s
     wrong.write_text("only one side\n" * 300)
     bring(page, wrong)
     expect(page.get_by_text("one column.tsv").filter(has_text="side").first).to_be_visible()
-    page.keyboard.press("Escape")
+    expect(page.locator("input[type=file]")).to_have_count(0)  # closed by itself
+    unfold_settings(page)
     expect(page.get_by_role("spinbutton", name="Seed")).to_have_value("5")
     expect(page.get_by_role("button", name="Train", exact=True)).to_be_enabled()
 
@@ -86,7 +87,7 @@ def _trained_a_little(page: Page, server: Server, file: Path) -> str:
     expect(page.get_by_text("repeated, kept once")).to_be_visible()
     expect(page.get_by_text("a line with one side")).to_be_visible()
     expect(page.locator(".st-key-sentence-lengths .js-plotly-plot")).to_be_visible()
-    page.keyboard.press("Escape")
+    expect(page.locator("input[type=file]")).to_have_count(0)  # the popover has closed by itself
 
     named = re.compile(r"[?&]corpus=([0-9a-f]{24})(&|$)")
     page.wait_for_url(named)

@@ -1,9 +1,13 @@
 """The experiment command: it lists, runs, resumes and shows, and answers wrong names in a sentence."""
 
+import re
+from dataclasses import replace
+
 import pytest
 from fakes.experiment import fake_experiment
 
 from transformer.__main__ import main
+from transformer.cli import experiment_commands
 from transformer.experiments import paper
 from transformer.experiments.results import own_file, read_results
 
@@ -27,7 +31,7 @@ def test_an_experiment_runs_and_is_shown_with_its_verdict(fake, room, capsys):
 
 def test_results_are_written_where_they_are_asked_for(fake, room, tmp_path, capsys):
     assert main(["experiment", "run", "fake", "--budget", "short", "--out", str(tmp_path / "mine.json")]) == 0
-    assert len(read_results(tmp_path / "mine.json").rows) == 2 and not room.exists()
+    assert len(read_results(tmp_path / "mine.json").rows) == 2 and not own_file("fake", "short").exists()
     assert "cannot be told at this size" in capsys.readouterr().out
 
 
@@ -35,6 +39,32 @@ def test_the_list_names_each_experiment_with_its_verdict(capsys):
     assert main(["experiment", "list"]) == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("table-1 "))
     assert "does not hold here" in line and line.endswith("?")
+
+
+def test_the_list_says_how_long_all_of_them_take(capsys):
+    assert main(["experiment", "list"]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    minutes = [float(re.search(r"(\d+) min ", line).group(1)) for line in lines]
+    hours = float(re.search(r"again in about (\d+\.\d) h on one thread", last).group(1))
+    rounding = 0.06 + len(minutes) / 120
+    assert len(minutes) == len(paper.listed()) and hours == pytest.approx(sum(minutes) / 60, abs=rounding)
+    assert max(minutes) < 90 and hours < 8
+
+
+def test_all_experiments_run_by_one_command_and_go_on_where_they_stopped(monkeypatch, tmp_path, capsys):
+    two = {name: replace(fake_experiment(claim), name=name) for name, claim in (("one", "holds"), ("two", "fails"))}
+    monkeypatch.setattr(experiment_commands, "EXPERIMENTS", two)
+    assert main(["experiment", "run", "all", "--out", str(tmp_path / "all")]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("2 experiments: about ") and "holds here" in said and "does not hold here" in said
+    for name in two:
+        found = read_results(tmp_path / "all" / f"{name}.json")
+        assert found.command == f"python -m transformer experiment run {name} --out {tmp_path}/all/{name}.json"
+    before = (tmp_path / "all" / "one.json").stat().st_mtime_ns
+    assert main(["experiment", "run", "all", "--out", str(tmp_path / "all")]) == 0
+    assert (tmp_path / "all" / "one.json").stat().st_mtime_ns == before
+    assert main(["experiment", "run", "all", "--out", str(tmp_path / "all" / "one.json")]) == 2
+    assert "is a file: name a folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

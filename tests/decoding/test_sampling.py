@@ -67,7 +67,7 @@ def test_tokens_are_of_the_distribution_made_by_hand(within, settings):
     model, (source, _) = half_trained_model(torch.float64), reversals(4)
     steps, tokens = draw(model, source, **settings)
     for step in steps:
-        allowed = FREE.allowed(step.log_probs, tokens[:, : step.index], pad_id=0, eos_id=model.config.eos_id)
+        allowed = FREE.allowed(step.log_probs, step.index, None, pad_id=0, eos_id=model.config.eos_id)
         offered = reshaped(allowed, **settings)
         assert torch.isfinite(offered.gather(1, step.tokens[:, None])[step.tokens != 0]).all()
         for row in step.rows.tolist():

@@ -1,4 +1,4 @@
-"""The decoder in fewer calls against the model's own decoder, whose every tensor a tap may read and change."""
+"""The open decoder in fewer calls against the model's own decoder, whose every tensor a tap may read and change."""
 
 import gc
 import weakref
@@ -6,10 +6,10 @@ from copy import deepcopy
 
 import pytest
 import torch
-from random_models import random_ids, random_model
+from random_models import DECODER_BUILDS, hidden_sources, random_ids, random_model
 
 from transformer.config import TrainConfig
-from transformer.decoding import cached_steps
+from transformer.decoding import laid_out
 from transformer.decoding.beam import beam_search
 from transformer.decoding.cached_steps import StepDecoder
 from transformer.decoding.greedy import greedy, translate_ids
@@ -17,32 +17,12 @@ from transformer.interventions import compile_interventions, parse_intervention
 from transformer.model.taps import every_site
 from transformer.training.optimizer import build_optimizer
 
-KINDS = [
-    *({"positions": kind} for kind in ("sinusoidal", "learned", "none", "rotary", "alibi")),
-    *({"norm": norm} for norm in ("pre", "none")),
-    *({"activation": name} for name in ("gelu", "swish")),
-    {"residual": False},
-    {"scale_scores": False},
-    {"score": "additive"},
-    {"score": "additive", "positions": "alibi"},
-    {"output_bias": True, "tie_output": False},
-]
-
-
-def sources() -> tuple[torch.Tensor, torch.Tensor]:
-    """Three sources of several lengths, padded; of the last nothing may be seen at all."""
-    source = random_ids(3, 9)
-    source[1, 4:] = 0
-    real = source != 0
-    real[2] = False
-    return source, real
-
 
 @torch.no_grad()
-@pytest.mark.parametrize("changes", KINDS, ids=str)
+@pytest.mark.parametrize("changes", DECODER_BUILDS, ids=str)
 def test_logits_are_those_of_the_model(within, changes):
     model = random_model(torch.float64, **changes)
-    (source, real), target = sources(), random_ids(3, 6)
+    (source, real), target = hidden_sources(), random_ids(3, 6)
     memory = model.encode(source, real)
     expected = model.project(model.decode(target, memory, real))
     plain = StepDecoder(model, memory, real, capacity=7)
@@ -52,25 +32,22 @@ def test_logits_are_those_of_the_model(within, changes):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("per_source", [1, 3])
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
-def test_rows_change_places_and_sources_leave(within, per_source, positions):
+def test_rows_change_places_and_leave(within, positions):
     model = random_model(torch.float64, positions=positions)
-    source, real = sources()
+    source, real = hidden_sources()
     memory = model.encode(source, real)
-    plain = StepDecoder(model, memory, real, capacity=8, per_source=per_source)
-    rows = torch.arange(3).repeat_interleave(per_source)
-    target = torch.zeros(len(rows), 0, dtype=torch.long)
-    last = torch.arange(per_source).flip(0)
-    for kept, same in ((torch.cat([last + per_source * i for i in range(3)]), True), (last + 2 * per_source, False)):
+    steps = StepDecoder(model, memory, real, capacity=8)
+    rows, target = torch.arange(3), torch.zeros(3, 0, dtype=torch.long)
+    for kept in (torch.tensor([2, 0, 1]), torch.tensor([1, 2])):
         for _ in range(3):
             target = torch.cat((target, random_ids(len(rows), 1)), dim=1)
             expected = model.project(model.decode(target, memory[rows], real[rows]))[:, -1]
-            within(plain.logits(target[:, -1]), expected, 1e-12)
+            within(steps.logits(target[:, -1]), expected, 1e-12)
         rows, target = rows[kept], target[kept]
-        plain.rows(kept, same_sources=same)
+        steps.rows(kept)
     target = torch.cat((target, random_ids(len(rows), 1)), dim=1)
-    within(plain.logits(target[:, -1]), model.project(model.decode(target, memory[rows], real[rows]))[:, -1], 1e-12)
+    within(steps.logits(target[:, -1]), model.project(model.decode(target, memory[rows], real[rows]))[:, -1], 1e-12)
 
 
 SWITCHES = [
@@ -84,10 +61,10 @@ SWITCHES = [
 
 
 @pytest.mark.parametrize("switches", SWITCHES)
-@pytest.mark.parametrize("changes", KINDS, ids=str)
+@pytest.mark.parametrize("changes", DECODER_BUILDS, ids=str)
 def test_a_tap_sees_and_changes_the_newest_position_of_a_whole_pass(within, changes, switches):
     model = random_model(torch.float64, **changes)
-    source, real = sources()
+    source, real = hidden_sources()
     tap = compile_interventions([parse_intervention(switch) for switch in switches.split()], model)
     steps = list(greedy(model, source, real, max_length=6, tap=tap, record=every_site))
     whole = list(greedy(model, source, real, max_length=6, tap=tap, record=every_site, cache=False))
@@ -105,7 +82,7 @@ def test_a_tap_sees_and_changes_the_newest_position_of_a_whole_pass(within, chan
 
 @pytest.mark.parametrize("switch", ["residual:off:decoder.1.cross", "positions:decoder:scale:0.5"])
 def test_what_some_models_lack_can_be_switched_off_at_each_step(within, switch):
-    model, (source, real) = random_model(torch.float64), sources()
+    model, (source, real) = random_model(torch.float64), hidden_sources()
     tap = compile_interventions([parse_intervention(switch)], model)
     steps, whole = (list(greedy(model, source, real, max_length=6, tap=tap, cache=cache)) for cache in (True, False))
     for step, other in zip(steps, whole, strict=True):
@@ -113,8 +90,8 @@ def test_what_some_models_lack_can_be_switched_off_at_each_step(within, switch):
 
 
 def test_a_recorded_beam_search_is_the_same(within):
-    """Rows of one source ask together where nobody looks, and each for itself where somebody does."""
-    model, (source, real) = random_model(torch.float64), sources()
+    """Each row asks for itself where somebody looks."""
+    model, (source, real) = random_model(torch.float64), hidden_sources()
     *_, plain = beam_search(model, source, real, size=3, max_length=6, alpha=0.6)
     steps = list(
         beam_search(model, source, real, size=3, max_length=6, alpha=0.6, record=lambda s: s.sublayer == "cross")
@@ -132,7 +109,7 @@ def test_a_recorded_beam_search_is_the_same(within):
 
 def test_the_cache_takes_its_memory_once():
     """However many steps follow, keys and values stay where they were put; rows that leave need no more."""
-    model, (source, real) = random_model(), sources()
+    model, (source, real) = random_model(), hidden_sources()
     kept, used = [], set()
 
     def keep(site, tensor):
@@ -151,13 +128,13 @@ def test_the_cache_takes_its_memory_once():
 
 
 def test_more_tokens_than_the_model_takes_are_refused():
-    model, (source, real) = random_model(max_length=9), sources()
+    model, (source, real) = random_model(max_length=9), hidden_sources()
     with pytest.raises(ValueError, match=r"this model takes at most 9 tokens \(max_length\), not 10"):
         StepDecoder(model, model.encode(source, real), real, capacity=10)
 
 
 def test_changed_weights_count_at_once():
-    model, other, (source, real) = random_model().requires_grad_(False), random_model(), sources()
+    model, other, (source, real) = random_model().requires_grad_(False), random_model(), hidden_sources()
     before = translate_ids(model, source, real, max_length=8)
     model.load_state_dict(other.state_dict())
     after = translate_ids(model, source, real, max_length=8)
@@ -166,7 +143,7 @@ def test_changed_weights_count_at_once():
 
 def test_a_step_of_training_counts_at_once():
     """A fused step leaves no trace in the versions of the weights."""
-    model, (source, real) = random_model(), sources()
+    model, (source, real) = random_model(), hidden_sources()
     optimizer = build_optimizer(model, TrainConfig(learning_rate=0.5))
     before = translate_ids(model, source, real, max_length=8)
     for parameter in model.parameters():
@@ -225,7 +202,18 @@ def replace_a_parameter(model):
     model.projection.weight = torch.nn.Parameter(model.projection.weight.flip(0), requires_grad=False)
 
 
+def flip_in_the_encoder(model):
+    weight = model.encoder.layers[0].self_attention.value.weight
+    weight.data.copy_(weight.data.flip(1))
+
+
+def scale_source_embedding(model):
+    model.encoder.embedding.scale *= 3
+
+
 EDITS = [
+    flip_in_the_encoder,
+    scale_source_embedding,
     zero_through_data,
     negate_through_numpy,
     flip_through_data,
@@ -242,7 +230,7 @@ EDITS = [
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edit_between_two_decodings_counts_however_it_was_made(within, edit):
-    model, (source, real) = random_model(torch.float64).requires_grad_(False), sources()
+    model, (source, real) = random_model(torch.float64).requires_grad_(False), hidden_sources()
 
     def logits(cache):
         return [step.row_logits for step in greedy(model, source, real, max_length=4, cache=cache)]
@@ -256,11 +244,11 @@ def test_an_edit_between_two_decodings_counts_however_it_was_made(within, edit):
 
 
 def test_weights_are_laid_out_once_and_go_with_their_model():
-    model, (source, real) = random_model().requires_grad_(False), sources()
+    model, (source, real) = random_model().requires_grad_(False), hidden_sources()
     translate_ids(model, source, real, max_length=3)
-    laid_out = weakref.ref(cached_steps._KEPT[model][1])
+    weights = weakref.ref(laid_out._KEPT[model][1])
     translate_ids(model, source, real, max_length=3)
-    assert cached_steps._KEPT[model][1] is laid_out()
+    assert laid_out._KEPT[model][1] is weights()
     del model
     gc.collect()
-    assert laid_out() is None
+    assert weights() is None

@@ -74,6 +74,14 @@ def test_a_stopped_experiment_goes_on_where_it_was(tmp_path):
     assert again == results and len(met) == 7
 
 
+def test_measurements_that_are_added_stand_in_the_order_of_the_plan(tmp_path):
+    path, experiment = tmp_path / "fake.json", fake_experiment("holds")
+    budget = experiment.budget()
+    run_experiment(experiment, replace(budget, levels={"coin": ("false",)}), path)
+    results = run_experiment(experiment, budget, path)
+    assert [(row.cell, row.seed) for row in results.rows] == list(experiment.plan(budget))
+
+
 def test_results_of_another_version_are_not_mixed_with_new_ones(tmp_path):
     path, experiment = tmp_path / "fake.json", fake_experiment("holds")
     run_experiment(experiment, experiment.budget(), path)

@@ -9,8 +9,8 @@ from transformer.config import PRESETS, TrainConfig
 from transformer.data.corpora import load_corpus
 from transformer.experiments.outcome import Outcome
 from transformer.experiments.paper import beam_search, heads, scaling, warm_up
-from transformer.experiments.paper.training import HIGHEST, train_briefly
 from transformer.experiments.results import Results, Row
+from transformer.experiments.training import HIGHEST, train_briefly
 
 BRIEF = TrainConfig(max_steps=2, batch_tokens=64, evaluate_pairs=4)
 
@@ -108,7 +108,7 @@ def test_warm_up_is_judged_by_the_loss_without_it(gain):
         for rate in warm_up.RATES
         for start in (warm_up.WITH, warm_up.WITHOUT)
     ]
-    verdict = warm_up.judge(results("warm-up", rows))
+    verdict = warm_up.EXPERIMENT.judge(results("warm-up", rows))
     expected = {-0.5: Outcome.FAILS, 0.0: Outcome.UNKNOWN, 0.5: Outcome.HOLDS}[gain]
     assert set(groups(verdict).values()) == {expected}
     assert "0 of 18 trainings diverged" in verdict.sentence
@@ -122,7 +122,7 @@ def test_heads_are_judged_against_one_head_of_the_same_seed():
         for seed in range(5)
         for n in heads.HEADS
     ]
-    assert heads.judge(results("heads", rows)).outcome is Outcome.HOLDS  # seeds lie far apart, pairs do not
+    assert heads.EXPERIMENT.judge(results("heads", rows)).outcome is Outcome.HOLDS  # seeds lie far apart, pairs do not
 
 
 def test_a_beam_of_one_is_greedy_and_held_out_names_are_unseen():
@@ -137,7 +137,7 @@ def test_a_beam_of_one_is_greedy_and_held_out_names_are_unseen():
 
 
 def test_a_brief_training_follows_from_its_seed():
-    once, again, other = (train_briefly("reverse", PRESETS["tiny"], BRIEF, seed=seed) for seed in (1, 1, 2))
+    once, again, other = (train_briefly("reverse", PRESETS["tiny"], BRIEF, seed=seed, run="x") for seed in (1, 1, 2))
     assert once == again != other
     assert once["steps_to_target"] == 52 and once["exact_match"] == 0  # never: past the end
     assert 0 < once["validation_loss"] < HIGHEST
@@ -145,5 +145,5 @@ def test_a_brief_training_follows_from_its_seed():
 
 def test_a_loss_that_is_no_number_counts_as_diverged(monkeypatch):
     wild = TrainConfig(max_steps=30, batch_tokens=64, evaluate_pairs=4, learning_rate=1e30, warmup_steps=0)
-    found = train_briefly("reverse", PRESETS["tiny"], wild, seed=0)
+    found = train_briefly("reverse", PRESETS["tiny"], wild, seed=0, run="x")
     assert found["diverged"] == 1 and found["exact_match"] == 0 and found["validation_loss"] == HIGHEST

@@ -5,9 +5,22 @@ from dataclasses import replace
 import pytest
 
 from transformer.config import CorpusConfig
+from transformer.data.batches import fits
 from transformer.data.corpora import corpus_tokenizer, load_corpus
 from transformer.experiments.outcome import Outcome
-from transformer.experiments.paper.why_attention import EXPERIMENT, LENGTHS, LONG, MODELS, SHORT, VECTOR, WITH, measure
+from transformer.experiments.paper.why_attention import (
+    EXPERIMENT,
+    LENGTHS,
+    LONG,
+    MODELS,
+    PRONOUNS,
+    SHORT,
+    TASKS,
+    VECTOR,
+    WITH,
+    measure,
+    pairs_of,
+)
 from transformer.experiments.paper.why_attention import _in_place as in_place
 from transformer.experiments.results import Results, Row
 from transformer.model.families import count_parameters
@@ -25,10 +38,27 @@ def results(of):
     return Results(experiment="why-attention", budget="full", rows=tuple(rows))
 
 
-def test_the_models_have_equally_many_parameters():
-    vocab_size = corpus_tokenizer(load_corpus("reverse"), CorpusConfig(name="reverse")).vocab_size
-    counts = [count_parameters(replace(model, vocab_size=vocab_size)) for model in MODELS.values()]
-    assert max(counts) <= 1.004 * min(counts)
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_the_models_have_equally_many_parameters(task):
+    vocab_size = corpus_tokenizer(load_corpus(task.corpus), task.corpus).vocab_size
+    counts = [count_parameters(replace(model, vocab_size=vocab_size)) for model in task.models.values()]
+    assert max(counts) <= 1.012 * min(counts)
+
+
+@pytest.mark.parametrize("length", [5, 11, 13])
+def test_pronoun_sentences_are_held_out_and_past_the_longest_of_training_they_do_not_fit_there(length):
+    pairs, corpus = pairs_of(PRONOUNS, length), load_corpus(PRONOUNS)
+    tokenizer = corpus_tokenizer(corpus, CorpusConfig(name=PRONOUNS))
+    assert len(pairs) == 200 and all(len(pair.source.split()) == length for pair in pairs)
+    assert set(pairs) <= set(corpus.held_out["random"])
+    longest = TASKS[PRONOUNS].models[WITH].max_length
+    assert sum(fits(pair, tokenizer, longest) for pair in pairs) == (200 if length <= 11 else 0)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_longer_sentences_than_in_training_are_translated(model):
+    found = measure({"task": PRONOUNS, "model": model, "length": 13}, 0, 2)
+    assert 0 <= found["exact_match"] <= found["symbols"] <= 1
 
 
 @pytest.mark.parametrize(

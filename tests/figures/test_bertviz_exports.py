@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 from page_exports import opened, run_lines
-from page_models import CLASSIC, PRONOUNS, checked, open_page, texts
+from page_models import texts
 
 from transformer.figures.tables import as_npz, head_tables
 
@@ -35,9 +35,7 @@ def test_a_drawing_of_other_weights_fails_its_check(monkeypatch):
     monkeypatch.setattr(
         "transformer.figures.bertviz.shown.rounded", lambda values: (values + 0.001).astype(float).tolist()
     )
-    at = open_page("attention", model=PRONOUNS, text=CLASSIC, picture="bertviz")
-    at.session_state["bertviz-proof"] = True
-    said = texts(checked(at.run()))
+    said = texts(opened("attention", "bertviz-proof", picture="bertviz"))
     assert ":red[:material/error: **1 of " in said and ":red[**bertviz draws these weights" in said
 
 

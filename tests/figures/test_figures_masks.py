@@ -32,6 +32,18 @@ def test_three_masks_of_40_tokens_fit_a_usual_window_and_their_labels_stay_apart
     assert cell * (fig.layout.xaxis.tickvals[1] - fig.layout.xaxis.tickvals[0]) >= 9
 
 
+def test_three_masks_of_a_short_sentence_fit_a_phone_with_their_labels_apart() -> None:
+    tokens = ["<s>", *"abcde", "<pad>", "<pad>"]
+    every = np.ones((8, 8), dtype=bool)
+    fig = masks_figure([Part("padding", every, ""), Part("causal", np.tril(every), "")], tokens, tokens, kind="cross")
+    meta, margin = fig.layout.meta, fig.layout.margin
+    assert meta["smallest_width"] <= 342  # what a phone of 390 pixels leaves
+    cell = (meta["smallest_width"] - margin.l - margin.r) / meta["squares"]["columns"]
+    assert cell >= 8.9 and meta["small_labels_below"] > 342
+    lower = margin.t + margin.b + cell * meta["squares"]["rows"]
+    assert lower < fig.layout.height and fig.layout.annotations[2].yref == "y"
+
+
 def test_masks_of_another_shape_are_refused() -> None:
     with pytest.raises(ValueError, match=r"2 row and 3 column labels do not fit a matrix of shape \(3, 3\)"):
         masks_figure([PADDING], list("ab"), list("abc"), kind="cross")

@@ -139,3 +139,10 @@ def test_the_primary_button_is_legible_on_both_accents():
     assert rule is not None
     for ink, dark in zip(rule.groups(), (False, True), strict=True):
         assert contrast(ink, theme.palette(dark).accent) >= 4.5
+
+
+@pytest.mark.parametrize("name", ["text", "quiet", "accent", "surface", "line"])
+def test_the_frames_stylesheet_repeats_the_palettes(name: str):
+    rule = re.search(rf"--{name}: light-dark\((#\w+), (#\w+)\)", (ROOT / "static" / "frame.css").read_text())
+    assert rule is not None
+    assert rule.groups() == (getattr(theme.LIGHT, name), getattr(theme.DARK, name))

@@ -16,7 +16,7 @@ from transformer import locks
 from transformer.runs import benchmark, run_folder, upkeep
 from transformer.runs.status import LOCK_FILE, RunError
 
-pytestmark = pytest.mark.usefixtures("room")
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("room")]
 
 
 def test_a_file_in_place_of_the_runs_folder_is_named(tmp_path, monkeypatch):

@@ -1,7 +1,7 @@
-"""kill -9 at fifty random moments: of a trainer, of the server that started it, of both. Nothing finished is lost.
+"""kill -9 at fifty random moments: of a trainer, its server, the server's warm worker. Nothing finished is lost.
 
-Fifty starts of an interpreter with torch would take minutes, so servers and trainers are forked from a process that
-has imported everything (kill_forks.py). From there on they run the app's own code. test_run_processes.py kills a
+Fifty starts of an interpreter with torch would take minutes, so all three are forked from a process that has imported
+everything (kill_forks.py). From there on they run the app's own code. test_run_processes.py kills a
 trainer that was started the usual way.
 """
 
@@ -27,12 +27,21 @@ from transformer.runs.status import run_folder as folder_of
 
 HERE = Path(__file__).parents[1] / "support"
 KILLS = int(os.environ.get("KILLS", "50"))
-"""More of them make a soak test: `KILLS=1000 make test-slow`."""
+"""More of them make a soak test: `make storm`."""
+SEED = int(os.environ.get("SEED", "0"))
+VICTIMS = (
+    ("trainer",),
+    ("server",),
+    ("worker",),
+    ("server", "trainer"),
+    ("trainer", "server"),
+    ("worker", "trainer"),
+)
 PATIENCE_S = 300.0
 
 
 class Forks:
-    """The server and the trainer of the moment."""
+    """The server, its warm worker and the trainer of the moment."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -56,7 +65,7 @@ class Forks:
         wait_until((self.folder / "server").exists)
 
     def pid(self, who: str) -> int | None:
-        """The process id of the server or trainer; None where there is none, or no longer."""
+        """The process id of the server, worker or trainer; None where there is none, or no longer."""
         try:
             pid = int((self.folder / who).read_text())
             mine = psutil.Process(pid).cmdline() == self.cmdline
@@ -97,9 +106,9 @@ def forks(room, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3_600)  # a minute on a quiet machine
+@pytest.mark.timeout(max(3_600, 20 * KILLS))  # a minute on a quiet machine
 def test_killed_fifty_times_at_any_moment_runs_lose_nothing_and_end_bit_equal(room, forks):
-    moment, met = random.Random(0), Counter()
+    moment, met, ended = random.Random(SEED), Counter(), Counter()
     forks.serve("whole")
     begin = time.monotonic()
     wait_until(lambda: is_made("whole") and status("whole").state == "finished")
@@ -110,9 +119,11 @@ def test_killed_fifty_times_at_any_moment_runs_lose_nothing_and_end_bit_equal(ro
         if forks.pid("trainer") is None or not is_made(name):
             forks.serve(name)
         time.sleep(moment.uniform(0, longest_s))
-        victims = moment.choice((["trainer"], ["server"], ["server", "trainer"], ["trainer", "server"]))
-        killed = [victim for victim in victims if forks.kill(victim)]
+        killed = [victim for victim in moment.choice(VICTIMS) if forks.kill(victim)]
         kills += bool(killed)
+        ended.update(killed)
+        if kills % 50 == 0:
+            print(f"{kills} of {KILLS}: {dict(ended)}; runs found {dict(met)}", flush=True)
         if not is_made(name):  # nothing of it is to be seen
             met["not made yet"] += 1
             assert name not in {run.id for run in run_folder.list_runs()}
@@ -132,6 +143,7 @@ def test_killed_fifty_times_at_any_moment_runs_lose_nothing_and_end_bit_equal(ro
         assert rows(name) == whole
         assert_equal_weights(room / name, room / "whole")
     assert met["failed"] >= KILLS // 5, met
+    assert min(ended["server"], ended["worker"], ended["trainer"]) >= KILLS // 6, ended
     assert met["running"], met  # a trainer whose server was killed goes on
 
 

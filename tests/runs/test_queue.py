@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -11,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_runs import MODEL, settings
 
+from transformer.access.people import Person, acting_as
 from transformer.config import CorpusConfig
 from transformer.data import corpora
 from transformer.files import append_rows, read_rows, write_json
-from transformer.runs import queue, quota, run_folder, status
+from transformer.runs import queue, run_folder, status
+from transformer.runs.limits import quota
+from transformer.runs.limits.quota import Ticket, check_quota, over_quota, spent_s, used_bytes
 from transformer.runs.queue import Waiting, in_order, start_waiting
-from transformer.runs.quota import Ticket, check_quota, over_quota, spent_s, used_bytes
 from transformer.runs.run_lock import usable_cpus
 from transformer.runs.status import RunError, Status, read_status, write_status
 from transformer.runs.status import run_folder as folder_of
@@ -51,8 +54,9 @@ def create(name, **changes):
 
 
 def asked(*names, owner=""):
-    for name in names:
-        run_folder.start(create(name), owner=owner)
+    with acting_as(Person(id=owner)) if owner else nullcontext():
+        for name in names:
+            run_folder.start(create(name))
 
 
 def end(room, name):
@@ -163,6 +167,7 @@ def test_another_process_starts_what_waits_after_this_one_is_gone(room, launched
 
 
 @pytest.mark.slow
+@pytest.mark.processes
 def test_processes_that_start_the_next_run_at_the_same_moment_start_it_once(room):
     asked("a", "b", "c", "d")
     write_status(room / "a", Status(state="stopped"))
@@ -229,8 +234,10 @@ def test_a_quota_of_disk_refuses_with_both_numbers_and_the_way_out(room, monkeyp
     (room / "a" / "weights.safetensors").write_bytes(bytes(3_000_000))
     assert 3_000_000 < used_bytes("ada") < 3_100_000
     monkeypatch.setenv(quota.DISK, "2.5")
-    with pytest.raises(RunError, match=r"your runs take 3\.01 MB on disk, and a visitor may use 2\.5 MB: delete a run"):
-        run_folder.start(create("b"), owner="ada")
+    with pytest.raises(
+        RunError, match=r"your runs and files take 3\.01 MB on disk, and a visitor may use 2\.5 MB: delete a run"
+    ):
+        asked("b", owner="ada")
     assert status_of("b").state == "queued" and not status_of("b").active
     check_quota("bob")
 
@@ -240,7 +247,7 @@ def test_a_quota_of_time_counts_a_day_and_also_what_was_deleted(room, monkeypatc
     asked("a", owner="ada")
     write_status(room / "a", Status(state="paused", elapsed_s=240.0, heartbeat=time.time()))
     assert spent_s("ada") == 240.0
-    run_folder.resume("a", owner="ada")  # a new ticket: what was spent on the old one is in the book
+    run_folder.resume("a")  # a new ticket: what was spent on the old one is in the book
     assert spent_s("ada") == 240.0
     write_status(room / "a", Status(state="finished", elapsed_s=620.0, heartbeat=time.time()))
     assert spent_s("ada") == 620.0

@@ -35,7 +35,7 @@ def test_a_damaged_status_fails_one_run_and_no_list(room, content, monkeypatch):
     assert found[good].state == "queued" and found[bad].state == "failed"
     assert found[bad].error.startswith("status.json is damaged: its ")
     started = []
-    monkeypatch.setattr(queue, "_start", lambda root, run_id: started.append(run_id))
+    monkeypatch.setattr(queue, "_start", lambda root, waiting: started.append(waiting.run_id))
     queue.enqueue(waits)
     upkeep.do_upkeep()
     assert started == [waits]

@@ -163,6 +163,12 @@ def test_what_a_killed_trainer_left_half_written_is_removed_but_not_what_is_bein
     assert (old.exists(), new.exists()) == (False, True)
 
 
+def test_a_run_goes_on_by_a_step_where_an_evaluation_was_due_when_it_paused(room):
+    run_id = paused_at_5(max_steps=30, evaluate_every=5)
+    assert train_run(run_id, lambda event: run_folder.pause(run_id)).state == "paused"
+    assert run_folder.get_run(run_id).status.step == 6
+
+
 def paused_at_5(**changes):
     run_id = create(**changes)
     assert train_run(run_id, lambda event: run_folder.pause(run_id) if event.step == 5 else None).state == "paused"

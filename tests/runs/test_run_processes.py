@@ -17,7 +17,7 @@ from transformer.runs.status import RunError, Status, is_alive, status, write_st
 from transformer.runs.status import run_folder as folder_of
 from transformer.runs.worker import train_run
 
-pytestmark = pytest.mark.usefixtures("room")
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("room")]
 
 
 @pytest.fixture

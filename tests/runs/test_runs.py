@@ -21,7 +21,7 @@ from transformer.runs.worker import train_run
 from transformer.text.tokenizer import TokenizerError
 from transformer.training.events import Evaluated, Finished, StepDone
 
-pytestmark = pytest.mark.usefixtures("room")
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("room")]
 
 
 def test_a_new_run_is_a_folder_that_waits_and_takes_the_tokenizers_vocabulary(room):

@@ -7,6 +7,8 @@ import pytest
 from tiny_runs import MODEL, settings
 
 from transformer.__main__ import main
+from transformer.access.ownership import owner_of
+from transformer.access.people import Person, acting_as
 from transformer.config import CorpusConfig
 from transformer.runs import run_folder, sweeps
 from transformer.runs.labels import rename
@@ -15,7 +17,7 @@ from transformer.runs.status import run_folder as folder_of
 from transformer.runs.sweeps import Base, cancel_sweep, create_sweep, setting_called, start_sweep, sweeps_of, values_of
 from transformer.runs.worker import train_run
 
-pytestmark = pytest.mark.usefixtures("room")
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("room")]
 
 BASE = Base(model=MODEL, train=settings(), corpus=CorpusConfig(name="reverse"), pinned=("a b",))
 
@@ -25,8 +27,8 @@ def started(monkeypatch):
     """What is put into the queue; nothing is trained."""
     found = []
 
-    def start(run_id, *, owner=""):
-        found.append((run_id, owner))
+    def start(run_id):
+        found.append((run_id, owner_of(folder_of(run_id))))
         write_status(folder_of(run_id), Status(state="queued", phase="waiting"))
 
     monkeypatch.setattr(run_folder, "start", start)
@@ -129,8 +131,9 @@ def test_every_setting_has_a_name_of_its_own():
 
 
 def test_starting_puts_all_into_the_queue_for_their_owner(started):
-    sweep = create_sweep(BASE, "n_heads", ["1", "2"])
-    start_sweep(sweep, owner="visitor")
+    with acting_as(Person(id="visitor")):
+        sweep = create_sweep(BASE, "n_heads", ["1", "2"])
+    start_sweep(sweep)
     assert started == [("reverse-n_heads-1", "visitor"), ("reverse-n_heads-2", "visitor")]
     start_sweep(sweep)  # what waits already is let be
     assert len(started) == 2 and found()[0].active

@@ -15,7 +15,11 @@ from transformer.runs.launch import NICENESS, SWITCH, WarmWorker
 from transformer.runs.status import LOCK_FILE, is_alive, status
 from transformer.runs.worker import train_run
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("room")]  # most cases start a process that imports torch
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.processes,
+    pytest.mark.usefixtures("room"),
+]  # most cases start a process that imports torch
 
 SAYS_READY = "import socket, sys, time; line = socket.socket(fileno=0); line.send(b'ready'); "
 

@@ -1,4 +1,4 @@
-"""Readers of what stands under a figure: the files and numbers of its export, and the verdicts of its badge."""
+"""Readers of a figure's menu: the files and numbers of its export, and the verdicts of its badge."""
 
 import base64
 import json
@@ -7,14 +7,24 @@ import numpy as np
 from page_models import CLASSIC, PRONOUNS, checked, open_page, texts
 from streamlit.testing.v1 import AppTest
 
+from pages.shared.exhibit import EXPLAIN, EXPORT, PROVE
 
-def opened(page: str, key: str, **parameters) -> AppTest:
-    """The page with this popover open."""
-    at = open_page(page, **{"model": PRONOUNS, "text": CLASSIC, **parameters})
-    at.session_state[key] = True
-    at.run()
-    assert not at.exception, [e.value for e in at.exception]
-    return at
+ENTRIES = {"proof": PROVE, "export": EXPORT, "explained": EXPLAIN}
+"""The entries of a figure's menu, by the ends of their names in tests."""
+
+
+def with_menus(at: AppTest, *entries: str) -> AppTest:
+    """The page with the menus of figures open at these entries, each named by its figure: "head-matrix-proof"."""
+    for entry in entries:
+        figure, _, name = entry.rpartition("-")
+        at.session_state[f"{figure}-menu"] = True
+        at.session_state[f"{figure}-about"] = ENTRIES[name]
+    return checked(at.run())
+
+
+def opened(page: str, entry: str, **parameters) -> AppTest:
+    """The page with the menu of a figure open at this entry."""
+    return with_menus(open_page(page, **{"model": PRONOUNS, "text": CLASSIC, **parameters}), entry)
 
 
 def figures(at):
@@ -58,10 +68,7 @@ def same_figure(at) -> dict:
 
 def proved(page, *badges, **parameters):
     """Opens a page with these badges open."""
-    at = open_page(page, **parameters)
-    for badge in badges:
-        at.session_state[badge] = True
-    return checked(at.run())
+    return with_menus(open_page(page, **parameters), *badges)
 
 
 def verdicts(at):

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -87,14 +87,19 @@ def _registered_pages() -> dict[str, Any]:
     return AppTest.from_file(str(APP), default_timeout=WAIT_S).run()._registered_pages
 
 
-def open_page(page: str = "", **parameters: str | list[str]) -> AppTest:
-    """The app after its first run on a page, opened by a link with these query parameters; no exception is left."""
+def open_page(page: str = "", *, popovers: Sequence[str] = (), **parameters: str | list[str]) -> AppTest:
+    """The app after its first run on a page, opened by a link with these query parameters; no exception is left.
+
+    `popovers` are the keys of those that are open from the beginning.
+    """
     at = AppTest.from_file(str(APP), default_timeout=WAIT_S)
     if page:
         at._registered_pages = _registered_pages()
         at.switch_page(f"pages/{page}/page.py")
     for name, value in parameters.items():
         at.query_params[name] = value
+    for key in popovers:
+        at.session_state[key] = True
     return checked(at.run())
 
 

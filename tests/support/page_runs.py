@@ -18,14 +18,14 @@ from transformer.runs.worker import train_run
 PINNED = ("a b c", "t <b>h</b> e")
 
 
-def made_run(name: str | None = None, **changes: Any) -> str:
+def made_run(name: str | None = None, *, corpus: str = "reverse", **changes: Any) -> str:
     """The id of a run that waits to be started."""
-    return run_folder.create_run(MODEL, settings(**changes), CorpusConfig(name="reverse"), pinned=PINNED, name=name)
+    return run_folder.create_run(MODEL, settings(**changes), CorpusConfig(name=corpus), pinned=PINNED, name=name)
 
 
-def trained_run(name: str | None = None, **changes: Any) -> str:
+def trained_run(name: str | None = None, *, corpus: str = "reverse", **changes: Any) -> str:
     """The id of a run that has finished."""
-    run_id = made_run(name, **changes)
+    run_id = made_run(name, corpus=corpus, **changes)
     assert train_run(run_id).state == "finished"
     return run_id
 

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer.config import ModelConfig, NormPlacement, RecurrentConfig
+from transformer.config import ConvolutionalConfig, ModelConfig, NormPlacement, RecurrentConfig
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.convolutional import ConvolutionalModel
 from transformer.model.masks import AttentionMask, key_mask
 from transformer.model.recurrent import RecurrentModel
 from transformer.model.taps import ATTENTION_TENSORS, Address, Site, Tap
@@ -39,6 +40,28 @@ RECURRENT_BUILDS: list[dict[str, Any]] = [
     )
 ]
 """Every kind of cell with every way to ask the source."""
+
+
+CONVOLUTIONAL_BUILDS: list[dict[str, Any]] = [
+    dict(),
+    dict(separable=True),
+    dict(kernel=5, dilated=False),
+    dict(separable=True, kernel=5, n_encoder_layers=1, n_decoder_layers=1),
+]
+"""Every kind of convolution."""
+
+
+DECODER_BUILDS: list[dict[str, Any]] = [
+    *({"positions": kind} for kind in ("sinusoidal", "learned", "none", "rotary", "alibi")),
+    *({"norm": norm} for norm in ("pre", "none")),
+    *({"activation": name} for name in ("gelu", "swish")),
+    {"residual": False},
+    {"scale_scores": False},
+    {"score": "additive"},
+    {"score": "additive", "positions": "alibi"},
+    {"output_bias": True, "tie_output": False},
+]
+"""Every setting that changes what a Transformer's decoder computes."""
 
 
 def randomise(model: nn.Module) -> None:
@@ -69,6 +92,14 @@ def random_recurrent(dtype: torch.dtype = torch.float32, **changes: Any) -> Recu
     return model.to(dtype).eval()
 
 
+def random_convolutional(dtype: torch.dtype = torch.float32, **changes: Any) -> ConvolutionalModel:
+    """A tiny convolutional model in eval mode with all biases randomised, with the given settings changed."""
+    sizes = {name: TINY[name] for name in ("vocab_size", "d_model", "max_length", "dropout")}
+    model = ConvolutionalModel(ConvolutionalConfig(**{**sizes, **changes}))
+    randomise(model)
+    return model.to(dtype).eval()
+
+
 def random_ids(batch: int, length: int, vocab_size: int = TINY["vocab_size"]) -> Tensor:
     """Token ids without special ones."""
     return torch.randint(4, vocab_size, (batch, length))
@@ -81,6 +112,15 @@ def ragged_batch() -> tuple[Tensor, Tensor]:
     source[1, 5:] = source[2, 2:] = 0
     target[1, 4:] = target[2, 1:] = 0
     return source, target
+
+
+def hidden_sources() -> tuple[Tensor, Tensor]:
+    """Three sources of several lengths, padded; of the last nothing may be seen at all."""
+    source = random_ids(3, 9)
+    source[1, 4:] = 0
+    real = source != 0
+    real[2] = False
+    return source, real
 
 
 def half_trained_model(dtype: torch.dtype = torch.float32, norm: NormPlacement = "post") -> Transformer:

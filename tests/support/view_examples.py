@@ -26,6 +26,7 @@ from transformer.checkpoints.settings import find_checkpoint
 from transformer.checkpoints.store import load_checkpoint
 from transformer.config import PRESETS, CorpusConfig, RecurrentAttentionKind, TrainConfig
 from transformer.data.corpora import load_corpus
+from transformer.data.corpus_cache import LearnedTokenizer
 from transformer.experiments.results import load_results
 from transformer.experiments.study import SHIPPED_STUDY, load_study
 from transformer.interventions import Intervention, parse_intervention
@@ -35,6 +36,7 @@ from transformer.views.attention.entropy import AttentionEntropy
 from transformer.views.attention.entry import EntryProducts, EntryShares
 from transformer.views.attention.heads import AllHeads, Bertviz
 from transformer.views.attention.matrices import AttentionRollout, HeadMatrix, TokenLines
+from transformer.views.attention.plane import AttentionInPlane, Points
 from transformer.views.before_after import AttentionDifference, BothOutputs, TokenProbabilities
 from transformer.views.comparison import HeadMatching, HeadPair, OutputPair
 from transformer.views.experiments import ExperimentCurves, ExperimentFindings, Measured
@@ -79,7 +81,12 @@ from transformer.views.subjects import (
     Text,
     Traced,
 )
+from transformer.views.tokens.embeddings import EmbeddingMap, NearestTokens
+from transformer.views.tokens.merges import BpeMerges
+from transformer.views.tokens.subjects import CutText
+from transformer.views.tokens.vocabulary import VocabularySizes
 from transformer.views.trace import StepNumbers, TraceMap
+from transformer.views.trace_overview import TraceOverview
 from transformer.views.training.plan import LearningRate, SentenceLengths, TrainingMemory
 from transformer.views.training.runs import ComparedRuns, RunCurves, SweepChart
 from transformer.views.training.timeline import AtStep, SnapshotAttention, decode_snapshot
@@ -127,12 +134,13 @@ def decoding(text: str = TEXT, *names: str) -> Callable[[], Decoding]:
     return cache(lambda: Decoding(lab(), lab().inspect(text, switches(names))))
 
 
-def traced(*names: str, step: int | None = None) -> Callable[[], Traced]:
-    """A recorded pass over a sentence under the switches of these names."""
+def traced(*names: str, step: int | None = None, through: str = "") -> Callable[[], Traced]:
+    """A recorded pass over a sentence under the switches of these names, through the model of symbols or another."""
 
     def make() -> Traced:
-        seen = lab().inspect(SHORT, switches(names))
-        return Traced(lab(), seen, lab().trace(seen, step))
+        own = load(through) if through else lab()
+        seen = own.inspect(SHORT, switches(names))
+        return Traced(own, seen, own.trace(seen, step))
 
     return cache(make)
 
@@ -359,6 +367,14 @@ def same_pairs() -> SamePairs:
     return SamePairs(families(), validation_sample(families()[0].checkpoint, 4))
 
 
+BPE = LearnedTokenizer(CorpusConfig(name="emoji-en-de"), "bpe", 400)
+
+
+def points() -> Points:
+    """A query, with the keys and values of three tokens."""
+    return Points((1.5, -1.0), ((2.0, 0.5), (-0.5, 2.0), (-1.5, -1.5)), ((2.5, 0.0), (-1.0, 2.5), (-2.0, -2.0)))
+
+
 EXAMPLES = [
     Example(TokenProbabilities(), compared("off:decoder.0.cross:0,1,2,3")),
     Example(BothOutputs(), compared("off:decoder.0.cross:0,1,2,3")),
@@ -384,6 +400,8 @@ EXAMPLES = [
     Example(Bertviz(kind="decoder_self", picture="neuron", layer=1, head=2, query=1), decoding()),
     Example(EntryProducts(kind="cross", **AT), decoding(TEXT, *SWITCHED), derived={"products": "q times k"}),
     Example(EntryShares(kind="decoder_self", **AT), decoding(), derived=OF_SHARES),
+    Example(AttentionInPlane(), points),
+    Example(AttentionInPlane(scaled=False), points),
     Example(BatchTokens(), batch()),
     Example(SentenceMasks(kind="encoder_self", row=1), batch()),
     Example(SentenceMasks(kind="cross", row=1), batch("mask:cross")),
@@ -465,6 +483,17 @@ EXAMPLES = [
     Example(StepNumbers(step="decoder.cross.context", head=1, row=1), traced("off:decoder.0.cross:1")),
     Example(StepNumbers(step="decoder.ffn.add", row=1), traced("mask:causal", step=1)),
     Example(StepNumbers(step="decoder.probabilities", row=2, side="in"), traced()),
+    Example(
+        TraceMap(step="decoder.cross.weights"),
+        traced("off:decoder.0.cross:0", through="reverse-rnn-attention"),
+        unproved=_LAYOUT,
+    ),
+    Example(StepNumbers(step="encoder.vector"), traced(through="reverse-rnn")),
+    Example(StepNumbers(step="decoder.recurrent.gates", row=1), traced(through="reverse-rnn-attention")),
+    Example(StepNumbers(step="decoder.cross.weights", row=1, side="all"), traced(through="reverse-rnn-attention")),
+    Example(TraceOverview(tokens=(0, 2), steps=(1, 2)), traced("off:decoder.0.cross:1")),
+    Example(TraceOverview(tokens=(0, 2), steps=(1, 2)), traced(through="reverse-rnn-attention")),
+    Example(TraceOverview(steps=(0, 1)), traced("mask:causal", step=1)),
     Example(OutputPair(labels=("one", "<two>")), side_by_side("reverse-learned")),
     Example(OutputPair(), side_by_side("reverse", SHORT)),
     Example(HeadPair(kind="cross", left=(0, 1), right=(0, 0)), side_by_side("reverse-learned")),
@@ -502,6 +531,7 @@ EXAMPLES = [
     Example(ExperimentFindings(), experiment("beam-search")),
     Example(ExperimentFindings(), experiment("scaling")),
     Example(ExperimentCurves(metric="exact_match", x="heads", by="task"), experiment("heads")),
+    Example(ExperimentCurves(metric="error", x="look", by="look"), experiment("alignment")),
     Example(LeaveOneOut(), hidden("hidden")),
     Example(LeaveOneOut(), hidden("cross", "off:decoder.0.cross:1")),
     Example(WeightAgainstEffect(head="decoder.0.cross.1"), hidden("hidden")),
@@ -512,4 +542,14 @@ EXAMPLES = [
     Example(MeanReach(weights="initial"), same_pairs),
     Example(GradientMap(model=1), same_sentence),
     Example(GradientMap(model=2, weights="initial"), same_sentence),
+    Example(
+        VocabularySizes(sizes=(60, 310, 400), learned_from=60, measured_on=20),
+        lambda: Text(CorpusConfig(name="emoji-en-de")),
+    ),
+    Example(BpeMerges(step=9), lambda: CutText(BPE, "red heart, red 🦔 hedgehog")),
+    Example(BpeMerges(), lambda: CutText(load("emoji-en-fr"), "red heart")),
+    Example(EmbeddingMap(token="d"), model()),
+    Example(EmbeddingMap(token="b", side="target", n=3), lambda: Model(recurrent_lab("none"))),
+    Example(NearestTokens(token="</s>", n=30), model()),
+    Example(NearestTokens(token="b", side="target"), lambda: Model(recurrent_lab("none"))),
 ]

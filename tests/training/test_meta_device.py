@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from random_models import RECURRENT_BUILDS
+from random_models import CONVOLUTIONAL_BUILDS, RECURRENT_BUILDS
 from tiny_runs import MODEL, corpus, settings, tokenizer
 
-from transformer.config import RecurrentConfig
+from transformer.config import FAMILIES
 from transformer.data.batches import BatchStream
 from transformer.training.state import new_state
 from transformer.training.step import Stepper
@@ -28,11 +28,15 @@ def test_a_step_makes_no_tensor_elsewhere_and_reads_no_number(optimizer, model):
     assert state.step == 2 and all(p.is_meta for p in stepper.parameters)
 
 
-@pytest.mark.parametrize("build", RECURRENT_BUILDS, ids=str)
-def test_neither_does_a_recurrent_model(build):
+@pytest.mark.parametrize(
+    ("family", "build"),
+    [*(("rnn", build) for build in RECURRENT_BUILDS), *(("conv", build) for build in CONVOLUTIONAL_BUILDS)],
+    ids=str,
+)
+def test_neither_does_a_model_of_another_family(family, build):
     config = settings()
     sizes = dict(vocab_size=MODEL.vocab_size, d_model=16, max_length=MODEL.max_length)
-    state = new_state(RecurrentConfig(**sizes, **build), config, META)
+    state = new_state(FAMILIES[family](**sizes, **build), config, META)
     stepper = Stepper(state, config, tokenizer(), "float32", clock=lambda: 0.0)
     stepper.step(iter(BatchStream(corpus().train, tokenizer(), batch_tokens=64, seed=0, max_length=MODEL.max_length)))
     assert state.step == 1 and all(p.is_meta for p in stepper.parameters)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from transformer.checkpoints.store import load_tensors
 
-pytestmark = pytest.mark.slow  # each case starts processes that import torch
+pytestmark = [pytest.mark.slow, pytest.mark.processes]  # each case starts processes that import torch
 
 HERE = Path(__file__).parents[1] / "support"
 NEVER = 0

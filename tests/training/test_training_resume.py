@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from random_models import RECURRENT_BUILDS
+from random_models import CONVOLUTIONAL_BUILDS, RECURRENT_BUILDS
 from tiny_runs import CPU, MODEL, corpus, event_losses, events, settings, state, tokenizer
 
-from transformer.config import RecurrentConfig
+from transformer.config import FAMILIES
 from transformer.training import loop
 from transformer.training.events import StepDone
 from transformer.training.loop import measured_precision, train_steps
@@ -65,10 +65,15 @@ def test_saving_and_resuming_changes_no_loss_and_no_weight_by_a_bit(changes):
     assert all(torch.equal(value, weights_of(now.model)[name]) for name, value in weights_of(whole.model).items())
 
 
-@pytest.mark.parametrize("build", RECURRENT_BUILDS, ids=str)
-def test_neither_does_it_in_a_recurrent_model(build):
+@pytest.mark.parametrize(
+    ("family", "build"),
+    [*(("rnn", build) for build in RECURRENT_BUILDS), *(("conv", build) for build in CONVOLUTIONAL_BUILDS)],
+    ids=str,
+)
+def test_neither_does_it_in_a_model_of_another_family(family, build):
     config = settings(max_steps=30)
-    model = RecurrentConfig(vocab_size=MODEL.vocab_size, d_model=16, max_length=MODEL.max_length, dropout=0.2, **build)
+    sizes = dict(vocab_size=MODEL.vocab_size, d_model=16, max_length=MODEL.max_length)
+    model = FAMILIES[family](**sizes, dropout=0.2, **build)
     expected = event_losses(events(state(config, model), config))
     found, _ = resumed_losses(config, stops=(10, 20), model=model)
     assert found == expected and len(set(expected)) > 20

@@ -60,6 +60,20 @@ def test_gradients_are_scaled_down_to_the_limit_and_never_up(limit, left):
     assert after == pytest.approx(left or before, rel=1e-3)
 
 
+def test_gradients_within_the_limit_are_not_even_multiplied(monkeypatch):
+    """Their factor is 1: leaving it out changes no bit, and a small step is spared a product for each parameter."""
+    model = state(settings()).model
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, 1e-6)
+    expected = [p.grad.clone() for p in model.parameters()]
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    assert all(torch.equal(p.grad, e) for p, e in zip(model.parameters(), expected, strict=True))
+    monkeypatch.setattr(torch.nn.utils, "clip_grads_with_norm_", None)
+    step._clip(list(model.parameters()), 1.0)
+    with pytest.raises(TypeError):
+        step._clip(list(model.parameters()), 1e-6)
+
+
 def test_weight_decay_spares_gains_and_biases():
     model = state(settings()).model
     decayed, spared = build_optimizer(model, settings(weight_decay=0.1)).param_groups

@@ -126,7 +126,7 @@ def test_the_reference_schedule_is_the_schedule(kind):
 
 
 def test_an_uploaded_file_is_counted_again():
-    path = save_upload("my pairs.tsv", pairs(300) + pairs(2) + ODD, owner="")
+    path = save_upload("my pairs.tsv", pairs(300) + pairs(2) + ODD)
     view, subject = SentenceLengths(), Text(CorpusConfig(name=str(path)))
     holds, fails = verdicts(view, subject)
     assert not fails and {"Rows read, used and dropped", "Pairs in each split of the file"} <= set(holds)

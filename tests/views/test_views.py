@@ -5,9 +5,11 @@ import csv
 import io
 import pkgutil
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -25,7 +27,17 @@ from transformer.views.masks import SentenceMasks
 from transformer.views.subjects import Compared, Model, Runs
 from transformer.views.view import Document, View, file_name, program, source
 
-each = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: repr(example.view))
+
+def _cases() -> Iterator[Any]:
+    """Every example; those that are not the first of their view are slow."""
+    met = set()
+    for example in EXAMPLES:
+        kind = type(example.view)
+        yield pytest.param(example, marks=[pytest.mark.slow] if kind in met else [], id=repr(example.view))
+        met.add(kind)
+
+
+each = pytest.mark.parametrize("example", list(_cases()))
 
 
 def view_classes() -> dict[str, type]:
@@ -133,7 +145,7 @@ class Loose:
     """Data of which the first number alone is checked."""
 
     checked: float
-    values: Float[ndarray, "any"]
+    values: Float[ndarray, " any"]
     deeper: tuple[dict[str, int], ...]
 
 

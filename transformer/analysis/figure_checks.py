@@ -28,9 +28,9 @@ def check_comparison(
     target: Sequence[int],
     switches: Sequence[Intervention],
     *,
-    before: Float[ndarray, "step"],
-    after: Float[ndarray, "step"],
-    kl_divergence: Float[ndarray, "step"],
+    before: Float[ndarray, " step"],
+    after: Float[ndarray, " step"],
+    kl_divergence: Float[ndarray, " step"],
 ) -> tuple[Check, ...]:
     """Checks the probabilities of an output's tokens without and with switches, and the divergence between."""
     p, q = (SlowReader(model, specs).log_probs(source, target) for specs in ((), switches))
@@ -73,7 +73,7 @@ def check_padding_is_invisible(
     model: Transformer,
     source: Sequence[Sequence[int]],
     target: Sequence[Sequence[int]],
-    losses: Float[ndarray, "sentence"],
+    losses: Float[ndarray, " sentence"],
 ) -> tuple[Check, ...]:
     """Checks that each sentence of a batch has the loss that it has alone (`source` and `target` unpadded)."""
     alone, precise = [], deepcopy(model).double()

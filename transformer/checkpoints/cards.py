@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from transformer.checkpoints.settings import Settings
-from transformer.config import AnyModelConfig, RecurrentConfig, missing_parts
+from transformer.config import AnyModelConfig, ModelConfig, missing_parts
 from transformer.data.corpora import Corpus
 from transformer.data.corpus_snapshot import SPLIT_RULE, is_own_copy
 from transformer.interventions.names import plural
@@ -43,9 +43,8 @@ Made by{command}
 def _model(m: AnyModelConfig, n_parameters: int) -> str:
     """Returns the sentence that says what kind of model it is, and how large."""
     of = f"of {n_parameters:,} parameters: {m.n_encoder_layers} + {m.n_decoder_layers} layers, d_model {m.d_model}"
-    if isinstance(m, RecurrentConfig):
-        read = ", read both ways" if m.bidirectional else ""
-        return f"An encoder-decoder of {m.cell.upper()}s, {m.attention_in_words}, {of}{read}, {m.vocab_size:,} tokens."
+    if not isinstance(m, ModelConfig):
+        return f"An encoder-decoder of {m.made_of}, {', '.join((of, *m.further))}, {m.vocab_size:,} tokens."
     positions = "no" if m.positions == "none" else m.positions
     norm = "no layer norm" if m.norm == "none" else f"{m.norm}-norm"
     score = "additive attention, " if m.score == "additive" else ""

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path, PurePath
 from typing import Any
 
+from transformer.access.ownership import may_see, visible
 from transformer.config import FAMILIES, AnyModelConfig, CorpusConfig, Precision, TrainConfig
 from transformer.files import PROJECT_FOLDER, read_json, runs_folder, write_text
 
@@ -129,10 +130,15 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
+def as_name(wanted: str) -> str:
+    """Returns the name of a run that is nearest to a text."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", wanted).strip("-._")[:60] or "run"
+
+
 def free_names(wanted: str, *, numbered: bool = False) -> Iterator[str]:
     """Yields names that no run and no shipped checkpoint has: the one that is wanted, then the same with a number;
     `numbered`: with a number from the first."""
-    base = re.sub(r"[^A-Za-z0-9._-]+", "-", wanted).strip("-._")[:60] or "run"
+    base = as_name(wanted)
     for number in itertools.count(1):
         name = base if number == 1 and not numbered else f"{base}-{number}"
         if not any(os.path.lexists(root / name) for root in (SHIPPED_FOLDER, runs_folder())):
@@ -149,22 +155,24 @@ class Found:
 
 
 def list_checkpoints() -> tuple[Found, ...]:
-    """Shipped checkpoints by name, then runs that have weights, the newest first."""
+    """Shipped checkpoints by name, then runs that have weights and that one may look at, the newest first."""
     shipped = [Found(path.name, path, True) for path in sorted(_with_weights(SHIPPED_FOLDER))]
-    newest_first = sorted(_with_weights(runs_folder()), key=lambda path: path.stat().st_ctime, reverse=True)
+    newest_first = sorted(visible(_with_weights(runs_folder())), key=lambda path: path.stat().st_ctime, reverse=True)
     return (*shipped, *(Found(path.name, path, False) for path in newest_first))
 
 
 def find_checkpoint(name: str, *, folders: bool = True) -> Path:
-    """The folder of a shipped checkpoint's name, a run's id or (unless `folders` is False) a path.
+    """The folder of a shipped checkpoint's name, a run's id or (unless `folders` is False) a path; only of a run that
+    one may look at.
 
     The name that a run had before it got another one leads to it too, as long as nothing else is called so.
     CheckpointError that lists what there is. Pass folders=False for a name that came out of a URL.
     """
     if is_name(name):
-        for root in (SHIPPED_FOLDER, runs_folder()):
-            if (root / name / CONFIG_FILE).is_file():
-                return root / name
+        if (SHIPPED_FOLDER / name / CONFIG_FILE).is_file():
+            return SHIPPED_FOLDER / name
+        if (runs_folder() / name / CONFIG_FILE).is_file() and may_see(runs_folder() / name):
+            return runs_folder() / name
         if (now := renamed(name)) is not None:
             return runs_folder() / now
     if folders and name and Path(name).expanduser().is_dir():
@@ -174,10 +182,10 @@ def find_checkpoint(name: str, *, folders: bool = True) -> Path:
 
 
 def renamed(name: str) -> str | None:
-    """Returns the present name of the run that once had this name; None where no run had it."""
+    """Returns the present name of the run that once had this name; None where none had that one may look at."""
     root = runs_folder()
     folders = sorted(root.iterdir()) if root.is_dir() else []
-    found = (path.name for path in folders if is_name(path.name) and name in formerly(path))
+    found = (path.name for path in folders if is_name(path.name) and name in formerly(path) and may_see(path))
     return next(found, None)
 
 

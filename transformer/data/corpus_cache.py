@@ -1,15 +1,29 @@
 """A corpus with its tokenizer, made once for all who ask: the page that describes it, and the run that learns it."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from transformer.config import CorpusConfig
-from transformer.data.corpora import CORPORA, Corpus, corpus_tokenizer, load_corpus
+from transformer.data.corpora import CORPORA, Corpus, corpus_tokenizer, load_corpus, tokenizer_texts
 from transformer.data.statistics import CorpusStats, corpus_stats
-from transformer.text.tokenizer import Tokenizer
+from transformer.text.tokenizer import Tokenizer, TokenizerKind, train_nearest
 
-_KEPT = 8
+_KEPT, _KEPT_TOKENIZERS = 8, 32
+
+
+@dataclass(frozen=True)
+class LearnedTokenizer:
+    """A tokenizer of any kind and size, learned from a corpus whatever suits that."""
+
+    corpus: CorpusConfig
+    kind: TokenizerKind
+    size: int
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Returns it, shared, of the nearest size that the text allows; CorpusError or TokenizerError."""
+        return _learned(self, stamp(self.corpus))
 
 
 def prepared(config: CorpusConfig) -> tuple[Corpus, Tokenizer]:
@@ -43,6 +57,11 @@ def _corpus(config: CorpusConfig, stamp: tuple[int, int]) -> Corpus:
 @lru_cache(maxsize=_KEPT)
 def _tokenizer(config: CorpusConfig, stamp: tuple[int, int]) -> Tokenizer:
     return corpus_tokenizer(loaded(config), config)
+
+
+@lru_cache(maxsize=_KEPT_TOKENIZERS)
+def _learned(wanted: LearnedTokenizer, stamp: tuple[int, int]) -> Tokenizer:
+    return train_nearest(wanted.kind, tokenizer_texts(loaded(wanted.corpus)), wanted.size)
 
 
 def stamp(config: CorpusConfig) -> tuple[int, int]:

@@ -4,7 +4,7 @@ Train page and the shipped checkpoints; plain values and no more.
 
 from dataclasses import dataclass, replace
 
-from transformer.config import PRESETS, ModelConfig, RecurrentConfig, TrainConfig
+from transformer.config import PRESETS, AnyModelConfig, ConvolutionalConfig, ModelConfig, RecurrentConfig, TrainConfig
 from transformer.data.emoji_names import LANGUAGES
 
 
@@ -59,6 +59,27 @@ RECIPES: dict[str, Recipe] = {
     **{f"emoji-en-{code}": _EMOJI for code in LANGUAGES},
 }
 """The recipes of the corpora that come with the lab, by their names."""
+
+
+def family_recipe(recipe: Recipe, family: str) -> tuple[AnyModelConfig, TrainConfig]:
+    """Returns the settings of a model of this family for a corpus of which this is the Transformer's recipe."""
+    match family:
+        case "rnn":
+            return recurrent_recipe(recipe)
+        case "conv":
+            return convolutional_recipe(recipe)
+    return recipe.model, recipe.train
+
+
+def convolutional_recipe(recipe: Recipe) -> tuple[ConvolutionalConfig, TrainConfig]:
+    """Returns the settings of a convolutional model for a corpus of which this is the Transformer's recipe."""
+    model = ConvolutionalConfig(
+        vocab_size=recipe.model.vocab_size,
+        d_model=recipe.model.d_model,
+        max_length=recipe.model.max_length,
+        dropout=recipe.model.dropout,
+    )
+    return model, recipe.train
 
 
 def recurrent_recipe(recipe: Recipe) -> tuple[RecurrentConfig, TrainConfig]:

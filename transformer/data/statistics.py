@@ -38,10 +38,10 @@ class Lengths:
 
     unit: Unit
     """Words of `pairs.words`, or tokens without bos and eos."""
-    source: Int[ndarray, "pair"]
-    target: Int[ndarray, "pair"]
+    source: Int[ndarray, " pair"]
+    target: Int[ndarray, " pair"]
 
-    def histogram(self, side: Literal["source", "target"]) -> Int[ndarray, "length"]:
+    def histogram(self, side: Literal["source", "target"]) -> Int[ndarray, " length"]:
         """The number of sides of each length from 0 to the longest of either side."""
         longest = max(self.source.max(initial=0), self.target.max(initial=0))
         return np.bincount(self.source if side == "source" else self.target, minlength=int(longest) + 1)
@@ -133,7 +133,7 @@ def _repeats(pairs: Sequence[Pair]) -> Repeats:
     return Repeats(len(pairs), len(counts), most)
 
 
-def _deviations(pairs: Sequence[Pair]) -> tuple[Float[ndarray, "pair"], float]:
+def _deviations(pairs: Sequence[Pair]) -> tuple[Float[ndarray, " pair"], float]:
     """Returns the distance of each pair's ratio of lengths from the usual one, and the usual one.
 
     In units of 1.4826 median absolute deviations, a standard deviation where the logarithms are normal.

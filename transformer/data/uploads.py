@@ -1,7 +1,7 @@
 """Files of pairs that visitors brought, each kept once, by its content, until a run takes a copy of its own.
 
-They lie in `.uploads` of the folder of runs, which no list of runs and no name of a model ever reaches. Not here: how a
-file is read (cleaning.py).
+They lie in `.uploads` of the folder of runs, which no list of runs and no name of a model ever reaches. A file belongs
+to who brought it: nobody else is offered it, or reaches it by its key. Not here: how a file is read (cleaning.py).
 """
 
 import hashlib
@@ -9,14 +9,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from transformer.access.ownership import UPLOAD_OWNERS, UPLOADS, may_use_upload
+from transformer.access.people import ME, acting
 from transformer.data.cleaning import CorpusError, rows_of
 from transformer.data.corpora import Corpus, corpus_of_rows
-from transformer.files import append_rows, read_rows, replacing, runs_folder
+from transformer.files import append_rows, disk_refusal, read_rows, replacing, runs_folder
 
 MAX_UPLOAD_BYTES = 64 * 2**20
 """Largest upload, measured after decompression; the largest file of manythings.org has about 40 MiB."""
-_FOLDER = ".uploads"
-_OWNERS = ".owners.jsonl"
 _KEY = re.compile(r"[0-9a-f]{24}")
 
 
@@ -25,7 +25,7 @@ class Upload:
     """A stored file of pairs."""
 
     key: str
-    """Names it in a URL; the beginning of its content's SHA-256."""
+    """Names it in a URL; the beginning of the SHA-256 of its owner and content."""
     name: str
     """The name of its file, safely spelt."""
     path: Path
@@ -35,14 +35,18 @@ class Upload:
     """Unix time."""
 
 
-def save_upload(name: str, content: bytes, *, owner: str = "") -> Path:
-    """The stored copy of a file that a visitor brought, checked first; the same content gives the same path.
+def save_upload(name: str, content: bytes) -> Path:
+    """The stored copy of a file that a visitor brought, checked first; the same content of the same person gives the
+    same path.
 
-    CorpusError, in a sentence for the visitor, where it cannot be trained on; nothing is kept then.
+    CorpusError, in a sentence for the visitor, where it cannot be trained on or there is no room; nothing is kept then.
     """
+    if refusal := disk_refusal():
+        raise CorpusError(refusal)
     safe = safe_name(name)
     check_upload(safe, content)
-    folder = _root() / hashlib.sha256(content).hexdigest()[:24]
+    owner = acting().id
+    folder = _root() / _key(owner, content)
     same_kind = [path for path in _files(folder) if _kind(path.name) == _kind(safe)]
     path = same_kind[0] if same_kind else folder / safe
     try:
@@ -50,8 +54,8 @@ def save_upload(name: str, content: bytes, *, owner: str = "") -> Path:
         if not same_kind:
             with replacing(path) as temporary:
                 temporary.write_bytes(content)
-        if owner and owner not in _owners(folder):
-            append_rows(folder / _OWNERS, [{"owner": owner}])
+        if owner and owner not in {row.get("owner") for row in read_rows(folder / UPLOAD_OWNERS)}:
+            append_rows(folder / UPLOAD_OWNERS, [{"owner": owner}])
     except OSError as error:
         raise CorpusError(f"{safe} cannot be stored: {error.strerror or error}") from error
     return path
@@ -62,18 +66,17 @@ def check_upload(name: str, content: bytes) -> Corpus:
     return corpus_of_rows(name, rows_of(name, content, limit=MAX_UPLOAD_BYTES))
 
 
-def list_uploads(owner: str | None = None) -> tuple[Upload, ...]:
-    """The files that this owner brought (None: all stored files), the newest first."""
+def list_uploads() -> tuple[Upload, ...]:
+    """The files that the person brought for whom the code runs, the newest first; for a teacher those of all."""
     root = _root()
     folders = [folder for folder in root.iterdir() if _KEY.fullmatch(folder.name)] if root.is_dir() else []
-    folders = [folder for folder in folders if owner is None or owner in _owners(folder)]
-    found = [_upload(path) for folder in folders for path in _files(folder)]
+    found = [_upload(path) for folder in folders if may_use_upload(folder) for path in _files(folder)]
     return tuple(sorted(found, key=lambda upload: (-upload.saved, upload.name)))
 
 
 def find_upload(key: str) -> Upload:
-    """The stored file of this key; CorpusError where there is none."""
-    files = _files(_root() / key) if _KEY.fullmatch(key) else []
+    """The stored file of this key; CorpusError where there is none, or it is somebody else's."""
+    files = _files(_root() / key) if _KEY.fullmatch(key) and may_use_upload(_root() / key) else []
     if not files:
         raise CorpusError("the file that this link names is not here: bring it again")
     return _upload(files[0])
@@ -93,16 +96,18 @@ def _kind(name: str) -> str:
 
 
 def _root() -> Path:
-    return runs_folder() / _FOLDER
+    return runs_folder() / UPLOADS
+
+
+def _key(owner: str, content: bytes) -> str:
+    """A person's own key, so that a file tells nobody that somebody else has it too."""
+    whose = b"" if owner in ("", ME.id) else owner.encode() + b"\0"
+    return hashlib.sha256(whose + content).hexdigest()[:24]
 
 
 def _files(folder: Path) -> list[Path]:
     """Whole files: one that is being written is hidden."""
     return sorted(path for path in folder.iterdir() if not path.name.startswith(".")) if folder.is_dir() else []
-
-
-def _owners(folder: Path) -> set[str]:
-    return {row["owner"] for row in read_rows(folder / _OWNERS) if isinstance(row.get("owner"), str)}
 
 
 def _upload(path: Path) -> Upload:

@@ -41,22 +41,22 @@ class BeamStep:
 
     index: int
     """0 for the first token after bos."""
-    sentences: Int[Tensor, "active"]
+    sentences: Int[Tensor, " active"]
     """The rows of the source whose search was still going on."""
-    prefixes: Int[Tensor, "active beam written"]
-    """The tokens that each hypothesis had written before this step."""
-    alive: Bool[Tensor, "active beam"]
-    """False for places that hold no hypothesis: all but one at the first step."""
-    log_probs: Float[Tensor, "active beam vocab"]
-    """Natural log of the probability of every next token, as the model gave it."""
+    history: Int[Tensor, "active beam written 2"]
+    """What each hypothesis had written before this step: the tokens, and the row of the pass that each came from."""
+    before: Float[Tensor, "active beam"]
+    """The cumulative log-probability of each; -inf for places that hold no hypothesis."""
+    row_log_probs: Float[Tensor, "row vocab"]
+    """Natural log of the probability of every next token in each row of the pass, as the model gave it."""
     parents: Int[Tensor, "active candidate"]
     """The beam that each candidate continues. Candidates are the best `2 * size` continuations, best first."""
     tokens: Int[Tensor, "active candidate"]
     """The token that it adds."""
     totals: Float[Tensor, "active candidate"]
     """Its cumulative log-probability; -inf where there is no such continuation."""
-    scores: Float[Tensor, "active candidate"]
-    """The same divided by the length norm."""
+    divisor: float
+    """The length norm of the candidates."""
     fates: Int[Tensor, "active candidate"]
     """GOES_ON, ENDED or PRUNED."""
     finished: tuple[tuple[Hypothesis, ...], ...]
@@ -68,6 +68,26 @@ class BeamStep:
     """Earlier target positions whose keys and values came from the cache."""
     recording: Recording | None
     """The wanted sites of this step's pass; `Hypothesis.rows` says which row is whose."""
+
+    @property
+    def prefixes(self) -> Int[Tensor, "active beam written"]:
+        """The tokens that each hypothesis had written before this step."""
+        return self.history[..., 0]
+
+    @property
+    def alive(self) -> Bool[Tensor, "active beam"]:
+        """False for places that hold no hypothesis: all but one at the first step."""
+        return ~self.before.isneginf()
+
+    @property
+    def log_probs(self) -> Float[Tensor, "active beam vocab"]:
+        """`row_log_probs`, by sentence."""
+        return self.row_log_probs.unflatten(0, self.before.shape)
+
+    @property
+    def scores(self) -> Float[Tensor, "active candidate"]:
+        """`totals` divided by the length norm."""
+        return self.totals / self.divisor
 
 
 def length_norm(length: int, alpha: float, norm: LengthNorm) -> float:
@@ -107,8 +127,8 @@ def beam_search(
         model, source, source_mask, max_length=max_length, tap=tap, record=record, cache=cache, per_source=size
     )
     active = torch.arange(batch, device=source.device)
-    prefix = source.new_full((batch * size, 1), config.bos_id)
-    paths = source.new_zeros((batch, size, 0))
+    newest = source.new_full((batch * size,), config.bos_id)
+    history = source.new_zeros((batch, size, 0, 2))
     totals = torch.full((batch, size), -torch.inf, device=source.device, dtype=model.projection.weight.dtype)
     totals[:, 0] = 0.0
     pools: list[list[Hypothesis]] = [[] for _ in range(batch)]
@@ -116,38 +136,44 @@ def beam_search(
     firsts = size * active[:, None]
     for index in range(max_length):
         reused = ask.reusable
-        logits, recording = ask.logits(prefix)
+        logits, recording = ask.logits(newest)
         log_probs = logits.log_softmax(dim=-1)
-        allowed = constraints.allowed(log_probs, prefix[:, 1:], pad_id=config.pad_id, eos_id=config.eos_id)
-        sums = (totals[:, :, None] + allowed.unflatten(0, (-1, size))).flatten(1)  # -> [active beam * vocab]
-        best, place = sums.topk(2 * size, dim=1)
-        parents = place // config.vocab_size
-        tokens = place - parents * config.vocab_size
+        written = history[..., 0].flatten(0, 1) if constraints.no_repeat_ngram else None
+        allowed = constraints.allowed(log_probs, index, written, pad_id=config.pad_id, eos_id=config.eos_id)
+        sums = totals[:, :, None] + allowed.view(*totals.shape, -1)  # -> [active beam vocab]
+        best, place = sums.flatten(1).topk(2 * size, dim=1)
+        parents = place.div(config.vocab_size, rounding_mode="floor")
+        tokens = place.remainder(config.vocab_size)
         divisor = length_norm(index + 1, alpha, norm)
         ends = tokens == config.eos_id
         simple = not bool((ends | best.isneginf()).any())  # nothing ends and no place is dead: the best `size` go on
-        fates = usual.expand(len(active), -1) if simple else _fates(best, ends, size)
-        written = prefix[:, 1:].unflatten(0, (-1, size))  # -> [active beam written]
-        completed = fates != PRUNED if index + 1 == max_length else fates == ENDED
-        for i, c in completed.nonzero().tolist():
-            parent, total = int(parents[i, c]), best[i, c].item()
-            ids = (*written[i, parent].tolist(), int(tokens[i, c]))
-            rows = (*paths[i, parent].tolist(), i * size + parent)
-            ended = ids[-1] == config.eos_id
-            _keep(pools[int(active[i])], Hypothesis(ids, total, total / divisor, rows, ended), size)
+        fates = usual.expand(active.size(0), -1) if simple else _fates(best, ends, size)
+        if index + 1 == max_length or not simple:
+            completed = fates != PRUNED if index + 1 == max_length else fates == ENDED
+            for i, c in completed.nonzero().tolist():
+                parent, total = int(parents[i, c]), best[i, c].item()
+                ids, rows = history[i, parent].T.tolist()
+                new = Hypothesis(
+                    (*ids, token := int(tokens[i, c])),
+                    total,
+                    total / divisor,
+                    (*rows, i * size + parent),
+                    ended=token == config.eos_id,
+                )
+                _keep(pools[int(active[i])], new, size)
         yield BeamStep(
             index,
             active,
-            written,
-            ~totals.isneginf(),
-            log_probs.unflatten(0, (-1, size)),
+            history,
+            totals,
+            log_probs,
             parents,
             tokens,
             best,
-            best / divisor,
+            divisor,
             fates,
             tuple(map(tuple, pools)),
-            prefix.size(1) - reused,
+            index + 1 - reused,
             reused,
             recording,
         )
@@ -156,23 +182,25 @@ def beam_search(
             chosen = (fates != GOES_ON).int().argsort(dim=1, stable=True)
             best = best.masked_fill(fates != GOES_ON, -torch.inf).gather(1, chosen)
             parents, tokens = parents.gather(1, chosen), tokens.gather(1, chosen)
-        totals, newest = best[:, :size], tokens[:, :size]
-        rows = parents[:, :size] + firsts[: len(active)]  # -> [active beam], rows of this step's pass
-        bounds = (totals.amax(dim=1) / length_norm(max_length, alpha, norm)).tolist()
-        going = [
-            i
-            for i, (sentence, bound) in enumerate(zip(active.tolist(), bounds, strict=True))
-            if not _over(pools[sentence], bound, size, early_stopping)
-        ]
-        if not going:
-            return
-        all_go_on = len(going) == len(active)
-        if not all_go_on:
-            kept = torch.tensor(going, device=source.device)
-            rows, newest, totals, active = rows[kept], newest[kept], totals[kept], active[kept]
-        ask.rows(rows.flatten(), same_sources=all_go_on)
-        prefix = torch.cat((prefix[rows.flatten()], newest.reshape(-1, 1)), dim=1)
-        paths = torch.cat((paths.flatten(0, 1)[rows], rows[:, :, None]), dim=2)
+        totals, kept_tokens = best[:, :size], tokens[:, :size]
+        rows = parents[:, :size] + firsts[: active.size(0)]  # -> [active beam], rows of this step's pass
+        same_sources = True
+        if not simple or any(len(pool) >= size for pool in pools):
+            bounds = (totals.amax(dim=1) / length_norm(max_length, alpha, norm)).tolist()
+            going = [
+                i
+                for i, (sentence, bound) in enumerate(zip(active.tolist(), bounds, strict=True))
+                if not _over(pools[sentence], bound, size, early_stopping)
+            ]
+            if not going:
+                return
+            if not (same_sources := len(going) == active.size(0)):
+                kept = torch.tensor(going, device=source.device)
+                rows, kept_tokens, totals, active = rows[kept], kept_tokens[kept], totals[kept], active[kept]
+        from_rows, newest = rows.flatten(), kept_tokens.flatten()
+        ask.rows(from_rows, same_sources=same_sources)
+        added = torch.stack((kept_tokens, rows), dim=-1)[:, :, None]  # -> [active beam 1 2]
+        history = torch.cat((history.flatten(0, 1)[from_rows].view(*rows.shape, -1, 2), added), dim=2)
 
 
 def _fates(totals: Tensor, ends: Tensor, size: int) -> Tensor:

@@ -7,16 +7,16 @@ paths. Not here: sampling.py, beam.py.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from transformer.decoding.cached_steps import StepDecoder
-from transformer.decoding.recurrent_steps import RecurrentSteps
-from transformer.model.recurrent import RecurrentModel
-from transformer.model.seq2seq import Seq2Seq
+from transformer.decoding.carried_steps import CarriedSteps
+from transformer.decoding.plain_steps import PlainSteps, serves
+from transformer.model.seq2seq import CarriesState, Seq2Seq
 from transformer.model.taps import Recorder, Recording, Site, Tap, chain
 from transformer.model.transformer import Transformer
 
@@ -52,26 +52,25 @@ class Constraints:
     def allowed(
         self,
         scores: Float[Tensor, "batch vocab"],
-        written: Int[Tensor, "batch length"],
+        index: int,
+        written: Int[Tensor, "batch length"] | None,
         *,
         pad_id: int,
         eos_id: int,
     ) -> Float[Tensor, "batch vocab"]:
-        """Logits or log-probabilities of the next token after `written` (no bos), -inf where it may not stand.
+        """Logits or log-probabilities of the token at a step, -inf where it may not stand.
 
-        Padding is no token to write: later steps would not see it, and readers take it for the end. A row in which
-        nothing is left may end.
+        `written` holds the tokens before it (no bos), which only `no_repeat_ngram` reads. Padding is no token to write:
+        later steps would not see it, and readers take it for the end. A row in which nothing is left may end.
         """
-        index = written.size(1)
-        allowed = scores.clone()
         if index in self.forced:
-            allowed[:] = -torch.inf
+            allowed = torch.full_like(scores, -torch.inf)
             allowed[:, self.forced[index]] = scores[:, self.forced[index]]
             return allowed
-        allowed[:, pad_id] = -torch.inf
-        if index + 1 < self.min_length:
-            allowed[:, eos_id] = -torch.inf
+        barred = (pad_id, eos_id) if index + 1 < self.min_length else (pad_id,)
+        allowed = scores.masked_fill(_barred(barred, scores.size(1), scores.device), -torch.inf)
         if 0 < self.no_repeat_ngram <= index:
+            assert written is not None, "what was written must be known"
             windows = written.unfold(1, self.no_repeat_ngram, 1)  # -> [batch window n]
             tail = written[:, index - self.no_repeat_ngram + 1 :]
             seen = (windows[:, :, :-1] == tail[:, None]).all(dim=-1)
@@ -80,6 +79,15 @@ class Constraints:
             stuck = allowed.isneginf().all(dim=-1)
             allowed[stuck, eos_id] = scores[stuck, eos_id]
         return allowed
+
+
+@lru_cache(maxsize=64)
+def _barred(tokens: tuple[int, ...], vocab_size: int, device: torch.device) -> Bool[Tensor, " vocab"]:
+    """True at these tokens."""
+    with torch.inference_mode(False):
+        return torch.zeros(vocab_size, dtype=torch.bool, device=device).index_fill_(
+            0, torch.tensor(tokens, device=device), True
+        )
 
 
 FREE = Constraints()
@@ -95,11 +103,11 @@ class Step:
 
     index: int
     """0 for the first token after bos."""
-    tokens: Int[Tensor, "batch"]
+    tokens: Int[Tensor, " batch"]
     """The chosen ids; pad in rows that had ended before."""
-    finished: Bool[Tensor, "batch"]
+    finished: Bool[Tensor, " batch"]
     """Rows that have written eos, this step included."""
-    rows: Int[Tensor, "row"]
+    rows: Int[Tensor, " row"]
     """The rows of the source that this step's pass went over; row i of a recording is that of source row `rows[i]`."""
     row_logits: Float[Tensor, "row vocab"]
     """The logits of every token in these rows, as the model gave them: tokens are forbidden or reshaped afterwards."""
@@ -180,33 +188,37 @@ def token_by_token(
     constraints.check(model, max_length)
     pad, eos = model.config.pad_id, model.config.eos_id
     search = NextToken(model, source, source_mask, max_length=max_length, tap=tap, record=record, cache=cache)
-    prefix = source.new_full((source.size(0), 1), model.config.bos_id)
-    rows = torch.arange(source.size(0), device=source.device)
-    finished = torch.zeros(source.size(0), dtype=torch.bool, device=source.device)
+    n_rows = source.size(0)
+    rows = torch.arange(n_rows, device=source.device)
+    finished = torch.zeros(n_rows, dtype=torch.bool, device=source.device)
+    written = source.new_empty(n_rows, 0) if constraints.no_repeat_ngram else None
+    chosen = source.new_full((n_rows,), model.config.bos_id)
     for index in range(max_length):
         reused = search.reusable
-        logits, recording = search.logits(prefix)
-        chosen = choose(constraints.allowed(logits, prefix[:, 1:], pad_id=pad, eos_id=eos))
+        logits, recording = search.logits(chosen)
+        chosen = choose(constraints.allowed(logits, index, written, pad_id=pad, eos_id=eos))
         ended = chosen == eos
-        if len(rows) == len(source):
+        if rows.size(0) == n_rows:
             tokens, finished = chosen, ended
         else:
-            tokens = source.new_full((len(source),), pad).scatter(0, rows, chosen)
+            tokens = source.new_full((n_rows,), pad).scatter(0, rows, chosen)
             finished = finished.scatter(0, rows, ended)
-        yield Step(index, tokens, finished, rows, logits, pad, prefix.size(1) - reused, reused, recording)
-        prefix = torch.cat((prefix, chosen[:, None]), dim=1)
-        if ended.any():
+        yield Step(index, tokens, finished, rows, logits, pad, index + 1 - reused, reused, recording)
+        written = None if written is None else torch.cat((written, chosen[:, None]), dim=1)
+        if eos in chosen.tolist():
             kept = (~ended).nonzero()[:, 0]
-            if not len(kept):
+            if not kept.size(0):
                 return
-            rows, prefix = rows[kept], prefix[kept]
+            rows, chosen = rows[kept], chosen[kept]
+            written = None if written is None else written[kept]
             search.rows(kept)
 
 
 class NextToken:
-    """The model asked again and again for the token after a prefix: encodes once, caches where that is right, records.
+    """The model asked again and again for the next token: encodes once, caches where that is right, records.
 
-    Rows may be reordered, dropped and repeated between two questions.
+    Where nobody looks, the plain decoder answers for the models that it serves. Rows may be reordered, dropped and
+    repeated between two questions.
     """
 
     def __init__(
@@ -225,20 +237,24 @@ class NextToken:
         self._model, self._tap, self._record = model, tap, record
         self._recorder = None if record is None else Recorder(record)
         self._source_mask = source != model.config.pad_id if source_mask is None else source_mask
-        watched = tap is not None or record is not None
-        self._steps: StepDecoder | RecurrentSteps | None = None
+        self._steps: PlainSteps | StepDecoder | CarriedSteps | None = None
+        self._prefix: Tensor | None = None
+        reusable = cache and not model.training and not model.needs_recomputation(tap)
+        if reusable and tap is None and record is None and isinstance(model, Transformer) and serves(model):
+            self._steps = PlainSteps(model, source, self._source_mask, capacity=max_length, per_source=per_source)
+            return
         with torch.no_grad():
             self._memory = model.encode(source, self._source_mask, tap=chain(tap, self._recorder))
-            reusable = cache and not model.training and not model.needs_recomputation(tap)
-            if watched or not (reusable and isinstance(model, Transformer)):  # each row has a source of its own
+            if per_source > 1:  # each row has a source of its own
                 self._memory = self._memory.repeat_interleave(per_source, dim=0)
                 self._source_mask = self._source_mask.repeat_interleave(per_source, dim=0)
-                per_source = 1
             read = self._memory, self._source_mask
             if reusable and isinstance(model, Transformer):
-                self._steps = StepDecoder(model, *read, capacity=max_length, per_source=per_source)
-            elif reusable and isinstance(model, RecurrentModel):
-                self._steps = RecurrentSteps(model, *read, capacity=max_length)
+                self._steps = StepDecoder(model, *read, capacity=max_length)
+            elif reusable and isinstance(model, CarriesState):
+                self._steps = CarriedSteps(model, *read, capacity=max_length)
+            else:
+                self._prefix = source.new_empty(self._memory.size(0), 0)
 
     @property
     def reusable(self) -> int:
@@ -246,24 +262,30 @@ class NextToken:
         return 0 if self._steps is None else self._steps.length
 
     @torch.no_grad()
-    def logits(self, prefix: Int[Tensor, "row prefix"]) -> tuple[Float[Tensor, "row vocab"], Recording | None]:
-        """Logits after each prefix (bos included), and what was recorded since the last question."""
+    def logits(self, newest: Int[Tensor, " row"]) -> tuple[Float[Tensor, "row vocab"], Recording | None]:
+        """Logits of the token after these, which follow those given before (bos is the first), and what was recorded
+        since the last question."""
         tap = chain(self._tap, self._recorder)
         if self._steps is not None:
-            found = self._steps.logits(prefix[:, -1], tap)
+            found = self._steps.logits(newest, tap)
         else:
-            states = self._model.decode(prefix, self._memory, self._source_mask, tap=tap)
+            assert self._prefix is not None, "a model without a cache passes the whole prefix"
+            self._prefix = torch.cat((self._prefix, newest[:, None]), dim=1)
+            states = self._model.decode(self._prefix, self._memory, self._source_mask, tap=tap)
             found = self._model.project(states[:, -1], tap=tap)
         recording = None if self._recorder is None else self._recorder.recording
         self._recorder = None if self._record is None else Recorder(self._record)
         return found, recording
 
     @torch.no_grad()
-    def rows(self, kept: Int[Tensor, "row"], *, same_sources: bool = False) -> None:
+    def rows(self, kept: Int[Tensor, " row"], *, same_sources: bool = False) -> None:
         """Goes on with these rows. `same_sources`: each stands where another of the same source stood."""
         if self._steps is not None:
             self._steps.rows(kept, same_sources=same_sources)
-        elif not same_sources:
+            return
+        assert self._prefix is not None, "a model without a cache passes the whole prefix"
+        self._prefix = self._prefix[kept]
+        if not same_sources:
             self._memory, self._source_mask = self._memory[kept], self._source_mask[kept]
 
 

@@ -3,8 +3,10 @@
 import datetime
 import os
 import platform
+import subprocess
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import torch
 
 from transformer.experiments.experiment import Budget, Experiment
 from transformer.experiments.results import ExperimentError, Results, Row, read_results, write_results
+from transformer.experiments.training import kept_as_runs
 
 
 @dataclass(frozen=True)
@@ -30,26 +33,27 @@ def run_experiment(
     path: Path,
     *,
     command: str = "",
+    keep_runs: bool = False,
     on_row: Callable[[Measured], object] = lambda measured: None,
 ) -> Results:
     """Measures what the file does not hold yet, on one thread, and returns all; what `on_row` raises ends it early.
 
-    Every cell meets the same seeds; a seed decides data and weights alike.
+    Every cell meets the same seeds; a seed decides data and weights alike. With `keep_runs` the trainings of the first
+    seed become ordinary runs, one for each cell that trains.
     """
     results = _begun(experiment, budget, path, command)
-    plan = experiment.plan(budget)
-    held = {(tuple(row.cell.items()), row.seed): row for row in results.rows}
-    rows = [held[key] for cell, seed in plan if (key := (tuple(cell.items()), seed)) in held]
+    wanted = {(tuple(cell.items()), seed): (cell, seed) for cell, seed in experiment.plan(budget)}
+    held = {key: row for row in results.rows if (key := (tuple(row.cell.items()), row.seed)) in wanted}
     torch.set_num_threads(1)
-    for cell, seed in plan:
-        if (tuple(cell.items()), seed) in held:
+    for key, (cell, seed) in wanted.items():
+        if key in held:
             continue
         begun = time.monotonic()
-        values = experiment.measure(cell, seed, budget.size)
-        row = Row(cell=cell, seed=seed, values=dict(values), elapsed_s=time.monotonic() - begun)
-        rows.append(row)
-        write_results(path, replace(results, rows=tuple(rows)))
-        on_row(Measured(len(rows), len(plan), row))
+        with kept_as_runs(experiment.name, results.command) if keep_runs and seed == budget.seeds[0] else nullcontext():
+            values = experiment.measure(cell, seed, budget.size)
+        held[key] = Row(cell=cell, seed=seed, values=dict(values), elapsed_s=time.monotonic() - begun)
+        write_results(path, replace(results, rows=tuple(held[each] for each in wanted if each in held)))
+        on_row(Measured(len(held), len(wanted), held[key]))
     return read_results(path)
 
 
@@ -59,6 +63,7 @@ def _begun(experiment: Experiment, budget: Budget, path: Path, command: str) -> 
         experiment=experiment.name,
         budget=budget.name,
         command=command,
+        commit=current_commit(),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         machine=f"{platform.machine()}, {os.cpu_count()} CPUs, one thread",
         versions={"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
@@ -68,4 +73,18 @@ def _begun(experiment: Experiment, budget: Budget, path: Path, command: str) -> 
     except ExperimentError:
         return fresh
     same = (found.experiment, found.budget, found.versions) == (fresh.experiment, fresh.budget, fresh.versions)
-    return found if same else fresh
+    if not same:
+        return fresh
+    if found.commit.endswith(fresh.commit):
+        return found
+    return replace(found, commit=f"{found.commit}, {fresh.commit}".removeprefix(", "))  # what is added is of other code
+
+
+def current_commit() -> str:
+    """Returns the commit of the code, ending in "-dirty" where files differ from it; empty where git knows none."""
+    command = ("git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*")
+    try:
+        asked = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return asked.stdout.strip() if asked.returncode == 0 else ""

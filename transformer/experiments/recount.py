@@ -16,6 +16,12 @@ def column(rows: Sequence[Mapping], metric: str, **where: object) -> dict[int, f
     }
 
 
+def apart(rows: Sequence[Mapping], metric: str, first: Mapping, second: Mapping) -> dict[int, float]:
+    """Returns a metric in one cell minus the same in another, by seed."""
+    a, b = column(rows, metric, **first), column(rows, metric, **second)
+    return {seed: value - b[seed] for seed, value in a.items() if seed in b}
+
+
 def mean_and_t(values: Sequence[float]) -> tuple[float, float, float]:
     """Returns the mean and the ends of Student's 95 % interval."""
     n = len(values)

@@ -5,12 +5,14 @@ Shipped results lie beside the shipped models, a visitor's own in the folder of 
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+from transformer.access.people import ME, acting
 from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.experiments.study import StudyError
 from transformer.files import read_json, runs_folder, write_text
@@ -19,6 +21,7 @@ Level = int | float | str
 Cell = Mapping[str, Level]
 SHIPPED_RESULTS = SHIPPED_FOLDER / "experiments"
 _OWN_FOLDER = ".experiments"
+_HEAD = ("experiment", "budget", "command", "commit", "created", "machine")
 
 
 class ExperimentError(StudyError):
@@ -47,6 +50,8 @@ class Results:
     budget: str
     rows: tuple[Row, ...] = ()
     command: str = ""
+    commit: str = ""
+    """The code that measured them; empty where that is not known."""
     created: str = ""
     machine: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -62,9 +67,32 @@ class Results:
         """The seconds that all measurements took."""
         return sum(row.elapsed_s for row in self.rows)
 
+    def apart(self, metric: str, first: Cell, second: Cell) -> dict[int, float]:
+        """Returns a metric in one cell minus the same in another, by the seeds that both have."""
+        a, b = self.by_seed(metric, **first), self.by_seed(metric, **second)
+        return {seed: a[seed] - b[seed] for seed in a if seed in b}
+
+    def mean(self, metric: str, **where: Level) -> float:
+        """Returns the mean of a metric over the seeds of the one cell with these levels."""
+        return fmean(self.by_seed(metric, **where).values())
+
     def by_seed(self, metric: str, **where: Level) -> dict[int, float]:
         """Returns a metric by seed in the one cell with these levels."""
-        return {row.seed: row.values[metric] for row in self.rows if metric in row.values and row.has(**where)}
+        return {row.seed: row.values[metric] for row in self._rows_at(where) if metric in row.values}
+
+    def _rows_at(self, where: Cell) -> Sequence[Row]:
+        """Returns the rows with these levels, from an index by the factors named: judges ask for thousands of cells."""
+        factors = tuple(where)
+        if factors not in self._indexes:
+            index: dict[tuple[Level, ...], list[Row]] = {}
+            for row in self.rows:
+                index.setdefault(tuple(row.cell[factor] for factor in factors), []).append(row)
+            self._indexes[factors] = index
+        return self._indexes[factors].get(tuple(where.values()), ())
+
+    @cached_property
+    def _indexes(self) -> dict[tuple[str, ...], dict[tuple[Level, ...], list[Row]]]:
+        return {}
 
     def levels(self, factor: str) -> tuple[Level, ...]:
         """Returns the levels of a factor that were measured, in the order of the rows."""
@@ -82,8 +110,11 @@ def shipped_file(name: str) -> Path:
 
 
 def own_file(name: str, budget: str) -> Path:
-    """Returns the file of an experiment's results that were measured here."""
-    return runs_folder() / _OWN_FOLDER / f"{name}-{budget}.json"
+    """Returns the file of an experiment's results that were measured here: of several people each has their own."""
+    owner, folder = acting().id, runs_folder() / _OWN_FOLDER
+    if owner not in ("", ME.id):
+        folder /= hashlib.sha256(owner.encode()).hexdigest()[:32]
+    return folder / f"{name}-{budget}.json"
 
 
 def load_results(name: str, budget: str = "") -> Results:
@@ -101,7 +132,8 @@ def read_results(path: Path, *, shipped: bool = False) -> Results:
         factors, metrics = content["factors"], content["metrics"]
         rows = tuple(_row(dict(zip(content["columns"], row, strict=True)), factors, metrics) for row in content["rows"])
         text = {name: content[name] for name in ("experiment", "budget", "command", "created", "machine")}
-        return Results(**text, rows=rows, versions=content["versions"], shipped=shipped)
+        commit = content.get("commit", "")
+        return Results(**text, commit=commit, rows=rows, versions=content["versions"], shipped=shipped)
     except (KeyError, TypeError, ValueError) as error:
         raise ExperimentError(f"{path.name} holds no results that can be read: {error}") from error
 
@@ -132,7 +164,7 @@ def _as_text(results: Results) -> str:
     factors = list(results.rows[0].cell) if results.rows else []
     metrics = list(dict.fromkeys(name for row in results.rows for name in row.values))
     head = {
-        **{name: getattr(results, name) for name in ("experiment", "budget", "command", "created", "machine")},
+        **{name: getattr(results, name) for name in _HEAD},
         "versions": dict(results.versions),
         "factors": factors,
         "metrics": metrics,

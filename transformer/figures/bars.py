@@ -10,7 +10,7 @@ from numpy import ndarray
 from transformer.figures.axes import hover
 from transformer.figures.theme import Palette
 
-Values = Sequence[float] | Float[ndarray, "row"]
+Values = Sequence[float] | Float[ndarray, " row"]
 
 
 def bars(

@@ -27,10 +27,10 @@ class Curve:
     """A metric over a factor: the mean of the seeds at each level, with its interval (NaN where there is none)."""
 
     name: str
-    x: Float[ndarray, "level"]
-    mean: Float[ndarray, "level"]
-    low: Float[ndarray, "level"]
-    high: Float[ndarray, "level"]
+    x: Float[ndarray, " level"]
+    mean: Float[ndarray, " level"]
+    low: Float[ndarray, " level"]
+    high: Float[ndarray, " level"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Estimates:
 
     unit: str
     names: tuple[str, ...]
-    estimate: Float[ndarray, "finding"]
-    low: Float[ndarray, "finding"]
-    high: Float[ndarray, "finding"]
-    least: Float[ndarray, "finding"]
-    most: Float[ndarray, "finding"]
+    estimate: Float[ndarray, " finding"]
+    low: Float[ndarray, " finding"]
+    high: Float[ndarray, " finding"]
+    least: Float[ndarray, " finding"]
+    most: Float[ndarray, " finding"]
     outcome: tuple[int, ...]
 
 
@@ -55,11 +55,15 @@ def curves_figure(
     y_label: str,
     by_label: str,
     ticks: Sequence[str],
+    joined: bool = True,
     log_x: bool = False,
     log_y: bool = False,
     dark: bool = False,
 ) -> go.Figure:
-    """Draws a line with whiskers for its intervals for each curve; `names` are all there may be, in their colours."""
+    """Draws points with whiskers for their intervals, joined by a line for each curve unless x has no order.
+
+    `names` are all curves there may be, in their colours.
+    """
     traces: list[dict[str, Any]] = []
     for curve in curves:
         place = names.index(curve.name)
@@ -70,7 +74,7 @@ def curves_figure(
         says = f"{hover_label(name)}<br>{x_label}: %{{x}}<br>{y_label}: %{{y:.3g}}<extra></extra>"
         drawn = line(curve.x, curve.mean, colour, name=name, dash=_DASHES[place % len(_DASHES)], hovertemplate=says)
         bars = {"array": up, "arrayminus": down, "color": colour, "thickness": 1, "width": 4}
-        traces.append(drawn | {"mode": "lines+markers", "error_y": bars})
+        traces.append(drawn | {"mode": "lines+markers" if joined else "markers", "error_y": bars})
     places = np.unique(np.concatenate([curve.x for curve in curves]))
     across = {"tickvals": places, "ticktext": list(ticks), "type": "log" if log_x else "linear"}
     return theme.figure(
@@ -85,7 +89,7 @@ def curves_figure(
         },
         height=420,
         hovermode="closest",
-        showlegend=True,
+        showlegend=by_label != x_label,
         legend={"title": {"text": f"{by_label}:"}},
         margin={"l": 8, "r": 8, "t": 36, "b": 8},
     )

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float
 from numpy import ndarray
+from plotly.offline import get_plotlyjs
 
 from transformer.figures import theme
 from transformer.figures.axes import framed, note, panel
@@ -16,7 +17,7 @@ from transformer.figures.labels import exact, hover_label
 from transformer.figures.theme import on_paper
 from transformer.model.kinds import AttentionKind, KindName
 
-__all__ = ["html_document", "matrix_figure", "on_paper", "overview_figure"]
+__all__ = ["html_document", "html_page", "matrix_figure", "on_paper", "overview_figure", "plot_html"]
 
 _CELL, _LARGEST, _CHARACTER, _SIZE = 34, 620, 7.6, 12
 """Pixels: a cell, all cells of a side together, a character of a label; and the size of a label."""
@@ -169,16 +170,34 @@ def overview_figure(
     return on_paper(figure, dark)
 
 
-def html_document(figure: go.Figure, *, title: str, said: str, dark: bool = False) -> str:
-    """Returns one file that draws the figure offline: plotly.js is inside. `said` stands below it."""
+PLOTLY_FILE = "plotly.min.js"
+"""The name of plotly.js where pages share it."""
+
+
+def html_document(figure: go.Figure, *, title: str, said: str, heading: str = "", dark: bool = False) -> str:
+    """Returns one file that draws the figure offline: plotly.js is inside. `heading` stands above it, `said` below."""
+    above = f"<h1>{html.escape(heading)}</h1>\n" if heading else ""
+    return html_page(f"{above}{plot_html(figure)}\n<p>{html.escape(said)}</p>", title=title, dark=dark)
+
+
+def plot_html(figure: go.Figure) -> str:
+    """Returns the figure as a part of a page that has plotly.js."""
+    options = {"displaylogo": False, "responsive": False}
+    return figure.to_html(full_html=False, include_plotlyjs=False, config=options, default_width="auto")
+
+
+def html_page(body: str, *, title: str, dark: bool = False, plotly: str | None = None, style: str = "") -> str:
+    """Returns a page in the lab's colours, with plotly.js inside it or, where `plotly` is its address, beside it."""
     colours = theme.palette(dark)
-    drawn = figure.to_html(
-        full_html=False, include_plotlyjs=True, config={"displaylogo": False, "responsive": False}, default_width="auto"
+    script = (
+        f"<script>{get_plotlyjs()}</script>" if plotly is None else f'<script src="{html.escape(plotly)}"></script>'
     )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f"<title>{html.escape(title)}</title>\n"
-        f"<style>body {{ margin: 2rem; background: {colours.background}; color: {colours.text}; "
-        f"font: 16px/1.5 {theme.FONT.replace(chr(34), chr(39))}; }} p {{ max-width: 48rem; }}</style>\n"
-        f"</head>\n<body>\n{drawn}\n<p>{html.escape(said)}</p>\n</body>\n</html>\n"
+        f"<title>{html.escape(title)}</title>\n{script}\n"
+        f"<style>body {{ width: fit-content; max-width: 100%; margin: 2rem auto; padding: 0 1rem; "
+        f"color: {colours.text}; background: {colours.background}; "
+        f"font: 16px/1.5 {theme.FONT.replace(chr(34), chr(39))}; }} h1 {{ font-size: 1.375rem; }} "
+        f"p {{ max-width: 48rem; }} a {{ color: inherit; }}{style}</style>\n"
+        f"</head>\n<body>\n{body}\n</body>\n</html>\n"
     )

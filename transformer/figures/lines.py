@@ -27,7 +27,7 @@ def points(x: Any, y: Any, texts: Any = None, *, mode: str = "markers", **own: A
 
 
 def band(
-    x: Shaped[ndarray, "point"], low: Float[ndarray, "point"], high: Float[ndarray, "point"], colour: str, **own: Any
+    x: Shaped[ndarray, " point"], low: Float[ndarray, " point"], high: Float[ndarray, " point"], colour: str, **own: Any
 ) -> dict[str, Any]:
     """Returns the trace of a pale band between two lines, which says nothing on hover."""
     return {

@@ -32,7 +32,7 @@ def numbered(labels: Sequence[str]) -> list[str]:
     return [f"{i} {label}" for i, label in enumerate(labels)]
 
 
-def column_table(name: str, rows: Sequence[str], columns: Mapping[str, Shaped[ndarray, "row"] | None]) -> Table:
+def column_table(name: str, rows: Sequence[str], columns: Mapping[str, Shaped[ndarray, " row"] | None]) -> Table:
     """Returns a table of columns by their titles, without those that are None."""
     kept = {title: values for title, values in columns.items() if values is not None}
     return Table(name, np.column_stack(tuple(kept.values())), rows, list(kept))

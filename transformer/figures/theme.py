@@ -49,7 +49,7 @@ LIGHT = Palette(
     accent="#314c7e",
     encoder_self="#00736a",
     decoder_self="#6737b7",
-    cross="#ba5702",
+    cross="#a84e02",
 )
 DARK = Palette(
     background="#15171c",

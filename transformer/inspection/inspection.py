@@ -1,7 +1,8 @@
 """Records of one decoded sentence, and of two: labelled NumPy arrays, read from the passes that wrote the output."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -22,6 +23,10 @@ from transformer.text.tokenizer import EOS, Tokenizer
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
+
+MAX_RECORDED_BYTES = 64_000_000
+"""The most that one decoding records, of attention and of probabilities: a longer output is cut off."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,7 @@ class Inspection:
         return blake2b(self.log_probs.tobytes()).digest()
 
     @cached_property
-    def probabilities(self) -> Float[ndarray, "step"]:
+    def probabilities(self) -> Float[ndarray, " step"]:
         """The probability that each written token had."""
         return np.exp(self.log_probs[np.arange(len(self.target_ids)), list(self.target_ids)])
 
@@ -133,11 +138,11 @@ class Comparison:
 
     before: Inspection
     after: Inspection
-    forced_before: Float[ndarray, "step"]
+    forced_before: Float[ndarray, " step"]
     """Probability of each token of the original output, given the original output before it (teacher-forced)."""
-    forced_after: Float[ndarray, "step"]
+    forced_after: Float[ndarray, " step"]
     """The same under the switches."""
-    kl_divergence: Float[ndarray, "step"]
+    kl_divergence: Float[ndarray, " step"]
     """KL(before || after) in nats of the next-token distributions on those same prefixes."""
 
     @property
@@ -187,6 +192,29 @@ class AttentionShift:
 def is_attention(site: Site) -> bool:
     """Tells whether `read_attention` needs the tensor of a site."""
     return site.tensor in ("weights", "mask")
+
+
+def most_steps(model: Seq2Seq, n_source: int) -> int:
+    """Returns how many tokens can be decoded until the model's limit, or MAX_RECORDED_BYTES of records, is reached."""
+    config, layers = model.config, attention_layers(model)
+    entry = 4 * config.n_heads + 1  # a weight for each head, and the mask
+
+    def recorded(n_steps: int) -> int:
+        n_entries = layers.get(AttentionKind.DECODER_SELF, 0) * n_steps + layers.get(AttentionKind.CROSS, 0) * n_source
+        return n_steps * (entry * n_entries + 4 * config.vocab_size)
+
+    return max(1, bisect_right(range(1, config.max_length + 1), MAX_RECORDED_BYTES, key=recorded))
+
+
+def newest_rows(step: Step) -> Step:
+    """Returns a step that another one follows with what `read_steps` needs of it: a step that passed the whole prefix
+    recorded every row again."""
+    if step.recording is None or step.computed == 1:
+        return step
+    kept = Recording()
+    for site, tensor in step.recording.items():
+        kept.keep(site, tensor if site.stack == "encoder" else tensor[..., -1:, :])
+    return replace(step, recording=kept)
 
 
 def read_steps(

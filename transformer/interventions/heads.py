@@ -113,7 +113,7 @@ class MeanAblateHeads(OfHeads):
     """Sets the context of some heads to their mean over the validation set, before W_O, at every position; prints
     `mean:decoder.0.cross:1,3`.
 
-    A head at its mean says what it says whatever the sentence; at zero it says something that it never said.
+    At its mean a head gives what it gives whatever the sentence; zero is a value the head never produces.
     """
 
     means: Float[Tensor, "head d_head"] | None = field(default=None, compare=False, repr=False)

@@ -274,7 +274,7 @@ def parse_sublayer(address: str, *, attention: bool = False) -> tuple[Stack, int
         site = Site.parse(f"{address}.input")
     except ValueError:
         return None
-    if site.layer is None or site.sublayer is None or (attention and site.sublayer in ("ffn", "recurrent")):
+    if site.layer is None or site.sublayer is None or (attention and site.sublayer not in ("self", "cross")):
         return None
     return site.stack, site.layer, site.sublayer
 

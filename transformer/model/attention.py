@@ -52,7 +52,7 @@ def explicit_attention(
 
 
 def masked_softmax(
-    scores: Float[Tensor, "batch head query key"], mask: Bool[Tensor, "batch #head query key"]
+    scores: Float[Tensor, "batch head query key"], mask: Bool[Tensor, " batch #head query key"]
 ) -> Float[Tensor, "batch head query key"]:
     """The softmax over allowed keys: exactly 0 at masked cells, and in a fully masked row everywhere."""
     # The finite floor keeps a fully masked row's softmax and its gradient finite; the last step sets it to 0.

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Literal, Protocol, runtime_checkable
 
 Stack = Literal["encoder", "decoder"]
-Sublayer = Literal["self", "cross", "ffn", "recurrent", "final"]
+Sublayer = Literal["self", "cross", "ffn", "recurrent", "conv", "final"]
 
 
 @runtime_checkable

@@ -5,7 +5,6 @@ The LSTM and GRU are torch's. Read the source in both directions, a state at eac
 one vector, from which the decoder's state starts. Without attention that vector is all that the decoder ever has.
 """
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,11 +15,12 @@ from torch import Tensor, nn
 
 from transformer.config import RecurrentConfig
 from transformer.model.attention import explicit_attention
+from transformer.model.carrying import CarryingModel
 from transformer.model.layers import Dropout
 from transformer.model.masks import key_mask, padding_mask
 from transformer.model.scores import Additive, DotProduct
 from transformer.model.seq2seq import check_length
-from transformer.model.taps import ATTENTION_TENSORS, Address, Site, Tap, needs_recomputation
+from transformer.model.taps import ATTENTION_TENSORS, Address, Site, Tap
 
 CROSS = Address("decoder", 0, "cross")
 """The one block of attention, wherever it stands among the layers."""
@@ -42,7 +42,7 @@ class DecoderState:
     fed: States
     """What is fed into the next step beside its token: with input feeding the last output, else zeros."""
 
-    def rows(self, kept: Int[Tensor, "row"]) -> "DecoderState":
+    def rows(self, kept: Int[Tensor, " row"]) -> "DecoderState":
         """The state of these rows."""
         return DecoderState([[part[kept] for part in layer] for layer in self.layers], self.fed[kept])
 
@@ -58,7 +58,7 @@ class RecurrentLayer(nn.Module):
         self.forwards = kind(n_inputs, width, batch_first=True)
         self.backwards = kind(n_inputs, width, batch_first=True) if both_ways else None
 
-    def read(self, x: Inputs, lengths: Int[Tensor, "batch"]) -> Hidden:
+    def read(self, x: Inputs, lengths: Int[Tensor, " batch"]) -> Hidden:
         """Returns the state at each source position; past a row's length they mean nothing."""
         found = self.forwards(x)[0]
         if self.backwards is None:
@@ -67,7 +67,7 @@ class RecurrentLayer(nn.Module):
         back = self.backwards(x.gather(1, turned[..., None].expand_as(x)))[0]
         return torch.cat((found, back.gather(1, turned[..., None].expand_as(back))), dim=-1)
 
-    def ends(self, states: Hidden, lengths: Int[Tensor, "batch"]) -> States:
+    def ends(self, states: Hidden, lengths: Int[Tensor, " batch"]) -> States:
         """The last state of each direction: forwards at the last token, backwards at the first."""
         last = states[torch.arange(len(states), device=states.device), lengths - 1]
         if self.backwards is None:
@@ -113,7 +113,7 @@ class RecurrentAttention(nn.Module):
         return CROSS.offer(tap, "output", heads[:, 0])
 
 
-class RecurrentModel(nn.Module):
+class RecurrentModel(CarryingModel):
     """An encoder-decoder of LSTMs or GRUs, built from one RecurrentConfig; a `Seq2Seq`."""
 
     def __init__(self, config: RecurrentConfig) -> None:
@@ -140,20 +140,6 @@ class RecurrentModel(nn.Module):
         if config.tie_output:
             self.projection.weight = self.target_tokens.weight
 
-    def forward(
-        self,
-        source: Int[Tensor, "batch source"],
-        target: Int[Tensor, "batch target"],
-        source_mask: Bool[Tensor, "batch source"] | None = None,
-        target_mask: Bool[Tensor, "batch target"] | None = None,
-        *,
-        tap: Tap | None = None,
-    ) -> Float[Tensor, "batch target vocab"]:
-        """Logits of the token after each target position; `target` begins with bos. A mask of None: all but pad_id."""
-        source_mask = padding_mask(source, self.config.pad_id) if source_mask is None else source_mask
-        memory = self.encode(source, source_mask, tap=tap)
-        return self.project(self.decode(target, memory, source_mask, target_mask, tap=tap), tap=tap)
-
     def encode(
         self,
         source: Int[Tensor, "batch source"],
@@ -165,7 +151,7 @@ class RecurrentModel(nn.Module):
         check_length(self.config, source.size(1), "source")
         real = padding_mask(source, self.config.pad_id) if source_mask is None else source_mask
         lengths = real.sum(dim=1).clamp(min=1)
-        x = self._embedded(self.source_tokens, source, "encoder", tap)
+        x = self._embedded(self.source_tokens, source, Address("encoder"), tap)
         ends = x[:, 0]
         for layer in self._layers(self.encoder):
             x = layer.address.offer(tap, "output", layer.read(x, lengths))
@@ -185,7 +171,7 @@ class RecurrentModel(nn.Module):
     ) -> Float[Tensor, "batch target d_model"]:
         """The decoder's state at each target position; what follows padding is never looked at."""
         check_length(self.config, target.size(1), "target")
-        x = self._embedded(self.target_tokens, target, "decoder", tap)
+        x = self._embedded(self.target_tokens, target, Address("decoder"), tap)
         source, state = Source(self, memory, source_mask), self.first_state(memory)
         if not self.config.is_sequential:
             return self._in_parallel(x, source, state, tap)
@@ -196,11 +182,11 @@ class RecurrentModel(nn.Module):
             written.append(out)
         return torch.stack(written, dim=1)
 
-    def project(
-        self, states: Float[Tensor, "*positions d_model"], *, tap: Tap | None = None
-    ) -> Float[Tensor, "*positions vocab"]:
-        """Logits over the vocabulary."""
-        return Address("decoder").offer(tap, "logits", self.projection(states))
+    def begin(
+        self, memory: Float[Tensor, "batch read d_model"], source_mask: Bool[Tensor, "batch source"]
+    ) -> "Writing":
+        """The decoder before its first token."""
+        return Writing(self, memory, source_mask)
 
     def first_state(self, memory: Float[Tensor, "batch read d_model"]) -> DecoderState:
         """The decoder's state before its first token: tanh(W vector + b), an LSTM's cell without the tanh."""
@@ -211,9 +197,9 @@ class RecurrentModel(nn.Module):
         ]
         return DecoderState(layers, torch.zeros_like(vector))
 
-    def vectors(self, tokens: Int[Tensor, "row"], tap: Tap | None = None) -> States:
+    def vectors(self, tokens: Int[Tensor, " row"], tap: Tap | None = None) -> States:
         """What the decoder reads of one target token a row."""
-        return self._embedded(self.target_tokens, tokens[:, None], "decoder", tap)[:, 0]
+        return self._embedded(self.target_tokens, tokens[:, None], Address("decoder"), tap)[:, 0]
 
     def step(self, x: States, state: DecoderState, seen: "Seen") -> tuple[States, DecoderState]:
         """The output at one target position, of which `x` is the token's vector, and the state after it."""
@@ -229,17 +215,9 @@ class RecurrentModel(nn.Module):
         out = self._combined(top, gathered if self._asks_before else seen.attend(top), x)
         return out, DecoderState(layers, out)
 
-    def needs_recomputation(self, tap: Tap | None = None) -> bool:
-        """True only under a tap that lets earlier states depend on later tokens."""
-        return needs_recomputation(tap)
-
     def sites(self) -> tuple[Site, ...]:
         """Returns every address of a pass, in the order in which the pass reaches them."""
         return _sites(self.config)
-
-    def n_parameters(self) -> int:
-        """Trained numbers, shared ones counted once."""
-        return sum(p.numel() for p in self.parameters())
 
     @property
     def _asks_before(self) -> bool:
@@ -262,11 +240,6 @@ class RecurrentModel(nn.Module):
         parts = (top, gathered, x) if self._asks_before else (top, gathered)
         return self.dropout(torch.tanh(self.combine(torch.cat(parts, dim=-1))))
 
-    def _embedded(self, tokens: nn.Embedding, ids: Tensor, stack: str, tap: Tap | None) -> Hidden:
-        """Token vectors times sqrt(d_model): of unit variance, though the output shares them."""
-        address = Address("encoder" if stack == "encoder" else "decoder")
-        return self.dropout(address.offer(tap, "embedding", tokens(ids) * math.sqrt(self.config.d_model)))
-
     @staticmethod
     def _layers(layers: nn.ModuleList) -> Iterable[RecurrentLayer]:
         return layers  # type: ignore[return-value]
@@ -286,7 +259,7 @@ class Source:
             return None
         return self._attention(asked, self._keys, self._values, self._mask, tap)
 
-    def rows(self, kept: Int[Tensor, "row"]) -> None:
+    def rows(self, kept: Int[Tensor, " row"]) -> None:
         """Goes on with these rows."""
         self._values, self._mask = self._values[kept], self._mask[kept]
         self._keys = None if self._keys is None else self._keys[kept]
@@ -307,6 +280,26 @@ class SeenStep:
     def output(self, layer: int, state: States) -> States:
         """The state of a layer as the tap leaves it to what reads it; the recurrence keeps its own."""
         return state if self._tap is None else self._addresses[layer].offer(self._tap, "output", state[:, None])[:, 0]
+
+
+class Writing:
+    """A decoder one token at a time."""
+
+    def __init__(self, model: RecurrentModel, memory: Tensor, source_mask: Bool[Tensor, "batch source"]) -> None:
+        self._model, self._source = model, Source(model, memory, source_mask)
+        self._state = model.first_state(memory)
+
+    def advance(self, tokens: Int[Tensor, " row"], tap: Tap | None = None) -> States:
+        """The output at the next position, at which these tokens stand."""
+        seen = SeenStep(self._model, self._source, tap)
+        out, self._state = self._model.step(self._model.vectors(tokens, tap), self._state, seen)
+        return out
+
+    def rows(self, kept: Int[Tensor, " row"], *, same_sources: bool = False) -> None:
+        """Goes on with these rows. `same_sources`: each stands where another of the same source stood."""
+        self._state = self._state.rows(kept)
+        if not same_sources:
+            self._source.rows(kept)
 
 
 class _SeenWhole(SeenStep):
@@ -367,7 +360,7 @@ def _recurrent(stack: str, layer: int) -> Address:
     return Address("encoder" if stack == "encoder" else "decoder", layer, "recurrent")
 
 
-def _turned(lengths: Int[Tensor, "batch"], width: int) -> Int[Tensor, "batch width"]:
+def _turned(lengths: Int[Tensor, " batch"], width: int) -> Int[Tensor, "batch width"]:
     """For each position the one that stands there when a row's real tokens are read backwards; padding stays."""
     places = torch.arange(width, device=lengths.device)
     backwards = lengths[:, None] - 1 - places

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from transformer.config import AnyModelConfig, ModelConfig, RecurrentConfig
+from transformer.config import AnyModelConfig, ConvolutionalConfig, ModelConfig, RecurrentConfig
 
 Queries = Float[Tensor, "batch head query d_head"]
 Keys = Float[Tensor, "batch head key d_head"]
@@ -41,7 +41,7 @@ class Score(Protocol):
         """Returns the divisor of the sum of the terms."""
         ...
 
-    def terms(self, q: Float[Tensor, "d_head"], k: Float[Tensor, "d_head"], head: int) -> Float[Tensor, "d_head"]:
+    def terms(self, q: Float[Tensor, " d_head"], k: Float[Tensor, " d_head"], head: int) -> Float[Tensor, " d_head"]:
         """The numbers that add up to one score times its divisor."""
         ...
 
@@ -68,7 +68,7 @@ class DotProduct(nn.Module):
     def divisor(self, d_head: int) -> float:
         return math.sqrt(d_head) if self.scaled else 1.0
 
-    def terms(self, q: Float[Tensor, "d_head"], k: Float[Tensor, "d_head"], head: int) -> Float[Tensor, "d_head"]:
+    def terms(self, q: Float[Tensor, " d_head"], k: Float[Tensor, " d_head"], head: int) -> Float[Tensor, " d_head"]:
         return q * k
 
     def forward(self, q: Queries, k: Keys) -> Float[Tensor, "batch head query key"]:
@@ -95,7 +95,7 @@ class Additive(nn.Module):
     def divisor(self, d_head: int) -> float:
         return 1.0
 
-    def terms(self, q: Float[Tensor, "d_head"], k: Float[Tensor, "d_head"], head: int) -> Float[Tensor, "d_head"]:
+    def terms(self, q: Float[Tensor, " d_head"], k: Float[Tensor, " d_head"], head: int) -> Float[Tensor, " d_head"]:
         return self.v[head].to(q.dtype) * (q + k).tanh()
 
     def forward(self, q: Queries, k: Keys) -> Float[Tensor, "batch head query key"]:
@@ -113,9 +113,19 @@ def build_score(config: ModelConfig) -> DotProduct | Additive:
 
 
 def score_equation(config: AnyModelConfig) -> str:
-    """LaTeX of the scores of one head; of a recurrent model, of a state s of its decoder with those of its encoder."""
+    """LaTeX of the scores of one head; of other models, of a state of their decoder with those h of their encoder."""
     if isinstance(config, RecurrentConfig):
         return {"additive": r"v^\top \tanh(W s_t + U h_j)", "general": r"s_t^\top W h_j"}.get(
             config.attention, r"s_t^\top h_j"
         )
+    if isinstance(config, ConvolutionalConfig):
+        return r"\frac{(W s_t + b + g_t)^\top h_j}{\sqrt{d}}"
     return Additive.equation if config.score == "additive" else DotProduct(scaled=config.scale_scores).equation
+
+
+def gathered_equation(config: AnyModelConfig) -> str:
+    """LaTeX of what one query gathers under its weights."""
+    if isinstance(config, ModelConfig):
+        return r"\mathrm{head} &= A\,V"
+    values = "(h_j + e_j)" if isinstance(config, ConvolutionalConfig) else "h_j"
+    return rf"c_t &= \textstyle\sum_j A_{{tj}}\, {values}"

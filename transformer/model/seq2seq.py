@@ -1,7 +1,8 @@
 """The interface that decoding, inspection, interventions and training need of a model, whatever it is made of.
 
-The Transformer is one such model. A recurrent model with attention is another: its only kind of attention is `cross`,
-and it adds no positions. A model says by its sites what it has; nothing here assumes a kind of attention.
+The Transformer is one such model. Recurrent and convolutional models with attention are others: their only kind of
+attention is `cross`, and they add no positions. A model says by its sites what it has; nothing here assumes a kind of
+attention.
 """
 
 from collections import Counter
@@ -71,14 +72,14 @@ class Seq2Seq(Protocol):
         source_mask: Bool[Tensor, "batch source"] | None = None,
         *,
         tap: Tap | None = None,
-    ) -> Float[Tensor, "batch source d_model"]:
+    ) -> Float[Tensor, "batch read wide"]:
         """Returns all that the decoder may read of a source: decoding repeats, drops and reorders its rows."""
         ...
 
     def decode(
         self,
         target: Int[Tensor, "batch target"],
-        memory: Float[Tensor, "batch source d_model"],
+        memory: Float[Tensor, "batch read wide"],
         source_mask: Bool[Tensor, "batch source"],
         target_mask: Bool[Tensor, "batch target"] | None = None,
         *,
@@ -110,6 +111,28 @@ class Seq2Seq(Protocol):
     def train(self, mode: bool = True) -> Any: ...
 
     def eval(self) -> Any: ...
+
+
+@runtime_checkable
+class Carried(Protocol):
+    """What a decoder carries from one target token to the next, and the source that it asks."""
+
+    def advance(self, tokens: Int[Tensor, " row"], tap: Tap | None = None) -> Float[Tensor, "row d_model"]:
+        """Returns the decoder's state at the next position, at which these tokens stand."""
+        ...
+
+    def rows(self, kept: Int[Tensor, " row"], *, same_sources: bool = False) -> None:
+        """Goes on with these rows. `same_sources`: each stands where another of the same source stood."""
+        ...
+
+
+@runtime_checkable
+class CarriesState(Seq2Seq, Protocol):
+    """A model whose decoder needs of the past a state of its own, not the keys and values of every position."""
+
+    def begin(self, memory: Float[Tensor, "batch read wide"], source_mask: Bool[Tensor, "batch source"]) -> Carried:
+        """Returns the decoder before its first token."""
+        ...
 
 
 def check_length(config: Seq2SeqConfig, length: int, name: str) -> None:

@@ -38,7 +38,7 @@ class Site:
             case [
                 ("encoder" | "decoder") as stack,
                 layer,
-                ("self" | "cross" | "ffn" | "recurrent") as sublayer,
+                ("self" | "cross" | "ffn" | "recurrent" | "conv") as sublayer,
                 tensor,
             ] if layer.isascii() and layer.isdecimal() and len(layer) < 6:
                 return cls(stack, int(layer), sublayer, tensor)

@@ -5,6 +5,7 @@ snapshots, the state to resume from and, unless it is asked for, the file that t
 come from anywhere, so that nothing in it is believed: see untrusted_zip.py for its frame; here its content is checked.
 """
 
+import hashlib
 import json
 import shutil
 import time
@@ -15,6 +16,9 @@ from io import BufferedReader, BufferedWriter, BytesIO
 from pathlib import Path, PurePath
 from typing import Any
 
+from transformer.access import audit
+from transformer.access.ownership import may_use_file
+from transformer.access.people import acting
 from transformer.checkpoints.settings import (
     ABOUT_FILE,
     CARD_FILE,
@@ -39,7 +43,7 @@ from transformer.data.uploads import MAX_UPLOAD_BYTES, safe_name
 from transformer.files import new_folder, replacing, runs_folder, write_json
 from transformer.model.families import count_parameters
 from transformer.runs.labels import LONGEST_NOTE, about
-from transformer.runs.quota import check_quota, write_ticket
+from transformer.runs.limits.quota import check_quota, write_ticket
 from transformer.runs.status import RunError, Status, read_status, write_status
 from transformer.runs.untrusted_zip import ArchiveError, Member, members_of
 
@@ -58,6 +62,8 @@ _MOST = {
     CARD_FILE: 2**20,
     ABOUT_FILE: 2**16,
 }
+MODEL_FILES = (*_MOST, WEIGHTS_FILE)
+"""The files that make a model in an archive, but for what it learned from."""
 _WEIGHTS_RATIO, _TEXT_RATIO = 8.0, 200.0
 """Trained weights shrink by a tenth, the history of a run to a tenth."""
 _CORPUS_KINDS = (".tsv", ".txt", ".csv", ".jsonl", ".gz")
@@ -79,21 +85,50 @@ def write_archive(name: str, file: BytesIO | BufferedWriter, *, with_corpus: boo
     if not (folder / WEIGHTS_FILE).is_file():
         raise RunError(f"{name} has no weights yet: let it train for a moment first")
     corpus = corpus_file(settings, folder)
+    if with_corpus and corpus is not None and not may_use_file(corpus):
+        raise RunError(f"the file that {name} learned from belongs to somebody else: download it without the file")
     if with_corpus and (corpus is None or not corpus.is_file()):
         raise RunError(f"{name} has no corpus file to add: {settings.corpus.name} is not a file here")
-    own = settings.corpus if corpus is None else replace(settings.corpus, name=f"{FOLDER}/{safe_name(corpus.name)}")
+    audit.record("download", folder, with_corpus=with_corpus)
     with zipfile.ZipFile(file, "w") as archive:
-        _add(archive, folder, CONFIG_FILE, settings_json(replace(settings, corpus=own)).encode())
+        packing = Packing(archive)
+        packing.add_model(folder, f"{folder.name}/")
+        if with_corpus and corpus is not None:
+            packing.add(f"{folder.name}/{_packed_corpus(corpus)}", corpus.read_bytes())
+
+
+class Packing:
+    """Writes files into a zip archive whose bytes depend on nothing but theirs, and keeps a checksum of each."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self.checksums: dict[str, str] = {}
+        """The SHA-256 of every file so far, by its path in the archive."""
+
+    def add(self, path: str, content: bytes) -> None:
+        """Adds a file."""
+        info = zipfile.ZipInfo(path, _THE_EPOCH)
+        info.external_attr = 0o644 << 16
+        # Weights hardly shrink, and take long to.
+        stored = PurePath(path).suffix == PurePath(WEIGHTS_FILE).suffix
+        info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+        self._archive.writestr(info, content)
+        self.checksums[path] = hashlib.sha256(content).hexdigest()
+
+    def add_model(self, folder: Path, inside: str) -> None:
+        """Adds what makes a model of a folder, below `inside`; CheckpointError where its settings cannot be read."""
+        settings = read_settings(folder)
+        corpus = corpus_file(settings, folder)
+        own = settings.corpus if corpus is None else replace(settings.corpus, name=_packed_corpus(corpus))
+        self.add(inside + CONFIG_FILE, settings_json(replace(settings, corpus=own)).encode())
         for path in sorted(folder.iterdir()):
             if path.name in (*TOKENIZER_FILES, WEIGHTS_FILE, CARD_FILE):
-                _add(archive, folder, path.name, path.read_bytes())
+                self.add(inside + path.name, path.read_bytes())
             elif path.name in (METRICS_FILE, SAMPLES_FILE):  # whole rows: the trainer may be at work on the last one
                 content = path.read_bytes()
-                _add(archive, folder, path.name, content[: content.rfind(b"\n") + 1])
+                self.add(inside + path.name, content[: content.rfind(b"\n") + 1])
         if note := about(folder).note:
-            _add(archive, folder, ABOUT_FILE, json.dumps({"note": note}, ensure_ascii=False).encode())
-        if with_corpus and corpus is not None:
-            _add(archive, folder, own.name, corpus.read_bytes())
+            self.add(inside + ABOUT_FILE, json.dumps({"note": note}, ensure_ascii=False).encode())
 
 
 def save_archive(name: str, path: Path, *, with_corpus: bool = False) -> None:
@@ -109,41 +144,56 @@ def corpus_file(settings: Settings, folder: Path) -> Path | None:
     return None if settings.corpus.name in CORPORA else Path(located(settings.corpus, folder).name)
 
 
-def load_archive(file: BytesIO | BufferedReader, *, owner: str = "") -> str:
+def _packed_corpus(corpus: Path) -> str:
+    """The path in an archive of the file that a model learned from."""
+    return f"{FOLDER}/{safe_name(corpus.name)}"
+
+
+def load_archive(file: BytesIO | BufferedReader, *, inside: str = "") -> str:
     """The id of the run that the archive becomes: its own name, with a number where that is taken.
 
-    `owner` is the visitor to whose quota it counts. RunError, in a sentence, for an archive that is damaged, foreign,
-    of another version or not to be trusted; nothing is left behind then.
+    Of an archive that holds more than a model, `inside` is the folder of the model, with a / at its end. The run
+    belongs to whom the code runs for. RunError, in a sentence, for an archive that is damaged, foreign, of another
+    version or not to be trusted; nothing is left behind then.
     """
+    owner = acting().id
     check_quota(owner)
     try:
-        return _load(file, owner)
+        return _load(model_members(file, inside), owner)
     except (ArchiveError, CheckpointError, ValueError, RecursionError) as error:
         raise RunError(f"the archive was not loaded: {error}") from error
     except OSError as error:
         raise RunError(f"the archive could not be stored: {error.strerror or error}") from error
 
 
-def _load(file: BytesIO | BufferedReader, owner: str) -> str:
-    members = _own_members(members_of(file))
+def _load(members: Mapping[str, Member], owner: str) -> str:
     root = runs_folder()
     wanted = str(_config(members).get("name", ""))
     for name in free_names(wanted):
         try:
             with new_folder(root / name) as folder:
-                try:
-                    _fill(folder, members, name)
-                    write_ticket(folder, owner, read_status(folder).elapsed_s)
-                except CheckpointError as error:  # which names the temporary folder
-                    raise ArchiveError(_without(str(error), folder)) from error
+                unpack_model(members, folder, name)
+                write_ticket(folder, owner, read_status(folder).elapsed_s)
         except FileExistsError:  # another process took the name in this moment
             continue
         return name
     raise AssertionError("names do not run out")
 
 
+def model_members(file: BytesIO | BufferedReader, inside: str = "") -> dict[str, Member]:
+    """The files of the one model in an archive, or in a folder of it; ArchiveError where that is not one."""
+    return _own_members({path: member for path, member in members_of(file).items() if path.startswith(inside)})
+
+
+def unpack_model(members: Mapping[str, Member], folder: Path, name: str) -> None:
+    """Writes the files of a model into a new folder, and checks that it is a model; ArchiveError where it is none."""
+    try:
+        _fill(folder, members, name)
+    except CheckpointError as error:  # which names a temporary folder
+        raise ArchiveError(_without(str(error), folder)) from error
+
+
 def _fill(folder: Path, members: Mapping[str, Member], name: str) -> None:
-    """Writes what is known of an archive into a new folder, and checks that it is a model."""
     for file in (CONFIG_FILE, *TOKENIZER_FILES, METRICS_FILE, SAMPLES_FILE, CARD_FILE):
         if file in members:
             (folder / file).write_bytes(members[file].read())
@@ -304,11 +354,3 @@ def _note(members: Mapping[str, Member]) -> str:
 def _without(text: str, folder: Path) -> str:
     """A message without the path of a folder that is gone by now."""
     return text.replace(f"{folder}/", "its ").replace(str(folder), "it")
-
-
-def _add(archive: zipfile.ZipFile, folder: Path, name: str, content: bytes) -> None:
-    info = zipfile.ZipInfo(f"{folder.name}/{name}", _THE_EPOCH)
-    info.external_attr = 0o644 << 16
-    # Weights hardly shrink, and take long to.
-    info.compress_type = zipfile.ZIP_STORED if name == WEIGHTS_FILE else zipfile.ZIP_DEFLATED
-    archive.writestr(info, content)

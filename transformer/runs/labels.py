@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from transformer import locks
+from transformer.access import audit
 from transformer.checkpoints.settings import (
     ABOUT_FILE,
     CARD_FILE,
@@ -19,7 +20,7 @@ from transformer.checkpoints.settings import (
     write_settings,
 )
 from transformer.files import read_json, runs_folder, write_json, write_text
-from transformer.runs.status import LOCK_FILE, RunError, is_alive, read_status, run_folder
+from transformer.runs.status import LOCK_FILE, RunError, is_alive, own_folder, read_status
 
 LONGEST_NOTE = 2_000
 _IDLE_FIRST = "pause or stop it before it gets another name"
@@ -32,12 +33,19 @@ class About:
     note: str = ""
     formerly: tuple[str, ...] = ()
     """Names that the run had before, the last one at the end."""
+    kept: bool = False
+    """True if its owner wants it kept however old it is."""
 
 
 def about(folder: Path) -> About:
     """Reads the labels of the run in a folder; empty if there are none or they cannot be read."""
-    note = read_json(folder / ABOUT_FILE).get("note")
-    return About(note=note[:LONGEST_NOTE] if isinstance(note, str) else "", formerly=formerly(folder))
+    content = read_json(folder / ABOUT_FILE)
+    note = content.get("note")
+    return About(
+        note=note[:LONGEST_NOTE] if isinstance(note, str) else "",
+        formerly=formerly(folder),
+        kept=content.get("kept") is True,
+    )
 
 
 def set_note(run_id: str, text: str) -> None:
@@ -45,7 +53,14 @@ def set_note(run_id: str, text: str) -> None:
     text = text.strip()
     if len(text) > LONGEST_NOTE:
         raise RunError(f"the note has {len(text):,} characters: at most {LONGEST_NOTE:,} are kept")
-    _write(run_folder(run_id), note=text)
+    _write(own_folder(run_id), note=text)
+    audit.record("note", runs_folder() / run_id)
+
+
+def keep(run_id: str, *, kept: bool = True) -> None:
+    """Keeps a run however old it is, or no longer."""
+    _write(own_folder(run_id), kept=kept)
+    audit.record("keep" if kept else "keep no longer", runs_folder() / run_id)
 
 
 def rename(run_id: str, name: str) -> None:
@@ -53,7 +68,7 @@ def rename(run_id: str, name: str) -> None:
 
     RunError for a name that cannot be one, that is taken, or while the run is at work or waits for its turn.
     """
-    folder, name = run_folder(run_id), name.strip()
+    folder, name = own_folder(run_id), name.strip()
     if name == run_id:
         return
     _check_name(name)
@@ -71,6 +86,7 @@ def rename(run_id: str, name: str) -> None:
         # Whoever is killed from here on leaves a run that works: the folder alone says what it is called.
         _write(target, formerly=(*before, run_id))
         _rename_inside(target, run_id)
+        audit.record("rename", target, before=run_id)
     except OSError as error:
         raise RunError(f"{run_id} cannot be renamed: {error.strerror or error}") from error
     finally:

@@ -2,29 +2,34 @@
 
 The queue is on disk: a run waits by its status.json, and its ticket.json says for whom and since when. Whichever
 process calls `start_waiting` starts what there is room for: the app on every visit and every other second, and each
-trainer as its last act. A trainer in the foreground of a terminal does not wait, but counts as one at work.
+trainer as its last act. A trainer in the foreground of a terminal does not wait, but counts as one at work. Work that
+is no run, such as an experiment, waits and counts in the same way: `place_at_work`.
 """
 
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from transformer.access import audit
+from transformer.access.people import acting, for_the_operator
 from transformer.checkpoints.settings import CheckpointError
-from transformer.files import read_json, runs_folder, write_json
+from transformer.files import disk_refusal, read_json, runs_folder, write_json
 from transformer.locks import holding
 from transformer.runs.launch import launch
-from transformer.runs.quota import Ticket, check_quota, read_ticket, write_ticket
+from transformer.runs.limits.places import PLACE, asked_place, grant, is_granted, is_place, places, work_in
+from transformer.runs.limits.quota import Ticket, check_quota, check_waiting, read_ticket, write_ticket
 from transformer.runs.run_lock import check_startable, claim, usable_cpus
 from transformer.runs.status import (
     WAITING,
     RunError,
     State,
     Status,
+    own_folder,
     read_status,
-    run_folder,
     run_ids,
     status,
     write_status,
@@ -33,13 +38,15 @@ from transformer.runs.status import (
 LIMIT = "ATTENTION_LAB_MAX_RUNS"
 """The number of runs that may work at once; not set: one for each CPU."""
 _LOCK, _TURNS = ".queue.lock", ".turns.json"
+_LOOK_S = 0.25
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A run that waits for its turn."""
+    """A run that waits for its turn, or other work that waits for a place."""
 
     run_id: str
+    """The name of the run, or of the place's file: no run can have that."""
     ticket: Ticket
 
 
@@ -53,48 +60,100 @@ def max_runs() -> int:
     return int(text)
 
 
-def enqueue(run_id: str, owner: str = "") -> None:
+def enqueue(run_id: str) -> None:
     """Puts a run at the end of its owner's queue. RunError for one that is at work, waits or has finished."""
+    owner = read_ticket(own_folder(run_id)).owner or acting().id
     check_quota(owner)
+    if refusal := disk_refusal():
+        raise RunError(refusal)
     with holding(runs_folder() / _LOCK):
-        folder, now = run_folder(run_id), status(run_id)
+        folder, now = own_folder(run_id), status(run_id)
         check_startable(run_id, now)
+        check_waiting(owner, _waiting_of(owner))
         write_ticket(folder, owner, now.elapsed_s)
         waits = Status(state="queued", phase=WAITING, heartbeat=time.time(), step=now.step, elapsed_s=now.elapsed_s)
         write_status(folder, waits)
+    audit.record("start" if now.step == 0 else "resume", folder)
 
 
 def cancel(run_id: str, state: State) -> bool:
     """Takes a waiting run out of the queue and leaves it in this state; False where it does not wait (any more)."""
     with holding(runs_folder() / _LOCK):
-        folder = run_folder(run_id)
+        folder = own_folder(run_id)
         now = read_status(folder)
         if now.waiting:
             write_status(folder, replace(now, state=state, phase="", reason="asked" if state == "stopped" else ""))
         return now.waiting
 
 
+@for_the_operator
 def start_waiting() -> list[str]:
-    """Starts as many of the waiting runs as there is room for, in their order; their ids."""
+    """Starts as much of what waits as there is room for, in its order; the ids of runs and names of places."""
     root, started = runs_folder(), []
-    if not any(read_status(root / run_id).waiting for run_id in run_ids(root)):
+    if not _survey(root)[1]:
         return []
     with holding(root / _LOCK):
         while True:
             working, waiting = _survey(root)
-            order = in_order(waiting, _owners(root, working), _turns(root))
-            order = [run_id for run_id in order if run_id not in started]
-            if not order or len(working) >= max_runs():
+            order = [run_id for run_id in in_order(waiting, working, _turns(root)) if run_id not in started]
+            if not order or working.total() >= max_runs():
                 return started
-            _start(root, order[0])
-            started.append(order[0])
+            (first,) = (one for one in waiting if one.run_id == order[0])
+            _start(root, first)
+            started.append(first.run_id)
 
 
+@contextmanager
+def place_at_work(while_waiting: Callable[[], object]) -> Iterator[tuple[dict[str, str], int]]:
+    """A block that waits until it is its turn, as runs do, and then counts as a run at work.
+
+    Yields what goes on to a process that does the work: its environment and a handle. What `while_waiting` raises ends
+    it. RunError where the quota of whom the code runs for is used up.
+    """
+    owner = acting().id
+    check_quota(owner)
+    check_waiting(owner, _waiting_of(owner))
+    try:
+        with asked_place(owner) as (path, handle):
+            start_waiting()
+            while not is_granted(path):
+                while_waiting()
+                time.sleep(_LOOK_S)
+                start_waiting()
+            yield {PLACE: str(path)}, handle
+    finally:
+        start_waiting()
+
+
+@contextmanager
+def working_at_once() -> Iterator[None]:
+    """A block that does not wait, as in a terminal, but counts as a run at work; in its starter's place, if it has one.
+
+    Afterwards it starts the runs that waited.
+    """
+    if given := os.environ.get(PLACE):
+        work_in(Path(given))
+        yield
+        return
+    try:
+        with asked_place(acting().id, granted=True) as (path, _):
+            work_in(path)
+            yield
+    finally:
+        start_waiting()
+
+
+@for_the_operator
+def _waiting_of(owner: str) -> int:
+    return sum(one.ticket.owner == owner for one in _survey(runs_folder())[1])
+
+
+@for_the_operator
 def place(run_id: str) -> int:
     """A waiting run's place in the order of starts, 1 for the next one; 0 where it does not wait."""
     root = runs_folder()
     working, waiting = _survey(root)
-    order = in_order(waiting, _owners(root, working), _turns(root))
+    order = in_order(waiting, working, _turns(root))
     return order.index(run_id) + 1 if run_id in order else 0
 
 
@@ -119,17 +178,20 @@ def in_order(waiting: Sequence[Waiting], working: Mapping[str, int], turns: Mapp
     return order
 
 
-def _start(root: Path, run_id: str) -> None:
-    folder = root / run_id
-    owner = read_ticket(folder).owner
+def _start(root: Path, first: Waiting) -> None:
+    folder, served = root / first.run_id, _turns(root) | {first.ticket.owner: time.time()}
+    if is_place(folder):
+        grant(folder)
+        write_json(root / _TURNS, served)
+        return
     try:
-        claimed = claim(run_id, waiting=True)
+        claimed = claim(first.run_id, waiting=True)
     except (RunError, CheckpointError) as error:
         _give_up(folder, str(error))
         return
     try:
         launch(folder, claimed.threads, claimed.lock)
-        write_json(root / _TURNS, _turns(root) | {owner: time.time()})
+        write_json(root / _TURNS, served)
     except OSError as error:
         _give_up(folder, f"the trainer could not be started: {error.strerror or error}")
     finally:
@@ -140,22 +202,25 @@ def _give_up(folder: Path, sentence: str) -> None:
     write_status(folder, replace(read_status(folder), state="failed", phase="", error=sentence))
 
 
-def _survey(root: Path) -> tuple[list[str], list[Waiting]]:
-    """The runs at work, and those that wait."""
-    working, waiting = [], []
+def _survey(root: Path) -> tuple[Counter[str], list[Waiting]]:
+    """How many runs and experiments of each owner are at work, and those that wait."""
+    working: Counter[str] = Counter()
+    waiting, pids = [], set()
+    for place in places():
+        if place.granted:
+            working[place.ticket.owner] += 1
+            pids.add(place.pid)
+        else:
+            waiting.append(Waiting(str(place.path.relative_to(root)), place.ticket))
     for run_id in run_ids(root):
         if not read_status(root / run_id).active:
             continue
-        now = status(run_id)
+        now, ticket = status(run_id), read_ticket(root / run_id)
         if now.waiting:
-            waiting.append(Waiting(run_id, read_ticket(root / run_id)))
-        elif now.active:
-            working.append(run_id)
+            waiting.append(Waiting(run_id, ticket))
+        elif now.active and (now.pid is None or now.pid not in pids):  # an experiment's own run has its place
+            working[ticket.owner] += 1
     return working, waiting
-
-
-def _owners(root: Path, run_ids: Sequence[str]) -> Counter[str]:
-    return Counter(read_ticket(root / run_id).owner for run_id in run_ids)
 
 
 def _turns(root: Path) -> dict[str, float]:

@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from transformer import locks
+from transformer.access import audit
+from transformer.access.ownership import may_change, may_use_file, visible
+from transformer.access.people import acting
 from transformer.checkpoints.metric_rows import metric_rows, sample_rows
 from transformer.checkpoints.settings import (
     CONFIG_FILE,
@@ -27,11 +30,13 @@ from transformer.checkpoints.settings import (
     write_settings,
 )
 from transformer.config import AnyModelConfig, CorpusConfig, TrainConfig
+from transformer.data.cleaning import CorpusError
+from transformer.data.corpora import CORPORA
 from transformer.data.corpus_cache import prepared
 from transformer.data.corpus_snapshot import keep_corpus
 from transformer.files import last_of, new_folder, runs_folder, write_json
+from transformer.runs.limits.quota import settle, write_ticket
 from transformer.runs.queue import cancel, enqueue, place, start_waiting
-from transformer.runs.quota import settle
 from transformer.runs.status import (
     LOCK_FILE,
     REQUEST_FILE,
@@ -42,6 +47,7 @@ from transformer.runs.status import (
     Status,
     check_runs_folder,
     is_name,
+    own_folder,
     run_folder,
     run_ids,
     status,
@@ -84,9 +90,10 @@ def create_run(
 
     A file to learn from is copied into the run's folder. `pinned` sentences are translated at each evaluation; None
     takes the corpus's first examples. `credit` says in the card whom the sentences come from. `start_from` names the
-    run or shipped model whose weights it begins with. Raises RunError, CorpusError, TokenizerError or ValueError for
-    what cannot work; nothing is left behind then.
+    run or shipped model whose weights it begins with. It belongs to whom the code runs for. Raises RunError,
+    CorpusError, TokenizerError or ValueError for what cannot work; nothing is left behind then.
     """
+    check_corpus_file(corpus)
     begin = start_of(start_from) if isinstance(start_from, str) else start_from
     loaded, tokenizer = prepared(corpus)
     model = replace(model, vocab_size=tokenizer.vocab_size)
@@ -113,6 +120,8 @@ def create_run(
                 write_settings(folder, replace(settings, parent=parent, corpus=keep_corpus(corpus, folder)))
                 tokenizer.save(folder)
                 write_status(folder, Status(state="queued", heartbeat=time.time()))
+                if owner := acting().id:
+                    write_ticket(folder, owner, 0.0)
         except OSError as error:
             if (root / run_id).exists():  # another process took the id in this moment
                 continue
@@ -121,15 +130,20 @@ def create_run(
     raise AssertionError("ids do not run out")
 
 
-def start(run_id: str, *, owner: str = "") -> None:
+def check_corpus_file(corpus: CorpusConfig) -> None:
+    """CorpusError for a file of somebody else's run or upload."""
+    if corpus.name not in CORPORA and not may_use_file(Path(corpus.name)):
+        raise CorpusError(f"the file {Path(corpus.name).name} belongs to somebody else: bring a file of your own")
+
+
+def start(run_id: str) -> None:
     """Starts the trainer of a new run in a process of its own, or goes on with one that paused, stopped or failed.
 
-    Where as many runs are at work as may be, it waits in the queue: queue.py says when its turn comes. `owner` is
-    the visitor who asks, for turns and quotas. Raises RunError for a run that is active or has finished, and where the
-    owner's quota is used up.
+    Where as many runs are at work as may be, it waits in the queue: queue.py says when its turn comes. Raises RunError
+    for a run that is active, has finished or is somebody else's, and where its owner's quota is used up.
     """
     with writing_to(run_id):
-        enqueue(run_id, owner)
+        enqueue(run_id)
         start_waiting()
 
 
@@ -141,21 +155,23 @@ def pause(run_id: str) -> None:
     with writing_to(run_id):
         if not cancel(run_id, "paused"):
             _ask(run_id, "pause")
+    audit.record("pause", runs_folder() / run_id)
 
 
-def resume(run_id: str, *, owner: str = "") -> None:
+def resume(run_id: str) -> None:
     """Goes on with a run that paused, stopped or failed, from its last saved state; the same as `start`."""
-    start(run_id, owner=owner)
+    start(run_id)
 
 
 def stop(run_id: str) -> None:
     """Asks the trainer to end with the final weights and a card; a run that is paused or waits ends where it is."""
-    folder, now = run_folder(run_id), status(run_id)
+    folder, now = own_folder(run_id), status(run_id)
     with writing_to(run_id):
         if now.state == "paused":
             write_status(folder, replace(now, state="stopped", reason="asked"))
         elif not cancel(run_id, "stopped"):
             _ask(run_id, "stop")
+    audit.record("stop", folder)
 
 
 def metrics(run_id: str) -> list[dict[str, Any]]:
@@ -192,12 +208,12 @@ def get_run(run_id: str) -> Run:
 
 
 def list_runs() -> list[Run]:
-    """All runs that can be read, the newest first; RunError where the folder of runs is a file."""
+    """All runs that one may look at, the newest first; RunError where the folder of runs is a file."""
     check_runs_folder()
     runs = []
-    for run_id in run_ids(runs_folder()):
+    for folder in visible(runs_folder() / run_id for run_id in run_ids(runs_folder())):
         try:
-            runs.append(get_run(run_id))
+            runs.append(get_run(folder.name))
         except (RunError, CheckpointError):  # deleted a moment ago, or damaged: loading it by name says how
             continue
     return sorted(runs, key=lambda run: (run.settings.created, run.id), reverse=True)
@@ -209,8 +225,8 @@ def delete(run_id: str) -> None:
     A run that lost its status.json is not listed, but can be deleted by its name.
     """
     folder = runs_folder() / run_id
-    if not (is_name(run_id) and (folder / CONFIG_FILE).is_file()):
-        folder = run_folder(run_id)
+    if not (is_name(run_id) and (folder / CONFIG_FILE).is_file() and may_change(folder)):
+        folder = own_folder(run_id)
     elif (folder / STATUS_FILE).is_file() and (now := status(run_id)).active:
         raise RunError(f"{run_id} is still {'waiting in the queue' if now.waiting else 'training'}; stop it first")
     with writing_to(run_id):
@@ -219,6 +235,7 @@ def delete(run_id: str) -> None:
             raise RunError(f"{run_id} is still training; stop it first")
         try:
             settle(folder)
+            audit.record("delete", folder)
             shutil.rmtree(folder)
         finally:
             os.close(lock)
@@ -228,7 +245,7 @@ def _ask(run_id: str, request: Request) -> None:
     now = status(run_id)
     if not now.active:
         raise RunError(f"{run_id} cannot {request}: it is {now.state}")
-    write_json(run_folder(run_id) / REQUEST_FILE, {"request": request})
+    write_json(own_folder(run_id) / REQUEST_FILE, {"request": request})
 
 
 def _check_pinned(pinned: Sequence[str], tokenizer: Tokenizer, max_length: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 import psutil
 
+from transformer.access.ownership import change_refusal, may_see, visible
 from transformer.checkpoints.metric_rows import is_count, is_number
 from transformer.checkpoints.settings import METRICS_FILE, is_name
 from transformer.files import append_rows, read_json, runs_folder, write_json
@@ -107,10 +108,19 @@ def is_alive(pid: int, create_time: float | None, boot_time: float | None = None
 
 
 def run_folder(run_id: str) -> Path:
-    """The folder of a run; RunError listing the runs there are if it does not exist."""
+    """The folder of a run that one may look at; RunError listing those there are if it does not exist."""
     folder = runs_folder() / run_id
-    if not is_name(run_id) or not (folder / STATUS_FILE).is_file():
-        raise RunError(f"there is no run {run_id!r}; the runs here are: {', '.join(run_ids(runs_folder())) or 'none'}")
+    if not is_name(run_id) or not (folder / STATUS_FILE).is_file() or not may_see(folder):
+        names = [seen.name for seen in visible(runs_folder() / name for name in run_ids(runs_folder()))]
+        raise RunError(f"there is no run {run_id!r}; the runs here are: {', '.join(names) or 'none'}")
+    return folder
+
+
+def own_folder(run_id: str) -> Path:
+    """The folder of a run that one may change; RunError for one that is somebody else's, or as `run_folder`."""
+    folder = run_folder(run_id)
+    if refusal := change_refusal(folder):
+        raise RunError(refusal)
     return folder
 
 

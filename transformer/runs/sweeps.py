@@ -11,12 +11,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
 
-from transformer.config import AnyModelConfig, CorpusConfig, ModelConfig, RecurrentConfig, TrainConfig
+from transformer.config import FAMILIES, AnyModelConfig, CorpusConfig, TrainConfig
 from transformer.files import read_json, runs_folder, write_json
 from transformer.runs import run_folder
 from transformer.runs.run_folder import Run
-from transformer.runs.status import RunError, status
-from transformer.runs.status import run_folder as folder_of
+from transformer.runs.status import RunError, own_folder, status
 from transformer.runs.warm_start import Start
 
 SWEEP_FILE = "sweep.json"
@@ -30,7 +29,7 @@ _FIXED = {
 }
 """Settings that are no subject of a sweep, and why."""
 _WORDS: dict[str, Value] = {"none": None, "true": True, "false": False, "on": True, "off": False}
-_CONFIGS = (("model", ModelConfig), ("model", RecurrentConfig), ("train", TrainConfig))
+_CONFIGS = (*(("model", config) for config in FAMILIES.values()), ("train", TrainConfig))
 SETTINGS: tuple[str, ...] = tuple(
     dict.fromkeys(
         name for kind, config in _CONFIGS for item in fields(config) if (name := f"{kind}.{item.name}") not in _FIXED
@@ -133,7 +132,7 @@ def create_sweep(base: Base, setting: str, texts: Sequence[str], *, command: str
         for place, value in enumerate(values):
             made.append(_create(_with(base, setting, value), f"{stem}-{short}-{spelt(value)}", command))
             record = {"sweep": sweep, "setting": setting, "value": value, "place": place}
-            write_json(folder_of(made[-1]) / SWEEP_FILE, record)
+            write_json(own_folder(made[-1]) / SWEEP_FILE, record)
     except BaseException:
         for run_id in made:
             run_folder.delete(run_id)
@@ -142,12 +141,12 @@ def create_sweep(base: Base, setting: str, texts: Sequence[str], *, command: str
     return Sweep(sweep, setting, tuple(parts))
 
 
-def start_sweep(sweep: Sweep, *, owner: str = "") -> None:
+def start_sweep(sweep: Sweep) -> None:
     """Queues its runs that are neither at work nor finished; RunError as `run_folder.start`."""
     for part in sweep.parts:
         now = status(part.run.id)
         if not now.active and now.state != "finished":
-            run_folder.start(part.run.id, owner=owner)
+            run_folder.start(part.run.id)
 
 
 def cancel_sweep(sweep: Sweep) -> int:

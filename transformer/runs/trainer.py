@@ -36,7 +36,7 @@ from transformer.text.tokenizer import Tokenizer, load_tokenizer
 from transformer.training.devices import resolve_device
 from transformer.training.distributed import ALONE, Team
 from transformer.training.evaluation import evaluate, fitting
-from transformer.training.events import Evaluated, Event, Finished, Reason, StepDone, TrainingError, as_event
+from transformer.training.events import Evaluated, Event, Finished, Reason, StepDone, as_event, not_finite
 from transformer.training.loop import measured_precision, train_steps, use_final_weights
 from transformer.training.state import TrainState, Weights, new_state, restored_state, weights_of
 
@@ -55,10 +55,17 @@ SNAPSHOT_BYTES = 128_000_000
 Outcome = Literal["pause", "stop"] | Reason
 
 
-def train(folder: Path, threads: int, run_log: RunLog, progress: Callable[[Event], None], team: Team = ALONE) -> None:
+def train(
+    folder: Path,
+    threads: int,
+    run_log: RunLog,
+    progress: Callable[[Event], None],
+    team: Team = ALONE,
+    begun: Callable[[TrainState], object] = lambda state: None,
+) -> None:
     """Trains the run in the folder from where it stands until it ends or is asked to; its status then says how.
 
-    In a team, only rank 0 calls this; the other ranks call `follow`.
+    In a team, only rank 0 calls this; the other ranks call `follow`. `begun` is given what is trained.
     """
     torch.set_num_threads(threads)
     remove_leftovers(folder)
@@ -68,6 +75,7 @@ def train(folder: Path, threads: int, run_log: RunLog, progress: Callable[[Event
         ready = True
     finally:
         team.told(ready)
+    begun(run.state)
     run_log.say(phase="training", step=run.state.step, elapsed_s=run.state.elapsed_s)
     outcome = _loop(run, run_log, progress, team)
     run_log.flush()
@@ -164,10 +172,7 @@ def _finite(tensors: Weights, step: int) -> Weights:
     """Returns the tensors; raises TrainingError if one holds a number that is not finite."""
     for name, value in tensors.items():
         if value.is_floating_point() and not value.isfinite().all():
-            raise TrainingError(
-                f"{name} is no longer a finite number at step {step}: "
-                "lower the learning rate, lengthen the warm-up or clip gradients harder"
-            )
+            raise not_finite(name, step)
     return tensors
 
 
@@ -232,6 +237,7 @@ def _first_state(folder: Path, settings: Settings, device: torch.device) -> Trai
 def _loop(run: LiveRun, run_log: RunLog, progress: Callable[[Event], None], team: Team) -> Outcome:
     settings, state = run.settings, run.state
     assert settings.resolved is not None, "_prepare resolves"
+    began = state.step
     if state.step == 0:
         run.save_snapshot()
     events = train_steps(
@@ -246,7 +252,8 @@ def _loop(run: LiveRun, run_log: RunLog, progress: Callable[[Event], None], team
                 return event.reason
             if event.step == state.step:
                 run.save_state_if_due(run_log, at_evaluation=isinstance(event, Evaluated))
-                if (request := run_log.request()) is not None:
+                # After an evaluation that the last pause put off, a step is still due: a run goes on by one at least.
+                if state.step > began and (request := run_log.request()) is not None:
                     return request
     raise AssertionError("train_steps ends with Finished")
 

@@ -3,10 +3,12 @@
 Nothing is unpacked here: `Member.read` and `Member.copy_to` give the bytes of one member, up to a limit.
 """
 
+import hashlib
 import re
 import stat
 import zipfile
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BufferedReader, BytesIO
 from pathlib import Path, PurePosixPath
@@ -61,16 +63,27 @@ class Member:
         except _FAULTS as error:
             raise ArchiveError(f"{self.path} in it is damaged ({_said(error)})") from error
 
+    def sha256(self) -> str:
+        """The checksum of its content, in hexadecimal; ArchiveError where it is damaged."""
+        found = hashlib.sha256()
+        for chunk in self._chunks():
+            found.update(chunk)
+        return found.hexdigest()
+
     def copy_to(self, path: Path) -> None:
         """Writes its content to a new file; ArchiveError where it is damaged, OSError where it cannot be written."""
         with path.open("xb") as target:
-            try:
-                source = self._archive.open(self._info)
-            except _FAULTS as error:
-                raise ArchiveError(f"{self.path} in it is damaged ({_said(error)})") from error
-            with source:
-                while chunk := self._chunk(source):
-                    target.write(chunk)
+            for chunk in self._chunks():
+                target.write(chunk)
+
+    def _chunks(self) -> Iterator[bytes]:
+        try:
+            source = self._archive.open(self._info)
+        except _FAULTS as error:
+            raise ArchiveError(f"{self.path} in it is damaged ({_said(error)})") from error
+        with source:
+            while chunk := self._chunk(source):
+                yield chunk
 
     def _chunk(self, source: zipfile.ZipExtFile | object) -> bytes:
         try:

@@ -27,6 +27,7 @@ from transformer.text.tokenizer import Tokenizer, TokenizerError, load_tokenizer
 _OF_ALL = ("vocab_size", "d_model", "n_encoder_layers", "n_decoder_layers", "tie_embeddings", "tie_output")
 MUST_MATCH = {
     "transformer": (*_OF_ALL, "n_heads", "d_ff", "norm", "positions", "score"),
+    "conv": (*_OF_ALL, "kernel", "dilated", "separable"),
     "rnn": (*_OF_ALL, "cell", "bidirectional", "attention", "input_feeding"),
 }
 """Settings of a model that its weights depend on, by family."""

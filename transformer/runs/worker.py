@@ -20,8 +20,8 @@ import psutil
 
 from transformer.files import read_json
 from transformer.runs.launch import NICENESS
+from transformer.runs.limits.quota import over_quota, read_ticket
 from transformer.runs.queue import start_waiting
-from transformer.runs.quota import over_quota, read_ticket
 from transformer.runs.run_lock import claim, usable_cpus
 from transformer.runs.status import LOG_FILE, STATUS_FILE, RunLog, Status
 from transformer.runs.status import run_folder as folder_of
@@ -29,23 +29,29 @@ from transformer.runs.status import run_folder as folder_of
 if TYPE_CHECKING:
     from transformer.training.distributed import Team
     from transformer.training.events import Event
+    from transformer.training.state import TrainState
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The disk is full, or the system allows no more of it: to this user, or to this file."""
 
 Progress = Callable[["Event"], None]
 
 
-def train_run(run_id: str, progress: Progress | None = None, team: "Team | None" = None) -> Status:
+def train_run(
+    run_id: str,
+    progress: Progress | None = None,
+    team: "Team | None" = None,
+    begun: "Callable[[TrainState], object] | None" = None,
+) -> Status:
     """Trains a run in this process, in the foreground; returns how it ended. RunError if a trainer is at work on it.
 
     With a `team`, rank 0 calls this; the other ranks call `train_beside`.
 
-    `progress` sees every event. Ctrl-C pauses: `run_folder.start`, or this function, goes on from there. It does not
-    wait in the queue, but counts as a run at work for those that do.
+    `progress` sees every event, and `begun` what is trained before its next step. Ctrl-C pauses: `run_folder.start`, or
+    this function, goes on from there. It does not wait in the queue, but counts as a run at work for those that do.
     """
     claimed = claim(run_id)
     try:
-        return _train(folder_of(run_id), claimed.threads, progress, team)
+        return _train(folder_of(run_id), claimed.threads, progress, team, begun)
     finally:
         os.close(claimed.lock)
         start_waiting()
@@ -79,7 +85,13 @@ def main(arguments: list[str]) -> int:
     return train_claimed(Path(arguments[0]), int(os.environ["OMP_NUM_THREADS"]), int(arguments[1]))
 
 
-def _train(folder: Path, threads: int, progress: Progress | None, team: "Team | None" = None) -> Status:
+def _train(
+    folder: Path,
+    threads: int,
+    progress: Progress | None,
+    team: "Team | None" = None,
+    begun: "Callable[[TrainState], object] | None" = None,
+) -> Status:
     before = read_json(folder / STATUS_FILE)
     status = Status(
         state="running",
@@ -97,11 +109,10 @@ def _train(folder: Path, threads: int, progress: Progress | None, team: "Team | 
             run_log.say()
             # Imports torch, which takes a second: watchers know by now that the trainer is there.
             from transformer.runs.trainer import train
+            from transformer.training.distributed import ALONE
 
-            if team is None:
-                train(folder, threads, run_log, progress or _unheard)
-            else:
-                train(folder, max(1, threads // team.size), run_log, progress or _unheard, team)
+            team = team or ALONE
+            train(folder, max(1, threads // team.size), run_log, progress or _unheard, team, begun or _unheard)
     except Exception as error:
         _report_failure(run_log, error)
     return run_log.status
@@ -157,7 +168,7 @@ def _pausing_on_signals(run_log: RunLog) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _unheard(event: "Event") -> None:
+def _unheard(event: object) -> None:
     pass
 
 

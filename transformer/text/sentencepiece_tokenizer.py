@@ -64,6 +64,15 @@ class SentencePieceTokenizer:
     def vocabulary(self) -> list[str]:
         return [self._processor.id_to_piece(token) for token in range(self.vocab_size)]
 
+    def is_special(self, token: int) -> bool:
+        """Tells whether this entry is no piece of text: a special token, or one byte, as "<0x0A>" is."""
+        is_one = self._processor.is_control, self._processor.is_unknown, self._processor.is_byte
+        return any(ask(token) for ask in is_one)
+
+    def scores(self) -> list[float]:
+        """Returns the score of every entry: of bpe minus the place among its merges, of unigram the log-probability."""
+        return [self._processor.get_score(token) for token in range(self.vocab_size)]
+
     def sentence(self, text: str) -> Sentence:
         text = valid_text(text)
         mapping = self._processor.encode(text, return_type="offset_mapping")
@@ -140,7 +149,8 @@ def _explained(error: RuntimeError, vocab_size: int) -> TokenizerError:
     if too_small := re.search(r"smaller than required_chars. \d+ vs (\d+)", str(error)):
         return TokenizerError(
             f"vocab_size ({vocab_size}) is too small: the characters of this text, the 256 bytes and the "
-            f"{len(SPECIALS)} special tokens alone need {too_small[1]}"
+            f"{len(SPECIALS)} special tokens alone need {too_small[1]}",
+            floor=int(too_small[1]),
         )
     return TokenizerError(f"sentencepiece could not learn a tokenizer from this text: {error}")
 

@@ -11,12 +11,14 @@ UNKNOWN_MARK = "\u2047"
 class TokenizerError(Exception):
     """A tokenizer could not be trained or loaded.
 
-    `ceiling` is the largest vocabulary that the text allows, where too large a one was the reason.
+    `ceiling` is the largest vocabulary that the text allows, where too large a one was the reason; `floor` is the
+    smallest, where too small a one was.
     """
 
-    def __init__(self, message: str, ceiling: int | None = None) -> None:
+    def __init__(self, message: str, ceiling: int | None = None, floor: int | None = None) -> None:
         super().__init__(message)
         self.ceiling = ceiling
+        self.floor = floor
 
 
 def checked_ids(ids: Iterable[int], vocab_size: int) -> list[int]:

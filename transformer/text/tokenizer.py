@@ -35,6 +35,7 @@ __all__ = [
     "TwoSidedTokenizer",
     "WordTokenizer",
     "load_tokenizer",
+    "train_nearest",
     "train_tokenizer",
 ]
 
@@ -111,6 +112,19 @@ def train_tokenizer(kind: TokenizerKind, texts: Iterable[str], vocab_size: int |
             return train_subwords(kind, sentences, vocab_size)
         case _:
             raise ValueError(f"tokenizer kind ({kind!r}) must be one of: words, bpe, unigram, char")
+
+
+def train_nearest(kind: TokenizerKind, texts: Iterable[str], vocab_size: int) -> Tokenizer:
+    """A tokenizer of this size, or of the nearest that the text allows; a char tokenizer has every character."""
+    if kind == "char":
+        return train_tokenizer(kind, texts)
+    texts = tuple(texts)
+    try:
+        return train_tokenizer(kind, texts, vocab_size)
+    except TokenizerError as error:
+        if (nearest := error.ceiling or error.floor) is None:
+            raise
+        return train_tokenizer(kind, texts, nearest)
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

@@ -102,7 +102,7 @@ def decoder_states(model: Seq2Seq) -> States:
         target: Int[Tensor, "batch target"],
         source_mask: Bool[Tensor, "batch source"],
         target_mask: Bool[Tensor, "batch target"],
-        wanted: Int[Tensor, "position"],
+        wanted: Int[Tensor, " position"],
     ) -> Float[Tensor, "position d_model"]:
         found = model.decode(target, model.encode(source, source_mask), source_mask, target_mask)
         return found.flatten(0, 1)[wanted]  # [batch target d_model] -> [position d_model]

@@ -8,8 +8,18 @@ from transformer.training.evaluation import Evaluation
 Reason = Literal["max_steps", "max_seconds", "target_exact_match", "patience"]
 
 
+NOT_FINITE = "is no longer a finite number"
+
+
 class TrainingError(Exception):
     """Training cannot go on; the message says why and what to change."""
+
+
+def not_finite(name: str, step: int) -> TrainingError:
+    """Returns the error of a training in which this is not a finite number any more."""
+    return TrainingError(
+        f"{name} {NOT_FINITE} at step {step}: lower the learning rate, lengthen the warm-up or clip gradients harder"
+    )
 
 
 @dataclass(frozen=True)

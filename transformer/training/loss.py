@@ -13,7 +13,7 @@ _CHUNK_OF_GPU = 2**27
 
 
 def smoothed_cross_entropy(
-    logits: Float[Tensor, "position vocab"], targets: Int[Tensor, "position"], smoothing: float = 0.0
+    logits: Float[Tensor, "position vocab"], targets: Int[Tensor, " position"], smoothing: float = 0.0
 ) -> Float[Tensor, ""]:
     """The cross-entropy in nats against 1 - smoothing on the target plus smoothing / vocab everywhere, summed.
 
@@ -27,7 +27,7 @@ def smoothed_cross_entropy(
 def projected_cross_entropy(
     states: Float[Tensor, "position d_model"],
     weight: Float[Tensor, "vocab d_model"],
-    targets: Int[Tensor, "position"],
+    targets: Int[Tensor, " position"],
     smoothing: float = 0.0,
 ) -> Float[Tensor, ""]:
     """`smoothed_cross_entropy(states @ weight.T, targets, smoothing)` without ever holding all logits.

@@ -17,7 +17,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.training.devices import autocast
 from transformer.training.distributed import ALONE, Team
 from transformer.training.evaluation import Evaluation, States, decoder_states, evaluate, summed_loss
-from transformer.training.events import Evaluated, StepDone, TrainingError, as_event
+from transformer.training.events import Evaluated, StepDone, as_event, not_finite
 from transformer.training.schedule import learning_rate
 from transformer.training.state import TrainState, weights_of
 
@@ -153,6 +153,8 @@ class _Pending:
 def _clip(parameters: Sequence[nn.Parameter], limit: float) -> Float[Tensor, ""]:
     """The norm of all gradients, which are then scaled down to the limit where they are above it (0: never)."""
     norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    if norm.device.type == "cpu" and bool(limit / (norm + 1e-6) >= 1):  # a factor of 1, and a product a parameter
+        return norm
     if limit > 0:
         torch.nn.utils.clip_grads_with_norm_(parameters, limit, norm)
     return norm
@@ -175,7 +177,4 @@ def _note(state: TrainState, config: TrainConfig, found: Evaluation) -> None:
 def _refuse_nonfinite(event: StepDone) -> None:
     for name, value in (("loss", event.loss), ("gradient", event.gradient_norm)):
         if not math.isfinite(value):
-            raise TrainingError(
-                f"the {name} is no longer a finite number at step {event.step}: "
-                "lower the learning rate, lengthen the warm-up or clip gradients harder"
-            )
+            raise not_finite(f"the {name}", event.step)

@@ -31,9 +31,9 @@ class ProbabilityData:
     """The original output's tokens before and after, each given the original tokens before it."""
 
     tokens: tuple[str, ...]
-    before: Float[ndarray, "step"]
-    after: Float[ndarray, "step"]
-    kl_divergence: Float[ndarray, "step"]
+    before: Float[ndarray, " step"]
+    after: Float[ndarray, " step"]
+    kl_divergence: Float[ndarray, " step"]
     """Nats."""
 
 

@@ -36,7 +36,7 @@ class OutputsData:
     """Two outputs."""
 
     tokens: tuple[tuple[str, ...], tuple[str, ...]]
-    probabilities: tuple[Float[ndarray, "_"], Float[ndarray, "_"]]
+    probabilities: tuple[Float[ndarray, " _"], Float[ndarray, " _"]]
     """The probability of each token when it was written."""
     aligned: Aligned
 

@@ -50,6 +50,11 @@ class CurvesData:
     y_label: str
     by_label: str
 
+    @property
+    def joined(self) -> bool:
+        """True if x is a number, so that lines between its levels say something."""
+        return all(tick.replace(",", "").replace(".", "").isdecimal() for tick in self.ticks)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentCurves:
@@ -72,7 +77,7 @@ class ExperimentCurves:
         curves = []
         for level in lines:
             found = [results.by_seed(self.metric, **{self.by: level, self.x: at}, **dict(self.where)) for at in across]
-            kept = [place for place, values in enumerate(found) if values]
+            kept = [place for place, values in enumerate(found) if values and self._meets(level, across[place])]
             intervals = [t_interval(list(found[place].values())) for place in kept]
             if kept:
                 rows = np.array([[each.estimate, each.low, each.high] for each in intervals]).T
@@ -89,6 +94,10 @@ class ExperimentCurves:
             by_label=experiment.factor(self.by).label,
         )
 
+    def _meets(self, line: Level, at: Level) -> bool:
+        """Tells whether a line has a point there: where it is of the factor across, at its own level alone."""
+        return self.by != self.x or line == at
+
     def figure(self, data: CurvesData, *, dark: bool = False) -> go.Figure:
         """A line with whiskers for each level."""
         return curves_figure(
@@ -98,6 +107,7 @@ class ExperimentCurves:
             y_label=data.y_label,
             by_label=data.by_label,
             ticks=data.ticks,
+            joined=data.joined,
             log_x=self.log_x,
             log_y=self.log_y,
             dark=dark,
@@ -125,6 +135,8 @@ class ExperimentCurves:
             (line,) = {row[self.by] for row in rows if str(row[self.by]) == curve.name}
             for level in levels:
                 where = {self.by: line, self.x: level} | dict(self.where)
+                if self.by == self.x and line != level:
+                    continue
                 if values := list(column(rows, self.metric, **where).values()):
                     middle, low, high = mean_and_t(values)
                     x.append(places[level])

@@ -153,7 +153,7 @@ class SentenceMasks:
         how = "tokens looked at one by one"
         yield agree("The pass applied all rules together", data.applied, np.logical_and.reduce(rules), 0, how)
 
-    def _sides(self, leak: Leak) -> tuple[Int[ndarray, "query"], Int[ndarray, "key"]]:
+    def _sides(self, leak: Leak) -> tuple[Int[ndarray, " query"], Int[ndarray, " key"]]:
         """The ids of queries and keys; ValueError where there is no such sentence."""
         if not 0 <= self.row < len(leak.source):
             raise ValueError(f"there is no sentence {self.row}: the batch has sentences 0 to {len(leak.source) - 1}")
@@ -167,7 +167,7 @@ class LeakData:
 
     shares: Float[ndarray, "reading share"]
     """The shares in the order of SHARES."""
-    loss: Float[ndarray, "reading"]
+    loss: Float[ndarray, " reading"]
     """Nats per token of the output with all masks, teacher-forced."""
     losses: Float[ndarray, "reading sentence"]
     """The same for each sentence."""

@@ -116,7 +116,7 @@ class DimensionsData:
     """One pair of dimensions of each table, over positions."""
 
     labels: tuple[str, ...]
-    curves: tuple[Float[ndarray, "position"], ...]
+    curves: tuple[Float[ndarray, " position"], ...]
     first: int
     """The even dimension of the pair."""
     wavelength: float

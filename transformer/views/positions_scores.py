@@ -31,7 +31,7 @@ class ScorePartsData:
     """The parts in the order of PARTS."""
     scores: Float[ndarray, "query key"]
     """The scores of the pass."""
-    spread: Float[ndarray, "part"]
+    spread: Float[ndarray, " part"]
     """Standard deviation of each part over the cells."""
     largest_error: float
     """Largest difference between the sum of the parts and the score."""

@@ -58,7 +58,7 @@ class ShiftErrorsData:
     """The distance of the rotation and the fitted maps from PE(pos + k)."""
 
     titles: tuple[str, ...]
-    exact: Float[ndarray, "pair"]
+    exact: Float[ndarray, " pair"]
     """The rotation's largest error of a dimension at each position of the sinusoidal table."""
     fits: tuple[ShiftFit, ...]
     """The best linear map of each table."""

@@ -28,6 +28,7 @@ from transformer.figures.trace.arrays import Scale, Strip, strips_figure
 from transformer.figures.trace.diagram import Drawing, map_figure
 from transformer.inspection.inspection import AttentionKind, Inspection
 from transformer.lab import Lab
+from transformer.views.trace_product import Product, head_product
 from transformer.views.view import OF_FIGURE
 
 Side = Literal["in", "out", "all"]
@@ -99,7 +100,8 @@ class TraceMap:
         yield agree("Each array is as large as its axes", data.sizes, expected, 0, how)
         yield check_steps(model, trace)
         yield check_unrecorded(model, trace)
-        yield check_weights_written(model, trace, seen, tuple(AttentionKind))
+        if seen.attentions:
+            yield check_weights_written(model, trace, seen, tuple(seen.attentions))
         yield check_probabilities_written(model, trace, seen)
 
 
@@ -115,6 +117,15 @@ class StepData:
     """The tokens that the decoder read, as many as this pass has."""
     vocabulary: tuple[str, ...]
     """The pieces of the vocabulary where columns are those, else empty."""
+
+    def tokens(self, axis: Axis) -> tuple[str, ...] | None:
+        """Returns the tokens at rows or columns; None where they are dimensions or ids."""
+        return self.labels.get(axis)
+
+    @property
+    def labels(self) -> dict[str, tuple[str, ...] | None]:
+        """The tokens of each axis that counts tokens."""
+        return {"source": self.source, "target": self.target, "vocab": self.vocabulary}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +176,8 @@ class StepNumbers:
 
     def sides(self, data: StepData) -> tuple[Side, ...]:
         """Returns the sides that have something to show."""
-        one_token = data.opened.comes_out[0].columns in ("id", "vocab")
+        first = data.opened.comes_out[0]
+        one_token = first.columns in ("id", "vocab") or first.rows == "one"
         has_input = any(shown.columns != "id" for shown in data.opened.comes_in)
         found: list[Side] = ["in"] if has_input else []
         return (*found, "out") if one_token else (*found, "out", "all")
@@ -173,6 +185,11 @@ class StepNumbers:
     def strips(self, data: StepData) -> list[Strip]:
         """Returns the arrays as strips of the followed token, or as matrices of all of them."""
         return [strip for shown in self._shown(data) for strip in self._strips(data, shown)]
+
+    def product(self, data: StepData) -> Product:
+        """Returns the matrix product that the head computes, at a step which is one (`Step.is_product`)."""
+        left, right = data.opened.comes_in
+        return head_product(left, right, data.opened.comes_out[0], self.head, data.labels)
 
     def _shown(self, data: StepData) -> tuple[Value, ...]:
         out = data.opened.comes_out
@@ -185,7 +202,7 @@ class StepNumbers:
         return tuple(shown for shown in out if not shown.every_row)
 
     def _strips(self, data: StepData, shown: Value) -> Iterator[Strip]:
-        columns, rows = _tokens(data, shown.columns), _tokens(data, shown.rows)
+        columns, rows = data.tokens(shown.columns), data.tokens(shown.rows)
         if shown.columns == "id":
             name = "id of each token in the vocabulary"
             yield Strip(name, shown.values[:, 0], rows, scale="plain")
@@ -196,7 +213,8 @@ class StepNumbers:
             values = self._of_head(shown.values)
             yield Strip(shown.name, values, columns, rows, shown.allowed, _scale(shown), frame)
         else:
-            allowed = None if shown.allowed is None else shown.allowed[self.row]
+            at = 0 if shown.rows == "one" else self.row
+            allowed = None if shown.allowed is None else shown.allowed[at]
             arrays = {shown.name: shown.values}
             if shown.before is not None:
                 arrays = {
@@ -204,7 +222,7 @@ class StepNumbers:
                     f"{shown.name}, as a switch leaves it": shown.values,
                 }
             for name, values in arrays.items():
-                row = self._of_head(values)[self.row]
+                row = self._of_head(values)[at]
                 yield Strip(name, row, columns, allowed=allowed, scale=_scale(shown))
 
     def _best(self, data: StepData, shown: Value) -> Strip:
@@ -217,8 +235,8 @@ class StepNumbers:
 
     def _tables(self, data: StepData, shown: Value) -> Iterator[Table]:
         n_rows, n_columns = shown.values.shape[-2:]
-        rows = numbered(_tokens(data, shown.rows) or [""] * n_rows)
-        tokens = _tokens(data, shown.columns)
+        rows = numbered(data.tokens(shown.rows) or [""] * n_rows)
+        tokens = data.tokens(shown.columns)
         columns = numbered(tokens) if tokens else list(map(str, range(n_columns)))
         yield Table(shown.name, self._of_head(shown.values), rows, columns)
         if shown.before is not None:
@@ -241,17 +259,13 @@ def _axes(lab: Lab, seen: Inspection, trace: Trace) -> dict[Axis, int]:
     return {
         "source": len(seen.source_ids),
         "target": n_target,
+        "one": 1,
         "d_model": config.d_model,
         "d_head": config.d_model // config.n_heads,
-        "d_ff": config.d_ff,
+        "d_ff": getattr(config, "d_ff", 0),
         "vocab": lab.tokenizer.vocab_size,
         "id": 0,
     }
-
-
-def _tokens(data: StepData, axis: Axis) -> tuple[str, ...] | None:
-    """Returns the tokens at rows or columns; None where they are dimensions or ids."""
-    return {"source": data.source, "target": data.target, "vocab": data.vocabulary}.get(axis)
 
 
 def _scale(shown: Value) -> Scale:

@@ -5,6 +5,7 @@ its checks compute again by other means.
 """
 
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -113,6 +114,17 @@ def file_name(view: View[Any], subject: Subject) -> str:
 def name_of(view: View[Any]) -> str:
     """Returns the last part of the names of a view's files."""
     return view.name.format_map(vars(view))
+
+
+def title_of(view: View[Any]) -> str:
+    """Returns the title of a view's figure: the name of its class in words."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", type(view).__name__).split()
+    return " ".join((words[0], *(word if word.isupper() else word.lower() for word in words[1:])))
+
+
+def about(view: View[Any]) -> str:
+    """Returns the sentence that says what a view shows."""
+    return " ".join((inspect.getdoc(type(view)) or "").partition("\n\n")[0].split())
 
 
 def program(view: View[Any], subject: Subject) -> str:

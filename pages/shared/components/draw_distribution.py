@@ -31,13 +31,13 @@ class Slider:
 
 
 def draw_distribution(
-    log_probs: Float[ndarray, "vocab"],
+    log_probs: Float[ndarray, " vocab"],
     tokens: Mapping[int, str],
     sliders: Sequence[Slider],
     settings: Mapping[str, float],
     take: Callable[[Mapping[str, Any]], None],
     *,
-    usual: Float[ndarray, "vocab"] | None = None,
+    usual: Float[ndarray, " vocab"] | None = None,
     never: int,
     label: str,
     key: str,

@@ -36,7 +36,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   spoken.setAttribute("aria-live", "polite");
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", `${data.label}. Arrow keys move, Enter ${data.forbids ? "forbids a cell or allows it again" : "chooses a cell"}.`);
+  const pressed = data.forbids ? "forbids a cell or allows it again" : "chooses a cell";
+  canvas.setAttribute("aria-label", `${data.label}. Arrow keys move${data.unclickable ? "" : `, Enter ${pressed}`}.`);
   parts.across.textContent = data.titles[1];
   parts.down.textContent = data.titles[0];
   const names = { row: data.rows.map((token) => name(token, parts.rows)), column: data.columns.map((token) => name(token, parts.columns)) };

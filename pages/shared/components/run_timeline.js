@@ -191,23 +191,30 @@ function buildGrid(film) {
     film.grid.dataset.size = size;
     film.grid.style.gridTemplateColumns = `max-content repeat(${heads}, minmax(1rem, ${Math.min(6, 21 / layers - 0.5)}rem))`;
     film.thumbnails = [];
-    const cells = [part("span", "name")];
-    for (let head = 0; head < heads; head++) cells.push(Object.assign(part("span", "name top"), { textContent: head }));
+    const header = part("div", "row", { role: "row" });
+    header.append(name("", "columnheader"));
+    for (let head = 0; head < heads; head++) header.append(name(head, "columnheader", "top"));
+    film.grid.replaceChildren(header);
     for (let layer = 0; layer < layers; layer++) {
-      cells.push(Object.assign(part("span", "name"), { textContent: layer }));
+      const row = part("div", "row", { role: "row" });
+      row.append(name(layer, "rowheader"));
+      film.grid.append(row);
       for (let head = 0; head < heads; head++) {
-        const name = `layer ${layer}, head ${head}`;
-        const button = part("button", "thumb", { type: "button", role: "gridcell", title: name, "aria-label": name });
+        const title = `layer ${layer}, head ${head}`;
+        const button = part("button", "thumb", { type: "button", role: "gridcell", title, "aria-label": title });
         const canvas = part("canvas", "");
         button.append(canvas);
         button.onclick = () => film.pick(layer, head);
         film.thumbnails.push({ button, canvas, layer, head });
-        cells.push(button);
+        row.append(button);
       }
     }
-    film.grid.replaceChildren(...cells);
   }
   select(film);
+}
+
+function name(text, role, place = "") {
+  return Object.assign(part("span", `name ${place}`, { role }), { textContent: text });
 }
 
 function select(film) {

@@ -19,7 +19,9 @@ export default function ({ data, parentElement }) {
     }
     list.append(item);
   });
+  list.classList.toggle("scrolls", data.scrolls);
   root.replaceChildren(label, list);
+  if (data.scrolls && list.scrollWidth > list.clientWidth) list.tabIndex = 0;
 }
 
 function shortProbability(p) {

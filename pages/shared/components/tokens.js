@@ -27,9 +27,9 @@ function fillToken(element, token) {
 
 function notesOf(token) {
   const notes = [];
-  if (token.unseen) notes.push("This model never saw this word while it was trained.");
+  if (token.unseen) notes.push("This word was never seen in training.");
   if (token.read_as) notes.push(`It reads ${token.read_as} instead.`);
-  if (token.changed) notes.push("Differs from the output it is compared with.");
+  if (token.changed) notes.push(token.note || "Differs from the output it is compared with.");
   return notes;
 }
 

@@ -28,14 +28,18 @@ def token_chips(
     *,
     label: str,
     changed: Collection[int] = (),
+    note: str = "",
     unseen: Mapping[int, str] = NONE_UNSEEN,
     probabilities: Sequence[float] | None = None,
     kind: KindName = "cross",
+    scrolls: bool = False,
     key: str,
 ) -> None:
-    """Draws the tokens as a labelled line of chips that wraps, each with its probability if there are any.
+    """Draws the tokens as a labelled line of chips, each with its probability if there are any.
 
-    `changed` holds indices, `unseen` the words at indices that the model never saw.
+    The line wraps, or scrolls sideways where its height must not change as the tokens do. `changed` holds indices, and
+    `note` says what has changed there if that is not the output; `unseen` has the words at indices that were never
+    seen.
     """
     if probabilities is not None and len(probabilities) != len(tokens):
         raise ValueError(f"{len(tokens)} tokens need as many probabilities, not {len(probabilities)}")
@@ -45,9 +49,13 @@ def token_chips(
         key=key,
         data={
             "label": label,
-            "tokens": describe_tokens(tokens, changed=changed, unseen=unseen),
+            "tokens": [
+                token | ({"note": note} if note and token["changed"] else {})
+                for token in describe_tokens(tokens, changed=changed, unseen=unseen)
+            ],
             "probabilities": None if probabilities is None else [float(p) for p in probabilities],
             "colours": colours_of(kind),
+            "scrolls": scrolls,
         },
     )
 

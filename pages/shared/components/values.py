@@ -42,10 +42,10 @@ class ValueCurve:
     """One line; it has gaps where its values are NaN or, on a logarithmic axis, not above 0."""
 
     name: str
-    x: Shaped[ndarray, "point"]
-    y: Float[ndarray, "point"]
-    low: Float[ndarray, "point"] | None = None
-    high: Float[ndarray, "point"] | None = None
+    x: Shaped[ndarray, " point"]
+    y: Float[ndarray, " point"]
+    low: Float[ndarray, " point"] | None = None
+    high: Float[ndarray, " point"] | None = None
     """A band from low to high."""
 
 

@@ -12,6 +12,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   data.lines.forEach(drawLine);
   data.boxes.forEach(drawBox);
   root.replaceChildren(drawing);
+  moveNumbers(root, drawing, data);
+  play(root, parentElement.querySelector(".bar"), data, pick);
   root.scrollTop = scrolled;
   const chosen = drawing.querySelector(".chosen");
   if (chosen) {

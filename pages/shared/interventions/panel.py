@@ -8,7 +8,7 @@ from pages.shared import wording
 from pages.shared.context import PageContext, say
 from pages.shared.interventions.fields import fields_form
 from pages.shared.interventions.forms import copy_form, masks_form, name_form, parts_form, row_form
-from pages.shared.url.session import choose, problems, session
+from pages.shared.url.session import choose, problems, session, stay
 from transformer.inspection.inspection import idle_notes
 from transformer.interventions import INTERVENTIONS
 
@@ -48,12 +48,17 @@ def switch_chips(context: PageContext) -> None:
         st.caption(wording.plain(note))
 
 
-def switch_popover(context: PageContext, label: str = "Switches") -> None:
+def switch_popover(context: PageContext) -> None:
     """Renders a button that opens the panel. A closed panel computes nothing."""
-    with st.popover(label, key="switches", on_change="rerun") as box:
+    with st.popover("Switches", key="switches", on_change=stay) as box:
         if box.open:
-            with st.container(width=_WIDTH):
-                _panel(context)
+            switch_panel(context)
+
+
+def switch_panel(context: PageContext) -> None:
+    """Renders the forms of all switches, one at a time."""
+    with st.container(width=_WIDTH):
+        _panel(context)
 
 
 def _panel(context: PageContext) -> None:

@@ -35,12 +35,16 @@ class Session:
     """The sentence shown before that one."""
     own: dict[str, str | list[str]] = field(default_factory=dict)
     """Query parameters that belong to the page being shown alone."""
+    lesson: dict[str, str | list[str]] = field(default_factory=dict)
+    """Query parameters of the lesson that the visitor has open; empty while there is none."""
     written: dict[str, list[str]] | None = None
     """The query parameters of the view as this session last wrote them."""
     shown: dict[str, list[str]] | None = None
     """All query parameters as the session last wrote them."""
     arrived: bool = False
     """True if this run shows the target of a link."""
+    chosen: bool = False
+    """True once the visitor has chosen a model, a sentence or a switch, or followed a link to them."""
     touched: bool = False
     """True if a control was changed since the last run: it goes before a URL that is on its way."""
     changes: int = 0
@@ -56,9 +60,18 @@ def choose(**changes: Any) -> None:
     """Changes the view on behalf of the visitor; for callbacks."""
     memory = session()
     memory.view = memory.view.changed(**changes)
+    memory.chosen |= not changes.keys().isdisjoint(("model", "text", "switches"))
     memory.problems = ()
     memory.touched = True
     memory.changes += 1
+
+
+def stay() -> None:
+    """Keeps the view in a run that a control caused: its request may carry the URL from before the last change.
+
+    For callbacks of controls that change nothing in the view, such as a menu that opens.
+    """
+    session().touched = True
 
 
 def follow_url() -> None:
@@ -68,6 +81,7 @@ def follow_url() -> None:
     found = in_url(View.names())
     if found and found != memory.written and not memory.touched:
         memory.view, memory.problems = View.read(found)
+        memory.chosen = True
         memory.draft = None
     memory.touched = False
 

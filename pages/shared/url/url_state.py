@@ -113,9 +113,9 @@ class UrlState:
         found: dict[str, Any] = {}
         problems: list[Problem] = []
         for each, said in _params(cls):
-            if not (given := parameters.get(_name(each, said), ())):
+            given = parameters.get(_name(each, said), ())
+            if not (texts := (given,) if isinstance(given, str) else given):
                 continue
-            texts = (given,) if isinstance(given, str) else given
             values = [_read(text, each, said, problems) for text in (texts if said.many else texts[-1:])]
             values = [value for value in values if value is not _NOTHING]
             if said.many:

@@ -119,9 +119,16 @@ def _compute(frames: Timeline, run: Run, snapshot: Snapshot, *, forced: bool) ->
     if forced and frames.own[key].ids == goal:
         frames.forced[key] = frames.own[key]  # the very pass that would be computed
         return
+    (frames.forced if forced else frames.own)[key] = decoded_with(run, snapshot, frames.text, goal)
+
+
+def decoded_with(run: Run, snapshot: Snapshot, text: str, goal: tuple[int, ...] = ()) -> DecodedSnapshot:
+    """Returns a text decoded with one snapshot of a run, made to write the ids of `goal` if there are any, remembered.
+
+    ValueError for a text that cannot be read, CheckpointError or OSError where the weights are gone.
+    """
     weights = snapshot.path.relative_to(run.folder).as_posix()
-    decoded = _decoded(str(run.folder), weights, snapshot.stamp, frames.text, goal)
-    (frames.forced if forced else frames.own)[key] = decoded
+    return _decoded(str(run.folder), weights, snapshot.stamp, text, goal)
 
 
 @cached(max_entries=300, shared=True)

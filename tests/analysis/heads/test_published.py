@@ -1,6 +1,8 @@
 """A survey that a checkpoint carries: read for the model and the pairs that it was measured on, and for no others."""
 
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +16,12 @@ from transformer.analysis.heads.published import SURVEY_FILE, publish_survey, pu
 from transformer.analysis.heads.survey import survey
 from transformer.analysis.heads.survey_checks import check_similarity, check_survey, value_of
 from transformer.checkpoints.store import load_checkpoint, load_tensors, save_tensors
+from transformer.data.corpus_snapshot import AbsentCorpus
 from transformer.lab import Lab
+from transformer.model.transformer import Transformer
 from transformer.views.heads.distance import AttentionDistance
+
+SHIPPED = Path(__file__).parents[3] / "checkpoints"
 
 
 @pytest.fixture
@@ -51,6 +57,19 @@ def test_it_is_the_survey_of_all_validation_pairs(folder, monkeypatch):
         )
     for kind, distances in whole.distances.items():
         np.testing.assert_allclose(found.distances[kind], distances, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_every_shipped_transformer_with_pairs_carries_the_survey_of_all_of_them():
+    found = {}
+    for path in sorted(SHIPPED.glob("*/config.json")):
+        checkpoint = load_checkpoint(path.parent)
+        with suppress(AbsentCorpus):  # the sentences of these are not part of the project
+            if isinstance(checkpoint.model, Transformer):
+                sample = validation_sample(checkpoint)
+                carries = published_survey(checkpoint, sample)
+                found[path.parent.name] = carries is not None and carries.n_pairs == len(sample.pairs)
+    assert len(found) >= 13 and all(found.values()), found
 
 
 def other_weight(folder, patch):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from random_models import AveragingConfig, random_model, random_recurrent
+from random_models import AveragingConfig, random_convolutional, random_model, random_recurrent
 from torch import nn
 
 from transformer.analysis.reach.input_gradient_checks import check_differences, gradients_again
@@ -79,10 +79,11 @@ def test_distances_count_the_tokens_read_and_written_on_the_way():
         lambda: random_recurrent(),
         lambda: random_recurrent(cell="gru", attention="additive"),
         lambda: random_recurrent(attention="dot", input_feeding=True),
+        lambda: random_convolutional(),
         lambda: random_model(),
         lambda: random_model(causal_mask=False),
     ],
-    ids=["vector", "additive", "input feeding", "transformer", "no causal mask"],
+    ids=["vector", "additive", "input feeding", "convolutional", "transformer", "no causal mask"],
 )
 def test_gradients_in_a_batch_are_those_of_each_pair_alone(make):
     model = make().double()

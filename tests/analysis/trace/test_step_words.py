@@ -39,7 +39,7 @@ def test_the_words_name_no_part_that_the_model_has_not():
         return find_step(model, name).words()
 
     embedding, context = "encoder.embedding", "encoder.self.context"
-    assert "positions do not drown" in of(embedding).says
+    assert "positions do not swamp" in of(embedding).says
     assert "positions" not in of(embedding, positions="rotary").says
     assert "m_h" in of(context, positions="alibi").equation and "m_h" not in of(context).equation
     assert "m_h" not in of("decoder.cross.context", positions="alibi").equation

@@ -4,8 +4,11 @@ import re
 
 import pytest
 from app_server import Server
+from controls import menus, open_menu
 from page_models import REVERSE
 from playwright.sync_api import Page, expect
+
+from pages.shared.exhibit import PROVE
 
 pytestmark = pytest.mark.browser
 
@@ -17,7 +20,7 @@ def test_go_from_a_transformer_to_the_vector_of_a_recurrent_model_and_to_gradien
     page.get_by_role("link", name=re.compile("Open untrained-rnn .RNN, one vector")).click()
     chart = page.locator(".st-key-bottleneck")
     expect(chart.get_by_text("position in the sentence")).to_be_visible()
-    page.get_by_role("button", name="Prove it").click()
+    open_menu(page, menus(page), PROVE)
     expect(page.get_by_text(re.compile("[0-9]+ checks, run just now: all hold"))).to_be_visible()
     page.keyboard.press("Escape")
     page.get_by_role("radio", name="The gradient's reach").click()

@@ -4,11 +4,15 @@ import re
 
 import pytest
 from app_server import Server
+from controls import menus, open_menu
 from playwright.sync_api import Page, expect
+
+from pages.shared.exhibit import PROVE
 
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.slow
 def test_read_a_verdict_and_run_the_experiment_beside_it(page: Page, server: Server):
     page.goto(server.link("paper-lab", experiment="table-1"))
     verdict = page.locator(".st-key-lab-verdict")
@@ -18,7 +22,7 @@ def test_read_a_verdict_and_run_the_experiment_beside_it(page: Page, server: Ser
 
     page.get_by_role("radio", name="64", exact=True).click()
     expect(page).to_have_url(re.compile(r"at=d%3D64"))
-    page.get_by_role("button", name="Prove it").first.click()
+    open_menu(page, menus(page).first, PROVE)
     expect(page.get_by_text(re.compile("checks?, run just now"))).to_be_visible()
     page.keyboard.press("Escape")
 

@@ -3,6 +3,7 @@
 from typing import get_args
 
 import pytest
+from page_exports import with_menus
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, matrix, open_page, texts
 
 from pages.attention.entry_panel import equation
@@ -14,11 +15,11 @@ from transformer.interventions import AblateHeads, DisableMask, MaskEntry, merge
 from transformer.lab import load
 from transformer.text.tokenizer import WordTokenizer
 
-pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def attention(**parameters):
-    return open_page("attention", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
+    return open_page("attention", popovers=["drawer"], **{"model": PRONOUNS, "text": CLASSIC, **parameters})
 
 
 def removable(at):
@@ -171,8 +172,7 @@ def test_a_padding_mask_changes_nothing_for_one_sentence_and_the_page_says_so_wi
 
 def test_the_numbers_are_checked_on_the_spot():
     at = attention(switch="off:decoder.0.cross:0,1,2,3")
-    at.session_state["all-heads-proof"] = True
-    said = texts(checked(at.run()))
+    said = texts(with_menus(at, "all-heads-proof"))
     assert said.count(":material/check:") > 10 and "all hold" in said and ":material/close:" not in said
 
 
@@ -203,7 +203,7 @@ def test_nonsense_in_a_link_is_answered_in_a_sentence_and_the_page_goes_on(param
 
 def test_switches_that_a_model_lacks_are_left_out_with_a_sentence():
     at = attention(switch=["off:decoder.1.cross:0", "off:decoder.0.cross:1"])
-    at = checked(at.selectbox(key="choose-model").set_value(REVERSE).run())
+    at = checked(at.radio(key="choose-model").set_value(REVERSE).run())
     assert removable(at) == [plain(AblateHeads("decoder", 0, "cross", (1,)).label())]
     assert plain("The switch “cross-attention · layer 1 · head 0 off” is left out: this model has no") in texts(at)
 
@@ -280,6 +280,8 @@ def test_a_cell_is_taken_apart_by_the_boxes_and_by_a_link():
     entry = lab.explain_entry(lab.inspect(CLASSIC), "cross", 1, 2, 1, 3)
     assert equation(entry) in [latex.value.strip("$\n") for latex in at.latex]
     assert "exactly the same as in the picture" in texts(at)
+    for meant in ("$c$ contribution", "$o$ sublayer output", "$v_j$ value", "$s$ score", r"d\_k", r"W\_O"):
+        assert meant in texts(at), "a symbol of the sum is not explained under it"
     shown = at.dataframe[-1].value
     assert shown["weight"].tolist() == [str(weight) for weight in entry.weights]
     at = checked(at.button(key="close-entry").click().run())

@@ -5,17 +5,18 @@ import json
 
 import numpy as np
 import pytest
+from page_exports import with_menus
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, component, matrix, open_page, texts
 
 from pages.shared.url.view_state import View
 from pages.shared.wording import plain
 from transformer.lab import load
 
-pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def attention(**parameters):
-    return open_page("attention", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
+    return open_page("attention", popovers=["drawer"], **{"model": PRONOUNS, "text": CLASSIC, **parameters})
 
 
 def values(data):
@@ -192,10 +193,15 @@ def test_combined_heads_name_those_that_are_off():
 
 
 def test_the_explanation_fits_the_picture():
-    for show, name in [("norms", "Kobayashi"), ("rollout", "Abnar"), ("entropy", "how widely")]:
-        assert name in texts(attention(show=show))
-    assert "Ferrando" in texts(attention(show="rollout", kind="cross"))
-    assert "Ferrando" not in texts(attention(show="rollout", kind="encoder_self"))
+    for show, figure, name in [
+        ("norms", "head-matrix", "Kobayashi"),
+        ("rollout", "attention-rollout", "Abnar"),
+        ("entropy", "attention-entropy", "how widely"),
+    ]:
+        assert name in texts(with_menus(attention(show=show), f"{figure}-explained"))
+    for kind in ("cross", "encoder_self"):
+        explained = texts(with_menus(attention(show="rollout", kind=kind), "attention-rollout-explained"))
+        assert ("Ferrando" in explained) == (kind == "cross")
 
 
 def test_rollout_that_means_nothing_is_answered_in_a_sentence():
@@ -226,7 +232,7 @@ def test_nonsense_in_a_link_is_answered_beside_the_picture(parameters, said):
 
 def test_what_was_chosen_travels_to_another_model():
     at = attention(show="norms", combine="mean", over="1,3", threshold="0.1", specials="hidden", kind="encoder_self")
-    at = checked(at.selectbox(key="choose-model").set_value(REVERSE).run())
+    at = checked(at.radio(key="choose-model").set_value(REVERSE).run())
     expected = View(model=REVERSE, kind="encoder_self", show="norms", combine="mean", over=(1, 3), threshold=0.1)
     assert view_of(at).show == expected.show and view_of(at).over == expected.over
     assert view_of(at).threshold == expected.threshold and view_of(at).specials == "hidden"

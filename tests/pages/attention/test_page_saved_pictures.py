@@ -11,7 +11,7 @@ from page_models import CLASSIC, PRONOUNS, REVERSE, component, matrix, texts
 from transformer.figures import theme
 from transformer.figures.heatmap import strokes
 
-pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
+pytestmark = pytest.mark.usefixtures("untrained_models")
 OTHER = "The cat slept."
 BLIND = [f"forbid:encoder.1.self:1,{key}" for key in range(14)]
 

@@ -43,7 +43,7 @@ def charts(at):
 
 def test_the_page_opens_on_a_recurrent_model_and_shows_what_its_vector_kept():
     at = open_page("before")
-    assert at.selectbox(key="choose-model").value == VECTOR
+    assert at.radio(key="choose-model").value == VECTOR
     assert "into one vector of 16 numbers" in texts(at) and "nothing else" in texts(at)
     assert charts(at)[0]["data"][0]["type"] == "heatmap"
     at = checked(at.segmented_control(key="before-shows").set_value("lengths").run())
@@ -68,7 +68,7 @@ def test_of_a_transformer_the_page_says_that_it_has_no_vector_and_offers_models_
     at = open_page("before", model=REVERSE, text="a b c")
     assert "It has no such vector" in texts(at) and not charts(at)
     at = here(at, f"Open {VECTOR} (RNN, one vector, learned reverse)")
-    assert at.selectbox(key="choose-model").value == VECTOR
+    assert at.radio(key="choose-model").value == VECTOR
     assert at.text_input(key="choose-text").value == "a b c"
 
 
@@ -80,7 +80,7 @@ def test_without_any_recurrent_model_the_page_says_how_to_train_one(untrained_mo
 @pytest.mark.parametrize("model", [VECTOR, ATTENTION, REVERSE])
 def test_home_leads_here_with_the_model_and_the_sentence(model):
     at = here(open_page(model=model, text="a b c"), "What did people do before attention?")
-    assert at.selectbox(key="choose-model").value == model
+    assert at.radio(key="choose-model").value == model
     assert at.text_input(key="choose-text").value == "a b c"
 
 
@@ -105,7 +105,7 @@ def test_the_map_is_that_of_the_chosen_model():
 def test_without_a_recurrent_model_of_this_corpus_others_are_offered():
     at = open_page("before", model=PRONOUNS, section="gradient")
     assert "No recurrent model here learned *pronouns" in texts(at).replace("\\", "")
-    assert here(at, f"Open {VECTOR} (").selectbox(key="choose-model").value == VECTOR
+    assert here(at, f"Open {VECTOR} (").radio(key="choose-model").value == VECTOR
 
 
 def test_a_link_with_nonsense_is_said():

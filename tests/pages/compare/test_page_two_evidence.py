@@ -4,13 +4,13 @@ import dataclasses
 
 import numpy as np
 import pytest
-from page_exports import opened
-from page_models import CLASSIC, OTHER_SEED, PRONOUNS, REVERSE, WIDE, checked, open_page, texts
+from page_exports import opened, with_menus
+from page_models import CLASSIC, OTHER_SEED, PRONOUNS, REVERSE, WIDE, open_page, texts
 
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 
-pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("two_seeds")]
+pytestmark = pytest.mark.usefixtures("two_seeds")
 
 SIDES = {
     "seeds": {"other": OTHER_SEED},
@@ -27,9 +27,7 @@ BADGES = ("output-pair", "head-pair", "head-matching")
 def proved(**parameters):
     """The page with all its badges open."""
     at = open_page("compare", **{"model": PRONOUNS, "text": CLASSIC, "layer": "0", **parameters})
-    for badge in BADGES:
-        at.session_state[f"{badge}-proof"] = True
-    return checked(at.run())
+    return with_menus(at, *(f"{badge}-proof" for badge in BADGES))
 
 
 @pytest.mark.parametrize(

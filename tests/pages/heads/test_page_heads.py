@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 import torch
-from page_exports import opened, proved, verdicts
+from page_exports import opened, proved, verdicts, with_menus
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, field, follow, heads, open_page, texts
 from random_models import random_model
 from streamlit.testing.v1 import AppTest
@@ -44,7 +44,7 @@ def test_it_says_on_how_much_every_head_was_measured_and_opens_each_on_the_atten
     said = texts(at)
     assert f"50 of 20,542 validation pairs: {found.n_source:,} source and {found.n_target:,} target tokens" in said
     labels = [link.proto.label for link in at.get("page_link")]
-    names = [label for label in labels if not label.startswith("Open ")]
+    names = [label for label in labels if " · head " in label and not label.startswith("Open ")]
     assert len(names) == len(heads_of(lab.model)) and len(set(names)) == len(names)
     opened = follow(at, "decoder 0 self · head 2", "attention")
     assert field(opened.selectbox, "Head").value == 2 and field(opened.selectbox, "Layer").value == 0
@@ -302,7 +302,7 @@ def test_where_no_source_token_has_an_effect_none_is_called_the_largest():
 
 
 def test_the_explanation_names_the_columns_of_this_table():
-    said = texts(heads())
+    said = texts(with_menus(heads(), "pattern-map-explained"))
     assert "**Prev.** On the token" in said and "**Aligned.**" in said and "**Referent.**" not in said
 
 
@@ -339,7 +339,8 @@ def test_attention_is_set_against_erasing_each_token():
 def test_a_row_that_a_switch_overwrites_is_said_to_keep_its_weight_on_an_erased_token_where_it_does(
     switch, erase, kept
 ):
-    shown = texts(heads(section="evidence", text="a b c d", erase=erase, switch=switch))
+    at = heads(section="evidence", text="a b c d", erase=erase, switch=switch)
+    shown = texts(with_menus(at, "leave-one-out-explained"))
     assert ("keeps the weights it is given, even on a hidden token" in shown) == kept
     lab, sublayer = load(REVERSE), Site.parse(switch.split(":")[1].rsplit(".", 1)[0] + ".weights")
     recorded = {}
@@ -397,12 +398,14 @@ def test_a_model_that_sees_later_words_has_no_loss_to_compare_and_all_else(own_m
     save_checkpoint(own_models / "seeing", seeing, tokenizer, weights_of(model))
     at = heads("seeing", section="worth", worth="loss", text="a b")
     assert "sees the words that it has to predict" in texts(at)
-    explained = texts(heads("seeing", section="worth", text="a b"))
+    explained = texts(with_menus(heads("seeing", section="worth", text="a b"), "output-importance-explained"))
     assert "Loss and exact match are not measured for this model" in explained
     assert "Loss and exact match come from" not in explained and "percentile bootstraps" not in explained
-    switched = texts(heads(section="worth", text="a b", switch="mask:causal"))
+    at = heads(section="worth", text="a b", switch="mask:causal")
+    switched = texts(with_menus(at, "output-importance-explained"))
     assert "Loss and exact match come from" in switched and "Your switches are not used in them" in switched
-    assert "Your switches are not used in them" not in texts(heads(section="worth", text="a b"))
+    at = heads(section="worth", text="a b")
+    assert "Your switches are not used in them" not in texts(with_menus(at, "output-importance-explained"))
     for section in ("roles", "alike", "smallest", "evidence"):
         assert texts(heads("seeing", section=section, text="a b", goal="any", exact="1", most="1"))
     assert "the decoder sees later words" in texts(heads("seeing", text="a b"))

@@ -58,6 +58,8 @@ def test_none_found_is_an_answer():
     checked(box.set_value(option).run())
     assert "None found up to 1 head" in texts(at) and "Every set of these sizes was tried" in texts(at)
     assert at.query_params["into"] == str(option)
+    at = checked(next(b for b in at.button if b.label == "Search all heads").click().run())
+    assert "heads" not in at.query_params and not [b for b in at.button if b.label == "Search all heads"]
 
 
 def test_every_set_of_one_head_more_is_offered_where_the_search_was_not_exact(monkeypatch):

@@ -4,6 +4,7 @@ import re
 from urllib.parse import parse_qs
 
 import pytest
+from page_exports import with_menus
 from page_models import CLASSIC, PRONOUNS, REVERSE, WIDE, checked, open_page, save_untrained, texts
 
 from pages.shared.url.view_state import View
@@ -32,8 +33,9 @@ def test_the_classic_sentence_is_there_on_first_paint(own_models):
 @pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
 def test_the_shipped_model_turns_il_into_elle():
     at = open_page()
-    assert at.selectbox(key="choose-model").value == "pronouns-en-fr"
+    assert at.radio(key="choose-model").value == "pronouns-en-fr"
     assert "translated as **il**" in texts(at) and "*the animal*" in texts(at)
+    assert "*animal* is masculine (*il*) and *rue* feminine (*elle*)" in texts(at)
     at = checked(at.button(key="try").click().run())
     assert at.text_input(key="choose-text").value == WIDE
     assert "translated as **elle**" in texts(at) and "*the street*" in texts(at)
@@ -73,9 +75,16 @@ def test_no_change_is_announced_where_none_is_on_offer():
 
 
 @pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
-def test_the_first_link_switches_off_a_head_that_is_seen_to_matter():
+def test_the_first_links_lead_to_the_pages_that_need_no_knowledge():
     at = open_page(model="pronouns-en-fr", text=CLASSIC)
-    label, query = next((link.proto.label, link.proto.query_string) for link in at.get("page_link"))
+    assert [link.proto.page for link in at.get("page_link")][:2] == ["playground", "lessons"]
+
+
+@pytest.mark.skipif(not (SHIPPED_FOLDER / "pronouns-en-fr").exists(), reason="the shipped model is not there")
+def test_the_first_link_with_a_switch_takes_a_head_that_is_seen_to_matter():
+    at = open_page(model="pronouns-en-fr", text=CLASSIC)
+    links = [(link.proto.label, link.proto.query_string) for link in at.get("page_link")]
+    label, query = next(link for link in links if link[1])
     (switch,) = View.read(parse_qs(query))[0].switches
     comparison = load("pronouns-en-fr").compare(CLASSIC, [switch])
     assert comparison.output_changed and len(switch.heads) == 1
@@ -115,11 +124,11 @@ def test_unknown_words_are_named():
 
 def test_another_model_brings_a_sentence_that_it_can_read_and_the_old_one_comes_back():
     at = home(text=WIDE)
-    at = checked(at.selectbox(key="choose-model").set_value(REVERSE).run())
+    at = checked(at.radio(key="choose-model").set_value(REVERSE).run())
     assert at.query_params["model"] == REVERSE
     assert at.text_input(key="choose-text").value != WIDE
     assert "never seen" not in texts(at)
-    at = checked(at.selectbox(key="choose-model").set_value(PRONOUNS).run())
+    at = checked(at.radio(key="choose-model").set_value(PRONOUNS).run())
     assert at.text_input(key="choose-text").value == WIDE
 
 
@@ -149,7 +158,7 @@ def test_a_damaged_model_is_named_and_another_one_shown(own_models):
     (own_models / PRONOUNS / "config.json").write_text("{")
     at = home()
     assert "config\\.json cannot be read" in texts(at)
-    assert at.selectbox(key="choose-model").value != PRONOUNS
+    assert at.radio(key="choose-model").value != PRONOUNS
 
 
 def test_without_any_model_the_page_invites_to_train(room, no_shipped):
@@ -165,7 +174,6 @@ def test_newer_weights_of_a_run_are_seen(own_models):
 
 
 def test_no_line_of_the_explanation_reads_as_an_item_of_a_list():
-    (explained,) = (e for e in home().expander if e.label == "What am I looking at?")
-    lines = [line for text in explained.markdown for line in text.value.splitlines()]
+    lines = texts(with_menus(home(), "token-lines-explained")).splitlines()
     assert any("weights that sum to 1." in line for line in lines)
     assert not [line for line in lines if re.match(r"\s*(\d+[.)]|[-+*])\s", line)]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from page_exports import proved, verdicts
+from page_exports import proved, verdicts, with_menus
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 from random_models import random_model
 
@@ -15,7 +15,7 @@ from transformer.interventions import DisableMask
 from transformer.lab import Lab
 from transformer.views.masks import TeacherForcing
 
-pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 HERE = {"model": PRONOUNS, "text": CLASSIC, "beside": "The cat slept."}
 VIEWS = ("batch-tokens", "sentence-masks", "mask-leak", "teacher-forcing", "empty-attention-row")
@@ -99,7 +99,7 @@ def test_what_cannot_be_shown_is_said_in_a_sentence(own_models, monkeypatch):
     monkeypatch.setattr("transformer.views.masks.see_empty_row", no_row)
     at = open_page("masks", model=REVERSE, text="a b c")
     assert "There is no first row" in texts(at)
-    assert "teacher-forcing-proof" in at.session_state and "empty-attention-row-proof" not in at.session_state
+    assert "teacher-forcing-menu" in at.session_state and "empty-attention-row-menu" not in at.session_state
 
 
 def test_an_open_badge_runs_its_checks_once(own_models, monkeypatch):
@@ -108,7 +108,6 @@ def test_an_open_badge_runs_its_checks_once(own_models, monkeypatch):
     monkeypatch.setattr(TeacherForcing, "checks", lambda *given: runs.append(given) or honest(*given))
     at = proved("masks", "teacher-forcing-proof", model=REVERSE, text="a b c")
     assert verdicts(checked(at.run())) == (3, 0) and len(runs) == 1
-    at.session_state["teacher-forcing-proof"] = False
-    at.run()
-    at.session_state["teacher-forcing-proof"] = True
-    assert verdicts(checked(at.run())) == (3, 0) and len(runs) == 2
+    at.session_state["teacher-forcing-menu"] = False
+    at = with_menus(at.run(), "teacher-forcing-proof")
+    assert verdicts(at) == (3, 0) and len(runs) == 2

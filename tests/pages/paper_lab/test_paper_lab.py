@@ -7,14 +7,21 @@ from dataclasses import replace
 import pytest
 from fakes.experiment import fake_experiment
 from page_models import checked, open_page, texts
+from tiny_runs import MODEL, settings
 
 from pages.paper_lab import running
 from pages.paper_lab.overview import LOOKS
 from pages.shared.background import Stopped
+from transformer.access.people import ME
+from transformer.config import CorpusConfig
+from transformer.experiments.estimate import START_S, estimated_s
 from transformer.experiments.measuring import run_experiment
 from transformer.experiments.outcome import Outcome
 from transformer.experiments.paper import EXPERIMENTS, listed
 from transformer.experiments.results import load_results, own_file, shipped_file, write_results
+from transformer.runs import queue
+from transformer.runs.run_folder import create_run
+from transformer.runs.worker import train_run
 
 pytestmark = pytest.mark.usefixtures("room")
 
@@ -91,10 +98,39 @@ def test_the_estimate_is_that_of_the_shipped_measurements(fake):
     shipped = load_results("fake")
     slow = replace(shipped, rows=tuple(replace(row, elapsed_s=3.0) for row in shipped.rows))
     write_results(shipped_file("fake"), slow)
-    assert running.estimated_s(fake, fake.budget()) == pytest.approx(running.START_S + 6 * 3)
-    assert running.estimated_s(fake, fake.budget("short")) == pytest.approx(running.START_S + 2 * 3 / 2)  # size 1 of 2
-    bare = replace(fake.budget("short"), size=0)
-    assert running.estimated_s(fake, bare) == pytest.approx(running.START_S + 2 * 3)
+    assert estimated_s(fake, fake.budget()) == pytest.approx(START_S + 6 * 3)
+    assert estimated_s(fake, fake.budget("short")) == pytest.approx(START_S + 2 * 3 / 2)  # size 1 of 2
+    assert estimated_s(fake, replace(fake.budget("short"), size=0)) == pytest.approx(START_S + 2 * 3)
+
+
+def test_an_experiment_waits_for_its_turn_in_the_queue_of_trainings(fake, monkeypatch):
+    begun, told = [], []
+    monkeypatch.setenv(queue.LIMIT, "1")
+    monkeypatch.setattr(queue, "_LOOK_S", 0.0)
+    monkeypatch.setattr(running, "_measure", lambda *given: begun.append(len(told)))
+    with queue.working_at_once():
+
+        def tell(share):
+            told.append(share)
+            if len(told) == 2:
+                raise Stopped
+
+        with pytest.raises(Stopped):
+            running.measure_in_background(fake, fake.budget("short"), tell)
+    assert told == [0.0, 0.0] and not begun
+    running.measure_in_background(fake, fake.budget("short"), told.append)
+    assert begun == [2] and not running._MEASURING
+
+
+def test_the_models_of_an_experiment_open_from_its_results(fake):
+    run_experiment(fake, fake.budget("short"), own_file("fake", "short"), command="python -m fake")
+    run_id = create_run(MODEL, settings(max_steps=2), CorpusConfig(name="reverse"), name="a", command="python -m fake")
+    create_run(MODEL, settings(max_steps=2), CorpusConfig(name="reverse"), name="other")
+    train_run(run_id)
+    at = open_page("paper_lab", experiment="fake", budget="short")
+    linked = {link.proto.label: link.proto.query_string for link in at.get("page_link")}
+    assert "model=a" in linked["a"] and "other" not in linked
+    assert "Its runs: 1 model to look into" in [each.label for each in at.expander]
 
 
 def test_an_experiment_runs_in_the_background_and_its_numbers_appear(fake, monkeypatch):
@@ -109,7 +145,7 @@ def test_an_experiment_runs_in_the_background_and_its_numbers_appear(fake, monke
     at = open_page("paper_lab", experiment="fake")
     at = checked(at.button(key="lab-run").click().run())
     assert begun.wait(30) and at.get("progress") and "Verdict" in texts(at)  # the page is there meanwhile
-    work = running.works().find(("fake", "short"))
+    work = running.works().find((ME.id, "fake", "short"))
     go.set()
     assert work.over.wait(30) and work.error is None
     at = checked(at.run())

@@ -5,6 +5,7 @@ from shutil import rmtree
 
 import numpy as np
 import pytest
+from page_exports import with_menus
 from page_models import PRONOUNS, REVERSE, checked, texts
 from page_positions import canvases, curves, figure, positions, shapes, tables
 from tiny_runs import MODEL, settings
@@ -138,10 +139,9 @@ def test_every_section_is_drawn_for_every_kind(own_models, kind):
 )
 def test_every_figure_has_a_badge_that_holds_and_an_export(section, views):
     at = positions(section=section, table="reverse-learned", length="20", d_model="16")
-    for view in views:
-        at.session_state[f"{view}-proof"] = at.session_state[f"{view}-export"] = True
-    at = checked(at.run())
+    at = with_menus(at, *(f"{view}-proof" for view in views))
     assert texts(at).count("run just now") == len(views) and "checks fail" not in texts(at)
+    at = with_menus(at, *(f"{view}-export" for view in views))
     assert sum("figure.show()" in code.value for code in at.code) == len(views)
 
 

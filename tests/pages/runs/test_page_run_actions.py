@@ -156,7 +156,7 @@ def test_repeating_starts_the_same_run_with_the_next_seed(queued):
 
 
 def test_a_repeat_that_cannot_start_says_why(monkeypatch):
-    def refuse(run_id, *, owner=""):
+    def refuse(run_id):
         raise RunError("your runs take 9 MB on disk, and a visitor may use 8 MB: delete a run first")
 
     monkeypatch.setattr(run_folder, "start", refuse)

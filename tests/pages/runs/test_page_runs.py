@@ -1,6 +1,7 @@
 """The Runs page: every run is in the table, any curves can be laid over each other, and one run is selected."""
 
 import pytest
+from page_exports import with_menus
 from page_models import checked, follow, open_page, texts
 from page_runs import PINNED, button, columns, curves, made_run, put_status, table, trained_run
 
@@ -58,6 +59,20 @@ def test_the_curves_of_the_shown_runs_are_laid_over_each_other():
     assert at.query_params["show"] == [third, first]
 
 
+def test_only_runs_on_one_corpus_are_laid_over_each_other_at_first():
+    reverse, copy, again = trained_run(), trained_run(corpus="copy"), trained_run(seed=1)
+    at = open_page("runs")
+    shown = {name for name, row in table(at).items() if row["shown"]}
+    assert shown in ({reverse, again}, {copy}) and "different corpora" not in texts(at)
+    assert "These runs learn 2 different corpora" in texts(open_page("runs", show=[reverse, copy]))
+
+
+def test_the_curves_are_explained():
+    trained_run()
+    at = with_menus(open_page("runs"), "compared-runs-explained")
+    assert "The loss is how surprised the model is" in texts(at)
+
+
 @pytest.mark.parametrize(
     ("key", "value", "axis", "title"),
     [
@@ -87,7 +102,7 @@ def test_smoothed_training_loss_is_named_as_such():
 def test_look_inside_opens_the_attention_page_on_the_run_in_hand():
     run_id = trained_run()
     at = follow(open_page("runs", run=run_id), "Look inside", "attention")
-    assert at.selectbox(key="choose-model").value == run_id
+    assert at.radio(key="choose-model").value == run_id
     assert at.text_input(key="choose-text").value == PINNED[0]
 
 

@@ -15,7 +15,7 @@ from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.interventions import compile_interventions, parse_intervention
 from transformer.lab import Lab, load
 
-pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 HOSTILE = {
     "emoji": "👩‍👩‍👧 slept 🏳️‍🌈",

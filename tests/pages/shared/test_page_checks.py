@@ -15,7 +15,7 @@ from transformer.lab import Lab
 SWITCHES = ["off:decoder.0.cross:1", "row:encoder.0.self.1:2:uniform", "mean:decoder.1.self:2"]
 
 
-pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 PAGES = [

@@ -13,7 +13,7 @@ from pages.shared.url.packed_link import pack
 from transformer.figures import theme
 from transformer.figures.steps.outputs import outputs_figure
 
-pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def test_the_lines_of_python_make_the_output_with_its_probabilities():

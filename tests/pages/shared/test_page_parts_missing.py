@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from page_exports import with_menus
 from page_models import checked, open_page, texts
 from random_models import randomise
 from tiny_runs import tokenizer
@@ -12,8 +13,6 @@ from transformer.checkpoints.store import save_checkpoint
 from transformer.config import CorpusConfig, ModelConfig, TrainConfig
 from transformer.model.transformer import Transformer
 from transformer.training.state import weights_of
-
-pytestmark = pytest.mark.slow_variants
 
 BARE = "bare"
 
@@ -47,6 +46,7 @@ def test_every_page_names_what_the_model_never_had(page):
 
 def test_the_attention_page_shows_a_whole_pass_with_nothing_masked():
     at = open_page("attention", model=BARE, text="a b c", kind="decoder_self", layer="0", head="1", cell="0,2")
+    at = with_menus(at, "head-matrix-explained")
     assert "every token may see the ones after it" in texts(at).replace("\n", " ")
     assert "did not exist yet" not in texts(at)
     assert r"s &= q \cdot k = " in latex(at) and r"does not divide by" in latex(at)
@@ -70,7 +70,7 @@ def test_the_masks_page_has_no_causal_part_and_says_that_forcing_cheats():
 
 
 def test_steps_say_that_nothing_is_kept():
-    at = open_page("steps", model=BARE, text="a b c")
+    at = with_menus(open_page("steps", model=BARE, text="a b c"), "step-candidates-explained")
     assert "each step computes all positions again" in texts(at).replace("\n", " ")
     assert "**Cache**: not used" in texts(at)
 

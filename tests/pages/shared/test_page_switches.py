@@ -28,7 +28,7 @@ from transformer.model.taps import Site
 OTHER = "The cat slept."
 
 
-pytestmark = [pytest.mark.slow_variants, pytest.mark.usefixtures("untrained_models")]
+pytestmark = pytest.mark.usefixtures("untrained_models")
 
 
 def attention(**parameters):
@@ -38,7 +38,7 @@ def attention(**parameters):
 def panel(section="Parts", **parameters):
     """The Attention page with the panel open at a section."""
     at = open_page("attention", **{"model": PRONOUNS, "text": CLASSIC, **parameters})
-    at.session_state["switches"] = True
+    at.session_state["drawer"] = True
     at = checked(at.run())
     return at if section == "Parts" else checked(field(at.button_group, "What to switch").set_value(section).run())
 
@@ -248,7 +248,7 @@ def test_another_sentence_drops_the_switches_that_do_not_fit_it_with_a_sentence_
 def test_a_copy_survives_its_url_and_another_model_that_cannot_read_it_leaves_it_out():
     at = panel(switch=f"copy:encoder.0.ffn.output:1>2:{OTHER}")
     assert len(removable(at)) == 1
-    at = checked(at.selectbox(key="choose-model").set_value(REVERSE).run())
+    at = checked(at.radio(key="choose-model").set_value(REVERSE).run())
     assert "copy" in str(at.query_params.get("switch", "")) or "is left out" in texts(at)
 
 
@@ -305,7 +305,7 @@ def state(at):
 
 
 def test_what_a_click_does_is_chosen_is_in_the_url_and_is_said():
-    at = attention(kind="encoder_self", layer="0")
+    at = attention(kind="encoder_self", layer="0", popovers=["drawer"])
     assert not matrix(at)["forbids"]
     at = checked(at.segmented_control(key="choose-click").set_value("forbid").run())
     assert at.query_params["click"] == "forbid" and matrix(at)["forbids"]

@@ -134,3 +134,14 @@ def test_anything_at_all_leads_to_a_state_that_its_own_link_leads_back_to(parame
     state, problems = Choices.read(parameters)
     assert Choices.read(state.parameters()) == (state, ())
     assert all(isinstance(problem.sentence, str) for problem in problems)
+
+
+def test_an_empty_text_is_a_value_too():
+    @dataclass(frozen=True, kw_only=True)
+    class Named(UrlState):
+        steps: str = param("400", text(9))
+
+    for parameters in ({"steps": ""}, {"steps": [""]}):
+        state, problems = Named.read(parameters)
+        assert state == Named(steps="") and not problems and Named.read(state.parameters())[0] == state
+    assert Named.read({"steps": []})[0] == Named()

@@ -5,6 +5,7 @@ from base64 import b64decode
 
 import numpy as np
 import pytest
+from page_exports import with_menus
 from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page, texts
 
 from pages.shared.components.frontend import unpacked_arrays
@@ -107,8 +108,7 @@ def test_a_branch_may_leave_a_branch():
 @pytest.mark.parametrize(("roads_as", "badge"), [("lines", "lines"), ("tree", "tree"), ("pair", "pair")])
 def test_the_badge_of_the_branches_checks_every_one(roads_as, badge):
     at = steps(roads="1:5;2:7", road="1", roads_as=roads_as)
-    at.session_state[f"branch-{badge}-proof"] = True
-    said = texts(checked(at.run()))
+    said = texts(with_menus(at, f"branch-{badge}-proof"))
     n = 2 if roads_as == "pair" else 3
     assert f"**{8 * n} checks, run just now: all hold.**" in said and "these tokens were forced" in said
 
@@ -259,7 +259,7 @@ def test_samples_follow_their_settings_and_are_counted():
 
 def distribution(at):
     """Returns the header and the arrays from which the bars of a step's distribution are drawn."""
-    (element,) = at.get("bidi_component")
+    (element,) = (element for element in at.get("bidi_component") if element.proto.bytes)
     return unpacked_arrays(element.proto.bytes)
 
 
@@ -300,3 +300,23 @@ def test_choices_are_read_back_from_their_parameters():
     assert Choices.read({"step": "-1", "road": "99", "scale": "x", "alpha": "nan"})[0] == Choices()
     assert Choices.read({"beam": "0"})[0].beam == 1
     assert Choices.read({"beam": "9999", "alpha": "99"})[0] == Choices(beam=10, alpha=2.0)
+
+
+@pytest.mark.parametrize(
+    ("look", "figure", "says"),
+    [
+        ("beam", "beam-tree", "A beam keeps several hypotheses"),
+        ("samples", "sample-tree", "each step draws one at random"),
+    ],
+)
+def test_beams_and_samples_are_explained(look, figure, says):
+    at = with_menus(steps(look=look), f"{figure}-explained")
+    assert says in texts(at) and at.latex
+
+
+def test_samples_say_what_label_smoothing_does_to_them():
+    at = steps(model=PRONOUNS, text=CLASSIC, look="samples")
+    assert "lower the temperature or top-p" in texts(at) and "Trained with label smoothing 0.1" in texts(at)
+    without = steps(look="samples")
+    smoothing = load(REVERSE).checkpoint.settings.train.label_smoothing
+    assert ("lower the temperature or top-p" in texts(without)) == bool(smoothing)

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from page_exports import with_menus
 from page_models import REVERSE, checked, open_page, texts
 
 import pages.steps.stepper as stepper
@@ -43,10 +44,11 @@ def test_inside_a_step_stand_the_lens_and_a_sum_of_parts():
     ]
     against = at.selectbox(key="against").value
     difference = found.difference(seen.target_ids[2], against)
-    assert f"**{number(difference, signed=True)}**" in texts(at) and "Only the last norm was trained" in texts(at)
+    assert f"**{number(difference, signed=True)}**" in texts(at)
     parts = found.contributions(lab.model, seen.target_ids[2], against)
     assert f"{len(parts)} parts sum to {number(sum(v for _, v in parts), signed=True)}" in texts(at)
     assert bars["layout"]["yaxis"]["ticktext"][-1] == "together"
+    assert "Only the last norm was trained" in texts(with_menus(at, "logit-lens-depths-explained"))
     other = next(token for token in at.selectbox(key="against").options if token != lab.tokenizer.piece(against))
     at = checked(at.selectbox(key="against").select(other).run())
     chosen = at.selectbox(key="against").value

@@ -1,23 +1,11 @@
 """The badges on Train and Runs open on what the page shows, and hold."""
 
 import pytest
-from page_models import checked, open_page, texts
+from page_exports import proved, verdicts
+from page_models import texts
 from page_runs import trained_run
 
 pytestmark = pytest.mark.usefixtures("room", "measurements")
-
-
-def proved(page, badge, **parameters):
-    """The page with this badge open."""
-    at = open_page(page, **parameters)
-    at.session_state[badge] = True
-    return checked(at.run())
-
-
-def verdicts(at):
-    """Returns how many checks hold and how many fail."""
-    said = texts(at)
-    return said.count(":green[:material/check:]"), said.count(":red[:material/close:]")
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,16 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import plotly.graph_objects as go
 import pytest
+from page_exports import with_menus
 from page_models import checked, open_page, texts
 from page_train import field, fill, opened, pairs, press_train, shows, train_button
 
 from pages.shared.wording import plain
+from pages.training import bring
 from transformer.runs import run_folder
 
 pytestmark = pytest.mark.usefixtures("room", "measurements")
@@ -37,8 +40,7 @@ def test_an_uploaded_file_is_shown_and_trained_on(started, room):
 
 def test_the_program_of_an_uploaded_file_reads_it_where_it_is_put(room, tmp_path, monkeypatch):
     at = upload(open_page("train"), "my pairs.tsv", pairs(300))
-    at.session_state["sentence-lengths-export"] = True
-    at = checked(at.run())
+    at = with_menus(at, "sentence-lengths-export")
     (lines,) = (code.value for code in at.code if "SentenceLengths(" in code.value)
     assert str(room) not in lines and "Put 'my pairs.tsv', the file that was uploaded, beside this file" in lines
     (tmp_path / "elsewhere").mkdir()
@@ -79,6 +81,12 @@ def test_a_vocabulary_that_is_too_large_is_refused_and_the_ceiling_filled_in(sta
     assert f"{ceiling:,}" in offer.label and not train_button(at).disabled
     press_train(at)
     assert run_folder.get_run(started[0]).settings.model.vocab_size == ceiling
+
+
+@pytest.mark.parametrize(("alone", "who"), [(True, "whoever opens the app"), (False, "nobody but you")])
+def test_who_may_train_on_a_file_is_said_before_it_is_brought(monkeypatch, alone: bool, who: str):
+    monkeypatch.setattr(bring, "identity", lambda: SimpleNamespace(is_one_person=alone))
+    assert f"It stays on this machine, where {who} can train on it." in texts(open_page("train"))
 
 
 def test_a_generated_corpus_is_shown_too():

@@ -74,3 +74,23 @@ def test_the_back_button_brings_the_plan_before_back(monkeypatch):
     monkeypatch.setattr("pages.shared.url.page_state.LATE_S", 0.0)
     at.query_params["seed"] = "3"
     assert field(checked(at.run()), "seed").value == 3
+
+
+def test_what_stands_open_is_the_corpus_the_size_the_time_and_the_button():
+    at = open_page("train", corpus="reverse")
+    (settings,) = (box for box in at.expander if box.label == "Settings")
+    kinds = ("selectbox", "text_input", "number_input", "text_area", "toggle")
+    folded = {element.key for kind in kinds for element in settings.get(kind)}
+    fields = {element.key for kind in kinds for element in at.main.get(kind)}
+    assert {key for key in fields - folded if key and key.startswith("train-")} == {
+        "train-corpus",
+        "train-preset",
+        "train-seconds",
+    }
+    assert at.session_state["train-settings"] is False and "Not as in the recipe" not in texts(at)
+
+
+def test_a_folded_setting_that_a_link_names_is_said_and_one_that_is_wrong_opens_the_fold():
+    assert plain("Not as in the recipe: Seed 7.") in texts(open_page("train", corpus="reverse", seed="7"))
+    at = open_page("train", corpus="reverse", n_heads="7")
+    assert at.session_state["train-settings"] is True

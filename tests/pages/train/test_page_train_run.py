@@ -37,7 +37,7 @@ def test_a_finished_run_shows_its_curves_its_sentences_and_a_head():
 def test_look_inside_opens_the_attention_page_on_this_run_and_sentence():
     run_id = trained_run()
     at = follow(open_page("train", run=run_id), "Look inside", "attention")
-    assert at.selectbox(key="choose-model").value == run_id
+    assert at.radio(key="choose-model").value == run_id
     assert at.text_input(key="choose-text").value == PINNED[0]
 
 

@@ -9,8 +9,9 @@ from pages.train.plan_errors import faults, notes
 from pages.training import corpora, durations
 from pages.training.plan_fields import CHOICES, NO_STEP_LIMIT, OWN, PARTS, RECIPE
 from pages.training.plans import Plan, lines_of, plan_of, recommended
+from transformer.access.people import NOBODY, Person, acting_as
 from transformer.config import PRESETS, missing_parts
-from transformer.data.corpora import CORPORA
+from transformer.data.corpora import CORPORA, CorpusError
 from transformer.data.file_recipes import recipe_for
 from transformer.data.uploads import save_upload
 from transformer.runs import run_folder
@@ -279,17 +280,20 @@ def test_the_time_left_is_at_the_runs_own_speed():
     assert durations.share_done(timed, step=100, elapsed_s=15.0) == 0.5
 
 
-def test_on_a_shared_machine_a_visitor_is_offered_their_own_files_alone(tmp_path, monkeypatch):
+def test_a_visitor_is_offered_and_reaches_their_own_files_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
-    mine, theirs = (
-        save_upload(f"{owner}.tsv", "".join(f"{owner} {i}\tmot {i}\n" for i in range(300)).encode(), owner=owner)
-        for owner in ("me", "you")
-    )
-    assert corpora.offered("me")[-2:] == corpora.offered("you")[-2:]
-    monkeypatch.setenv("ATTENTION_LAB_QUOTA_MINUTES", "30")
-    assert corpora.offered("me") == (*CORPORA, mine.parent.name)
-    assert corpora.offered("you") == (*CORPORA, theirs.parent.name)
-    assert corpora.offered("anyone") == tuple(CORPORA)
-    assert save_upload("same.tsv", mine.read_bytes(), owner="you") == mine
-    assert set(corpora.offered("you")) == {*CORPORA, mine.parent.name, theirs.parent.name}
-    assert corpora.is_known(mine.parent.name), "a link to a file opens it for everyone"
+    content = {name: "".join(f"{name} {i}\tmot {i}\n" for i in range(300)).encode() for name in ("ada", "bob")}
+    paths = {}
+    for name in content:
+        with acting_as(Person(id=name)):
+            paths[name] = save_upload(f"{name}.tsv", content[name])
+    ada, bob = (paths[name].parent.name for name in content)
+    assert set(corpora.offered()) == {*CORPORA, ada, bob}, "the operator sees all"
+    with acting_as(Person(id="bob")):
+        assert corpora.offered() == (*CORPORA, bob)
+        with pytest.raises(CorpusError, match="the file that this link names is not here: bring it again"):
+            corpora.config_name(ada)
+        same = save_upload("same.tsv", content["ada"])
+        assert same != paths["ada"] and same.name == "same.tsv", "nobody is told who else has it"
+    with acting_as(NOBODY):
+        assert corpora.offered() == tuple(CORPORA)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from page_exports import with_menus
 from page_models import CLASSIC, PRONOUNS, checked, open_page, save_untrained, texts
 from random_models import randomise
 from tiny_runs import tokenizer
@@ -20,8 +21,6 @@ from transformer.lab import Lab, load
 from transformer.model.taps import Site
 from transformer.model.transformer import Transformer
 from transformer.training.state import weights_of
-
-pytestmark = pytest.mark.slow_variants
 
 KINDS = {
     "paper": {},
@@ -74,9 +73,7 @@ HOLDS = ":green[:material/check:] **The equation gives what the pass computed.**
 
 def checked_badges(at, *badges):
     """The page with these badges open."""
-    for badge in badges or ("step-numbers-proof",):
-        at.session_state[badge] = True
-    return checked(at.run())
+    return with_menus(at, *(badges or ("step-numbers-proof",)))
 
 
 @pytest.mark.slow
@@ -92,6 +89,38 @@ def test_the_walk_goes_from_the_first_step_to_the_last_and_every_equation_holds(
         at = checked(at.button(key="walk-next-below").click().run())
     assert titles[0] == "##### Words become numbers" and "what comes next" in titles[-1]
     assert the_map(at)["chosen"] == str(order[0])  # to the beginning again
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["reverse-rnn-attention", "reverse-rnn"])
+def test_the_walk_through_a_recurrent_model_holds_at_every_step(model):
+    at = open_page("walkthrough", model=model, text="a b c")
+    order = steps(load(model).model)
+    for index, step in enumerate(order):
+        assert f"{index + 1} of {len(order)}" in texts(at)
+        assert the_map(at)["chosen"] == str(step)
+        assert at.code and HOLDS in texts(checked_badges(at)), str(step)
+        at = checked(at.button(key="walk-next-below").click().run())
+    assert the_map(at)["chosen"] == str(order[0])
+
+
+@pytest.mark.parametrize(
+    ("model", "station", "words"),
+    [
+        ("reverse-rnn", "encoder.vector", "all that the decoder ever gets"),
+        ("reverse-rnn-attention", "decoder.cross.weights", "alignment"),
+        ("reverse-rnn-attention", "decoder.recurrent.gates", "the context that attention has just gathered"),
+    ],
+)
+def test_a_recurrent_models_steps_say_what_they_do_and_hold(model, station, words):
+    at = checked_badges(open_page("walkthrough", model=model, text="a b c", station=station))
+    assert words in texts(at) and HOLDS in texts(at) and "has no Encoder self-attention" not in texts(at)
+
+
+@pytest.mark.parametrize("model", ["reverse-rnn", "reverse-rnn-attention"])
+def test_three_tokens_of_a_recurrent_model_at_a_glance(model):
+    at = open_page("walkthrough", model=model, text="a b c", show="overview")
+    assert "with its neighbours" in said(at) and ("attention weight" in said(at)) == (model != "reverse-rnn")
 
 
 @pytest.mark.parametrize(
@@ -291,3 +320,41 @@ def test_of_a_layer_that_does_not_exist_the_one_that_is_named_instead_is_shown()
     at = walkthrough(station="decoder.cross.context", kind="cross", layer="9")
     assert "Layer 1 is shown" in texts(at) and "Decoder · layer 1" in texts(at)
     assert at.query_params["layer"] == "1"
+
+
+def test_the_numbers_that_move_are_those_of_the_pass():
+    at = walkthrough(station="encoder.self.context", layer=1, head=2, token=8)
+    lab = load(PRONOUNS)
+    taken = lab.trace(lab.inspect(CLASSIC)).taken
+    weights = taken[Site("encoder", 1, "self", "weights")][2, 8]
+    values = taken[Site("encoder", 1, "self", "v")][2, 8, :3]
+    tokens = lab.inspect(CLASSIC).source_tokens
+    best = [f"{tokens[i]} {weights[i]:.2f}" for i in weights.argsort(descending=True)[:2]]
+    moving = {moved["name"]: moved["text"].replace("−", "-") for moved in the_map(at)["moving"]}
+    assert moving == {"weights": f"{best[0]} {best[1]} …", "v": f"{values[0]:.2f} {values[1]:.2f} {values[2]:.2f} …"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_move_into_every_step_of_every_model(kind):
+    at = open_page("walkthrough", model=kind, text="a b c")
+    for step in map(str, steps(load(kind).model)):
+        at.query_params["station"] = step
+        moving = the_map(checked(at.run()))["moving"]
+        assert bool(moving) != step.endswith(".ids")
+
+
+def test_three_tokens_are_seen_from_input_to_output():
+    at = walkthrough(show="overview", token=8, step=10)
+    assert not any("order" in json.loads(element.proto.json) for element in at.get("bidi_component"))
+    figure = json.loads(at.get("plotly_chart")[0].proto.spec)
+    words = [text for trace in figure["data"] if trace.get("mode") == "text" for text in trace["text"]]
+    seen = load(PRONOUNS).inspect(CLASSIC)
+    assert seen.source_tokens[8] in words and f"{seen.target_tokens[10]} {seen.probabilities[10]:.3f}" in words
+    checked_badges(at, "trace-overview-proof")
+    assert "7 checks, run just now: all hold." in texts(at)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_overview_shows_every_kind_of_model(kind):
+    at = checked(open_page("walkthrough", model=kind, text="a b c", show="overview"))
+    assert len(at.get("plotly_chart")) == 1

@@ -30,21 +30,21 @@ class Entry:
 
     head: int
     key: int
-    q: Float[ndarray, "d_head"]
-    k: Float[ndarray, "d_head"]
-    v: Float[ndarray, "d_head"]
-    scores: Float[ndarray, "key"]
+    q: Float[ndarray, " d_head"]
+    k: Float[ndarray, " d_head"]
+    v: Float[ndarray, " d_head"]
+    scores: Float[ndarray, " key"]
     """The query's row before the mask, as the pass computed it."""
-    allowed: Bool[ndarray, "key"]
-    weights: Float[ndarray, "key"]
+    allowed: Bool[ndarray, " key"]
+    weights: Float[ndarray, " key"]
     """The row after softmax and switches."""
-    contribution: Float[ndarray, "d_model"]
+    contribution: Float[ndarray, " d_model"]
     """This entry's part of the output: weight * (v W_O), times the factor of a switch that scales the head."""
-    output: Float[ndarray, "d_model"]
+    output: Float[ndarray, " d_model"]
     """The block's output at this query, before the residual."""
     shares: Float[ndarray, "head key"]
     """Each entry's contribution projected on the output, in units of the output's squared length."""
-    products: Float[ndarray, "d_head"]
+    products: Float[ndarray, " d_head"]
     """The terms of the score: q_i k_i, or v_i tanh(q_i + k_i) of an additive score. In float64."""
     is_dot_product: bool
     """True where the terms are products; else they are those of an additive score."""
@@ -67,7 +67,7 @@ class Entry:
         return self.dot / self.divisor
 
     @property
-    def numerators(self) -> Float[ndarray, "key"]:
+    def numerators(self) -> Float[ndarray, " key"]:
         """exp(score - largest allowed score) of each key, 0 where masked: the softmax before it is divided."""
         if not self.allowed.any():
             return np.zeros(len(self.scores))

@@ -28,7 +28,7 @@ def check_entry(
     address: Address,
     query: int,
     entry: Entry,
-    shown: Float[ndarray, "key"],
+    shown: Float[ndarray, " key"],
 ) -> tuple[Check, ...]:
     """Checks an entry of the block at `address`, term by term; `shown` is its row of weights as the picture has it."""
     row = record_rows(model, source, switches, forced, [address])[0][query]

@@ -36,7 +36,7 @@ class Row:
     masks_off: frozenset[str]
     keys: Sequence[int]
     """The token at each key."""
-    asked_by: Float[ndarray, "d_model"]
+    asked_by: Float[ndarray, " d_model"]
     """The input of W_Q."""
     read: Float[ndarray, "key d_model"]
     """The inputs of W_K and W_V."""
@@ -45,7 +45,7 @@ class Row:
     v: Float[ndarray, "head key d_head"]
     weights: Float[ndarray, "head key"]
     heads: Float[ndarray, "head d_head"]
-    output: Float[ndarray, "d_model"]
+    output: Float[ndarray, " d_model"]
 
     @property
     def divisor(self) -> float:
@@ -65,7 +65,7 @@ class Row:
         replaced = (spec.replaced for spec in self.switches)
         return tuple(found.tensor for found in replaced if found is not None and found.tensor in ("q", "k", "v"))
 
-    def projected(self, head: int, key: int) -> Float[ndarray, "three_d_head"]:
+    def projected(self, head: int, key: int) -> Float[ndarray, " three_d_head"]:
         """Returns q, k and v made of the block's inputs; copied ones are taken as they were recorded."""
         sublayer, size = _sublayer(self.model, self.address), self.q.shape[-1]
         own = slice(head * size, (head + 1) * size)
@@ -85,7 +85,7 @@ class Row:
         """Tells whether a switch makes all scores of this head's row equal."""
         return any(row.is_even for row in self._rows_set(head))
 
-    def terms(self, head: int, k: Float[ndarray, "d_head"]) -> list[float]:
+    def terms(self, head: int, k: Float[ndarray, " d_head"]) -> list[float]:
         """Returns the numbers that add up to the score of this key, times the divisor."""
         return reference_terms(self.model, _sublayer(self.model, self.address), head, self.q[head].tolist(), k.tolist())
 
@@ -99,7 +99,7 @@ class Row:
         return scores
 
     @cached_property
-    def allowed(self) -> Bool[ndarray, "key"]:
+    def allowed(self) -> Bool[ndarray, " key"]:
         """False at padding, at later keys of the decoder's self-attention, and at forbidden keys."""
         ours = (self.address.stack, self.address.sublayer)
         padding = ("cross" if ours == ("decoder", "cross") else "padding") not in self.masks_off
@@ -113,7 +113,7 @@ class Row:
             ]
         )
 
-    def asked(self, head: int) -> Float[ndarray, "key"] | None:
+    def asked(self, head: int) -> Float[ndarray, " key"] | None:
         """Returns the row that a switch overwrites this head's weights with; None where none does."""
         rows = [r.weights for r in self._rows_set(head) if not r.is_even and len(r.weights) <= len(self.keys)]
         return np.pad(rows[-1], (0, len(self.keys) - len(rows[-1]))) if rows else None
@@ -131,7 +131,7 @@ class Row:
         return found
 
     @cached_property
-    def reached(self) -> Bool[ndarray, "head"]:
+    def reached(self) -> Bool[ndarray, " head"]:
         """False for heads whose context a switch replaced, and for all where it replaced the block's output."""
         context = np.array([weights @ values for weights, values in zip(self.weights, self.v, strict=True)])
         context = context * self._factors[:, None]
@@ -151,13 +151,13 @@ class Row:
         )
 
     @cached_property
-    def put_in_place(self) -> Float[ndarray, "d_model"]:
+    def put_in_place(self) -> Float[ndarray, " d_model"]:
         """The contexts that switches put in place of heads, through W_O."""
         contexts = zip(self.heads, self._parts, self.reached, strict=True)
         return np.sum([part @ context * (not reached) for context, part, reached in contexts], axis=0)
 
     @property
-    def new_output(self) -> Float[ndarray, "d_model"] | None:
+    def new_output(self) -> Float[ndarray, " d_model"] | None:
         """The output that a switch put in place of the block's own; None where none did."""
         outputs = [r for spec in self.switches if (r := spec.replaced) is not None and r.tensor == "output"]
         if any(replaced.by == "zero" for replaced in outputs):
@@ -171,18 +171,18 @@ class Row:
         return None if is_own else found
 
     @property
-    def bias(self) -> Float[ndarray, "d_model"]:
+    def bias(self) -> Float[ndarray, " d_model"]:
         """W_O's bias, nothing of which is there where the whole output is a switch's."""
         return self._bias * (self.new_output is None)
 
     @property
-    def expected_output(self) -> Float[ndarray, "d_model"]:
+    def expected_output(self) -> Float[ndarray, " d_model"]:
         """The sum of all vectors, the bias and the contexts put in place, or the output that a switch put there."""
         whole = self.vectors.sum(axis=(0, 1)) + self.bias + self.put_in_place
         return whole if self.new_output is None else self.new_output
 
     @property
-    def _bias(self) -> Float[ndarray, "d_model"]:
+    def _bias(self) -> Float[ndarray, " d_model"]:
         return _numbers(_sublayer(self.model, self.address).output.bias)
 
     @property
@@ -191,7 +191,7 @@ class Row:
         return np.split(_numbers(_sublayer(self.model, self.address).output.weight), len(self.heads), axis=1)
 
     @cached_property
-    def _factors(self) -> Float[ndarray, "head"]:
+    def _factors(self) -> Float[ndarray, " head"]:
         """The factor of each head's context, of all switches multiplied."""
         asked = [[spec.head_factors.get(head, 1.0) for spec in self.switches] for head in range(len(self.heads))]
         return np.array([math.prod(factors) for factors in asked])
@@ -274,7 +274,7 @@ def _sublayer(model: Transformer, address: Address) -> MultiHeadAttention:
     return sublayer
 
 
-def _turned(row: Float[ndarray, "d_head"], position: int) -> Float[ndarray, "d_head"]:
+def _turned(row: Float[ndarray, " d_head"], position: int) -> Float[ndarray, " d_head"]:
     """Turns dimensions 2i and 2i + 1 together by position / 10000^(2i / d): Su et al. (2021), eq. 34."""
     angles = position / 10_000.0 ** (np.arange(0, len(row), 2) / len(row))
     turned = (row[0::2] + 1j * row[1::2]) * np.exp(1j * angles)

@@ -27,7 +27,7 @@ class Reading:
     """The output of each sentence of the batch, free-running, its end mark included."""
     ended: tuple[bool, ...]
     """False for an output that was cut off before it wrote an end mark."""
-    losses: Float[ndarray, "sentence"]
+    losses: Float[ndarray, " sentence"]
     """Nats per token of the output that the batch gives with all masks, teacher-forced."""
     loss: float
     """The same over the whole batch, every real token counted alike."""
@@ -70,11 +70,11 @@ class Forcing:
 class EmptyRow:
     """A query that may attend to nothing, in three readings of softmax, and what this project makes of it."""
 
-    plain: Float[ndarray, "key"]
+    plain: Float[ndarray, " key"]
     """Softmax over scores that are all -inf: NaN."""
-    floored: Float[ndarray, "key"]
+    floored: Float[ndarray, " key"]
     """Softmax with the lowest finite number instead of -inf: every forbidden key gets the same weight."""
-    here: Float[ndarray, "key"]
+    here: Float[ndarray, " key"]
     """The weights of the model's first encoder layer in a pass where everything was padding."""
     from_bias: float
     """The distance of that block's output from W_O's bias."""

@@ -117,7 +117,7 @@ def walk_back_to_source(
 
 def _odds(
     weights: Float[ndarray, "layer head query query"], residual: Sequence[bool]
-) -> tuple[list[Float[ndarray, "query query"]], Float[ndarray, "query"]]:
+) -> tuple[list[Float[ndarray, "query query"]], Float[ndarray, " query"]]:
     """Returns the next step of a walk from each position in each layer, and which positions lead anywhere at all."""
     alive, found = np.ones(weights.shape[-1]), []
     for layer, kept in zip(weights, residual, strict=True):
@@ -127,7 +127,7 @@ def _odds(
     return found, alive
 
 
-def _nonzero(sums: Float[ndarray, "_"]) -> Float[ndarray, "_"]:
+def _nonzero(sums: Float[ndarray, " _"]) -> Float[ndarray, " _"]:
     return np.where(sums > 0, sums, 1.0)
 
 

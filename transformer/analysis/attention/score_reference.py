@@ -4,10 +4,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.convolutional import ConvolutionalModel
 from transformer.model.families import AnyModel
 from transformer.model.recurrent import RecurrentModel
 from transformer.model.transformer import Transformer
@@ -42,10 +43,33 @@ def reference_scores(
     return np.einsum("hqd,hkd->hqk", q, k) / reference_divisor(model)
 
 
+def one_head_scores(
+    model: RecurrentModel | ConvolutionalModel, q: Float[ndarray, " d_model"], k: Float[ndarray, "key d_model"]
+) -> Float[ndarray, " key"]:
+    """Returns the scores of one recorded query with each key, in a model whose blocks have one head."""
+    if isinstance(model, ConvolutionalModel):
+        return np.array([q @ key for key in k]) / math.sqrt(model.config.d_model)
+    if model.config.attention == "additive":
+        v = model.get_parameter("attention.score.v")[0].detach().double().numpy()
+        return np.array([v @ np.tanh(q + key) for key in k])
+    return np.array([q @ key for key in k])
+
+
+def softmax_over(scores: Float[ndarray, " key"], allowed: Bool[ndarray, " key"]) -> Float[ndarray, " key"]:
+    """Returns the softmax over the allowed keys; 0 at all others."""
+    found = np.zeros(len(scores))
+    if allowed.any():
+        powers = np.exp(scores[allowed] - scores[allowed].max())
+        found[allowed] = powers / powers.sum()
+    return found
+
+
 def score_formula(model: AnyModel) -> str:
     """Returns the score in plain text."""
     if isinstance(model, RecurrentModel):
         return {"additive": "v·tanh(W s + U h)", "general": "s·W h"}.get(model.config.attention, "s·h")
+    if isinstance(model, ConvolutionalModel):
+        return "(W s + b + g)·h / √d"
     if model.config.score == "additive":
         return "v·tanh(q + k)"
     return "q·k / √d" if model.config.scale_scores else "q·k"

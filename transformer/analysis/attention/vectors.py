@@ -130,7 +130,7 @@ def _reached(
 
 def is_delivered(
     attention: MultiHeadAttention, heads: Float[Tensor, "head query d_head"], output: Float[Tensor, "query d_model"]
-) -> Bool[Tensor, "query"]:
+) -> Bool[Tensor, " query"]:
     """Tells for each query whether the block's output is W_O times its heads, not what a switch put there."""
     projection, bias = attention.output.weight.detach().double(), attention.output.bias.detach().double()
     made = heads.double().transpose(0, 1).flatten(1) @ projection.T + bias

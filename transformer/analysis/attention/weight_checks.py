@@ -7,14 +7,13 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from transformer.analysis.attention.entry_reference import Row, record_rows
-from transformer.analysis.attention.recurrent_reference import pass_from_ids, recurrent_attention
+from transformer.analysis.attention.one_head_reference import one_head_attention, pass_from_ids
 from transformer.analysis.attention.score_reference import score_formula
 from transformer.analysis.checks import Check, agree
 from transformer.inspection.inspection import Attention, Inspection
 from transformer.interventions import Intervention
 from transformer.model.families import AnyModel
 from transformer.model.kinds import AttentionKind, KindName
-from transformer.model.recurrent import RecurrentModel
 from transformer.model.taps import Address
 from transformer.model.transformer import Transformer
 
@@ -26,10 +25,10 @@ def check_recorded(model: AnyModel, seen: Inspection, kind: KindName) -> tuple[C
     """Checks the weights and masks of one kind of attention in a decoding."""
     decoded = seen.source_ids, seen.interventions, dict(seen.forced)
     checks = check_weights(model, *decoded, kind, seen.attention(kind))
-    if not isinstance(model, RecurrentModel) or seen.interventions:
+    if isinstance(model, Transformer) or seen.interventions:
         return checks
     weights, _ = pass_from_ids(model, seen.source_ids, (model.config.bos_id, *seen.target_ids[:-1]))
-    how = "every gate of every token written out in double precision, from the token ids"
+    how = "every layer at every token written out in double precision, from the token ids"
     claim = "The weights are those of the whole model, computed from the ids alone"
     return *checks, agree(claim, seen.attention(kind).weights, weights, TOLERANCE, how)
 
@@ -74,8 +73,8 @@ def recomputed_attention(
     kind: KindName,
 ) -> tuple[Float[ndarray, "layer head query key"], Bool[ndarray, "layer query key"]]:
     """Returns the weights of every layer as `recomputed_weights`, and the masks by their rule."""
-    if isinstance(model, RecurrentModel):
-        return recurrent_attention(model, source, switches, forced)
+    if not isinstance(model, Transformer):
+        return one_head_attention(model, source, switches, forced)
     layers = _rows(model, source, switches, forced, kind)
     weights = _together([[row.softmax for row in rows] for rows in layers])
     return weights, _together([[row.allowed for row in rows] for rows in layers])

@@ -22,7 +22,7 @@ _LESS = 1e-12
 """A ring that lowers the sum by no more lowers it by rounding."""
 
 
-def check_written(name: str, model: Transformer, seen: Inspection, shown: Float[ndarray, "step"]) -> Iterator[Check]:
+def check_written(name: str, model: Transformer, seen: Inspection, shown: Float[ndarray, " step"]) -> Iterator[Check]:
     """Checks that an output is what the model writes, and the probabilities of its tokens."""
     rows = np.exp(SlowReader(model, seen.interventions).log_probs(seen.source_ids, seen.target_ids))
     own = rows[np.arange(len(seen.target_ids)), list(seen.target_ids)]
@@ -35,7 +35,7 @@ def check_written(name: str, model: Transformer, seen: Inspection, shown: Float[
 MISSED = "how much more probable another token is, at most"
 
 
-def most_missed(rows: Float[ndarray, "step vocab"], own: Float[ndarray, "step"], model: Transformer) -> float:
+def most_missed(rows: Float[ndarray, "step vocab"], own: Float[ndarray, " step"], model: Transformer) -> float:
     """Returns by how much the most probable token that may be written exceeds the one that was, at the worst step."""
     return float((np.delete(rows, model.config.pad_id, axis=1).max(axis=1) - own).max())
 
@@ -155,7 +155,7 @@ def _rows(read: Read, *both: Read) -> Float[ndarray, "head row key"]:
     return read.weights.reshape(-1, *read.weights.shape[2:])[:, free].astype(np.float64)
 
 
-def _divergence(p: Float[ndarray, "row key"], mean: Float[ndarray, "row key"]) -> Float[ndarray, "row"]:
+def _divergence(p: Float[ndarray, "row key"], mean: Float[ndarray, "row key"]) -> Float[ndarray, " row"]:
     """Returns KL(p || mean) in bits; a key of weight 0 adds nothing."""
     there = p > 0
     return np.where(there, p * np.log2(np.where(there, p, 1.0) / np.where(there, mean, 1.0)), 0.0).sum(axis=-1)

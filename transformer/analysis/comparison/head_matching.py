@@ -1,8 +1,8 @@
 """Pairs the heads of two models that attend to the same tokens.
 
-A seed deals the roles out at random, so head 3 of one model need not be head 3 of another. Heads are paired so that the
-Jensen-Shannon distances between their rows of weights on the same sentences sum to the least (Kuhn 1955, "The Hungarian
-method"; distance: Endres and Schindelin 2003).
+The seed decides at random which head takes which role, so head 3 of one model need not be head 3 of another. Heads are
+paired so that the Jensen-Shannon distances between their rows of weights on the same sentences sum to the least (Kuhn
+1955, "The Hungarian method"; distance: Endres and Schindelin 2003).
 """
 
 from collections.abc import Sequence
@@ -107,8 +107,8 @@ def _make_room(
     costs: Float[ndarray, "row column"],
     row: int,
     row_of: ndarray,
-    row_price: Float[ndarray, "row"],
-    column_price: Float[ndarray, "door"],
+    row_price: Float[ndarray, " row"],
+    column_price: Float[ndarray, " door"],
 ) -> None:
     """Gives `row` a column by the shortest path over columns whose rows move on to another one."""
     door = len(row_of) - 1

@@ -239,7 +239,7 @@ def _written(
 @torch.no_grad()
 def _losses(
     precise: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer
-) -> tuple[Float[ndarray, "pair"], Float[ndarray, "pair"]]:
+) -> tuple[Float[ndarray, " pair"], Float[ndarray, " pair"]]:
     """Returns the summed loss of each pair, and its number of tokens."""
     losses, lengths = np.zeros(len(pairs)), np.zeros(len(pairs))
     for rows, batch in pair_batches(pairs, tokenizer, 1_500, max_length=precise.config.max_length):
@@ -254,7 +254,7 @@ def _changes(
     what: str,
     shown: Sequence[Change],
     moved: Float[ndarray, "head pair"],
-    lengths: Float[ndarray, "pair"],
+    lengths: Float[ndarray, " pair"],
     how: str,
     *,
     step: float = 0.0,
@@ -281,15 +281,15 @@ def _changes(
 
 
 def _ends(
-    moved: Float[ndarray, "head pair"], lengths: Float[ndarray, "pair"], samples: Iterable[Int[ndarray, "pair"]]
-) -> tuple[Float[ndarray, "head 2"], Float[ndarray, "head"]]:
+    moved: Float[ndarray, "head pair"], lengths: Float[ndarray, " pair"], samples: Iterable[Int[ndarray, " pair"]]
+) -> tuple[Float[ndarray, "head 2"], Float[ndarray, " head"]]:
     """Returns the percentiles of each head's mean over samples of pairs, and the standard deviation of that mean."""
     means = np.array([moved[:, drawn].sum(axis=1) / lengths[drawn].sum() for drawn in samples])
     return np.percentile(means, (2.5, 97.5), axis=0).T, np.std(means, axis=0)
 
 
 @torch.no_grad()
-def _matches(precise: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer) -> Float[ndarray, "pair"]:
+def _matches(precise: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer) -> Float[ndarray, " pair"]:
     """Returns 1 for each pair whose reference is written, else 0."""
     right = np.zeros(len(pairs))
     for rows, batch in pair_batches(pairs, tokenizer, 1_500, max_length=precise.config.max_length):

@@ -113,7 +113,7 @@ def _output_effect(
     switch: AblateHeads,
     base: Float[Tensor, "step vocab"],
     without: Float[Tensor, "step vocab"],
-    target: Int[Tensor, "step"],
+    target: Int[Tensor, " step"],
     pad_id: int,
 ) -> OutputEffect:
     a, b = (table.gather(1, target[:, None])[:, 0] for table in (base, without))

@@ -91,7 +91,7 @@ def received(weights: Float[ndarray, "query key"], effect: Float[ndarray, "targe
     return spearman(weights.mean(axis=0), effect.sum(axis=0))
 
 
-def spearman(a: Float[ndarray, "item"], b: Float[ndarray, "item"]) -> float:
+def spearman(a: Float[ndarray, " item"], b: Float[ndarray, " item"]) -> float:
     """Returns Spearman's rank correlation: Pearson's of the ranks, ties at their mean.
 
     NaN where a side is all one value, or there are fewer than FEWEST items.
@@ -104,7 +104,7 @@ def spearman(a: Float[ndarray, "item"], b: Float[ndarray, "item"]) -> float:
     return float((x * y).sum() / size) if size > 0 else float("nan")
 
 
-def mean_ranks(values: Float[ndarray, "item"]) -> Float[ndarray, "item"]:
+def mean_ranks(values: Float[ndarray, " item"]) -> Float[ndarray, " item"]:
     """The rank of each value from 1 on, equal ones at the mean of their ranks."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = counts.cumsum()

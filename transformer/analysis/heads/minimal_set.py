@@ -220,8 +220,8 @@ def _margin(ablation: Ablation) -> float:
 
 
 def judged(
-    log_probs: Float[Tensor, "set step vocab"], target: Int[Tensor, "step"], goal: Goal, pad_id: int
-) -> tuple[Float[Tensor, "set"], Bool[Tensor, "set"]]:
+    log_probs: Float[Tensor, "set step vocab"], target: Int[Tensor, " step"], goal: Goal, pad_id: int
+) -> tuple[Float[Tensor, " set"], Bool[Tensor, " set"]]:
     """Returns the nats by which each set misses the goal, and whether it reaches it."""
     writable = log_probs.clone()
     writable[..., pad_id] = -torch.inf  # is never written

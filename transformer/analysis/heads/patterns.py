@@ -90,7 +90,7 @@ def _marked(places: Sequence[tuple[int, ...]], *shape: int) -> Bool[Tensor, "...
 
 
 def patterns_of(
-    kind: AttentionKind, batch: Batch, gold: Gold, punctuation: Bool[Tensor, "vocab"], allowed: Cells
+    kind: AttentionKind, batch: Batch, gold: Gold, punctuation: Bool[Tensor, " vocab"], allowed: Cells
 ) -> dict[Pattern, Cells]:
     """Returns the allowed cells of each pattern that this kind of attention has."""
     match kind:
@@ -103,12 +103,12 @@ def patterns_of(
     return {name: cells.expand_as(allowed) & allowed for name, cells in found.items()}
 
 
-def punctuation_of(tokenizer: Tokenizer) -> Bool[Tensor, "vocab"]:
+def punctuation_of(tokenizer: Tokenizer) -> Bool[Tensor, " vocab"]:
     """Returns True for entries of a vocabulary that are nothing but punctuation (Unicode's categories P)."""
     return torch.tensor([_is_punctuation(entry.strip("▁")) for entry in tokenizer.vocabulary()])
 
 
-def _encoder_self(batch: Batch, gold: Gold, punctuation: Bool[Tensor, "vocab"]) -> dict[Pattern, Cells]:
+def _encoder_self(batch: Batch, gold: Gold, punctuation: Bool[Tensor, " vocab"]) -> dict[Pattern, Cells]:
     query, key = _places(batch.source.size(1), batch.source.size(1))
     words = batch.source_mask.sum(dim=1)[:, None, None] - 1  # the end mark is no word
     return {
@@ -124,7 +124,7 @@ def _encoder_self(batch: Batch, gold: Gold, punctuation: Bool[Tensor, "vocab"]) 
     }
 
 
-def _decoder_self(batch: Batch, gold: Gold, punctuation: Bool[Tensor, "vocab"]) -> dict[Pattern, Cells]:
+def _decoder_self(batch: Batch, gold: Gold, punctuation: Bool[Tensor, " vocab"]) -> dict[Pattern, Cells]:
     query, key = _places(batch.target_in.size(1), batch.target_in.size(1))
     pronoun, noun = ((gold.links & word[:, None, :]).any(dim=-1) for word in (gold.pronoun, gold.noun))
     return {
@@ -137,7 +137,7 @@ def _decoder_self(batch: Batch, gold: Gold, punctuation: Bool[Tensor, "vocab"]) 
     }
 
 
-def _cross(batch: Batch, gold: Gold, punctuation: Bool[Tensor, "vocab"]) -> dict[Pattern, Cells]:
+def _cross(batch: Batch, gold: Gold, punctuation: Bool[Tensor, " vocab"]) -> dict[Pattern, Cells]:
     query, key = _places(batch.target_in.size(1), batch.source.size(1))
     words = batch.source_mask.sum(dim=1)[:, None, None] - 1
     written = batch.target_mask.sum(dim=1)[:, None, None] - 1

@@ -33,7 +33,7 @@ class BlockStatistics:
     """The address of the block, as in `decoder.1.cross`."""
     mean: Float[Tensor, "head d_head"]
     """Each head's mean context, before W_O."""
-    entropy: Float[Tensor, "head"]
+    entropy: Float[Tensor, " head"]
     """Mean entropy of the rows of weights in nats: 0 looks at one token, ln(keys) at all alike."""
     queries: int
     """Real positions that went in."""
@@ -114,7 +114,7 @@ def _summed(
     heads: Float[Tensor, "batch head query d_head"],
     weights: Float[Tensor, "batch head query key"],
     real: Bool[Tensor, "batch query"],
-) -> tuple[Float[Tensor, "head d_head"], Float[Tensor, "head"]]:
+) -> tuple[Float[Tensor, "head d_head"], Float[Tensor, " head"]]:
     """Returns contexts and entropies summed over the real queries, in float64."""
     entropy = torch.special.entr(weights.double()).sum(dim=-1)
     kept = real[:, None, :].double()

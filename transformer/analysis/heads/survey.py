@@ -37,7 +37,7 @@ NOTICEABLE = 0.05
 _COUNTS = ("pairs", "source", "target", "links", "referents")
 PART = 1_000
 """The number of pairs that are added up by themselves, so that they can be measured again by themselves."""
-Sums = Mapping[str, Float[ndarray, "part *shape"]]
+Sums = Mapping[str, Float[ndarray, " part *shape"]]
 """The sums of a survey, as in "cross.weight.previous" with a number a head: a row for every PART of its pairs."""
 
 
@@ -218,7 +218,7 @@ def _added_up(
         yield from total.arrays(kind)
 
 
-def _stacked(rows: Sequence[ndarray]) -> Float[ndarray, "part *shape"]:
+def _stacked(rows: Sequence[ndarray]) -> Float[ndarray, " part *shape"]:
     """Returns the sums of all parts; those by distance end where the longest sentence of any part does."""
     shape = np.max([row.shape for row in rows], axis=0).astype(int)
     found = np.zeros((len(rows), *shape))
@@ -263,7 +263,7 @@ class _Sums:
         weights: Float[Tensor, "batch head query key"],
         batch: Batch,
         gold: Gold,
-        punctuation: Bool[Tensor, "vocab"],
+        punctuation: Bool[Tensor, " vocab"],
         recording: Recording,
     ) -> None:
         """Adds a batch."""
@@ -285,7 +285,7 @@ class _Sums:
             uniform = allowed[rows] / possible[:, None]
             self._add_reach(torch.cat((chosen, uniform[None])), rows.nonzero()[:, 1])
         else:
-            found = [_links(weights, words, gold) for words in (gold.written, gold.read)]
+            found = [count_links(weights, words, gold) for words in (gold.written, gold.read)]
             self.links = self.links + torch.stack(found)
             self.n_links += int(gold.links.sum())
 
@@ -293,7 +293,7 @@ class _Sums:
         self,
         weights: Float[Tensor, "head row key"],
         places: Mapping[Pattern, Bool[Tensor, "row key"]],
-        possible: Float[Tensor, "row"],
+        possible: Float[Tensor, " row"],
     ) -> None:
         cells = torch.stack(list(places.values()))  # -> [pattern row key]
         has, sizes = cells.any(dim=-1), cells.sum(dim=-1)
@@ -309,7 +309,7 @@ class _Sums:
             for name, value in zip(places, values, strict=True):
                 sums[name] = sums.get(name, 0) + value
 
-    def _add_reach(self, weights: Float[Tensor, "head row key"], query: Int[Tensor, "row"]) -> None:
+    def _add_reach(self, weights: Float[Tensor, "head row key"], query: Int[Tensor, " row"]) -> None:
         n_keys = weights.size(2)
         apart = (query[:, None] - torch.arange(n_keys)).abs()
         reach = weights.new_zeros(len(weights), max(n_keys, self.reach.size(1)))
@@ -371,7 +371,7 @@ class _Sums:
         return Alignment(error_rate=1 - 2 * right / (found + self.n_links), accuracy=right / aligned)
 
 
-def _links(
+def count_links(
     weights: Float[Tensor, "batch head query key"], rows: Float[Tensor, "batch query target_word"], gold: Gold
 ) -> Float[Tensor, "3 head"]:
     """Returns right links, found links and aligned words, for each head.

@@ -128,7 +128,7 @@ def _again(
     return agree(claim, shown, values(whole), 1e-3 / n, how)  # as exact as the part itself
 
 
-def _values(found: Survey, columns: Sequence[Column]) -> Float[ndarray, "column"]:
+def _values(found: Survey, columns: Sequence[Column]) -> Float[ndarray, " column"]:
     return np.array([value_of(found, *column) for column in columns], dtype=float)
 
 

@@ -108,19 +108,19 @@ def counted(passes: Sequence[Alone], at: HeadAt, name: str) -> float:
     return _mean(found)
 
 
-def _chosen_rows(one: Alone, at: HeadAt) -> Iterator[Float[ndarray, "_"]]:
+def _chosen_rows(one: Alone, at: HeadAt) -> Iterator[Float[ndarray, " _"]]:
     for query in one.rows(at.kind):
         yield one.of(at)[query][one.allowed[at.kind][query]]
 
 
-def _of_row(name: str, row: Float[ndarray, "_"]) -> float:
+def _of_row(name: str, row: Float[ndarray, " _"]) -> float:
     if name == "largest":
         return float(row.max())
     entropy = -math.fsum(w * math.log(w) for w in row if w > 0)
     return entropy if name == "entropy" else entropy / math.log(len(row))
 
 
-def _of_cells(what: str, row: Float[ndarray, "key"], keys: Sequence[int], allowed: Bool[ndarray, "key"]) -> float:
+def _of_cells(what: str, row: Float[ndarray, " key"], keys: Sequence[int], allowed: Bool[ndarray, " key"]) -> float:
     match what:
         case "peak":
             return float(int(row.argmax()) in keys)

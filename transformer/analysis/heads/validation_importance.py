@@ -125,7 +125,7 @@ def resamples(n: int) -> Iterator[Int[ndarray, "sample item"]]:
         yield random.multinomial(n, np.full(n, 1 / n), size=min(at_once, RESAMPLES - done))
 
 
-def intervals(moved: Float[ndarray, "head item"], sizes: Float[ndarray, "item"]) -> tuple[Change, ...]:
+def intervals(moved: Float[ndarray, "head item"], sizes: Float[ndarray, " item"]) -> tuple[Change, ...]:
     """Returns the sum of each row over the sum of the sizes, with its percentile interval over the samples."""
     values = moved.sum(axis=1) / sizes.sum()
     # Each part: [sample item] @ [item head] -> [sample head]
@@ -140,7 +140,7 @@ def _scored(
     at: HeadAt | None,
     memory: Float[Tensor, "batch source d_model"],
     means: Means | None,
-) -> tuple[Float[Tensor, "batch"], Float[Tensor, "batch"]]:
+) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
     """Returns the summed loss of each pair, and 1 where its reference would be written."""
     sets = [() if at is None else (at,)] * len(batch.source)
     off: Tap | None = None

@@ -81,7 +81,7 @@ def check_map(table: Table, k: int, matrix: Float[ndarray, "d_model d_model"], n
     return Check(f"The fitted map is the least-squares map, {name}", slope, 1e-9 * _size(rows) ** 2 * rows.size, how)
 
 
-def check_rotation_errors(table: Table, k: int, base: float, errors: Float[ndarray, "pair"]) -> Check:
+def check_rotation_errors(table: Table, k: int, base: float, errors: Float[ndarray, " pair"]) -> Check:
     """Turns each row again, pair by pair of its dimensions."""
     width, again = table.shape[1], []
     for pos in range(len(table) - k):

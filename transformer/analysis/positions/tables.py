@@ -25,10 +25,10 @@ Similarity = Literal["dot", "cosine"]
 class OffsetProfile:
     """The similarity of two positions against the offset between them."""
 
-    offset: Int[ndarray, "offset"]
-    mean: Float[ndarray, "offset"]
-    low: Float[ndarray, "offset"]
-    high: Float[ndarray, "offset"]
+    offset: Int[ndarray, " offset"]
+    mean: Float[ndarray, " offset"]
+    low: Float[ndarray, " offset"]
+    high: Float[ndarray, " offset"]
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class ShiftFit:
 
     matrix: Float[ndarray, "d_model d_model"]
     """PE(pos + k) is about matrix @ PE(pos)."""
-    fitted: Int[ndarray, "even"]
+    fitted: Int[ndarray, " even"]
     """Positions pos whose pair the map was fitted to."""
-    held_out: Int[ndarray, "odd"]
+    held_out: Int[ndarray, " odd"]
     """Positions pos whose pair was held out."""
-    error: Float[ndarray, "pair"]
+    error: Float[ndarray, " pair"]
     """Largest error of a dimension, at each pos from 0 on."""
     unexplained_fitted: float
     """Share of the variance of PE(pos + k) that the map misses on the fitted positions: 0 is perfect."""
@@ -56,7 +56,7 @@ def sinusoids(length: int, d_model: int, base: float = 10_000.0) -> Table:
     return sinusoidal_table(length, d_model, base=base).numpy()
 
 
-def wavelengths(d_model: int, base: float = 10_000.0) -> Float[ndarray, "frequency"]:
+def wavelengths(d_model: int, base: float = 10_000.0) -> Float[ndarray, " frequency"]:
     """Returns the period of dimensions 2i and 2i + 1, in positions: from 2 pi up, approaching base * 2 pi."""
     return 2 * np.pi * base ** (np.arange(0, d_model, 2) / d_model)
 
@@ -78,7 +78,7 @@ def initial_model(model: Transformer, seed: int) -> Transformer:
         return Transformer(model.config)
 
 
-def untouched_rows(table: Table, start: Table) -> Int[ndarray, "row"]:
+def untouched_rows(table: Table, start: Table) -> Int[ndarray, " row"]:
     """Returns the positions whose row is bit for bit what it was before training, because no sentence reached them."""
     return np.flatnonzero((table == start).all(axis=1))
 
@@ -112,7 +112,7 @@ def rotation(d_model: int, k: int, base: float = 10_000.0) -> Float[ndarray, "d_
 
 def shift_error(
     table: Float[ndarray, "position d_model"], matrix: Float[ndarray, "d_model d_model"], k: int
-) -> Float[ndarray, "pair"]:
+) -> Float[ndarray, " pair"]:
     """Returns the largest error of a dimension of matrix @ PE(pos) against PE(pos + k), for each pos with a pos + k."""
     start, end = _pairs(table, k)
     return np.abs(start @ matrix.T - end).max(axis=1)

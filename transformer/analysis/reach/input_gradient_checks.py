@@ -26,8 +26,8 @@ def check_means(
     pairs: Sequence[tuple[Ids, Ids]],
     name: str,
     *,
-    norm: Float[ndarray, "distance"],
-    count: Int[ndarray, "distance"],
+    norm: Float[ndarray, " distance"],
+    count: Int[ndarray, " distance"],
 ) -> tuple[Check, ...]:
     """Adds up the gradients of each pair by itself, in double precision, and takes some of them without calculus."""
     precise = deepcopy(model).double()

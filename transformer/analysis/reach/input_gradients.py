@@ -44,9 +44,9 @@ class Leaf:
 class ByDistance:
     """The mean length of the gradient at each distance."""
 
-    norm: Float[ndarray, "distance"]
+    norm: Float[ndarray, " distance"]
     """NaN where no token is so far away."""
-    count: Int[ndarray, "distance"]
+    count: Int[ndarray, " distance"]
     """Pairs of a source token and an output token."""
 
 

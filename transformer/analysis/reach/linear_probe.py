@@ -22,10 +22,10 @@ _MAX_STEPS = 200
 class LinearProbes:
     """Probes that were fitted to the same vectors; each has labels of its own."""
 
-    mean: Float[ndarray, "d_model"]
+    mean: Float[ndarray, " d_model"]
     """The mean of the vectors, which is subtracted first."""
     weights: tuple[Float[ndarray, "label d_model"], ...]
-    bias: tuple[Float[ndarray, "label"], ...]
+    bias: tuple[Float[ndarray, " label"], ...]
 
     def read(self, vectors: Float[ndarray, "sentence d_model"]) -> Int[ndarray, "probe sentence"]:
         """Returns the label that each probe reads from each vector."""
@@ -51,8 +51,8 @@ def fit_probes(vectors: Float[ndarray, "sentence d_model"], labels: Int[ndarray,
 
 
 def _fit(
-    white: Float[torch.Tensor, "sentence d_model"], labels: Int[torch.Tensor, "sentence"]
-) -> tuple[Float[ndarray, "label d_model"], Float[ndarray, "label"]]:
+    white: Float[torch.Tensor, "sentence d_model"], labels: Int[torch.Tensor, " sentence"]
+) -> tuple[Float[ndarray, "label d_model"], Float[ndarray, " label"]]:
     """Returns weights and biases after L-BFGS."""
     n_labels = int(labels.max()) + 1
     weights, bias = torch.zeros(n_labels, white.size(1)), torch.zeros(n_labels)

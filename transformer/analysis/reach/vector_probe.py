@@ -54,7 +54,7 @@ class LengthProbe:
     labels: tuple[Ids, ...]
     """The token ids that each probe chooses among: all that stand at its position in the fitted sources."""
     probes: LinearProbes
-    right: Int[ndarray, "position"]
+    right: Int[ndarray, " position"]
     """Tested sentences whose token at a position was read back."""
     whole: int
     """Tested sentences that were read back without a mistake."""

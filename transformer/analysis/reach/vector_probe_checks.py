@@ -25,8 +25,8 @@ def check_probe(
     *,
     right: Int[ndarray, "length position"],
     guessed: Int[ndarray, "length position"],
-    whole: Int[ndarray, "length"],
-    exact: Int[ndarray, "length"],
+    whole: Int[ndarray, " length"],
+    exact: Int[ndarray, " length"],
 ) -> Iterator[Check]:
     """Counts again, and shows that the probes are the best of their kind and were not tested on what they knew."""
     precise = deepcopy(model).double()

@@ -23,7 +23,7 @@ class Candidates:
     """The entropy of the whole distribution, in nats."""
 
 
-def candidates(log_probs: Float[ndarray, "vocab"], n: int, also: Collection[int] = ()) -> Candidates:
+def candidates(log_probs: Float[ndarray, " vocab"], n: int, also: Collection[int] = ()) -> Candidates:
     """Returns the `n` most probable tokens of one step, and those in `also`, by probability."""
     precise = log_probs.astype(np.float64)
     order = np.argsort(-precise, kind="stable")
@@ -36,6 +36,6 @@ def candidates(log_probs: Float[ndarray, "vocab"], n: int, also: Collection[int]
     return Candidates(ids, kept, float(others.sum()), len(others), max(0.0, -float(surprise.sum())))
 
 
-def rank(log_probs: Float[ndarray, "vocab"], token: int) -> int:
+def rank(log_probs: Float[ndarray, " vocab"], token: int) -> int:
     """Returns the rank of a token by probability; 1 for the most probable."""
     return int((log_probs > log_probs[token]).sum()) + 1

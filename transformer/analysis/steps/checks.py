@@ -144,14 +144,14 @@ def _through(norm: nn.LayerNorm, x: Tensor, direction: Tensor) -> Tensor:
 class SamplingReference:
     """The distribution that a token is drawn from, worked out token by token."""
 
-    must: Bool[ndarray, "vocab"]
+    must: Bool[ndarray, " vocab"]
     """Tokens that are kept."""
-    may: Bool[ndarray, "vocab"]
+    may: Bool[ndarray, " vocab"]
     """The same with those that rounding could keep."""
-    chances: Float[ndarray, "vocab"]
+    chances: Float[ndarray, " vocab"]
 
 
-def sampling_reference(log_probs: Float[ndarray, "vocab"], sampling: Sampling, pad_id: int) -> SamplingReference:
+def sampling_reference(log_probs: Float[ndarray, " vocab"], sampling: Sampling, pad_id: int) -> SamplingReference:
     """Applies temperature, top-k, top-p and min-p in plain Python, in this order."""
     shaped = [p / sampling.temperature for p in log_probs.astype(float).tolist()]
     ranked = sorted((i for i in range(len(shaped)) if i != pad_id), key=lambda i: (-shaped[i], i))
@@ -172,9 +172,9 @@ def sampling_reference(log_probs: Float[ndarray, "vocab"], sampling: Sampling, p
 
 
 def check_sampling(
-    log_probs: Float[ndarray, "vocab"],
+    log_probs: Float[ndarray, " vocab"],
     sampling: Sampling,
-    drawn_from: Float[ndarray, "vocab"],
+    drawn_from: Float[ndarray, " vocab"],
     *,
     pad_id: int,
     whose: str = "",

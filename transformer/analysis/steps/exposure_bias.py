@@ -39,9 +39,9 @@ class ReferenceLosses:
     """The model's own output, its eos included where it has one."""
     likeliest: tuple[int, ...]
     """The most probable token at each position, teacher-forced."""
-    forced_loss: Float[ndarray, "position"]
+    forced_loss: Float[ndarray, " position"]
     """Loss of each reference token in nats, after the reference's tokens before it."""
-    free_loss: Float[ndarray, "position"]
+    free_loss: Float[ndarray, " position"]
     """The same after the model's own tokens; NaN where it had ended before."""
 
     @property

@@ -63,7 +63,7 @@ class LogitLens:
     is the projected state."""
     on_logits: Float[ndarray, "part vocab"] | None
     """The amount that biases and switches add to the logits themselves; None where that is nothing."""
-    logits: Float[ndarray, "vocab"]
+    logits: Float[ndarray, " vocab"]
     """The logits as the pass computed them."""
 
     def difference(self, token: int, other: int) -> float:

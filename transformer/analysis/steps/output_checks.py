@@ -88,7 +88,7 @@ def check_written(
     source: Sequence[int],
     target: Sequence[int],
     forced: Sequence[tuple[int, int]],
-    probabilities: Float[ndarray, "step"],
+    probabilities: Float[ndarray, " step"],
     log_prob: float,
 ) -> Iterator[Check]:
     """Checks an output's probabilities and their sum, and that every token is the most probable or was forced."""
@@ -109,7 +109,7 @@ def check_written(
     yield Check("Forced tokens stand where they were forced", float(lost), 0.0, "compared one by one; wrong ones")
 
 
-def check_changes(before: Sequence[str], after: Sequence[str], changed: Bool[ndarray, "step"]) -> Check:
+def check_changes(before: Sequence[str], after: Sequence[str], changed: Bool[ndarray, " step"]) -> Check:
     """Checks that the unmarked tokens are a longest common subsequence of two outputs."""
     longest = np.zeros((len(before) + 1, len(after) + 1), dtype=int)
     for i, left in enumerate(before):

@@ -22,7 +22,7 @@ class Sampling:
     top_p: float = 1.0
     min_p: float = 0.0
 
-    def reshape(self, log_probs: Float[ndarray, "vocab"], *, never: int) -> Float[ndarray, "vocab"]:
+    def reshape(self, log_probs: Float[ndarray, " vocab"], *, never: int) -> Float[ndarray, " vocab"]:
         """Returns the log-probabilities that a token is drawn with; the token `never` (padding) cannot be drawn."""
         allowed = torch.from_numpy(log_probs.copy())
         allowed[never] = -torch.inf

@@ -107,6 +107,10 @@ class Products(Step):
     def label(self) -> str:
         return "v · tanh(q + k)" if self._additive else "MatMul QKᵀ"
 
+    @cached_property
+    def is_product(self) -> bool:
+        return not self._additive
+
     def words(self, at: StepRecord | None = None) -> Words:
         if self._additive:
             return Words(
@@ -171,8 +175,8 @@ class Scale(Step):
     def says(self) -> str:
         d_head = self.model.config.d_head
         return (
-            f"A sum of {d_head} products grows with their number, and with large scores softmax would give all its "
-            f"weight to one key and hardly let a gradient through. So every score is divided by √{d_head}."
+            f"A sum of {d_head} products grows with their number, and large scores saturate the softmax: they give all "
+            f"weight to one key and leave almost no gradient. So every score is divided by √{d_head}."
         )
 
     @cached_property
@@ -233,7 +237,7 @@ class Mask(Step):
 
     name = "masked"
     label = "Mask"
-    title = "What may not be seen is hidden"
+    title = "Masking: hide what must not be seen"
     equation = (
         r"S_{tj} + M_{tj}, \qquad M_{tj} = \begin{cases} 0 & \text{if } t \text{ may see } j \\ -\infty & "
         r"\text{if not} \end{cases}"
@@ -335,6 +339,7 @@ class Context(Step):
     lines = ((attention.explicit_attention, "return offer"),)
     tensors = ("heads",)
     per_head = True
+    is_product = True
 
     @cached_property
     def equation(self) -> str:

@@ -11,14 +11,13 @@ import torch
 
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.trace.opened import ROUNDING, Moved, OpenedStep, check_equation, open_step
-from transformer.analysis.trace.step import Step, Value, n_layers
+from transformer.analysis.trace.step import Step, TracedModel, Value
 from transformer.analysis.trace.steps import find_step, steps
 from transformer.analysis.trace.trace import Trace, record_trace
 from transformer.decoding.greedy import Constraints, greedy
 from transformer.inspection.inspection import AttentionKind, Inspection
 from transformer.interventions import compile_interventions
 from transformer.model.taps import Recording, Site
-from transformer.model.transformer import Transformer
 
 STEP_TOLERANCE = 1e-6
 """The largest difference of a probability in a step's own pass and in the decoding; with a cache ROUNDING holds."""
@@ -26,11 +25,9 @@ WHOLE_PASS = 10
 """The deviation of a whole pass in float32, in units of that of one step."""
 
 
-def check_steps(model: Transformer, trace: Trace) -> Check:
+def check_steps(model: TracedModel, trace: Trace) -> Check:
     """Checks that every equation of the pass holds, in every layer."""
-    places = [
-        (step, layer) for step in steps(model) for layer in range(n_layers(model, step.stack) if step.in_layer else 1)
-    ]
+    places = [(step, layer) for step in steps(model) for layer in range(step.n_layers)]
     failing = [place for place in places if not check_equation(trace, *place).holds]
     where = f", the first at {failing[0][0]} of layer {failing[0][1]}" if failing else ""
     how = f"{len(places)} steps of all layers computed again in double precision; how many differ{where}"
@@ -38,7 +35,7 @@ def check_steps(model: Transformer, trace: Trace) -> Check:
 
 
 @torch.no_grad()
-def check_unrecorded(model: Transformer, trace: Trace) -> Check:
+def check_unrecorded(model: TracedModel, trace: Trace) -> Check:
     """Checks that the pass ends in the same logits when nothing is recorded."""
     tap = compile_interventions(trace.interventions, model)
     again = model(torch.tensor([trace.source]), torch.tensor([trace.inputs]), tap=tap)[0].numpy()
@@ -51,16 +48,7 @@ def check_unrecorded(model: Transformer, trace: Trace) -> Check:
 def check_opened(trace: Trace, step: Step, layer: int, shown: OpenedStep) -> Iterator[Check]:
     """Checks every array of an opened step against the same pass run in double precision, and its equation."""
     yield check_equation(trace, step, layer)
-    precise = deepcopy(step.model).double()
-    again = record_trace(
-        precise,
-        trace.source,
-        trace.target,
-        trace.interventions,
-        log_probs=trace.log_probs,
-        source_again=trace.source_again,
-        step=trace.last,
-    )
+    precise, again = precise_trace(step.model, trace)
     expected = open_step(again, replace(step, model=precise), layer)
     for side, mine, theirs in (
         ("in", shown.comes_in, expected.comes_in),
@@ -72,8 +60,23 @@ def check_opened(trace: Trace, step: Step, layer: int, shown: OpenedStep) -> Ite
         yield _same_moves(shown.moved, expected.moved)
 
 
+def precise_trace(model: TracedModel, trace: Trace) -> tuple[TracedModel, Trace]:
+    """Returns the model in double precision, and the same pass recorded with it."""
+    precise = deepcopy(model).double()
+    again = record_trace(
+        precise,
+        trace.source,
+        trace.target,
+        trace.interventions,
+        log_probs=trace.log_probs,
+        source_again=trace.source_again,
+        step=trace.last,
+    )
+    return precise, again
+
+
 def check_weights_written(
-    model: Transformer, trace: Trace, seen: Inspection, kinds: Sequence[AttentionKind], layer: int | None = None
+    model: TracedModel, trace: Trace, seen: Inspection, kinds: Sequence[AttentionKind], layer: int | None = None
 ) -> Check:
     """Checks that the weights of a layer (None: of all) in this pass are those that wrote the inspection's output."""
     n_of = {kind: len(seen.attention(kind).weights) for kind in kinds}
@@ -102,7 +105,7 @@ def check_weights_written(
     )
 
 
-def check_probabilities_written(model: Transformer, trace: Trace, seen: Inspection) -> Check:
+def check_probabilities_written(model: TracedModel, trace: Trace, seen: Inspection) -> Check:
     """Checks that this pass gives the written tokens the probabilities with which the decoding wrote them."""
     first = trace.last if trace.sees_later else 0
     rows = np.arange(first, trace.last + 1)
@@ -156,7 +159,7 @@ def _decoding(trace: Trace, *, rerun: bool = False) -> str:
     return f"step {trace.last} of the decoding{again}"
 
 
-def _own_pass_again(model: Transformer, trace: Trace, seen: Inspection) -> Recording:
+def _own_pass_again(model: TracedModel, trace: Trace, seen: Inspection) -> Recording:
     """The decoder's self-attention at the trace's step, decoded again: an inspection keeps the last pass alone."""
     decoding = greedy(
         model,

@@ -4,18 +4,28 @@ shapes that a pass has at its steps.
 Plain numbers and words; nothing is drawn here. Data flow from bottom to top, as in the paper.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from transformer.analysis.trace.opened import open_step
-from transformer.analysis.trace.step import SUBLAYERS, Step, Sublayer, Value, n_layers
+from transformer.analysis.trace.recurrent.lines import recurrent_lines, recurrent_title
+from transformer.analysis.trace.step import (
+    SUBLAYERS,
+    Step,
+    Sublayer,
+    TracedModel,
+    Value,
+    n_layers,
+    sublayers_in_layers,
+    sublayers_of,
+)
 from transformer.analysis.trace.steps import missing_steps, steps
 from transformer.analysis.trace.trace import Trace, sees_later
 from transformer.figures.trace.diagram import WIDTH, Box, Drawing, Frame, Line
 from transformer.interventions import Intervention
 from transformer.model.kinds import KindName
+from transformer.model.recurrent import RecurrentModel
 from transformer.model.taps import Stack
-from transformer.model.transformer import Transformer
 
 _COLUMN = {"encoder": 112.0, "decoder": 338.0}
 """The middle of each stack, in pixels."""
@@ -25,13 +35,13 @@ _CROSSING = WIDTH / 2
 """The place at which the encoder's memory crosses to the decoder."""
 
 
-def unfolded(model: Transformer, layer: int) -> dict[Stack, int]:
+def unfolded(model: TracedModel, layer: int) -> dict[Stack, int]:
     """Returns the layer of each stack that is on the map: this one, the last one where a stack has fewer."""
     return {stack: min(layer, n_layers(model, stack) - 1) for stack in SUBLAYERS}
 
 
 def draw_map(
-    model: Transformer,
+    model: TracedModel,
     chosen: Step,
     layer: int = 0,
     specs: Sequence[Intervention] = (),
@@ -48,16 +58,24 @@ def draw_map(
     for stack in SUBLAYERS:
         column = _Column(drawing, model, stack, chosen, layers[stack], switched, masked)
         tops[stack], ports[stack] = column.build()
-    x, y = _COLUMN["encoder"], tops["encoder"]
-    cross_x, cross_y = ports["decoder"]
-    drawing.lines.append(
-        Line(((x, y), (x, y + 14), (_CROSSING, y + 14), (_CROSSING, cross_y), (cross_x, cross_y)), "cross")
-    )
+    if isinstance(model, RecurrentModel):
+        drawing.lines.extend(recurrent_lines(model, drawing))
+    else:
+        x, y = _COLUMN["encoder"], tops["encoder"]
+        cross_x, cross_y = ports["decoder"]
+        drawing.lines.append(
+            Line(
+                ((x, y), (x, y + 14), (_CROSSING, y + 14), (_CROSSING, cross_y), (cross_x, cross_y)),
+                "cross",
+                into="decoder.cross.qkv",
+                carries="memory",
+            )
+        )
     drawing.height = max(tops["encoder"] + 26, tops["decoder"] + 6)
     return drawing
 
 
-def map_arrays(model: Transformer, trace: Trace, drawing: Drawing, layer: int = 0) -> dict[str, dict[str, Value]]:
+def map_arrays(model: TracedModel, trace: Trace, drawing: Drawing, layer: int = 0) -> dict[str, dict[str, Value]]:
     """Returns every array that comes out of each step on the map, by name; of a folded sublayer, its output."""
     own = {str(step): step for step in steps(model)}
     layers = unfolded(model, layer)
@@ -65,10 +83,15 @@ def map_arrays(model: Transformer, trace: Trace, drawing: Drawing, layer: int = 
     for box in drawing.boxes:
         if not box.ghost:
             step = own[box.step]
-            last = own[f"{step.stack}.{step.sublayer}.output"] if box.folded else step
-            opened = open_step(trace, last, layers[step.stack])
+            last = _last_of(own.values(), step) if box.folded else step
+            opened = open_step(trace, last, min(layers[step.stack], last.n_layers - 1))
             found[box.step] = {shown.name: shown for shown in opened.comes_out}
     return found
+
+
+def _last_of(order: Iterable[Step], step: Step) -> Step:
+    """Returns the step that makes the output of a step's sublayer."""
+    return [s for s in order if (s.stack, s.sublayer) == (step.stack, step.sublayer) and s.name != "add"][-1]
 
 
 class _Column:
@@ -77,7 +100,7 @@ class _Column:
     def __init__(
         self,
         drawing: Drawing,
-        model: Transformer,
+        model: TracedModel,
         stack: Stack,
         chosen: Step,
         layer: int,
@@ -88,7 +111,7 @@ class _Column:
         self.masked = masked
         self.drawing, self.model = drawing, model
         self.chosen, self.layer, self.switched = chosen, layer, switched
-        self.own = {str(step): step for step in steps(model) if step.stack == stack}
+        self.own = {str(step): step for step in steps(model) if _drawn_in(step) == stack}
         self.x, self.y = _COLUMN[stack], 4.0
         self.port = (0.0, 0.0)
         """The point at which the encoder's memory comes in."""
@@ -98,21 +121,36 @@ class _Column:
         self._single("ids", 24, shape="text")
         self._rise(12)
         self._single("embedding", 30)
-        self._rise(12)
-        self._positions()
-        self._rise(22)
-        bottom = self.y - 12
-        for sublayer in SUBLAYERS[self.stack]:
-            self._sublayer(sublayer)
-        self._layer_frame(bottom)
-        for name, height in (("final", 22), ("logits", 26), ("probabilities", 26)):
+        if isinstance(self.model, RecurrentModel):
+            self._rise(26)
+        else:
+            self._rise(12)
+            self._positions()
+            self._rise(22)
+        self._blocks()
+        ends = (("final", 22), ("vector", 26), ("start", 22), ("combine", 22), ("logits", 26), ("probabilities", 26))
+        for name, height in ends:
             if self._find(name) is not None:
                 self._rise(14)
                 self._single(name, height)
         return self.y, self.port
 
+    def _blocks(self) -> None:
+        """Draws all sublayers, those of a layer in its outline."""
+        in_layers, bottom = sublayers_in_layers(self.model, self.stack), 0.0
+        for sublayer in sublayers_of(self.model, self.stack):
+            if sublayer == in_layers[0]:
+                bottom = self.y - 12
+            self._sublayer(sublayer)
+            if sublayer == in_layers[-1]:
+                self._layer_frame(bottom)
+                if sublayer != sublayers_of(self.model, self.stack)[-1]:
+                    self._rise(22)
+
     def _find(self, name: str, sublayer: Sublayer | None = None) -> Step | None:
         """Returns the step of this stack; None where the model lacks it."""
+        if name == "start":  # the decoder's, drawn where its vector is
+            return self.own.get("decoder.start")
         return self.own.get(".".join(part for part in (self.stack, sublayer, name) if part is not None))
 
     def _single(self, name: str, height: float, *, shape: Literal["box", "text"] = "box") -> None:
@@ -136,7 +174,8 @@ class _Column:
         own = label or step.label
         inside = [s for s in self.own.values() if s.sublayer == step.sublayer] if folded else [step]
         switched = tuple(dict.fromkeys(text for s in inside for text in self.switched.get(s, ())))
-        where = f"{self.stack}, layer {self.layer}" if step.in_layer else self.stack
+        in_layers = sublayers_in_layers(self.model, self.stack)
+        where = f"{step.stack}, layer {self.layer}" if step.sublayer in in_layers else step.stack
         self.drawing.boxes.append(
             Box(
                 str(step),
@@ -196,17 +235,21 @@ class _Column:
         if add is not None:
             self._rise(10)
             if self.model.config.residual:
-                self._around(below, self.y + 11)
+                self._around(below, self.y + 11, add)
             self._place(add, _BOX, 22)
             self.y += 22
         self._rise(18)
 
-    def _around(self, below: float, above: float) -> None:
+    def _around(self, below: float, above: float, add: Step) -> None:
         """Draws the residual: from below the sublayer to the sum, on the outer side."""
         side = -1 if self.stack == "encoder" else 1
         outer = self.x + side * (_OPEN / 2 + 9)
         self.drawing.lines.append(
-            Line(((self.x, below), (outer, below), (outer, above), (self.x + side * _BOX / 2, above)))
+            Line(
+                ((self.x, below), (outer, below), (outer, above), (self.x + side * _BOX / 2, above)),
+                into=str(add),
+                carries="x",
+            )
         )
 
     def _open(self, sublayer: Sublayer) -> None:
@@ -226,11 +269,11 @@ class _Column:
             if step.name == "context":
                 right = self.x + _PILL / 2
                 way = ((right, start), (right + 12, start), (right + 12, self.y + 11), (right, self.y + 11))
-                self.drawing.lines.append(Line(way, step.kind))
+                self.drawing.lines.append(Line(way, step.kind, into=str(step), carries="v"))
             self.y += 22
             if step != inside[-1]:
-                is_ffn = sublayer == "ffn"
-                self._rise(8 if is_ffn else 6, arrow=is_ffn)
+                is_flow = sublayer in ("ffn", "recurrent")
+                self._rise(8 if is_flow else 6, arrow=is_flow)
         self.y += 22
         frame = Frame(
             self.x - _OPEN / 2, bottom, _OPEN, self.y - bottom, self._title(sublayer), "top", kind=inside[0].kind
@@ -241,6 +284,8 @@ class _Column:
         """Returns the sublayer's name; masked only where the pass hid later tokens."""
         if sublayer == "ffn":
             return "Feed forward"
+        if isinstance(self.model, RecurrentModel):
+            return recurrent_title(self.model, self.stack, sublayer)
         is_masked = self.masked and (self.stack, sublayer) == ("decoder", "self")
         return "Masked multi-head attention" if is_masked else "Multi-head attention"
 
@@ -253,3 +298,8 @@ class _Column:
         if step is not None:
             self._place(step, 150, height, shape="pill", label=f"× {n} layers · layer {self.layer} shown")
             self.y += height
+
+
+def _drawn_in(step: Step) -> Stack:
+    """Returns the column of a step: the decoder's start stands on the vector that it is made of."""
+    return "encoder" if step.name == "start" else step.stack

@@ -7,7 +7,7 @@ float32; what an intervention then did to it is measured separately.
 from dataclasses import dataclass
 
 from transformer.analysis.checks import Check
-from transformer.analysis.trace.step import Computed, Step, StepRecord, Value, n_layers
+from transformer.analysis.trace.step import Computed, Step, StepRecord, Value
 from transformer.analysis.trace.trace import Trace
 from transformer.interventions import Intervention
 
@@ -50,8 +50,8 @@ def check_equation(trace: Trace, step: Step, layer: int = 0) -> Check:
 def _computed(trace: Trace, step: Step, layer: int) -> Computed:
     if not step.exists:
         raise ValueError(f"this model has no step {step}")
-    if step.in_layer and not 0 <= layer < n_layers(step.model, step.stack):
-        last = n_layers(step.model, step.stack) - 1
+    if step.in_layer and not 0 <= layer < step.n_layers:
+        last = step.n_layers - 1
         raise ValueError(f"layer {layer} does not exist: the {step.stack} has layers 0 to {last}")
     return step.compute(StepRecord(step, trace, layer))
 

@@ -62,7 +62,7 @@ class TargetIds(Step):
     )
     equation = r"(y_1, \dots, y_m) \;\mapsto\; (\text{<s>},\, y_1, \dots, y_{m-1})"
     paper = "Section 3.1; figure 1, “outputs (shifted right)”"
-    lines = ((greedy.token_by_token, "model.config.bos_id"), (greedy.token_by_token, "prefix = torch.cat"))
+    lines = ((greedy.token_by_token, "model.config.bos_id"), (greedy.token_by_token, "search.logits(chosen)"))
     exact = True
 
     def compute(self, at: StepRecord) -> Computed:
@@ -90,7 +90,7 @@ class TokenEmbedding(Step):
     @cached_property
     def says(self) -> str:
         d_model = self.model.config.d_model
-        why = ", so that the positions do not drown them" if AddedPositions(self.model, self.stack).exists else ""
+        why = ", so that the positions do not swamp them" if AddedPositions(self.model, self.stack).exists else ""
         tied = " Source and target share this matrix." if self.model.config.tie_embeddings else ""
         return (
             f"Row *i* of a learned matrix *E* is what the model knows of token *i* by itself: {d_model} numbers. They "
@@ -103,7 +103,7 @@ class TokenEmbedding(Step):
 
     def compute(self, at: StepRecord) -> Computed:
         ids = torch.tensor(at.trace.source if self.stack == "encoder" else at.trace.inputs)
-        rows = at.embedding.tokens.weight.detach()[ids]
+        rows = at.token_vectors[ids]
         return Computed(
             (at.value("ids", ids[:, None], "id"), at.value("row of E", rows, recorded=False)),
             (at.result("embedding", at.taken("embedding")),),
@@ -261,7 +261,7 @@ class Logits(Step):
     def words(self, at: StepRecord | None = None) -> Words:
         config = self.model.config
         matrix = r"E^\top" if config.tie_output else "W"
-        bias = " + b" if config.output_bias else ""
+        bias = "" if self.model.projection.bias is None else " + b"
         says = f"The finished vector is compared with each of the {config.vocab_size:,} tokens that could come next."
         if config.tie_output:
             says += (

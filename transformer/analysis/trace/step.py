@@ -21,17 +21,21 @@ from transformer.interventions import Intervention
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.kinds import AttentionKind
 from transformer.model.layers import FeedForward
+from transformer.model.recurrent import RecurrentModel
 from transformer.model.taps import Site, Stack
-from transformer.model.transformer import Embedding, Transformer
+from transformer.model.transformer import Transformer
 
 T = TypeVar("T")
-Sublayer = Literal["self", "cross", "ffn"]
-Axis = Literal["source", "target", "d_model", "d_head", "d_ff", "vocab", "id"]
+TracedModel = Transformer | RecurrentModel
+"""A model whose steps are known."""
+Sublayer = Literal["self", "cross", "ffn", "recurrent"]
+Axis = Literal["source", "target", "one", "d_model", "d_head", "d_ff", "vocab", "id"]
+"""`one`: a single row for the whole sentence."""
 Lines = tuple[Callable[..., Any], str] | tuple[Callable[..., Any], str, str]
 """A function, and a part of the first and of the last of its lines to show; see `lines_of`."""
 
 SUBLAYERS: dict[Stack, tuple[Sublayer, ...]] = {"encoder": ("self", "ffn"), "decoder": ("self", "cross", "ffn")}
-"""The sublayers of a layer of each stack, in the order of computation."""
+"""The sublayers of a Transformer's layer of each stack, in the order of computation."""
 
 
 class Words(NamedTuple):
@@ -102,6 +106,8 @@ class StepDescription:
     """True if the paper's figures show it as a box of its own."""
     per_head: ClassVar[bool] = False
     """True if each head computes its own numbers here."""
+    is_product: ByModel[bool] = False
+    """True if what comes out of each head is the product of the two matrices that come in."""
     exact: ClassVar[bool] = False
     """True if its numbers are looked up or carried over, hence not rounded."""
 
@@ -110,7 +116,8 @@ class StepDescription:
 class Step(StepDescription, ABC):
     """One step of a model's computation, the same in every layer; prints `encoder.self.weights` or `decoder.ids`."""
 
-    model: Transformer
+    model: Any
+    """A `TracedModel`, of the family that the class of the step is for."""
     stack: Stack
     sublayer: Sublayer | None = None
 
@@ -131,9 +138,15 @@ class Step(StepDescription, ABC):
         return self.sublayer is not None
 
     @property
+    def n_layers(self) -> int:
+        """The number of layers that have it; 1 outside of layers."""
+        in_every_layer = self.sublayer in sublayers_in_layers(self.model, self.stack)
+        return n_layers(self.model, self.stack) if in_every_layer else 1
+
+    @property
     def kind(self) -> AttentionKind | None:
         """The attention to which it belongs; None outside attention."""
-        return None if self.sublayer in (None, "ffn") else AttentionKind.at(self.stack, self.sublayer)
+        return AttentionKind.at(self.stack, self.sublayer) if self.sublayer in ("self", "cross") else None
 
     @property
     def source(self) -> tuple[Snippet, ...]:
@@ -183,9 +196,9 @@ class StepRecord:
         return self.trace.taken[self._site(tensor)]
 
     @property
-    def embedding(self) -> Embedding:
-        """The embedding of this stack."""
-        return self.step.model.get_submodule(f"{self.step.stack}.embedding")  # type: ignore[return-value]
+    def token_vectors(self) -> Tensor:
+        """The embedding matrix of this stack."""
+        return self.step.model.get_parameter(_TOKEN_VECTORS[self.step.model.config.family, self.step.stack]).detach()
 
     @property
     def attention(self) -> MultiHeadAttention:
@@ -239,7 +252,24 @@ class StepRecord:
         return self.step.model.get_submodule(f"{self.step.stack}.layers.{self.layer}.{name}")
 
 
-def n_layers(model: Transformer, stack: Stack) -> int:
+def sublayers_of(model: TracedModel, stack: Stack) -> tuple[Sublayer, ...]:
+    """Returns the blocks of a stack in the order of computation; each has steps inside.
+
+    In Bahdanau's order the state before a token asks the source, in Luong's the state after it.
+    """
+    if isinstance(model, Transformer):
+        return SUBLAYERS[stack]
+    if stack == "encoder" or model.attention is None:
+        return ("recurrent",)
+    return ("cross", "recurrent") if model.config.attention == "additive" else ("recurrent", "cross")
+
+
+def sublayers_in_layers(model: TracedModel, stack: Stack) -> tuple[Sublayer, ...]:
+    """Returns the blocks that each layer of a stack has: a recurrent model has its attention only once."""
+    return SUBLAYERS[stack] if isinstance(model, Transformer) else ("recurrent",)
+
+
+def n_layers(model: TracedModel, stack: Stack) -> int:
     """Returns the number of layers of a stack."""
     return model.config.n_encoder_layers if stack == "encoder" else model.config.n_decoder_layers
 
@@ -255,8 +285,10 @@ def sublayer_sum(model: Transformer, trace: Trace, stack: Stack, layer: int, sub
     return trace.taken[Site(stack, layer, sublayer, "residual")] + output if model.config.residual else output
 
 
-def layer_output(model: Transformer, trace: Trace, stack: Stack, layer: int) -> Tensor:
+def layer_output(model: TracedModel, trace: Trace, stack: Stack, layer: int) -> Tensor:
     """Returns what a layer hands on to the next one."""
+    if isinstance(model, RecurrentModel):
+        return trace.taken[Site(stack, layer, "recurrent", "output")]
     if model.config.norm == "post":
         return trace.taken[Site(stack, layer, "ffn", "normed")]
     return sublayer_sum(model, trace, stack, layer, "ffn")
@@ -267,6 +299,15 @@ def stack_output(model: Transformer, trace: Trace, stack: Stack) -> Tensor:
     if model.config.norm == "pre":
         return trace.taken[Site(stack, None, "final", "normed")]
     return layer_output(model, trace, stack, n_layers(model, stack) - 1)
+
+
+_TOKEN_VECTORS = {
+    ("transformer", "encoder"): "encoder.embedding.tokens.weight",
+    ("transformer", "decoder"): "decoder.embedding.tokens.weight",
+    ("rnn", "encoder"): "source_tokens.weight",
+    ("rnn", "decoder"): "target_tokens.weight",
+}
+"""The names of the embedding matrices, by family and stack."""
 
 
 def _read_only(tensor: Tensor) -> ndarray:

@@ -15,6 +15,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from transformer.interventions import DisableMask, Intervention, compile_interventions
+from transformer.model.families import AnyModel
 from transformer.model.taps import Recorder, Site, chain
 from transformer.model.transformer import Transformer
 
@@ -61,7 +62,7 @@ class Trace:
 
 
 def record_trace(
-    model: Transformer,
+    model: AnyModel,
     source: Sequence[int],
     target: Sequence[int],
     interventions: Sequence[Intervention] = (),
@@ -103,10 +104,12 @@ def record_trace(
     )
 
 
-def sees_later(model: Transformer, interventions: Sequence[Intervention]) -> bool:
+def sees_later(model: AnyModel, interventions: Sequence[Intervention]) -> bool:
     """Tells whether decoder positions see later ones.
 
     Every other intervention acts on each position by itself, even where a cache would be wrong because a cached step
     does not show its position.
     """
+    if not isinstance(model, Transformer):
+        return False
     return not model.config.causal_mask or DisableMask("causal") in interventions

@@ -42,8 +42,8 @@ def check_lengths(
     n_pairs: int,
     tokenizer: Tokenizer,
     bars: Sequence[Mapping[str, float]],
-    means: Float[ndarray, "side"],
-    longest: Int[ndarray, "side"],
+    means: Float[ndarray, " side"],
+    longest: Int[ndarray, " side"],
 ) -> Iterator[Check]:
     """Checks each side's bars, by the lengths that they stand for ("3" or "3 to 4"), with mean and longest length."""
     pairs = spaced(corpus.train, n_pairs)
@@ -198,11 +198,11 @@ def _squared(model: AnyModel, train: TrainConfig) -> list[Tensor]:
     if train.optimizer == "adamw":
         return [parameter for _, parameter in named]
     layers = (".query.weight", ".key.weight", ".value.weight", ".output.weight", ".inner.weight", ".outer.weight")
-    layers += ("start.weight", "combine.weight")  # of recurrent models
+    layers += ("start.weight", "combine.weight", ".mix.weight")  # of recurrent and convolutional models
     return [parameter for name, parameter in named if not name.endswith(layers)]
 
 
-def check_schedule(steps: Int[ndarray, "point"], rates: Float[ndarray, "point"], train: TrainConfig) -> Check:
+def check_schedule(steps: Int[ndarray, " point"], rates: Float[ndarray, " point"], train: TrainConfig) -> Check:
     """Checks that a learning rate is the schedule's, written as a minimum of two curves."""
     again = np.array([train.learning_rate * schedule_share(train, int(step)) for step in steps])
     how = f"the schedule's formula at {len(steps)} steps"

@@ -15,7 +15,7 @@ from transformer.checkpoints.settings import METRICS_FILE
 from transformer.figures.training.curves import Against, Curve
 from transformer.files import last_of
 
-Column = Float[ndarray, "row"]
+Column = Float[ndarray, " row"]
 _TRAIN = ("step", "elapsed_s", "loss", "learning_rate", "gradient_norm", "tokens_per_s")
 _VALIDATION = ("step", "elapsed_s", "loss", "perplexity", "exact_match", "bleu", "chrf")
 
@@ -40,6 +40,11 @@ class Progress:
         """Returns the newest value of a column; None before the first."""
         values = (self.train if split == "train" else self.validation)[column]
         return float(values[-1]) if len(values) else None
+
+    def first_right(self, share: float) -> int | None:
+        """Returns the step at which so large a share of outputs was first right; None if it never was."""
+        reached = np.flatnonzero(self.validation["exact_match"] >= share)
+        return int(self.validation["step"][reached[0]]) if len(reached) else None
 
 
 class Sample(NamedTuple):

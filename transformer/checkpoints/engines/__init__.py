@@ -18,5 +18,7 @@ def transformer_settings(checkpoint: Checkpoint, engine: str) -> ModelConfig:
     """The settings of a model that an engine may take; CheckpointError where it is no Transformer."""
     config = checkpoint.settings.model
     if not isinstance(config, ModelConfig):
-        raise CheckpointError(f"{engine} cannot take {checkpoint.name}: it is a recurrent model, not a Transformer")
+        raise CheckpointError(
+            f"{engine} cannot take {checkpoint.name}: it is a {config.kind_in_words}, not a Transformer"
+        )
     return config

@@ -50,6 +50,11 @@ def read(english: str) -> Pair | None:
     return sentence(*phrases, clause, reason_first=reason_first, about_subject=role == SUBJECT)
 
 
+def nouns_of(english: str) -> tuple[Noun, ...]:
+    """The nouns of the grammar that an English sentence names, in its order."""
+    return tuple(_noun_forms()[word] for word in map(str.lower, words(english)) if word in _noun_forms())
+
+
 def _clauses(tokens: list[str]) -> tuple[list[str], list[str], bool]:
     """The main clause, the reason ("because" included, or empty) and whether the reason came first."""
     if "because" not in tokens:

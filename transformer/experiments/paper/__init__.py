@@ -5,11 +5,37 @@ To add one, write its module with an EXPERIMENT, name it here, and ship its resu
 """
 
 from transformer.experiments.experiment import Experiment
-from transformer.experiments.paper import beam_search, heads, scaling, table_1, warm_up, why_attention
+from transformer.experiments.paper import (
+    alignment,
+    averaging,
+    beam_search,
+    heads,
+    parallel_training,
+    regularisation,
+    scaling,
+    table_1,
+    table_3,
+    warm_up,
+    why_attention,
+)
 from transformer.experiments.results import ExperimentError, shipped_file
 
-_MODULES = (table_1, why_attention, scaling, beam_search, warm_up, heads)
-EXPERIMENTS: dict[str, Experiment] = {each.EXPERIMENT.name: each.EXPERIMENT for each in _MODULES}
+_MODULES = (
+    table_1,
+    why_attention,
+    alignment,
+    parallel_training,
+    scaling,
+    beam_search,
+    averaging,
+    warm_up,
+    heads,
+    table_3,
+    regularisation,
+)
+_ALL = [module.EXPERIMENT for module in _MODULES]
+_ALL.insert(_ALL.index(why_attention.EXPERIMENT) + 1, why_attention.ELSEWHERE)
+EXPERIMENTS: dict[str, Experiment] = {each.name: each for each in _ALL}
 """The experiments by name, in the order of the page."""
 
 

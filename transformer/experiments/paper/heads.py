@@ -1,61 +1,44 @@
 """Table 3, row A: the number of heads at equal compute, on a task of symbols."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
 
 from transformer.config import PRESETS, TrainConfig
-from transformer.experiments.experiment import Bounds, Budget, Chart, Experiment, Factor, Metric
-from transformer.experiments.intervals import t_interval
-from transformer.experiments.outcome import Verdict, finding
-from transformer.experiments.paper.training import train_briefly
-from transformer.experiments.recount import mean_and_t
+from transformer.experiments.comparisons import Comparison, again_by, judge_by
+from transformer.experiments.experiment import Budget, Chart, Experiment, Factor, Metric
 from transformer.experiments.results import Cell, Results
+from transformer.experiments.training import train_briefly
 
+TASK = "sort"
 HEADS = (1, 2, 4, 8)
-SEVERAL = HEADS[1:]
-_BETTER = "Several heads are better than one"
+COMPARISONS = tuple(
+    Comparison(
+        name=f"{heads} heads",
+        group="Several heads are better than one",
+        metric="validation_loss",
+        unit="loss with one head − loss with several, nats",
+        first={"task": TASK, "heads": 1},
+        second={"task": TASK, "heads": heads},
+        least=0.0,
+    )
+    for heads in HEADS[1:]
+)
 
 
 def measure(cell: Cell, seed: int, size: int) -> dict[str, float]:
     """Trains a tiny model with so many heads on `sort` for `size` steps."""
     model = replace(PRESETS["tiny"], dropout=0.0, embedding_dropout=0.0, n_heads=int(cell["heads"]))
     train = TrainConfig(max_steps=size, batch_tokens=256, learning_rate=3e-3, warmup_steps=50, schedule="cosine")
-    found = train_briefly(str(cell["task"]), model, train, seed=seed, every=size)
+    run = f"{cell['heads']} of {model.d_model // model.n_heads}"
+    found = train_briefly(str(cell["task"]), model, train, seed=seed, run=run, every=size)
     return {name: found[name] for name in ("validation_loss", "exact_match")}
 
 
-def judge(results: Results) -> Verdict:
-    """Compares several heads with one, seed by seed."""
-    (task,) = map(str, results.levels("task"))
-    one = results.by_seed("validation_loss", task=task, heads=1)
-    findings = []
-    for heads in SEVERAL:
-        several = results.by_seed("validation_loss", task=task, heads=heads)
-        apart = [one[seed] - several[seed] for seed in one if seed in several]
-        interval = t_interval(apart)
-        unit = "loss with one head − loss with several, nats"
-        findings.append(finding(f"{heads} heads", interval, group=_BETTER, unit=unit, least=0.0))
-    return Verdict(findings=tuple(findings), sentence=_sentence(results, task))
-
-
-def _sentence(results: Results, task: str) -> str:
+def _sentence(results: Results) -> str:
     told = []
     for heads in map(int, results.levels("heads")):
-        share = fmean(results.by_seed("exact_match", task=task, heads=heads).values())
-        loss = fmean(results.by_seed("validation_loss", task=task, heads=heads).values())
+        share, loss = (results.mean(name, heads=heads) for name in ("exact_match", "validation_loss"))
         told.append(f"{heads}: {100 * share:.0f} % (loss {loss:.3f})")
-    return f"Exact match on {task} by the number of heads, all models of the same size: {', '.join(told)}."
-
-
-def again(rows: Sequence[Mapping]) -> dict[str, Bounds]:
-    """Computes every finding again from the rows of the file: see `recount`."""
-    held = {(row["heads"], row["seed"]): row["validation_loss"] for row in rows}
-    gains: dict[int, list[float]] = {heads: [] for heads in SEVERAL}
-    for (heads, seed), loss in held.items():
-        if heads > 1 and (1, seed) in held:
-            gains[heads].append(held[1, seed] - loss)
-    return {f"{heads} heads": mean_and_t(values) for heads, values in gains.items()}
+    return f"Exact match on {TASK} by the number of heads, all models of the same size: {', '.join(told)}."
 
 
 EXPERIMENT = Experiment(
@@ -84,14 +67,14 @@ EXPERIMENT = Experiment(
         Budget(
             name="full",
             says="1, 2, 4 and 8 heads, 400 steps, 5 seeds",
-            levels={"task": ("sort",), "heads": HEADS},
+            levels={"task": (TASK,), "heads": HEADS},
             seeds=(0, 1, 2, 3, 4),
             size=400,
         ),
         Budget(
             name="small",
             says="1 to 8 heads, 150 steps, 3 seeds",
-            levels={"task": ("sort",), "heads": HEADS},
+            levels={"task": (TASK,), "heads": HEADS},
             seeds=(0, 1, 2),
             size=150,
         ),
@@ -109,6 +92,6 @@ EXPERIMENT = Experiment(
         "are 64 numbers wide each instead of 8."
     ),
     measure=measure,
-    judge=judge,
-    again=again,
+    judge=judge_by(COMPARISONS, _sentence),
+    again=again_by(COMPARISONS),
 )

@@ -9,12 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from transformer.config import PRESETS, ModelConfig, TrainConfig
+from transformer.experiments.comparisons import Comparison, again_by, findings_of
 from transformer.experiments.experiment import Bounds, Budget, Chart, Experiment, Factor, Metric
-from transformer.experiments.intervals import Interval, exponents, t_interval
+from transformer.experiments.intervals import exponents, t_interval
 from transformer.experiments.outcome import Finding, Verdict, finding
-from transformer.experiments.paper.training import train_briefly
 from transformer.experiments.recount import column, mean_and_t, power
 from transformer.experiments.results import Cell, Results
+from transformer.experiments.training import train_briefly
 from transformer.model.scores import Additive, DotProduct
 from transformer.training.devices import seeded
 
@@ -25,6 +26,23 @@ SMALL, LARGE = 16, 64
 QUERIES, KEYS = 256, 32
 _VARIANCE, _SOFTMAX = "The variance of q · k is d_k", "The softmax passes on less gradient"
 _SAME, _WORSE = "Similar for small d_k", "Unscaled scores are worse for large d_k"
+COMPARISONS = tuple(
+    Comparison(
+        name=f"{first} − unscaled, d_k = {d_k}",
+        group=group,
+        metric="exact_match",
+        unit="difference in exact match",
+        first={"score": first, "d_k": d_k},
+        second={"score": "unscaled", "d_k": d_k},
+        least=least,
+        most=most,
+    )
+    for first, d_k, group, least, most in (
+        ("additive", SMALL, _SAME, -0.1, 0.1),
+        ("additive", LARGE, _WORSE, 0.0, math.inf),
+        ("scaled", LARGE, _WORSE, 0.0, math.inf),
+    )
+)
 
 
 def measure(cell: Cell, seed: int, size: int) -> dict[str, float]:
@@ -36,7 +54,7 @@ def measure(cell: Cell, seed: int, size: int) -> dict[str, float]:
         found = _at_the_start(score(q, k)[0, 0].double())
     if size and d_k in (SMALL, LARGE):
         model = _model(kind, d_k)
-        learned = train_briefly("reverse", model, _training(size), seed=seed)
+        learned = train_briefly("reverse", model, _training(size), seed=seed, run=f"{kind} d_k {d_k}")
         found |= {name: learned[name] for name in ("exact_match", "steps_to_target", "loss")}
     return found
 
@@ -70,7 +88,7 @@ def judge(results: Results) -> Verdict:
         for kind in ("unscaled", "scaled")
     }
     widest = max(map(int, results.levels("d_k")))
-    gradients = _ratios(results, "gradient", "unscaled", "scaled", widest)
+    gradients = _gradients(results, widest)
     findings = (
         finding("unscaled: exponent of d_k", growth["unscaled"], group=_VARIANCE, unit="exponent", least=0.9, most=1.1),
         finding("scaled: exponent of d_k", growth["scaled"], group=_VARIANCE, unit="exponent", least=-0.1, most=0.1),
@@ -82,24 +100,9 @@ def judge(results: Results) -> Verdict:
             least=0.0,
             most=0.5,
         ),
-        *_learned(results),
+        *findings_of(COMPARISONS, results),
     )
     return Verdict(findings=findings, sentence=_sentence(results, findings, widest))
-
-
-def _learned(results: Results) -> tuple[Finding, ...]:
-    found = []
-    for first, second, d_k, group, least, most in (
-        ("additive", "unscaled", SMALL, _SAME, -10.0, 10.0),
-        ("additive", "unscaled", LARGE, _WORSE, 0.0, math.inf),
-        ("scaled", "unscaled", LARGE, _WORSE, 0.0, math.inf),
-    ):
-        apart = [100 * value for value in _differences(results, "exact_match", first, second, d_k)]
-        interval = t_interval(apart) if apart else Interval(math.nan, math.nan, math.nan, "not trained")
-        name = f"{first} − {second}, d_k = {d_k}"
-        unit = "difference in exact match, points"
-        found.append(finding(name, interval, group=group, unit=unit, least=least, most=most))
-    return tuple(found)
 
 
 def _by_width(results: Results, kind: str, seed: int) -> tuple[list[tuple[float]], list[float]]:
@@ -107,18 +110,13 @@ def _by_width(results: Results, kind: str, seed: int) -> tuple[list[tuple[float]
     return [(float(row.cell["d_k"]),) for row in rows], [row.values["variance"] for row in rows]
 
 
-def _ratios(results: Results, metric: str, first: str, second: str, d_k: int) -> list[float]:
-    a, b = (results.by_seed(metric, score=kind, d_k=d_k) for kind in (first, second))
-    return [a[seed] / b[seed] for seed in a if seed in b]
-
-
-def _differences(results: Results, metric: str, first: str, second: str, d_k: int) -> list[float]:
-    a, b = (results.by_seed(metric, score=kind, d_k=d_k) for kind in (first, second))
-    return [a[seed] - b[seed] for seed in a if seed in b]
+def _gradients(results: Results, d_k: int) -> list[float]:
+    unscaled, scaled = (results.by_seed("gradient", score=kind, d_k=d_k) for kind in ("unscaled", "scaled"))
+    return [unscaled[seed] / scaled[seed] for seed in unscaled if seed in scaled]
 
 
 def _sentence(results: Results, findings: Sequence[Finding], widest: int) -> str:
-    variance = t_interval(list(results.by_seed("variance", score="unscaled", d_k=widest).values())).estimate
+    variance = results.mean("variance", score="unscaled", d_k=widest)
     said = (
         f"At d_k = {widest} the variance of unscaled scores is {variance:.0f}, and the softmax passes on "
         f"{findings[2].estimate:.2g} times the gradient that it passes on with scaled scores."
@@ -145,16 +143,7 @@ def again(rows: Sequence[Mapping]) -> dict[str, Bounds]:
     plain, divided = (column(rows, "gradient", score=kind, d_k=widest) for kind in ("unscaled", "scaled"))
     ratios = [plain[seed] / divided[seed] for seed in plain if seed in divided]
     found[f"unscaled over scaled, d_k = {widest}"] = mean_and_t(ratios)
-    for first, second, d_k in (
-        ("additive", "unscaled", SMALL),
-        ("additive", "unscaled", LARGE),
-        ("scaled", "unscaled", LARGE),
-    ):
-        trained = [row for row in rows if row["d_k"] == d_k and row.get("exact_match") is not None]
-        of = {(row["score"], row["seed"]): row["exact_match"] for row in trained}
-        apart = [100 * of[first, s] - 100 * of[second, s] for s in seeds if {(first, s), (second, s)} <= of.keys()]
-        found[f"{first} − {second}, d_k = {d_k}"] = mean_and_t(apart)
-    return found
+    return found | again_by(COMPARISONS)(rows)
 
 
 EXPERIMENT = Experiment(
@@ -220,7 +209,7 @@ EXPERIMENT = Experiment(
     rule=(
         "The exponent of the variance must be 1 ± 0.1 without scaling and 0 ± 0.1 with it; at the largest d_k the "
         "softmax must pass on at most half the gradient without scaling. Of what is learned: additive and unscaled "
-        f"scores must lie within 10 points of exact match at d_k = {SMALL}, and both additive and scaled scores above "
+        f"scores must lie within 0.1 of exact match at d_k = {SMALL}, and both additive and scaled scores above "
         f"unscaled ones at d_k = {LARGE}. Differences are between models of the same seed; each must hold for the "
         "whole 95 % interval."
     ),

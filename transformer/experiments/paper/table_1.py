@@ -137,9 +137,10 @@ def _path(make: Callable[[int], nn.Module], n: int) -> int:
 def judge(results: Results) -> Verdict:
     """Fits the exponents of n and d to each layer's times, and compares self-attention with a recurrent layer."""
     timed = [_growth(results, layer, which) for layer in TABLE for which in ("n", "d")]
+    compared = _against_recurrent(results)
     return Verdict(
-        findings=(*timed, *_against_recurrent(results), *_counted(results)),
-        sentence=_sentence(results, timed),
+        findings=(*timed, *compared, *_counted(results)),
+        sentence=_sentence(timed, *compared),
     )
 
 
@@ -163,7 +164,7 @@ def _fitted(results: Results, layer: str, which: str) -> list[float]:
     return slopes
 
 
-def _against_recurrent(results: Results) -> tuple[Finding, ...]:
+def _against_recurrent(results: Results) -> tuple[Finding, Finding]:
     """Compares the times where n < d, and finds the n at which both take the same time."""
     ratios, crossings = [], []
     for seed in results.seeds:
@@ -249,8 +250,7 @@ def _slopes(results: Results, layer: str, metric: str) -> list[float]:
     return slopes
 
 
-def _sentence(results: Results, timed: Sequence[Finding]) -> str:
-    ratio, crossed = _against_recurrent(results)
+def _sentence(timed: Sequence[Finding], ratio: Finding, crossed: Finding) -> str:
     apart = [each for each in timed if each.outcome is Outcome.FAILS]
     said = (
         f"Where n < d, self-attention takes {ratio.estimate:.2g} times as long as a recurrent layer; both take as "

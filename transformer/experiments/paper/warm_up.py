@@ -1,16 +1,13 @@
 """Section 5.3: is the warm-up of the learning rate needed? With and without it, for both places of the layer norm."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
 from transformer.config import PRESETS, TrainConfig
-from transformer.experiments.experiment import Bounds, Budget, Chart, Experiment, Factor, Metric
-from transformer.experiments.intervals import t_interval
-from transformer.experiments.outcome import Finding, Verdict, finding
-from transformer.experiments.paper.training import train_briefly
-from transformer.experiments.recount import mean_and_t
+from transformer.experiments.comparisons import Comparison, again_by, findings_of, judge_by
+from transformer.experiments.experiment import Budget, Chart, Experiment, Factor, Metric
 from transformer.experiments.results import Cell, Results
+from transformer.experiments.training import train_briefly
 
 NORMS = ("post", "pre")
 RATES = (0.001, 0.003, 0.01)
@@ -18,6 +15,18 @@ WITH, WITHOUT = "warm-up", "none"
 STEPS_UP = 100
 """Steps of the warm-up."""
 _NAMES = {"post": "post-norm, as in the paper", "pre": "pre-norm"}
+COMPARISONS = tuple(
+    Comparison(
+        name=f"{norm}-norm, rate {rate:g}",
+        group=_NAMES[norm],
+        metric="validation_loss",
+        unit="loss without warm-up − loss with it, nats",
+        first={"norm": norm, "rate": rate, "start": WITHOUT},
+        second={"norm": norm, "rate": rate, "start": WITH},
+        least=0.0,
+    )
+    for norm, rate in product(NORMS, RATES)
+)
 
 
 def measure(cell: Cell, seed: int, size: int) -> dict[str, float]:
@@ -30,35 +39,13 @@ def measure(cell: Cell, seed: int, size: int) -> dict[str, float]:
         learning_rate=float(cell["rate"]),
         warmup_steps=STEPS_UP if cell["start"] == WITH else 0,
     )
-    found = train_briefly("reverse", model, train, seed=seed, every=size)
+    run = f"{cell['norm']}-norm rate {cell['rate']:g} {cell['start']}"
+    found = train_briefly("reverse", model, train, seed=seed, run=run, every=size)
     return {name: found[name] for name in ("validation_loss", "exact_match", "diverged")}
 
 
-def judge(results: Results) -> Verdict:
-    """Compares final losses with and without warm-up, seed by seed."""
-    findings = []
-    for norm, rate in product(results.levels("norm"), results.levels("rate")):
-        findings.append(
-            finding(
-                f"{norm}-norm, rate {rate:g}",
-                t_interval(_gains(results, str(norm), float(rate))),
-                group=_NAMES[str(norm)],
-                unit="loss without warm-up − loss with it, nats",
-                least=0.0,
-            )
-        )
-    return Verdict(findings=tuple(findings), sentence=_sentence(results, findings))
-
-
-def _gains(results: Results, norm: str, rate: float) -> list[float]:
-    without, with_it = (
-        results.by_seed("validation_loss", norm=norm, rate=rate, start=start) for start in (WITHOUT, WITH)
-    )
-    return [without[seed] - with_it[seed] for seed in without if seed in with_it]
-
-
-def _sentence(results: Results, findings: Sequence[Finding]) -> str:
-    told = []
+def _sentence(results: Results) -> str:
+    told, findings = [], findings_of(COMPARISONS, results)
     for start in (WITH, WITHOUT):
         rows = [row for row in results.rows if row.has(start=start)]
         if rows:
@@ -75,16 +62,6 @@ def _sentence(results: Results, findings: Sequence[Finding]) -> str:
         f"Warm-up clearly lowers the final loss at: {'; '.join(helped)}. " if helped else "It clearly helps nowhere. "
     )
     return said + (f"It clearly raises it at: {'; '.join(harmed)}." if harmed else "It clearly harms nowhere.")
-
-
-def again(rows: Sequence[Mapping]) -> dict[str, Bounds]:
-    """Computes every finding again from the rows of the file: see `recount`."""
-    losses = {(row["norm"], row["rate"], row["start"], row["seed"]): row["validation_loss"] for row in rows}
-    gains: dict[str, list[float]] = {}
-    for (norm, rate, start, seed), loss in losses.items():
-        if start == WITH and (norm, rate, WITHOUT, seed) in losses:
-            gains.setdefault(f"{norm}-norm, rate {rate:g}", []).append(losses[norm, rate, WITHOUT, seed] - loss)
-    return {name: mean_and_t(values) for name, values in gains.items()}
 
 
 EXPERIMENT = Experiment(
@@ -146,6 +123,6 @@ EXPERIMENT = Experiment(
         "post-norm stack of 6 layers has larger gradients near its output at the start than one of 2."
     ),
     measure=measure,
-    judge=judge,
-    again=again,
+    judge=judge_by(COMPARISONS, _sentence),
+    again=again_by(COMPARISONS),
 )

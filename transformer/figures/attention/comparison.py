@@ -25,9 +25,9 @@ _TOKEN, _DENSE, _LEFT, _CHARACTER = 24, 9, 52, 7.8
 
 def probabilities_figure(
     tokens: Sequence[str],
-    before: Float[ndarray, "_"],
-    after: Float[ndarray, "_"],
-    kl_divergence: Float[ndarray, "_"],
+    before: Float[ndarray, " _"],
+    after: Float[ndarray, " _"],
+    kl_divergence: Float[ndarray, " _"],
     *,
     dark: bool = False,
 ) -> go.Figure:
@@ -91,7 +91,7 @@ def probabilities_figure(
 
 def aligned_figure(
     tokens: tuple[Sequence[str], Sequence[str]],
-    probabilities: tuple[Float[ndarray, "_"], Float[ndarray, "_"]],
+    probabilities: tuple[Float[ndarray, " _"], Float[ndarray, " _"]],
     aligned: Sequence[tuple[int | None, int | None]],
     *,
     names: tuple[str, str],

@@ -20,9 +20,9 @@ _ROW_HEIGHT = 34
 
 
 def products_figure(
-    q: Float[ndarray, "d_head"],
-    k: Float[ndarray, "d_head"],
-    terms: Float[ndarray, "d_head"] | None = None,
+    q: Float[ndarray, " d_head"],
+    k: Float[ndarray, " d_head"],
+    terms: Float[ndarray, " d_head"] | None = None,
     *,
     kind: KindName,
     dark: bool = False,
@@ -89,6 +89,6 @@ def shares_figure(names: Sequence[str], shares: Sequence[float], *, kind: KindNa
     )
 
 
-def _reach(*values: Float[ndarray, "d_head"]) -> float:
+def _reach(*values: Float[ndarray, " d_head"]) -> float:
     """Returns the largest magnitude; 1 where all are 0."""
     return max(float(np.abs(array).max(initial=0)) for array in values) or 1.0

@@ -26,7 +26,11 @@ _LARGEST, _SMALLEST = 28.0, 6.0
 _WIDTH = 860
 """Pixels that a figure is made for: wide enough for three masks of 40 tokens; a narrower window scrolls."""
 _LABEL = 9.0
-"""Pixels between two labels at least."""
+"""Pixels between two labels at least, and of their letters where they are that close."""
+_ROOMY = 14.0
+"""Pixels of a cell whose label has letters of full size."""
+_NAME = 72
+"""Pixels of the name above a mask."""
 _NAMED_ROW = 34
 """Pixels of a row with a name beside it."""
 
@@ -52,7 +56,8 @@ def masks_figure(
     """Draws masks side by side with their conjunction last: a cell is open where all of them are. Closed cells are
     struck.
 
-    One mask alone is its own conjunction and is drawn once.
+    One mask alone is its own conjunction and is drawn once. In a narrow window, such as a phone's, cells and labels
+    shrink; `layout.meta` tells `scrolling_figure` below which width labels do, and how much lower the figure then is.
     """
     for part in parts:
         check_labels(part.mask, queries, keys)
@@ -60,9 +65,9 @@ def masks_figure(
     colours, colour = theme.palette(dark), theme.kind_colour(kind, dark)
     drawn = [*parts, combined] if len(parts) > 1 else [*parts]
     width = (1 - _GAP * (len(drawn) - 1)) / len(drawn)
-    side, top = 24 + label_width(queries) * _CHARACTER, 44 + label_width(keys) * _CHARACTER
+    side, top = 16 + label_width(queries) * _CHARACTER, 44 + label_width(keys) * _CHARACTER
     fitting = (_WIDTH - side) * width / max(len(keys), 1)
-    cell, smallest = min(_LARGEST, max(_SMALLEST, fitting)), min(14.0, max(_SMALLEST, 0.65 * fitting))
+    cell, smallest = min(_LARGEST, max(_SMALLEST, fitting)), min(_LABEL, max(_SMALLEST, 0.65 * fitting))
     traces, axes, shapes, notes = [], {}, [], []
     for number, part in enumerate(drawn, start=1):
         end, left = panel(number), (number - 1) * (width + _GAP)
@@ -76,7 +81,14 @@ def masks_figure(
         notes.append(note(part.name, (len(keys) - 1) / 2, 1, "center", "bottom") | place)
         if number > 1:
             sign = "=" if part is combined else "∧"
-            notes.append(note(sign, left - _GAP / 2, 0.5, "center", "middle", size=24))
+            middle = (len(queries) - 1) / 2
+            notes.append(note(sign, left - _GAP / 2, middle, "center", "middle", size=24, yref="y"))
+    across = len(keys) / width
+    meta = {
+        "smallest_width": round(side + 8 + max(smallest * across, _NAME / width)),
+        "small_labels_below": round(side + 8 + _ROOMY * across),
+        "squares": {"rows": len(queries), "columns": across, "beside": side + 8, "above": top + 12},
+    }
     return theme.figure(
         traces,
         dark,
@@ -85,7 +97,7 @@ def masks_figure(
         annotations=notes,
         height=round(top + len(queries) * cell + 16),
         margin={"l": side, "r": 8, "t": top, "b": 12, "autoexpand": False},
-        meta={"smallest_width": round(side + 8 + max(smallest * len(keys), 90) / width)},
+        meta=meta,
     )
 
 
@@ -158,7 +170,7 @@ def _axes(
 ) -> dict[str, dict[str, Any]]:
     """Returns the axes of one mask, with as many tokens as have room where cells are as small as they may become."""
     every = math.ceil(_LABEL / cell)
-    size = 12 if cell >= 14 else max(9, min(12, cell * every * 0.85))
+    size = 12 if every == 1 else max(9, min(12, cell * every * 0.85))
     shared = {"ticklabelstandoff": 5, "constrain": "domain", "tickfont": monospace(size)}
     columns = column_axis(token_labels(keys, dark), every=every, domain=domain, anchor=f"y{end}", side="top")
     rows = row_axis(token_labels(queries, dark), every=every, anchor=f"x{end}", showticklabels=not end)

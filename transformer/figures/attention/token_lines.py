@@ -97,7 +97,7 @@ def _paths(shares: Float[ndarray, "target source"], edges: Sequence[list[tuple[f
     return found
 
 
-def _largest(values: Float[ndarray, "_"], tokens: Sequence[str]) -> str:
+def _largest(values: Float[ndarray, " _"], tokens: Sequence[str]) -> str:
     """Returns the three largest values in words, each with its token."""
     order: list[int] = np.argsort(-values, kind="stable")[:3].tolist()
     return "".join(f"<br>{hover_label(tokens[index])} {exact(values[index])}" for index in order)

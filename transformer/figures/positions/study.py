@@ -24,8 +24,8 @@ class Learning:
 
     name: str
     seed: int
-    step: Int[ndarray, "point"]
-    exact_match: Float[ndarray, "point"]
+    step: Int[ndarray, " point"]
+    exact_match: Float[ndarray, " point"]
     """0..1."""
 
 
@@ -34,11 +34,11 @@ class ByLength:
     """Exact match of one kind at each length, with its interval; a length with a count of 0 was refused."""
 
     name: str
-    length: Int[ndarray, "length"]
-    right: Int[ndarray, "length"]
-    count: Int[ndarray, "length"]
-    low: Float[ndarray, "length"]
-    high: Float[ndarray, "length"]
+    length: Int[ndarray, " length"]
+    right: Int[ndarray, " length"]
+    count: Int[ndarray, " length"]
+    low: Float[ndarray, " length"]
+    high: Float[ndarray, " length"]
 
 
 def learning_figure(

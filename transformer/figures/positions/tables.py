@@ -50,15 +50,15 @@ def matrices_figure(
     return _panels(matrices, titles, axes=axes, dark=dark)
 
 
-def dimensions_figure(curves: Sequence[Float[ndarray, "_"]], names: Sequence[str], *, dark: bool = False) -> go.Figure:
+def dimensions_figure(curves: Sequence[Float[ndarray, " _"]], names: Sequence[str], *, dark: bool = False) -> go.Figure:
     """Draws one line for each dimension, over positions."""
     return _lines([np.arange(len(curve)) for curve in curves], curves, names, ("position", "value"), dark=dark)
 
 
 def offsets_figure(
-    means: Sequence[Float[ndarray, "_"]],
-    lows: Sequence[Float[ndarray, "_"]],
-    highs: Sequence[Float[ndarray, "_"]],
+    means: Sequence[Float[ndarray, " _"]],
+    lows: Sequence[Float[ndarray, " _"]],
+    highs: Sequence[Float[ndarray, " _"]],
     names: Sequence[str],
     *,
     quantity: str,
@@ -76,8 +76,8 @@ def offsets_figure(
 
 
 def errors_figure(
-    positions: Sequence[Int[ndarray, "_"]],
-    errors: Sequence[Float[ndarray, "_"]],
+    positions: Sequence[Int[ndarray, " _"]],
+    errors: Sequence[Float[ndarray, " _"]],
     names: Sequence[str],
     *,
     dark: bool = False,

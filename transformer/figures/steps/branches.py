@@ -122,7 +122,7 @@ def tree_lines(
 def two_branches_figure(
     names: Sequence[str],
     tokens: Sequence[Sequence[str]],
-    probabilities: Sequence[Float[ndarray, "_"]],
+    probabilities: Sequence[Float[ndarray, " _"]],
     *,
     dark: bool = False,
 ) -> go.Figure:

@@ -64,11 +64,11 @@ def candidate_bars(
 
 
 def row_bars(
-    weights: Float[ndarray, "key"],
+    weights: Float[ndarray, " key"],
     keys: Sequence[str],
     *,
     kind: KindName,
-    before: Float[ndarray, "key"] | None = None,
+    before: Float[ndarray, " key"] | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """Draws one query's weights over its keys, in their order; hovering gives the exact float32.

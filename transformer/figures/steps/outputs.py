@@ -22,7 +22,7 @@ def outputs_figure(
     names: Sequence[str],
     changed: Bool[ndarray, "output step"],
     *,
-    probabilities: Sequence[Float[ndarray, "_"]] | None = None,
+    probabilities: Sequence[Float[ndarray, " _"]] | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """Draws a row of tokens for each output, the ones that changed coloured; shorter rows end earlier.

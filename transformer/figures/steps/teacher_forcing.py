@@ -19,11 +19,11 @@ _CHARACTER = 7.8
 
 def losses_figure(
     tokens: Sequence[str],
-    forced: Float[ndarray, "_"],
-    free: Float[ndarray, "_"],
+    forced: Float[ndarray, " _"],
+    free: Float[ndarray, " _"],
     *,
     divergence: int | None,
-    before: Float[ndarray, "_"] | None = None,
+    before: Float[ndarray, " _"] | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """Draws the loss of each reference token in both ways; a line stands where another token was written first.

@@ -49,6 +49,10 @@ class Line:
     points: tuple[tuple[float, float], ...]
     kind: KindName | None = None
     arrow: bool = True
+    into: str = ""
+    """The step that it leads to, where it goes around the steps before it."""
+    carries: str = ""
+    """The value that it brings there."""
 
 
 @dataclass(frozen=True)

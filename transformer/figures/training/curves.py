@@ -34,8 +34,8 @@ class Curve:
     """One line: its name and its points."""
 
     name: str
-    x: Float[ndarray, "point"]
-    y: Float[ndarray, "point"]
+    x: Float[ndarray, " point"]
+    y: Float[ndarray, " point"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ _MAX_BARS = 60
 
 
 def length_bars(
-    source: Int[ndarray, "pair"], target: Int[ndarray, "pair"]
+    source: Int[ndarray, " pair"], target: Int[ndarray, " pair"]
 ) -> tuple[tuple[str, ...], Float[ndarray, "side bar"]]:
     """Returns the lengths of each bar ("3" or "3 to 4"), and the share of each side's sentences in per cent."""
     longest = int(max(source.max(), target.max()))
@@ -60,7 +60,7 @@ def length_figure(
 
 
 def schedule_figure(
-    steps: Int[ndarray, "point"], rates: Float[ndarray, "point"], *, warmup_steps: int = 0, dark: bool = False
+    steps: Int[ndarray, " point"], rates: Float[ndarray, " point"], *, warmup_steps: int = 0, dark: bool = False
 ) -> go.Figure:
     """Draws the learning rate over the steps of a run; the end of the warm-up is marked."""
     colours = theme.palette(dark)

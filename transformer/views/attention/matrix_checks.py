@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from transformer.analysis.attention.aggregation import Marks
 from transformer.analysis.attention.matrix_checks import walk_back, walk_back_to_source
-from transformer.analysis.attention.recurrent_reference import recurrent_reached
+from transformer.analysis.attention.one_head_reference import one_head_reached
 from transformer.analysis.attention.silenced_heads import effective_weights, residuals
 from transformer.analysis.attention.weight_checks import recorded_rows
 from transformer.analysis.checks import Check, agree
@@ -18,8 +18,8 @@ from transformer.interventions import factors_of_heads, heads_set_to
 from transformer.interventions.names import plural
 from transformer.lab import Lab
 from transformer.model.kinds import AttentionKind, KindName
-from transformer.model.recurrent import RecurrentModel
 from transformer.model.taps import Address
+from transformer.model.transformer import Transformer
 from transformer.views.attention.matrix_data import MARKS, MatrixData, Side, ids_at_sides
 
 
@@ -199,6 +199,6 @@ def _heads_by_switch(seen: Inspection, kind: KindName, by: str) -> Bool[ndarray,
 
 def _reached(lab: Lab, seen: Inspection, kind: KindName) -> Bool[ndarray, "layer head query"]:
     """Returns which rows of heads reached the output of their block, in a decoding of its own."""
-    if isinstance(lab.model, RecurrentModel):
-        return recurrent_reached(lab.model, seen.source_ids, seen.interventions, dict(seen.forced))
+    if not isinstance(lab.model, Transformer):
+        return one_head_reached(lab.model, seen.source_ids, seen.interventions, dict(seen.forced))
     return np.array([[row.reached for row in rows] for rows in recorded_rows(lab.model, seen, kind)]).swapaxes(1, 2)

@@ -78,9 +78,9 @@ class MatrixData:
     """The most that each value could be."""
     on_marks: float | None = None
     """The share, 0..1, of the other tokens' rows that lay on start and end marks, where these are left out."""
-    arrived: Float[ndarray, "query"] | None = None
+    arrived: Float[ndarray, " query"] | None = None
     """The share of each position's paths back that end in a column of a rollout."""
-    alive: Bool[ndarray, "query"] | None = None
+    alive: Bool[ndarray, " query"] | None = None
     """True for positions of a rollout from which a path leads to an input."""
 
     def find(self, query: int, key: int) -> tuple[int, int] | None:

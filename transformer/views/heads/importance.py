@@ -45,13 +45,13 @@ class OutputImportanceData:
     heads: tuple[str, ...]
     map: MapData
     """The change of the output's log-probability."""
-    kl_divergence: Float[ndarray, "head"]
-    step: Int[ndarray, "head"]
+    kl_divergence: Float[ndarray, " head"]
+    step: Int[ndarray, " head"]
     """The first step at which another token is written; where there is none, the one that moves most."""
-    before: Float[ndarray, "head"]
+    before: Float[ndarray, " head"]
     """The probability of the token at that step, with the head and without it."""
-    after: Float[ndarray, "head"]
-    instead: Int[ndarray, "head"]
+    after: Float[ndarray, " head"]
+    instead: Int[ndarray, " head"]
     """The token that is written there then; -1: the same."""
 
 

@@ -25,9 +25,9 @@ class MinimalSetData:
     ids: Int[ndarray, "output step"]
     """-1 past the end of an output."""
     pieces: tuple[tuple[str, ...], ...]
-    margins: Float[ndarray, "set"]
+    margins: Float[ndarray, " set"]
     """The nats by which each set misses the goal, below 0 where it reaches it."""
-    tried: Int[ndarray, "size"]
+    tried: Int[ndarray, " size"]
     """Sets of each size that were tried, from 1 on."""
     counts: Int[ndarray, "2"]
     """Sets of the size found that reach the goal, and that size."""

@@ -197,10 +197,10 @@ class ProfileData:
     """The distribution of one head's weight over patterns."""
 
     patterns: tuple[str, ...]
-    weight: Float[ndarray, "pattern"]
-    peak: Float[ndarray, "pattern"]
-    even: Float[ndarray, "pattern"]
-    rows: Float[ndarray, "pattern"]
+    weight: Float[ndarray, " pattern"]
+    peak: Float[ndarray, " pattern"]
+    even: Float[ndarray, " pattern"]
+    rows: Float[ndarray, " pattern"]
     spread: Float[ndarray, "3"]
     """Mean entropy, evenness and largest weight of the rows."""
     alignment: Float[ndarray, "4"]
@@ -222,7 +222,7 @@ class HeadProfile:
             raise ValueError(f"there is no head {self.head}")
         patterns = tuple(found.by_head[at].weight)
 
-        def values(names: Sequence[str]) -> Float[ndarray, "name"]:
+        def values(names: Sequence[str]) -> Float[ndarray, " name"]:
             return np.array([value_of(found, at, name) for name in names], dtype=float)
 
         weight, peak, even, rows = (values(names) for names in _profile_columns(patterns))

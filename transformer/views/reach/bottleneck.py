@@ -29,10 +29,10 @@ Shows = Literal["positions", "lengths"]
 class BottleneckData:
     """Counts of tested sentences, with Wilson's 95 % intervals for their shares; NaN and 0 past a sentence's end."""
 
-    lengths: Int[ndarray, "length"]
-    fitted: Int[ndarray, "length"]
+    lengths: Int[ndarray, " length"]
+    fitted: Int[ndarray, " length"]
     """Sentences that the probes were fitted on."""
-    tested: Int[ndarray, "length"]
+    tested: Int[ndarray, " length"]
     right: Int[ndarray, "length position"]
     """Sentences whose token at a position was read back."""
     low: Float[ndarray, "length position"]
@@ -163,7 +163,7 @@ def _lines(data: BottleneckData, dark: bool) -> go.Figure:
     )
 
 
-def _intervals(right: Int[ndarray, "position"], count: int) -> Float[ndarray, "2 position"]:
+def _intervals(right: Int[ndarray, " position"], count: int) -> Float[ndarray, "2 position"]:
     return np.array([wilson(int(each), count) for each in right]).T
 
 

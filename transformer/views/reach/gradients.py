@@ -14,7 +14,6 @@ from transformer.analysis.checks import Check, agree
 from transformer.analysis.heads.pair_sample import PairSample
 from transformer.analysis.reach.input_gradient_checks import check_differences, check_means, gradients_again
 from transformer.analysis.reach.input_gradients import Ids, each_pair, farthest, mean_by_distance, untrained
-from transformer.analysis.reach.vector_probe import has_vector
 from transformer.figures import theme
 from transformer.figures.heatmap import Side, square_matrix
 from transformer.figures.labels import hover_label
@@ -27,6 +26,7 @@ from transformer.model.seq2seq import attention_layers
 
 Weights = Literal["initial", "trained"]
 _ALONE = "RNN, one vector"
+_KINDS = {"rnn": "RNN with attention", "conv": "Convolutional", "transformer": "Transformer"}
 _DASHES = ("solid", "dash", "dot")
 
 
@@ -199,10 +199,7 @@ class GradientMap:
 
 def _names(labs: Sequence[Lab]) -> tuple[str, ...]:
     """Returns the kind of each model, with its name where another one is of the same kind."""
-    kinds = [
-        "Transformer" if not has_vector(lab.model) else "RNN with attention" if attention_layers(lab.model) else _ALONE
-        for lab in labs
-    ]
+    kinds = [_ALONE if not attention_layers(lab.model) else _KINDS[lab.model.config.family] for lab in labs]
     return tuple(
         kind if kinds.count(kind) == 1 else f"{kind}: {lab.name}" for kind, lab in zip(kinds, labs, strict=True)
     )

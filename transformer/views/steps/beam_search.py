@@ -39,15 +39,15 @@ class BeamResult:
 class BeamData:
     """The candidates of a search in the order of their steps, as columns, and its results, the best first."""
 
-    step: Int[ndarray, "candidate"]
-    token: Int[ndarray, "candidate"]
-    parent: Int[ndarray, "candidate"]
+    step: Int[ndarray, " candidate"]
+    token: Int[ndarray, " candidate"]
+    parent: Int[ndarray, " candidate"]
     """The index of the candidate that each continues; -1 at step 0."""
-    place: Int[ndarray, "candidate"]
-    rank: Int[ndarray, "candidate"]
-    log_prob: Float[ndarray, "candidate"]
-    score: Float[ndarray, "candidate"]
-    on_best: Bool[ndarray, "candidate"]
+    place: Int[ndarray, " candidate"]
+    rank: Int[ndarray, " candidate"]
+    log_prob: Float[ndarray, " candidate"]
+    score: Float[ndarray, " candidate"]
+    on_best: Bool[ndarray, " candidate"]
     fates: tuple[Fate, ...]
     tokens: tuple[str, ...]
     """The token of each candidate, in characters."""
@@ -177,7 +177,7 @@ class HypothesisData:
     ids: tuple[int, ...]
     tokens: tuple[str, ...]
     keys: tuple[str, ...]
-    probabilities: Float[ndarray, "token"]
+    probabilities: Float[ndarray, " token"]
     """The probability of each token when it was added."""
     weights: Float[ndarray, "token key"]
 

@@ -26,8 +26,8 @@ class BranchData:
     name: str
     ids: tuple[int, ...]
     tokens: tuple[str, ...]
-    probabilities: Float[ndarray, "step"]
-    changed: Bool[ndarray, "step"]
+    probabilities: Float[ndarray, " step"]
+    changed: Bool[ndarray, " step"]
     """Marks the tokens that the fewest edits change from the model's own output; for that one, from the one without
     switches."""
     forced: tuple[tuple[int, int], ...]

@@ -36,8 +36,8 @@ class CandidatesData:
 
     ids: tuple[int, ...]
     tokens: tuple[str, ...]
-    probabilities: Float[ndarray, "candidate"]
-    baseline: Float[ndarray, "candidate"] | None
+    probabilities: Float[ndarray, " candidate"]
+    baseline: Float[ndarray, " candidate"] | None
     """The probabilities without the switches after the same words; None where there are no switches."""
     written: int
     """The row of the token that was written."""
@@ -136,8 +136,8 @@ class AttentionRowData:
 
     query: str
     keys: tuple[str, ...]
-    weights: Float[ndarray, "key"]
-    baseline: Float[ndarray, "key"] | None
+    weights: Float[ndarray, " key"]
+    baseline: Float[ndarray, " key"] | None
     """The weights without the switches after the same words; None where there are no switches."""
 
 
@@ -193,10 +193,10 @@ class StepAttention:
     def _n_keys(self, keys: Sequence[str]) -> int:
         return self.step + 1 if self.kind == "decoder_self" else len(keys)
 
-    def _row(self, weights: Float[ndarray, "layer head query key"]) -> Float[ndarray, "key"]:
+    def _row(self, weights: Float[ndarray, "layer head query key"]) -> Float[ndarray, " key"]:
         return (head_average(weights, self.layer) if self.head is None else weights[self.layer, self.head])[self.step]
 
-    def _again(self, lab: Lab, seen: Inspection, switches: Sequence[Intervention]) -> Float[ndarray, "key"]:
+    def _again(self, lab: Lab, seen: Inspection, switches: Sequence[Intervention]) -> Float[ndarray, " key"]:
         """Reads the words of the step alone; self-attention without a causal mask is that of the last whole pass."""
         end = len(seen.target_ids) if self.kind == "decoder_self" and not seen.cached else self.step + 1
         recording = SlowReader(lab.model, switches).recording(seen.source_ids, seen.target_ids[:end])

@@ -92,7 +92,7 @@ class LogitLensDepths:
         yield agree("The followed token is the one that was written", data.written, seen.target_ids[step], 0, "by id")
 
     @staticmethod
-    def _followed(row: Float[ndarray, "vocab"], token: int) -> tuple[int, float]:
+    def _followed(row: Float[ndarray, " vocab"], token: int) -> tuple[int, float]:
         return rank(row, token), float(np.exp(row[token]))
 
 

@@ -33,11 +33,11 @@ class DistributionData:
 
     tokens: tuple[str, ...]
     """All tokens of the vocabulary."""
-    log_probs: Float[ndarray, "vocab"]
+    log_probs: Float[ndarray, " vocab"]
     """The model's own log-probabilities."""
-    drawn_from: Float[ndarray, "vocab"]
+    drawn_from: Float[ndarray, " vocab"]
     """The same reshaped by the settings; -inf for tokens that cannot be drawn."""
-    baseline: Float[ndarray, "vocab"] | None
+    baseline: Float[ndarray, " vocab"] | None
     """The reshaped ones without the switches; None where there are no switches."""
 
 

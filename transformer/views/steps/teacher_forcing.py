@@ -88,14 +88,14 @@ class ExposureData:
     """Exposure bias by position; the fields are those of `AtPosition`, by position."""
 
     n_pairs: int
-    position: Int[ndarray, "position"]
-    count: Int[ndarray, "position"]
-    forced_right: Int[ndarray, "position"]
-    free_right: Int[ndarray, "position"]
-    forced_loss: Float[ndarray, "position"]
-    bias: Float[ndarray, "position"]
-    bias_error: Float[ndarray, "position"]
-    going: Int[ndarray, "position"]
+    position: Int[ndarray, " position"]
+    count: Int[ndarray, " position"]
+    forced_right: Int[ndarray, " position"]
+    free_right: Int[ndarray, " position"]
+    forced_loss: Float[ndarray, " position"]
+    bias: Float[ndarray, " position"]
+    bias_error: Float[ndarray, " position"]
+    going: Int[ndarray, " position"]
 
     @property
     def positions(self) -> tuple[AtPosition, ...]:

@@ -28,7 +28,7 @@ class VerdictData:
     """The results of each kind of positions; NaN where there is no such number."""
 
     kinds: tuple[str, ...]
-    n_runs: Int[ndarray, "kind"]
+    n_runs: Int[ndarray, " kind"]
     steps_to_target: Float[ndarray, "kind seed"]
     """NaN for a seed that never reached the target, and for one without a run."""
     exact_match: Float[ndarray, "kind 3"]
@@ -40,7 +40,7 @@ class VerdictData:
     """Just beyond the lengths of training: right, count, and the ends of Wilson's interval."""
     beyond: Float[ndarray, "kind 4"]
     """The same at all tested lengths beyond."""
-    parameters: Int[ndarray, "kind"]
+    parameters: Int[ndarray, " kind"]
 
 
 @dataclass(frozen=True, kw_only=True)

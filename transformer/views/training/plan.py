@@ -41,14 +41,14 @@ class LengthsData:
     """The lengths that each bar stands for, as in "3" or "3 to 4"."""
     shares: Float[ndarray, "side bar"]
     """The per cent of the sentences at each bar."""
-    means: Float[ndarray, "side"]
-    longest: Int[ndarray, "side"]
+    means: Float[ndarray, " side"]
+    longest: Int[ndarray, " side"]
     splits: tuple[str, ...]
-    sizes: Int[ndarray, "split"]
+    sizes: Int[ndarray, " split"]
     """The number of pairs in each split."""
     counted: int
     """The number of training pairs whose tokens were counted."""
-    rows: Int[ndarray, "reason"]
+    rows: Int[ndarray, " reason"]
     """The counts of an uploaded file's rows, as REPORTED names them; empty for a generated corpus."""
 
 
@@ -110,8 +110,8 @@ class SentenceLengths:
 class ScheduleData:
     """The learning rate at some steps."""
 
-    steps: Int[ndarray, "point"]
-    rates: Float[ndarray, "point"]
+    steps: Int[ndarray, " point"]
+    rates: Float[ndarray, " point"]
     warmup_steps: int
 
 

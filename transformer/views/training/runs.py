@@ -187,7 +187,7 @@ class SweepData:
     """The last value of the chart's quantity and of REACHED, as the metrics have them; NaN before the first."""
     steps: Int[ndarray, "run quantity"]
     """The steps of these values; 0 before the first."""
-    ended: Bool[ndarray, "run"]
+    ended: Bool[ndarray, " run"]
     """False while a trainer works on it, or is going to."""
 
 

@@ -46,7 +46,7 @@ class DecodedSnapshot:
     """The output, its end mark included."""
     ids: tuple[int, ...]
     translation: str
-    probabilities: Float[ndarray, "token"]
+    probabilities: Float[ndarray, " token"]
     ended: bool
     attention: Mapping[AttentionKind, Attention]
     """The attention of each kind, of the decoder's at most MAX_ROWS rows."""
@@ -109,9 +109,9 @@ class SnapshotData:
     """One head at one step, and the output that it helped to write."""
 
     step: int
-    ids: Int[ndarray, "token"]
+    ids: Int[ndarray, " token"]
     """The output."""
-    probabilities: Float[ndarray, "token"]
+    probabilities: Float[ndarray, " token"]
     loss: float
     """The cross-entropy of the output in nats per token."""
     queries: tuple[str, ...]
@@ -214,7 +214,7 @@ def _probabilities(
     source: Int[torch.Tensor, "1 key"],
     mask: Bool[torch.Tensor, "1 key"],
     written: Sequence[int],
-) -> Float[ndarray, "token"]:
+) -> Float[ndarray, " token"]:
     """Returns the probability of each token of an output, from one teacher-forced pass."""
     model = checkpoint.model
     target = torch.tensor([[model.config.bos_id, *written[:-1]]])

@@ -1,0 +1,178 @@
+"""The models that lack a part: what the part is for, and what goes wrong without it, as far as anything does.
+
+No Streamlit here: a test measures every sentence again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pages.shared.bench.bench import Bench, Pairs
+from transformer.analysis.training.progress import progress_of
+from transformer.checkpoints.settings import find_checkpoint
+from transformer.data.corpora import load_corpus
+
+WHOLE = "reverse"
+"""The model that has all parts, trained with the same settings and the same data."""
+MANY = 200
+"""The validation strings on which all are tested: those of the evaluations while they trained."""
+LEARNED = 0.95
+"""The share of right strings from which on a model has learned to reverse."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A model that was trained without a part."""
+
+    model: str
+    title: str
+    part: str
+    """The purpose of the part, with the paper's section."""
+    symptom: Callable[[Bench], str]
+    """Measures what goes wrong, and returns it in a sentence."""
+    fails: bool
+    """False if nothing goes wrong at this size, which the symptom then says; tested."""
+
+
+@cache
+def tested() -> Pairs:
+    """Returns the strings on which all models are tested, none of which they trained on."""
+    return tuple((pair.source, pair.target) for pair in load_corpus(WHOLE).validation[:MANY])
+
+
+def right(bench: Bench, model: str) -> int:
+    """Returns the number of tested strings that a model writes backwards."""
+    return sum(bench.right(model, tested()))
+
+
+def folders(failure: Failure) -> tuple[Path, ...]:
+    """Returns the folders of the whole model and of the one that lacks a part."""
+    return find_checkpoint(WHOLE), find_checkpoint(failure.model)
+
+
+def _losses(failure: str) -> tuple[float, float]:
+    """Returns the validation loss at the end, teacher-forced: of the whole model, and without the part."""
+    whole, lacking = (progress_of(find_checkpoint(name)).last("validation", "loss") for name in (WHOLE, failure))
+    if whole is None or lacking is None:
+        raise ValueError(f"{failure} was never evaluated")
+    return whole, lacking
+
+
+def _no_mask(bench: Bench) -> str:
+    model = "reverse-without-mask"
+    whole, lacking = _losses(model)
+    written = bench.written(model, tested())
+    return (
+        f"**It learned to cheat.** While it trained it could see the letter that it was to write, and read it off: its "
+        f"loss, {lacking:.3f}, is as low as the whole model's {whole:.3f}. Writing alone there is nothing to read off: "
+        f"of {MANY} strings it gets {right(bench, model)} right, and leaves {written.count('')} of them empty."
+    )
+
+
+def _no_positions(bench: Bench) -> str:
+    model = "reverse-without-positions"
+    written = bench.written(model, tested())
+    pairs = zip(written, tested(), strict=True)
+    letters = sum(sorted(text.split()) == sorted(target.split()) for text, (_, target) in pairs)
+    return (
+        f"**The right letters in the wrong order.** Of {MANY} outputs {letters} hold exactly the letters of the "
+        f"string, but only {right(bench, model)} have them in the right order: without positions the encoder reads a "
+        "set, not a sequence."
+    )
+
+
+def _no_scaling(bench: Bench) -> str:
+    model, text = "reverse-without-scaling", "a b c d e f"
+    largest, halfway = [], []
+    for name in (WHOLE, model):
+        weights = bench.seen(name, text).attention("encoder_self").weights
+        largest.append(float(weights.max(-1).mean()))
+        halfway.append(progress_of(find_checkpoint(name)).first_right(0.5))
+    return (
+        f"**It learns more slowly, and less.** Scores are √d_k = 4 times larger at the start, the softmax is close to "
+        f"all or nothing (in the encoder the largest weight of a row is {largest[1]:.2f} on average, in the whole "
+        f"model {largest[0]:.2f}), and little gradient passes. Half of the strings are right after {halfway[1]} steps "
+        f"instead of {halfway[0]}, and at the end {right(bench, model)} of {MANY}."
+    )
+
+
+def _no_residual(bench: Bench) -> str:
+    model = "reverse-without-residual"
+    whole, lacking = _losses(model)
+    different = len(set(bench.written(model, tested())))
+    return (
+        f"**It hardly learns at all.** Each sublayer replaces what comes in instead of adding to it, and gradients "
+        f"have no direct way back. Its loss stays at {lacking:.2f} (whole model: {whole:.2f}). For {MANY} different "
+        f"strings it writes only {different} different answers, {right(bench, model)} of them right."
+    )
+
+
+def _nothing_fails(model: str, why: str) -> Callable[[Bench], str]:
+    """Returns the symptom of a model that lacks nothing which this task needs."""
+
+    def told(bench: Bench) -> str:
+        steps = [progress_of(find_checkpoint(name)).first_right(LEARNED) for name in (WHOLE, model)]
+        when = f"{100 * LEARNED:.0f} % are right after {steps[1]} steps; with it, after {steps[0]}"
+        return f"**Nothing goes wrong here.** It gets {right(bench, model)} of {MANY} strings right. {when}. {why}"
+
+    return told
+
+
+FAILURES = (
+    Failure(
+        "reverse-without-mask",
+        "No causal mask",
+        "The causal mask keeps each position of the decoder from attending to later ones, which do not exist yet when "
+        "the model writes (section 3.2.3).",
+        _no_mask,
+        fails=True,
+    ),
+    Failure(
+        "reverse-without-positions",
+        "No positions",
+        "Positional encodings tell the model where each token stands; attention itself does not know (section 3.5).",
+        _no_positions,
+        fails=True,
+    ),
+    Failure(
+        "reverse-without-scaling",
+        "No scaling",
+        "Scores are divided by √d_k, so that the softmax starts soft and lets gradients through (section 3.2.1).",
+        _no_scaling,
+        fails=True,
+    ),
+    Failure(
+        "reverse-without-residual",
+        "No residual",
+        "Residual connections add what came into a sublayer to what comes out of it (section 3.1).",
+        _no_residual,
+        fails=True,
+    ),
+    Failure(
+        "reverse-without-norm",
+        "No layer norm",
+        "Layer norm brings every vector to the same scale after each sublayer (section 3.1).",
+        _nothing_fails(
+            "reverse-without-norm", "Two layers are shallow: numbers do not grow far enough to need the norm."
+        ),
+        fails=False,
+    ),
+    Failure(
+        "reverse-without-warmup",
+        "No warm-up",
+        "Warm-up keeps the learning rate small at first, while gradients still point all over (section 5.3).",
+        _nothing_fails(
+            "reverse-without-warmup",
+            "Its optimiser, Muon, makes steps of the same size whatever the gradient, so it has little to fear.",
+        ),
+        fails=False,
+    ),
+    Failure(
+        "reverse-with-one-head",
+        "One head",
+        "Several heads attend to several things at once (section 3.2.2). This model has a single, wide one.",
+        _nothing_fails("reverse-with-one-head", "To reverse, each letter needs to look up only one other."),
+        fails=False,
+    ),
+)

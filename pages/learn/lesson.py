@@ -1,0 +1,149 @@
+"""The parts of a lesson, as plain data: a lesson has steps, and each step asks, shows, compares and concludes.
+
+No Streamlit here: a test takes every lesson with models that it loads itself, and finds each answer again.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pages.shared.bench.bench import Bench
+from transformer.views.view import Subject, View
+
+Settings = Mapping[str, str]
+"""The option or value of each control of a step, by the control's name."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """A question with a few answers."""
+
+    texts: tuple[str, ...]
+
+    def read(self, text: str) -> int | None:
+        """Returns the index that a link or a browser says; None if there is no such answer."""
+        return int(text) if text.isdecimal() and int(text) < len(self.texts) else None
+
+    def write(self, guess: float) -> str:
+        """Returns the text of an answer."""
+        return self.texts[int(guess)]
+
+    def is_right(self, guess: float, truth: float) -> bool:
+        """Tells whether an answer is the right one."""
+        return guess == truth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A question answered by a number on a scale of whole numbers."""
+
+    least: int
+    most: int
+    unit: str = ""
+    close: float
+    """A guess at most this far away counts as right."""
+    step: int = 1
+
+    def read(self, text: str) -> int | None:
+        """Returns the number that a link or a browser says; None if it is not on the scale."""
+        return int(text) if text.isdecimal() and self.least <= int(text) <= self.most else None
+
+    def write(self, guess: float) -> str:
+        """Returns a number with its unit."""
+        return f"{guess:.3g}{self.unit}"
+
+    def is_right(self, guess: float, truth: float) -> bool:
+        """Tells whether a guess is close enough."""
+        return abs(guess - truth) <= self.close
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The answer to a question as a model gives it."""
+
+    value: float
+    """The index of the right option, or the number."""
+    told: str
+    """What was measured, in a sentence or two of Markdown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """Something to change in a live figure; its first option is how the figure opens."""
+
+    name: str
+    label: str
+    options: Mapping[str, str]
+    """The options with their labels; none where the figure itself is dragged."""
+    default: str = ""
+    """What the control says at first if that is not the first option."""
+
+    @property
+    def first(self) -> str:
+        """Returns what the control says at first."""
+        return self.default or next(iter(self.options), "")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One figure of a scene: a view of a subject."""
+
+    subject: Subject
+    view: View
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a step shows under its settings: sentences with what came out, and figures."""
+
+    lines: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step: read, predict, do, compare, keep."""
+
+    title: str
+    text: str
+    """What one must know to predict, in Markdown."""
+    question: str
+    answer: Options | Estimate
+    truth: Callable[[Bench], Truth]
+    """Finds the answer with the model, there and then."""
+    expects: tuple[float, float]
+    """The answers, from the least to the most, for which the step's sentences are true: a test asks the model."""
+    do: str
+    """What to try in the live figure."""
+    scene: Callable[[Bench, Settings], Scene]
+    controls: tuple[Control, ...] = ()
+    keep: str
+    """One sentence to keep."""
+
+    def settled(self, given: Settings) -> dict[str, str]:
+        """Returns the settings with the first option where none, or one that does not exist, is given."""
+        return {control.name: _settled(control, given.get(control.name, "")) for control in self.controls}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """A lesson: some steps that answer one question."""
+
+    slug: str
+    """Its name in links."""
+    title: str
+    question: str
+    minutes: int
+    steps: tuple[Step, ...]
+    page: str = ""
+    """The folder of the page on which to go on."""
+    onwards: str = ""
+    """What to do there."""
+    view: Mapping[str, str] | None = None
+    """Query parameters for that page."""
+
+
+def _settled(control: Control, text: str) -> str:
+    if not control.options:
+        return text or control.default
+    return text if text in control.options else control.first

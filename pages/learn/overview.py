@@ -1,0 +1,65 @@
+"""The list of lessons, each with its question and how far the learner is."""
+
+import streamlit as st
+
+from pages.learn.choices import Choices, open_step, start_again
+from pages.learn.lesson import Lesson
+from pages.learn.lessons import LESSONS
+from pages.learn.progress import Progress
+from transformer.access.classroom import classroom, may_pin, set_classroom
+from transformer.interventions.names import plural
+
+_HOW = (
+    "Each step asks you to predict what a real model does, a small Transformer trained for this app, then lets you see "
+    "it, and says how close you were."
+)
+
+
+def render_overview(chosen: Choices) -> None:
+    """Renders the lessons in their order, the next one to do marked by its button."""
+    st.markdown("#### Learn how a Transformer works by predicting what it does")
+    st.markdown(_HOW)
+    chosen_for_class = classroom().lesson
+    ordered = sorted(enumerate(LESSONS, 1), key=lambda numbered: numbered[1].slug != chosen_for_class)
+    upcoming = next((lesson for lesson in LESSONS if chosen.progress.done(lesson) < len(lesson.steps)), None)
+    for number, lesson in ordered:
+        _row(number, lesson, chosen.progress, primary=lesson is upcoming, pinned=lesson.slug == chosen_for_class)
+
+
+def _row(number: int, lesson: Lesson, progress: Progress, *, primary: bool, pinned: bool) -> None:
+    done, n_steps = progress.done(lesson), len(lesson.steps)
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium", key=f"lesson-row-{lesson.slug}"):
+        with st.container(width="stretch", gap=None):
+            st.markdown(f"**{number} · {lesson.title}**")
+            whose = "For the class · " if pinned else ""
+            st.caption(f"{whose}{lesson.question} · {_stand(done, n_steps)} · about {lesson.minutes} minutes")
+        if may_pin():
+            st.button(
+                "Unpin" if pinned else "Pin",
+                key=f"lesson-pin-{lesson.slug}",
+                type="tertiary",
+                help="A pinned lesson stands first for everybody, and on Home",
+                on_click=_pin,
+                args=(None if pinned else lesson,),
+            )
+        if done == n_steps:
+            st.button("Again", key=f"lesson-{lesson.slug}", on_click=start_again, args=(lesson,), width=104)
+        else:
+            st.button(
+                "Go on" if done else "Start",
+                key=f"lesson-{lesson.slug}",
+                type="primary" if primary else "secondary",
+                on_click=open_step,
+                args=(lesson, progress.next_step(lesson)),
+                width=104,
+            )
+
+
+def _pin(lesson: Lesson | None) -> None:
+    set_classroom(lesson="" if lesson is None else lesson.slug, lesson_title="" if lesson is None else lesson.title)
+
+
+def _stand(done: int, n_steps: int) -> str:
+    if done == n_steps:
+        return f"all {n_steps} steps done"
+    return f"{done} of {n_steps} {plural(n_steps, 'step')} done" if done else f"{n_steps} {plural(n_steps, 'step')}"

@@ -1,0 +1,177 @@
+"""One step of a lesson: the text, the prediction, the live figure, the comparison, and what to keep."""
+
+from functools import partial
+
+import streamlit as st
+
+from pages.learn.answers import get_truth
+from pages.learn.choices import (
+    Choices,
+    give_answer,
+    open_list,
+    open_step,
+    set_control,
+)
+from pages.learn.drawing import draws
+from pages.learn.lesson import Lesson, Options, Step
+from pages.learn.teacher import teachers_link
+from pages.shared import fields
+from pages.shared.bench.shared_bench import BENCH
+from pages.shared.context import say, sentence
+from pages.shared.exhibit import CANNOT_SHOW, exhibit
+from pages.shared.registry import PAGES
+
+_TEXT_WIDTH = 760
+
+
+def render_step(lesson: Lesson, index: int, chosen: Choices) -> None:
+    """Renders a step of a lesson; what follows the prediction is drawn once that is made."""
+    step, answer = lesson.steps[index], chosen.progress.answer(lesson, index)
+    _head(lesson, index, chosen)
+    with st.container(width=_TEXT_WIDTH, key="lesson-text"):
+        st.markdown(step.text)
+        _predict(lesson, index, answer)
+    if answer is None:
+        return
+    with st.container(width=_TEXT_WIDTH, key="lesson-compared"):
+        _compare(lesson, index, answer)
+    _do(step, chosen)
+    with st.container(width=_TEXT_WIDTH, key="lesson-keep"):
+        st.markdown(f":material/bookmark: **Keep:** {step.keep}")
+        _way_on(lesson, index, answered=True)
+        if index == len(lesson.steps) - 1:
+            _onwards(lesson)
+
+
+def _head(lesson: Lesson, index: int, chosen: Choices) -> None:
+    step, n_steps = lesson.steps[index], len(lesson.steps)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button("All lessons", icon=":material/arrow_back:", type="tertiary", key="lesson-list", on_click=open_list)
+        st.caption(f"{lesson.title} · step {index + 1} of {n_steps}", width="content")
+        teachers_link(chosen)
+    st.markdown(f"#### {step.title}")
+
+
+def _predict(lesson: Lesson, index: int, answer: int | None) -> None:
+    """Renders the question, and until it is answered a form: an arrow key chooses, a button commits."""
+    st.markdown(f"**Predict.** {lesson.steps[index].question}")
+    form = st.empty()  # sent once there is an answer too, so that the form goes at once and not when all is drawn
+    if answer is None:
+        with form.container():
+            _form(lesson, index)
+            _way_on(lesson, index, answered=False)
+
+
+def _form(lesson: Lesson, index: int) -> None:
+    step = lesson.steps[index]
+    key = f"guess-{lesson.slug}-{index}"
+    if isinstance(step.answer, Options):
+        texts = step.answer.texts
+        guess = st.radio(
+            step.question,
+            range(len(texts)),
+            index=None,
+            format_func=texts.__getitem__,
+            key=key,
+            label_visibility="collapsed",
+        )
+    else:
+        scale = step.answer
+        middle = (scale.least + scale.most) // (2 * scale.step) * scale.step
+        guess = st.slider(
+            step.question,
+            scale.least,
+            scale.most,
+            middle,
+            scale.step,
+            key=key,
+            format=f"%d{scale.unit.replace('%', '%%')}",
+            label_visibility="collapsed",
+        )
+    st.button(
+        "That is my prediction",
+        type="primary",
+        key=f"commit-{lesson.slug}-{index}",
+        disabled=guess is None,
+        on_click=_commit,
+        args=(lesson, index, key),
+    )
+
+
+def _commit(lesson: Lesson, index: int, key: str) -> None:
+    """Takes the guess as it stands now: it may have changed after the page was last drawn."""
+    guess = st.session_state.get(key)
+    if guess is not None:
+        give_answer(lesson, index, int(guess))
+
+
+def _compare(lesson: Lesson, index: int, answer: int) -> None:
+    """Renders the prediction beside what the model says."""
+    scale = lesson.steps[index].answer
+    with st.container(border=True, key="lesson-answer"):
+        box = st.empty()
+    box.markdown(":gray[Asking the model …]")
+    try:
+        truth = get_truth(lesson.slug, index, lesson)
+    except CANNOT_SHOW as error:
+        with box:
+            say(sentence(str(error)))
+        return
+    right = scale.is_right(answer, truth.value)
+    icon = ":green[:material/check_circle:]" if right else ":orange[:material/lightbulb:]"
+    if right:
+        said = f"You said **{scale.write(answer)}**, and that is right."
+    else:
+        said = f"You said **{scale.write(answer)}**. The answer is **{scale.write(truth.value)}**."
+    box.markdown(f"{icon} {said} {truth.told}")
+
+
+def _do(step: Step, chosen: Choices) -> None:
+    """Renders the controls and the live figures under them."""
+    settings = chosen.settled(step)
+    st.markdown(f"**Now do it yourself.** {step.do}")
+    shown = [control for control in step.controls if control.options]
+    if shown:
+        with st.container(horizontal=True, gap="medium", key="lesson-controls"):
+            for control in shown:
+                take = partial(set_control, control.name)
+                label, options, now = control.label, control.options, settings[control.name]
+                if chosen.locked:
+                    st.markdown(f"{label}: **{options[now]}** :material/lock:", width="content")
+                else:
+                    with st.container(width="content", gap=None):
+                        st.caption(label)
+                        fields.segments(label, options, now, take, key=f"lesson-control-{control.name}")
+    if chosen.locked and step.controls:
+        st.caption("These settings come with the link and stay as they are.")
+    try:
+        scene = step.scene(BENCH, settings)
+    except CANNOT_SHOW as error:
+        say(sentence(str(error)))
+        return
+    for text in scene.lines:
+        st.markdown(text)
+    for number, part in enumerate(scene.parts):
+        if part.title:
+            st.markdown(f"###### {part.title}")
+        exhibit(part.subject, part.view, key=f"lesson-{number}", draw=draws(part, locked=chosen.locked))
+
+
+def _way_on(lesson: Lesson, index: int, *, answered: bool) -> None:
+    last = index == len(lesson.steps) - 1
+    with st.container(horizontal=True, gap="small"):
+        if index:
+            st.button("Back", key="lesson-back", on_click=open_step, args=(lesson, index - 1))
+        if not last:
+            label = "Next step" if answered else "Skip this step"
+            kind = "primary" if answered else "tertiary"
+            st.button(label, type=kind, key="lesson-next", on_click=open_step, args=(lesson, index + 1))
+        elif answered:
+            st.button("All lessons", type="primary", key="lesson-end", on_click=open_list)
+
+
+def _onwards(lesson: Lesson) -> None:
+    """Renders the way to the page where the lesson's subject can be looked at further."""
+    page = next((page for page in PAGES if page.folder == lesson.page), None)
+    if page is not None:
+        st.page_link(page.path, label=lesson.onwards, icon=":material/arrow_forward:", query_params=lesson.view)

@@ -1,0 +1,126 @@
+"""The run of the Playground while it learns: buttons, curve, the visitor's string, and the clearest head."""
+
+import streamlit as st
+
+from pages.playground.choices import PAGE, TASKS
+from pages.playground.clearest import clearest_head, render_head
+from pages.playground.controls import render_controls, render_input
+from pages.playground.ending import Next, ending
+from pages.playground.running import current_run, refusal, sweep_up, turn
+from pages.shared.components.run_progress import run_curve
+from pages.shared.components.tokens import token_chips
+from pages.shared.context import say, sentence
+from pages.shared.exhibit import exhibit
+from pages.training import run_status
+from pages.training.timeline.frames import decoded_with
+from transformer.checkpoints.settings import CheckpointError
+from transformer.figures.training.curves import X_TITLES
+from transformer.runs.kept_weights import snapshots_of
+from transformer.runs.run_folder import Run
+from transformer.views.subjects import Runs
+from transformer.views.training.runs import RunCurves
+from transformer.views.training.timeline import DecodedSnapshot
+
+EVERY_S = 0.5
+_CURVES = RunCurves()
+_MOST, _FIRST = 12, 5
+"""The length of an output that is shown whole, and the tokens that are shown of a longer one: an untrained model writes
+on and on."""
+
+
+def live_panel() -> None:
+    """Renders the run, again every half second while it is at work."""
+    run = current_run()
+    active = run is not None and run.status.active
+    st.fragment(_panel, run_every=EVERY_S if active else None)(PAGE.now.run, active)
+
+
+def _panel(run_id: str, was_active: bool) -> None:
+    sweep_up()
+    run = current_run()
+    active = run is not None and run.status.active
+    if active != was_active or PAGE.now.run != run_id:
+        st.rerun()  # how often this is redrawn is settled by a full run alone
+    render_controls(run)
+    if refusal():
+        say(sentence(refusal()))
+    _state(run)
+    left, right = st.columns([1, 1], gap="large")
+    with left:
+        with st.container(gap=None):  # what is shown while it computes takes no room
+            shown = _decoded(run)
+        with st.container(gap="xsmall"):
+            with st.container(horizontal=True, gap="small", key="playground-output"):
+                render_input()
+                with st.container(width="stretch", gap=None):
+                    _output(shown)
+            with st.container(gap="xsmall", key="playground-head"):
+                render_head(run, shown, None if shown is None else clearest_head(shown))
+    with right, st.container(key="playground-curve"):
+        _curve(run)
+
+
+def _state(run: Run | None) -> None:
+    """Renders where the run stands, or what it came to, in room that it always has."""
+    with st.container(gap="xxsmall", key="playground-state"):
+        if run is None:
+            st.markdown(
+                f"A small Transformer learns to {TASKS[PAGE.now.task]} from examples alone; nobody tells it the rule. "
+                "Then take a part away and see what breaks."
+            )
+        elif run.status.active:
+            st.markdown(f"**{run_status.state_word(run).capitalize()}** · {run_status.state_rest(run)}")
+        elif run.status.state == "failed":
+            say(run_status.failure(run.status))
+        elif run.status.state == "paused":
+            st.markdown(f"**Paused** at step {run.status.step:,} of {run.settings.train.max_steps:,}.")
+        else:
+            said, onwards = ending(run, PAGE.now)
+            st.markdown(said)
+            _lead_on(run, onwards)
+
+
+def _lead_on(run: Run, onwards: Next | None) -> None:
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
+        if onwards is not None:
+            st.button(onwards.label, key="playground-onwards", on_click=turn, kwargs=onwards.knobs)
+        run_status.look_inside(run.id, PAGE.now.string)
+
+
+def _curve(run: Run | None) -> None:
+    if run is None or not (run.folder / "metrics.jsonl").is_file():
+        st.caption("The loss and the share of right answers will be drawn here as it learns.")
+        return
+    least = float(run.settings.train.max_steps)
+    exhibit(
+        Runs((run.folder,)),
+        _CURVES,
+        draw=lambda data: run_curve(
+            _CURVES.drawn(data), x_title=X_TITLES["step"], x_least=least, key="playground-curves"
+        ),
+        live=run.status.active,
+    )
+
+
+def _decoded(run: Run | None) -> DecodedSnapshot | None:
+    """Returns the visitor's string decoded with the newest weights; None where there are none yet, or it cannot be."""
+    if run is None or not (found := snapshots_of(run)):
+        return None
+    try:
+        return decoded_with(run, found[-1], PAGE.now.string)
+    except (CheckpointError, OSError):  # replaced by newer weights a moment ago
+        return None
+    except ValueError as error:
+        say(sentence(str(error)))
+        return None
+
+
+def _output(shown: DecodedSnapshot | None) -> None:
+    if shown is None:
+        st.caption("What it writes will stand here.")
+        return
+    label, n = f"Output at step {shown.step:,}", len(shown.tokens)
+    if n > _MOST:
+        label, n = f"{label} (the first {_FIRST} of {n} tokens)", _FIRST
+    probabilities = shown.probabilities[:n].tolist()
+    token_chips(shown.tokens[:n], label=label, probabilities=probabilities, scrolls=True, key="playground-chips")

@@ -1,0 +1,13 @@
+"""Playground: press Play and watch a small Transformer learn; turn a knob and it starts again."""
+
+import streamlit as st
+
+from pages.playground.choices import PAGE
+from pages.playground.live import live_panel
+from pages.shared.context import say
+
+PAGE.follow_url()
+st.markdown("#### Press Play and watch a Transformer learn")
+say(*PAGE.said())
+live_panel()
+PAGE.write_url()

@@ -1,0 +1,59 @@
+"""Strings for the lessons about reversing: what the models learned, and longer ones."""
+
+from functools import cache
+
+from pages.shared.bench.bench import Pairs
+from transformer.data.corpora import load_corpus
+from transformer.data.tasks import SYMBOLS, random_bits
+
+MANY = 100
+"""Strings that a share is measured on."""
+
+
+def letters(length: int) -> str:
+    """Returns so many letters in their order: "a b c"."""
+    return " ".join(SYMBOLS[:length])
+
+
+def backwards(text: str) -> str:
+    """Returns the right answer of *reverse*."""
+    return " ".join(reversed(text.split()))
+
+
+@cache
+def held_out(length: int, count: int = MANY) -> Pairs:
+    """Returns validation pairs of *reverse* of this length, none of which the models trained on; fewer if there are
+    fewer."""
+    pairs = load_corpus("reverse").validation
+    found = dict.fromkeys((pair.source, pair.target) for pair in pairs if len(pair.source.split()) == length)
+    return tuple(found)[:count]
+
+
+@cache
+def long_strings(length: int, count: int = MANY) -> Pairs:
+    """Returns random strings of any length with their reversal, as (source, target)."""
+    texts = []
+    for i in range(count):
+        bits, letters_ = random_bits("lesson", length, i), []
+        for _ in range(length):
+            bits, choice = divmod(bits, len(SYMBOLS))
+            letters_.append(SYMBOLS[choice])
+        texts.append(" ".join(letters_))
+    return tuple((text, backwards(text)) for text in texts)
+
+
+def percent(right: tuple[bool, ...]) -> float:
+    """Returns the share that is true, in percent."""
+    return 100 * sum(right) / len(right)
+
+
+def marked(written: str, answer: str) -> str:
+    """Returns an output in Markdown, with each wrong letter in bold red, and says whether it is right."""
+    got, right = written.split(), answer.split()
+    if got == right:
+        return f"`{written}` :green[right]"
+    shown = [
+        f"`{letter}`" if i < len(right) and letter == right[i] else f":red[**{letter}**]"
+        for i, letter in enumerate(got)
+    ]
+    return f"{' '.join(shown)} :red[wrong]; right is `{answer}`"

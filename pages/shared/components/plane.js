@@ -1,0 +1,204 @@
+// Two planes: a query with its keys, and the values with their weighted mean. Points are dragged, or focused and moved
+// with the arrow keys. While one moves, weights and output are computed here; at rest the server computes them.
+
+const SIDE = 300;
+const STEP = 0.1;
+// How long an answer to the newest move is awaited; answers to moves before it are late.
+const PATIENCE_MS = 5000;
+const SVG = "http://www.w3.org/2000/svg";
+
+export default function ({ data, parentElement, setStateValue }) {
+  const root = parentElement.querySelector(".root");
+  const state = (root._state ??= build(root, data));
+  Object.assign(state, { data, tell: setStateValue });
+  const late = state.told && inLink(data) !== state.told && performance.now() - state.toldAt < PATIENCE_MS;
+  if (!state.moving && !late) {
+    Object.assign(state, { query: [...data.query], keys: copy(data.keys), values: copy(data.values), told: null });
+  }
+  draw(state);
+}
+
+function inLink({ query, keys, values }) {
+  return [query, ...keys, ...values].map((point) => point.map((value) => Number(value.toFixed(1))).join(",")).join(";");
+}
+
+function written(value, digits) {
+  return value.toFixed(digits).replace("-", "−");
+}
+
+function copy(points) {
+  return points.map((point) => [...point]);
+}
+
+function build(root, data) {
+  const state = { moving: false };
+  const planes = make("div", { class: "planes" });
+  state.left = plane(planes, "query and keys");
+  state.right = plane(planes, "values and output");
+  state.lines = data.names.map(() => state.right.appendChild(make("line", {}, SVG)));
+  state.output = state.right.appendChild(spot("output", 24));
+  state.handles = [
+    handle(state, state.left, "query", (now) => now.query),
+    ...data.names.map((name, i) => handle(state, state.left, `key ${name}`, (now) => now.keys[i])),
+    ...data.names.map((name, i) => handle(state, state.right, `value ${name}`, (now) => now.values[i])),
+  ];
+  state.table = make("table", {});
+  root.replaceChildren(planes, state.table);
+  return state;
+}
+
+function plane(box, title) {
+  const figure = make("figure", {});
+  const svg = make("svg", { viewBox: `0 0 ${SIDE} ${SIDE}`, role: "group", "aria-label": title }, SVG);
+  const half = SIDE / 2;
+  svg.append(
+    make("rect", { class: "frame", x: 0.5, y: 0.5, width: SIDE - 1, height: SIDE - 1 }, SVG),
+    make("line", { class: "axis", x1: 0, x2: SIDE, y1: half, y2: half }, SVG),
+    make("line", { class: "axis", x1: half, x2: half, y1: 0, y2: SIDE }, SVG),
+  );
+  const caption = make("figcaption", {});
+  caption.textContent = title;
+  figure.append(svg, caption);
+  box.append(figure);
+  return svg;
+}
+
+function spot(name, above = -12) {
+  const group = make("g", { class: "spot" }, SVG);
+  const label = make("text", { y: above, "text-anchor": "middle" }, SVG);
+  label.textContent = name;
+  group.append(make("circle", { r: 7 }, SVG), label);
+  return group;
+}
+
+function handle(state, svg, name, pointOf) {
+  const arrow = name.startsWith("value") ? null : svg.appendChild(make("line", { class: "arrow" }, SVG));
+  const group = spot(name.split(" ").at(-1).replace("query", "q"));
+  group.prepend(make("circle", { class: "grip", r: 18 }, SVG));
+  svg.append(group);
+  const move = (point) => {
+    const { reach } = state.data;
+    const near = (value) => Math.round(Math.min(Math.max(value, -reach), reach) / STEP) * STEP;
+    pointOf(state).splice(0, 2, ...point.map((value) => Number(near(value).toFixed(1))));
+    state.moving = true;
+    draw(state);
+  };
+  group.onpointerdown = (event) => {
+    if (state.data.locked) return;
+    event.preventDefault();
+    group.focus();
+    group.setPointerCapture(event.pointerId);
+    group.onpointermove = (moved) => move(toPlane(state, svg, moved));
+  };
+  group.onpointerup = group.onpointercancel = () => {
+    group.onpointermove = null;
+    rest(state);
+  };
+  group.onkeydown = (event) => {
+    const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+    if (!by || state.data.locked) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const far = event.shiftKey ? 5 : 1;
+    move(pointOf(state).map((value, axis) => value + by[axis] * STEP * far));
+  };
+  group.onkeyup = group.onblur = () => rest(state);
+  return { group, arrow, name, pointOf };
+}
+
+function toPlane(state, svg, { clientX, clientY }) {
+  const box = svg.getBoundingClientRect();
+  const { reach } = state.data;
+  const across = ((clientX - box.left) / box.width) * 2 - 1;
+  const up = 1 - ((clientY - box.top) / box.height) * 2;
+  return [across * reach, up * reach];
+}
+
+function rest(state) {
+  if (!state.moving) return;
+  state.moving = false;
+  Object.assign(state, { told: inLink(state), toldAt: performance.now() });
+  state.tell("points", state.told);
+}
+
+// softmax(q k / divisor) v, as in eq. 1.
+function attend({ query, keys, values, data }) {
+  const products = keys.map((key) => key[0] * query[0] + key[1] * query[1]);
+  const scores = products.map((product) => product / data.divisor);
+  const highest = Math.max(...scores);
+  const powers = scores.map((score) => Math.exp(score - highest));
+  const total = powers.reduce((sum, power) => sum + power, 0);
+  const weights = powers.map((power) => power / total);
+  const output = [0, 1].map((axis) => weights.reduce((sum, weight, i) => sum + weight * values[i][axis], 0));
+  return { products, scores, weights, output };
+}
+
+function draw(state) {
+  const { data, handles, lines } = state;
+  const found = attend(state);
+  const dark = isDark(state.table);
+  const ink = data.ink[dark ? "dark" : "light"];
+  const colours = data.colours.map((colour) => colour[dark ? "dark" : "light"]);
+  handles.forEach(({ group, arrow, name, pointOf }, index) => {
+    const point = pointOf(state);
+    const colour = index ? colours[(index - 1) % colours.length] : ink;
+    place(group, state, point, colour);
+    if (arrow) joined(arrow, state, [0, 0], point, colour, 2);
+    group.setAttribute("tabindex", data.locked ? "-1" : "0");
+    group.setAttribute("role", data.locked ? "img" : "button");
+    group.setAttribute("aria-label", `${name} at ${point.map((value) => written(value, 1)).join(", ")}`);
+  });
+  lines.forEach((line, i) => joined(line, state, found.output, state.values[i], colours[i], 1 + 9 * found.weights[i]));
+  place(state.output, state, found.output, ink);
+  table(state, found, colours);
+}
+
+// The theme's own colour of text tells which of two colours is legible on its background.
+function isDark(element) {
+  const [red, green, blue] = getComputedStyle(element).color.match(/[\d.]+/g).map(Number);
+  return red + green + blue > 384;
+}
+
+function toScreen({ data }, [x, y]) {
+  return [((x / data.reach + 1) * SIDE) / 2, ((1 - y / data.reach) * SIDE) / 2];
+}
+
+function place(group, state, point, colour) {
+  group.setAttribute("transform", `translate(${toScreen(state, point).join(" ")})`);
+  group.style.color = colour;
+}
+
+function joined(line, state, from, to, colour, width) {
+  const [[x1, y1], [x2, y2]] = [toScreen(state, from), toScreen(state, to)];
+  for (const [name, value] of Object.entries({ x1, y1, x2, y2, "stroke-width": width })) line.setAttribute(name, value);
+  line.style.color = colour;
+}
+
+function table(state, { products, scores, weights, output }, colours) {
+  const { names, divisor } = state.data;
+  const scaled = divisor !== 1;
+  const heads = ["", "q · k", ...(scaled ? ["÷ √2"] : []), "softmax = weight"];
+  const rows = names.map((name, i) => [name, written(products[i], 2), ...(scaled ? [written(scores[i], 2)] : []), written(weights[i], 3)]);
+  state.table.replaceChildren(
+    row(heads, "th"),
+    ...rows.map((cells, i) => row(cells, "td", colours[i])),
+    row(["output", ...Array(heads.length - 2).fill(""), `(${output.map((value) => written(value, 2)).join(", ")})`], "td"),
+  );
+}
+
+function row(cells, kind, colour) {
+  const line = make("tr", {});
+  cells.forEach((text, i) => {
+    const cell = make(i ? kind : "th", {});
+    cell.textContent = text;
+    if (!i && colour) cell.style.color = colour;
+    line.append(cell);
+  });
+  return line;
+}
+
+function make(name, attributes, space) {
+  const element = space ? document.createElementNS(space, name) : document.createElement(name);
+  for (const [attribute, value] of Object.entries(attributes)) element.setAttribute(attribute, value);
+  return element;
+}

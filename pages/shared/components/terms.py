@@ -1,0 +1,27 @@
+"""The technical terms of a page: underlined where its texts first name them, with what they mean.
+
+The script that watches the page for them also keeps numbers and their signs on one line, and lets the keyboard into
+what scrolls sideways.
+"""
+
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from pages.shared.components.frontend import declared
+from pages.shared.glossary import pattern, terms
+
+_component = declared("terms", css=(), js=("whole_numbers.js", "scrolling_parts.js", "terms.js"))
+
+
+def explain_terms() -> None:
+    """Lets the browser find the terms in all that the page writes, now and later."""
+    with st.container(key="terms"):
+        _component(key="terms-found", data=_terms())
+
+
+@cache
+def _terms() -> dict[str, Any]:
+    meanings = {spelling: [term.name, term.meaning, term.section] for term in terms() for spelling in term.spellings}
+    return {"pattern": pattern(), "meanings": meanings}

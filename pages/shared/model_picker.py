@@ -1,0 +1,110 @@
+"""The choice of a model: each with what it does and how well, in one line."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from pages.shared import loading, wording
+from pages.shared.cache import cached
+from pages.shared.fields import one_of
+from pages.shared.url.session import choose, session
+from transformer.access.classroom import classroom
+from transformer.access.ownership import is_pinned, may_change
+from transformer.analysis.training.progress import progress_of
+from transformer.checkpoints.settings import CheckpointError, Found, read_settings
+from transformer.data.corpora import CORPORA, names_emoji
+
+_LACKS = ("-without-", "-with-one-head")
+"""Parts of the names of shipped models that lack something: these stand last."""
+
+
+def choose_model(found: Sequence[Found], name: str) -> None:
+    """Renders a button with the model's name, which opens the list of models."""
+    listed = sorted(found, key=_place)
+    with st.container(width=220, gap=None, key="model-picker"):
+        st.markdown(_whose(found, name))
+        # A popover that was used is drawn anew, closed, over the new result.
+        with st.popover(name, key=f"models-{session().changes}", width="stretch"):
+            one_of(
+                "Model",
+                [model.name for model in listed],
+                name,
+                change_model,
+                key="choose-model",
+                captions=[_line(model) for model in listed],
+            )
+
+
+def change_model(name: str) -> None:
+    """Chooses another model with the same sentence if that suits it, else with a sentence of its own."""
+    memory = session()
+    memory.draft = None
+    text = memory.view.text
+    choose(model=name, text=text if _suits(name, memory.view.model, text) else memory.texts.get(name, ""))
+
+
+def _suits(name: str, before: str, text: str) -> bool:
+    """Tells whether a model knows the words of another one's sentence, and both translate sentences or both do not."""
+    try:
+        lab, shown = loading.get_lab(name), loading.get_lab(before)
+    except CheckpointError:
+        return True  # the page will say what is wrong with the model
+    emoji = [names_emoji(each.checkpoint.settings.corpus.name) for each in (lab, shown)]
+    return emoji[0] == emoji[1] and not lab.unknown(text)
+
+
+def _whose(found: Sequence[Found], name: str) -> str:
+    model = next((model for model in found if model.name == name), None)
+    if model is None or model.shipped:
+        return "Model"
+    if may_change(model.folder):
+        return "Model · your run"
+    return "Model · for the class" if is_pinned(model.folder) else "Model · shared with you"
+
+
+def is_for_the_class(model: Found) -> bool:
+    """Tells whether a teacher pinned a model."""
+    return model.name in classroom().models if model.shipped else is_pinned(model.folder)
+
+
+def _place(model: Found) -> tuple[bool, bool, bool, bool, bool]:
+    """Returns the place of a model in the list: the class's, one's own, the usual one, whole ones, emoji, and those
+    that lack something."""
+    lacks = any(part in model.name for part in _LACKS)
+    return (
+        not is_for_the_class(model),
+        model.shipped,
+        lacks,
+        model.name.startswith("emoji"),
+        model.name != loading.FIRST_CHOICE,
+    )
+
+
+def _line(model: Found) -> str:
+    try:
+        return _summary(model.folder)
+    except CheckpointError as error:
+        return wording.plain(str(error))
+
+
+@cached(max_entries=128, shared=True)
+def _summary(folder: Path) -> str:
+    """Returns what a model does and how well, from its settings and its newest score; CheckpointError if it is gone."""
+    settings, progress = read_settings(folder), progress_of(folder)
+    corpus = settings.corpus.name
+    does = CORPORA.get(corpus) or f"Sentence pairs of {Path(corpus).name}"
+    newest = progress.held_out.get("random") or {
+        name: progress.last("validation", name) for name in ("exact_match", "bleu")
+    }
+    return f"{wording.plain(does)} · {_score(newest)}"
+
+
+def _score(newest: Mapping[str, Any]) -> str:
+    """Returns a score on sentences that it did not train on: BLEU where that applies, else the share of right ones."""
+    bleu, right = newest.get("bleu"), newest.get("exact_match")
+    if bleu is not None and not math.isnan(bleu):
+        return f"{bleu:.0f} BLEU"
+    return "not tested yet" if right is None else f"{100 * right:.3g} % right"

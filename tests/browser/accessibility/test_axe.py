@@ -1,0 +1,101 @@
+"""axe-core finds no serious violation on any page as it opens, nor in what opens over it, light and dark."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+from app_server import Server
+from axe_playwright_python.base import AXE_SCRIPT
+from controls import menus, wait_for_rest
+from page_models import REVERSE
+from playwright.sync_api import Page, expect
+
+from pages.shared.registry import PAGES, RegisteredPage
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+STREAMLITS_OWN = {
+    "list": "[data-testid=stSidebarNavItems]",  # Streamlit puts a div for each section between this list
+    "listitem": "[data-testid=stSidebarNavItems] li",  # and its items
+}
+"""The elements of Streamlit's own frame that break a rule, by the rule: no app can change them."""
+
+MARKED = "() => document.fonts.ready.then(() => new Promise((done) => setTimeout(done, 400)))"
+"""Waits until the letters of formulas are there, and the page's script has marked what then scrolls."""
+
+SERIOUS = """async (excused) => {
+  const { violations } = await axe.run(document, { resultTypes: ["violations"], elementRef: true });
+  const why = ({ any, all, none }) => [...any, ...all, ...none].map(({ message }) => message).join("; ");
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) => nodes
+      .filter(({ element }) => !(excused[id] && element.matches(excused[id])))
+      .map((node) => `${id}: ${node.html.slice(0, 200)} ${why(node)}`));
+}"""
+"""Returns a line for each element with a violation of serious or critical impact."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.url)
+def test_axe_finds_nothing_serious(page: Page, server: Server, entry: RegisteredPage, scheme: Literal["light", "dark"]):
+    page.emulate_media(color_scheme=scheme)
+    open_page(page, server, entry)
+    found = {"as it opens": serious(page)}
+    if menus(page).count():
+        menus(page).first.click()
+        page.locator("[data-testid=stPopoverBody]").get_by_role("radio").last.click()
+        found["with a figure's menu open"] = serious(page)
+    assert not any(found.values()), found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_what_opens(page: Page, server: Server, scheme: Literal["light", "dark"]):
+    page.emulate_media(color_scheme=scheme)
+    page.goto(server.link("attention", model=REVERSE, text="a b c"))
+    expect(page.locator(".st-key-head canvas")).to_be_visible()
+    page.evaluate(AXE_SCRIPT)
+    found = {name: serious(page) for name in opened(page)}
+    assert not any(found.values()), found
+
+
+def opened(page: Page) -> Iterator[str]:
+    """Opens each thing that the Attention page can open, after what was open before, and yields its name."""
+    popover = page.locator("[data-testid=stPopoverBody]")
+    for name, button, role in (
+        ("the model picker", page.locator(".st-key-model-picker").get_by_role("button"), ""),
+        ("a figure's menu", menus(page).first, "radio"),
+        ("the drawer", page.get_by_role("button", name="More controls"), "tab"),
+    ):
+        button.first.click()
+        expect(popover).to_be_visible()
+        yield name
+        for choice in popover.get_by_role(role).all() if role else []:
+            choice.click()
+            yield f"{name}: {choice.inner_text()}"
+        page.keyboard.press("Escape")
+        expect(popover).to_be_hidden()
+    page.locator(".st-key-head canvas").click(position={"x": 20, "y": 20})
+    expect(page.locator(".st-key-entry-parts")).to_be_visible()
+    yield "an entry"
+
+
+def serious(page: Page) -> list[str]:
+    """Returns a line for each serious violation, once the page has drawn what was asked for."""
+    wait_for_rest(page, 300)
+    page.evaluate(MARKED)
+    return page.evaluate(SERIOUS, STREAMLITS_OWN)
+
+
+def test_axe_would_find_faint_text(page: Page, server: Server):
+    open_page(page, server, PAGES[0])
+    page.add_style_tag(content="[data-testid=stMain] h4 { color: silver !important }")
+    assert "color-contrast" in "\n".join(serious(page))
+
+
+def open_page(page: Page, server: Server, entry: RegisteredPage) -> None:
+    """Opens a page, waits until it has drawn all, and loads axe-core into it."""
+    page.goto(server.link("" if entry is PAGES[0] else entry.url))
+    expect(page.locator("[data-testid=stMain] h4").first).to_be_visible()
+    expect(page.get_by_text("Page not found")).to_have_count(0)
+    wait_for_rest(page, 1000)
+    page.evaluate(AXE_SCRIPT)

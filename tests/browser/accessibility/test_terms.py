@@ -1,0 +1,148 @@
+"""A page's technical terms say what they mean: to the pointer, to the keyboard and to a finger."""
+
+import re
+from collections import Counter
+
+import pytest
+from app_server import Server
+from controls import open_menu, wait_for_rest
+from page_models import REVERSE
+from playwright.sync_api import Locator, Page, expect
+
+from pages.shared.exhibit import EXPLAIN
+from pages.shared.glossary import term_of, terms, terms_in
+from pages.shared.registry import PAGES, RegisteredPage
+
+pytestmark = pytest.mark.browser
+
+
+def term(page: Page, name: str) -> Locator:
+    return page.locator(f'.term[data-term="{name}"]')
+
+
+def test_a_term_is_explained_on_hover_on_focus_and_on_touch(page: Page, server: Server):
+    page.goto(server.link("masks", model=REVERSE, text="a b c"))
+    meaning = page.get_by_role("tooltip")
+    for explain in (Locator.hover, Locator.focus, Locator.click):
+        explain(term(page, "batch"))
+        expect(meaning).to_contain_text("The examples that one step of training, or one pass, works on together.")
+        expect(meaning).to_contain_text("section 5.1")
+        expect(term(page, "batch")).to_have_attribute("aria-describedby", "term-meaning")
+        page.keyboard.press("Escape")
+        expect(meaning).to_be_hidden()
+        page.get_by_role("heading", level=4).first.hover()
+
+
+def test_terms_are_marked_once_and_texts_stay_as_they_are_written(page: Page, server: Server):
+    page.goto(server.link("masks", model=REVERSE, text="a b c"))
+    legend = page.get_by_text(re.compile("^Coloured: the query may attend to the key"))
+    expect(term(page, "query")).to_have_count(1)
+    for kind, said in (
+        ("Encoder self", "Encoder self-attention has no causal mask"),
+        ("Cross", "Cross-attention has no"),
+    ):
+        page.get_by_role("radio", name=kind).click()
+        expect(legend).to_contain_text(said)
+        assert legend.inner_text().count("Coloured") == legend.inner_text().count("has no causal mask") == 1
+    page.get_by_text("A row that may attend to nothing").click()
+    expect(term(page, "softmax")).to_have_count(1)
+    assert (
+        max(Counter(page.locator(".term[tabindex='0']").evaluate_all("all => all.map(e => e.dataset.term)")).values())
+        == 1
+    )
+    found = page.locator(".term").all_inner_texts()
+    assert {getattr(term_of(word), "name", None) for word in found} <= {entry.name for entry in terms()}
+
+
+def test_the_focus_on_a_control_explains_every_term_in_its_name(page: Page, server: Server):
+    page.goto(server.link("masks", model=REVERSE, text="a b c"))
+    fold = page.locator("[data-testid=stMain] summary").first
+    expect(fold).to_be_visible()
+    wait_for_rest(page, 1000)
+    fold.locator("[data-testid=stMarkdownContainer] p").first.evaluate(TWO_TERMS)
+    fold.focus()
+    for meaning in ("What comes first.", "What comes second."):
+        expect(page.get_by_role("tooltip")).to_contain_text(meaning)
+
+
+TWO_TERMS = """(name) => {
+  const terms = ["first", "second"].map((word) => {
+    const term = Object.assign(document.createElement("span"), { className: "term", textContent: word });
+    Object.assign(term.dataset, { term: word, meaning: `What comes ${word}.`, section: "" });
+    return term;
+  });
+  name.replaceChildren(...terms);
+}"""
+"""Makes the name of a control two terms, as it may be where no text before it names them."""
+
+
+@pytest.mark.slow
+def test_terms_do_not_lengthen_the_way_to_the_matrix(page: Page, server: Server):
+    page.goto(server.link("attention", model=REVERSE, text="a b c"))
+    expect(term(page, "head")).to_have_attribute("tabindex", "-1")
+    expect(page.locator(".term[tabindex='0']")).to_have_count(0)
+    open_menu(page, "head-matrix", EXPLAIN)
+    expect(page.locator("[data-testid=stPopoverBody] .term[tabindex='0']").first).to_be_visible()
+    expect(page.locator("[data-testid=stPopoverBody]")).to_contain_text("attention weight · ")
+
+
+@pytest.mark.slow
+def test_the_glossarys_formulas_can_be_read(page: Page, server: Server):
+    page.goto(server.link("glossary"))
+    formulas = [entry for entry in terms() if entry.formula]
+    expect(page.locator(".st-key-glossary .katex")).to_have_count(len(formulas))
+    expect(page.locator(".katex-error, .st-key-glossary .term")).to_have_count(0)
+
+
+NAMED = """() => {
+  const inLabel = "label, summary, [data-testid=stWidgetLabel], [role=radio], [role=tab]";
+  return [...document.querySelectorAll("[data-testid=stMain] [data-testid=stMarkdownContainer]")]
+    .filter((text) => text.checkVisibility())
+    .filter((text) => !text.closest("a, .st-key-glossary, :has(> [data-testid=stTooltipIcon])"))
+    .filter((text) => !text.closest("button, [role=radio], [role=tab]") || text.closest(inLabel))
+    .map((text) => {
+      const copy = text.cloneNode(true);
+      copy.querySelectorAll("a, code, pre, em, .katex").forEach((part) => part.remove());
+      return copy.textContent;
+    });
+}"""
+"""Returns the texts, headings and names of controls that a page shows, but for links, buttons, code and examples."""
+
+UNEXPLAINED = """() => {
+  const tooltip = () => document.querySelector("#term-meaning:popover-open")?.textContent ?? "";
+  const ways = {
+    hover: (term) => term.dispatchEvent(new PointerEvent("pointerover", { bubbles: true })),
+    touch: (term) => term.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, pointerType: "touch" })),
+    focus: (term) => (term.hasAttribute("tabindex") ? term : control(term)).focus(),
+  };
+  const control = (term) => {
+    const own = term.closest("label")?.querySelector("input");
+    const field = term.closest("[data-testid=stElementContainer]");
+    return term.closest("summary, [role=radio], [role=tab]") ?? own ?? field.querySelector("input, textarea, button");
+  };
+  const failing = [];
+  for (const term of [...document.querySelectorAll(".term")].filter((term) => term.checkVisibility())) {
+    for (const [name, explain] of Object.entries(ways)) {
+      document.activeElement.blur();
+      document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+      explain(term);
+      if (!tooltip().includes(term.dataset.meaning)) failing.push(`${name}: ${term.dataset.term}`);
+    }
+  }
+  return failing;
+}"""
+"""Returns the terms that do not say what they mean, with the way that was tried."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", [entry for entry in PAGES if not entry.only_for_several], ids=lambda entry: entry.url)
+def test_each_term_of_a_page_is_explained_on_hover_on_focus_and_on_touch(
+    page: Page, server: Server, entry: RegisteredPage
+):
+    page.goto(server.link("" if entry is PAGES[0] else entry.url))
+    expect(page.locator("[data-testid=stMain] h4").first).to_be_visible()
+    wait_for_rest(page, 1000)
+    named = {found.name for text in page.evaluate(NAMED) for found in terms_in(text)}
+    marked = page.locator(".term").evaluate_all("all => all.map(term => term.dataset.term)")
+    assert named - set(marked) == set()
+    assert page.evaluate(UNEXPLAINED) == []

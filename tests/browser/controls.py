@@ -1,0 +1,69 @@
+"""Controls of pages in a browser: the menu at a figure's corner, and the Train page's sizes and buttons."""
+
+from playwright.sync_api import Locator, Page, expect
+
+from pages.shared.exhibit import MENU
+
+_AT_REST = """(quiet_ms) => new Promise((done, fail) => {
+  const busy = "[data-testid=stSpinner], [data-testid=stSkeleton], [data-stale=true]";
+  let timer;
+  const look = () => (document.querySelector(busy) ? wait() : done());
+  const wait = () => { clearTimeout(timer); timer = setTimeout(look, quiet_ms); };
+  new MutationObserver(wait).observe(document.body, { subtree: true, childList: true, characterData: true });
+  setTimeout(() => fail(new Error("the page never came to rest")), 60000);
+  wait();
+})"""
+TRAINING_MS = 180_000
+"""The time limit for a hundred steps of the smallest model on a busy machine."""
+SMALL = {"d_model": 32, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 1, "n_decoder_layers": 1, "threads": 1}
+
+
+def state(page: Page, word: str) -> None:
+    """Waits until the run on show is in this state."""
+    expect(page.locator(".st-key-readings .state")).to_have_text(word, timeout=TRAINING_MS)
+
+
+def wait_for_rest(page: Page, quiet_ms: int = 500) -> None:
+    """Waits until nothing is computed or stale on the page, and nothing has changed there for so many milliseconds."""
+    page.evaluate(_AT_REST, quiet_ms)
+
+
+def press(page: Page, name: str, word: str) -> None:
+    """Presses a button of the run, and waits for the state that it leads to."""
+    page.get_by_role("button", name=name, exact=True).click()
+    state(page, word)
+
+
+def click_point(page: Page, point: Locator) -> None:
+    """Clicks a point or a bar of a figure once the figure answers the mouse: a click before that is lost."""
+    point.hover(force=True)
+    expect(page.locator(".hoverlayer .hovertext").first).to_be_visible()
+    point.click(force=True)
+
+
+def menu_of(page: Page, figure: str) -> Locator:
+    """The button of a figure's menu; `figure` is the key of its view, such as "head-matrix"."""
+    return page.locator(f".st-key-{figure}-menu").get_by_role("button")
+
+
+def open_menu(page: Page, figure: str | Locator, entry: str) -> None:
+    """Opens a figure's menu at an entry; the figure by its key, or the button of its menu."""
+    button = menu_of(page, figure) if isinstance(figure, str) else figure
+    button.click()
+    page.locator("[data-testid=stPopoverBody]").get_by_role("radio", name=entry, exact=True).click()
+
+
+def menus(page: Page) -> Locator:
+    """The buttons of all menus."""
+    return page.get_by_role("button", name=MENU)
+
+
+def open_drawer(page: Page, part: str) -> None:
+    """Opens a part of the drawer of the Attention page: "Picture", "Switches" or "An entry"."""
+    page.get_by_role("button", name="More controls").click()
+    page.get_by_role("tab", name=part, exact=True).click()
+
+
+def unfold_settings(page: Page) -> None:
+    """Opens the fold of the Train page."""
+    page.locator(".st-key-train-settings").get_by_text("Settings", exact=True).click()

@@ -1,0 +1,109 @@
+"""Browser test of a lesson: by keyboard alone, dragged, left, and taken up again from the browser's memory."""
+
+import re
+
+import pytest
+from app_server import Server
+from layout_shift import check_layout, watch_layout
+from playwright.sync_api import Locator, Page, expect
+
+from pages.learn.lesson import Lesson, Options
+from pages.learn.lessons import LESSONS
+
+pytestmark = pytest.mark.browser
+
+MOST_TABS = 60
+_SPILT = """() => [...document.querySelectorAll('[data-testid=stMain] p, [data-testid=stMain] button')]
+    .filter(part => part.getBoundingClientRect().right > innerWidth + 1)
+    .filter(part => !part.closest('[class*=scroll], [data-testid=stDataFrame]'))
+    .map(part => part.innerText.slice(0, 40))"""
+"""The texts and buttons that stand beyond the right edge, but for those in a frame that scrolls."""
+
+
+def test_a_step_is_done_by_keyboard_and_remembered_by_the_browser(page: Page, server: Server):
+    page.goto(server.link("lessons", lesson="query-key-value"))
+    page.get_by_role("radio", name="C", exact=True).focus()
+    page.keyboard.press("Space")
+    commit = page.get_by_role("button", name="That is my prediction")
+    expect(commit).to_be_enabled()
+    commit.press("Enter")
+    expect(page.get_by_text("The answer is A.")).to_be_visible()
+    query = page.get_by_role("button", name=re.compile("^query at 1.5, −1.0"))
+    query.focus()
+    for _ in range(5):
+        page.keyboard.press("Shift+ArrowLeft")
+    moved = page.get_by_role("button", name=re.compile("^query at −1.0, −1.0"))
+    expect(moved).to_be_focused()
+    expect(page).to_have_url(re.compile("points%3D-1%2C-1"))
+    expect(page.get_by_role("row", name=re.compile("^C 3.00 2.12 0.9"))).to_be_visible()
+
+    page.goto(server.link("lessons"))
+    expect(page.get_by_text("1 of 4 steps done")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("1 of 4 steps done")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_lesson_fits_a_phone(page: Page, server: Server):
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(server.link("lessons", lesson="query-key-value", answers="query-key-value.0"))
+    expect(page.get_by_role("button", name=re.compile("^value C"))).to_be_visible()
+    wide = "() => document.scrollingElement.scrollWidth - window.innerWidth"
+    assert page.evaluate(wide) <= 0
+    handle = page.get_by_role("button", name=re.compile("^query at"))
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] - 60, box["y"] + box["height"] / 2, steps=4)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("points"))
+
+
+def tab_to(page: Page, goal: Locator) -> None:
+    """Presses Tab until the focus is there."""
+    expect(goal).to_be_visible()
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        if goal.evaluate("element => element === document.activeElement"):
+            return
+    raise AssertionError(f"{MOST_TABS} times Tab do not reach {goal}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
+def test_a_whole_lesson_is_done_on_a_phone_by_keyboard_alone(page: Page, server: Server, lesson: Lesson):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(server.link("lessons", lesson=lesson.slug))
+    for number, step in enumerate(lesson.steps, 1):
+        expect(page.get_by_role("heading", name=re.compile(step.title[:20]))).to_be_visible()
+        commit = page.get_by_role("button", name="That is my prediction")
+        if isinstance(step.answer, Options):
+            expect(commit).to_be_disabled()
+            tab_to(page, page.get_by_role("radio").first)
+            page.keyboard.press("Space")
+        else:
+            tab_to(page, page.get_by_role("slider").first)
+            page.keyboard.press("ArrowRight")
+        expect(commit).to_be_enabled()
+        tab_to(page, commit)
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("You said")).to_be_visible(timeout=60_000)
+        watch_layout(page)  # not before: the answer was asked for, however late it comes
+        onwards = page.get_by_role("button", name="All lessons" if number == len(lesson.steps) else "Next step").last
+        expect(onwards).to_be_visible(timeout=60_000)
+        assert page.evaluate("() => document.scrollingElement.scrollWidth - window.innerWidth") <= 0
+        spilt = page.evaluate(_SPILT)
+        assert not spilt, f"step {number}: {spilt}"
+        check_layout(page)
+        if any(control.options for control in step.controls):
+            before, option = page.url, page.locator(".st-key-lesson-controls").get_by_role("radio")
+            tab_to(page, option.first)
+            page.keyboard.press("ArrowRight")
+            page.keyboard.press("Space")
+            page.wait_for_url(lambda url, before=before: url != before)
+            expect(onwards).to_be_visible(timeout=60_000)
+        tab_to(page, onwards)
+        page.keyboard.press("Enter")
+    expect(page.get_by_text(f"all {len(lesson.steps)} steps done")).to_be_visible()

@@ -1,0 +1,46 @@
+"""Browser test of the Playground: Play, a curve within seconds, pause, one step, a knob; nothing moves meanwhile."""
+
+import re
+
+import pytest
+from app_server import Server
+from controls import wait_for_rest
+from layout_shift import check_layout, watch_layout
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 800)])
+def test_play_pause_step_and_turn_a_knob_without_a_jump(page: Page, server: Server, width: int, height: int):
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(server.link("playground"))
+    expect(page.get_by_text("nobody tells it the rule")).to_be_visible()
+    expect(page.get_by_text("will be drawn here as it learns")).to_be_visible()  # the last part of the page
+    wait_for_rest(page)
+    watch_layout(page)
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(page.locator(".st-key-playground-curves path").first).to_be_attached()
+    expect(page.get_by_text(re.compile("Output at step [1-9]"))).to_be_visible()
+    expect(page.get_by_text("Where it looks")).to_be_visible()
+    if width == 1280:  # one screen holds all that moves
+        for part in ("curves", "chips", "matrix"):
+            bottom = f"document.querySelector('.st-key-playground-{part}').getBoundingClientRect().bottom"
+            page.wait_for_function(f"() => {bottom} <= {height}")  # once the page has come to rest
+    matrix = page.locator(".st-key-playground-matrix canvas")  # with nothing to choose
+    expect(matrix).to_have_attribute("aria-label", re.compile(r"Arrow keys move\.$"))
+    page.get_by_role("button", name="Pause").click()
+    paused = page.get_by_text(re.compile(r"Paused at step \d+ of 400|at step \d+ of 400"))
+    expect(paused).to_be_visible()
+    before = int(re.search(r"step (\d+)", paused.inner_text())[1])
+    page.get_by_role("button", name="Step", exact=True).click()
+    expect(page.get_by_text(f"at step {before + 1} of 400")).to_be_visible()
+    check_layout(page)
+    wide = "() => document.scrollingElement.scrollWidth - window.innerWidth"
+    assert page.evaluate(wide) <= 0
+
+    page.get_by_text("Residual", exact=True).click()
+    expect(page).to_have_url(re.compile("without=residual"))
+    expect(page.get_by_role("button", name="Pause")).to_be_enabled()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text(re.compile("Paused"))).to_be_visible()

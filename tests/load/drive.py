@@ -1,0 +1,226 @@
+"""Puts many visitors at a time on one server, over real websockets, and prints what that costs: `make load`.
+
+Each visitor opens Home with sentences of their own, looks at their attention and their decoder steps, and switches
+heads off, with pauses as people make them. Who sees anything of another one's sentence, or waits in vain, is counted.
+Then the same beside two trainings, and 50 sessions opened and closed again and again, to see that memory comes back.
+Traffic goes to this machine alone; about six minutes in all.
+"""
+
+import argparse
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
+
+from app_server import Server, running_app  # noqa: E402
+from session import Session, Shown  # noqa: E402
+
+from transformer.data.corpora import load_corpus  # noqa: E402
+from transformer.lab import load  # noqa: E402
+
+MODEL = "pronouns-en-fr"
+THINK_S = (4.0, 12.0)
+"""Bounds of the seconds between two things that a visitor does."""
+SMALL = {"d_model": 64, "n_heads": 4, "d_ff": 256, "n_encoder_layers": 2, "n_decoder_layers": 2, "threads": 1}
+
+
+@dataclass
+class Stage:
+    """Holds the measurements of a time with a constant number of visitors."""
+
+    visitors: int
+    note: str = ""
+    seconds: list[float] = field(default_factory=list)
+    lost: int = 0
+    mixed: int = 0
+    cpu_s: float = 0.0
+    memory: int = 0
+
+    def line(self) -> str:
+        times = sorted(self.seconds) or [0.0]
+        at = [1000 * times[min(len(times) - 1, int(share * len(times)))] for share in (0.5, 0.95)]
+        cpu = 1000 * self.cpu_s / max(1, len(self.seconds))
+        return (
+            f"{self.visitors:8} {self.note:22} {len(self.seconds):6} {at[0]:8.0f} {at[1]:8.0f} {1000 * times[-1]:8.0f} "
+            f"{cpu:8.0f} {self.memory / 1e6:8.0f} {self.lost:6} {self.mixed:6}"
+        )
+
+
+HEAD = (
+    f"{'visitors':>8} {'':22} {'reruns':>6} {'p50 ms':>8} {'p95 ms':>8} {'max ms':>8} {'cpu ms':>8} {'RSS MB':>8} "
+    f"{'lost':>6} {'mixed':>6}"
+)
+
+
+@dataclass
+class Course:
+    """Holds the server, the sentences that go round, and the translation of each."""
+
+    server: Server
+    sentences: Sequence[str]
+    translations: dict[str, str]
+
+    def own(self, visitor: int, of: int) -> list[str]:
+        """Returns the sentences that are this visitor's alone."""
+        return list(self.sentences[visitor::of])
+
+
+async def visit(course: Course, stage: Stage, number: int, until: float) -> None:
+    """Plays one visitor from the first page to the end of the stage."""
+    chance = random.Random(number)
+    own = course.own(number, stage.visitors)
+    others = set(course.sentences) - set(own)
+    await asyncio.sleep(chance.uniform(0, THINK_S[1] / 2) if stage.visitors > 1 else 0)
+    try:
+        session = await Session.open(course.server.url)
+    except (OSError, TimeoutError):
+        stage.lost += 1
+        return
+    try:
+        turn = 0
+        while time.monotonic() < until:
+            text = own[turn // 4 % len(own)]
+            switch = f"off:decoder.{chance.randrange(2)}.cross:{chance.randrange(4)}"
+            page, given = [
+                ("home", {}),
+                ("attention", {"layer": chance.randrange(2), "head": chance.randrange(4)}),
+                ("attention", {"switch": switch}),
+                ("decoder-steps", {}),
+            ][turn % 4]
+            shown = await session.show(page, model=MODEL, text=text, **given)
+            stage.seconds.append(shown.seconds)
+            stage.lost += shown.failed or "All places are taken" in shown.text
+            stage.mixed += not _is_own(shown, text, others, course.translations[text] if page == "home" else "")
+            turn += 1
+            await asyncio.sleep(chance.uniform(*THINK_S))
+    except (OSError, TimeoutError, ConnectionError) as error:
+        print(f"visitor {number}: {error!r}", file=sys.stderr)
+        stage.lost += 1
+    finally:
+        await session.close()
+
+
+def _is_own(shown: Shown, text: str, others: set[str], translation: str) -> bool:
+    """Tells whether a page shows this visitor's sentence and result, and no other visitor's sentence."""
+    words = shown.text.replace("\\\\", "").replace("\\'", "'")
+    if text not in words or any(other in words for other in others):
+        return False
+    return all(word in words for word in translation.replace("'", " ").split() if word.isascii())
+
+
+async def hold(course: Course, stage: Stage, seconds: float) -> Stage:
+    """Keeps the stage's visitors on the server for these seconds and prints what was measured."""
+    process = psutil.Process(course.server.pid)
+    before, until = process.cpu_times(), time.monotonic() + seconds
+    visits = [asyncio.create_task(visit(course, stage, number, until)) for number in range(stage.visitors)]
+    while time.monotonic() < until:
+        stage.memory = max(stage.memory, process.memory_info().rss)
+        await asyncio.sleep(1)
+    await asyncio.gather(*visits)
+    after = process.cpu_times()
+    stage.cpu_s = after.user + after.system - before.user - before.system
+    print(stage.line(), flush=True)
+    return stage
+
+
+async def train(course: Course, runs: int) -> int:
+    """Starts trainings as visitors do, by the button of Train; returns how many are at work."""
+    for number in range(runs):
+        session = await Session.open(course.server.url)
+        given = SMALL | {"corpus": "pronouns-en-fr", "steps": 100_000, "seed": number}
+        page = await session.show("train", **given)
+        if button := page.buttons.get("Train"):
+            await session.show("train", pressed=button, **given)
+        await session.close()
+    limit = time.monotonic() + 40
+    while time.monotonic() < limit and _at_work(course.server.runs) < runs:
+        await asyncio.sleep(0.5)
+    return _at_work(course.server.runs)
+
+
+def _at_work(runs: Path) -> int:
+    return len([path for path in runs.glob("*/metrics.jsonl") if path.stat().st_size])
+
+
+async def come_and_go(course: Course, sessions: int, rounds: int) -> list[int]:
+    """Opens sessions, looks once with each, closes them; returns the server's memory before and after each round."""
+    process = psutil.Process(course.server.pid)
+    found = [process.memory_info().rss]
+    for _ in range(rounds):
+        opened = [await Session.open(course.server.url) for _ in range(sessions)]
+        for number, session in enumerate(opened):
+            await session.show("attention", model=MODEL, text=course.sentences[number % 8])
+        for session in opened:
+            await session.close()
+        await asyncio.sleep(8)
+        found.append(process.memory_info().rss)
+    return found
+
+
+async def drive(course: Course, stages: Sequence[tuple[int, float]], with_runs: float) -> None:
+    for text in course.sentences[:2]:  # what is loaded once is no visitor's time
+        session = await Session.open(course.server.url)
+        for page in ("home", "attention", "decoder-steps", "train"):
+            await session.show(page, model=MODEL, text=text)
+        await session.close()
+    print(HEAD, flush=True)
+    done = [await hold(course, Stage(visitors), seconds) for visitors, seconds in stages]
+    held = await come_and_go(course, 50, 3)
+    alone, most = done[0], done[-1]
+    if with_runs:
+        at_work = await train(course, 2)
+        trained = await hold(course, Stage(most.visitors, f"beside {at_work} trainings"), with_runs)
+        ratio = _p95(trained) / _p95(most)
+        print(f"\np95 beside {at_work} trainings is {ratio:.1f} times that without (at most 2 wanted)")
+    each = (most.memory - alone.memory) / max(1, most.visitors - alone.visitors)
+    print(f"memory a visitor: {each / 1e6:.1f} MB, the results held for all among it")
+    print(
+        "RSS before and after 3 times 50 sessions, opened and closed: "
+        + ", ".join(f"{b / 1e6:.0f}" for b in held)
+        + " MB"
+    )
+
+
+def _p95(stage: Stage) -> float:
+    times = sorted(stage.seconds) or [1.0]
+    return times[int(0.95 * len(times))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--visitors", type=int, nargs="+", default=[1, 10, 25, 50])
+    parser.add_argument("--seconds", type=float, nargs="+", default=[25, 35, 40, 60])
+    parser.add_argument("--with-runs", type=float, default=60, help="seconds beside two trainings; 0 for none")
+    given = parser.parse_args()
+    corpus = load_corpus(MODEL)
+    sentences = list(dict.fromkeys(pair.source for pair in corpus.validation if pair.source not in corpus.examples))
+    sentences = sorted(sentences, key=lambda text: random.Random(text).random())[:200]
+    translations = dict(zip(sentences, load(MODEL).translate(sentences), strict=True))
+    print(f"load average before: {', '.join(f'{x:.1f}' for x in psutil.getloadavg())} on {psutil.cpu_count()} cores")
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Path(folder) / "runs"
+        runs.mkdir()
+        settings = {
+            "ATTENTION_LAB_MEASURE": "ask",
+            "ATTENTION_LAB_MAX_RUNS": "2",
+            "ATTENTION_LAB_MAX_SESSIONS": "60",
+            "STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL": "5",
+            "MALLOC_ARENA_MAX": "2",
+        }
+        with running_app(runs, Path(folder) / "log.txt", environment=settings) as server:
+            stages = list(zip(given.visitors, given.seconds, strict=False))
+            asyncio.run(drive(Course(server, sentences, translations), stages, given.with_runs))
+    print(f"load average after: {', '.join(f'{x:.1f}' for x in psutil.getloadavg())}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The Lessons page: predict, see, compare; progress in the link; a teacher's locked link; nonsense in links."""
+
+import pytest
+from page_models import checked, component, open_page, texts
+
+from pages.learn.lessons import LESSONS
+from pages.learn.progress import LONGEST, Progress, read_progress
+
+FIRST = LESSONS[0]
+PLANE = "query-key-value"
+
+
+def written(slug: str, *answers: int | None) -> str:
+    return str(Progress({slug: answers}))
+
+
+def test_the_list_shows_every_lesson_and_starts_the_first():
+    at = open_page("learn")
+    assert all(lesson.title in texts(at) and lesson.question in texts(at) for lesson in LESSONS)
+    at = checked(at.button(key=f"lesson-{FIRST.slug}").click().run())
+    assert at.query_params["lesson"] == FIRST.slug
+    assert FIRST.steps[0].question in texts(at)
+
+
+def test_the_answer_cannot_be_seen_before_the_prediction_and_stands_beside_it_afterwards():
+    at = open_page("learn", lesson=PLANE)
+    step = next(lesson for lesson in LESSONS if lesson.slug == PLANE).steps[0]
+    assert step.question in texts(at)
+    assert step.keep not in texts(at) and "The weights are" not in texts(at)
+    assert at.button(key=f"commit-{PLANE}-0").disabled
+    at = checked(at.radio(key=f"guess-{PLANE}-0").set_value(2).run())
+    assert step.keep not in texts(at), "choosing is not committing"
+    at = checked(at.button(key=f"commit-{PLANE}-0").click().run())
+    assert "You said **C**. The answer is **A**." in texts(at) and step.keep in texts(at)
+    assert at.query_params["answers"] == f"{PLANE}.2.n.n.n"
+    at = checked(at.button(key="lesson-next").click().run())
+    assert at.query_params["step"] == "2"
+
+
+def test_a_slider_moved_just_before_the_button_is_pressed_counts_as_it_stands():
+    at = open_page("learn", lesson=PLANE, step="3")
+    at.slider(key=f"guess-{PLANE}-2").set_value(71)
+    at = checked(at.button(key=f"commit-{PLANE}-2").click().run())
+    assert "You said **71 %**" in texts(at)
+
+
+def test_a_link_opens_a_step_with_what_was_answered_before():
+    at = open_page("learn", lesson=PLANE, step="3", answers=written(PLANE, 0, 0, 33))
+    assert "You said **33 %**, and that is right." in texts(at)
+
+
+def test_a_teachers_link_locks_the_controls_as_chosen():
+    open_ = open_page("learn", lesson=PLANE, step="2", answers=written(PLANE, None, 0), set="scaled=no")
+    assert open_.segmented_control(key="lesson-control-scaled").value == "no"
+    locked = open_page("learn", lesson=PLANE, step="2", answers=written(PLANE, None, 0), set="scaled=no", locked="yes")
+    assert not locked.segmented_control
+    assert "Scores: **not divided**" in texts(locked)
+    assert component(locked, "divisor")["locked"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"lesson": "magic"}, "“magic”"),
+        ({"lesson": PLANE, "step": "99"}, "“99”"),
+        ({"lesson": PLANE, "answers": "magic.1"}, "no lesson takes"),
+        ({"lesson": PLANE, "answers": f"{PLANE}.7.n.n.n"}, "no lesson takes"),
+        ({"lesson": PLANE, "answers": f"{PLANE}.0.0.0.0.0.0"}, "no lesson takes"),
+        ({"lesson": PLANE, "locked": "perhaps"}, "“perhaps”"),
+    ],
+)
+def test_nonsense_in_a_link_is_said(parameters, said):
+    assert said in texts(open_page("learn", **parameters)).replace("\\", "")
+
+
+@pytest.mark.parametrize("setting", ["points=nonsense", "points=9,9;0,0;0,0;0,0;0,0;0,0;0,0", "scaled=maybe", "=", "x"])
+def test_settings_that_make_no_sense_leave_the_figure_as_it_opens(setting):
+    at = open_page("learn", lesson=PLANE, step="2", answers=written(PLANE, None, 0), set=setting)
+    assert at.segmented_control(key="lesson-control-scaled").value == "yes"
+
+
+def test_progress_survives_its_link_and_two_places_join():
+    slugs = [lesson.slug for lesson in LESSONS[:2]]
+    own = Progress({slugs[0]: (None, 1), slugs[1]: (0,)})
+    assert read_progress(str(own), LESSONS) == (own, True)
+    other = Progress({slugs[0]: (40, 0, 1)})
+    assert own.joined(other).answers == {slugs[0]: (40, 1, 1), slugs[1]: (0,)}
+    full = Progress({lesson.slug: tuple(99 for _ in lesson.steps) for lesson in LESSONS})
+    assert len(str(full)) <= LONGEST

@@ -1,0 +1,73 @@
+"""Every answer of every lesson, asked of the shipped models anew: the sentences around it must still be true."""
+
+from itertools import product
+
+import pytest
+from fakes.plain_bench import PlainBench
+
+from pages.learn.lesson import Lesson, Options, Step
+from pages.learn.lessons import LESSONS
+from pages.shared.bench.strings import backwards, held_out, long_strings, marked
+from transformer.lab import load
+
+BENCH = PlainBench()
+STEPS = [
+    pytest.param(lesson, step, id=f"{lesson.slug}-{i}") for lesson in LESSONS for i, step in enumerate(lesson.steps, 1)
+]
+
+
+@pytest.mark.parametrize(("lesson", "step"), STEPS)
+def test_the_model_still_gives_the_answer_that_the_sentences_rely_on(lesson: Lesson, step: Step):
+    truth, (least, most) = step.truth(BENCH), step.expects
+    assert least <= truth.value <= most, f"{step.question} {truth.told}"
+    assert any(character.isdigit() for character in truth.told), "the answer says no measured number"
+    if isinstance(step.answer, Options):
+        assert 0 <= truth.value < len(step.answer.texts)
+        assert least == most, "each option needs sentences of its own"
+    else:
+        assert step.answer.least <= truth.value <= step.answer.most
+        wrong = step.answer.least if truth.value - step.answer.least > step.answer.close else step.answer.most
+        assert not step.answer.is_right(wrong, truth.value), "every guess would count as right"
+
+
+@pytest.mark.parametrize(("lesson", "step"), STEPS)
+def test_every_setting_of_a_step_shows_something_that_its_checks_confirm(lesson: Lesson, step: Step):
+    choices = [[(control.name, option) for option in control.options] for control in step.controls if control.options]
+    for number, chosen in enumerate(product(*choices)):
+        scene = step.scene(BENCH, step.settled(dict(chosen)))
+        assert scene.parts or scene.lines
+        for part in scene.parts:
+            given = vars(part.subject).values()
+            data = part.view.data(*given)
+            assert part.view.figure(data).data
+            if number == 0:
+                failing = [check.claim for check in part.view.checks(*given, data) if not check.holds]
+                assert not failing
+
+
+def test_slugs_and_controls_are_unique_and_fit_into_links():
+    slugs = [lesson.slug for lesson in LESSONS]
+    assert len(set(slugs)) == len(slugs)
+    assert all(slug.replace("-", "").isalpha() and slug.islower() for slug in slugs)
+    for lesson in LESSONS:
+        for step in lesson.steps:
+            names = [control.name for control in step.controls]
+            assert len(set(names)) == len(names)
+
+
+def test_counting_right_answers_agrees_with_decoding_each_string_alone():
+    lab, pairs = load("reverse-rnn"), held_out(9, 12)
+    alone = tuple(lab.inspect(source).translation == target for source, target in pairs)
+    assert BENCH.right(lab.name, pairs) == alone
+    assert 0 < sum(alone) < len(alone)
+
+
+def test_strings_are_of_the_length_asked_for_and_unseen_in_training():
+    for pairs, length in ((held_out(6), 6), (long_strings(12), 12)):
+        assert len(set(pairs)) == len(pairs)
+        assert all(len(source.split()) == length and backwards(source) == target for source, target in pairs)
+
+
+def test_wrong_letters_are_marked_and_right_ones_are_not():
+    assert marked("c b a", "c b a") == "`c b a` :green[right]"
+    assert marked("c a a d", "c b a") == "`c` :red[**a**] `a` :red[**d**] :red[wrong]; right is `c b a`"

@@ -1,0 +1,38 @@
+"""The list of models: a line on each with its score, in an order that helps, and a sentence that fits the choice."""
+
+import pytest
+from page_models import CLASSIC, PRONOUNS, REVERSE, checked, open_page
+
+from pages.shared.model_picker import _line
+from transformer.checkpoints.settings import list_checkpoints, read_settings
+from transformer.data.corpora import load_corpus
+from transformer.lab import load
+
+pytestmark = pytest.mark.usefixtures("untrained_models")
+
+
+def test_each_line_says_what_a_model_does_and_its_score():
+    lines = {model.name: _line(model) for model in list_checkpoints()}
+    assert lines["reverse"].endswith("· 99.9 % right") and "from the last to the first" in lines["reverse"]
+    assert lines["everyday-en-fr"] == "Sentence pairs of en\\-fr\\.tsv\\.gz · 47 BLEU"
+    assert lines[PRONOUNS].endswith("· not tested yet")
+
+
+def test_own_models_stand_first_and_those_that_lack_a_part_last():
+    offered = open_page().radio(key="choose-model").options
+    assert set(offered[:2]) == {PRONOUNS, REVERSE} and offered[2] == "pronouns-en-fr"
+    assert all("reverse-with" in name for name in offered[-7:])
+
+
+@pytest.mark.parametrize(
+    ("name", "keeps"), [("everyday-en-fr", True), ("reverse", False), ("emoji-en-fr", False), (PRONOUNS, True)]
+)
+def test_another_model_keeps_a_sentence_that_suits_it_and_else_shows_one_of_its_own(name: str, keeps: bool):
+    at = open_page("attention", model="pronouns-en-fr", text=CLASSIC)
+    at = checked(at.radio(key="choose-model").set_value(name).run())
+    shown = at.text_input(key="choose-text").value
+    assert (shown == CLASSIC) is keeps
+    lab = load(name)
+    assert not lab.unknown(shown)
+    if not keeps:
+        assert shown in load_corpus(read_settings(lab.checkpoint.folder).corpus.name).examples

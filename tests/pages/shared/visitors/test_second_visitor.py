@@ -1,0 +1,118 @@
+"""Pages opened as a second visitor by the links of the first one: nothing of the run comes through."""
+
+from dataclasses import replace
+from urllib.parse import urlencode
+
+import pytest
+from asgi_calls import called
+from page_models import REVERSE, open_page, save_untrained, texts
+
+from pages.shared.serving.middleware import DecodeAhead
+from pages.shared.visitors import current
+from pages.shared.visitors.recognition import COOKIE, Recognise, signed_id
+from pages.train.costs import at_work
+from pages.training import corpora
+from transformer.access.people import Person, acting_as
+from transformer.access.server_settings import IDENTITY, TEACHERS
+from transformer.checkpoints.settings import read_settings, write_settings
+from transformer.data.corpora import CorpusError
+from transformer.files import write_json
+from transformer.lab import Lab
+from transformer.runs.labels import set_note
+from transformer.runs.status import Status, write_status
+
+ADA, BOB, TESS = "a" * 32, "b" * 32, "tess"
+HERS = f"run:{REVERSE}"
+LINKS = {
+    "attention": {"model": REVERSE},
+    "compare": {"models": "models", "other": REVERSE},
+    "runs": {"run": REVERSE, "show": REVERSE},
+    "train": {"run": REVERSE},
+}
+
+
+@pytest.fixture(autouse=True)
+def hers(tmp_path, monkeypatch):
+    """Ada's run, of a file of hers and with a note, on a server that tells visitors apart."""
+    monkeypatch.setenv("ATTENTION_LAB_RUNS", str(tmp_path))
+    monkeypatch.setenv(IDENTITY, "cookie")
+    monkeypatch.setenv(TEACHERS, TESS)
+    save_untrained(tmp_path)
+    folder = tmp_path / REVERSE
+    settings = read_settings(folder)
+    (folder / "corpus").mkdir()
+    (folder / "corpus" / "hers.tsv").write_text("".join(f"secret {i}\tsecret {i}\n" for i in range(300)))
+    corpus = replace(settings.corpus, name="corpus/hers.tsv")
+    write_settings(folder, replace(settings, corpus=corpus, pinned=("a secret b",)))
+    write_status(folder, Status(state="finished"))
+    write_json(folder / "ticket.json", {"owner": ADA})
+    with acting_as(Person(id=ADA)):
+        set_note(REVERSE, "a secret note")
+    return folder
+
+
+def as_visitor(monkeypatch, person_id):
+    """Opens the following pages for this visitor, as if `Recognise` had found them."""
+    monkeypatch.setattr(current, "unsealed", lambda value: person_id)
+
+
+@pytest.mark.parametrize("page", LINKS)
+def test_no_link_shows_another_visitor_anything_of_a_run(monkeypatch, page):
+    as_visitor(monkeypatch, BOB)
+    at = open_page(page, **LINKS[page])
+    assert "secret" not in texts(at)
+    offered = [str(option) for box in (*at.radio, *at.selectbox, *at.multiselect) for option in box.options]
+    assert not [option for option in offered if option.startswith((REVERSE, HERS))]
+
+
+@pytest.mark.parametrize("person", [ADA, TESS], ids=["owner", "teacher"])
+def test_the_same_link_shows_it_to_its_owner_and_to_a_teacher(monkeypatch, person):
+    as_visitor(monkeypatch, person)
+    assert "a secret note" in texts(open_page("runs", **LINKS["runs"]))
+
+
+def test_the_file_of_a_run_is_its_owners_alone(hers):
+    with acting_as(Person(id=ADA)):
+        assert corpora.config_name(HERS) == str(hers.resolve() / "corpus" / "hers.tsv")
+    write_json(hers / "audience.json", {"token": "t"})
+    for guest in (Person(id=BOB), Person(id=BOB, shares=frozenset("t"))):
+        with acting_as(guest), pytest.raises(CorpusError, match=r"is not here|belongs to somebody else"):
+            corpora.config_name(HERS)
+
+
+def test_whoever_is_not_recognised_gets_a_page_that_says_so(monkeypatch):
+    as_visitor(monkeypatch, "")
+    at = open_page("runs", **LINKS["runs"])
+    assert "does not know who you are" in texts(at) and "secret" not in texts(at) and not at.button
+
+
+def test_decoding_ahead_is_for_those_who_may_look(hers, monkeypatch):
+    decoded = []
+    monkeypatch.setattr(Lab, "inspect", lambda lab, *rest, **more: decoded.append(lab.name))
+    for cookie, expected in ((signed_id(BOB), []), (f"{ADA}.{'0' * 64}", []), (signed_id(ADA), [REVERSE])):
+        ahead = DecodeAhead(_nothing)
+        query = urlencode({"model": REVERSE, "text": "a b"})
+        called(Recognise(ahead), "/attention", query=query, headers={"Cookie": f"{COOKIE}={cookie}"})
+        assert ahead.latest is not None and ahead.latest.over.wait(60)
+        assert decoded == expected
+
+
+def test_the_class_page_shows_teachers_what_visitors_do_not_see(monkeypatch):
+    as_visitor(monkeypatch, BOB)
+    assert "Quotas" not in texts(open_page("classroom"))
+    as_visitor(monkeypatch, TESS)
+    at = open_page("classroom")
+    assert "Quotas" in texts(at) and "a teacher: you see the runs of all" in texts(at)
+
+
+async def _nothing(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def test_an_estimate_counts_the_runs_of_others_without_naming_them(hers):
+    write_status(hers, Status(state="queued", phase="waiting"))
+    with acting_as(Person(id=ADA)):
+        assert at_work() == (REVERSE,)
+    with acting_as(Person(id=BOB)):
+        assert at_work() == ("another visitor's run",)

@@ -1,0 +1,1 @@
+"""What tokenizers make of text, and where models put their tokens."""

@@ -1,0 +1,1 @@
+"""Figures of tokens: vocabulary sizes, merges, the map of embeddings."""

@@ -1,0 +1,1 @@
+"""Reports: a page's figures in one file or bundle, with settings, numbers, code and proofs."""

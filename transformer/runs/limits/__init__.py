@@ -1,0 +1,1 @@
+"""The limits of a visitor on a shared machine."""

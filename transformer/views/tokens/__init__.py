@@ -1,0 +1,1 @@
+"""Tokenizers and token embeddings as views."""
