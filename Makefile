@@ -1,5 +1,6 @@
 # make app   set up and open the app        make test       set up, lint, and run the tests that are quick
 # make check format, lint and types         make test-slow  the other tests, and shapes checked
+# make test-fast  the library's quick tests alone: no page, no browser, no process
 # make checkpoints  train the shipped models again, into build/
 # make load  one server with up to 50 visitors: times, memory, none lost, none mixed; on a quiet machine, six minutes
 # make storm a thousand kills of trainers, servers and warm workers at random moments (KILLS=1000); half an hour
@@ -12,9 +13,13 @@ PORT ?= 8501
 # More than the two cores: a test in the browser waits for half of its time, one that trains in a process more.
 PYTEST := $(BIN)/python -m pytest --dist worksteal -n
 # The tests of the parts whose shapes matter most run again with types and shapes checked at each call.
+LIBRARY := $(addprefix tests/,access analysis capsules checkpoints data decoding experiments figures inspection interventions model text training views)
 SHAPED := $(addprefix tests/,model decoding interventions inspection text) $(addprefix tests/training/test_,training_step.py loss.py metrics.py evaluation.py)
 
-.PHONY: app test test-slow check load storm fuzz bench checkpoints browser clean
+# Without compiled files every process that a test starts compiles the app anew, and every worker all tests.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: app test test-fast test-slow check load storm fuzz bench checkpoints browser clean
 
 app: .venv/app-ready
 	$(BIN)/python -m streamlit run serve.py --server.port $(PORT)
@@ -23,6 +28,9 @@ test: .venv/test-ready browser
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(PYTEST) 3 -m "not slow"
+
+test-fast: .venv/test-ready
+	$(PYTEST) 2 -m "not slow and not processes" $(LIBRARY)
 
 test-slow: .venv/test-ready browser
 	$(PYTEST) 4 -m slow

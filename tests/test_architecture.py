@@ -3,7 +3,8 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -63,14 +64,36 @@ def module_name(path: Path) -> str:
 
 
 PYTHON_FILES = sorted([*ROOT.glob("*.py"), *ROOT.glob("transformer/**/*.py"), *ROOT.glob("pages/**/*.py")])
-SOURCES = {module_name(path): path.read_text() for path in PYTHON_FILES}
-LIBRARY = [name for name in SOURCES if name.split(".")[0] == "transformer"]
-TREES = {name: ast.parse(source) for name, source in SOURCES.items()}
+NAMES = frozenset(map(module_name, PYTHON_FILES))
+LIBRARY = sorted(name for name in NAMES if name.split(".")[0] == "transformer")
 
 
-def imports(source: str, known: frozenset[str] = frozenset(SOURCES)) -> Iterator[str]:
+@cache
+def sources() -> dict[str, str]:
+    """Returns the source of each module by its name."""
+    return {module_name(path): path.read_text() for path in PYTHON_FILES}
+
+
+def parsed(source: str) -> list[ast.AST]:
+    """Returns all nodes of a source's syntax tree."""
+    return list(ast.walk(ast.parse(source)))
+
+
+@cache
+def nodes() -> dict[str, list[ast.AST]]:
+    """Returns the nodes of each module; parsed in the one process that runs these tests."""
+    return {name: parsed(source) for name, source in sources().items()}
+
+
+@cache
+def all_imports() -> dict[str, list[str]]:
+    """Returns all that each module imports."""
+    return {name: list(imports(found)) for name, found in nodes().items()}
+
+
+def imports(nodes: Iterable[ast.AST], known: frozenset[str] = NAMES) -> Iterator[str]:
     """The dotted name of everything that a source imports, wherever it stands; submodules by their own name."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -80,9 +103,6 @@ def imports(source: str, known: frozenset[str] = frozenset(SOURCES)) -> Iterator
                 yield full if full in known else str(node.module)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             yield from (str(part.value) for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant))
-
-
-IMPORTS = {name: list(imports(source)) for name, source in SOURCES.items()}
 
 
 def within_package(name: str, package: str) -> bool:
@@ -109,7 +129,7 @@ def test_a_package_imports_only_from_itself_and_from_those_below():
         f"{name} imports {imported}"
         for name in LIBRARY
         if name != "transformer"
-        for imported in IMPORTS[name]
+        for imported in all_imports()[name]
         if within_package(imported, "transformer") and imported != "transformer"
         if FLOOR[room(imported)] > FLOOR[room(name)]
         or (FLOOR[room(imported)] == FLOOR[room(name)] and room(imported) != room(name) and room(name) not in FLOORS[0])
@@ -125,8 +145,8 @@ def test_no_folder_holds_more_modules_than_a_reader_can_survey():
 def test_no_import_goes_in_a_circle():
     """The package's own front door is left out: it loads the lab when asked."""
     graph = {
-        name: {other for other in IMPORTS[name] if other in SOURCES and other not in (name, "transformer")}
-        for name in SOURCES
+        name: {other for other in all_imports()[name] if other in NAMES and other not in (name, "transformer")}
+        for name in NAMES
         if name != "transformer"
     }
     # A package's __init__ stands for its parts; its parts may import one another.
@@ -139,23 +159,23 @@ def test_no_import_goes_in_a_circle():
 
 def test_what_is_imported_by_name_can_be_read_here():
     calls = re.compile(r"import_module\((?![\"f)])")
-    assert [name for name, source in SOURCES.items() if calls.search(source)] == ["serve"]  # which nothing imports
+    assert [name for name, source in sources().items() if calls.search(source)] == ["serve"]  # which nothing imports
 
 
 def test_only_the_app_and_its_pages_import_streamlit():
     assert not [
         name
-        for name in SOURCES
+        for name in NAMES
         if name not in ("app", "serve") and not within_package(name, "pages")  # serve.py starts and stops the app
-        if any(within_package(imported, "streamlit") for imported in IMPORTS[name])
+        if any(within_package(imported, "streamlit") for imported in all_imports()[name])
     ]
 
 
 def test_nothing_imports_a_page():
     assert not [
         f"{name} imports {imported}"
-        for name in SOURCES
-        for imported in IMPORTS[name]
+        for name in NAMES
+        for imported in all_imports()[name]
         if imported == "app" or (within_package(imported, "pages") and not may_import(name, imported))
     ]
 
@@ -177,7 +197,7 @@ def test_figures_take_arrays_and_strings_only():
         f"{name} imports {imported}"
         for name in LIBRARY
         if within_package(name, "transformer.figures")
-        for imported in IMPORTS[name]
+        for imported in all_imports()[name]
         if within_package(imported, "torch")
         or within_package(imported, "streamlit")
         or (
@@ -186,15 +206,15 @@ def test_figures_take_arrays_and_strings_only():
             and imported != "transformer.model.kinds"  # names alone
         )
     ]
-    assert not [imported for imported in IMPORTS["transformer.model.kinds"] if within_package(imported, "torch")]
+    assert not [imported for imported in all_imports()["transformer.model.kinds"] if within_package(imported, "torch")]
 
 
 def test_a_page_holds_no_tensors_and_builds_no_figures():
     assert not [
         f"{name} imports {imported}"
-        for name in SOURCES
+        for name in NAMES
         if name.startswith("pages.") and name.endswith(".page")
-        for imported in IMPORTS[name]
+        for imported in all_imports()[name]
         if within_package(imported, "torch") or within_package(imported, "plotly")
     ]
 
@@ -204,19 +224,19 @@ def test_only_the_model_reads_its_config():
         name
         for name in LIBRARY
         if not in_part(name, MAY_READ_MODEL_CONFIG)
-        if "ModelConfig" in {getattr(node, "id", None) for node in ast.walk(TREES[name])}
+        if "ModelConfig" in {getattr(node, "id", None) for node in nodes()[name]}
     ]
 
 
 def test_nothing_is_pickled():
-    assert not {name: found for name, source in SOURCES.items() if (found := pickling(source))}
+    assert not {name: found for name, of_module in nodes().items() if (found := pickling(of_module))}
 
 
-def pickling(source: str) -> list[str]:
+def pickling(nodes: list[ast.AST]) -> list[str]:
     """Finds what a source reads or writes as pickles."""
     last_parts = {call.rpartition(".")[2] for call in FORBIDDEN_CALLS}  # spares most names being written out
-    found = [name for name in imports(source) if name.split(".")[0] in FORBIDDEN_MODULES or name in FORBIDDEN_CALLS]
-    for node in ast.walk(ast.parse(source)):
+    found = [name for name in imports(nodes) if name.split(".")[0] in FORBIDDEN_MODULES or name in FORBIDDEN_CALLS]
+    for node in nodes:
         if isinstance(node, ast.Attribute) and node.attr in last_parts and ast.unparse(node) in FORBIDDEN_CALLS:
             found.append(ast.unparse(node))
         if isinstance(node, ast.ImportFrom):
@@ -227,13 +247,12 @@ def pickling(source: str) -> list[str]:
 
 
 def test_the_library_does_not_print():
-    assert not [name for name in LIBRARY if not in_part(name, MAY_PRINT) and prints(SOURCES[name])]
+    assert not [name for name in LIBRARY if not in_part(name, MAY_PRINT) and prints(nodes()[name])]
 
 
-def prints(source: str) -> bool:
+def prints(nodes: list[ast.AST]) -> bool:
     return any(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
-        for node in ast.walk(ast.parse(source))
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print" for node in nodes
     )
 
 
@@ -241,8 +260,8 @@ def test_no_hook_is_left_on_a_shared_model():
     """One visitor's reads and changes are arguments of their own pass: see taps.py."""
     assert not [
         f"{name}: {attribute}"
-        for name in SOURCES
-        for attribute in {getattr(node, "attr", "") for node in ast.walk(TREES[name])}
+        for name in NAMES
+        for attribute in {getattr(node, "attr", "") for node in nodes()[name]}
         if "register_forward" in attribute or "backward_hook" in attribute
     ]
 
@@ -252,7 +271,7 @@ def test_no_hook_is_left_on_a_shared_model():
     ["import pickle", "def f():\n    from torch import load", "torch.load('w.pt')", "np.load(f, allow_pickle=True)"],
 )
 def test_these_checks_notice_pickles(source):
-    assert pickling(source)
+    assert pickling(parsed(source))
 
 
 def test_these_checks_read_lazy_and_nested_imports():
@@ -260,5 +279,5 @@ def test_these_checks_read_lazy_and_nested_imports():
         "def f():\n    from transformer import lab\n    import torch.nn\n    from transformer.model import Transformer"
     )
     known = frozenset({"transformer.lab", "transformer.model"})
-    assert list(imports(source, known)) == ["transformer.lab", "torch.nn", "transformer.model"]
-    assert prints("print('x')") and not prints("pprint('x'); log.print('x')")
+    assert list(imports(parsed(source), known)) == ["transformer.lab", "torch.nn", "transformer.model"]
+    assert prints(parsed("print('x')")) and not prints(parsed("pprint('x'); log.print('x')"))

@@ -8,8 +8,8 @@ import ctranslate2
 import pytest
 import sentencepiece
 import torch
+import transformers
 from random_models import randomise, reversals
-from transformers import MarianConfig, MarianMTModel
 
 from transformer.checkpoints.engines import ctranslate2 as to_ctranslate2
 from transformer.checkpoints.engines import marian, marian_import
@@ -72,7 +72,7 @@ def test_ctranslate2_gives_the_same_scores_and_writes_the_same(tmp_path, within,
 def test_marian_gives_the_same_logits_and_generates_the_same(tmp_path, within, changes):
     checkpoint = saved(tmp_path / "model", **changes)
     marian.export(checkpoint, tmp_path / "out")
-    theirs = MarianMTModel.from_pretrained(tmp_path / "out").eval()
+    theirs = transformers.MarianMTModel.from_pretrained(tmp_path / "out").eval()
     for source, target in sentences():
         expected = theirs(
             input_ids=source[None], attention_mask=torch.ones_like(source)[None], decoder_input_ids=target[None]
@@ -139,14 +139,14 @@ def folder(tmp_path_factory):
     vocabulary = ["</s>", "<unk>", *others, "<pad>"]
     (root / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(vocabulary)}))
     size = len(vocabulary)
-    config = MarianConfig(
+    config = transformers.MarianConfig(
         vocab_size=size, decoder_vocab_size=size, d_model=16, encoder_layers=2, decoder_layers=1,
         encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=24,
         activation_function="swish", max_position_embeddings=40, scale_embedding=True, eos_token_id=0,
         pad_token_id=size - 1, decoder_start_token_id=size - 1, bos_token_id=0, forced_eos_token_id=0,
     )  # fmt: skip
     torch.manual_seed(2)
-    theirs = MarianMTModel(config).eval()
+    theirs = transformers.MarianMTModel(config).eval()
     randomise(theirs)
     with torch.no_grad():
         theirs.model.shared.weight.normal_(std=0.3)
@@ -229,7 +229,7 @@ def test_the_whole_lab_works_on_an_imported_model(lab):
 
 def test_an_imported_model_goes_back_to_marian(lab, tmp_path, within):
     marian.export(lab.checkpoint, tmp_path / "again")
-    theirs = MarianMTModel.from_pretrained(tmp_path / "again").eval()
+    theirs = transformers.MarianMTModel.from_pretrained(tmp_path / "again").eval()
     source = torch.tensor([[*lab.tokenizer.encode("a wide street"), 2]])
     target = torch.tensor([[1, 5, 9, 12]])
     with torch.no_grad():

@@ -6,10 +6,10 @@ left alone: our residual stream is permuted on the way over, in every matrix tha
 
 import pytest
 import torch
+import transformers
 from marian_sizes import marian_config
 from random_models import half_trained_model, ragged_batch, random_model, reversals
 from torch import Tensor, nn
-from transformers import MarianMTModel
 
 from transformer.decoding.beam import beam_search
 from transformer.decoding.greedy import Constraints, greedy, translate_ids
@@ -20,7 +20,7 @@ from transformer.model.transformer import Transformer
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish"}
 
 
-def marian(ours: Transformer) -> MarianMTModel:
+def marian(ours: Transformer) -> nn.Module:
     """Marian with the weights of our model (post-norm, everything tied), in eval mode."""
     c = ours.config
     config = marian_config(
@@ -31,7 +31,7 @@ def marian(ours: Transformer) -> MarianMTModel:
         dropout=0.0,
         attn_implementation="eager",
     )
-    theirs = MarianMTModel(config)
+    theirs = transformers.MarianMTModel(config)
     order = torch.cat((torch.arange(0, c.d_model, 2), torch.arange(1, c.d_model, 2)))  # [even | odd]
     theirs.model.shared.weight.data = ours.decoder.embedding.tokens.weight.data[:, order].clone()
     theirs.tie_weights()
@@ -68,7 +68,7 @@ def copy_norm(theirs: nn.LayerNorm, ours: nn.LayerNorm, order: Tensor) -> None:
 
 
 @torch.no_grad()
-def run(theirs: MarianMTModel, source: Tensor, target: Tensor, **options):
+def run(theirs: nn.Module, source: Tensor, target: Tensor, **options):
     real = {"attention_mask": (source != 0).long(), "decoder_attention_mask": (target != 0).long()}
     return theirs(input_ids=source, decoder_input_ids=target, **real, **options)
 

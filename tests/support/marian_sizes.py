@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from transformers import MarianConfig
+import transformers  # which loads its parts when they are asked for
 
 from transformer.config import ModelConfig
 
 
-def marian_config(config: ModelConfig, **options: Any) -> MarianConfig:
+def marian_config(config: ModelConfig, **options: Any) -> Any:
     """Marian's configuration for these sizes and special tokens; `options` say what else it is."""
-    return MarianConfig(
+    return transformers.MarianConfig(
         vocab_size=config.vocab_size,
         decoder_vocab_size=config.vocab_size,
         d_model=config.d_model,

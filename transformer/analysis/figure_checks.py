@@ -5,7 +5,6 @@ Distributions are read again in double precision, on the explicit path, without 
 
 import math
 from collections.abc import Sequence
-from copy import deepcopy
 
 import numpy as np
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.steps.output_checks import SlowReader
 from transformer.interventions import DisableMask, Intervention, compile_interventions
+from transformer.model.precise import in_double
 from transformer.model.taps import Recorder, Tap, chain
 from transformer.model.transformer import Transformer
 
@@ -76,7 +76,7 @@ def check_padding_is_invisible(
     losses: Float[ndarray, " sentence"],
 ) -> tuple[Check, ...]:
     """Checks that each sentence of a batch has the loss that it has alone (`source` and `target` unpadded)."""
-    alone, precise = [], deepcopy(model).double()
+    alone, precise = [], in_double(model)
     for ids, out in zip(source, target, strict=True):
         rows = one_pass_log_probs(precise, ids, out, ())
         alone.append(-math.fsum(rows[np.arange(len(out)), list(out)]) / len(out))

@@ -8,7 +8,7 @@ import re
 import unicodedata
 import zlib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from transformer.text.pairs import Pair, Split, words
 
@@ -46,18 +46,19 @@ class EmojiSplits:
     validation: tuple[Pair, ...]
     random: tuple[Pair, ...]
 
-    @property
+    @cached_property
     def seen_words(self) -> tuple[Pair, ...]:
         """Held-out pairs all of whose English words occur in training."""
-        return tuple(pair for pair in self.random if self._is_seen(pair))
+        return tuple(pair for pair in self.random if self._training_words.issuperset(words(pair.source)))
 
-    @property
+    @cached_property
     def unseen_words(self) -> tuple[Pair, ...]:
         """Held-out pairs with an English word that training never shows."""
-        return tuple(pair for pair in self.random if not self._is_seen(pair))
+        return tuple(pair for pair in self.random if not self._training_words.issuperset(words(pair.source)))
 
-    def _is_seen(self, pair: Pair) -> bool:
-        return _training_words(self.train).issuperset(words(pair.source))
+    @cached_property
+    def _training_words(self) -> frozenset[str]:
+        return frozenset(word for pair in self.train for word in words(pair.source))
 
 
 @cache
@@ -105,8 +106,3 @@ def _pairs(language: str) -> list[Pair]:
         for names in emoji.EMOJI_DATA.values()
         if names["status"] in (_NAMED, _QUALIFIED) and language in names
     ]
-
-
-@cache
-def _training_words(pairs: tuple[Pair, ...]) -> frozenset[str]:
-    return frozenset(word for pair in pairs for word in words(pair.source))

@@ -4,6 +4,8 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -27,12 +29,17 @@ def texts(path: Path) -> Iterator[str]:
 
 
 PAGES = [path for path in ROOT.glob("pages/**/*.py") if path.name != "glossary.py" and path.parent.name != "glossary"]
-SHOWN = {path: list(texts(path)) for path in [*PAGES, *ROOT.glob("transformer/analysis/trace/*.py")]}
-EQUATIONS = list(texts(ROOT / "transformer" / "model" / "scores.py"))
+
+
+@cache
+def shown() -> dict[Path, list[str]]:
+    """Returns the strings of each file that shows some."""
+    return {path: list(texts(path)) for path in [*PAGES, *ROOT.glob("transformer/analysis/trace/*.py")]}
 
 
 def test_every_entry_is_used_on_a_page():
-    strings = [text for shown in (*SHOWN.values(), EQUATIONS) for text in shown]
+    equations = texts(ROOT / "transformer" / "model" / "scores.py")
+    strings = [*chain.from_iterable(shown().values()), *equations]
     named = {term for text in strings for term in terms_in(text) if " " in text or text in term.spellings}
     written = {term for text in strings for term in symbols_in(text).values() if "\\" in text}
     assert [term.name for term in terms() if term not in named | written] == []
@@ -41,8 +48,8 @@ def test_every_entry_is_used_on_a_page():
 def test_every_symbol_and_acronym_of_the_pages_has_an_entry():
     """Words in running text, that is: a symbol such as d_k, and capitals such as KL."""
     term_like = re.compile(r"(?<![\w:./\\{-])(?:[a-zA-Z]_\w+|[A-Z]{2,}(?!\w))(?![\w=(:/])")
-    for path, shown in SHOWN.items():
-        for text in shown:
+    for path, strings in shown().items():
+        for text in strings:
             if " " in text.strip() and not set("\\^=") & set(text):  # an equation otherwise
                 missing = [word for word in term_like.findall(text) if word not in NOT_TERMS and not term_of(word)]
                 assert not missing, f"{path.relative_to(ROOT)} says {missing}: {text}"
@@ -88,8 +95,8 @@ def test_symbols_are_found_in_equations(equation: str, names: dict[str, str]):
 
 def test_the_page_shows_every_entry():
     at = open_page("glossary")
-    shown = "\n".join(element.value for element in at.markdown)
+    page = "\n".join(element.value for element in at.markdown)
     assert not at.exception
     for subject, entries in glossary().items():
-        assert f"##### {subject}" in shown
-        assert all(term.meaning.split(" <")[0].split("_")[0] in shown for term in entries)
+        assert f"##### {subject}" in page
+        assert all(term.meaning.split(" <")[0].split("_")[0] in page for term in entries)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 
 import numpy as np
 import torch
@@ -13,6 +12,7 @@ from transformer.analysis.comparison.checks import MISSED, most_missed
 from transformer.decoding.greedy import greedy, log_probs_on_prefixes
 from transformer.interventions import DisableMask, Intervention, compile_interventions
 from transformer.model.attention import explicit_attention
+from transformer.model.precise import in_double
 from transformer.model.taps import Recorder, Tap, chain
 from transformer.model.transformer import Transformer
 
@@ -21,7 +21,7 @@ _ROUNDING = 1e-4
 
 def check_reading(model: Transformer, leak: Leak, reading: Reading, off: Sequence[Intervention]) -> Iterator[Check]:
     """Checks outputs, loss and attention without these masks by passes in double precision, cell by cell."""
-    precise, pad = deepcopy(model).double(), model.config.pad_id
+    precise, pad = in_double(model), model.config.pad_id
     recorder = Recorder(lambda site: site.tensor == "weights")
     source, inputs = (torch.tensor(side.tolist()) for side in (leak.source, leak.target))
     tap = chain(compile_interventions(off, precise), recorder)
@@ -75,7 +75,7 @@ def check_forcing(model: Transformer, source: Sequence[int], shown: Forcing) -> 
     ids = torch.tensor([list(source)])
     steps = list(greedy(model, ids, max_length=model.config.max_length, cache=False))
     target = [int(step.tokens[0]) for step in steps]
-    precise = deepcopy(model).double()
+    precise = in_double(model)
     unmask = compile_interventions([DisableMask("causal")] if model.config.causal_mask else [], precise)
 
     def logits(inputs: Sequence[int], tap: Tap | None = None) -> np.ndarray:
@@ -128,7 +128,7 @@ def check_empty_row(model: Transformer, source: Sequence[int], row: EmptyRow) ->
     recorder = Recorder(lambda site: str(site) == "encoder.0.self.output")
     ids = torch.tensor([list(source)])
     with torch.no_grad():
-        deepcopy(model).double().encode(ids, torch.zeros_like(ids, dtype=torch.bool), tap=recorder)
+        in_double(model).encode(ids, torch.zeros_like(ids, dtype=torch.bool), tap=recorder)
     output = recorder.recording["encoder.0.self.output"][0].numpy()
     bias = model.get_parameter("encoder.layers.0.self_attention.output.bias").detach().double().numpy()
     how = "the pass run again in double precision, all positions"

@@ -6,8 +6,8 @@ other heads.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import combinations
 from math import comb
 
@@ -28,6 +28,7 @@ from transformer.data.batches import pair_batches
 from transformer.decoding.greedy import greedy, translate_ids
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.precise import in_double
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import UNK, Tokenizer
@@ -47,20 +48,31 @@ _REWRITTEN = "its columns of W_O set to zero"
 _AT_MEAN = "its columns of W_O set to zero and its mean's part of the output put into the bias"
 
 
-def without_heads(model: Transformer, heads: Sequence[HeadAt], means: Means | None = None) -> Transformer:
-    """Returns a copy in double precision in which these heads add nothing to outputs, or always their mean's part."""
-    precise = deepcopy(model).double()
-    for at in heads:
-        attention = precise.get_submodule(f"{at.stack}.layers.{at.layer}.{at.sublayer}_attention")
-        assert isinstance(attention, MultiHeadAttention)
-        with torch.no_grad():
-            size = model.config.d_head
-            columns = attention.output.weight[:, at.head * size : (at.head + 1) * size]
+@contextmanager
+@torch.no_grad()
+def heads_removed(precise: Transformer, heads: Sequence[HeadAt], means: Means | None = None) -> Iterator[Transformer]:
+    """A block in which these heads of a copy add nothing to outputs, or always their mean's part."""
+    size = precise.config.d_head
+    outputs = {at: _attention(precise, at).output for at in heads}
+    weights = {output: (output.weight.clone(), output.bias.clone()) for output in outputs.values()}
+    try:
+        for at, output in outputs.items():
+            columns = output.weight[:, at.head * size : (at.head + 1) * size]
             if means is not None:
                 mean = means[f"{at.stack}.{at.layer}.{at.sublayer}"][at.head].double()
-                attention.output.bias.add_(columns @ mean)
+                output.bias.add_(columns @ mean)
             columns.zero_()
-    return precise
+        yield precise
+    finally:
+        for output, (weight, bias) in weights.items():
+            output.weight.copy_(weight)
+            output.bias.copy_(bias)
+
+
+def _attention(model: Transformer, at: HeadAt) -> MultiHeadAttention:
+    attention = model.get_submodule(f"{at.stack}.layers.{at.layer}.{at.sublayer}_attention")
+    assert isinstance(attention, MultiHeadAttention)
+    return attention
 
 
 def check_output_effects(
@@ -74,10 +86,12 @@ def check_output_effects(
     """Checks how an output's log-probability changes without each head, and what is written instead."""
     some, ids, each = effects[:MOST_HEADS], list(target), np.arange(len(target))
     moved = [effect.log_prob for effect in some]
-    whole = precise_log_probs(without_heads(model, ()), source, target, switches)
+    precise = in_double(model)
+    whole = precise_log_probs(precise, source, target, switches)
     again, short, divergences, chances, behind = [], [0.0], [], [], [0.0]
     for effect in some:
-        rows = precise_log_probs(without_heads(model, [effect.at], means), source, target, switches)
+        with heads_removed(precise, [effect.at], means):
+            rows = precise_log_probs(precise, source, target, switches)
         again.append(math.fsum(rows[each, ids] - whole[each, ids]))
         divergences.append(math.fsum((np.exp(whole) * (whole - rows)).ravel()) / len(ids))
         token = ids[effect.step]
@@ -132,19 +146,25 @@ def check_validation_importance(
     As many of the heads as MOST_READINGS allows, the first ones given.
     """
     some = found.heads[: max(1, MOST_READINGS // len(pairs))]
-    whole, without = without_heads(model, ()), [without_heads(model, [head.at], means) for head in some]
+    precise = in_double(model)
+
+    def without_each(measured: Callable[[], Float[ndarray, " pair"]]) -> Iterator[Float[ndarray, " pair"]]:
+        for head in some:
+            with heads_removed(precise, [head.at], means):
+                yield measured()
+
     how = f"all {len(pairs):,} pairs in double precision, {_heads(len(some), len(found.heads))} taken out in turn"
     how += f", {_REWRITTEN if means is None else _AT_MEAN}"
-    losses, lengths = _losses(whole, pairs, tokenizer)
+    losses, lengths = _losses(precise, pairs, tokenizer)
     if "loss" in measures:
         yield agree("The loss with all heads", found.loss, math.fsum(losses) / math.fsum(lengths), _ROUNDING, how)
-        moved = np.array([_losses(less, pairs, tokenizer)[0] - losses for less in without])
+        moved = np.array([less - losses for less in without_each(lambda: _losses(precise, pairs, tokenizer)[0])])
         yield from _changes("loss", [head.loss for head in some], moved, lengths, how)
     if "exact_match" in measures:
-        matches = _matches(whole, pairs, tokenizer)
+        matches = _matches(precise, pairs, tokenizer)
         how = f"decoded token by token, {how}"
         yield agree("Exact match with all heads", found.exact_match, matches.mean(), _ROUNDING, how)
-        moved = np.array([_matches(less, pairs, tokenizer) - matches for less in without])
+        moved = np.array([less - matches for less in without_each(lambda: _matches(precise, pairs, tokenizer))])
         matched, one_each = [head.exact_match for head in some], np.ones(len(pairs))
         yield from _changes("exact match", matched, moved, one_each, how, step=1 / len(pairs))
 
@@ -158,14 +178,15 @@ def check_minimal_set(
     found: MinimalSets,
 ) -> Iterator[Check]:
     """Checks that the sets found reach the goal and smaller ones do not, and how many were tried and reach it."""
-    goal, n_heads = plan.goal, len(plan.heads)
+    goal, n_heads, precise = plan.goal, len(plan.heads), in_double(model)
     sets = [ablation.heads for ablation in found.sets]
 
     def decoded(heads: Sequence[HeadAt]) -> tuple[int, ...]:
-        return _written(model, heads, source, switches, len(target))
+        return _written(precise, heads, source, switches, len(target))
 
     def missed_by(heads: Sequence[HeadAt]) -> float:
-        rows = precise_log_probs(without_heads(model, heads), source, target, switches)
+        with heads_removed(precise, heads):
+            rows = precise_log_probs(precise, source, target, switches)
         return _miss(rows, target, goal, model.config.pad_id)
 
     yield agree("The output with all heads", target, decoded(()), 0, "decoded again token by token")
@@ -197,7 +218,7 @@ def check_minimal_set(
         how = f"the same output read again, {_REWRITTEN}"
         yield agree("The margin by which the nearest set misses it", found.nearest.margin, missed_by(whole), 1e-3, how)
         if found.nearest.written:
-            again = _written(model, whole, source, switches, model.config.max_length)
+            again = _written(precise, whole, source, switches, model.config.max_length)
             yield agree("The output without the nearest set", found.nearest.written, again, 0, how)
     every = found.tried[: plan.exact]
     expected = [comb(n_heads, size) for size in range(1, len(every) + 1)]
@@ -228,12 +249,13 @@ def _miss(rows: Float[ndarray, "step vocab"], target: Sequence[int], goal: Goal,
 
 
 def _written(
-    model: Transformer, heads: Sequence[HeadAt], source: Sequence[int], switches: Sequence[Intervention], n: int
+    precise: Transformer, heads: Sequence[HeadAt], source: Sequence[int], switches: Sequence[Intervention], n: int
 ) -> tuple[int, ...]:
-    less = without_heads(model, heads)
-    longest = min(model.config.max_length, 2 * n + 8)
-    steps = greedy(less, torch.tensor([list(source)]), max_length=longest, tap=compile_interventions(switches, less))
-    return tuple(int(step.tokens[0]) for step in steps)
+    longest = min(precise.config.max_length, 2 * n + 8)
+    tap = compile_interventions(switches, precise)
+    with heads_removed(precise, heads):
+        steps = greedy(precise, torch.tensor([list(source)]), max_length=longest, tap=tap)
+        return tuple(int(step.tokens[0]) for step in steps)
 
 
 @torch.no_grad()

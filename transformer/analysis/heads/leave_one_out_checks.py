@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 
 import numpy as np
 import torch
@@ -13,6 +12,7 @@ from transformer.analysis.checks import Check, agree
 from transformer.analysis.figure_checks import precise_log_probs
 from transformer.analysis.heads.leave_one_out import FEWEST, Faithfulness, Hiding
 from transformer.interventions import Intervention
+from transformer.model.precise import in_double
 from transformer.model.taps import Site, Tap
 from transformer.model.transformer import Transformer
 
@@ -26,7 +26,7 @@ def check_leave_one_out(
     effect: Float[ndarray, "target source"],
 ) -> Iterator[Check]:
     """Checks the loss of each output token without each source token."""
-    precise = deepcopy(model).double()
+    precise = in_double(model)
     each = np.arange(len(target)), list(target)
     whole = precise_log_probs(precise, source, target, switches)[each]
     lost = [whole - _without(precise, source, target, how, switches, key)[each] for key in range(len(source))]

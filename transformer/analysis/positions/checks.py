@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 
 import numpy as np
 import torch
@@ -13,6 +12,7 @@ from transformer.analysis.checks import Check, agree
 from transformer.analysis.positions.score_decomposition import PARTS
 from transformer.analysis.positions.tables import Matrix, OffsetProfile, ShiftFit, Similarity, Table
 from transformer.interventions import Intervention, compile_interventions
+from transformer.model.precise import in_double
 from transformer.model.taps import Recorder, Stack, chain
 from transformer.model.transformer import Transformer
 
@@ -138,7 +138,7 @@ def check_decomposition(
     Each part is x B y, with one matrix B = W_Q^T W_K for queries and keys. A last entry, 1 in the content and 0 in the
     position, carries the biases. Cells that the mask hides are NaN in `parts` and `scores`.
     """
-    precise = deepcopy(model).double()
+    precise = in_double(model)
     names = {f"{stack}.embedding", f"{stack}.positions", f"{stack}.0.self.scores", f"{stack}.0.self.mask"}
     recorder = Recorder(lambda site: str(site) in names)
     tap = chain(compile_interventions(switches, precise), recorder)

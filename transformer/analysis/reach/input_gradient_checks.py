@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from copy import deepcopy
 
 import numpy as np
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor
 from transformer.analysis.checks import Check, agree
 from transformer.analysis.reach.input_gradients import EMBEDDING, Ids, Leaf
 from transformer.model.families import AnyModel
+from transformer.model.precise import in_double
 from transformer.model.taps import Site
 
 _STEP = 1e-6
@@ -30,7 +30,7 @@ def check_means(
     count: Int[ndarray, " distance"],
 ) -> tuple[Check, ...]:
     """Adds up the gradients of each pair by itself, in double precision, and takes some of them without calculus."""
-    precise = deepcopy(model).double()
+    precise = in_double(model)
     found: dict[int, list[float]] = defaultdict(list)
     for source, target in pairs:
         for step, row in enumerate(gradients_again(precise, source, target)):

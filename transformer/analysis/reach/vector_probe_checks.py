@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from copy import deepcopy
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from transformer.analysis.reach.linear_probe import PENALTY, covariance
 from transformer.analysis.reach.vector_probe import LengthProbe, VectorProbe, fixed_vectors
 from transformer.data.batches import make_batch
 from transformer.model.families import AnyModel
+from transformer.model.precise import in_double
 from transformer.model.recurrent import VECTOR
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Recorder
@@ -29,7 +29,7 @@ def check_probe(
     exact: Int[ndarray, " length"],
 ) -> Iterator[Check]:
     """Counts again, and shows that the probes are the best of their kind and were not tested on what they knew."""
-    precise = deepcopy(model).double()
+    precise = in_double(model)
     width = right.shape[1]
     read = [_read_again(precise, each) for each in found.lengths]
     how = "tested sentences of one length as a batch in double precision, each probe applied to each vector by itself"

@@ -6,7 +6,6 @@ two tokens is carried back from the logits, where `logit_lens` carries every par
 
 import math
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +19,7 @@ from transformer.analysis.steps.logit_lens import Part
 from transformer.analysis.steps.samples import Sampling
 from transformer.interventions import Intervention, compile_interventions
 from transformer.model.layers import AddNorm, DecoderLayer
+from transformer.model.precise import in_double
 from transformer.model.taps import Recorder, Recording, chain
 from transformer.model.transformer import Transformer
 
@@ -36,7 +36,7 @@ def check_depths(
     log_probs: Float[ndarray, "depth vocab"],
 ) -> Check:
     """Checks that each depth is what a model writes next whose decoder ends there, after a prefix (no bos)."""
-    precise = deepcopy(model).double()
+    precise = in_double(model)
     tap = compile_interventions(switches, precise) or Recorder(lambda site: False)
     layers, again = list(precise.decoder.layers), []
     ids = torch.tensor([list(source)]), torch.tensor([[model.config.bos_id, *prefix]])
@@ -58,7 +58,7 @@ def check_contributions_of_parts(
     shown: Sequence[tuple[Part, float]],
 ) -> Check:
     """Checks how much embedding, positions, each head and each feed-forward raise one logit above another."""
-    precise = deepcopy(model).double()
+    precise = in_double(model)
     recorder = Recorder(lambda site: site.stack == "decoder")
     ids = torch.tensor([list(source)]), torch.tensor([[model.config.bos_id, *prefix]])
     precise(*ids, tap=chain(compile_interventions(switches, precise), recorder))

@@ -7,7 +7,6 @@ are followed in plain loops.
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from transformer.analysis.steps.checks import sampling_reference
 from transformer.analysis.steps.exposure_bias import MIN_COUNT, AtPosition, ReferenceLosses
 from transformer.analysis.steps.samples import Sample, Sampling
 from transformer.interventions import Intervention, compile_interventions
+from transformer.model.precise import in_double
 from transformer.model.taps import Recorder, Recording, chain
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
@@ -37,7 +37,7 @@ class SlowReader:
 
     def __init__(self, model: Transformer, switches: Sequence[Intervention]) -> None:
         self.eos, self.pad, self.max_length = model.config.eos_id, model.config.pad_id, model.config.max_length
-        self._precise = deepcopy(model).double()
+        self._precise = in_double(model)
         self._tap = compile_interventions(switches, self._precise) or Recorder(lambda site: False)
         self._one_pass = not self._precise.needs_recomputation(self._tap)
 

@@ -2,7 +2,6 @@
 the output."""
 
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
 
@@ -17,6 +16,7 @@ from transformer.analysis.trace.trace import Trace, record_trace
 from transformer.decoding.greedy import Constraints, greedy
 from transformer.inspection.inspection import AttentionKind, Inspection
 from transformer.interventions import compile_interventions
+from transformer.model.precise import in_double
 from transformer.model.taps import Recording, Site
 
 STEP_TOLERANCE = 1e-6
@@ -62,7 +62,7 @@ def check_opened(trace: Trace, step: Step, layer: int, shown: OpenedStep) -> Ite
 
 def precise_trace(model: TracedModel, trace: Trace) -> tuple[TracedModel, Trace]:
     """Returns the model in double precision, and the same pass recorded with it."""
-    precise = deepcopy(model).double()
+    precise = in_double(model)
     again = record_trace(
         precise,
         trace.source,

@@ -11,12 +11,12 @@ from transformer.analysis.trace.recurrent.steps import recurrent_steps
 from transformer.analysis.trace.stack_steps import FIRST_STEPS, LAST_STEPS
 from transformer.analysis.trace.step import SUBLAYERS, Step, Sublayer, TracedModel
 from transformer.analysis.trace.sublayer_steps import FEED_FORWARD_STEPS, Add, PreNorm
-from transformer.model.families import AnyModel
 from transformer.model.recurrent import RecurrentModel
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.transformer import Transformer
 
 
-def is_traced(model: AnyModel) -> TypeGuard[TracedModel]:
+def is_traced(model: Seq2Seq) -> TypeGuard[TracedModel]:
     """Tells whether the steps of such a model are known here: those of convolutional models are not."""
     return isinstance(model, Transformer | RecurrentModel)
 

@@ -1,7 +1,6 @@
 """The gradient's reach: how strongly what a model writes depends on source tokens near and far, for several models."""
 
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +21,7 @@ from transformer.figures.tables import Table, numbered
 from transformer.inspection.inspection import Inspection
 from transformer.lab import Lab
 from transformer.model.families import AnyModel
+from transformer.model.precise import in_double
 from transformer.model.seq2seq import attention_layers
 
 Weights = Literal["initial", "trained"]
@@ -189,7 +189,7 @@ class GradientMap:
     def checks(self, labs: tuple[Lab, ...], seen: tuple[Inspection, ...], data: MapData) -> Iterator[Check]:
         """Takes the gradients again in double precision, and some by finite differences."""
         lab, (pair,) = labs[self.model], _written(labs, seen)[self.model]
-        precise = deepcopy(_model(lab, self.weights)).double()
+        precise = in_double(_model(lab, self.weights))
         with np.errstate(divide="ignore"):
             shown, again = np.log(data.norm), np.log(gradients_again(precise, *pair))
         how = "a row for each output token in double precision; the logarithms compared"

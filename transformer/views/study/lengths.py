@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -23,6 +22,7 @@ from transformer.figures.positions.study import ByLength, lengths_figure
 from transformer.figures.tables import Table
 from transformer.lab import Lab
 from transformer.model.position_extension import Extension, extended
+from transformer.model.precise import in_double
 from transformer.text.pairs import words
 
 Edges = Sequence[tuple[int, int]]
@@ -148,7 +148,7 @@ class ModelLengths(_Lengths):
         if not pairs:
             return 0, 0
         try:
-            model = deepcopy(extended(lab.model, length + 1, self._how(lab), trained=trained_to + 1)).double()
+            model = in_double(extended(lab.model, length + 1, self._how(lab), trained=trained_to + 1))
         except ValueError:
             return 0, 0
         source, mask = encode_sources([pair.source for pair in pairs], lab.tokenizer, max_length=length + 1)
