@@ -8,6 +8,7 @@ from streamlit.navigation.page import StreamlitPage
 from pages.shared.components.terms import explain_terms
 from pages.shared.context import is_dark
 from pages.shared.experiment_links import link_experiments
+from pages.shared.guard import guard
 from pages.shared.registry import PAGES
 from pages.shared.saved.page_end import saved_and_reported
 from pages.shared.serving.admission import admit
@@ -38,8 +39,9 @@ admit()
 follow_share_link()
 follow_packed_link()
 with st.sidebar:
-    runs_in_progress()
+    with guard("The progress of runs"):
+        runs_in_progress()
 explain_terms()
-with saved_and_reported(page.title):
+with saved_and_reported(page.title), guard("The rest of this page"):
     page.run()
 link_experiments(page.title)

@@ -8,6 +8,7 @@ from pages.shared import wording
 from pages.shared.context import PageContext, is_dark
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.explain import render_equation
+from pages.shared.guard import guard
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose, session
 from transformer.analysis.attention.entry import Entry
@@ -21,6 +22,7 @@ _TERMS = 4
 """The number of products that an equation writes out; the rest are summed up."""
 
 
+@guard("The explanation of this weight")
 def render_entry(context: PageContext) -> None:
     """Renders a card with the way to the chosen entry's weight and what can change it; nothing if none is chosen."""
     where = chosen_entry(context)
@@ -44,6 +46,7 @@ def render_entry(context: PageContext) -> None:
         st.caption("The whole sum is below the matrix.")
 
 
+@guard("The whole sum")
 def render_whole_sum(context: PageContext) -> None:
     """Renders the chosen entry's whole sum; nothing if none is chosen or there is none."""
     where = chosen_entry(context)

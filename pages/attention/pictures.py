@@ -17,6 +17,7 @@ from pages.shared.components.tokens import token_lines
 from pages.shared.context import PageContext, sentence
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.explain import explain, kind_explained
+from pages.shared.guard import guard
 from pages.shared.url.session import GRID, MATRIX
 from pages.shared.url.view_state import Picture
 from transformer.lab import Inspection
@@ -64,6 +65,7 @@ def picture_of(context: PageContext) -> Matrix | TokenLines | Bertviz:
     return TokenLines(of=matrix) if lines else matrix
 
 
+@guard("The picture")
 def render_picture(context: PageContext) -> None:
     """Renders the chosen picture, between a line saying what it shows and what there is to know of it."""
     caption = st.empty()
@@ -114,6 +116,7 @@ def _render(
         st.caption(" ".join(said))
 
 
+@guard("The overview of heads")
 def render_overview(context: PageContext) -> None:
     """Renders all layers and heads, small, with their menu."""
     shape = context.inspection.attention(context.view.kind).weights.shape

@@ -17,6 +17,7 @@ from pages.shared.controls import choose_kind, choose_layer
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.explain import explain
 from pages.shared.fields import box, segments
+from pages.shared.guard import guard
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose, problems
 from transformer.analysis.comparison.head_matching import Matching, Place
@@ -42,6 +43,7 @@ _DISTANCE = (
 )
 
 
+@guard("The outputs")
 def render_outputs(first: Side, second: Side, chosen: Choices) -> None:
     """Shows both outputs, with what differs marked."""
     labels = (first.name, second.name) if chosen.two == "models" else ("first", "second")
@@ -60,6 +62,7 @@ def render_outputs(first: Side, second: Side, chosen: Choices) -> None:
     exhibit(_subject(first, second), OutputPair(labels=labels), draw=draw)
 
 
+@guard("The comparison of heads")
 def render_heads(context: PageContext, first: Side, second: Side, chosen: Choices) -> None:
     """Shows a head of each side next to each other, their difference, and the distances between all heads."""
     subject, kind = _subject(first, second), context.view.kind

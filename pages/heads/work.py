@@ -12,6 +12,7 @@ import streamlit as st
 
 from pages.shared.background import Background, Watcher, Work
 from pages.shared.context import say, sentence
+from pages.shared.guard import guarded_fragment
 from pages.shared.wording import duration
 from transformer.analysis.heads.addresses import Tell
 
@@ -60,7 +61,7 @@ def result_of(
         with st.spinner(doing):
             work.over.wait(FIRST_WAIT_S if wait_s is None else wait_s)
     if not work.over.is_set():
-        st.fragment(_render_progress, run_every=EVERY_S)(work, watcher, key, doing)
+        guarded_fragment("The progress", _render_progress, every=EVERY_S)(work, watcher, key, doing)
         return None
     if work.stopped:  # ended between two looks
         st.rerun()

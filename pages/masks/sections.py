@@ -12,6 +12,7 @@ from pages.shared.context import PageContext, say
 from pages.shared.controls import choose_kind
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.explain import MASKS_EXPLAINED, explain
+from pages.shared.guard import guard
 from pages.shared.url.session import choose, session
 from transformer.analysis.attention.mask_leakage import Forcing
 from transformer.interventions import DisableMask, MaskKind, merged
@@ -84,6 +85,7 @@ def render_toggles(context: PageContext) -> None:
         st.caption(f"Only mask switches apply on this page. Left out here: {wording.plain('; '.join(others))}.")
 
 
+@guard("The batch")
 def render_batch(batch: Batch) -> None:
     """Renders the batch as it goes into the encoder."""
     data = exhibit(batch, BatchTokens())
@@ -96,6 +98,7 @@ def render_batch(batch: Batch) -> None:
     )
 
 
+@guard("The masks")
 def render_masks(context: PageContext, batch: Batch, chosen: Choices) -> None:
     """Renders the masks of one sentence that combine into the one that the pass applied."""
     texts = batch.leak.texts
@@ -141,6 +144,7 @@ def _no_causal(context: PageContext, data: MasksData) -> str:
     return f" {kind.label} has no causal mask: the whole sentence is there from the start.{both}"
 
 
+@guard("The effect of the masks")
 def render_effect(context: PageContext, batch: Batch) -> None:
     """Renders the loss without the masks that are off, then the outputs that came out differently."""
     data = get_data(batch, MaskLeak())
@@ -153,6 +157,7 @@ def render_effect(context: PageContext, batch: Batch) -> None:
     _what_changed(data, {mask for spec in batch.leak.off for mask in spec.lifts})
 
 
+@guard("What leaks")
 def render_leak(context: PageContext, batch: Batch) -> None:
     """Renders the leak through the masks that are off, in numbers."""
     st.markdown("##### What leaks")
@@ -214,6 +219,7 @@ def _same_outputs_text(data: LeakData, off: set[MaskKind]) -> str:
     return text
 
 
+@guard("Teacher forcing")
 def render_forcing(context: PageContext, sentence: Decoding) -> None:
     """Renders why teacher forcing under a causal mask is not cheating, measured on the page's own sentence."""
     causal = context.lab.model.config.causal_mask
@@ -256,6 +262,7 @@ it had to predict: that token comes right after it in the decoder's own input.
     )
 
 
+@guard("The empty row")
 def render_empty_row(sentence: Decoding) -> None:
     """Explains a row that may attend to nothing."""
     with st.expander("A row that may attend to nothing"):

@@ -11,6 +11,7 @@ import streamlit as st
 from pages.paper_lab.choices import PAGE
 from pages.shared.background import Background, Tell, Watcher, Work
 from pages.shared.context import say, sentence
+from pages.shared.guard import guarded_fragment
 from pages.shared.wording import duration
 from transformer.access.people import PERSON, acting
 from transformer.experiments.estimate import estimated_s
@@ -42,7 +43,7 @@ def render_run_here(experiment: Experiment) -> None:
         work = works().find(_key(experiment, budget))
         if work is not None and not work.over.is_set():
             work.watchers.add(watcher)
-            st.fragment(_render_progress, run_every=EVERY_S)(experiment, budget, work, watcher)
+            guarded_fragment("The progress", _render_progress, every=EVERY_S)(experiment, budget, work, watcher)
             return
     names = {each.name: f"{each.name.capitalize()}: {each.says}" for each in experiment.budgets}
     name = st.radio("Budget", list(names), index=len(names) - 1, format_func=names.__getitem__, key="lab-run-budget")

@@ -11,6 +11,7 @@ from pages.shared.components.run_progress import run_curve
 from pages.shared.components.tokens import token_chips
 from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
+from pages.shared.guard import guarded_fragment
 from pages.training import run_status
 from pages.training.timeline.frames import decoded_with
 from transformer.checkpoints.settings import CheckpointError
@@ -32,7 +33,7 @@ def live_panel() -> None:
     """Renders the run, again every half second while it is at work."""
     run = current_run()
     active = run is not None and run.status.active
-    st.fragment(_panel, run_every=EVERY_S if active else None)(PAGE.now.run, active)
+    guarded_fragment("The run", _panel, every=EVERY_S if active else None)(PAGE.now.run, active)
 
 
 def _panel(run_id: str, was_active: bool) -> None:

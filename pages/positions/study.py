@@ -6,6 +6,7 @@ from pages.positions.choices import PAGE, Choices, box, segments
 from pages.positions.verdict import LATER_KINDS, THE_PAPER, render_verdict, settings_text
 from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit
+from pages.shared.guard import guarded_fragment
 from transformer.experiments import study
 from transformer.experiments.plan import KINDS, Study, StudyPlan, StudyRun
 from transformer.experiments.study import StudyError
@@ -30,7 +31,7 @@ def render_study(context: PageContext, chosen: Choices) -> None:
     if found is None:
         return
     active = study.is_active(name)
-    st.fragment(_render_results, run_every=EVERY_S if active else None)(name, chosen, active)
+    guarded_fragment("The study", _render_results, every=EVERY_S if active else None)(name, chosen, active)
     st.markdown(THE_PAPER)
     st.markdown(LATER_KINDS)
     st.markdown(settings_text(found))

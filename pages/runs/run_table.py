@@ -9,6 +9,7 @@ from pages.runs.run_table_state import CHOICES, select_run, table_state
 from pages.shared import wording
 from pages.shared.components.run_table import run_table
 from pages.shared.context import say
+from pages.shared.guard import guarded_fragment
 from pages.training import run_status
 from pages.training.compare import (
     AGAINST,
@@ -31,7 +32,7 @@ EVERY_S = 2.0
 def panel(found: Sequence[Entry]) -> None:
     """Renders table, curves and buttons; below them the Doctor's findings and the timeline of the selected run."""
     active = any(entry.active for entry in found)
-    st.fragment(_panel, run_every=EVERY_S if active else None)(active)
+    guarded_fragment("The table of runs", _panel, every=EVERY_S if active else None)(active)
     chosen = next((entry for entry in found if entry.name == CHOICES.now.run), None)
     if chosen is not None and chosen.run is not None:
         doctor_panel(chosen.name)

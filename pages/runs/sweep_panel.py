@@ -14,6 +14,7 @@ from pages.shared.components.run_table import Column, run_table
 from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
 from pages.shared.fields import box
+from pages.shared.guard import guarded_fragment
 from pages.shared.wording import number
 from pages.training import durations, run_status
 from pages.training.compare import Entry, column_title, entries, last_of, quantities_of, render_curves
@@ -49,7 +50,7 @@ def sweep_panel(found: Sequence[Entry]) -> None:
     made = sweeps_of([entry.run for entry in found if entry.run is not None])
     if made:
         active = any(sweep.active for sweep in made)
-        st.fragment(_sweeps, run_every=EVERY_S if active else None)(active)
+        guarded_fragment("The sweep", _sweeps, every=EVERY_S if active else None)(active)
     else:
         st.markdown("No sweep yet. A sweep trains with several values of one setting, all else equal.")
     _form(found)

@@ -41,6 +41,10 @@ ERRORS = ErrorLog()
 
 
 def listen() -> None:
-    """Begins to count the errors of this process; harmless to repeat."""
+    """Begins to count the errors of this process, and to print its warnings and errors; harmless to repeat.
+
+    With a handler of its own at the root, Python no longer prints what nothing else handles.
+    """
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     for name in _LOGGERS:
         logging.getLogger(name).addHandler(ERRORS)

@@ -7,6 +7,7 @@ import streamlit as st
 from pages.server.errors import ERRORS
 from pages.server.readings import Readings, read
 from pages.shared import wording
+from pages.shared.guard import guarded_fragment
 from transformer.access.people import acting
 from transformer.files import disk_refusal
 from transformer.runs.limits.retention import announced
@@ -45,14 +46,13 @@ def _figures(now: Readings) -> None:
             st.metric(label, value, width=150)
 
 
-@st.fragment(run_every=_EVERY_S)
 def _live() -> None:
     if refusal := disk_refusal():
         st.markdown(f":red[:material/error: {wording.plain(refusal[:1].upper() + refusal[1:])}.]")
     _figures(read())
 
 
-_live()
+guarded_fragment("What the server does now", _live, every=_EVERY_S)()
 st.markdown("##### To be cleared")
 leaving = announced(datetime.datetime.now(datetime.UTC).timestamp())
 if leaving:

@@ -9,6 +9,7 @@ from pages.shared import loading, wording
 from pages.shared.components.tokens import aligned_tokens, token_chips
 from pages.shared.context import PageContext, is_dark
 from pages.shared.exhibit import exhibit
+from pages.shared.guard import guard
 from pages.shared.interventions.panel import switch_chips
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import choose
@@ -29,6 +30,7 @@ _MANY, _ROOM = 80, 240
 """Chips that stand as they are, and pixels for more."""
 
 
+@guard("The output")
 def render_output(
     context: PageContext,
     *,

@@ -11,6 +11,7 @@ from pages.shared import wording
 from pages.shared.cache import cached
 from pages.shared.context import is_dark, say, sentence
 from pages.shared.exports import export
+from pages.shared.guard import guard
 from pages.shared.saved.shown import ShownFigure, remember
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import session, stay
@@ -55,26 +56,28 @@ def exhibit(
     found.
     """
     given = vars(subject).values()
-    try:
-        if data is None:
-            data = view.data(*given) if live else get_data(subject, view)
-    except CANNOT_SHOW as error:
-        say(sentence(str(error)))
-        return None
-    own = key_of(view, key)
-    caption = " · ".join(filter(None, (subject.origin.caption, said)))
-    remember(ShownFigure(own, subject, view, data, caption, width))
-    _draw(view, data, own, draw)
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        if note:
-            st.caption(note, width="content")
-        shown = (view, subject) if live else data
-        prove = partial(_prove, own, shown, partial(view.checks, *given, data))
-        views = {"This figure": view, **(also or {})}
-        take = partial(export, subject, views, partial(get_data, subject), key=own, caption=caption, width=width)
-        told = {EXPLAIN: partial(_explain, explain)} if explain else {}
-        _menu({PROVE: prove, EXPORT: take, **told}, key=own)
-    return data
+    with guard("This figure"):
+        try:
+            if data is None:
+                data = view.data(*given) if live else get_data(subject, view)
+        except CANNOT_SHOW as error:
+            say(sentence(str(error)))
+            return None
+        own = key_of(view, key)
+        caption = " · ".join(filter(None, (subject.origin.caption, said)))
+        remember(ShownFigure(own, subject, view, data, caption, width))
+        _draw(view, data, own, draw)
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            if note:
+                st.caption(note, width="content")
+            shown = (view, subject) if live else data
+            prove = partial(_prove, own, shown, partial(view.checks, *given, data))
+            views = {"This figure": view, **(also or {})}
+            take = partial(export, subject, views, partial(get_data, subject), key=own, caption=caption, width=width)
+            told = {EXPLAIN: partial(_explain, explain)} if explain else {}
+            _menu({PROVE: prove, EXPORT: take, **told}, key=own)
+        return data
+    return None
 
 
 def _data_key(subject: Subject, view: View[Any]) -> tuple[Any, ...]:
@@ -117,7 +120,8 @@ def _menu(entries: Mapping[str, Callable[[], object]], *, key: str) -> None:
         with st.container(key=f"{key}-about-figure"):
             entry = st.segmented_control(MENU, list(entries), key=chosen, label_visibility="collapsed", on_change=stay)
             if entry is not None:
-                entries[entry]()
+                with guard(f"“{entry}”"):
+                    entries[entry]()
 
 
 def _prove(key: str, shown: object, run: Callable[[], Iterable[Check]]) -> None:

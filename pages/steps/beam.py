@@ -11,6 +11,7 @@ from pages.shared.context import PageContext, is_dark, say
 from pages.shared.controls import choose_layer_or_average
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.explain import BEAM_EXPLAINED, BEAM_SCORE, explain
+from pages.shared.guard import guard
 from pages.shared.scrolling_figure import scrolling_figure
 from pages.steps.choices import MAX_ALPHA, MAX_BEAM, PAGE, Choices, Forced, change, take_branch
 from pages.steps.loading import get_branch, get_search
@@ -24,6 +25,7 @@ from transformer.views.steps.subjects import Search
 _NORMS = {"paper": "((5 + length) / 6)^α, the paper", "length": "length^α"}
 
 
+@guard("The beam search")
 def render_beam(context: PageContext, chosen: Choices) -> None:
     """Renders the settings, the results, the tree of the real search, and the attention of one hypothesis."""
     _render_settings(chosen)

@@ -11,6 +11,7 @@ from pages.shared import fields, loading, wording
 from pages.shared.components.tokens import token_chips
 from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit
+from pages.shared.guard import guard
 from pages.steps.choices import PAGE, BranchesAs, Choices, Forced, change, complain, complaint, drop, take_branch
 from pages.steps.loading import get_branch
 from transformer.lab import Inspection
@@ -58,6 +59,7 @@ def decode_branches(context: PageContext, chosen: Choices) -> Walk:
     return Walk(tuple(branches), index, min(chosen.step, len(branches[index].target_ids) - 1))
 
 
+@guard("The branches")
 def render_branches(context: PageContext, walk: Walk, chosen: Choices) -> None:
     """Renders the output and its branches as lines of chips, as one tree or as a pair; and which one is selected."""
     several, subject = len(walk.branches) > 1, Branches(context.lab, walk.branches)

@@ -9,6 +9,7 @@ from pages.shared.components.draw_distribution import Slider, draw_distribution
 from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit, get_data
 from pages.shared.explain import SAMPLES_EXPLAINED, SAMPLES_RULE, explain
+from pages.shared.guard import guard
 from pages.steps.branches import Walk, decode_branches
 from pages.steps.choices import PAGE, Choices, change
 from pages.steps.loading import get_baseline
@@ -32,6 +33,7 @@ _SLIDERS = (
 _SETTINGS = tuple(slider.name for slider in _SLIDERS)
 
 
+@guard("Sampling")
 def render_samples(context: PageContext, chosen: Choices) -> None:
     """Renders the reshaped distribution of a step beside the outputs of many samples, and their tree."""
     walk = decode_branches(context, chosen)

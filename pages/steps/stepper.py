@@ -8,6 +8,7 @@ import streamlit as st
 
 from pages.shared import fields
 from pages.shared.context import PageContext, say
+from pages.shared.guard import guarded_fragment
 from pages.shared.url.session import session, write_url
 from pages.steps.branches import Walk
 from pages.steps.choices import PAGE, Choices, change
@@ -22,7 +23,7 @@ Render = Callable[[PageContext, Walk, Choices], None]
 
 def render_stepped(context: PageContext, walk: Walk, render: Render) -> None:
     """Renders the stepper and a step; most clicks change the step alone, and run nothing else again."""
-    st.fragment(_part)(context, walk.branches, walk.index, render, _elsewhere())
+    guarded_fragment("This step", _part)(context, walk.branches, walk.index, render, _elsewhere())
 
 
 def _part(context: PageContext, branches: tuple, index: int, render: Render, rendered_with: object) -> None:
@@ -79,7 +80,7 @@ def render_stepper(walk: Walk, chosen: Choices) -> None:
     if chosen.step > last:
         st.caption(f"There is no step {chosen.step}: this output has steps 0 to {last}. The last one is shown.")
     if playing:
-        st.fragment(_tick, run_every=PLAY_S)(walk.step)
+        guarded_fragment("The next step", _tick, every=PLAY_S)(walk.step)
     else:
         st.session_state.pop(_PLAYING, None)
 

@@ -11,6 +11,7 @@ from pages.shared.background import Stopped, Work
 from pages.shared.components.tokens import token_chips
 from pages.shared.context import PageContext, say
 from pages.shared.exhibit import exhibit, get_data
+from pages.shared.guard import guard, guarded_fragment
 from pages.steps.choices import Choices
 from pages.steps.loading import cancel_exposure, measure_exposure, measured_exposure, validation_pairs
 from pages.steps.step import reference_ids, render_reference_field
@@ -35,6 +36,7 @@ other words looks biased too: this measures distance from one reference.
 """
 
 
+@guard("Teacher forcing")
 def render_reference(context: PageContext, chosen: Choices) -> None:
     """Renders the field, the losses of the reference in it, and exposure bias over many sentences."""
     render_reference_field(context, chosen)
@@ -125,7 +127,7 @@ def _render_exposure(context: PageContext) -> None:
         st.caption("Each sentence is read twice, teacher-forced and free-running, while you go on.")
         return
     if not work.over.wait(FIRST_WAIT_S):
-        st.fragment(_render_progress, run_every=EVERY_S)(context, work)
+        guarded_fragment("The progress", _render_progress, every=EVERY_S)(context, work)
         return
     try:
         exposure = work.result()

@@ -5,6 +5,7 @@ import streamlit as st
 from pages.shared import wording
 from pages.shared.context import say
 from pages.shared.exhibit import exhibit, get_data
+from pages.shared.guard import guard
 from pages.train.form import field
 from pages.train.previews import config_of, stats_of, text_of
 from pages.training.bring import PLACE, bring_corpus
@@ -35,6 +36,7 @@ def choose_corpus() -> None:
     say(*CHOSEN.said(PLACE))
 
 
+@guard("The corpus")
 def corpus_panel(plan: Plan) -> None:
     """Renders the facts about the corpus before a model learns it."""
     try:

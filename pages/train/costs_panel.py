@@ -5,6 +5,7 @@ import streamlit as st
 from pages.shared import wording
 from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
+from pages.shared.guard import guard, guarded_fragment
 from pages.train import measuring
 from pages.train.costs import Costs, measured, size
 from pages.train.previews import text_of
@@ -25,9 +26,10 @@ LOOK_EVERY_S = 0.7
 def forecast_line(plan: Plan, found: Costs) -> None:
     """Renders parameters, memory, steps an epoch and time in two lines; measures the time meanwhile if it may."""
     waits = measured(found) is None and (found.is_light or memory().measure == found.work)
-    st.fragment(_lines, run_every=LOOK_EVERY_S if waits else None)(plan, found, waits)
+    guarded_fragment("The estimate", _lines, every=LOOK_EVERY_S if waits else None)(plan, found, waits)
 
 
+@guard("The estimate")
 def costs_panel(plan: Plan, found: Costs) -> None:
     """Renders every cost with what it counts, and the learning rate step by step."""
     train = plan.configs()[1]
@@ -58,6 +60,7 @@ def costs_panel(plan: Plan, found: Costs) -> None:
     schedule_curve(plan, found, key="in-full")
 
 
+@guard("The learning rate")
 def schedule_curve(plan: Plan, found: Costs, *, key: str = "") -> None:
     """Renders the learning rate over the run."""
     train = plan.configs()[1]

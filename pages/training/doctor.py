@@ -1,12 +1,16 @@
 """The Doctor's panel beside a run: its findings with numbers and advice, or the checks that found nothing."""
 
+import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 import streamlit as st
 
 from pages.shared.background import Background
 from pages.shared.cache import cached
+from pages.shared.guard import guard, guarded_fragment
 from pages.shared.wording import plain
 from transformer.analysis.heads.health import HeadHealth, head_health
 from transformer.analysis.proportions import Proportions, proportions
@@ -20,6 +24,9 @@ from transformer.runs import run_folder
 from transformer.runs.run_folder import Run
 from transformer.runs.status import RunError
 
+P = ParamSpec("P")
+Measured = TypeVar("Measured")
+
 EVERY_S = 5.0
 WHILE_EXAMINING_S = 1.0
 AGAIN_S = 30.0
@@ -29,6 +36,7 @@ _SIGNS: dict[Severity, str] = {
     "warning": ":orange[:material/warning:]",
     "note": ":blue[:material/info:]",
 }
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,7 @@ def _found(folder: str, stamp: int | None) -> Examination | None:
     return work.result() if work is not None and work.over.is_set() else None
 
 
+@guard("The Doctor's panel")
 def doctor_panel(run_id: str) -> None:
     """Renders the Doctor's findings of a run, again and again while it trains or is being examined."""
     try:
@@ -87,7 +96,7 @@ def doctor_panel(run_id: str) -> None:
         return
     busy = examination_of(run)[1]
     every = WHILE_EXAMINING_S if busy else EVERY_S if run.status.active else None
-    st.fragment(_panel, run_every=every)(run_id, busy)
+    guarded_fragment("The Doctor's panel", _panel, every=every)(run_id, busy)
 
 
 def _panel(run_id: str, was_busy: bool) -> None:
@@ -149,11 +158,18 @@ def _examine(run: Run) -> Examination:
         return Examination()
     longest = run.settings.model.max_length
     found = proportions(corpus.train, checkpoint.tokenizer, longest)
+    measured = (checkpoint.model, corpus.validation, checkpoint.tokenizer)
+    return Examination(found, _measured(head_health, *measured), _measured(source_use, *measured))
+
+
+def _measured(measure: Callable[P, Measured], *args: P.args, **kwargs: P.kwargs) -> Measured | None:
     try:
-        measured = (checkpoint.model, corpus.validation, checkpoint.tokenizer)
-        return Examination(found, head_health(*measured), source_use(*measured))
+        return measure(*args, **kwargs)
     except ValueError:  # no pair fits into the model
-        return Examination(found)
+        return None
+    except Exception:
+        _log.exception("%s failed", measure.__name__)
+        return None
 
 
 def _stamp(run: Run, name: str) -> int:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.shared.context import sentence
 from pages.shared.fields import box
+from pages.shared.guard import guarded_fragment
 from pages.training import durations
 from pages.training.train_state import memory
 from transformer.access.ownership import may_change
@@ -167,7 +168,7 @@ def runs_in_progress() -> None:
     except RunError:  # said where a run is to be started
         return
     if busy:
-        st.fragment(_bars, run_every=EVERY_S)()
+        guarded_fragment("The progress of runs", _bars, every=EVERY_S)()
 
 
 def _bars() -> None:

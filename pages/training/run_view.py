@@ -9,6 +9,7 @@ from pages.shared.context import say
 from pages.shared.exhibit import exhibit
 from pages.shared.explain import explain_curves
 from pages.shared.fields import pills
+from pages.shared.guard import guarded_fragment
 from pages.shared.wording import built_without, number, plain
 from pages.training import run_status
 from pages.training.doctor import doctor_panel
@@ -36,7 +37,7 @@ def run_panel(run_id: str) -> None:
     """Renders the run, every second while a trainer works on it. The others can be chosen above it."""
     before = status(run_id)
     every = (EVERY_S if before.phase == "training" else WHILE_STARTING_S) if before.active else None
-    st.fragment(_panel, run_every=every)(run_id, before)
+    guarded_fragment("The run", _panel, every=every)(run_id, before)
     doctor_panel(run_id)
     timeline_panel(run_id)
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from app_server import Server, running_app
+from controls import FAULTS
 from page_models import save_recurrent, save_untrained
 from playwright.sync_api import Browser, Error, Page, Route, expect, sync_playwright
 
@@ -44,8 +45,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Gener
 
 
 def _evidence(page: Page, picture: Path) -> str:
-    console = "\n".join(f"  {message.type}: {message.text}" for message in page.console_messages())
+    console = ""
     try:
+        console = "\n".join(f"  {message.type}: {message.text}" for message in page.console_messages())
         page.screenshot(path=picture, timeout=5000)
         shown = page.locator("body").inner_text(timeout=5000)
     except Error as error:
@@ -95,7 +97,7 @@ def page(browser: Browser) -> Iterator[Page]:
     page.set_default_timeout(PATIENCE_MS)
     page.on("pageerror", lambda error: thrown.append(str(error)))
     yield page
-    exceptions = page.locator("[data-testid=stException]").all_inner_texts()
+    exceptions = page.locator(FAULTS).all_inner_texts()
     context.close()
     assert not outside, f"the page asked for {outside}"
     assert not thrown, f"the page threw {thrown}"

@@ -92,6 +92,11 @@ def open_page(page: str = "", *, popovers: Sequence[str] = (), **parameters: str
 
     `popovers` are the keys of those that are open from the beginning.
     """
+    return checked(visit(page, popovers=popovers, **parameters))
+
+
+def visit(page: str = "", *, popovers: Sequence[str] = (), **parameters: str | list[str]) -> AppTest:
+    """The same, whatever went wrong."""
     at = AppTest.from_file(str(APP), default_timeout=WAIT_S)
     if page:
         at._registered_pages = _registered_pages()
@@ -100,12 +105,13 @@ def open_page(page: str = "", *, popovers: Sequence[str] = (), **parameters: str
         at.query_params[name] = value
     for key in popovers:
         at.session_state[key] = True
-    return checked(at.run())
+    return at.run()
 
 
 def checked(at: AppTest) -> AppTest:
     """The same, after asserting that the run raised nothing and warned of nothing."""
     assert not at.exception, [element.value for element in at.exception]
+    assert not at.error, [element.value for element in at.error]  # a part that failed alone
     assert not at.warning
     return at
 

@@ -3,9 +3,10 @@
 With layer-norm gains of 1 and biases of 0 a wrong mapping of weights passes every comparison, so all are randomised.
 """
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -98,6 +99,18 @@ def random_convolutional(dtype: torch.dtype = torch.float32, **changes: Any) -> 
     model = ConvolutionalModel(ConvolutionalConfig(**{**sizes, **changes}))
     randomise(model)
     return model.to(dtype).eval()
+
+
+EVERY_BUILD: dict[str, Callable[..., Transformer | RecurrentModel | ConvolutionalModel]] = {
+    " ".join([family, *(f"{name}={value}" for name, value in build.items())]): partial(make, **build)
+    for family, make, builds in (
+        ("transformer", random_model, DECODER_BUILDS),
+        ("recurrent", random_recurrent, RECURRENT_BUILDS),
+        ("convolutional", random_convolutional, CONVOLUTIONAL_BUILDS),
+    )
+    for build in builds
+}
+"""Makes a model of every build of every family."""
 
 
 def random_ids(batch: int, length: int, vocab_size: int = TINY["vocab_size"]) -> Tensor:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
+from pages.shared.guard import guard
 from pages.shared.registry import PAGES
 from pages.shared.saved.made import forget_made
 from pages.shared.saved.opening import open_saved
@@ -44,7 +45,7 @@ def saved_and_reported(title: str) -> Iterator[None]:
 def _popover(label: str, icon: str, render: Callable[[], object]) -> None:
     with st.popover(label, icon=icon, type="tertiary", key=_key(label), on_change=stay) as box:
         if box.open:
-            with st.container(width=_WIDTH, key=f"{_key(label)}-panel"):
+            with st.container(width=_WIDTH, key=f"{_key(label)}-panel"), guard(f"“{label}”"):
                 render()
 
 

@@ -11,6 +11,7 @@ from pages.shared.components.run_timeline import timeline_picks
 from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit
 from pages.shared.fields import box, line, segments
+from pages.shared.guard import guard, guarded_fragment
 from pages.training import durations
 from pages.training.timeline.drawing import nearest, pass_of, render_timeline
 from pages.training.timeline.frames import Timeline, advance
@@ -41,6 +42,7 @@ _SUBLAYERS: dict[AttentionKind, str] = {
 }
 
 
+@guard("The timeline")
 def timeline_panel(run_id: str) -> None:
     """Draws the timeline of a run that is training, paused or at its end; says why where there is none.
 
@@ -53,7 +55,7 @@ def timeline_panel(run_id: str) -> None:
         say(f"{error}.")
         return
     every = _every(run, snapshots_of(run))
-    st.fragment(_panel, run_every=every)(run_id, every)
+    guarded_fragment("The timeline", _panel, every=every)(run_id, every)
 
 
 def _every(run: Run, found: Sequence[Snapshot]) -> float | None:

@@ -6,13 +6,16 @@ from dataclasses import replace
 import pytest
 import tiny_runs
 import torch
+from random_models import EVERY_BUILD
 
 from transformer.analysis.heads.health import HeadHealth, head_health
 from transformer.analysis.proportions import Proportions, proportions
 from transformer.analysis.training.doctor import diagnose
+from transformer.analysis.training.source_use import source_use
 from transformer.checkpoints.settings import SHIPPED_FOLDER, read_settings
 from transformer.checkpoints.store import history
 from transformer.config import ModelConfig, TrainConfig
+from transformer.model.seq2seq import attention_layers
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import train_tokenizer
 
@@ -289,6 +292,17 @@ class TestHeadHealth:
         assert found["decoder", "cross", 0].strength == 0
         assert found["decoder", "cross", 1].variation == pytest.approx(0, abs=1e-6)
         assert found["decoder", "self", 0].strength > 0.1 and found["decoder", "self", 0].variation > 0.1
+
+    @pytest.mark.parametrize("make", EVERY_BUILD.values(), ids=list(EVERY_BUILD))
+    def test_every_head_of_every_family_is_measured(self, make):
+        model = make(vocab_size=tiny_runs.tokenizer().vocab_size)
+        found = head_health(model, tiny_runs.corpus().validation, tiny_runs.tokenizer())
+        assert len(found) == sum(attention_layers(model).values()) * getattr(model.config, "n_heads", 1)
+        used = source_use(model, tiny_runs.corpus().validation, tiny_runs.tokenizer())
+        assert used is not None
+        if not isinstance(model, Transformer):
+            assert used.cosine < 0.99, "the vectors are those of the tokens, not the one that the decoder begins with"
+            assert all(head.strength == pytest.approx(1, abs=1e-6) for head in found), "the one head adds everything"
 
     def test_a_model_that_no_pair_fits_is_refused(self, model):
         tokenizer = train_tokenizer("words", tiny_runs.corpus().vocabulary)

@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 from app_server import Server
-from controls import SMALL, open_menu, state
+from controls import FAULTS, SMALL, open_menu, state
 from deployed_app import BASE, behind_nginx, deployed
 from page_models import CLASSIC, PRONOUNS, save_untrained
 from playwright.sync_api import Browser, Page, Response, expect
@@ -68,7 +68,7 @@ def tab(browser: Browser, site: Site) -> Iterator[Page]:
     page.on("response", lambda got: faults.append(f"{got.status} {got.url}") if _is_refused(got) else None)
     page.on("request", lambda asked: faults.append(asked.url) if _leaves(asked.url, site) else None)
     yield page
-    shown = page.locator("[data-testid=stException]").all_inner_texts()
+    shown = page.locator(FAULTS).all_inner_texts()
     context.close()
     assert not faults and not shown, (faults, shown)
 

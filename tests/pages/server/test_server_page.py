@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from tiny_runs import create
 
 from pages.server import metrics, readings
-from pages.server.errors import ErrorLog
+from pages.server.errors import ErrorLog, listen
 from pages.server.metrics import METRICS_PORT, serve_metrics
 from transformer.access.people import Person, acting_as
 from transformer.access.server_settings import ServerSettingError
@@ -64,6 +64,19 @@ def test_errors_are_counted_once_and_the_newest_stands_first():
     except ValueError:
         logger.exception("Uncaught")
     assert log.newest[0].text == "Uncaught: ValueError: of a page"
+
+
+def test_what_is_counted_is_also_printed_with_its_traceback(monkeypatch, capsys):
+    monkeypatch.setattr(logging.root, "handlers", [])
+    listen()
+    listen()
+    try:
+        raise ValueError("of a figure")
+    except ValueError:
+        logging.getLogger("pages.shared.guard").exception("This figure could not be shown")
+    printed = capsys.readouterr().err
+    assert printed.count("ERROR pages.shared.guard: This figure could not be shown") == 1
+    assert printed.count("Traceback") == 1 and "ValueError: of a figure" in printed
 
 
 def test_prometheus_reads_the_same_numbers_on_a_port_of_this_machine(monkeypatch):

@@ -5,16 +5,24 @@ import time
 from dataclasses import replace
 
 import pytest
-from page_models import open_page, texts
+from page_models import checked, open_page, texts
 from page_runs import at_work, made_run, put_status, trained_run
 from tiny_runs import MODEL
 
 from pages.shared.wording import plain
 from pages.training import doctor
 from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE
+from transformer.config import AnyModelConfig, ConvolutionalConfig, RecurrentConfig
 from transformer.files import append_rows
 from transformer.runs import run_folder
 from transformer.runs.status import run_folder as folder_of
+
+OTHER_FAMILIES: dict[str, AnyModelConfig] = {
+    "recurrent, additive": RecurrentConfig(attention="additive", n_encoder_layers=1, n_decoder_layers=1),
+    "recurrent, dot": RecurrentConfig(attention="dot", input_feeding=True),
+    "recurrent, no attention": RecurrentConfig(attention="none"),
+    "convolutional": ConvolutionalConfig(n_encoder_layers=1, n_decoder_layers=1),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +47,31 @@ def test_a_finished_run_is_examined_and_what_was_checked_is_said(page):
     assert "Doctor" in said and "Checked:" in said
     assert "a vocabulary of 24" in said, "the corpus was read, in the background"
     assert plain("over-fitting (2 evaluations, 4 are needed)") in said
+
+
+@pytest.mark.parametrize("page", ["train", "runs"])
+@pytest.mark.parametrize("name", list(OTHER_FAMILIES))
+def test_a_run_of_another_family_is_examined(page, name, monkeypatch, caplog):
+    sizes = {field: getattr(MODEL, field) for field in ("vocab_size", "d_model", "max_length")}
+    monkeypatch.setattr("page_runs.MODEL", replace(OTHER_FAMILIES[name], **sizes))
+    at = open_page(page, run=trained_run(max_steps=70))
+    examined()
+    said = texts(checked(at.run()))
+    assert "with their sources exchanged" in said and not [r for r in caplog.records if r.levelname == "ERROR"]
+    assert ("attention head for dead" in said) == (name != "recurrent, no attention")
+
+
+def test_a_measurement_that_fails_is_left_unchecked_and_logged(monkeypatch, caplog):
+    def fails(*_: object) -> None:
+        raise LookupError("nobody foresaw this")
+
+    monkeypatch.setattr(doctor, "head_health", fails)
+    at = open_page("runs", run=trained_run())
+    examined()
+    said = texts(checked(at.run()))
+    assert plain("the attention heads (no weights yet, too few steps, no corpus, or it failed)") in said
+    assert "with their sources exchanged" in said, "the other measurements were made"
+    assert "LookupError: nobody foresaw this" in caplog.text
 
 
 def test_a_loss_that_is_no_number_is_told_with_its_step_and_a_way_out():

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from transformer.data.batches import make_batch
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Recorder, Recording, Site, Stack, Sublayer
 from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
@@ -47,7 +48,7 @@ class HeadHealth:
 
 
 @torch.no_grad()
-def head_health(model: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer) -> tuple[HeadHealth, ...]:
+def head_health(model: Seq2Seq, pairs: Sequence[Pair], tokenizer: Tokenizer) -> tuple[HeadHealth, ...]:
     """Measures every head in one teacher-forced pass over the first pairs that fit; empty where none fits."""
     chosen = fitting(pairs, tokenizer, model.config.max_length, MOST_PAIRS)
     if not chosen:
@@ -60,9 +61,7 @@ def head_health(model: Transformer, pairs: Sequence[Pair], tokenizer: Tokenizer)
     return tuple(found for site in sites for found in _sublayer(model, recorder.recording, site, real[site.stack]))
 
 
-def _sublayer(
-    model: Transformer, recording: Recording, site: Site, real: Bool[Tensor, "batch query"]
-) -> list[HeadHealth]:
+def _sublayer(model: Seq2Seq, recording: Recording, site: Site, real: Bool[Tensor, "batch query"]) -> list[HeadHealth]:
     stack, layer, sublayer = site.stack, site.layer, site.sublayer
     assert layer is not None and sublayer is not None, "weights belong to a block"
     weights, mask, heads, output = (
@@ -95,9 +94,14 @@ def _sublayer(
 
 
 def _added(
-    model: Transformer, site: Site, heads: Float[Tensor, "batch head query d_head"]
+    model: Seq2Seq, site: Site, heads: Float[Tensor, "batch head query d_head"]
 ) -> Float[Tensor, "batch head query d_model"]:
-    """Returns each head's part of the block's output: its context times its rows of W_O."""
+    """Returns each head's part of the block's output: its context times its rows of W_O.
+
+    The one head of a recurrent or convolutional model has no W_O: its context is the output.
+    """
+    if not isinstance(model, Transformer):
+        return heads
     attention = model.get_submodule(f"{site.stack}.layers.{site.layer}.{site.sublayer}_attention")
     assert isinstance(attention, MultiHeadAttention)
     w_o = attention.output.weight.unflatten(1, (attention.n_heads, -1))  # -> [d_model head d_head]

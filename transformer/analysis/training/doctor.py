@@ -75,12 +75,14 @@ def diagnose(
         seen += [vocabulary(corpus), length(corpus, model)]
         checked.append(f"a vocabulary of {corpus.vocab_size:,} and max_length {corpus.max_length} against the corpus")
     if heads is None or len(curves.steps) < FEWEST_STEPS:
-        unchecked.append("the attention heads (no weights yet, too few steps, or no corpus)")
-    else:
+        unchecked.append("the attention heads (no weights yet, too few steps, no corpus, or it failed)")
+    elif heads:
         seen += dead_and_saturated(heads, model, enough=enough)
         checked.append(f"{counted(len(heads), 'attention head')} for dead and saturated ones")
     if source is None or not curves.evaluations:
-        unchecked.append("whether the output depends on the source (no weights or no evaluation yet, or no corpus)")
+        unchecked.append(
+            "whether the output depends on the source (no weights or evaluation yet, no corpus, or it failed)"
+        )
     else:
         ignored = source_ignored(source, model, train)
         seen = [finding for finding in seen if ignored is None or finding is None or finding.kind != "dead_heads"]

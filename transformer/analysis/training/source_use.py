@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from transformer.data.batches import make_batch
 from transformer.model.seq2seq import Seq2Seq
+from transformer.model.taps import Recorder
+from transformer.model.transformer import Transformer
 from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.evaluation import fitting, summed_loss
@@ -53,7 +55,19 @@ def source_use(model: Seq2Seq, pairs: Sequence[Pair], tokenizer: Tokenizer) -> S
     batches = [make_batch([*zip(side, targets, strict=True)]) for side in sources]
     loss, exchanged = (summed_loss(model, batch, device).item() / batch.n_tokens for batch in batches)
     source, mask = batches[0].source.to(device), batches[0].source_mask.to(device)
-    return SourceUse(loss, exchanged, mean_cosine(model.encode(source, mask), mask), len(kept))
+    return SourceUse(loss, exchanged, mean_cosine(_states(model, source, mask), mask), len(kept))
+
+
+def _states(
+    model: Seq2Seq, source: Int[Tensor, "batch source"], mask: Bool[Tensor, "batch source"]
+) -> Float[Tensor, "batch source d_model"]:
+    """Returns the encoder's vector of each source token: what `encode` returns of a Transformer alone."""
+    if isinstance(model, Transformer):
+        return model.encode(source, mask)
+    last = [site for site in model.sites() if site.stack == "encoder" and site.tensor == "output"][-1]
+    recorder = Recorder(lambda site: site == last)
+    model.encode(source, mask, tap=recorder)
+    return recorder.recording[last]
 
 
 def mean_cosine(states: Float[Tensor, "batch source d_model"], mask: Bool[Tensor, "batch source"]) -> float:
