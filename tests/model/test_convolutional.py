@@ -1,10 +1,19 @@
 """Convolutional models against torch's convolutions and the equations written out, at 1e-12 in float64; and what must
 change nothing: padding, later tokens, one token at a time."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
-from random_models import CONVOLUTIONAL_BUILDS, ragged_batch, random_convolutional, random_ids
+from random_models import (
+    CONVOLUTIONAL_BUILDS,
+    assert_lawful,
+    dropout_factors,
+    ragged_batch,
+    random_convolutional,
+    random_ids,
+)
 from torch import nn
 
 from transformer.analysis.attention.convolutional_reference import pass_from_ids
@@ -59,6 +68,16 @@ def test_the_whole_equals_the_equations_written_out(build, ties, within):
             seen = recorder.recording[f"decoder.{layer}.cross.weights"][row, 0, : len(written)]
             within(seen[:, : len(ids)], torch.from_numpy(expected[0]), 1e-12)
             assert (seen[:, len(ids) :] == 0).all()
+
+
+@BUILDS
+def test_in_training_dropout_falls_on_embeddings_and_on_what_a_convolution_reads_alone(build, within):
+    model = random_convolutional(torch.float64, **build, dropout=0.3).train()
+    source, target = random_ids(2, 7), random_ids(2, 6)
+    with dropout_factors(model) as factors:
+        found = model(source, target)
+    within(found.detach(), written_out(model, source, target, factors), 1e-12)
+    assert_lawful(factors, 0.3)
 
 
 @BUILDS
@@ -149,3 +168,33 @@ def test_a_sentence_longer_than_the_model_takes_is_refused():
     model = random_convolutional(max_length=4)
     with pytest.raises(ValueError, match="source has 5 tokens"):
         model(random_ids(1, 5), random_ids(1, 3))
+
+
+@torch.no_grad()
+def written_out(model, source, target, factors):
+    """The logits of sentences without padding; `factors` are those of dropout, in the order of a pass."""
+    draws, half = (factor.nan_to_num(0.0) for factor in factors), math.sqrt(0.5)
+    table, scale = model.source_tokens.weight, math.sqrt(model.config.d_model)
+    x = embedded = table[source] * scale * next(draws)
+    for layer in model.encoder:
+        reach = (layer.kernel - 1) * layer.dilation // 2
+        x = (x + convolved(layer, x * next(draws), reach, reach)) * half
+    keys, values = x, x + embedded
+    y = asking = table[target] * scale * next(draws)
+    for layer in model.decoder:
+        past = (layer.kernel - 1) * layer.dilation
+        h = convolved(
+            layer, y * next(draws)[:, past:], past, 0
+        )  # dropout falls on the zeros before the first token too
+        scores = (layer.query(h) + asking) @ keys.mT / scale
+        y = (y + (h + scores.softmax(dim=-1) @ values) * half) * half
+    assert next(draws, None) is None, "dropout falls in more places"
+    return (y @ model.combine.weight.T + model.combine.bias) @ table.T
+
+
+def convolved(layer, x, before, after):
+    """The gated convolution of a layer with so many zeros on either side."""
+    padded, weights = F.pad(x, (0, 0, before, after)), layer.convolution
+    seen = [padded[:, i * layer.dilation :][:, : x.size(1)] for i in range(layer.kernel)]
+    read = torch.cat(seen, -1) if weights.depthwise is None else sum(map(torch.mul, seen, weights.depthwise))
+    return F.glu(read @ weights.mix.weight.T + weights.mix.bias)

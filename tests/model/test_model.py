@@ -266,21 +266,23 @@ def test_without_dropout_training_is_deterministic():
     assert first_difference(random_model(**WIDE).train()) is None
 
 
-def test_embedding_dropout_falls_on_the_sum_of_embedding_and_position_in_both_stacks():
-    seen = record(random_model(**WIDE, embedding_dropout=RATE).train())
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_embedding_dropout_falls_on_the_sum_of_embedding_and_position_in_both_stacks(positions):
+    seen = record(random_model(**WIDE, positions=positions, embedding_dropout=RATE).train())
     for stack in ("encoder", "decoder"):
-        total = seen[f"{stack}.embedding"] + seen[f"{stack}.positions"]
-        assert_dropped(seen[f"{stack}.0.self.input"], total, RATE)
+        added = seen[f"{stack}.positions"] if positions == "sinusoidal" else 0
+        assert_dropped(seen[f"{stack}.0.self.input"], seen[f"{stack}.embedding"] + added, RATE)
 
 
-def test_residual_dropout_falls_on_every_sublayer_s_output():
-    model = random_model(**WIDE, dropout=RATE).train()
+@pytest.mark.parametrize("residual", [True, False])
+def test_residual_dropout_falls_on_every_sublayer_s_output(residual):
+    model = random_model(**WIDE, residual=residual, dropout=RATE).train()
     seen = record(model)
     inputs = [site for site in model.sites() if site.tensor == "input"]
     for site, following in pairwise(inputs):
         if site.stack == following.stack:
             output = seen[replace(site, tensor="output")]
-            assert_dropped(seen[following] - seen[site], output, RATE)
+            assert_dropped(seen[following] - (seen[site] if residual else 0), output, RATE)
     assert sum(site.stack == "decoder" for site in inputs) == 6
 
 
@@ -323,8 +325,9 @@ def test_attention_dropout_reaches_the_fused_path_in_training_only(monkeypatch):
 
 
 @torch.no_grad()
-def test_activation_dropout_falls_after_the_activation_of_every_layer():
-    model = random_model(**WIDE, activation_dropout=RATE).train()
+@pytest.mark.parametrize(("activation", "function"), [("relu", F.relu), ("gelu", F.gelu), ("swish", F.silu)])
+def test_activation_dropout_falls_after_the_activation_of_every_layer(activation, function):
+    model = random_model(**WIDE, activation=activation, activation_dropout=RATE).train()
     layers = [
         (f"{name}.{i}", layer) for name in ("encoder", "decoder") for i, layer in enumerate(getattr(model, name).layers)
     ]
@@ -333,5 +336,5 @@ def test_activation_dropout_falls_after_the_activation_of_every_layer():
         layer.feed_forward.outer.bias.zero_()
     seen = record(model)
     for prefix, layer in layers:
-        active = layer.feed_forward.inner(seen[f"{prefix}.ffn.normed"]).relu()
+        active = function(layer.feed_forward.inner(seen[f"{prefix}.ffn.normed"]))
         assert_dropped(seen[f"{prefix}.ffn.output"], active, RATE)

@@ -2,7 +2,14 @@
 
 import pytest
 import torch
-from random_models import RECURRENT_BUILDS, ragged_batch, random_ids, random_recurrent
+from random_models import (
+    RECURRENT_BUILDS,
+    assert_lawful,
+    dropout_factors,
+    ragged_batch,
+    random_ids,
+    random_recurrent,
+)
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -51,6 +58,26 @@ def test_the_whole_equals_the_equations_written_out(build, sizes, within):
         ids = [token for token in source[row].tolist() if token != 0]
         written = [token for token in target[row].tolist() if token != 0]
         within(found[row, : len(written)], written_out(model, ids, written), 1e-12)
+
+
+@pytest.mark.parametrize("build", RECURRENT_BUILDS, ids=str)
+@pytest.mark.parametrize("one_by_one", [False, True], ids=["whole", "one token at a time"])
+def test_in_training_dropout_falls_on_embeddings_between_layers_and_on_outputs_alone(build, one_by_one, within):
+    sizes = dict(n_encoder_layers=2, n_decoder_layers=2, dropout=0.3)
+    model = random_recurrent(torch.float64, **build, **sizes).train()
+    source, target = random_ids(2, 5), random_ids(2, 4)
+    with dropout_factors(model) as factors:
+        if one_by_one:
+            carried = model.begin(model.encode(source), torch.ones_like(source, dtype=torch.bool))
+            found = torch.stack([model.project(carried.advance(tokens)) for tokens in target.T], dim=1)
+        else:
+            found = model(source, target)
+    placed = at_their_places(model.config, factors, one_by_one)
+    for row in range(2):
+        of_row = {place: values[row] for place, values in placed.items()}
+        expected = written_out(model, source[row].tolist(), target[row].tolist(), of_row)
+        within(found[row].detach(), expected, 1e-12)
+    assert_lawful(factors, 0.3)
 
 
 @pytest.mark.parametrize("build", RECURRENT_BUILDS, ids=str)
@@ -112,17 +139,41 @@ def test_a_sentence_longer_than_the_model_takes_is_refused():
         model(random_ids(1, 5), random_ids(1, 3))
 
 
+def at_their_places(config, factors, one_by_one):
+    """The factors of dropout, which are in the order of a pass, by their place: [row position d_model]."""
+    read = ["encoder.embedding", *(f"encoder.{i}" for i in range(config.n_encoder_layers))]
+    written = [f"decoder.{i}" for i in range(config.n_decoder_layers)]
+    written += [] if config.attention == "none" else ["combined"]
+    if one_by_one:
+        written.insert(0, "decoder.embedding")
+    else:
+        read.append("decoder.embedding")
+    at_once, by_step = factors[: len(read)], factors[len(read) :]
+    if one_by_one or config.is_sequential:
+        by_step = [torch.stack([x.flatten(1) for x in by_step[i :: len(written)]], 1) for i in range(len(written))]
+    return dict(zip([*read, *written], [*at_once, *by_step], strict=True))
+
+
 def ragged_batch_of(model):
     torch.manual_seed(0)
     return ragged_batch()
 
 
-def written_out(model, source, target):
-    """The logits of one sentence pair, gate by gate, token by token: [target vocab]."""
+def written_out(model, source, target, factors=None):
+    """The logits of one sentence pair, gate by gate, token by token: [target vocab].
+
+    `factors` are those of dropout at each of its places: embeddings, the output of each layer on its way up (not to the
+    next position, nor into the fixed vector), and what attention combines; None without dropout.
+    """
+
+    def dropped(place, t, vector):
+        return vector if factors is None else vector * factors[place][t]
+
     c, w = model.config, {name: p.detach() for name, p in model.named_parameters()}
     scale = c.d_model**0.5
     embed = w["source_tokens.weight"]
-    x = [embed[token] * scale for token in source]
+    x = [dropped("encoder.embedding", t, embed[token] * scale) for t, token in enumerate(source)]
+    ends = x
     for i in range(c.n_encoder_layers):
         ways = ["forwards", "backwards"] if c.bidirectional else ["forwards"]
         states = []
@@ -133,26 +184,29 @@ def written_out(model, source, target):
                 state = cell(c, w, f"encoder.{i}.{way}", vector, state)
                 found.append(state[0])
             states.append(found if way == "forwards" else found[::-1])
-        x = [torch.cat(parts) for parts in zip(*states, strict=True)]
+        ends = [torch.cat(parts) for parts in zip(*states, strict=True)]
+        x = [dropped(f"encoder.{i}", t, state) for t, state in enumerate(ends)]
     half = c.d_model // 2
-    vector = torch.cat((x[-1][:half], x[0][half:])) if c.bidirectional else x[-1]
+    vector = torch.cat((ends[-1][:half], ends[0][half:])) if c.bidirectional else ends[-1]
     parts = 2 if c.cell == "lstm" else 1
     begin = (w["start.weight"] @ vector + w["start.bias"]).view(c.n_decoder_layers, parts, c.d_model)
     layers = [(begin[i, 0].tanh(), *begin[i, 1:]) for i in range(c.n_decoder_layers)]
     fed, logits = torch.zeros_like(vector), []
-    for token in target:
-        e = embed[token] * scale
+    for t, token in enumerate(target):
+        e = dropped("decoder.embedding", t, embed[token] * scale)
         gathered = None
         if c.attention == "additive":
             gathered = gather(c, w, layers[-1][0], x)
         read = torch.cat((e, gathered)) if c.attention == "additive" else torch.cat((e, fed)) if c.input_feeding else e
         for i in range(c.n_decoder_layers):
             layers[i] = cell(c, w, f"decoder.{i}.forwards", read, layers[i])
-            read = layers[i][0]
+            read = dropped(f"decoder.{i}", t, layers[i][0])
         if c.attention == "additive":
             read = (w["combine.weight"] @ torch.cat((read, gathered, e)) + w["combine.bias"]).tanh()
         elif c.attention != "none":
             read = (w["combine.weight"] @ torch.cat((read, gather(c, w, read, x))) + w["combine.bias"]).tanh()
+        if c.attention != "none":
+            read = dropped("combined", t, read)
         fed = read
         logits.append(embed @ read)
     return torch.stack(logits)

@@ -802,4 +802,501 @@ FAULTS = (
         "weights[spec.address.layer, head] *= 1",
         "tests/pages/attention/test_pictures.py::test_a_scaled_head_counts_times_its_factor_in_a_rollout",
     ),
+    Fault(
+        "the bias of 1 on an LSTM's input gate",
+        "transformer/model/recurrent.py",
+        "parameter.chunk(4)[1]",
+        "parameter.chunk(4)[0]",
+        (
+            "tests/model/test_initial_weights.py::test_a_new_lstm_keeps_sigmoid_1_of_its_cell_and_lets_half_of_"
+            "all_else_through"
+        ),
+    ),
+    Fault(
+        "the forget gate's bias of 1 in both biases",
+        "transformer/model/recurrent.py",
+        'name.startswith("bias_ih")',
+        'name.startswith("bias")',
+        (
+            "tests/model/test_initial_weights.py::test_a_new_lstm_keeps_sigmoid_1_of_its_cell_and_lets_half_of_"
+            "all_else_through"
+        ),
+    ),
+    Fault(
+        "a bias of 1 in a GRU too",
+        "transformer/model/recurrent.py",
+        'isinstance(module, nn.LSTM) and name.startswith("bias_ih")',
+        'name.startswith("bias_ih")',
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "the biases of gates as torch draws them",
+        "transformer/model/recurrent.py",
+        "            if parameter.dim() == 1:\n                nn.init.zeros_(parameter)",
+        "            if parameter.dim() == 1:\n                pass",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "gates not drawn one by one",
+        "transformer/model/recurrent.py",
+        "for gate in parameter.chunk(4 if isinstance(module, nn.LSTM) else 3):",
+        "for gate in [parameter]:",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "the gates of a GRU drawn as if they were four",
+        "transformer/model/recurrent.py",
+        "parameter.chunk(4 if isinstance(module, nn.LSTM) else 3)",
+        "parameter.chunk(4)",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "gates drawn from a normal distribution",
+        "transformer/model/recurrent.py",
+        "nn.init.xavier_uniform_(gate)",
+        "nn.init.xavier_normal_(gate)",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "the same draw for every gate",
+        "transformer/model/recurrent.py",
+        "nn.init.xavier_uniform_(gate)",
+        "nn.init.xavier_uniform_(gate, generator=torch.Generator().manual_seed(0))",
+        "tests/model/test_initial_weights.py::test_no_two_parameters_or_gates_of_a_model_are_drawn_alike",
+    ),
+    Fault(
+        "other matrices of a recurrent model as torch draws them",
+        "transformer/model/recurrent.py",
+        "nn.init.xavier_uniform_(module.weight)",
+        "pass",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "embeddings of a recurrent model with deviation 0.02",
+        "transformer/model/recurrent.py",
+        "std=module.embedding_dim**-0.5",
+        "std=0.02",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "v of the additive score with variance 1",
+        "transformer/model/scores.py",
+        "std=d_head**-0.5",
+        "std=1.0",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "v of the additive score with variance 1 / d_head^2",
+        "transformer/model/scores.py",
+        "std=d_head**-0.5",
+        "std=1 / d_head",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "v of the additive score begins as a constant",
+        "transformer/model/scores.py",
+        "nn.init.normal_(self.v, std=d_head**-0.5)",
+        "nn.init.constant_(self.v, d_head**-0.5)",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "convolutions drawn like all other matrices",
+        "transformer/model/convolutional.py",
+        "nn.init.normal_(module.mix.weight, std=math.sqrt(4 / module.mix.in_features))",
+        "pass",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "convolutions drawn as if no gate followed",
+        "transformer/model/convolutional.py",
+        "std=math.sqrt(4 / module.mix.in_features)",
+        "std=math.sqrt(1 / module.mix.in_features)",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "convolutions drawn by the number of their outputs",
+        "transformer/model/convolutional.py",
+        "std=math.sqrt(4 / module.mix.in_features)",
+        "std=math.sqrt(4 / module.mix.out_features)",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "depthwise weights with deviation 1 / kernel",
+        "transformer/model/convolutional.py",
+        "std=kernel**-0.5",
+        "std=1 / kernel",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "biases of convolutions as torch draws them",
+        "transformer/model/convolutional.py",
+        "            nn.init.zeros_(module.bias)",
+        "            pass",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "matrices of a Transformer from a normal distribution",
+        "transformer/model/transformer.py",
+        "nn.init.xavier_uniform_(module.weight)",
+        "nn.init.xavier_normal_(module.weight)",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "biases of a Transformer as torch draws them",
+        "transformer/model/transformer.py",
+        "            nn.init.zeros_(module.bias)",
+        "            pass",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "embeddings of a Transformer with deviation 0.02",
+        "transformer/model/transformer.py",
+        "std=module.embedding_dim**-0.5",
+        "std=0.02",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "learned positions scaled by their number",
+        "transformer/model/positions.py",
+        "std=d_model**-0.5",
+        "std=max_length**-0.5",
+        (
+            "tests/model/test_initial_weights.py::test_every_parameter_is_drawn_from_the_distribution_that_its_"
+            "source_names"
+        ),
+    ),
+    Fault(
+        "a smaller final gain though no residual copies",
+        "transformer/model/transformer.py",
+        "        if config.tie_output and config.residual:",
+        "        if config.tie_output:",
+        (
+            "tests/model/test_initial_weights.py::test_only_a_final_norm_that_would_copy_its_input_to_tied_weig"
+            "hts_begins_with_a_smaller_gain"
+        ),
+    ),
+    Fault(
+        "a final gain above 1 in narrow models",
+        "transformer/model/transformer.py",
+        "min(1.0, 4 / math.sqrt(norm.normalized_shape[0]))",
+        "4 / math.sqrt(norm.normalized_shape[0])",
+        (
+            "tests/model/test_initial_weights.py::test_only_a_final_norm_that_would_copy_its_input_to_tied_weig"
+            "hts_begins_with_a_smaller_gain"
+        ),
+    ),
+    Fault(
+        "no dropout between encoder layers",
+        "transformer/model/recurrent.py",
+        "            x = self.dropout(x)\n        vector",
+        "        vector",
+        (
+            "tests/model/test_recurrent.py::test_in_training_dropout_falls_on_embeddings_between_layers_and_on_"
+            "outputs_alone"
+        ),
+    ),
+    Fault(
+        "dropout falls on the fixed vector",
+        "transformer/model/recurrent.py",
+        "            ends = layer.ends(x, lengths)\n            x = self.dropout(x)",
+        "            x = self.dropout(x)\n            ends = layer.ends(x, lengths)",
+        (
+            "tests/model/test_recurrent.py::test_in_training_dropout_falls_on_embeddings_between_layers_and_on_"
+            "outputs_alone"
+        ),
+    ),
+    Fault(
+        "no dropout in the parallel decoder",
+        "transformer/model/recurrent.py",
+        'self.dropout(layer.address.offer(tap, "output", found))',
+        'layer.address.offer(tap, "output", found)',
+        (
+            "tests/model/test_recurrent.py::test_in_training_dropout_falls_on_embeddings_between_layers_and_on_"
+            "outputs_alone"
+        ),
+    ),
+    Fault(
+        "no dropout in a step of the decoder",
+        "transformer/model/recurrent.py",
+        "self.dropout(seen.output(i, found[:, 0]))[:, None]",
+        "seen.output(i, found[:, 0])[:, None]",
+        (
+            "tests/model/test_recurrent.py::test_in_training_dropout_falls_on_embeddings_between_layers_and_on_"
+            "outputs_alone"
+        ),
+    ),
+    Fault(
+        "dropout enters the recurrence",
+        "transformer/model/recurrent.py",
+        "            layers.append(after)\n            found = self.dropout(seen.output(i, found[:, 0]))[:, None]",
+        (
+            "            found = self.dropout(seen.output(i, found[:, 0]))[:, None]\n            layers.append("
+            "[found[:, 0], *after[1:]])"
+        ),
+        (
+            "tests/model/test_recurrent.py::test_in_training_dropout_falls_on_embeddings_between_layers_and_on_"
+            "outputs_alone"
+        ),
+    ),
+    Fault(
+        "no dropout on the combined output",
+        "transformer/model/recurrent.py",
+        "return self.dropout(torch.tanh(self.combine(torch.cat(parts, dim=-1))))",
+        "return torch.tanh(self.combine(torch.cat(parts, dim=-1)))",
+        (
+            "tests/model/test_recurrent.py::test_in_training_dropout_falls_on_embeddings_between_layers_and_on_"
+            "outputs_alone"
+        ),
+    ),
+    Fault(
+        "dropout before the tanh of the combined output",
+        "transformer/model/recurrent.py",
+        "return self.dropout(torch.tanh(self.combine(torch.cat(parts, dim=-1))))",
+        "return torch.tanh(self.dropout(self.combine(torch.cat(parts, dim=-1))))",
+        (
+            "tests/model/test_recurrent.py::test_in_training_dropout_falls_on_embeddings_between_layers_and_on_"
+            "outputs_alone"
+        ),
+    ),
+    Fault(
+        "dropout twice on the top state without attention",
+        "transformer/model/recurrent.py",
+        "            return top\n",
+        "            return self.dropout(top)\n",
+        (
+            "tests/model/test_recurrent.py::test_in_training_dropout_falls_on_embeddings_between_layers_and_on_"
+            "outputs_alone"
+        ),
+    ),
+    Fault(
+        "the same dropout at each step",
+        "transformer/model/recurrent.py",
+        "            out, state = self.step(x[:, t], state, seen)",
+        "            torch.manual_seed(0)\n            out, state = self.step(x[:, t], state, seen)",
+        (
+            "tests/model/test_recurrent.py::test_in_training_dropout_falls_on_embeddings_between_layers_and_on_"
+            "outputs_alone"
+        ),
+    ),
+    Fault(
+        "no dropout on embeddings of recurrent and convolutional models",
+        "transformer/model/carrying.py",
+        'return self.dropout(address.offer(tap, "embedding", tokens(ids) * math.sqrt(self.config.d_model)))',
+        'return address.offer(tap, "embedding", tokens(ids) * math.sqrt(self.config.d_model))',
+        (
+            "tests/model/test_recurrent.py::test_in_training_dropout_falls_on_embeddings_between_layers_and_on_"
+            "outputs_alone"
+        ),
+    ),
+    Fault(
+        "a recurrent model with a dropout of its own choice",
+        "transformer/model/recurrent.py",
+        "self.dropout = Dropout(config.dropout)",
+        "self.dropout = Dropout(0.1)",
+        "tests/model/test_dropout.py::test_with_dropout_a_model_says_the_same_as_without_until_it_is_trained",
+    ),
+    Fault(
+        "no dropout before the encoder's convolutions",
+        "transformer/model/convolutional.py",
+        "F.pad(self.dropout(x), (0, 0, side, side))",
+        "F.pad(x, (0, 0, side, side))",
+        (
+            "tests/model/test_convolutional.py::test_in_training_dropout_falls_on_embeddings_and_on_what_a_conv"
+            "olution_reads_alone"
+        ),
+    ),
+    Fault(
+        "no dropout before the decoder's convolutions",
+        "transformer/model/convolutional.py",
+        "windows_of(self.dropout(x), self.kernel, self.dilation)",
+        "windows_of(x, self.kernel, self.dilation)",
+        (
+            "tests/model/test_convolutional.py::test_in_training_dropout_falls_on_embeddings_and_on_what_a_conv"
+            "olution_reads_alone"
+        ),
+    ),
+    Fault(
+        "dropout falls on the residual of a convolution",
+        "transformer/model/convolutional.py",
+        (
+            "        side = (self.kernel - 1) // 2 * self.dilation\n        windows = windows_of(F.pad(self.dro"
+            "pout(x), (0, 0, side, side))"
+        ),
+        (
+            "        side = (self.kernel - 1) // 2 * self.dilation\n        x = self.dropout(x)\n        window"
+            "s = windows_of(F.pad(x, (0, 0, side, side))"
+        ),
+        (
+            "tests/model/test_convolutional.py::test_in_training_dropout_falls_on_embeddings_and_on_what_a_conv"
+            "olution_reads_alone"
+        ),
+    ),
+    Fault(
+        "dropout drawn anew for each window",
+        "transformer/model/convolutional.py",
+        "F.pad(self.dropout(x), (0, 0, side, side)), self.kernel, self.dilation)",
+        "F.pad(x, (0, 0, side, side)), self.kernel, self.dilation)\n        windows = self.dropout(windows)",
+        (
+            "tests/model/test_convolutional.py::test_in_training_dropout_falls_on_embeddings_and_on_what_a_conv"
+            "olution_reads_alone"
+        ),
+    ),
+    Fault(
+        "dropout after the convolution instead of before",
+        "transformer/model/convolutional.py",
+        "        h = self.convolution(windows_of(self.dropout(x), self.kernel, self.dilation))",
+        "        h = self.dropout(self.convolution(windows_of(x, self.kernel, self.dilation)))",
+        (
+            "tests/model/test_convolutional.py::test_in_training_dropout_falls_on_embeddings_and_on_what_a_conv"
+            "olution_reads_alone"
+        ),
+    ),
+    Fault(
+        "no dropout on additive weights",
+        "transformer/model/attention.py",
+        "dropout = self.dropout if self.training else 0.0",
+        "dropout = self.dropout if self.training and self.score.is_dot_product else 0.0",
+        "tests/model/test_dropout.py::test_attention_in_training_drops_its_share_of_the_weights_of_any_score",
+    ),
+    Fault(
+        "no dropout on fused weights in bfloat16",
+        "transformer/model/attention.py",
+        "q.float(), k.float(), v.float(), attn_mask=wide, dropout_p=dropout, scale=scale",
+        "q.float(), k.float(), v.float(), attn_mask=wide, scale=scale",
+        "tests/model/test_dropout.py::test_attention_in_training_drops_its_share_of_the_weights_of_any_score",
+    ),
+    Fault(
+        "one draw decides four neighbours",
+        "transformer/model/layers.py",
+        (
+            "    draws = torch.empty(-(-n // 4), dtype=torch.int64).random_(-(2**63), None)\n    return draws.v"
+            "iew(torch.int16)[:n].view(shape)"
+        ),
+        (
+            "    draws = torch.empty(-(-n // 4), dtype=torch.int16).random_(-(2**15), 2**15)\n    return draws."
+            "repeat_interleave(4)[:n].view(shape)"
+        ),
+        "tests/model/test_dropout.py::test_whether_an_element_is_dropped_says_nothing_of_its_neighbours",
+    ),
+    Fault(
+        "one draw for all sentences of a batch",
+        "transformer/model/layers.py",
+        "kept = _random_int16(x.shape) >=",
+        "kept = _random_int16(x.shape[1:]) >=",
+        "tests/model/test_dropout.py::test_whether_an_element_is_dropped_says_nothing_of_its_neighbours",
+    ),
+    Fault(
+        "no dropout on embeddings without positions",
+        "transformer/model/transformer.py",
+        '            x = x + self.address.offer(tap, "positions", rows.expand_as(x))\n        return self.dropout(x)',
+        (
+            '            return self.dropout(x + self.address.offer(tap, "positions", rows.expand_as(x)))\n    '
+            "    return x"
+        ),
+        "tests/model/test_model.py::test_embedding_dropout_falls_on_the_sum_of_embedding_and_position_in_both_stacks",
+    ),
+    Fault(
+        "no dropout on outputs without a residual",
+        "transformer/model/layers.py",
+        'x = self.dropout(self.address.offer(tap, "output", sublayer(x)))',
+        'x = self.address.offer(tap, "output", sublayer(x))\n        x = x if residual is None else self.dropout(x)',
+        "tests/model/test_model.py::test_residual_dropout_falls_on_every_sublayer_s_output",
+    ),
+    Fault(
+        "Muon steps the gates of an LSTM or GRU",
+        "transformer/training/optimizer.py",
+        "    hidden = [m.weight for m in model.modules() if isinstance(m, nn.Linear) and m is not model.projection]",
+        (
+            "    hidden = [m.weight for m in model.modules() if isinstance(m, nn.Linear) and m is not model.pro"
+            "jection]\n    hidden += [p for m in model.modules() if isinstance(m, nn.RNNBase) for p in m.parame"
+            "ters() if p.dim() == 2]"
+        ),
+        "tests/training/test_optimizer.py::test_of_other_families_muon_leaves_gates_windows_and_score_vectors_to_adam",
+    ),
+    Fault(
+        "Muon steps depthwise weights",
+        "transformer/training/optimizer.py",
+        "    hidden = [m.weight for m in model.modules() if isinstance(m, nn.Linear) and m is not model.projection]",
+        (
+            "    hidden = [m.weight for m in model.modules() if isinstance(m, nn.Linear) and m is not model.pro"
+            "jection]\n    hidden += [m.depthwise for m in model.modules() if getattr(m, 'depthwise', None) is "
+            "not None]"
+        ),
+        "tests/training/test_optimizer.py::test_of_other_families_muon_leaves_gates_windows_and_score_vectors_to_adam",
+    ),
+    Fault(
+        "Muon without the weight decay of the run",
+        "transformer/training/optimizer.py",
+        "momentum=config.momentum, weight_decay=config.weight_decay, **adam)",
+        "momentum=config.momentum, weight_decay=0.0, **adam)",
+        "tests/training/test_optimizer.py::test_with_muon_weight_decay_shrinks_every_matrix_by_the_rate_and_leaves_gains_and_biases",
+    ),
+    Fault(
+        "Muon with Adam's beta as its momentum",
+        "transformer/training/optimizer.py",
+        "momentum=config.momentum, weight_decay=config.weight_decay, **adam)",
+        "momentum=config.beta1, weight_decay=config.weight_decay, **adam)",
+        "tests/training/test_optimizer.py::test_muon_averages_gradients_by_the_momentum_of_the_run",
+    ),
+    Fault(
+        "dropout before the activation",
+        "transformer/model/layers.py",
+        "self.outer(self.dropout(self.activation(self.inner(x))))",
+        "self.outer(self.activation(self.dropout(self.inner(x))))",
+        "tests/model/test_model.py::test_activation_dropout_falls_after_the_activation_of_every_layer",
+    ),
 )

@@ -3,10 +3,13 @@
 With layer-norm gains of 1 and biases of 0 a wrong mapping of weights passes every comparison, so all are randomised.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -15,6 +18,7 @@ from torch import Tensor, nn
 from transformer.config import ConvolutionalConfig, ModelConfig, NormPlacement, RecurrentConfig
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.convolutional import ConvolutionalModel
+from transformer.model.layers import Dropout
 from transformer.model.masks import AttentionMask, key_mask
 from transformer.model.recurrent import RecurrentModel
 from transformer.model.taps import ATTENTION_TENSORS, Address, Site, Tap
@@ -111,6 +115,34 @@ EVERY_BUILD: dict[str, Callable[..., Transformer | RecurrentModel | Convolutiona
     for build in builds
 }
 """Makes a model of every build of every family."""
+
+
+@contextmanager
+def dropout_factors(model: nn.Module) -> Iterator[list[Tensor]]:
+    """The factors by which dropout multiplies within its block, call by call; NaN where it is given a 0."""
+    found: list[Tensor] = []
+
+    def note(module: nn.Module, given: tuple[Tensor], output: Tensor) -> None:
+        found.append((output / given[0]).detach())
+
+    handles = [module.register_forward_hook(note) for module in model.modules() if isinstance(module, Dropout)]
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def assert_lawful(factors: list[Tensor], rate: float) -> None:
+    """Asserts that each factor is 0 or 1 / (1 - rate), in the right proportion, and that each call draws its own."""
+    values = torch.cat([factor[~factor.isnan()] for factor in factors]).double()
+    # The rate is met to 1 part in 2^16.
+    assert ((values == 0) | ((values * (1 - rate) - 1).abs() < 2**-16 / (1 - rate))).all()
+    standard_error = math.sqrt(rate * (1 - rate) / len(values))  # of the share of n independent draws
+    assert abs((values == 0).double().mean().item() - rate) < 5 * standard_error
+    for one, other in combinations(factors, 2):
+        known = None if one.shape != other.shape else ~(one + other).isnan()
+        assert known is None or not torch.equal(one[known], other[known])
 
 
 def random_ids(batch: int, length: int, vocab_size: int = TINY["vocab_size"]) -> Tensor:

@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from random_models import randomise
 from tiny_runs import CPU, MODEL, settings, state
 from torch import nn
 
+from transformer.config import ConvolutionalConfig, RecurrentConfig
+from transformer.model.families import count_hidden
 from transformer.training.optimizer import Muon, build_optimizer, optimizer_tensors, orthogonalised
 from transformer.training.state import new_state
 
@@ -68,6 +71,55 @@ def test_muon_steps_the_matrices_of_the_layers_and_adam_all_else(score):
     matrices = [name for name, _ in model.named_parameters() if name.split(".")[-2] in HIDDEN and name.endswith("t")]
     assert sorted(kept) == sorted(f"muon.momentum.{name}" for name in matrices)
     assert len(matrices) == 4 + 2 + 8 + 2
+
+
+@pytest.mark.parametrize(
+    ("config", "hidden"),
+    [
+        (
+            RecurrentConfig(vocab_size=24, d_model=16, attention="additive"),
+            ["attention.key", "attention.query", "combine", "start"],
+        ),
+        (
+            ConvolutionalConfig(vocab_size=24, d_model=16, separable=True, n_encoder_layers=1, n_decoder_layers=1),
+            ["combine", "decoder.0.convolution.mix", "decoder.0.query", "encoder.0.convolution.mix"],
+        ),
+    ],
+    ids=["rnn", "conv"],
+)
+def test_of_other_families_muon_leaves_gates_windows_and_score_vectors_to_adam(config, hidden):
+    model = new_state(config, MUON, CPU).model
+    optimizer = build_optimizer(model, MUON)
+    kept = [name.removeprefix("muon.momentum.") for name in optimizer_tensors(optimizer, model)]
+    assert sorted(kept) == [f"{name}.weight" for name in hidden]
+    stepped = [model.get_parameter(name) for name in kept]
+    assert sum(matrix.numel() for matrix in stepped) == count_hidden(config)
+    stepped += [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    assert sorted(map(id, stepped)) == sorted(map(id, model.parameters()))  # each by one of the two, and once
+
+
+def test_with_muon_weight_decay_shrinks_every_matrix_by_the_rate_and_leaves_gains_and_biases(within):
+    config = replace(MUON, learning_rate=0.1, weight_decay=0.5)
+    model = state(config).model
+    randomise(model)
+    before = {name: value.detach().clone() for name, value in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)  # so that a step does nothing but decay
+    build_optimizer(model, config).step()
+    for name, value in model.named_parameters():
+        within(value.detach(), before[name] * (1 - 0.1 * 0.5 if value.dim() > 1 else 1.0), 1e-6)
+
+
+def test_muon_averages_gradients_by_the_momentum_of_the_run(within):
+    config = replace(MUON, momentum=0.6, beta1=0.7, beta2=0.8)
+    model = state(config).model
+    optimizer, matrix = build_optimizer(model, config), model.encoder.layers[0].feed_forward.inner.weight
+    expected = torch.zeros_like(matrix)
+    for step in range(3):
+        random_gradients([matrix], step)
+        expected = 0.6 * expected + 0.4 * matrix.grad
+        optimizer.step()
+    within(optimizer.state[matrix]["momentum"], expected, 1e-6)
 
 
 def test_a_parameter_without_a_gradient_stays_as_it_is():
