@@ -5,7 +5,7 @@
 # make load  one server with up to 50 visitors: times, memory, none lost, none mixed; on a quiet machine, six minutes
 # make storm a thousand kills of trainers, servers and warm workers at random moments (KILLS=1000); half an hour
 # make fuzz  100,000 odd links, uploads, capsules, archives and messages, each used or refused; five minutes
-# make bench speed, as ratios to peers on the same work; on a quiet machine, about an hour
+# make bench speed, as ratios to peers on the same work; on a quiet machine, about an hour (OPTIONS=--smoke tries each)
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PORT ?= 8501
@@ -15,6 +15,8 @@ PYTEST := $(BIN)/python -m pytest --dist worksteal -n
 # The tests of the parts whose shapes matter most run again with types and shapes checked at each call.
 LIBRARY := $(addprefix tests/,access analysis capsules checkpoints data decoding experiments figures inspection interventions model text training views)
 SHAPED := $(addprefix tests/,model decoding interventions inspection text) $(addprefix tests/training/test_,training_step.py loss.py metrics.py evaluation.py)
+# All of benchmarks/ but file_recipes.py, which needs a file.
+BENCHMARKS := training time_to_accuracy decoding start_latency playground_latency page_latency attention_payload positions_latency steps_latency estimate
 
 # Without compiled files every process that a test starts compiles the app anew, and every worker all tests.
 unexport PYTHONDONTWRITEBYTECODE
@@ -51,16 +53,7 @@ fuzz: .venv/test-ready
 	FUZZ_CASES=$${FUZZ_CASES:-100000} $(PYTEST) 0 -s --timeout 3600 tests/fuzz
 
 bench: .venv/test-ready browser
-	$(BIN)/python tests/benchmarks/training.py
-	$(BIN)/python tests/benchmarks/time_to_accuracy.py
-	$(BIN)/python tests/benchmarks/decoding.py --threads 2
-	$(BIN)/python tests/benchmarks/start_latency.py
-	$(BIN)/python tests/benchmarks/playground_latency.py
-	$(BIN)/python tests/benchmarks/page_latency.py
-	$(BIN)/python tests/benchmarks/attention_payload.py
-	$(BIN)/python tests/benchmarks/positions_latency.py
-	$(BIN)/python tests/benchmarks/steps_latency.py
-	$(BIN)/python tests/benchmarks/estimate.py
+	set -e; for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py $(OPTIONS); done
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -98,7 +91,7 @@ checkpoints: .venv/app-ready
 	$(TRAIN) reverse $(ONE) --name reverse-without-norm --model.norm none
 	$(TRAIN) reverse $(ONE) --name reverse-without-warmup --train.warmup-steps 0
 	$(TRAIN) reverse $(ONE) --name reverse-with-one-head --model.n-heads 1
-	$(TRAIN) emoji-en-ko --name emoji-en-ko
+	$(TRAIN) emoji-en-ko $(ONE) --name emoji-en-ko
 	$(TRAIN) emoji-en-fr --name emoji-en-fr
 
 # Of the twin with learned positions: better at the end than with its recipe, 1.000 against 0.997.

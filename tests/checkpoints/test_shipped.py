@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from documents.commands import made_commands
 
 from transformer.__main__ import main
 from transformer.analysis.heads.pair_sample import validation_sample
@@ -53,6 +54,23 @@ def test_the_command_in_the_card_asks_for_the_settings_it_was_trained_with(name,
     ((model, train, corpus),) = asked
     assert replace(model, vocab_size=settings.model.vocab_size) == settings.model
     assert (train, corpus) == (settings.train, settings.corpus)
+
+
+def test_make_checkpoints_asks_for_the_settings_of_the_shipped(monkeypatch):
+    asked = {}
+    monkeypatch.setattr(
+        train_commands.run_folders, "create_run", lambda *configs, name, **_: asked.setdefault(name, configs) and name
+    )
+    monkeypatch.setattr(train_commands, "_train_here", lambda *_: None)
+    for line in made_commands("checkpoints"):
+        if "-m transformer" in line:
+            assert main(shlex.split(line.partition("-m transformer")[2])) == 0
+    models = {path.parent.name for path in SHIPPED_FOLDER.glob("*/config.json")}
+    assert set(asked) == {name for name in models if not name.startswith("everyday-")}  # of files that are not here
+    for name, (model, train, corpus) in asked.items():
+        settings = read_settings(SHIPPED_FOLDER / name)
+        assert replace(model, vocab_size=settings.model.vocab_size) == settings.model, name
+        assert (train, corpus) == (settings.train, settings.corpus), name
 
 
 @pytest.mark.parametrize("name", SURVEYED)

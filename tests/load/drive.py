@@ -19,9 +19,10 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser"), str(ROOT / "benchmarks")]
 
 from app_server import Server, running_app  # noqa: E402
+from arguments import read_options  # noqa: E402
 from session import Session, Shown  # noqa: E402
 
 from transformer.data.corpora import load_corpus  # noqa: E402
@@ -151,7 +152,7 @@ def _at_work(runs: Path) -> int:
     return len([path for path in runs.glob("*/metrics.jsonl") if path.stat().st_size])
 
 
-async def come_and_go(course: Course, sessions: int, rounds: int) -> list[int]:
+async def come_and_go(course: Course, sessions: int, rounds: int, rest_s: float) -> list[int]:
     """Opens sessions, looks once with each, closes them; returns the server's memory before and after each round."""
     process = psutil.Process(course.server.pid)
     found = [process.memory_info().rss]
@@ -161,30 +162,31 @@ async def come_and_go(course: Course, sessions: int, rounds: int) -> list[int]:
             await session.show("attention", model=MODEL, text=course.sentences[number % 8])
         for session in opened:
             await session.close()
-        await asyncio.sleep(8)
+        await asyncio.sleep(rest_s)
         found.append(process.memory_info().rss)
     return found
 
 
-async def drive(course: Course, stages: Sequence[tuple[int, float]], with_runs: float) -> None:
+async def drive(course: Course, given: argparse.Namespace) -> None:
     for text in course.sentences[:2]:  # what is loaded once is no visitor's time
         session = await Session.open(course.server.url)
         for page in ("home", "attention", "decoder-steps", "train"):
             await session.show(page, model=MODEL, text=text)
         await session.close()
     print(HEAD, flush=True)
+    stages = zip(given.visitors, given.seconds, strict=False)
     done = [await hold(course, Stage(visitors), seconds) for visitors, seconds in stages]
-    held = await come_and_go(course, 50, 3)
+    held = await come_and_go(course, given.sessions, given.rounds, given.rest)
     alone, most = done[0], done[-1]
-    if with_runs:
+    if given.with_runs:
         at_work = await train(course, 2)
-        trained = await hold(course, Stage(most.visitors, f"beside {at_work} trainings"), with_runs)
+        trained = await hold(course, Stage(most.visitors, f"beside {at_work} trainings"), given.with_runs)
         ratio = _p95(trained) / _p95(most)
         print(f"\np95 beside {at_work} trainings is {ratio:.1f} times that without (at most 2 wanted)")
     each = (most.memory - alone.memory) / max(1, most.visitors - alone.visitors)
     print(f"memory a visitor: {each / 1e6:.1f} MB, the results held for all among it")
     print(
-        "RSS before and after 3 times 50 sessions, opened and closed: "
+        f"RSS before and after {given.rounds} times {given.sessions} sessions, opened and closed: "
         + ", ".join(f"{b / 1e6:.0f}" for b in held)
         + " MB"
     )
@@ -200,7 +202,11 @@ def main() -> None:
     parser.add_argument("--visitors", type=int, nargs="+", default=[1, 10, 25, 50])
     parser.add_argument("--seconds", type=float, nargs="+", default=[25, 35, 40, 60])
     parser.add_argument("--with-runs", type=float, default=60, help="seconds beside two trainings; 0 for none")
-    given = parser.parse_args()
+    parser.add_argument("--sessions", type=int, default=50, help="sessions that come and go together")
+    parser.add_argument("--rounds", type=int, default=3, help="times that they do")
+    parser.add_argument("--rest", type=float, default=8, help="seconds after which memory must be back")
+    least = {"visitors": [1], "seconds": [1.0], "with_runs": 0.0, "sessions": 1, "rounds": 1, "rest": 0.0}
+    given = read_options(parser, smoke=least)
     corpus = load_corpus(MODEL)
     sentences = list(dict.fromkeys(pair.source for pair in corpus.validation if pair.source not in corpus.examples))
     sentences = sorted(sentences, key=lambda text: random.Random(text).random())[:200]
@@ -217,8 +223,7 @@ def main() -> None:
             "MALLOC_ARENA_MAX": "2",
         }
         with running_app(runs, Path(folder) / "log.txt", environment=settings) as server:
-            stages = list(zip(given.visitors, given.seconds, strict=False))
-            asyncio.run(drive(Course(server, sentences, translations), stages, given.with_runs))
+            asyncio.run(drive(Course(server, sentences, translations), given))
     print(f"load average after: {', '.join(f'{x:.1f}' for x in psutil.getloadavg())}")
 
 

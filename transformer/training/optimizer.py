@@ -3,7 +3,7 @@
 # pyright: reportPrivateImportUsage=false
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -88,29 +88,43 @@ def _turned(matrices: Iterable[Tensor], which: list[bool]) -> list[Tensor]:
 
 
 def build_optimizer(model: Seq2Seq, config: TrainConfig) -> torch.optim.AdamW:
-    """The optimiser that the config names, with its betas; weight decay on matrices only, not on gains and biases.
+    """The optimiser that the config names.
 
     With `muon` that one steps the matrices of the layers, and Adam the rest: embeddings, the projection to the
     vocabulary, gains and biases. ValueError where a model has no such matrix.
     """
     parameters = list(model.parameters())
+    if config.optimizer == "adamw":
+        return build_adamw(parameters, config)
     hidden = [m.weight for m in model.modules() if isinstance(m, nn.Linear) and m is not model.projection]
-    if config.optimizer == "muon" and not hidden:
+    if not hidden:
         raise ValueError("muon steps the matrices of the layers, and this model has none: take adamw")
-    left = parameters if config.optimizer == "adamw" else _without(parameters, hidden)
-    groups: list[dict[str, Any]] = [
-        {"params": [p for p in left if p.dim() >= 2], "weight_decay": config.weight_decay},
-        {"params": [p for p in left if p.dim() < 2], "weight_decay": 0.0},
-    ]
-    adam: dict[str, Any] = {
+    left, decay = _without(parameters, hidden), config.weight_decay
+    return Muon(
+        hidden, _groups(left, decay), momentum=config.momentum, weight_decay=decay, **_adam_options(parameters, config)
+    )
+
+
+def build_adamw(parameters: Sequence[nn.Parameter], config: TrainConfig) -> torch.optim.AdamW:
+    """Adam with the config's rate and betas, for the parameters of any module."""
+    return torch.optim.AdamW(_groups(parameters, config.weight_decay), **_adam_options(parameters, config))
+
+
+def _groups(parameters: Iterable[nn.Parameter], weight_decay: float) -> list[dict[str, Any]]:
+    """Weight decay on matrices only, not on gains and biases."""
+    matrices, others = [], []
+    for parameter in parameters:
+        (matrices if parameter.dim() >= 2 else others).append(parameter)
+    return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+
+
+def _adam_options(parameters: Sequence[nn.Parameter], config: TrainConfig) -> dict[str, Any]:
+    return {
         "lr": config.learning_rate,
         "betas": (config.beta1, config.beta2),
         "eps": config.epsilon,
         "fused": is_fused(parameters[0].device),
     }
-    if config.optimizer == "adamw":
-        return torch.optim.AdamW(groups, **adam)
-    return Muon(hidden, groups, momentum=config.momentum, weight_decay=config.weight_decay, **adam)
 
 
 def optimizer_tensors(optimizer: torch.optim.AdamW, model: nn.Module) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Tests of the bytes the Attention page sends for 6 layers x 8 heads x 128 tokens; tests/benchmarks measures time."""
+"""Tests of the bytes the Attention page sends for 6 layers x 8 heads x 128 tokens; benchmarks/ measures time."""
 
 import json
 

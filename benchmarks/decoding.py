@@ -1,6 +1,6 @@
-"""Decoding against transformers' Marian `generate` and against CTranslate2, the same weights, on a quiet machine.
+"""Measures decoding against transformers' Marian `generate` and CTranslate2, with the same weights, on a quiet machine.
 
-    python tests/benchmarks/decoding.py [--model NAME] [--threads N] [--repeats N]
+    python benchmarks/decoding.py [--model NAME] [--threads 1 2] [--repeats N]
 
 The model is exported to both libraries and all three write the same number of tokens for the same sentences (no end
 before --length). Rounds alternate; a row gives each one's best round and the ratios. Also printed: seconds of processor
@@ -16,11 +16,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
 
 import ctranslate2
 import torch
+from arguments import read_options
 from torch import Tensor
 from transformers import MarianMTModel
 from transformers.utils import logging as their_logging
@@ -40,14 +41,13 @@ SETTINGS = ((1, 1), (32, 1), (8, 4))
 
 
 def main() -> None:
-    """Prints a line for each setting."""
-    parser = argparse.ArgumentParser()
+    """Prints a table for each number of threads, and what a step consists of."""
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="pronouns-en-fr")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--length", type=int, default=20)
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    asked = read_options(parser, smoke={"threads": [1], "repeats": 1, "length": 3})
     logging.disable(logging.WARNING)
     their_logging.set_verbosity_error()
     lab = load(asked.model)
@@ -55,12 +55,21 @@ def main() -> None:
         marian.export(lab.checkpoint, Path(folder) / "marian")
         to_ctranslate2.export(lab.checkpoint, Path(folder) / "ct2")
         theirs = MarianMTModel.from_pretrained(Path(folder) / "marian").eval()
-        translator = ctranslate2.Translator(
-            str(Path(folder) / "ct2"), compute_type="float32", intra_threads=asked.threads, inter_threads=1
-        )
-    print(
-        f"{asked.model}, {asked.length} tokens each, {asked.threads} thread(s), best of {asked.repeats}; milliseconds"
-    )
+        for threads in asked.threads:
+            torch.set_num_threads(threads)
+            translator = ctranslate2.Translator(
+                str(Path(folder) / "ct2"), compute_type="float32", intra_threads=threads, inter_threads=1
+            )
+            print(
+                f"{asked.model}, {asked.length} tokens each, threads: {threads}, best of {asked.repeats}; milliseconds"
+            )
+            race(lab, theirs, translator, asked)
+    torch.set_num_threads(asked.threads[0])
+    explain(lab, asked.length)
+
+
+def race(lab: Lab, theirs: MarianMTModel, translator: ctranslate2.Translator, asked: argparse.Namespace) -> None:
+    """Prints a line for each setting."""
     print(
         f"{'batch':>5} {'beam':>4} {'ours':>8} {'Marian':>8} {'CT2':>8} {'Marian/ours':>12} {'CT2/ours':>9}   processor"
     )
@@ -78,7 +87,6 @@ def main() -> None:
             f"{processor[1] / processor[0]:.2f} {processor[2] / processor[0]:.3f}",
             flush=True,
         )
-    explain(lab, asked.length)
 
 
 def ours_of(lab: Lab, source: Tensor, beam: int, length: int) -> Callable[[], object]:

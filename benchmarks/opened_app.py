@@ -9,7 +9,7 @@ from shutil import which
 
 from playwright.sync_api import Page, sync_playwright
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
 
 from app_server import Server, running_app  # noqa: E402

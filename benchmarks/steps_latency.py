@@ -1,4 +1,6 @@
-"""Milliseconds from a click on Decoder steps to the painted answer: `python tests/benchmarks/steps_latency.py`.
+"""Measures the milliseconds from a click on Decoder steps to the painted answer.
+
+    python benchmarks/steps_latency.py
 
 A real server and a real Chromium, the classic sentence on pronouns-en-fr. Walked to the last step and back, plainly and
 inside the step (every step computed anew the first time). Painted is two animation frames after the new step is named.
@@ -9,6 +11,7 @@ import sys
 from itertools import pairwise
 
 import numpy as np
+from arguments import read_options
 from opened_app import opened_app
 from playwright.sync_api import Page
 
@@ -33,7 +36,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--model", default="pronouns-en-fr")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args(arguments)
+    options = read_options(parser, arguments, smoke={"steps": 2, "rounds": 1})
     with opened_app(CLOCK) as (server, page):
         for look, named in NAMED.items():
             page.goto(server.link("decoder-steps", model=options.model, look=look))

@@ -1,4 +1,4 @@
-"""Seconds from the click to the first metric, cold and warm: `python tests/benchmarks/start_latency.py`.
+"""Measures the seconds from the click to the first metric, cold and warm: `python benchmarks/start_latency.py`.
 
 The click is `create_run` and `start`, in a process that has the app's libraries and this corpus's tokenizer, as after a
 visit to Train; the first metric is the first whole row of metrics.jsonl. Each way is measured several times, in turns.
@@ -12,7 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from arguments import read_options
 
 PATIENCE_S = 120.0
 LOOK_AGAIN_S = 0.005
@@ -29,7 +31,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus", nargs="*", default=["reverse", "pronouns-en-fr"])
     parser.add_argument("--times", type=int, default=5)
-    return parser.parse_args(arguments)
+    return read_options(parser, arguments, smoke={"corpus": ["reverse"], "times": 1})
 
 
 def _measure(corpora: list[str], times: int) -> None:

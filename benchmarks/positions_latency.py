@@ -1,5 +1,6 @@
-"""Milliseconds from a change of d_model or length at 512 × 512 to the painted figures: `python
-tests/benchmarks/positions_latency.py [--section table|distances|shifts]`.
+"""Measures the milliseconds from a change of d_model or length at 512 × 512 to the painted figures.
+
+    python benchmarks/positions_latency.py [--section table|distances|shifts]
 
 A real server and a real Chromium. Two clocks: from the key press, and from the moment the browser sends the change
 (Streamlit's sliders wait a while for further keys before they send). Painted is two animation frames after every canvas
@@ -10,6 +11,7 @@ import argparse
 import sys
 
 import numpy as np
+from arguments import read_options
 from opened_app import opened_app
 from playwright.sync_api import Page
 
@@ -71,7 +73,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--model", default="reverse-learned")
     parser.add_argument("--times", type=int, default=40)
     parser.add_argument("--section", choices=_DRAWN, default="table")
-    return parser.parse_args(arguments)
+    return read_options(parser, arguments, smoke={"times": 3})
 
 
 def _change(page: Page, form: str, name: str, label: str, number: int) -> list[float]:

@@ -1,6 +1,6 @@
 """Measures how a recipe learns a part of a file of pairs, for comparisons between recipes.
 
-    python tests/benchmarks/file_recipes.py FILE --pairs 2000 [model.dropout=0.1 train.learning_rate=1e-3 ...]
+    python benchmarks/file_recipes.py FILE --pairs 2000 [model.dropout=0.1 train.learning_rate=1e-3 ...]
 
 Takes that many training pairs of the file at random (seed 0), the recipe that suits so many, and the changes named on
 the command line; trains in one thread. Prints at each evaluation the step, seconds of processor time, validation loss
@@ -12,17 +12,19 @@ import argparse
 import json
 import random
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
+from arguments import read_options
 
 from transformer.analysis.training.source_use import source_use
 from transformer.config import CorpusConfig
-from transformer.data.corpora import corpus_tokenizer, load_corpus, suited_vocabulary
+from transformer.data.corpora import Corpus, corpus_tokenizer, load_corpus, suited_vocabulary
 from transformer.data.file_recipes import file_recipe
 from transformer.training.evaluation import fitting
 from transformer.training.events import Evaluated
@@ -32,13 +34,28 @@ from transformer.training.state import new_state
 
 def main() -> None:
     """Prints a line for each evaluation."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file")
-    parser.add_argument("changes", nargs="*", metavar="SETTING=VALUE")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a file of pairs; --smoke writes one if none is given")
+    parser.add_argument("changes", nargs="*", metavar="SETTING=VALUE", default=[])
     parser.add_argument("--pairs", type=int)
-    options = parser.parse_intermixed_args()
+    parser.add_argument("--steps", type=int, help="steps of training; without it, those of the recipe")
+    options = read_options(parser, smoke={"pairs": 60, "steps": 2})
     torch.set_num_threads(1)
-    corpus = load_corpus(options.file)
+    if options.file is not None:
+        _train(load_corpus(options.file), options)
+    elif options.smoke:
+        with tempfile.TemporaryDirectory() as folder:
+            _train(load_corpus(_written(Path(folder) / "pairs.tsv")), options)
+    else:
+        parser.error("name a FILE of pairs")
+
+
+def _written(path: Path) -> str:
+    path.write_text("".join(f"the word{number} is here\tle mot{number} est ici\n" for number in range(400)))
+    return str(path)
+
+
+def _train(corpus: Corpus, options: argparse.Namespace) -> None:
     if options.pairs is not None:
         pairs = random.Random(0).sample(corpus.train, options.pairs)
         corpus = replace(corpus, train=tuple(pairs), vocab_size=suited_vocabulary(len(pairs)))
@@ -47,6 +64,8 @@ def main() -> None:
     recipe = file_recipe(corpus)
     model = replace(recipe.model, vocab_size=tokenizer.vocab_size, **_changed("model", changes))
     train = replace(recipe.train, device="cpu", threads=1, **_changed("train", changes))
+    if options.steps is not None:
+        train = replace(train, max_steps=options.steps)
     state = new_state(model, train, torch.device("cpu"))
     precision = measured_precision(state, train, corpus, tokenizer)
     print(f"{state.model.n_parameters():,} parameters, {len(corpus.train):,} pairs, {precision}")

@@ -1,4 +1,4 @@
-"""Milliseconds of one rerun of the Attention page on the server: `python tests/benchmarks/page_latency.py`.
+"""Measures one rerun of the Attention page on the server, in ms: `python benchmarks/page_latency.py`.
 
 The page's script on pronouns-en-fr, each time with another head chosen by the address, so that the picture is a new
 one; without a run and beside one that trains with all the machine's threads. What the browser then draws is not here.
@@ -14,10 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import torch  # noqa: E402
+from arguments import read_options  # noqa: E402
 from streamlit.testing.v1 import AppTest  # noqa: E402
 
 from transformer.config import CorpusConfig  # noqa: E402
@@ -32,7 +33,7 @@ def main(arguments: list[str]) -> None:
     """Prints a line without a run and one beside a run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=60)
-    options = parser.parse_args(arguments)
+    options = read_options(parser, arguments, smoke={"times": 6})
     os.chdir(ROOT)
     torch.set_num_threads(1)  # as serve.py does
     with tempfile.TemporaryDirectory(prefix="page-latency-") as folder:

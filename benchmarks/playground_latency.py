@@ -1,4 +1,4 @@
-"""Seconds on the Playground, in a browser of its own: `python tests/benchmarks/playground_latency.py`.
+"""Measures the waits on the Playground, in seconds, in a browser of its own: `python benchmarks/playground_latency.py`.
 
 From opening the page, with the server and its worker warm, to the first curve and to one that moves; from Play to the
 first right reversal of the string on the page. Meant for two quiet cores: the load before each round stands beside it.
@@ -14,11 +14,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from arguments import read_options
 from opened_app import Server, opened_app
 from playwright.sync_api import Page
 
-WARM_UP_S = 10.0
-"""Seconds that the server has to prepare its worker."""
 PATIENCE_S = 180.0
 LOOK_AGAIN_MS = 20
 CURVE = ".st-key-playground-curves path.line"
@@ -29,17 +28,18 @@ def main(arguments: list[str]) -> None:
     """Prints a line for each round, and the medians."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=3)
-    times = parser.parse_args(arguments).times
+    parser.add_argument("--warm-up-s", type=float, default=10.0, help="the server's time to prepare its worker")
+    options = read_options(parser, arguments, smoke={"times": 1, "warm_up_s": 0.0})
     rounds = []
     with opened_app("") as (server, page):
         page.goto(server.link("playground"))  # loads what the server loads once
         play(page).wait_for()
-        time.sleep(WARM_UP_S)
-        for _ in range(times):
+        time.sleep(options.warm_up_s)
+        for _ in range(options.times):
             load = os.getloadavg()[0]
             rounds.append(measured(server, page))
             print(f"load {load:.1f}: {told(rounds[-1])}", flush=True)
-    print(f"median of {times}: {told([statistics.median(column) for column in zip(*rounds, strict=True)])}")
+    print(f"median of {options.times}: {told([statistics.median(column) for column in zip(*rounds, strict=True)])}")
 
 
 def measured(server: Server, page: Page) -> list[float]:

@@ -1,4 +1,4 @@
-"""Measures the cost of the Attention page: `python tests/benchmarks/attention_payload.py`.
+"""Measures the cost of the Attention page: `python benchmarks/attention_payload.py`.
 
 1. First paint of 6 layers x 8 heads x 128 tokens in Chromium, from following the link: seconds until all heads are
    drawn, of a decoding that goes on as far as it is written, and until the whole page's pictures are; bytes of all
@@ -24,11 +24,12 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support"), str(ROOT / "tests" / "browser")]
 
 import torch  # noqa: E402
 from app_server import running_app  # noqa: E402
+from arguments import read_options  # noqa: E402
 from page_models import CLASSIC, open_page  # noqa: E402
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 from six_by_eight import NAME, SENTENCE, save_six_by_eight, sentence  # noqa: E402
@@ -54,18 +55,19 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=60)
     parser.add_argument("--d-model", type=int, nargs="+", default=[128, 256, 512])
-    options = parser.parse_args(arguments)
+    parser.add_argument("--visits", type=int, default=3, help="visits of each kind")
+    options = read_options(parser, arguments, smoke={"times": 6, "d_model": [64], "visits": 1})
     os.chdir(ROOT)
     torch.set_num_threads(1)  # as serve.py does
     for d_model in options.d_model:
-        _first_paint(d_model)
+        _first_paint(d_model, options.visits)
     with tempfile.TemporaryDirectory(prefix="attention-payload-") as folder:
         os.environ["ATTENTION_LAB_RUNS"] = folder
         _recording(options.times)
         _switches(options.times)
 
 
-def _first_paint(d_model: int) -> None:
+def _first_paint(d_model: int, visits: int) -> None:
     with tempfile.TemporaryDirectory(prefix="attention-payload-") as folder, sync_playwright() as playwright:
         runs = Path(folder) / "runs"
         save_six_by_eight(runs, d_model=d_model)
@@ -79,8 +81,8 @@ def _first_paint(d_model: int) -> None:
         )
         with running_app(runs, Path(folder) / "log.txt") as server:
             _visit(browser, server.link("attention", model=PRONOUNS, text=CLASSIC), n_heads=8)  # wakes the server
-            _visits(browser, [server.link("attention", model=PRONOUNS, text=CLASSIC)] * 3, PRONOUNS, n_heads=8)
-            first, *others = (server.link("attention", model=NAME, text=sentence(first)) for first in range(4))
+            _visits(browser, [server.link("attention", model=PRONOUNS, text=CLASSIC)] * visits, PRONOUNS, n_heads=8)
+            first, *others = (server.link("attention", model=NAME, text=sentence(n)) for n in range(1 + visits))
             where = f"6 x 8 x 128 tokens, d_model {d_model}"
             _visits(browser, [first], f"{where}, model not open yet (decoding alone {decoding:.2f} s)", n_heads=48)
             _visits(browser, others, f"{where}, new", n_heads=48)
