@@ -18,7 +18,8 @@ os.environ["ATTENTION_LAB_MEASURE"] = "ask"  # a visit to Train else begins to m
 
 torch.set_num_threads(1)  # the models are tiny, and pytest may run one process per core
 
-_PAGES = {Path(__file__).parent / name for name in ("pages", "browser")}
+_BROWSER = Path(__file__).parent / "browser"
+_PAGES = {Path(__file__).parent / "pages", _BROWSER}
 RETRIES = 2
 """The most retries of a test that drives a browser or starts servers: their timing is not ours alone."""
 
@@ -43,12 +44,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by these marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as slow all cases but the first of a test whose variants are, and of every test that opens a page; and the
-    tests that may be retried."""
+    """Marks as slow all cases but the first of a test whose variants are, and of every test that opens a page, and what
+    drives a browser without being a smoke test; and the tests that may be retried."""
     met = set()
     for item in items:
-        if item.get_closest_marker("browser") or item.get_closest_marker("processes"):
+        in_browser = item.get_closest_marker("browser") or _BROWSER in item.path.parents
+        if in_browser or item.get_closest_marker("processes"):
             item.add_marker(pytest.mark.flaky(reruns=RETRIES))
+        if in_browser and not item.get_closest_marker("smoke"):
+            item.add_marker("slow")
         if not isinstance(item, pytest.Function):
             continue
         test = (item.path, item.cls, item.originalname)

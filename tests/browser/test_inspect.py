@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from transformer.checkpoints.settings import SHIPPED_FOLDER
 from transformer.lab import load
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.smoke]
 
 MODEL = "pronouns-en-fr" if (SHIPPED_FOLDER / "pronouns-en-fr").exists() else PRONOUNS
 

@@ -63,6 +63,7 @@ def test_train_pressed_before_the_fields_are_painted_starts_what_the_link_says(p
         assert (settings.train.max_steps, settings.train.batch_tokens, settings.pinned[0]) == (20, 256, "a b c d e")
 
 
+@pytest.mark.smoke
 def test_train_reverse_for_100_steps_then_look_inside_it(page: Page, server: Server):
     open_small(page, server, evaluate_every=25)
     unfold_settings(page)

@@ -250,6 +250,7 @@ def test_weights_of_another_shape_are_refused_with_both_shapes(saved):
     refused(saved, r"inner\.weight has shape \(24, 16\) in the weights and \(32, 16\) in the model")
 
 
+@pytest.mark.slow
 def test_an_enormous_config_is_refused_before_it_is_built(saved):
     edit(saved, lambda content: content["model"].update(d_model=2_000_000, d_ff=2_000_000))
     refused(saved, r"has shape .* in the weights")

@@ -24,6 +24,7 @@ SURVEYED = (*OWN, "emoji-en-fr", "emoji-en-ko")
 STEPS = 4
 
 
+@pytest.mark.slow_variants
 @pytest.mark.parametrize("name", OWN)
 def test_training_again_takes_the_first_steps_that_the_shipped_model_took(name):
     folder = SHIPPED_FOLDER / name
@@ -73,6 +74,7 @@ def test_make_checkpoints_asks_for_the_settings_of_the_shipped(monkeypatch):
         assert (train, corpus) == (settings.train, settings.corpus), name
 
 
+@pytest.mark.slow_variants
 @pytest.mark.parametrize("name", SURVEYED)
 def test_it_comes_with_a_survey_of_its_heads_which_measured_again_is_the_same(name):
     """Where this fails after a change of the survey, `publish_survey` measures it anew."""

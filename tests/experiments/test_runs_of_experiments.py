@@ -29,6 +29,7 @@ def short(module, seeds=(0, 1), size=4, **levels):
     return experiment, replace(full, levels={**full.levels, **levels}, seeds=seeds, size=size)
 
 
+@pytest.mark.slow
 def test_the_models_of_the_first_seed_are_runs_and_the_numbers_are_the_same(room, tmp_path):
     experiment, budget = short(heads, heads=(1, 4))
     kept = run_experiment(experiment, budget, tmp_path / "kept.json", command=COMMAND, keep_runs=True)
@@ -44,6 +45,7 @@ def test_the_models_of_the_first_seed_are_runs_and_the_numbers_are_the_same(room
     assert len(run_folder.samples("heads-4-of-16"))
 
 
+@pytest.mark.slow
 def test_steps_are_seen_and_models_that_are_altered_leave_no_run(room, tmp_path):
     experiment, budget = short(averaging, seeds=(0,), size=20)
     kept = run_experiment(experiment, budget, tmp_path / "kept.json", command=COMMAND, keep_runs=True)

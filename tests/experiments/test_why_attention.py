@@ -45,6 +45,7 @@ def test_the_models_have_equally_many_parameters(task):
     assert max(counts) <= 1.012 * min(counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [5, 11, 13])
 def test_pronoun_sentences_are_held_out_and_past_the_longest_of_training_they_do_not_fit_there(length):
     pairs, corpus = pairs_of(PRONOUNS, length), load_corpus(PRONOUNS)
@@ -55,6 +56,7 @@ def test_pronoun_sentences_are_held_out_and_past_the_longest_of_training_they_do
     assert sum(fits(pair, tokenizer, longest) for pair in pairs) == (200 if length <= 11 else 0)
 
 
+@pytest.mark.slow_variants
 @pytest.mark.parametrize("model", MODELS)
 def test_longer_sentences_than_in_training_are_translated(model):
     found = measure({"task": PRONOUNS, "model": model, "length": 13}, 0, 2)

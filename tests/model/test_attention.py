@@ -66,6 +66,7 @@ def test_fused_equals_explicit_in_values_and_gradients(problem):
         assert (explicit - fused).abs().max() <= 5e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [1.0, 0.6])
 def test_fused_equals_explicit_at_real_sizes(within, share):
     q, k, v = (torch.randn(4, 8, 64, 64) for _ in range(3))

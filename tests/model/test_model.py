@@ -96,7 +96,14 @@ def test_gradients_are_finite_where_a_source_is_fully_masked(norm, tap):
 
 @pytest.mark.parametrize(
     ("name", "vocab_size"),
-    [("tiny", 40), ("small", 40), ("medium", 40), ("tiny", 4_000), ("medium", 1_000), ("paper-base", 37_000)],
+    [
+        ("tiny", 40),
+        ("small", 40),
+        ("medium", 40),
+        ("tiny", 4_000),
+        ("medium", 1_000),
+        pytest.param("paper-base", 37_000, marks=pytest.mark.slow),
+    ],
 )
 @NORMS
 @torch.no_grad()
@@ -136,12 +143,19 @@ BUILT = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), list(combinations_with_replacement(BUILT, 2)))
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(*two, marks=[pytest.mark.slow] * (two[0] != two[1]))
+        for two in combinations_with_replacement(BUILT, 2)
+    ],
+)
 def test_parameters_are_counted_without_a_model(one, other):
     config = ModelConfig(**{**SIZES, **one, **other})
     assert parameter_count(config) == Transformer(config).n_parameters()
 
 
+@pytest.mark.slow
 def test_counting_the_parameters_of_the_presets_imports_nothing():
     code = (
         "import sys; from transformer.config import PRESETS; "

@@ -19,18 +19,25 @@ def numbers(data: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from numbers(part, f"{path}.{name}" if path else name)
 
 
-def corruptions(data: Any, rng: np.random.Generator, cells: int = CELLS) -> Iterator[tuple[str, Any]]:
-    """Copies of the data with one number wrong each, and which one."""
-    for path, value in numbers(data):
+def corruptions(
+    data: Any, rng: np.random.Generator, cells: int = CELLS, most: int | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Copies of the data with one number wrong each, and which one; `most` of them at random, all without."""
+    places = [
+        (path, value, int(flat))
+        for path, value in numbers(data)
+        for flat in rng.permutation(np.asarray(value).size)[:cells]
+    ]
+    for chosen in rng.permutation(len(places))[:most]:
+        path, value, flat = places[chosen]
         array = np.asarray(value)
-        for flat in rng.permutation(array.size)[:cells]:
-            wrong = array.copy()
-            index = np.unravel_index(int(flat), array.shape)
-            wrong[index] = _wrong(array[index])
-            where = f"{path}{[int(i) for i in index]}" if array.ndim else path
-            again = wrong if isinstance(value, np.ndarray) else wrong.tolist()
-            again = tuple(again) if isinstance(value, tuple) else again
-            yield where, _put(data, path.split(".") if path else [], again)
+        wrong = array.copy()
+        index = np.unravel_index(flat, array.shape)
+        wrong[index] = _wrong(array[index])
+        where = f"{path}{[int(i) for i in index]}" if array.ndim else path
+        again = wrong if isinstance(value, np.ndarray) else wrong.tolist()
+        again = tuple(again) if isinstance(value, tuple) else again
+        yield where, _put(data, path.split(".") if path else [], again)
 
 
 def _wrong(value: Any) -> Any:

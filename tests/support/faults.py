@@ -1281,15 +1281,15 @@ FAULTS = (
     Fault(
         "Muon without the weight decay of the run",
         "transformer/training/optimizer.py",
-        "momentum=config.momentum, weight_decay=config.weight_decay, **adam)",
-        "momentum=config.momentum, weight_decay=0.0, **adam)",
+        "momentum=config.momentum, weight_decay=decay,",
+        "momentum=config.momentum, weight_decay=0.0,",
         "tests/training/test_optimizer.py::test_with_muon_weight_decay_shrinks_every_matrix_by_the_rate_and_leaves_gains_and_biases",
     ),
     Fault(
         "Muon with Adam's beta as its momentum",
         "transformer/training/optimizer.py",
-        "momentum=config.momentum, weight_decay=config.weight_decay, **adam)",
-        "momentum=config.beta1, weight_decay=config.weight_decay, **adam)",
+        "momentum=config.momentum, weight_decay=decay,",
+        "momentum=config.beta1, weight_decay=decay,",
         "tests/training/test_optimizer.py::test_muon_averages_gradients_by_the_momentum_of_the_run",
     ),
     Fault(

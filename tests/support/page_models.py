@@ -10,6 +10,7 @@ from urllib.parse import parse_qs
 
 import torch
 from random_models import random_recurrent, randomise
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from transformer.checkpoints.settings import Settings
@@ -19,6 +20,9 @@ from transformer.data.corpora import corpus_tokenizer, load_corpus
 from transformer.model.transformer import Transformer
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.state import weights_of
+
+# Each AppTest would read the metadata of every installed package again: most of the time of a page that opens.
+manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 APP = Path(__file__).parents[2] / "app.py"
 PRONOUNS, REVERSE, OTHER_SEED = "untrained-pronouns", "untrained-reverse", "other-seed"

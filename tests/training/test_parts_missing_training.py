@@ -36,6 +36,7 @@ def trained(model=LEARNING, **changes):
     return state, tiny_runs.events(state, config)
 
 
+@pytest.mark.slow
 def test_without_the_causal_mask_loss_falls_to_nothing_and_free_running_output_is_nonsense():
     state, events = trained(replace(LEARNING, causal_mask=False))
     last = [event for event in events if isinstance(event, Evaluated)][-1]

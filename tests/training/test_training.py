@@ -91,7 +91,7 @@ def test_a_task_is_learned_to_99_percent_in_under_a_thousand_steps(name):
     words = train_tokenizer("words", task.vocabulary)
     model = replace(recipe.model, vocab_size=words.vocab_size)
     assert (model.n_encoder_layers, model.n_decoder_layers, model.d_model, model.n_heads) == (2, 2, 64, 4)
-    config = replace(recipe.train, precision="float32", device="cpu", evaluate_every=200)
+    config = replace(recipe.train, precision="float32", device="cpu", evaluate_every=100, target_exact_match=0.995)
     now = state(config, model)
     *_, last = train_steps(now, config, task, words)
     assert last.step < 1_000
@@ -103,7 +103,7 @@ def test_additive_attention_learns_to_reverse():
     recipe, task = RECIPES["reverse"], load_corpus("reverse")
     words = train_tokenizer("words", task.vocabulary)
     model = replace(recipe.model, vocab_size=words.vocab_size, score="additive")
-    config = replace(recipe.train, precision="float32", device="cpu", evaluate_every=200)
+    config = replace(recipe.train, precision="float32", device="cpu", evaluate_every=100, target_exact_match=0.995)
     now = state(config, model)
     *_, last = train_steps(now, config, task, words)
     assert last.step < 1_000

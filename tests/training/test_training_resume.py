@@ -53,18 +53,19 @@ def resumed_losses(config, stops, model=MODEL):
     ids=lambda changes: ",".join(changes) or "default",
 )
 def test_saving_and_resuming_changes_no_loss_and_no_weight_by_a_bit(changes):
-    config = settings(max_steps=60, **changes)
+    config = settings(max_steps=30, **changes)
     precision = config.precision
     whole = state(config)
     expected = event_losses(train_steps(whole, config, corpus(), tokenizer(), precision=precision))
     now = state(config)
-    taken = until(train_steps(now, config, corpus(), tokenizer(), precision=precision), 25)
+    taken = until(train_steps(now, config, corpus(), tokenizer(), precision=precision), 15)
     now = saved_and_restored(now, config)
     taken += train_steps(now, config, corpus(), tokenizer(), precision=precision)
     assert event_losses(taken) == expected
     assert all(torch.equal(value, weights_of(now.model)[name]) for name, value in weights_of(whole.model).items())
 
 
+@pytest.mark.slow_variants
 @pytest.mark.parametrize(
     ("family", "build"),
     [*(("rnn", build) for build in RECURRENT_BUILDS), *(("conv", build) for build in CONVOLUTIONAL_BUILDS)],

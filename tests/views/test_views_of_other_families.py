@@ -42,6 +42,7 @@ def _named_heads(view):
     return [head for head in heads if isinstance(head, int)]
 
 
+@pytest.mark.slow_variants
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)
 @pytest.mark.parametrize("name", ["reverse-rnn-attention", "reverse-conv"])
 def test_every_check_holds_with_attention(name, switches):

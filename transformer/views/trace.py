@@ -16,6 +16,7 @@ from transformer.analysis.trace.checks import (
     check_steps,
     check_unrecorded,
     check_weights_written,
+    precise_trace,
 )
 from transformer.analysis.trace.diagram import draw_map, map_arrays
 from transformer.analysis.trace.opened import OpenedStep, open_step
@@ -168,7 +169,7 @@ class StepNumbers:
     def checks(self, lab: Lab, seen: Inspection, trace: Trace, data: StepData) -> Iterator[Check]:
         """Evaluates the equation again in double precision, and runs the whole pass so; compares with the decoding."""
         model, step = lab.model, find_step(lab.model, self.step)
-        yield from check_opened(trace, step, self.layer, data.opened)
+        yield from check_opened(trace, precise_trace(model, trace), step, self.layer, data.opened)
         if step.kind is not None and step.name == "weights":
             yield check_weights_written(model, trace, seen, [step.kind], self.layer)
         if step.name == "probabilities":

@@ -72,6 +72,7 @@ def switches_in(model, stack, sublayer):
     return found
 
 
+@pytest.mark.slow_variants
 @pytest.mark.parametrize(("stack", "sublayer"), SUBLAYERS)
 def test_an_honest_entry_holds_under_every_switch(stack, sublayer):
     for norm in ("post", "pre"):
@@ -142,6 +143,7 @@ LIES = {
 }
 
 
+@pytest.mark.slow_variants
 @pytest.mark.parametrize(("stack", "sublayer"), SUBLAYERS)
 def test_no_lie_about_a_cell_stays_green(stack, sublayer):
     model = half_trained_model()

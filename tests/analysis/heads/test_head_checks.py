@@ -157,6 +157,7 @@ def test_effects_are_those_of_a_rewritten_output_matrix(reverser, at_mean, switc
     assert not all(held(check_output_effects(model, source, target, switches, effects, swapped)))
 
 
+@pytest.mark.slow_variants
 @pytest.mark.parametrize("at_mean", [False, True])
 def test_loss_match_and_interval_over_pairs_are_measured_again(at_mean):
     model, sample, tokenizer, _ = surveyed("reverse", [Pair("a b c", "c b a"), Pair("d", "d"), Pair("e f", "f zebra")])
@@ -176,6 +177,7 @@ def test_loss_match_and_interval_over_pairs_are_measured_again(at_mean):
     assert checked(replace(found, exact_match=found.exact_match + 0.4))[4] is False
 
 
+@pytest.mark.slow_variants
 @pytest.mark.parametrize(("name", "value"), [("LEVEL", 0.8), ("LEVEL", 0.99), ("resamples", None)])
 def test_an_interval_of_another_level_or_of_other_samples_is_noticed(monkeypatch, name, value):
     """Its check shares neither the level nor the samples with the interval."""

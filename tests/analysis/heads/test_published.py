@@ -143,6 +143,7 @@ def checked(folder, found, monkeypatch, part):
     return column.holds, distances.holds, reach.holds
 
 
+@pytest.mark.slow
 def test_a_wrong_number_is_found_where_its_pairs_are_measured_again(folder, monkeypatch):
     found = carried(folder)
     assert found is not None and checked(folder, found, monkeypatch, 2) == (True, True, True)
@@ -158,6 +159,7 @@ def test_a_wrong_number_is_found_where_its_pairs_are_measured_again(folder, monk
         assert checked(folder, wrong, monkeypatch, 1) == (True, True, True)
 
 
+@pytest.mark.slow
 def test_a_wrong_number_that_the_parts_do_not_make_is_found_by_any_of_them(folder, monkeypatch):
     found = carried(folder)
     assert found is not None

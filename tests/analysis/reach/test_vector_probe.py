@@ -78,6 +78,7 @@ def test_the_fitted_probe_has_a_smaller_loss_than_any_other_nearby():
         assert loss(*other) > best
 
 
+@pytest.mark.slow
 def test_no_tested_sentence_was_fitted_on_and_probing_twice_gives_the_same():
     checkpoint = recurrent_lab("none").checkpoint
     found, again = probe_vector(checkpoint), probe_vector(checkpoint)

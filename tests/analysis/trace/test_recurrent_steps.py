@@ -8,7 +8,7 @@ import torch
 from random_models import RECURRENT_BUILDS, random_ids, random_recurrent
 
 from transformer.analysis.attention.recurrent_reference import pass_from_ids
-from transformer.analysis.trace.checks import check_opened, check_steps, check_unrecorded
+from transformer.analysis.trace.checks import check_opened, check_steps, check_unrecorded, precise_trace
 from transformer.analysis.trace.diagram import draw_map, map_arrays
 from transformer.analysis.trace.opened import check_equation, open_step
 from transformer.analysis.trace.overview import stages
@@ -51,12 +51,13 @@ def places(model):
 def test_every_step_gives_what_the_pass_computed_and_shows_what_it_has_in_double_precision(build):
     model = random_recurrent(**build)
     trace = traced(model)
+    precise = precise_trace(model, trace)
     for step, layer in places(model):
         opened = open_step(trace, step, layer)
         assert opened.comes_out and not opened.moved
         for shown in (*opened.comes_in, *opened.comes_out):
             assert shown.values.ndim in (2, 3) and np.isfinite(shown.values).all()
-        assert [c for c in check_opened(trace, step, layer, opened) if not c.holds] == [], (str(step), layer)
+        assert [c for c in check_opened(trace, precise, step, layer, opened) if not c.holds] == [], (str(step), layer)
     assert check_unrecorded(model, trace).holds
 
 

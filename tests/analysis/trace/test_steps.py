@@ -11,7 +11,7 @@ import torch
 from random_models import random_ids, random_model
 
 from transformer.analysis.trace import reference
-from transformer.analysis.trace.checks import check_opened
+from transformer.analysis.trace.checks import check_opened, precise_trace
 from transformer.analysis.trace.opened import check_equation, open_step
 from transformer.analysis.trace.source import MAX_LINES, lines_of
 from transformer.analysis.trace.stack_steps import FinalNorm
@@ -92,8 +92,9 @@ def test_every_steps_equation_gives_what_the_pass_computed(kind):
 def test_what_a_step_shows_is_what_the_same_pass_has_in_double_precision(kind):
     model = random_model(**KINDS[kind])
     trace = traced(model)
+    precise = precise_trace(model, trace)
     for step, layer in places(model):
-        checks = list(check_opened(trace, step, layer, open_step(trace, step, layer)))
+        checks = list(check_opened(trace, precise, step, layer, open_step(trace, step, layer)))
         assert [check for check in checks if not check.holds] == [], str(step)
 
 
@@ -168,10 +169,10 @@ def test_parts_that_a_model_never_had_are_no_steps_and_are_named():
 def test_a_switch_is_marked_where_it_acts_and_the_equations_still_hold(spec):
     model = random_model()
     trace = traced(model, (spec,))
-    marked = []
+    precise, marked = precise_trace(model, trace), []
     for step, layer in places(model):
         found = open_step(trace, step, layer)
-        assert all(check.holds for check in check_opened(trace, step, layer, found))
+        assert all(check.holds for check in check_opened(trace, precise, step, layer, found))
         marked += [(layer, moved) for moved in found.moved]
     sites = spec.sites(model)
     assert len(marked) == len(sites)

@@ -88,6 +88,7 @@ def diagnosed(model: ModelConfig, train: TrainConfig) -> Finding | None:
     return source_ignored(found, model, train)
 
 
+@pytest.mark.slow
 def test_a_run_that_collapses_is_told_though_its_loss_falls():
     """At a rate that is too high, four layers of post-norm learn what French looks like and nothing of the English."""
     finding = diagnosed(DEEP, COLLAPSING)

@@ -22,6 +22,7 @@ def term(page: Page, name: str) -> Locator:
 
 def test_a_term_is_explained_on_hover_on_focus_and_on_touch(page: Page, server: Server):
     page.goto(server.link("masks", model=REVERSE, text="a b c"))
+    wait_for_rest(page, 1000)  # a page that is still drawn moves away from under the pointer
     meaning = page.get_by_role("tooltip")
     for explain in (Locator.hover, Locator.focus, Locator.click):
         explain(term(page, "batch"))

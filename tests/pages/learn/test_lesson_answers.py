@@ -30,6 +30,7 @@ def test_the_model_still_gives_the_answer_that_the_sentences_rely_on(lesson: Les
         assert not step.answer.is_right(wrong, truth.value), "every guess would count as right"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lesson", "step"), STEPS)
 def test_every_setting_of_a_step_shows_something_that_its_checks_confirm(lesson: Lesson, step: Step):
     choices = [[(control.name, option) for option in control.options] for control in step.controls if control.options]

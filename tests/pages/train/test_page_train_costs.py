@@ -45,6 +45,7 @@ def test_what_cannot_be_measured_says_why():
     assert plain("The time could not be measured: none of the 200 pairs fits") in texts(open_page("train"))
 
 
+@pytest.mark.slow
 def test_a_first_visit_does_not_pay_for_the_meta_device(tmp_path):
     code = (
         "import sys; from page_models import open_page, texts; at = open_page('train'); "

@@ -45,10 +45,12 @@ def check_unrecorded(model: TracedModel, trace: Trace) -> Check:
     return agree("Recording does not change the pass", logits, again, ROUNDING * WHOLE_PASS * size, how)
 
 
-def check_opened(trace: Trace, step: Step, layer: int, shown: OpenedStep) -> Iterator[Check]:
-    """Checks every array of an opened step against the same pass run in double precision, and its equation."""
+def check_opened(
+    trace: Trace, precise_pass: tuple[TracedModel, Trace], step: Step, layer: int, shown: OpenedStep
+) -> Iterator[Check]:
+    """Checks an opened step's equation, and every array against the same pass in double precision (`precise_trace`)."""
     yield check_equation(trace, step, layer)
-    precise, again = precise_trace(step.model, trace)
+    precise, again = precise_pass
     expected = open_step(again, replace(step, model=precise), layer)
     for side, mine, theirs in (
         ("in", shown.comes_in, expected.comes_in),
