@@ -52,7 +52,7 @@ LEAST = {
     "sweep": _BRIEF,
     "train": _BRIEF,
 }
-"""What keeps the work of a command small, by its first word; of an option given twice the last counts."""
+"""Options that keep the work of a command small, by its first word; of an option given twice the last counts."""
 PLACEHOLDERS = {"NAME": "my-run", "SPLIT": "random", "FOLDER": "opus"}
 
 

@@ -28,7 +28,7 @@ class Choices(UrlState):
     step: int = param(1, whole(1, MAX_STEPS, clamp=True), resets=("lesson",))
     """Counted from 1, as it is shown."""
     settings: tuple[str, ...] = param((), text(_LONGEST_SETTING), name="set", many=tuple, resets=("lesson", "step"))
-    """What the step's controls say, as "name=value"."""
+    """The choices of the step's controls, as "name=value"."""
     locked: bool = param(False, flag("yes"), resets=("lesson", "step"))
     """True if the controls stay as the link says: a teacher chose them."""
     progress: Progress = param(Progress(), Form(_read, lambda progress: str(progress)[:LONGEST]), name="answers")

@@ -63,7 +63,7 @@ class Truth:
     value: float
     """The index of the right option, or the number."""
     told: str
-    """What was measured, in a sentence or two of Markdown."""
+    """The measurement, in a sentence or two of Markdown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class Control:
     options: Mapping[str, str]
     """The options with their labels; none where the figure itself is dragged."""
     default: str = ""
-    """What the control says at first if that is not the first option."""
+    """The option chosen at first, if that is not the first one."""
 
     @property
     def first(self) -> str:
@@ -94,7 +94,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a step shows under its settings: sentences with what came out, and figures."""
+    """The sentences and figures of a step under its settings."""
 
     lines: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
@@ -106,7 +106,7 @@ class Step:
 
     title: str
     text: str
-    """What one must know to predict, in Markdown."""
+    """The knowledge that the prediction needs, in Markdown."""
     question: str
     answer: Options | Estimate
     truth: Callable[[Bench], Truth]
@@ -114,7 +114,7 @@ class Step:
     expects: tuple[float, float]
     """The answers, from the least to the most, for which the step's sentences are true: a test asks the model."""
     do: str
-    """What to try in the live figure."""
+    """A suggestion for the live figure."""
     scene: Callable[[Bench, Settings], Scene]
     controls: tuple[Control, ...] = ()
     keep: str

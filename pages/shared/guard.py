@@ -16,7 +16,7 @@ import streamlit as st
 
 P = ParamSpec("P")
 
-FAILED = "could not be shown: a fault of this app"
+FAILED = "could not be shown because of a fault in this app"
 _log = logging.getLogger(__name__)
 
 
@@ -30,7 +30,8 @@ def guard(what: str) -> Iterator[None]:
         yield
     except Exception as error:
         _log.exception("%s could not be shown", what)
-        st.error(f"{what} {FAILED} ({type(error).__name__}), now in the server's log.", icon=":material/error:")
+        text = f"{what} {FAILED} ({type(error).__name__}). The server's log has the details."
+        st.error(text, icon=":material/error:")
 
 
 def guarded_fragment(what: str, render: Callable[P, None], *, every: float | None = None) -> Callable[P, None]:

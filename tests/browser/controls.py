@@ -14,7 +14,7 @@ _AT_REST = """(quiet_ms) => new Promise((done, fail) => {
   wait();
 })"""
 FAULTS = "[data-testid=stException], [data-testid=stAlertContentError]"
-"""What a page shows in the place of a part that failed: Streamlit's box, or the sentence of `guard`."""
+"""The elements in the place of a part that failed: Streamlit's box, or the sentence of `guard`."""
 TRAINING_MS = 180_000
 """The time limit for a hundred steps of the smallest model on a busy machine."""
 SMALL = {"d_model": 32, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 1, "n_decoder_layers": 1, "threads": 1}

@@ -1,4 +1,4 @@
-"""What is drawn at the start: every parameter of every family against the distribution that its source names.
+"""The weights drawn at the start: every parameter of every family against the distribution that its source names.
 
 Several small models are drawn and the numbers of each parameter, or of each gate, are pooled over them. The largest
 distance between their distribution function and the expected one sees mean, size and shape at once.

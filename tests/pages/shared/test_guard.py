@@ -21,7 +21,7 @@ def fails(*_: object, **__: object) -> None:
 def failed_parts(at: AppTest) -> list[str]:
     """The parts that say of themselves that they failed; the page did not end with an exception."""
     assert not at.exception
-    end = f" {FAILED} (LookupError), now in the server's log."
+    end = f" {FAILED} (LookupError). The server's log has the details."
     assert all(element.value.endswith(end) for element in at.error)
     return [element.value.removesuffix(end) for element in at.error]
 

@@ -69,7 +69,7 @@ def test_a_measurement_that_fails_is_left_unchecked_and_logged(monkeypatch, capl
     at = open_page("runs", run=trained_run())
     examined()
     said = texts(checked(at.run()))
-    assert plain("the attention heads (no weights yet, too few steps, no corpus, or it failed)") in said
+    assert plain("the attention heads (no weights yet, too few steps, no corpus, or the measurement failed)") in said
     assert "with their sources exchanged" in said, "the other measurements were made"
     assert "LookupError: nobody foresaw this" in caplog.text
 

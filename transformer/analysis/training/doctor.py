@@ -75,13 +75,13 @@ def diagnose(
         seen += [vocabulary(corpus), length(corpus, model)]
         checked.append(f"a vocabulary of {corpus.vocab_size:,} and max_length {corpus.max_length} against the corpus")
     if heads is None or len(curves.steps) < FEWEST_STEPS:
-        unchecked.append("the attention heads (no weights yet, too few steps, no corpus, or it failed)")
+        unchecked.append("the attention heads (no weights yet, too few steps, no corpus, or the measurement failed)")
     elif heads:
         seen += dead_and_saturated(heads, model, enough=enough)
         checked.append(f"{counted(len(heads), 'attention head')} for dead and saturated ones")
     if source is None or not curves.evaluations:
         unchecked.append(
-            "whether the output depends on the source (no weights or evaluation yet, no corpus, or it failed)"
+            "whether the output depends on the source (no weights or evaluation yet, no corpus, or the test failed)"
         )
     else:
         ignored = source_ignored(source, model, train)
