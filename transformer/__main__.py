@@ -8,6 +8,7 @@ Options come from the config dataclasses. A mistake is one sentence on the error
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 import tyro
 
@@ -26,8 +27,10 @@ from transformer.cli import (
     train_commands,
 )
 from transformer.config import FAMILIES, PRESETS, CorpusConfig, ModelConfig
+from transformer.data.columns import UnclearColumns
 from transformer.data.file_recipes import recipe_for
 from transformer.data.recipes import family_recipe
+from transformer.data.uploads import join_files
 from transformer.experiments.study import StudyError
 
 _FAMILY = {"--model.family": "--family"}
@@ -47,11 +50,15 @@ class _Choice:
 
 def main(arguments: list[str]) -> int:
     """Runs one command; returns the exit status."""
-    if arguments[:1] in (["train"], ["sweep"]):
-        arguments = [arguments[0], *_named_corpus(arguments[1:])]
-    arguments = _gathered(arguments)
     try:
+        if arguments[:1] in (["train"], ["sweep"]):
+            arguments = [arguments[0], *_named_corpus(arguments[1:])]
+        arguments = _gathered(arguments)
         _run(_commands(arguments), arguments)
+    except UnclearColumns as error:
+        option = "--columns" if arguments[:1] == ["evaluate"] else "--corpus.columns"
+        print(f"error: {error} with {option} 1,2, the source first", file=sys.stderr)
+        return 2
     except (*model_commands.EXPECTED_ERRORS, StudyError, CapsuleError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -74,7 +81,7 @@ def _run(commands: dict[str, Callable[..., None]], arguments: list[str]) -> None
 
 def _commands(arguments: list[str]) -> dict[str, Callable[..., None]]:
     choice = _peek(arguments[1:]) if arguments[:1] in (["train"], ["sweep"]) else _Choice()
-    recipe = recipe_for(choice.corpus.name)
+    recipe = recipe_for(choice.corpus.name, choice.corpus.columns)
     model, train, why = recipe.model, recipe.train, recipe.why
     if choice.preset is not None:
         model, why = _preset(choice.preset, choice.family), ()
@@ -105,10 +112,16 @@ def _preset(name: str, family: str) -> ModelConfig:
 
 
 def _named_corpus(arguments: list[str]) -> list[str]:
-    """`train reverse ...` as `train --corpus.name reverse ...`."""
-    if arguments and not arguments[0].startswith("-"):
-        return ["--corpus.name", *arguments]
-    return arguments
+    """`train reverse ...` as `train --corpus.name reverse ...`, two parallel files as the .zip of both."""
+    named = list(takewhile(lambda argument: not argument.startswith("-"), arguments))
+    options = arguments[len(named) :]
+    if not named:
+        return arguments
+    if any(option.partition("=")[0] == "--corpus.name" for option in options):
+        raise ValueError(f"{named[0]} and --corpus.name both name a corpus: leave one of them out")
+    if len(named) > 2:
+        raise ValueError(f"a corpus is one file, or two parallel ones: {', '.join(named)} are {len(named)}")
+    return ["--corpus.name", named[0] if len(named) == 1 else str(join_files(named)), *options]
 
 
 def _gathered(arguments: list[str]) -> list[str]:

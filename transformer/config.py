@@ -496,7 +496,14 @@ class CorpusConfig:
     name: str = setting(
         "reverse",
         "Corpus",
-        "A generated corpus (see `transformer.data.corpora.CORPORA`) or the path of a TSV, CSV or JSONL file.",
+        "A generated corpus (see `transformer.data.corpora.CORPORA`), or the path of a file of pairs: TSV, CSV, JSONL "
+        "or TMX.",
+    )
+    columns: str | None = setting(
+        None,
+        "Columns",
+        "The columns of a file that hold source and target, such as en,fr or 2,4; left empty: found by their names and "
+        "their content.",
     )
     seed: int = setting(0, "Corpus seed", "Seed of generated text.")
     longest: int | None = setting(
@@ -525,6 +532,11 @@ class CorpusConfig:
         _require(
             longest is None or FEWEST_SYMBOLS <= longest <= MOST_SYMBOLS,
             f"longest ({longest}) must lie between {FEWEST_SYMBOLS} and {MOST_SYMBOLS}, or be left empty",
+        )
+        named = None if self.columns is None else [part.strip() for part in self.columns.split(",")]
+        _require(
+            named is None or (len(named) == 2 and all(named) and named[0] != named[1]),
+            f"columns ({self.columns!r}) must name two columns with a comma between them, the source first: en,fr",
         )
         _check_limits(self)
 

@@ -13,8 +13,10 @@ from pages.shared.wording import plain
 from transformer.analysis.heads.pair_sample import PairSample, validation_sample
 from transformer.config import DecodeConfig
 from transformer.data.batches import encode_sources, fits
-from transformer.data.cleaning import CorpusError, clean_pairs, kinds_of_files, rows_of
+from transformer.data.cleaning import CleaningReport
 from transformer.data.corpus_snapshot import AbsentCorpus
+from transformer.data.pair_files import kinds_of_files, pairs_of
+from transformer.data.unpacking import CorpusError
 from transformer.data.uploads import MAX_UPLOAD_BYTES
 from transformer.interventions.names import plural
 from transformer.lab import Lab
@@ -140,10 +142,11 @@ def _file(context: PageContext, chosen: Choices) -> PairSample | None:
         return None
     digest, config = sha256(brought.getvalue()).hexdigest(), context.lab.model.config
     try:
-        found, held_out = _read(brought.name, digest, brought.getvalue())
+        found, held_out, report = _read(brought.name, digest, brought.getvalue())
     except CorpusError as error:
         say(sentence(str(error)))
         return None
+    st.caption(plain(sentence(str(report))))
     pairs = _fitting(context.lab, digest, found)
     if not pairs:
         say(f"None of its {len(found):,} pairs fits into the model's {config.max_length} tokens.")
@@ -158,10 +161,11 @@ def _fitting(lab: Lab, digest: str, _found: Sequence[Pair]) -> tuple[Pair, ...]:
 
 
 @cached(max_entries=4, spinner="Reading the file")
-def _read(name: str, digest: str, _content: bytes) -> tuple[Sequence[Pair], bool]:
-    """Returns the pairs of a file that the split rule holds out for validation, or all of them if these are few."""
-    pairs, report = clean_pairs(rows_of(name, _content, limit=MAX_UPLOAD_BYTES))
+def _read(name: str, digest: str, _content: bytes) -> tuple[Sequence[Pair], bool, CleaningReport]:
+    """Returns the pairs of a file that the split rule holds out for validation, or all of them if these are few, and
+    how it was read."""
+    pairs, report = pairs_of(name, _content, limit=MAX_UPLOAD_BYTES).clean()
     if not pairs:
         raise CorpusError(f"{name} has no usable pair ({report})")
     kept = [pair for pair in pairs if split_of(pair.source) == "validation"]
-    return (kept, True) if len(kept) >= FEW else (pairs, False)
+    return (kept, True, report) if len(kept) >= FEW else (pairs, False, report)

@@ -18,8 +18,8 @@ from pages.training.train_state import CHOSEN, show_run
 from transformer.access.ownership import may_change, may_use_file
 from transformer.access.people import for_this_person
 from transformer.checkpoints.settings import Settings, is_name
-from transformer.data.cleaning import CorpusError
 from transformer.data.corpus_snapshot import located
+from transformer.data.unpacking import CorpusError
 from transformer.runs import run_folder
 from transformer.runs.archive import corpus_file, write_archive
 from transformer.runs.labels import LONGEST_NOTE, rename, set_note

@@ -17,7 +17,7 @@ from pages.shared.scrolling_figure import scrolling_figure
 from pages.shared.url.session import session, stay
 from transformer.analysis.checks import Check
 from transformer.checkpoints.settings import CheckpointError
-from transformer.data.cleaning import CorpusError
+from transformer.data.unpacking import CorpusError
 from transformer.runs.status import RunError
 from transformer.views.view import Document, Subject, View, data_options
 

@@ -1,19 +1,26 @@
 """The corpus of a plan: bringing one, and its content: size, splits, lengths, samples, dropped rows."""
 
+from collections.abc import Sequence
+from functools import partial
+
 import streamlit as st
 
 from pages.shared import wording
-from pages.shared.context import say
+from pages.shared.context import say, sentence
 from pages.shared.exhibit import exhibit, get_data
+from pages.shared.fields import box
 from pages.shared.guard import guard
 from pages.train.form import field
-from pages.train.previews import config_of, stats_of, text_of
+from pages.train.previews import config_of, offered_of, stats_of, text_of
 from pages.training.bring import PLACE, bring_corpus
 from pages.training.plans import Plan
-from pages.training.train_state import CHOSEN, key_of, take_corpus
+from pages.training.train_state import CHOSEN, choose_column, key_of, memory, take_corpus
 from transformer.data.cleaning import MAX_CHARACTERS, CleaningReport, Reason
-from transformer.data.corpora import Corpus, CorpusError
+from transformer.data.columns import UnclearColumns
+from transformer.data.corpora import CORPORA, Corpus, CorpusError
+from transformer.data.pair_files import Columns
 from transformer.data.statistics import CorpusStats
+from transformer.text.pairs import Pair
 from transformer.text.tokenizer import Tokenizer, TokenizerError
 from transformer.views.subjects import Text
 from transformer.views.training.plan import LengthsData, SentenceLengths
@@ -41,10 +48,17 @@ def corpus_panel(plan: Plan) -> None:
     """Renders the facts about the corpus before a model learns it."""
     try:
         text, stats = text_of(plan), stats_of(plan)
+    except UnclearColumns:
+        st.markdown("##### Which columns hold the sentences and their translations?")
+        _choose_columns(plan)
+        return
     except (CorpusError, TokenizerError, ValueError):
+        _choose_columns(plan)
         st.markdown("The corpus is described here once it can be read: see the message beside the fields.")
         return
     corpus = text.corpus
+    if stats.report is not None:
+        _render_reading(plan, corpus, stats)
     limit = int(plan.max_length) if plan.max_length and plan.max_length >= 1 else None
     subject, view = Text(config_of(plan)), SentenceLengths(limit=limit)
     _render_sizes(corpus, get_data(subject, view), text.tokenizer)
@@ -52,12 +66,56 @@ def corpus_panel(plan: Plan) -> None:
     lengths = exhibit(subject, view)
     if lengths is not None:
         _render_lengths(lengths)
-    st.markdown("##### Samples")
-    _render_table([{corpus.source_name: pair.source, corpus.target_name: pair.target} for pair in stats.samples])
-    if stats.report is not None:
+    if stats.report is None:
+        st.markdown("##### Samples")
+        _render_pairs(corpus, stats.samples)
+    elif stats.report.dropped:
         _render_dropped(stats.report)
     _render_repeated(stats)
     _render_odd(corpus, stats)
+
+
+def _render_reading(plan: Plan, corpus: Corpus, stats: CorpusStats) -> None:
+    """Renders how a file was read: its columns, what was dropped, and pairs as the model will see them."""
+    st.markdown(f"##### {wording.plain(corpus.source_name)} → {wording.plain(corpus.target_name)}")
+    st.caption(wording.plain(sentence(str(stats.report))))
+    _choose_columns(plan)
+    _render_pairs(corpus, stats.samples)
+
+
+def _choose_columns(plan: Plan) -> None:
+    """Renders a choice of the columns of source and target, and a button that swaps them; nothing where the file cannot
+    be read, or no file is chosen."""
+    if plan.corpus in CORPORA:
+        return
+    try:
+        offered = offered_of(config_of(plan))
+    except (CorpusError, ValueError):
+        return
+    if len(offered.labels) < 2:
+        return
+    source, target = offered.chosen or (None, None)
+    chosen = {"source": source, "target": target} | memory().columns
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        for side in ("source", "target"):
+            box(
+                f"{side.title()} column",
+                range(len(offered.labels)),
+                chosen[side],
+                partial(choose_column, side, chosen),
+                key=key_of(f"{side}-column"),
+                names=partial(_label, offered),
+                placeholder="Choose a column",
+                width=240,
+            )
+        if offered.chosen is not None:
+            swapped = {"source": chosen["target"]}
+            st.button("Swap", icon=":material/swap_horiz:", on_click=choose_column, args=("target", swapped, source))
+
+
+def _label(offered: Columns, place: int) -> str:
+    example = offered.examples[place]
+    return f"{offered.labels[place][:30]}: {example[:40]}" if example else offered.labels[place][:30]
 
 
 def _render_sizes(corpus: Corpus, found: LengthsData, tokenizer: Tokenizer) -> None:
@@ -105,16 +163,11 @@ def _render_odd(corpus: Corpus, stats: CorpusStats) -> None:
         f"{stats.n_outliers:,} of {stats.counted:,} differ in length far more than is usual here. They are kept; "
         "remove them from the file if they are wrong."
     )
-    odd = [found.pair for found in stats.outliers[:N_ODD]]
-    _render_table([{corpus.source_name: pair.source, corpus.target_name: pair.target} for pair in odd])
+    _render_pairs(corpus, [found.pair for found in stats.outliers[:N_ODD]])
 
 
 def _render_dropped(report: CleaningReport) -> None:
     st.markdown("##### What was dropped")
-    if not report.dropped:
-        st.caption(f"Nothing: all {report.read:,} pairs of the file are used.")
-        return
-    st.caption(f"{report.kept:,} of the {report.read:,} rows are used.")
     rows = []
     for reason, count in report.dropped.items():
         shown = report.examples.get(reason, ())
@@ -122,9 +175,13 @@ def _render_dropped(report: CleaningReport) -> None:
     _render_table(rows)
 
 
+def _render_pairs(corpus: Corpus, pairs: Sequence[Pair]) -> None:
+    _render_table([{corpus.source_name: pair.source, corpus.target_name: pair.target} for pair in pairs])
+
+
 def _render_table(rows: list[dict[str, str]]) -> None:
     """Renders a small table of plain text."""
-    st.markdown(wording.table(list(rows[0]), [list(row.values()) for row in rows]))
+    st.markdown(wording.table([wording.plain(title) for title in rows[0]], [list(row.values()) for row in rows]))
 
 
 def _take_upload(corpus: str) -> None:

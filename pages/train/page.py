@@ -67,9 +67,9 @@ with recipe:
     wrong, costs = faults_of(plan) | plan_errors.misread(memory().drafts), None
     shown, notes = problems | wrong, notes_of(plan)
     choose_corpus()
-    sentences(("corpus",), shown, notes)
+    sentences(("corpus", "columns"), shown, notes)
     st.caption(described(plan))
-    if why := recipe_of(plan.corpus).why:
+    if why := recipe_of(plan.corpus, plan.columns).why:
         with st.popover("Why these settings", type="tertiary"):
             st.markdown("\n".join(f"- {wording.plain(reason)}" for reason in why))
     fields(("preset" if plan.is_transformer else "d_model", "seconds"), shown, notes)

@@ -16,7 +16,7 @@ from pages.training.plan_fields import (
     NOUNS,
     WHOLE,
 )
-from pages.training.plan_text import short
+from pages.training.plan_text import short, written
 from pages.training.plans import NUMBERS, Plan, model_settings
 from transformer.config import CorpusConfig
 from transformer.data.corpora import CorpusError
@@ -173,7 +173,7 @@ def _uneven_heads(plan: Plan) -> dict[str, str]:
 
 def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
     """Finds what the configs themselves refuse, trying each other field on its own with the recommended rest."""
-    model, train = model_settings(plan.corpus, plan.family)
+    model, train = model_settings(plan.corpus, plan.family, plan.columns)
     corpus = {} if "corpus" in known else plan.corpus_values()
     settings = (
         (model, plan.model_values()),
@@ -200,7 +200,7 @@ def _refused(plan: Plan, known: Container[str]) -> dict[str, str]:
             try:
                 replace(config, **changes)
             except ValueError as error:
-                called = f"{NOUNS.get(field, LABELS[field])} ({value:g})"
+                called = f"{NOUNS.get(field, LABELS[field])} ({written(value)})"
                 said = str(error).replace(f"{name} ({value!r})", called).rstrip(".")
                 recipe = getattr(plan.recipe, field)
                 if recipe is not None:

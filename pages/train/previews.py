@@ -1,6 +1,6 @@
 """The text of a plan: its corpus, cut into tokens as the plan asks, and what can be counted in it. Cached."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,8 +13,9 @@ from pages.train.plan_errors import has_longest
 from pages.training.plans import Plan
 from transformer.config import CorpusConfig
 from transformer.data.batches import POOL_SIZE, BatchStream
-from transformer.data.corpora import CORPORA, Corpus, CorpusError
-from transformer.data.corpus_cache import counted, loaded, prepared
+from transformer.data.corpora import Corpus, CorpusError
+from transformer.data.corpus_cache import counted, loaded, prepared, stamp
+from transformer.data.pair_files import Columns, offered_columns
 from transformer.data.statistics import CorpusStats, spaced
 from transformer.text.tokenizer import Tokenizer, TokenizerError
 
@@ -48,7 +49,12 @@ def text_of(plan: Plan) -> Text:
 def corpus_of(plan: Plan) -> Corpus:
     """Returns the corpus of a plan. CorpusError where there is none."""
     config = config_of(plan)
-    return _raised(_corpus(config.name, config.longest, config.seed))
+    return _raised(_corpus(_untokenized(config)))
+
+
+def offered_of(config: CorpusConfig) -> Columns:
+    """Returns the columns of a file to choose from. CorpusError where it cannot be read."""
+    return _raised(_offered(config))
 
 
 def longer_sides(plan: Plan) -> Int[ndarray, " pair"]:
@@ -68,29 +74,35 @@ def steps_an_epoch(plan: Plan) -> float:
     return _steps_an_epoch(config_of(plan), train.batch_tokens, model.max_length) / train.accumulate
 
 
-def _stamp(config: CorpusConfig | str, *_: object) -> tuple[int, int]:
+def _untokenized(config: CorpusConfig) -> CorpusConfig:
+    """Returns the same settings without those of the tokenizer: all that the sentences depend on."""
+    return replace(config, tokenizer="auto", vocab_size=None)
+
+
+def _stamp(config: CorpusConfig, *_: object) -> tuple[int, int]:
     """Returns a stamp that changes whenever the file of the corpus does."""
-    name = config if isinstance(config, str) else config.name
-    if name in CORPORA:
-        return 0, 0
-    try:
-        found = Path(name).stat()
-    except OSError:
-        return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return stamp(config)
 
 
 @cached(max_entries=12, spinner="Reading the corpus", shared=True, also=_stamp)
-def _corpus(name: str, longest: int | None, seed: int) -> Corpus | CorpusError:
+def _corpus(config: CorpusConfig) -> Corpus | CorpusError:
     try:
-        return loaded(CorpusConfig(name=name, longest=longest, seed=seed))
+        return loaded(config)
     except CorpusError as error:  # kept too: finding it again would take as long
+        return error
+
+
+@cached(max_entries=12, spinner="Reading the corpus", shared=True, also=_stamp)
+def _offered(config: CorpusConfig) -> Columns | CorpusError:
+    try:
+        return offered_columns(Path(config.name), config.columns)
+    except CorpusError as error:
         return error
 
 
 @cached(max_entries=24, spinner="Learning the tokens of this corpus", shared=True, also=_stamp)
 def _text(config: CorpusConfig) -> tuple[Corpus, Tokenizer] | CorpusError | TokenizerError:
-    corpus = _corpus(config.name, config.longest, config.seed)
+    corpus = _corpus(_untokenized(config))
     if isinstance(corpus, Exception):
         return corpus
     try:

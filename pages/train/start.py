@@ -30,9 +30,9 @@ N_PINNED = 3
 """The number of examples of the corpus that are followed where the visitor names none."""
 MUCH = 0.02
 """The share of pairs too long for the model from which on a note says so."""
-UNFOLDED = frozenset({"corpus", "preset", "seconds", "start_from"})
+UNFOLDED = frozenset({"corpus", "columns", "preset", "seconds", "start_from"})
 """The fields that stand open on the page: what to learn, how large and for how long."""
-_OF_TEXT = ("corpus", "longest", "tokenizer", "vocab_size")
+_OF_TEXT = ("corpus", "columns", "longest", "tokenizer", "vocab_size")
 
 
 def sentences_of(plan: Plan) -> tuple[str, ...]:

@@ -7,9 +7,8 @@ import streamlit as st
 from pages.shared.url.url_state import Problem
 from pages.training import corpora
 from transformer.access.server_settings import identity
-from transformer.data.cleaning import kinds_of_files
-from transformer.data.corpora import CorpusError
-from transformer.data.uploads import save_upload
+from transformer.data.unpacking import CorpusError
+from transformer.data.uploads import save_uploads
 
 PLACE = "upload"
 """The place of a problem with a file."""
@@ -21,13 +20,14 @@ def bring_corpus(key: str, take: Callable[[str], None], tell: Callable[[Problem]
     # After each file the popover is drawn anew, closed, beside what the file became.
     with st.popover("Bring your own", icon=":material/upload:", key=f"{_uploader(key)}-box"):
         st.markdown(
-            "Sentence pairs, one per line: **TSV**, **CSV** or **JSONL**, also as .gz, or a .zip from "
-            "[manythings.org](https://www.manythings.org/anki/) as it comes. It stays on this machine, where "
-            f"{'whoever opens the app' if identity().is_one_person else 'nobody but you'} can train on it."
+            "Sentence pairs: **TSV**, **CSV**, **JSONL** or **TMX**, also as .gz, a .zip from "
+            "[manythings.org](https://www.manythings.org/anki/) or OPUS as it comes, or **two files** whose lines "
+            "translate each other, such as train.en and train.fr. They stay on this machine, where "
+            f"{'whoever opens the app' if identity().is_one_person else 'nobody but you'} can train on them."
         )
         st.file_uploader(
-            "File of sentence pairs",
-            type=[kind.removeprefix(".") for kind in (*kinds_of_files(), ".gz")],
+            "File of sentence pairs, or two parallel files",
+            accept_multiple_files=True,
             key=_uploader(key),
             on_change=lambda: _bring(key, take, tell),
         )
@@ -39,11 +39,11 @@ def _uploader(key: str) -> str:
 
 
 def _bring(key: str, take: Callable[[str], None], tell: Callable[[Problem], None]) -> None:
-    file = st.session_state[_uploader(key)]
-    if file is None:
+    files = st.session_state[_uploader(key)]
+    if not files:
         return
     try:
-        path = save_upload(file.name, file.getvalue())
+        path = save_uploads([(file.name, file.getvalue()) for file in files])
     except CorpusError as error:
         tell(Problem(PLACE, f"{str(error).rstrip('.')}."))
     else:

@@ -62,10 +62,10 @@ def of_run(settings: Settings) -> str:
     return key if key and is_known(key) else f"{_RUN}{settings.name}"
 
 
-def recipe_of(corpus: str) -> Recipe:
-    """Returns the recipe of a corpus; of a file that is not here, one for few pairs."""
+def recipe_of(corpus: str, columns: str | None = None) -> Recipe:
+    """Returns the recipe of a corpus, or of these columns of a file; of a file that is not here, one for few pairs."""
     try:
-        return recipe_for(config_name(corpus))
+        return recipe_for(config_name(corpus), columns)
     except CorpusError:
         return recipe_for("")
 

@@ -47,7 +47,7 @@ TRAIN_FIELDS = (
     *("learning_rate", "optimizer", "schedule", "warmup_steps", "label_smoothing", "batch_tokens", "evaluate_every"),
     *("patience", "seed", "precision", "device", "threads"),
 )
-CORPUS_FIELDS = ("longest", "tokenizer", "vocab_size")
+CORPUS_FIELDS = ("columns", "longest", "tokenizer", "vocab_size")
 
 _OF_CONFIG: dict[str, tuple[type, str]] = {
     **{name: (ModelConfig, name) for name in (*MODEL_FIELDS, "dropout")},
@@ -75,7 +75,7 @@ _OWN: dict[str, About] = {
 }
 """Fields with no setting of their own behind them."""
 _ORDER = (
-    *("corpus", "longest", "tokenizer", "vocab_size", "family", *RECURRENT_FIELDS, *CONVOLUTIONAL_FIELDS),
+    *("corpus", "columns", "longest", "tokenizer", "vocab_size", "family", *RECURRENT_FIELDS, *CONVOLUTIONAL_FIELDS),
     *("preset", *SIZES, "max_length"),
     *("positions", "learning_rate", "steps", "seconds", "target_percent", "patience", "seed", "norm", "score"),
     *("causal_mask", "scale_scores", "residual", "dropout", "label_smoothing", "optimizer", "schedule"),

@@ -5,7 +5,13 @@ from typing import Any
 
 from pages.training.plan_fields import CHOICES, SWITCHES, WHOLE
 from transformer.checkpoints.settings import is_name
+from transformer.config import CorpusConfig
 
+_EXPECTED = {
+    "device": "auto, cpu, cuda, cuda:N or mps",
+    "start_from": "the name of a run",
+    "columns": "two columns of a file with a comma between them, such as en,fr",
+}
 _DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d{1,2})?")
 
 
@@ -33,6 +39,8 @@ def parsed(name: str, text: str) -> Any:
         return text
     if text == "":
         return None
+    if name == "columns":
+        return CorpusConfig(columns=text).columns
     number = float(text)
     if not abs(number) < 1e12:
         raise ValueError(text)
@@ -45,7 +53,7 @@ def expected(name: str) -> str:
         return f"one of {', '.join(CHOICES[name])}"
     if name in SWITCHES:
         return "on or off"
-    return {"device": "auto, cpu, cuda, cuda:N or mps", "start_from": "the name of a run"}.get(name, "a number")
+    return _EXPECTED.get(name, "a number")
 
 
 def short(text: str) -> str:

@@ -78,6 +78,8 @@ class Plan(UrlState):
         FIRST_CORPUS, Form(_read_corpus), nonsense="The link asks for a corpus that is not here: {expected}."
     )
     """The name of a corpus that comes with the lab, or what names a file (`corpora.py`)."""
+    columns: str = param(None)
+    """The columns of a file that hold source and target, "2,4"; None: found by their names and their content."""
     longest: Number = param(None)
     """Most symbols of a string of copy, reverse and sort; None for their own length."""
     tokenizer: str = param(None)
@@ -146,7 +148,7 @@ class Plan(UrlState):
     @property
     def recipe(self) -> "Plan":
         """The plan that is recommended for its corpus and family of models."""
-        return recommended(self.corpus, self.family)
+        return recommended(self.corpus, self.family, self.columns)
 
     @property
     def is_transformer(self) -> bool:
@@ -155,7 +157,9 @@ class Plan(UrlState):
 
     def with_family(self, family: str) -> "Plan":
         """The recommended plan of another family of models, for the same text."""
-        return replace(self, **{name: getattr(recommended(self.corpus, family), name) for name in _OF_FAMILY})
+        return replace(
+            self, **{name: getattr(recommended(self.corpus, family, self.columns), name) for name in _OF_FAMILY}
+        )
 
     @property
     def preset(self) -> str:
@@ -189,15 +193,20 @@ class Plan(UrlState):
 
     def with_corpus(self, corpus: str) -> "Plan":
         """The recipe of another corpus, on the device that was chosen."""
-        return replace(
-            recommended(corpus, self.family), device=self.device, threads=self.threads, precision=self.precision
-        )
+        return self._on_this_device(recommended(corpus, self.family))
+
+    def with_columns(self, columns: str | None) -> "Plan":
+        """The recipe of other columns of the same file, on the device that was chosen."""
+        return self._on_this_device(recommended(self.corpus, self.family, columns))
+
+    def _on_this_device(self, plan: "Plan") -> "Plan":
+        return replace(plan, device=self.device, threads=self.threads, precision=self.precision)
 
     @classmethod
     def read(cls, parameters: Parameters, base: UrlState | None = None) -> tuple[Self, tuple[Problem, ...]]:
         """The plan in these query parameters, the recipe of its corpus where they say nothing, and a problem for each
         value that makes no sense."""
-        named, _ = super().read({name: found for name, found in parameters.items() if name in ("corpus", "family")})
+        named, _ = super().read({name: found for name, found in parameters.items() if name in _OF_RECIPE})
         plan, problems = super().read(parameters, base or named.recipe)
         kept, refused = _accepted(plan)
         return replace(plan, others=kept), problems + refused
@@ -207,11 +216,12 @@ class Plan(UrlState):
         corpus: dict[str, str | list[str]] = {} if self.corpus == FIRST_CORPUS else {"corpus": self.corpus}
         none: dict[str, str | list[str]] = {"sentence": [""]} if self.sentences == () else {}
         family: dict[str, str | list[str]] = {} if self.is_transformer else {"family": self.family}
-        return corpus | family | super().parameters(base or self.recipe) | none
+        columns: dict[str, str | list[str]] = {} if self.columns is None else {"columns": self.columns}
+        return corpus | columns | family | super().parameters(base or self.recipe) | none
 
     def configs(self) -> tuple[AnyModelConfig, TrainConfig, CorpusConfig]:
         """The settings of a run; ValueError where they refuse each other. The vocabulary is not known here."""
-        base, recipe = model_settings(self.corpus, self.family)
+        base, recipe = model_settings(self.corpus, self.family, self.columns)
         model, train, corpus = self.model_values(), self.train_values(), self.corpus_values()
         for name, value in self.others:
             kind, field = name.split(".")
@@ -239,6 +249,8 @@ class Plan(UrlState):
         return {name: whole(getattr(self, name)) if name in WHOLE else getattr(self, name) for name in names}
 
 
+_OF_RECIPE = ("corpus", "columns", "family")
+"""The parameters that choose the recipe."""
 _ABSENT: dict[Part, Any] = {
     **{"causal_mask": False, "scale_scores": False, "residual": False},
     **{"positions": "none", "norm": "none", "label_smoothing": 0, "warmup_steps": 0},
@@ -266,14 +278,14 @@ _FURTHER = {
 """Settings without a field of their own."""
 
 
-def recommended(corpus: str, family: str = "transformer") -> Plan:
+def recommended(corpus: str, family: str = "transformer", columns: str | None = None) -> Plan:
     """The plan that one press of the button trains well."""
-    return _plan(corpus, *model_settings(corpus, family), CorpusConfig())
+    return replace(_plan(corpus, *model_settings(corpus, family, columns), CorpusConfig()), columns=columns)
 
 
-def model_settings(corpus: str, family: str) -> tuple[AnyModelConfig, TrainConfig]:
-    """The settings of a model of this family and of its training that suit a corpus."""
-    return family_recipe(recipe_of(corpus), family)
+def model_settings(corpus: str, family: str, columns: str | None = None) -> tuple[AnyModelConfig, TrainConfig]:
+    """The settings of a model of this family and of its training that suit a corpus, or these columns of a file."""
+    return family_recipe(recipe_of(corpus, columns), family)
 
 
 def plan_of(settings: Settings) -> Plan:

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transformer.config import CorpusConfig
-from transformer.data import cleaning
-from transformer.data.cleaning import MAX_CHARACTERS, clean_pairs, read_rows
+from transformer.data import unpacking
+from transformer.data.cleaning import MAX_CHARACTERS, Malformed, clean_pairs
 from transformer.data.corpora import (
     CORPORA,
     Corpus,
@@ -21,6 +21,7 @@ from transformer.data.corpora import (
     load_corpus,
     tokenizer_texts,
 )
+from transformer.data.pair_files import pairs_of, read_pairs
 from transformer.text.pairs import Pair, join_words, split_of, words
 
 GENERATED = [name for name in CORPORA if not name.startswith("emoji")]
@@ -137,11 +138,11 @@ def test_an_unknown_name_is_an_error_that_offers_what_there_is():
     ],
 )
 def test_every_format_gives_the_same_pairs(write, name, content):
-    assert [(pair.source, pair.target) for pair in clean_pairs(read_rows(write(name, content)))[0]] == ROWS
+    assert [(pair.source, pair.target) for pair in read_pairs(write(name, content)).clean()[0]] == ROWS
 
 
 def test_quotation_marks_in_a_tsv_file_are_characters():
-    assert list(cleaning._tsv_rows('"Go\tva"\n')) == [('"Go', 'va"')]
+    assert pairs_of("p.tsv", b'"Go\tva"\n').rows == [('"Go', 'va"')]
 
 
 def test_cleaning_normalises_and_counts_what_it_drops():
@@ -149,7 +150,7 @@ def test_cleaning_normalises_and_counts_what_it_drops():
         (" Cafe\u0301 \u00a0 noir ", "black\tcoffee"),
         ("Café noir", "black coffee"),
         ("Café noir", "dark coffee"),
-        "no second column",
+        Malformed("no second column", 4),
         ("", "empty"),
         ("empty", " \n"),
         ("x" * 501, "long"),
@@ -164,7 +165,10 @@ def test_cleaning_normalises_and_counts_what_it_drops():
         "empty": ("\tempty", "empty\t \n"),
         "too_long": (f"{'x' * 120}…\tlong",),
     }
-    assert str(report) == "2 of 7 pairs kept; dropped: 1 malformed, 2 with an empty side, 1 too long, 1 repeated"
+    assert str(report) == (
+        "2 of 7 pairs kept: dropped 1 malformed, 2 with an empty side, 1 too long, 1 repeated; "
+        "first malformed on line 4"
+    )
 
 
 def test_a_file_is_split_by_source_so_that_translations_of_one_sentence_stay_together(write):
@@ -205,12 +209,12 @@ def test_a_tokenizer_of_a_file_learns_from_its_training_pairs(write):
         (
             "p.tsv",
             b"no tab here\n" * 300,
-            r"no row with two columns.*0 of 300 pairs kept; dropped: 300 malformed.*'no tab",
+            r"no row with two columns.*0 of 300 pairs kept: dropped 300 malformed.*'no tab",
         ),
         ("p.tsv.gz", b"not gzip", "cannot be read"),
         ("p.tsv.gz", gzip.compress(tsv(ROWS))[:-20], "cannot be read"),
         ("p.tsv.gz", gzip.compress(tsv(ROWS))[:20] + b"\x00" * 50, "cannot be read"),
-        ("p.csv", b'"' + b"x" * 200_000, "not a well-formed CSV file"),
+        ("p.csv", b'"' + b"x" * 200_000, "no row with two columns"),
         ("p.jsonl", b"{]\n" * 300, "300 malformed"),
         ("p.jsonl", b"[" * 100_000, "1 malformed"),
         ("p.jsonl", b'{"source": "\\ud800", "target": "a"}', "1 malformed"),
@@ -231,7 +235,7 @@ def test_a_missing_file_and_a_folder_are_errors(tmp_path):
 
 
 def test_a_file_too_large_for_memory_is_refused(write, monkeypatch):
-    monkeypatch.setattr(cleaning, "MAX_FILE_BYTES", 1_000)
+    monkeypatch.setattr(unpacking, "MAX_FILE_BYTES", 1_000)
     with pytest.raises(CorpusError, match="larger than 1,000 bytes"):
         file_corpus(write("bomb.tsv.gz", gzip.compress(b"a\tb\n" * 100_000)))
 
@@ -251,7 +255,7 @@ def test_no_file_however_malformed_gives_anything_but_a_corpus_error(write, suff
         assert path.name in str(error)
 
 
-@given(st.lists(st.text() | st.tuples(st.text(), st.text())))
+@given(st.lists(st.builds(Malformed, st.text()) | st.tuples(st.text(), st.text())))
 def test_cleaning_accounts_for_every_row_and_is_idempotent(rows):
     pairs, report = clean_pairs(rows)
     dropped = sum(report.dropped.values())
@@ -277,4 +281,4 @@ def test_a_zip_with_bytes_cut_out_gives_rows_or_a_corpus_error(write):
     for start in range(0, len(whole), 5):
         for length in (1, 7, 19):
             with contextlib.suppress(CorpusError):
-                read_rows(write("fra-eng.zip", whole[:start] + whole[start + length :]))
+                read_pairs(write("fra-eng.zip", whole[:start] + whole[start + length :]))

@@ -11,7 +11,16 @@ import pytest
 
 from transformer.config import CorpusConfig
 from transformer.data import statistics as module
-from transformer.data.corpora import Corpus, CorpusError, corpus_of_rows, corpus_tokenizer, load_corpus, tokenizer_texts
+from transformer.data.cleaning import Malformed
+from transformer.data.corpora import (
+    Corpus,
+    CorpusError,
+    corpus_of_pairs,
+    corpus_tokenizer,
+    load_corpus,
+    tokenizer_texts,
+)
+from transformer.data.pair_files import PairFile
 from transformer.data.statistics import (
     MOST_PAIRS,
     OUTLIER_AT,
@@ -39,7 +48,7 @@ ROWS = [*sentences(400), *((source, target + " Oh!") for source, target in sente
 
 @pytest.fixture(scope="module")
 def corpus() -> Corpus:
-    return corpus_of_rows("mine.tsv", [*ROWS, "no second column", ("x", "y" * 600)])
+    return corpus_of_pairs(PairFile("mine.tsv", [*ROWS, Malformed("no second column"), ("x", "y" * 600)]))
 
 
 @pytest.fixture(scope="module")
@@ -148,4 +157,4 @@ def test_the_ceiling_is_the_largest_vocabulary_that_can_be_learned(corpus, kind)
 
 def test_a_corpus_of_too_few_pairs_never_gets_as_far():
     with pytest.raises(CorpusError, match="too few"):
-        corpus_of_rows("mine.tsv", ROWS[:3])
+        corpus_of_pairs(PairFile("mine.tsv", ROWS[:3]))

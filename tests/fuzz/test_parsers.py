@@ -26,7 +26,7 @@ from pages.shared.visitors.recognition import COOKIE, HEADER, Recognise, request
 from transformer.access.server_settings import IDENTITY
 from transformer.capsules.capsule import read_capsule
 from transformer.capsules.contents import CapsuleError
-from transformer.data.cleaning import CorpusError
+from transformer.data.unpacking import CorpusError
 from transformer.data.uploads import check_upload
 from transformer.interventions import parse_intervention
 from transformer.lab import load

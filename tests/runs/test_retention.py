@@ -11,7 +11,7 @@ import pytest
 from tiny_runs import create
 
 from transformer.access.people import Person, acting_as
-from transformer.data.cleaning import CorpusError
+from transformer.data.unpacking import CorpusError
 from transformer.data.uploads import save_upload
 from transformer.files import runs_folder
 from transformer.runs import run_folder

@@ -15,8 +15,8 @@ from transformer.analysis.training import run_checks
 from transformer.analysis.training.plan_checks import check_file, check_schedule
 from transformer.checkpoints.settings import METRICS_FILE, WEIGHTS_FILE, read_settings
 from transformer.config import CorpusConfig, TrainConfig
-from transformer.data.cleaning import clean_pairs, read_rows
 from transformer.data.corpora import file_corpus
+from transformer.data.pair_files import read_pairs
 from transformer.data.statistics import corpus_stats
 from transformer.data.uploads import save_upload
 from transformer.runs import run_folder, sweeps
@@ -150,8 +150,8 @@ def test_every_kind_of_file_is_counted_alike(tmp_path, end):
     stats = corpus_stats(file_corpus(path))
     assert stats.report is not None
     report = dict.fromkeys(REPORTED, 0) | {"read": stats.report.read, "kept": stats.report.kept, **stats.report.dropped}
-    assert [check.holds for check in check_file(path, stats.sizes, report)] == [True, True]
-    assert clean_pairs(read_rows(path))[1].dropped["duplicate"] == 2
+    assert [check.holds for check in check_file(read_pairs(path), stats.sizes, report)] == [True, True]
+    assert read_pairs(path).clean()[1].dropped["duplicate"] == 2
 
 
 def test_weights_that_were_exchanged_turn_a_check_red(own_film_run):

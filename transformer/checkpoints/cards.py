@@ -71,6 +71,8 @@ def _missing(settings: Settings) -> str:
 def _credit(settings: Settings, corpus: Corpus) -> str:
     """Whom the sentences come from, and how a file was split; nothing for what the lab generates."""
     said = [f"The sentences: {credit}\n" for credit in (corpus.credit, settings.credit) if credit]
+    if corpus.report is not None:
+        said.append(f"Read from the file: {corpus.report}.\n")
     if is_own_copy(settings.corpus):
         said.append(f"Which of them it was trained on is decided by the source sentence: {SPLIT_RULE}.\n")
     return "".join(f"\n{line}" for line in said)

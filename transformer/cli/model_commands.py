@@ -12,9 +12,9 @@ from tqdm import tqdm
 from transformer.analysis.heads.published import SURVEY_FILE, publish_survey
 from transformer.checkpoints.store import CheckpointError
 from transformer.config import DecodeConfig
-from transformer.data.cleaning import clean_pairs, read_rows
-from transformer.data.corpora import CorpusError
 from transformer.data.corpus_snapshot import AbsentCorpus, load_own
+from transformer.data.pair_files import read_pairs
+from transformer.data.unpacking import CorpusError
 from transformer.inspection.inspection import idle_notes
 from transformer.interventions import merged, parse_intervention, superseded_notes
 from transformer.lab import GREEDY, Lab, load
@@ -52,6 +52,7 @@ def evaluate(
     *,
     model: ModelName,
     pairs: Path | None = None,
+    columns: str | None = None,
     split: str | None = None,
     longest_words: int | None = None,
     limit: int | None = None,
@@ -59,7 +60,8 @@ def evaluate(
     """Score a model on sentence pairs and print one JSON object.
 
     Args:
-        pairs: A TSV, CSV or JSONL file of source and target; without it, the model's own held-out pairs.
+        pairs: A file of source and target, as `train` takes it; without it, the model's own held-out pairs.
+        columns: The columns of that file that hold them, such as en,fr or 2,4; without it, found by name and content.
         split: Which pairs: validation, random (held out; the default), or what else the corpus holds out, such as
             combinations. Of a file all pairs are taken unless train, validation or random is named: those that a run
             on any file would train on or hold out.
@@ -67,7 +69,12 @@ def evaluate(
         limit: Score at most this many pairs, the first ones.
     """
     lab = load(model)
-    chosen = _own_split(lab, split or "random") if pairs is None else _of_split(clean_pairs(read_rows(pairs))[0], split)
+    if pairs is None:
+        chosen = _own_split(lab, split or "random")
+    else:
+        usable, report = read_pairs(pairs, columns).clean()
+        print(f"{pairs.name}: {report}", file=sys.stderr)
+        chosen = _of_split(usable, split)
     if longest_words is not None:
         chosen = [pair for pair in chosen if _n_words(pair.source) <= longest_words]
     chosen = chosen[:limit] if limit is not None else chosen

@@ -4,11 +4,13 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from tqdm import tqdm
 
 from transformer.cli.run_commands import described
 from transformer.config import AnyModelConfig, CorpusConfig, TrainConfig
+from transformer.data.corpus_cache import loaded
 from transformer.runs import run_folder as run_folders
 from transformer.runs.status import RunError
 from transformer.runs.status import status as status_of
@@ -58,6 +60,7 @@ def train_command(
                 raise ValueError("--detach is for a trainer of one process: torchrun keeps its own in the foreground")
             _train_together(create, train)
             return
+        _print_reading(corpus)
         run = create()
         if why:
             print("What suits this file, where your options do not say otherwise:", *why, sep="\n- ", file=sys.stderr)
@@ -94,6 +97,7 @@ def sweep_command(corpus: CorpusConfig, model: AnyModelConfig, settings: TrainCo
             sentence: Sentences whose translation is followed; without them, the corpus's examples.
             detach: Leave the runs to the queue in the background and return at once.
         """
+        _print_reading(corpus)
         base = Base(model=model, train=train, corpus=corpus, pinned=sentence or None)
         made = create_sweep(base, setting, values, command="python -m transformer " + shlex.join(sys.argv[1:]))
         if detach:
@@ -108,6 +112,12 @@ def sweep_command(corpus: CorpusConfig, model: AnyModelConfig, settings: TrainCo
 
     sweep.__annotations__["model"] = type(model)
     return sweep
+
+
+def _print_reading(corpus: CorpusConfig) -> None:
+    """Says how a file of pairs was read."""
+    if (report := loaded(corpus).report) is not None:
+        print(f"{Path(corpus.name).name}: {report}", file=sys.stderr)
 
 
 def _print_sweep(sweep: Sweep) -> None:

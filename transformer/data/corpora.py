@@ -1,6 +1,6 @@
 """Parallel text to learn from: generated tasks, the pronoun corpus, and files of one's own, cleaned and split.
 
-Not here: how a generated pair is made (tasks.py, pronouns/), how a file is read (cleaning.py), and how pairs become
+Not here: how a generated pair is made (tasks.py, pronouns/), how a file is read (pair_files.py), and how pairs become
 batches (data.py).
 """
 
@@ -11,8 +11,10 @@ from typing import Literal
 
 from transformer.config import CorpusConfig
 from transformer.data import emoji_names, pronouns
-from transformer.data.cleaning import CleaningReport, CorpusError, Row, clean_pairs, kinds_of_files, read_rows
+from transformer.data.cleaning import CleaningReport
+from transformer.data.pair_files import PairFile, kinds_of_files, read_pairs
 from transformer.data.tasks import N_TRAIN, TASKS, AlignmentUnit, GeneratedPairs, Task, held_out_pairs, symbol_task
+from transformer.data.unpacking import CorpusError
 from transformer.text.pairs import Pair, Split, split_of, words
 from transformer.text.tokenizer import Tokenizer, TokenizerError, TokenizerKind, train_tokenizer
 
@@ -90,7 +92,7 @@ def load_corpus(config: CorpusConfig | str) -> Corpus:
             f"there is no corpus {config.name!r}: take one of {', '.join(CORPORA)}, or the path of a "
             f"{', '.join(kinds_of_files())} file"
         )
-    return file_corpus(path)
+    return file_corpus(path, config.columns)
 
 
 def names_emoji(name: str) -> bool:
@@ -124,19 +126,20 @@ def tokenizer_texts(corpus: Corpus) -> Iterator[str]:
     yield from corpus.vocabulary
 
 
-def file_corpus(path: Path) -> Corpus:
-    """The corpus in a TSV, CSV or JSONL file, cleaned and split by source sentence; CorpusError where it cannot be."""
-    return corpus_of_rows(path.name, read_rows(path))
+def file_corpus(path: Path, columns: str | None = None) -> Corpus:
+    """The corpus in a file of pairs, cleaned and split by source sentence; CorpusError where it cannot be."""
+    return corpus_of_pairs(read_pairs(path, columns))
 
 
-def corpus_of_rows(name: str, rows: Sequence[Row]) -> Corpus:
-    """The corpus of a file of this name with these rows; CorpusError where they are too few to learn from."""
-    pairs, report = clean_pairs(rows)
+def corpus_of_pairs(file: PairFile) -> Corpus:
+    """The corpus of the pairs of a file; CorpusError where they are too few to learn from."""
+    name = file.name
+    pairs, report = file.clean()
     splits: dict[Split, list[Pair]] = {"train": [], "validation": [], "random": []}
     for pair in pairs:
         splits[split_of(pair.source)].append(pair)
     if not all(splits.values()):
-        raise CorpusError(_too_few(name, rows, report, len({pair.source for pair in pairs})))
+        raise CorpusError(_too_few(file, report, len({pair.source for pair in pairs})))
     return Corpus(
         name=name,
         description=f"{report.kept:,} pairs from {name}",
@@ -146,8 +149,8 @@ def corpus_of_rows(name: str, rows: Sequence[Row]) -> Corpus:
         tokenizer="bpe",
         vocab_size=suited_vocabulary(len(splits["train"])),
         examples=_examples([*splits["random"], *splits["validation"]]),
-        source_name="source",
-        target_name="target",
+        source_name=file.source_name,
+        target_name=file.target_name,
         task=False,
         primary_metric="bleu",
         report=report,
@@ -226,14 +229,14 @@ def _examples(pairs: Sequence[Pair]) -> tuple[str, ...]:
     return tuple(offered[:: -(-len(offered) // 5)])
 
 
-def _too_few(name: str, rows: Sequence[Row], report: CleaningReport, n_sources: int) -> str:
+def _too_few(file: PairFile, report: CleaningReport, n_sources: int) -> str:
     """Why so few rows were kept, where one reason stands out."""
+    name = file.name
     if report.read and report.dropped.get("malformed") == report.read:
-        first = rows[0] if isinstance(rows[0], str) else rows[0][0]
         return (
             f"{name} has no row with two columns, a sentence and its translation ({report}); "
-            f"its first row is {first[:60]!r}. In .tsv and .txt a tab stands between them, in .csv a comma, and .jsonl "
-            'has {"source": ..., "target": ...} on each line'
+            f"its first row is {file.rows[0][0][:60]!r}. In .tsv and .txt a tab stands between them, in .csv a comma, "
+            'and .jsonl has {"source": ..., "target": ...} on each line'
         )
     if report.kept > 1 and n_sources < report.kept / 2:
         return (

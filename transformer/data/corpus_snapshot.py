@@ -1,7 +1,7 @@
 """A run's own copy of the file that it learns from, with its hash and the rule that splits it.
 
 The copy makes a run independent of the original. A config names it relative to the run's folder, so that it is still
-found when the folder is moved or renamed; a checkpoint may come without it. Not here: reading the file (cleaning.py).
+found when the folder is moved or renamed; a checkpoint may come without it. Not here: reading the file (pair_files.py).
 """
 
 import hashlib
@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from transformer.config import CorpusConfig
-from transformer.data.cleaning import CorpusError
 from transformer.data.corpora import CORPORA, Corpus, load_corpus
+from transformer.data.unpacking import CorpusError
 from transformer.files import read_json, write_json
 
 FOLDER = "corpus"
@@ -41,6 +41,7 @@ def keep_corpus(config: CorpusConfig, folder: Path) -> CorpusConfig:
         "bytes": copy.stat().st_size,
         "sha256": _sha256(copy),
         "split": SPLIT_RULE,
+        "read": str(load_corpus(config).report),
     }
     write_json(folder / FOLDER / _RECORD, record)
     return replace(config, name=f"{FOLDER}/{copy.name}")

@@ -60,12 +60,12 @@ SIZES = (
 """The sizes below the paper's, ascending."""
 
 
-def recipe_for(name: str) -> Recipe:
-    """Returns the recipe of a corpus that comes with the lab, or of a file by its path; where the file cannot be read,
-    the one for few pairs."""
+def recipe_for(name: str, columns: str | None = None) -> Recipe:
+    """Returns the recipe of a corpus that comes with the lab, or of a file by its path and columns; where the file
+    cannot be read, the one for few pairs."""
     if name in RECIPES:
         return RECIPES[name]
-    config = CorpusConfig(name=name)
+    config = CorpusConfig(name=name, columns=columns)
     try:
         return _of_file(config, stamp(config))
     except CorpusError:

@@ -21,7 +21,7 @@ from transformer.text.tokenizer import Tokenizer
 
 MOST_PAIRS = 10_000
 """Training pairs that are looked at."""
-SAMPLES = 8
+SAMPLES = 10
 MOST_OUTLIERS = 10
 OUTLIER_AT = 4.0
 """Robust standard deviations from the usual ratio of lengths at which a pair is probably no translation."""

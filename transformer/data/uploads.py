@@ -1,18 +1,22 @@
 """Files of pairs that visitors brought, each kept once, by its content, until a run takes a copy of its own.
 
 They lie in `.uploads` of the folder of runs, which no list of runs and no name of a model ever reaches. A file belongs
-to who brought it: nobody else is offered it, or reaches it by its key. Not here: how a file is read (cleaning.py).
+to who brought it: nobody else is offered it, or reaches it by its key. Not here: how a file is read (pair_files.py).
 """
 
 import hashlib
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from transformer.access.ownership import UPLOAD_OWNERS, UPLOADS, may_use_upload
 from transformer.access.people import ME, acting
-from transformer.data.cleaning import CorpusError, rows_of
-from transformer.data.corpora import Corpus, corpus_of_rows
+from transformer.data.columns import UnclearColumns
+from transformer.data.corpora import corpus_of_pairs
+from transformer.data.pair_files import content_of, pairs_of
+from transformer.data.unpacking import CorpusError, packed_together
 from transformer.files import append_rows, disk_refusal, read_rows, replacing, runs_folder
 
 MAX_UPLOAD_BYTES = 64 * 2**20
@@ -61,9 +65,21 @@ def save_upload(name: str, content: bytes) -> Path:
     return path
 
 
-def check_upload(name: str, content: bytes) -> Corpus:
-    """The corpus in a file of this name and content; CorpusError where it cannot be trained on."""
-    return corpus_of_rows(name, rows_of(name, content, limit=MAX_UPLOAD_BYTES))
+def save_uploads(files: Sequence[tuple[str, bytes]]) -> Path:
+    """The stored copy of a file, or of the .zip of several parallel ones; as `save_upload`."""
+    return save_upload(*(files[0] if len(files) == 1 else packed_together(files, MAX_UPLOAD_BYTES)))
+
+
+def join_files(paths: Sequence[str]) -> Path:
+    """The stored .zip of some parallel files, whose lines translate each other; CorpusError where they cannot be read
+    or do not belong together."""
+    return save_uploads([(Path(path).name, content_of(Path(path))) for path in paths])
+
+
+def check_upload(name: str, content: bytes) -> None:
+    """Raises CorpusError where a file of this name and content cannot be trained on, whichever columns are chosen."""
+    with suppress(UnclearColumns):
+        corpus_of_pairs(pairs_of(name, content, limit=MAX_UPLOAD_BYTES))
 
 
 def list_uploads() -> tuple[Upload, ...]:

@@ -30,10 +30,10 @@ from transformer.checkpoints.settings import (
     write_settings,
 )
 from transformer.config import AnyModelConfig, CorpusConfig, TrainConfig
-from transformer.data.cleaning import CorpusError
 from transformer.data.corpora import CORPORA
 from transformer.data.corpus_cache import prepared
 from transformer.data.corpus_snapshot import keep_corpus
+from transformer.data.unpacking import CorpusError
 from transformer.files import last_of, new_folder, runs_folder, write_json
 from transformer.runs.limits.quota import settle, write_ticket
 from transformer.runs.queue import cancel, enqueue, place, start_waiting

@@ -189,5 +189,13 @@ def test_every_field_has_a_label():
     labels = {
         element.label for kind in (at.number_input, at.text_input, at.selectbox, at.text_area) for element in kind
     }
-    others = {"start_from", "others", *SWITCHES, "cell", "attention", "kernel"}  # the last three of other families
+    others = {
+        "columns",
+        "start_from",
+        "others",
+        *SWITCHES,
+        "cell",
+        "attention",
+        "kernel",
+    }  # columns of a file; the last three of others
     assert {label for name, label in LABELS.items() if name not in others} <= labels

@@ -12,7 +12,9 @@ from page_train import field, fill, opened, pairs, press_train, shows, train_but
 
 from pages.shared.wording import plain
 from pages.training import bring
+from transformer.data.corpus_snapshot import load_own
 from transformer.runs import run_folder
+from transformer.runs.status import run_folder as folder_of
 
 pytestmark = pytest.mark.usefixtures("room", "measurements")
 
@@ -25,7 +27,8 @@ def test_an_uploaded_file_is_shown_and_trained_on(started, room):
     at = upload(open_page("train"), "my pairs.tsv", pairs(300) + pairs(2) + b"one side only\n")
     assert field(at, "corpus").value in at.query_params["corpus"] and at.query_params["look"] == "corpus"
     said = texts(at)
-    assert plain("300 of the 303 rows are used") in said.replace(",", "") or "300 of the 303 rows are used" in said
+    line = "Columns 1 and 2 of 3; 300 of 303 pairs kept: dropped 1 malformed, 2 repeated; first malformed on line 303."
+    assert plain(line) in said
     assert "repeated, kept once" in said or plain("repeated, kept once") in said
     assert plain("one side only") in said and plain("le mot0 est ici") in said
     assert plain("pairs: d_model 64, 2 + 2 layers.") in said and field(at, "d_model").value == 64
@@ -36,6 +39,69 @@ def test_an_uploaded_file_is_shown_and_trained_on(started, room):
     settings = run_folder.get_run(started[0]).settings
     assert settings.corpus.name == "corpus/my pairs.tsv" and settings.train.max_steps == 10
     assert "my pairs.tsv" in open_page("train").selectbox(key="train-corpus").options
+
+
+ROWS = [(f"the word{i} is here", f"le mot{i} est ici", f"das wort{i} hier") for i in range(300)]
+
+
+def columns(at, side):
+    return at.selectbox(key=f"train-{side}-column")
+
+
+def swap(at):
+    return checked(next(button for button in at.button if button.label == "Swap").click().run())
+
+
+def test_the_columns_of_a_file_are_swapped_and_the_run_learns_what_is_shown(started):
+    named = "\n".join(["target,source", *(f"{target},{source}" for source, target, _ in ROWS)]).encode()
+    at = upload(open_page("train"), "named.csv", named)
+    assert (columns(at, "source").value, columns(at, "target").value) == (1, 0)
+    assert plain("Columns 2 (source) and 1 (target) of 2, header line read; 300 of 300 pairs kept.") in texts(at)
+    at = swap(at)
+    assert (columns(at, "source").value, columns(at, "target").value) == (0, 1)
+    assert at.query_params["columns"] == "1,2" and "##### target → source" in texts(at)
+    press_train(fill(at, "steps", 10))
+    corpus = run_folder.get_run(started[0]).settings.corpus
+    assert corpus.columns == "1,2" and load_own(corpus, folder_of(started[0])).train[0].source.startswith("le mot")
+    record = json.loads((folder_of(started[0]) / "corpus" / "source.json").read_text())
+    assert record["read"] == "columns 1 (target) and 2 (source) of 2, header line read; 300 of 300 pairs kept"
+
+
+def test_where_nothing_says_which_columns_are_meant_they_are_chosen(started):
+    at = upload(open_page("train"), "three.tsv", "\n".join(map("\t".join, ROWS)).encode())
+    assert plain("three.tsv has 3 columns, and nothing says which two to learn from") in texts(at)
+    assert train_button(at).disabled and columns(at, "source").value is None
+    at = checked(columns(at, "source").set_value(2).run())
+    assert train_button(at).disabled and columns(at, "source").value == 2
+    at = checked(columns(at, "target").set_value(0).run())
+    assert not train_button(at).disabled and plain("das wort0 hier") in texts(at)
+    assert (columns(at, "source").value, columns(at, "target").value) == (2, 0)
+    at = checked(columns(at, "target").set_value(2).run())
+    assert at.query_params["columns"] == "1,3", "one column for both sides: the other takes the one that was here"
+
+
+def test_columns_of_a_link_that_the_file_lacks_are_refused_where_they_are_chosen():
+    at = upload(open_page("train"), "mine.tsv", pairs(300))
+    corpus = field(at, "corpus").value
+    at = open_page("train", corpus=corpus, look="corpus", columns="en,de")
+    assert plain("mine.tsv has no column “en”: there are 1, 2, 3.") in texts(at)
+    assert train_button(at).disabled and columns(at, "source").value == 0
+    for text in ("1,1", "1", "a,b,c", "x" * 500):
+        at = open_page("train", corpus=corpus, look="corpus", columns=text)
+        assert plain("which is not two columns of a file with a comma between them, such as en,fr.") in texts(at)
+        assert not train_button(at).disabled and (columns(at, "source").value, columns(at, "target").value) == (0, 1)
+
+
+def test_two_parallel_files_are_brought_together(started):
+    english, french = ("\n".join(row[side] for row in ROWS).encode() for side in (0, 1))
+    at = open_page("train")
+    files = [("train.en", english, "text/plain"), ("train.fr", french, "text/plain")]
+    at = checked(at.file_uploader[0].set_value(files).run())
+    assert plain("Files en and fr; 300 of 300 pairs kept.") in texts(at) and "##### English → French" in texts(at)
+    press_train(fill(at, "steps", 10))
+    assert run_folder.get_run(started[0]).settings.corpus.name == "corpus/train.en-fr.zip"
+    at = upload(open_page("train"), "train.en", english)
+    assert plain("bring it with the file of the other language") in texts(at)
 
 
 def test_the_program_of_an_uploaded_file_reads_it_where_it_is_put(room, tmp_path, monkeypatch):
@@ -86,7 +152,7 @@ def test_a_vocabulary_that_is_too_large_is_refused_and_the_ceiling_filled_in(sta
 @pytest.mark.parametrize(("alone", "who"), [(True, "whoever opens the app"), (False, "nobody but you")])
 def test_who_may_train_on_a_file_is_said_before_it_is_brought(monkeypatch, alone: bool, who: str):
     monkeypatch.setattr(bring, "identity", lambda: SimpleNamespace(is_one_person=alone))
-    assert f"It stays on this machine, where {who} can train on it." in texts(open_page("train"))
+    assert f"They stay on this machine, where {who} can train on them." in texts(open_page("train"))
 
 
 def test_a_generated_corpus_is_shown_too():

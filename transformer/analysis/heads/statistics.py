@@ -11,8 +11,8 @@ from torch import Tensor
 
 from transformer.checkpoints.store import Checkpoint, CheckpointError, Model, load_tensors
 from transformer.data.batches import pair_batches
-from transformer.data.cleaning import CorpusError
 from transformer.data.corpus_snapshot import load_own
+from transformer.data.unpacking import CorpusError
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.taps import Recorder, Site
 from transformer.text.pairs import Pair

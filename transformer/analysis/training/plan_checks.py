@@ -1,17 +1,10 @@
 """Checks of a plan before it is started: its corpus counted again, its model built, its schedule evaluated."""
 
-import csv
-import gzip
-import io
-import json
 import math
 import unicodedata
-import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -24,8 +17,9 @@ from transformer.analysis.checks import Check, agree
 from transformer.analysis.training.memory import Memory
 from transformer.analysis.training.run_checks import schedule_share
 from transformer.config import AnyModelConfig, TrainConfig
-from transformer.data.cleaning import MAX_CHARACTERS
+from transformer.data.cleaning import MAX_CHARACTERS, Malformed, Row
 from transformer.data.corpora import Corpus
+from transformer.data.pair_files import PairFile
 from transformer.data.statistics import MOST_PAIRS, spaced
 from transformer.model.families import AnyModel, build_model, count_parameters
 from transformer.text.pairs import words
@@ -77,13 +71,13 @@ def check_splits(corpus: Corpus) -> Iterator[Check]:
         yield Check(f"No source sentence of training is in {split}", common, 0, how)
 
 
-def check_file(path: Path, sizes: Mapping[str, int], rows: Mapping[str, int]) -> Iterator[Check]:
-    """Checks how many rows of a file were read, used and dropped for each reason, and how many pairs each split has.
+def check_file(file: PairFile, sizes: Mapping[str, int], rows: Mapping[str, int]) -> Iterator[Check]:
+    """Checks how many rows of a file were used and dropped for each reason, and how many pairs each split has.
 
-    Reads with the csv and json modules alone; splits by CRC-32 as `corpus_snapshot.SPLIT_RULE` has it.
+    Cleans its rows once more by rules written out here; splits by CRC-32 as `corpus_snapshot.SPLIT_RULE` has it.
     """
-    counts, splits = _counted(_cells(path))
-    how = f"{path.name} read again row by row"
+    counts, splits = _counted(file.rows)
+    how = f"{file.name} read again row by row"
     if rows:
         again = [counts[name] for name in rows]
         yield agree("Rows read, used and dropped", list(rows.values()), again, 0, how)
@@ -92,14 +86,12 @@ def check_file(path: Path, sizes: Mapping[str, int], rows: Mapping[str, int]) ->
     yield agree("Pairs in each split of the file", shown, again, 0, f"{how}; each source's CRC-32 modulo 20")
 
 
-def _counted(rows: Iterator[tuple[str, str] | None]) -> tuple[Counter[str], Counter[str]]:
+def _counted(rows: Iterable[Row]) -> tuple[Counter[str], Counter[str]]:
     counts, splits, seen = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
-    for index, row in enumerate(rows):
-        if index == 0 and row is not None and [side.strip().lower() for side in row] == ["source", "target"]:
-            continue
+    for row in rows:
         counts["read"] += 1
         reason = "malformed"
-        if row is not None:
+        if not isinstance(row, Malformed):
             source, target = (" ".join(unicodedata.normalize("NFC", side[:100_000]).split()) for side in row)
             seen[source, target] += 1
             reason = (
@@ -116,48 +108,6 @@ def _counted(rows: Iterator[tuple[str, str] | None]) -> tuple[Counter[str], Coun
                 splits["validation" if rest == 0 else "random" if rest == 1 else "train"] += 1
         counts[reason] += 1
     return counts, splits
-
-
-def _cells(path: Path) -> Iterator[tuple[str, str] | None]:
-    """Yields the first two cells of each row that is not blank; None where there are not two."""
-    name, content = path.name.lower(), path.read_bytes()
-    if name.endswith(".zip"):
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            ends = (".tsv", ".txt", ".csv", ".jsonl")
-            inside = [n for n in archive.namelist() if n.lower().endswith(ends) and not _hidden(n)]
-            name, content = inside[0].lower(), archive.read(inside[0])
-    elif name.endswith(".gz"):
-        name, content = name.removesuffix(".gz"), gzip.decompress(content)
-    text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
-    if name.endswith(".jsonl"):
-        for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
-            if line.strip():
-                yield _of_json(line)
-        return
-    if name.endswith(".csv"):
-        tables = [list(csv.reader(io.StringIO(text, newline=""), delimiter=mark)) for mark in ",;\t"]
-        found = max(tables, key=lambda rows: sum(len(row) > 1 for row in rows[:50]))
-        rows = [row for row in found if row]
-    else:
-        lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        rows = [line.split("\t") for line in lines if line.strip()]
-    for row in rows:
-        yield (row[0], row[1]) if len(row) > 1 else None
-
-
-def _hidden(name: str) -> bool:
-    return any(part.startswith((".", "_")) for part in PurePath(name).parts)
-
-
-def _of_json(line: str) -> tuple[str, str] | None:
-    try:
-        found: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    sides: Any = (found.get("source"), found.get("target")) if isinstance(found, dict) else found
-    if not isinstance(sides, tuple | list) or len(sides) < 2 or not all(isinstance(side, str) for side in sides[:2]):
-        return None
-    return sides[0], sides[1]
 
 
 def check_sizes(config: AnyModelConfig, train: TrainConfig, parameters: int, memory: Memory) -> Iterator[Check]:

@@ -22,6 +22,7 @@ from transformer.config import AnyModelConfig, CorpusConfig, TrainConfig
 from transformer.data.cleaning import REASONS
 from transformer.data.corpora import CORPORA, load_corpus
 from transformer.data.corpus_cache import counted, prepared
+from transformer.data.pair_files import read_pairs
 from transformer.figures.tables import Table
 from transformer.figures.training.plan import length_bars, length_figure, memory_figure, schedule_figure
 from transformer.model.families import count_parameters
@@ -103,7 +104,8 @@ class SentenceLengths:
         yield agree("Pairs in each split", list(sizes.values()), again, 0, "the corpus made again; pairs counted")
         yield from check_splits(text)
         if corpus.name not in CORPORA:
-            yield from check_file(Path(corpus.name), sizes, dict(zip(REPORTED, data.rows.tolist(), strict=False)))
+            file = read_pairs(Path(corpus.name), corpus.columns)
+            yield from check_file(file, sizes, dict(zip(REPORTED, data.rows.tolist(), strict=False)))
 
 
 @dataclass(frozen=True)

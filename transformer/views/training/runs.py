@@ -17,8 +17,8 @@ from transformer.analysis.training.run_checks import check_last, check_points, r
 from transformer.checkpoints.settings import CONFIG_FILE, CheckpointError, Settings, read_settings
 from transformer.checkpoints.store import load_checkpoint
 from transformer.config import label_of, value_text
-from transformer.data.cleaning import CorpusError
 from transformer.data.corpus_snapshot import load_own
+from transformer.data.unpacking import CorpusError
 from transformer.figures.tables import Table
 from transformer.figures.training.curves import (
     EXACT_MATCH_TITLE,
