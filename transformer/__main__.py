@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     except (*model_commands.EXPECTED_ERRORS, StudyError, CapsuleError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except capsule_commands.CapsuleDiffers as error:
+    except (capsule_commands.CapsuleDiffers, model_commands.LinesLost) as error:
         print(f"{error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -39,6 +39,7 @@ from transformer.model.kinds import AttentionKind, KindName
 from transformer.model.seq2seq import attention_layers
 from transformer.model.taps import Address, Recorder, chain
 from transformer.model.transformer import Transformer
+from transformer.text.pairs import clean_text
 from transformer.text.sentence import Sentence
 from transformer.text.token_ids import check_source
 from transformer.text.tokenizer import Tokenizer
@@ -101,7 +102,7 @@ class Lab(Generic[Model]):
 
     def unknown(self, text: str) -> list[str]:
         """Returns the words that hold something this model never saw."""
-        return [*self.tokenizer.sentence(text).unseen]
+        return [*self.tokenizer.sentence(clean_text(text)).unseen]
 
     def inspect(
         self,
@@ -168,8 +169,8 @@ class Lab(Generic[Model]):
     def sentence(self, text: str) -> Sentence:
         """Returns a text as the encoder reads it; ValueError as `translate`."""
         config = self.model.config
-        found = self.tokenizer.sentence(text)
-        ids = found.ids[:-1] if text.strip() else ()  # a tokenizer of characters would keep spaces
+        found = self.tokenizer.sentence(clean_text(text))
+        ids = found.ids[:-1]
         check_source(ids, max_length=config.max_length, vocab_size=config.vocab_size)
         return found
 

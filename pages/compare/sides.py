@@ -10,6 +10,7 @@ from pages.shared.fields import box, line, segments
 from pages.shared.interventions.panel import switch_popover
 from pages.shared.url.session import session
 from transformer.checkpoints.settings import CheckpointError, Found, read_settings
+from transformer.text.pairs import clean_text
 
 _TWO: dict[Two, str] = {"models": "Two models", "sentences": "Two sentences"}
 LAST = "at the end"
@@ -68,7 +69,7 @@ def _choose_step(key: str, label: str, name: str, step: str, field: str) -> None
 
 def _choose_sentence(context: PageContext, chosen: Choices) -> None:
     text = chosen.other_text or _other_sentence(context)
-    line("The other sentence", text, lambda typed: PAGE.change(other_text=typed.strip()), key="two-text")
+    line("The other sentence", text, lambda typed: PAGE.change(other_text=clean_text(typed)), key="two-text")
 
 
 def _side(name: str, step: str, text: str, context: PageContext) -> Side | None:

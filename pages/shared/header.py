@@ -23,6 +23,7 @@ from transformer.checkpoints.settings import CheckpointError, Found
 from transformer.data.corpora import CORPORA, names_emoji
 from transformer.lab import Lab
 from transformer.model.seq2seq import attention_layers
+from transformer.text.pairs import clean_text
 
 Needs = Literal["any model", "attention", "known steps", "a Transformer"]
 
@@ -71,7 +72,7 @@ def frame(
 def change_text(text: str) -> None:
     """Takes a sentence where the model can read it; else leaves it in the field, with a sentence saying why."""
     memory = session()
-    text = text.strip()
+    text = clean_text(text)
     try:
         loading.get_sentence(loading.get_lab(memory.view.model), text)
     except (ValueError, CheckpointError) as error:

@@ -30,6 +30,7 @@ from transformer.checkpoints.settings import Settings
 from transformer.config import CONFIGS, FAMILIES, PRESETS, AnyModelConfig, CorpusConfig, TrainConfig
 from transformer.data.corpora import CorpusError
 from transformer.data.recipes import family_recipe
+from transformer.text.pairs import clean_text
 
 Number = float | int | None
 FIRST_CORPUS = "reverse"
@@ -305,7 +306,7 @@ def plan_of(settings: Settings) -> Plan:
 
 def lines_of(text: str) -> tuple[str, ...]:
     """The sentences in a field, one a line, each once."""
-    return tuple(dict.fromkeys(" ".join(line.split()) for line in text.splitlines() if line.strip()))
+    return tuple(dict.fromkeys(filter(None, map(clean_text, text.splitlines()))))
 
 
 def whole(value: Number) -> Number:

@@ -1,5 +1,6 @@
 """The command line: each command on a model that was trained by it a moment ago."""
 
+import io
 import json
 import subprocess
 import sys
@@ -85,6 +86,76 @@ def test_heads_are_measured_into_a_file_beside_the_weights(runs_folder, capsys):
 def test_translate_names_what_the_model_never_saw(runs_folder, capsys):
     assert main(["translate", "--model", "mine", "a zebra"]) == 0
     assert "note: mine never saw zebra" in capsys.readouterr().err
+
+
+def translated(monkeypatch, capsys, content: bytes, *options: str) -> tuple[int, list[str], str]:
+    """The exit status, the lines of the output and the error stream of `translate` on this input."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    capsys.readouterr()
+    status = main(["translate", "--model", "mine", *options])
+    out, err = capsys.readouterr()
+    return status, out.split("\n")[:-1], err
+
+
+def test_translate_answers_every_line_in_its_place(runs_folder, monkeypatch, capsys):
+    status, (first, _), _ = translated(monkeypatch, capsys, b"a b\nc d")
+    assert status == 0
+    content = b"a b\n\n" + b"a " * 200 + b"\n\xe9t\xe9\n  \t\r\n\xef\xbb\xbfa \xc2\xa0 b\r\n"
+    status, lines, said = translated(monkeypatch, capsys, content)
+    assert status == 1 and lines == [first, "", "", "", "", first]
+    assert "line 3: the sentence has 201 tokens" in said
+    assert "line 4: it is not UTF-8 text (byte 0): save the file as UTF-8" in said
+    assert "2 of 6 lines could not be translated" in said
+    status, lines, _ = translated(
+        monkeypatch, capsys, b"a b\n\nc d\n", "--method", "beam", "--beam", "3", "--n-best", "2"
+    )
+    assert status == 0 and len(lines) == 6 and lines[2:4] == ["", ""] and all("\t" in line for line in lines[:2])
+
+
+def test_a_file_is_read_as_meant_and_one_line_says_how(runs_folder, tmp_path, capsys):
+    path = tmp_path / "named.csv"
+    rows = [(" ".join(f"x{i:03}"), " ".join(f"{i:03}")) for i in range(400)]
+    path.write_text("\n".join(["id,target,source", *(f"{i},{a},{b}" for i, (a, b) in enumerate(rows)), "cut"]))
+    line = (
+        "columns 3 (source) and 2 (target) of 3, header line read; 400 of 401 pairs kept: dropped 1 malformed; "
+        "first malformed on line 402"
+    )
+    assert main(["train", str(path), "--name", "named", *TINY, *BRIEF, *SAFE]) == 0
+    assert f"named.csv: {line}" in capsys.readouterr().err
+    folder = runs_folder / "named"
+    assert f"Read from the file: {line}." in (folder / "CARD.md").read_text()
+    assert json.loads((folder / "corpus" / "source.json").read_text())["read"] == line
+    assert main(["train", str(path), "--corpus.columns", "2,3", "--name", "other", *TINY, *BRIEF, *SAFE]) == 0
+    assert "columns 2 (target) and 3 (source) of 3" in capsys.readouterr().err
+    assert main(["evaluate", "--model", "named", "--pairs", str(path), "--columns", "source,target"]) == 0
+    found = capsys.readouterr()
+    assert json.loads(found.out)["count"] == 400 and f"named.csv: {line}" in found.err
+
+
+def test_two_parallel_files_are_one_corpus(runs_folder, tmp_path, capsys):
+    for code, text in (("en", "a b"), ("fr", "b a")):
+        (tmp_path / f"mine.{code}").write_text("".join(f"{text} {' '.join(f'{i:03}')}\n" for i in range(300)))
+    files = [str(tmp_path / "mine.en"), str(tmp_path / "mine.fr")]
+    assert main(["train", *files, "--name", "two", *TINY, *BRIEF, *SAFE]) == 0
+    assert "mine.en-fr.zip: files en and fr; 300 of 300 pairs kept" in capsys.readouterr().err
+    assert "English to French" in (runs_folder / "two" / "CARD.md").read_text()
+    for wrong, said in (
+        ([*files, files[0]], "a corpus is one file, or two parallel ones"),
+        ([files[0], "--corpus.name", "copy"], "both name a corpus: leave one of them out"),
+        ([files[0]], "bring it with the file of the other language"),
+        ([files[0], str(tmp_path / "none.fr")], "there is no file"),
+    ):
+        assert main(["train", *wrong]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_columns_that_nothing_tells_apart_are_asked_for(runs_folder, tmp_path, capsys):
+    path = tmp_path / "three.tsv"
+    path.write_text("".join(f"the cat {i}\tle chat {i}\tdie Katze {i}\n" for i in range(300)))
+    assert main(["train", str(path)]) == 2
+    assert "choose two with --corpus.columns 1,2, the source first" in capsys.readouterr().err
+    assert main(["evaluate", "--model", "mine", "--pairs", str(path)]) == 2
+    assert "choose two with --columns 1,2, the source first" in capsys.readouterr().err
 
 
 def test_evaluate_prints_one_json_object_with_signatures(runs_folder, capsys):

@@ -195,7 +195,7 @@ def test_bad_sentences_are_refused_before_any_forward_pass():
     for empty in ("", "  \n"):
         with pytest.raises(ValueError, match="the sentence is empty: write at least one word"):
             encode_sources([empty], TOKENIZER, max_length=8)
-    with pytest.raises(ValueError, match=r"the sentence has 10,001 tokens.*at most 64"):
+    with pytest.raises(ValueError, match=r"the sentence has 10,000 tokens.*at most 64"):
         encode_sources(["abc " * 2_500], CHARACTERS, max_length=64)
     with pytest.raises(ValueError, match=r"sentence 2 has 9 tokens.*at most 8"):
         encode_sources(["a", "a b c d e f g h"], TOKENIZER, max_length=8)

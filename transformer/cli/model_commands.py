@@ -17,15 +17,21 @@ from transformer.data.pair_files import read_pairs
 from transformer.data.unpacking import CorpusError
 from transformer.inspection.inspection import idle_notes
 from transformer.interventions import merged, parse_intervention, superseded_notes
+from transformer.interventions.names import plural
 from transformer.lab import GREEDY, Lab, load
 from transformer.runs.status import RunError
-from transformer.text.pairs import Pair, Split, split_of, words
+from transformer.text.pairs import Pair, Split, clean_text, split_of, words
 from transformer.text.tokenizer import TokenizerError
 from transformer.training.evaluation import evaluate as evaluate_pairs
 from transformer.training.events import TrainingError
 
 EXPECTED_ERRORS = (CheckpointError, CorpusError, RunError, TokenizerError, TrainingError, ValueError, OSError)
 """The errors of a wrong argument, file or setting; shown as one sentence."""
+
+
+class LinesLost(Exception):
+    """Some lines could not be translated; all others were."""
+
 
 ModelName = Annotated[str, tyro.conf.arg(help="A shipped checkpoint's name, a run's id, or a folder.")]
 
@@ -38,14 +44,51 @@ def translate(
 ) -> None:
     """Translate each TEXT, one line each; without TEXT, each line of standard input.
 
-    With --n-best above 1, each text gets that many lines: score, tab, translation.
+    With --n-best above 1, each text gets that many lines: score, tab, translation. A blank line of standard input gives
+    a blank line. One that cannot be read or is too long gives a blank line too, its number and the reason are told on
+    the error stream, the others go on, and the exit status at the end is 1.
     """
     lab = load(model)
-    for line in text or filter(None, map(str.strip, sys.stdin)):
-        if unseen := lab.unknown(line):
-            print(f"note: {lab.name} never saw {', '.join(unseen)}", file=sys.stderr)
-        for found in lab.translations([line], settings)[0]:
-            print(found.text if settings.n_best == 1 else f"{found.score:.4f}\t{found.text}", flush=True)
+    if not text:
+        _translate_lines(lab, settings)
+    for one in text:
+        _print_translations(lab, one, settings)
+
+
+def _translate_lines(lab: Lab, settings: DecodeConfig) -> None:
+    """Translates each line of standard input in its place; LinesLost at the end where some could not be."""
+    lost = number = 0
+    for number, line in enumerate(tqdm(sys.stdin.buffer, unit=" lines", disable=sys.stdout.isatty() or None), start=1):
+        text = ""
+        try:
+            text = _readable(lab, line)
+        except ValueError as error:
+            lost += 1
+            print(f"line {number}: {error}", file=sys.stderr)
+        if text:
+            _print_translations(lab, text, settings)
+        else:
+            print("\n" * settings.n_best, end="", flush=True)
+    if lost:
+        raise LinesLost(f"{lost:,} of {number:,} {plural(number, 'line')} could not be translated")
+
+
+def _readable(lab: Lab, line: bytes) -> str:
+    """Returns the text of a line, "" of a blank one; ValueError where the model cannot read it."""
+    try:
+        text = clean_text(line.decode())
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 text (byte {error.start:,}): save the file as UTF-8") from error
+    if text:
+        lab.sentence(text)
+    return text
+
+
+def _print_translations(lab: Lab, text: str, settings: DecodeConfig) -> None:
+    if unseen := lab.unknown(text):
+        print(f"note: {lab.name} never saw {', '.join(unseen)}", file=sys.stderr)
+    for found in lab.translations([text], settings)[0]:
+        print(found.text if settings.n_best == 1 else f"{found.score:.4f}\t{found.text}", flush=True)
 
 
 def evaluate(

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from transformer.text.pairs import Pair
+from transformer.text.pairs import Pair, clean_text
 from transformer.text.token_ids import check_ids, check_source
 from transformer.text.tokenizer import BOS, EOS, PAD, Tokenizer
 
@@ -164,14 +164,14 @@ def fits(pair: Pair, tokenizer: Tokenizer, max_length: int) -> bool:
 def encode_sources(
     texts: Sequence[str], tokenizer: Tokenizer, *, max_length: int, vocab_size: int | None = None
 ) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
-    """The padded ids of these sentences, each with its eos, and their mask (True = a real token).
+    """The padded ids of these sentences, each cleaned and with its eos, and their mask (True = a real token).
 
     ValueError where there is none, or one is empty or longer than `max_length` tokens (eos included), or holds an id
     that `vocab_size` has no room for.
     """
     if not texts:
         raise ValueError("there is no sentence to encode")
-    rows = [tokenizer.encode(text) if text.strip() else [] for text in texts]  # a char tokenizer would keep spaces
+    rows = [tokenizer.encode(clean_text(text)) for text in texts]
     for number, ids in enumerate(rows, start=1):
         name = "the sentence" if len(texts) == 1 else f"sentence {number}"
         check_source(ids, max_length=max_length, vocab_size=vocab_size, name=name)

@@ -3,13 +3,12 @@
 Not here: how rows are read from a file (pair_files.py), splits and tokenizers (corpora.py).
 """
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from transformer.text.pairs import Pair, words
+from transformer.text.pairs import Pair, clean_text, words
 
 MAX_CHARACTERS = 500
 """Longest side of a pair that cleaning keeps."""
@@ -115,7 +114,7 @@ def _normalised(text: str) -> str | None:
     if len(text) > 100 * MAX_CHARACTERS:
         return None
     text = " ".join(text.split())
-    return None if len(text) > 3 * MAX_CHARACTERS else " ".join(unicodedata.normalize("NFC", text).split())
+    return None if len(text) > 3 * MAX_CHARACTERS else clean_text(text)
 
 
 def _shortened(row: Row) -> str:

@@ -55,6 +55,7 @@ from transformer.runs.status import (
     writing_to,
 )
 from transformer.runs.warm_start import Start, check_start, start_of
+from transformer.text.pairs import clean_text
 from transformer.text.tokenizer import Tokenizer
 
 _PACKAGES = ("torch", "numpy", "safetensors", "sentencepiece", "sacrebleu")
@@ -97,7 +98,7 @@ def create_run(
     begin = start_of(start_from) if isinstance(start_from, str) else start_from
     loaded, tokenizer = prepared(corpus)
     model = replace(model, vocab_size=tokenizer.vocab_size)
-    pinned = tuple(loaded.examples[:3] if pinned is None else dict.fromkeys(text.strip() for text in pinned))
+    pinned = tuple(loaded.examples[:3] if pinned is None else dict.fromkeys(map(clean_text, pinned)))
     _check_pinned(pinned, tokenizer, model.max_length)
     if begin is not None:
         check_start(begin, model, tokenizer)

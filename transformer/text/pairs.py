@@ -5,11 +5,14 @@ where pairs come from (tasks.py, pronouns/, corpora.py).
 """
 
 import re
+import unicodedata
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+MAX_NFC = 50_000
+"""The longest text that is composed, in characters."""
 Split = Literal["train", "validation", "random"]
 
 # Punctuation and symbols, each a word of its own. Everything else that is not white space belongs to words:
@@ -48,6 +51,17 @@ class Pair:
     target: str
     alignment: tuple[tuple[int, int], ...] = ()
     referent: tuple[int, int] | None = None
+
+
+def clean_text(text: str) -> str:
+    """Returns a text as it is prepared everywhere, to learn from and to translate: NFC, single spaces between words,
+    without byte order marks.
+
+    Of a text over MAX_NFC characters, more than any model reads, the characters stay as they are: NFC takes quadratic
+    time on a long run of combining marks.
+    """
+    text = " ".join(text.replace("\ufeff", "").split())
+    return " ".join(unicodedata.normalize("NFC", text).split()) if len(text) <= MAX_NFC else text
 
 
 def words(text: str) -> list[str]:

@@ -29,6 +29,7 @@ from transformer.interventions import (
 )
 from transformer.lab import AttentionKind, Lab
 from transformer.model.seq2seq import attention_layers
+from transformer.text.pairs import clean_text
 
 Picture = Literal["matrix", "lines", "bertviz", "bertviz-model", "bertviz-neuron"]
 Shown = Literal["weights", "norms", "rollout", "entropy"]
@@ -71,7 +72,7 @@ class View(UrlState):
     """Everything chosen on the pages that look at one sentence. Empty values mean "what suits best"."""
 
     model: str = param("", Form(str), always=True)
-    text: str = param("", Form(str, lambda text: text if len(text) <= LONGEST_IN_URL else None), always=True)
+    text: str = param("", Form(clean_text, lambda text: text if len(text) <= LONGEST_IN_URL else None), always=True)
     kind: AttentionKind = param(
         AttentionKind.CROSS,
         one_of(*AttentionKind),

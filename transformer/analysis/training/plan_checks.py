@@ -92,7 +92,9 @@ def _counted(rows: Iterable[Row]) -> tuple[Counter[str], Counter[str]]:
         counts["read"] += 1
         reason = "malformed"
         if not isinstance(row, Malformed):
-            source, target = (" ".join(unicodedata.normalize("NFC", side[:100_000]).split()) for side in row)
+            source, target = (
+                " ".join(unicodedata.normalize("NFC", side[:100_000].replace("\ufeff", "")).split()) for side in row
+            )
             seen[source, target] += 1
             reason = (
                 "too_long"
