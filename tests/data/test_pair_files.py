@@ -92,6 +92,15 @@ READ = {
     "sep=": ("a.csv", lines(["sep=;", "source;target", *(f"{a};{b}" for a, b in PAIRS)])),
     "bars": ("a.csv", lines(f"{a}|{b}" for a, b in PAIRS)),
     "three bars": ("a.txt", lines(f"{a} ||| {b}" for a, b in PAIRS)),
+    "a code of its language beside each text": (
+        "a.tsv",
+        tabs(*((i, "eng", a, "fra", b) for i, (a, b) in NUMBERED)),
+    ),
+    "tabs, all in quotation marks": ("a.tsv", lines(f'"{a}"\t"{b}"' for a, b in PAIRS)),
+    "rows that end early": (
+        "a.csv",
+        lines(["en,fr,note", *(f"{a},{b}{',ok' * (i % 4 > 0)}" for i, (a, b) in NUMBERED)]),
+    ),
     "all in quotation marks": ("a.csv", lines(f'"{a}","{b}"' for a, b in PAIRS)),
     "a line break in quotation marks": (
         "a.csv",
@@ -178,6 +187,19 @@ def test_a_quotation_mark_that_closes_nothing_swallows_no_row():
     pairs, report = file.clean()
     assert report.read == report.kept == 150 and pairs[100].source == f'"{EN[100]}'
     assert "a quotation mark that closes nothing on 2 lines, the first 101, read as it stands" in str(report)
+
+
+def test_lines_before_the_header_are_malformed_and_the_header_is_read():
+    report = pairs_of("a.csv", lines(["# made by hand", "fr,en", *(f"{b},{a}" for a, b in PAIRS)])).clean()[1]
+    assert report.layout == "columns 1 (fr) and 2 (en) of 2, header line read"
+    assert (report.kept, report.dropped, report.first_malformed) == (150, {"malformed": 1}, 1)
+
+
+def test_doubled_quotation_marks_between_tabs_are_those_of_the_text():
+    rows = [(f'{a} "So"', b) for a, b in PAIRS]
+    file = pairs_of("a.tsv", lines(["src\ttgt", *(f'"{a} ""So"""\t{b}' for a, b in PAIRS)]))
+    assert file.rows == rows
+    assert pairs_of("a.tsv", tabs(*rows)).rows == rows
 
 
 def test_rows_whose_commas_are_not_quoted_are_malformed_and_named():

@@ -11,7 +11,7 @@ from transformer.data.unpacking import CorpusError
 Cells = Sequence[str]
 _SOURCE = ("source", "src", "input", "question", "prompt")
 _TARGET = ("target", "tgt", "trg", "translation", "output", "answer", "response", "completion")
-_FILLER = re.compile(r"\b(text|texts|sentence|sentences|segment|seg|translation|column)\b")
+_FILLER = re.compile(r"\b(text|texts|sentence|sentences|phrase|phrases|word|words|segment|seg|translation|column)\b")
 """Words of a header that say nothing of the side: "sentence_en", "source text"."""
 _MAX_NAME = 30
 """The most characters of a header's cell."""
@@ -19,6 +19,8 @@ _ENDING = (*".!?…。！？।", "…")
 _MOST_ALIKE = 0.95
 _COMMON_START = 8
 """Characters with which the cells of a note begin, such as the attribution of each pair."""
+_REPEATED = 20
+"""Rows in which the name of a column does not occur again; the code of a language beside each sentence does."""
 _OFTEN = 10
 """Times that each value occurs, on average, in a column of labels."""
 _NO_SENTENCE = re.compile(r"\S*[\d_/\\@]\S*$|https?:\S+$")
@@ -46,7 +48,7 @@ def is_header(rows: Sequence[Cells]) -> bool:
     if not rows or len(rows[0]) < 2:
         return False
     first, others = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
-    if known_names(first) > 1:
+    if known_names([cell for i, cell in enumerate(first) if cell not in (row[i] for row in others[:_REPEATED])]) > 1:
         return True
     if len(others) < 20 or not all(_may_be_name(cell) for cell in first if cell.strip()):
         return False

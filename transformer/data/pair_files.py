@@ -8,6 +8,7 @@ Bytes become texts (unpacking.py), texts a table (tables.py), two of its columns
 cleaning drops (cleaning.py), and where uploads are kept (uploads.py).
 """
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -123,16 +124,16 @@ def _chosen(name: str, table: Table, sample: Sequence[Cells], n: int, columns: s
 def _rows(table: Table, n: int, chosen: tuple[int, int]) -> tuple[list[Row], list[int]]:
     """Returns the chosen two cells of each row, and the lines with a quotation mark that closes nothing.
 
-    A row with another number of cells is malformed: one cell may have been cut in two. Where tabs stand between cells,
-    which no sentence holds, the first two are right whatever follows them.
+    A row with more cells is malformed: one may have been cut in two. But where tabs stand between cells, which no
+    sentence holds, the first two are right whatever follows them; and they are right in a row that ends early.
     """
     source, target = chosen
-    may_differ = table.is_ragged and max(chosen) == 1
+    most = 0 if max(chosen) > 1 else sys.maxsize if table.is_ragged else n
     rows: list[Row] = []
     stray: list[int] = []
     for row in table.rows():
         cells = row.cells
-        if len(cells) == n or (may_differ and len(cells) > 1):
+        if len(cells) == n or 1 < len(cells) <= most:
             rows.append((cells[source], cells[target]))
         else:
             rows.append(Malformed(row.text, row.line))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
-from transformer.data.columns import header_names, is_header, known_names, role
+from transformer.data.columns import header_names, is_header, known_names, n_columns, role
 from transformer.data.unpacking import CorpusError, Text, text_language
 
 SAMPLE = 2_000
@@ -29,6 +29,10 @@ _SEPARATORS = ("\t", "|", ";", ",")
 _FEWEST_ALIKE = 0.5
 """The share of rows that must have the same number of cells."""
 _SEPARATOR_LINE = re.compile(r"sep=(.)$", re.IGNORECASE)
+_MOST_BEFORE = 5
+"""Lines that may stand before the header line."""
+_ALL_QUOTED = 0.9
+"""The share of lines whose cells all stand in quotation marks, from which on these are no part of the text."""
 _PIPES = " ||| "
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
@@ -106,13 +110,27 @@ def _tab_table(text: Text) -> Table:
     lines = list(islice(_lines(text.text), SAMPLE))
     pipes, tabs = (sum(mark in line for _, line in lines) for mark in (_PIPES.strip(), "\t"))
     separator = _PIPES.strip() if pipes > max(tabs, len(lines) / 2) else "\t"
+    quoted = sum(all(_stands_quoted(cell) for cell in line.split(separator)) for _, line in lines)
+    if separator == "\t" and lines and quoted > _ALL_QUOTED * len(lines):
+        return _with_header(Table("column", (), lambda: _csv_rows(text.text, separator), is_ragged=True))
 
     def rows() -> Iterator[Row]:
         # Not the csv module: a quotation mark in a TSV file is a character like any other.
         for number, line in _lines(text.text):
-            yield Row(number, line.split(separator), _short(line))
+            yield Row(number, [_unquoted(cell) for cell in line.split(separator)], _short(line))
 
     return _with_header(Table("column", (), rows, is_ragged=True))
+
+
+def _stands_quoted(cell: str) -> bool:
+    return len(cell) > 1 and cell[0] == cell[-1] == '"'
+
+
+def _unquoted(cell: str) -> str:
+    """Returns the text of a cell in quotation marks with doubled ones inside, as pandas writes it."""
+    inner = cell[1:-1]
+    is_csv = _stands_quoted(cell) and '""' in inner and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if is_csv else cell
 
 
 def _csv_table(text: Text) -> Table:
@@ -257,14 +275,18 @@ def _without_declaration(text: str) -> str:
 
 
 def _with_header(table: Table) -> Table:
+    """Returns the table with the names in its header line, which may follow a few lines of another kind."""
     sample = [row.cells for row in table.sample]
-    if not is_header(sample):
+    n = n_columns(sample, ())
+    widths = (n, n - 1) if n > 2 else (n,)  # R names no column of row names
+    first = next((place for place, cells in enumerate(sample[:_MOST_BEFORE]) if len(cells) in widths), 0)
+    if not is_header(sample[first:]):
         return table
     rows = table.rows
     return Table(
         table.noun,
-        header_names(sample),
-        lambda: islice(rows(), 1, None),
+        header_names(sample[first:]),
+        lambda: (row for place, row in enumerate(rows()) if place != first),
         has_header_line=True,
         is_ragged=table.is_ragged,
     )
